@@ -41,7 +41,7 @@ check: $(READY) ## Check format, lint, types and import layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-format: $(READY) ## Format the code and mend what the linter can
+format: $(READY) ## Format the code and fix what the linter can
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 

@@ -1,4 +1,4 @@
-"""The HTTP edge on a real HTTPS server, around any handler; and clients that say what they like."""
+"""The HTTP side of the webhook on a real HTTPS server, around any handler, and clients that send any bytes."""
 
 from __future__ import annotations
 
@@ -44,21 +44,21 @@ class Running:
         return f"https://localhost:{self.port}"
 
     def count(self, series: str) -> float:
-        found = re.search(
+        sample = re.search(
             rf"^{re.escape('gpu_admission_' + series)} (\S+)$", self.metrics.text().decode(), re.MULTILINE
         )
-        return float(found[1]) if found else 0.0
+        return float(sample[1]) if sample else 0.0
 
     async def open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         return await asyncio.open_connection("localhost", self.port, ssl=TRUST)
 
     async def raw(self, sent: bytes) -> bytes:
-        """What comes back until the server closes."""
+        """Send bytes on a new connection. Returns everything that the server sends until it closes."""
         reader, writer = await self.open()
         writer.write(sent)
-        found = await reader.read()
+        received = await reader.read()
         writer.close()
-        return found
+        return received
 
 
 @asynccontextmanager
@@ -88,12 +88,6 @@ def https() -> aiohttp.ClientSession:
     return aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=TRUST))
 
 
-async def until(true: Callable[[], object]) -> None:
-    async with asyncio.timeout(10):
-        while not true():  # noqa: ASYNC110  what is waited for has no event
-            await asyncio.sleep(0.01)
-
-
 def post(path: str = "/mutate", headers: str = "Content-Type: application/json", length: int = 2) -> bytes:
     return f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n{headers}\r\n\r\n".encode()
 
@@ -102,13 +96,15 @@ Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 API_SERVER = "127.0.0.1"
 
 
-async def dial(it: Running, address: str = API_SERVER, trust: ssl.SSLContext | None = TRUST) -> Stream:
+async def dial(server: Running, address: str = API_SERVER, trust: ssl.SSLContext | None = TRUST) -> Stream:
     name = "localhost" if trust else None
-    return await asyncio.open_connection("127.0.0.1", it.port, ssl=trust, server_hostname=name, local_addr=(address, 0))
+    return await asyncio.open_connection(
+        "127.0.0.1", server.port, ssl=trust, server_hostname=name, local_addr=(address, 0)
+    )
 
 
 async def asked(stream: Stream, body: bytes = b"{}") -> int:
-    """Send a review as the API server does: the status of its answer."""
+    """Send a review as the API server does. Returns the status of the answer."""
     reader, writer = stream
     writer.write(post(length=len(body)) + body)
     head = await reader.readuntil(b"\r\n\r\n")
@@ -119,13 +115,13 @@ async def asked(stream: Stream, body: bytes = b"{}") -> int:
 
 @asynccontextmanager
 async def streams() -> AsyncIterator[list[Stream]]:
-    """For all that a test opens: closed in the end."""
-    found: list[Stream] = []
+    """A list for the connections that a test opens. They are closed at the end."""
+    opened: list[Stream] = []
     try:
-        yield found
+        yield opened
     finally:
-        for _, writer in found:
+        for _, writer in opened:
             writer.transport.abort()
-        for _, writer in found:
+        for _, writer in opened:
             with suppress(OSError):
                 await writer.wait_closed()

@@ -1,4 +1,4 @@
-"""docs/rules.md and manifests/policy.yaml are generated from the models; docs/preferences.md shows a policy that works.
+"""Generated pages are current; files that pages name exist; the policy in docs/preferences.md works.
 
 Covers cli.reference, policy.document.
 """
@@ -18,7 +18,12 @@ from webhook.placement.settings import PlacementSettings, Preference
 from webhook.policy.document import document
 from webhook.policy.model import Policy, PolicyFile, Rules
 
-DOCS = Path(__file__).resolve().parent.parent / "docs"
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+PAGES = [*ROOT.glob("*.md"), *(page for page in ROOT.glob("*/*.md") if not page.parent.name.startswith("."))]
+OURS = "|".join(path.name for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith("."))
+QUESTIONS = (ROOT / "CONTRIBUTING.md").read_text().partition("| question | answer | files |\n")[2].partition("\n\n")[0]
+ROWS = [row.strip("| ").split(" | ") for row in QUESTIONS.splitlines()[1:]]
 
 
 @pytest.mark.parametrize(
@@ -36,6 +41,25 @@ def test_what_is_generated_from_the_models_is_current(file: Path, generated: Cal
 def test_a_page_without_a_place_for_what_is_generated_is_refused() -> None:
     with pytest.raises(ValueError, match=r"docs/rules\.md: wanted the lines <!-- generated .* put them back"):
         reference.page("# Rules\n", Rules())
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[path.relative_to(ROOT).as_posix() for path in PAGES])
+def test_every_file_that_a_page_names_exists(page: Path) -> None:
+    text = page.read_text()
+    links = [page.parent / link for link in re.findall(r"\]\(([^)#:]+)\)", text)]
+    named = [ROOT / name for name in re.findall(rf"`((?:{OURS})/[\w./-]+)`", text)]
+    assert [str(path) for path in (*links, *named) if not path.exists()] == []
+
+
+@pytest.mark.parametrize(("question", "answer", "files"), ROWS, ids=[row[0] for row in ROWS])
+def test_a_question_is_answered_by_three_files_at_most(question: str, answer: str, files: str) -> None:
+    names = re.findall(r"`([^`]+)`", files)
+    assert 1 <= len(names) <= 3
+    assert [name for name in names if not (ROOT / name).is_file()] == []
+
+
+def test_there_are_ten_questions() -> None:
+    assert len(ROWS) == 10
 
 
 PREFERENCES = (DOCS / "preferences.md").read_text()

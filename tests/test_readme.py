@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from webhook.cli import offline
@@ -55,6 +56,21 @@ def test_every_injector_has_its_before_and_after() -> None:
 @pytest.mark.parametrize("target", sorted(set(re.findall(r"^make ([a-z-]+)", README, re.MULTILINE))))
 def test_every_make_target_that_the_readme_names_exists(target: str) -> None:
     assert re.search(rf"^{target}:.*## ", (ROOT / "Makefile").read_text(), re.MULTILINE)
+
+
+COMMANDS = get_command(app).commands  # type: ignore[attr-defined]
+LINES = re.findall(r"(?<!-n )gpu-admission ([a-z]+\b[^#|`\n]*)", README)
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_every_command_that_the_readme_names_exists_with_its_options(line: str) -> None:
+    name, *words = line.split()
+    known = {option for parameter in COMMANDS[name].params for option in parameter.opts}
+    assert [word for word in words if word.startswith("-") and word != "-" and word not in known] == []
+
+
+def test_the_readme_names_every_command_but_those_that_serve() -> None:
+    assert set(COMMANDS) - {line.split()[0] for line in LINES} == {"certs", "serve"}
 
 
 CONSOLE = re.findall(r"^\$ (gpu-admission [^\n]+)\n(.+?)(?=^\$ |^```)", README, re.DOTALL | re.MULTILINE)

@@ -1,4 +1,4 @@
-"""Words of messages: quoted, listed, counted, and the nearest one."""
+"""Text for messages: quoted values, lists, counts, and the nearest known word."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from webhook.text import MAX_QUOTE, bare, kind, listed, matches, nearest, plural
     [
         pytest.param("gpu", '"gpu"', id="a plain word"),
         pytest.param("größe 日本", '"größe 日本"', id="letters of any language stay"),
-        pytest.param("", '""', id="an empty string is seen"),
+        pytest.param("", '""', id="an empty string is visible"),
         pytest.param('a" b', r'"a\" b"', id="a quote cannot end the quotes"),
         pytest.param("a\\n", r'"a\\n"', id="a backslash is not taken for an escape"),
         pytest.param("a\nb\r\t\0", r'"a\nb\r\t\x00"', id="control characters are spelt out: a line stays a line"),
-        pytest.param("\x1b[31m", r'"\x1b[31m"', id="terminal colours do not reach a terminal"),
+        pytest.param("\x1b[31m", r'"\x1b[31m"', id="a colour code does not reach a terminal"),
         pytest.param("a\u202eb\u2028", r'"a\u202eb\u2028"', id="text direction and line separators are spelt out"),
         pytest.param("\ud800", r'"\ud800"', id="half a surrogate pair can be encoded"),
         pytest.param("x" * 81, f'"{"x" * 80}…"', id="long text is cut"),
@@ -63,7 +63,7 @@ def test_quoted_text_is_one_short_line_of_printable_characters_and_cannot_leave_
     ],
     ids=str,
 )
-def test_kinds_are_said_in_the_words_of_json(value: object, want: str) -> None:
+def test_kind_is_the_json_type_in_words(value: object, want: str) -> None:
     assert kind(value) == want
 
 
@@ -77,7 +77,7 @@ def test_plural(count: int, want: str) -> None:
 @pytest.mark.parametrize(
     ("values", "want"),
     [([], ""), (["a"], "a"), (list("abcde"), "a, b, c, d, e"), (list("abcdefg"), "a, b, c, d, e and 2 more")],
-    ids=["none", "one", "as many as are named", "more than are named"],
+    ids=["none", "one", "as many as the limit", "more than the limit"],
 )
 def test_listed(values: list[str], want: str) -> None:
     assert listed(values) == want
@@ -87,10 +87,10 @@ def test_listed(values: list[str], want: str) -> None:
 @pytest.mark.parametrize(
     ("word", "known", "want"),
     [
-        pytest.param("quartz", ["shadow", "rules"], None, id="nothing is like it"),
-        pytest.param("x", [], None, id="nothing is known"),
+        pytest.param("quartz", ["shadow", "rules"], None, id="no known word is similar"),
+        pytest.param("x", [], None, id="there are no known words"),
         pytest.param("shaddow", ["rules", "shadow"], "shadow", id="a letter too many"),
-        pytest.param("gpu_resources", ["gpuResources", "tolerations"], "gpuResources", id="another way of writing"),
+        pytest.param("gpu_resources", ["gpuResources", "tolerations"], "gpuResources", id="another spelling"),
         pytest.param("s" * 100_000, ["shadow"], None, id="a huge word takes no time"),
     ],
 )

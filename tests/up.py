@@ -19,20 +19,20 @@ In another shell:
     export KUBECONFIG={kubeconfig}
     alias kubectl={kubectl}
 
-1. An inference Deployment that only says «one GPU»; what became of its pods, where they run, and why:
+1. Create an inference Deployment that only asks for one GPU. See where its pods run, and why:
 
     kubectl -n team create deployment chat --image=vllm/vllm-openai --replicas=2 --dry-run=client -o yaml |
       kubectl set resources -f - --local --limits=nvidia.com/gpu=1 -o yaml | kubectl -n team apply -f -
     kubectl -n team get pods -o wide
     kubectl -n team get pods -o jsonpath='{{.items[0].metadata.annotations.gpu-admission\\.io/decision}}'
 
-2. A Job whose pods would wait for ever is told so at once; a pod that would take every GPU of its node is refused:
+2. Create a Job whose pods could never start: a warning says so at once. A pod that would get all GPUs of its node is refused:
 
     kubectl -n team create job big --image=cuda --dry-run=client -o yaml |
       kubectl set resources -f - --local --limits=nvidia.com/gpu=64 -o yaml | kubectl -n team apply -f -
     kubectl -n team run thief --image=cuda --env=NVIDIA_VISIBLE_DEVICES=all
 
-3. The policy is a ConfigMap; a change is in force a moment later, a mistake never is:
+3. Change the policy: it takes effect a moment later, and a policy with a mistake is refused:
 
     kubectl -n gpu-admission edit configmap gpu-admission-policy
 

@@ -1,1 +1,1 @@
-"""GPU admission for Kubernetes: completes GPU pods, chooses their node, refuses bad GPU specs, explains why."""
+"""GPU admission for Kubernetes: completes GPU pods, chooses their nodes, refuses wrong GPU requests and says why."""

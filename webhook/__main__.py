@@ -1,4 +1,4 @@
-"""`python -m webhook` is `gpu-admission`."""
+"""Runs the command line: `python -m webhook` is the same as `gpu-admission`."""
 
 from webhook.cli.main import main
 

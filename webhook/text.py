@@ -1,4 +1,4 @@
-"""Words for messages. Everything a tenant wrote passes through `quoted` before it reaches a message."""
+"""Text for messages. Everything that a tenant wrote passes through `quoted` before it reaches a message."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ from functools import lru_cache
 from typing import NamedTuple
 
 MAX_QUOTE = 80
-_MAX_NEAR_LENGTH, _MAX_COMPARED = 64, 10_000
-"""Of names that are looked through for the nearest one: their length, and how many pairs of characters are compared in all."""
+"""Maximum number of characters quoted from one value."""
+_MAX_NEAR_LENGTH = 64
+"""Maximum length of a name that `nearest` compares. Nobody mistypes longer ones."""
+_MAX_COMPARED = 10_000
+"""Maximum number of pairs of characters that one call of `nearest` compares."""
 
 
 def quoted(value: object) -> str:
-    """`value` in double quotes: one line, nothing unprintable, at most MAX_QUOTE characters of it.
+    """`value` in double quotes: one line of printable characters, cut after MAX_QUOTE of them.
 
-    Of a map or a list only what it is: its text could be megabytes.
+    A map or a list gives only "a map" or "a list": its text could be megabytes.
     """
     if not isinstance(value, str):
         return kind(value) if value is None or isinstance(value, (dict, list)) else f'"{_plain(value)}"'
@@ -26,12 +29,12 @@ def quoted(value: object) -> str:
 
 
 def printable(text: str) -> str:
-    """`text` on one line: a space in place of each character that cannot be printed."""
+    """`text` on one line. A space replaces each character that cannot be printed."""
     return text if text.isprintable() else "".join([c if c.isprintable() else " " for c in text])
 
 
-def lines_of(text: str) -> str:
-    """As `printable`, line by line."""
+def printable_lines(text: str) -> str:
+    """`text` with each of its lines made `printable`."""
     return text if text.isprintable() else "\n".join(map(printable, text.split("\n")))
 
 
@@ -40,16 +43,16 @@ def _escaped(character: str) -> str:
 
 
 def _plain(value: object) -> str:
-    """A scalar as YAML and JSON write it."""
+    """A number or truth value as YAML and JSON write it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int) and value.bit_length() > 256:
-        return f"{value.bit_length()}-bit number"  # str() of a long one takes quadratic time, and is refused
+        return f"{value.bit_length()}-bit number"  # str() takes quadratic time, and refuses very long numbers
     return str(value)[:MAX_QUOTE]
 
 
 def kind(value: object) -> str:
-    """What a JSON value is, in words: "a map", "a number", "nothing"."""
+    """The JSON type of a value in words: "a map", "a number", "nothing"."""
     if value is None:
         return "nothing"
     if isinstance(value, bool):
@@ -63,7 +66,7 @@ _KINDS: dict[type, str] = {str: "a string", list: "a list", dict: "a map"}
 
 
 def bare(value: object) -> str:
-    """As `quoted`, without the quotes: for a name inside a field path, `limits[nvidia.com/gpu]`."""
+    """`quoted` without the quotes, for a name inside a field path: `limits[nvidia.com/gpu]`."""
     return quoted(value)[1:-1] if isinstance(value, str) else quoted(value)
 
 
@@ -73,7 +76,7 @@ def plural(count: int, noun: str) -> str:
 
 
 def listed(values: Iterable[str], limit: int = 5, show: Callable[[str], str] = str) -> str:
-    """ "a, b and 3 more": at most `limit` values by name, as `show` writes them, the rest by number."""
+    """ "a, b and 3 more": the first `limit` values as `show` writes them, then the number of the others."""
     values = values if isinstance(values, (list, tuple)) else list(values)
     if len(values) <= limit:
         return ", ".join(map(show, values))
@@ -81,7 +84,7 @@ def listed(values: Iterable[str], limit: int = 5, show: Callable[[str], str] = s
 
 
 def nearest(word: str, known: Sequence[str]) -> str | None:
-    """The known word most like `word`, or None if none is alike. Only short ones are compared: nobody mistypes long ones."""
+    """The known word that is most similar to `word`, or None if none is similar."""
     if len(word) > _MAX_NEAR_LENGTH:
         return None
     candidates, budget = [], _MAX_COMPARED
@@ -94,8 +97,8 @@ def nearest(word: str, known: Sequence[str]) -> str | None:
     return next(iter(difflib.get_close_matches(word, candidates, n=1, cutoff=0.6)), None)
 
 
-def one_slip(word: str, known: str) -> bool:
-    """Whether one letter is too many, missing or another, or two have changed places."""
+def one_edit_apart(word: str, known: str) -> bool:
+    """Whether the words differ by one typing error: a character added, missing or replaced, or two swapped."""
     if len(word) == len(known):
         differ = [(a, b) for a, b in zip(word, known, strict=True) if a != b]
         return len(differ) == 1 or (len(differ) == 2 and differ[0] == differ[1][::-1])
@@ -104,15 +107,16 @@ def one_slip(word: str, known: str) -> bool:
 
 
 class Hint(NamedTuple):
-    """What to do next, where it depends on which name is nearest: that is looked for only when the hint is shown."""
+    """A next step that suggests the known name nearest to `word`. The search runs only when the hint is shown."""
 
     word: str
     known: tuple[str, ...]
     start: str
+    """Text before the suggested name."""
     end: str
-    """Before and after the nearest name."""
+    """Text after it."""
     otherwise: str
-    """Where no name is near."""
+    """The whole hint if no known name is similar."""
 
     def __str__(self) -> str:
         near = nearest(self.word, self.known)
@@ -120,22 +124,22 @@ class Hint(NamedTuple):
 
 
 class Patterns:
-    """Name patterns of a policy, for units that look for many names."""
+    """Name patterns of a policy, prepared for many lookups. Each one works as in `matches`."""
 
-    __slots__ = ("_beginnings", "_exact")
+    __slots__ = ("_exact", "_prefixes")
 
     def __init__(self, patterns: Iterable[str]) -> None:
-        every = tuple(patterns)
-        self._exact = frozenset([pattern for pattern in every if not pattern.endswith("*")])
-        self._beginnings = tuple([pattern[:-1] for pattern in every if pattern.endswith("*")])
+        patterns = tuple(patterns)
+        self._exact = frozenset([pattern for pattern in patterns if not pattern.endswith("*")])
+        self._prefixes = tuple([pattern[:-1] for pattern in patterns if pattern.endswith("*")])
 
     def match(self, text: str) -> bool:
-        """Whether one of them matches, as `matches`."""
-        return text in self._exact or text.startswith(self._beginnings)
+        """Whether any of the patterns matches."""
+        return text in self._exact or text.startswith(self._prefixes)
 
 
 def matches_any(patterns: tuple[str, ...], text: str) -> bool:
-    """Whether one of the patterns of a policy matches, as `matches`."""
+    """Whether any of the patterns matches, each as in `matches`."""
     return _compiled(patterns).match(text)
 
 
@@ -143,12 +147,12 @@ _compiled = lru_cache(maxsize=512)(Patterns)
 
 
 def matches(pattern: str, text: str) -> bool:
-    """Exact, or a prefix where `pattern` ends in `*`. Deliberately no regular expression."""
+    """Whether `text` equals `pattern`, or starts with it where it ends in `*`. Deliberately no regular expressions."""
     return text.startswith(pattern[:-1]) if pattern.endswith("*") else text == pattern
 
 
 def amount_words(resource: str, amount: int) -> str:
-    """ "400 CPUs", "64Gi memory", "4 rdma/hca", of an amount as placement counts it: thousandths of a CPU, bytes, pieces."""
+    """ "400 CPUs", "64Gi memory", "4 rdma/hca". `amount`: thousandths of a CPU, bytes, or a count."""
     noun = {"cpu": "CPU" if amount == 1000 else "CPUs", "ephemeral-storage": "ephemeral storage"}.get(
         resource, bare(resource)
     )
@@ -156,7 +160,7 @@ def amount_words(resource: str, amount: int) -> str:
 
 
 def amount_number(resource: str, amount: int) -> str:
-    """ "400", "64Gi", "4"."""
+    """The number of `amount_words` alone: "400", "64Gi", "4"."""
     if resource == "cpu":
         return f"{amount / 1000:g}"
     if resource in ("memory", "ephemeral-storage") or resource.startswith("hugepages-"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from typing import Any
 
 from tests.builders import TWO_NODES, ClusterFacts, container, pod
@@ -11,9 +12,11 @@ from webhook.admission.decision import Decision
 from webhook.admission.pods import mutate, validate
 from webhook.kube.pod import Pod
 from webhook.kube.review import Request
-from webhook.policy.model import Policy
+from webhook.policy.model import Injectors, Policy
+from webhook.policy.units import named
 
-POLICY = Policy.load("""
+POLICY = Policy.load(
+    """
 classes:
   - {class: inference, labels: {workload-type: [inference]}, namespaces: [prod]}
   - {class: development}
@@ -30,9 +33,9 @@ profiles:
   quiet: {shadow: true}
   silent: {rules: {gpuQuantity: {action: off}}}
   nothing:
-    injectors: {gpuResources: {enabled: false}, tolerations: {enabled: false}, priorityClass: {enabled: false},
-                voidDevices: {enabled: false}, topologySpread: {enabled: false}, nodeAffinity: {enabled: false}}
-""")
+    injectors: """
+    + json.dumps({name: {"enabled": False} for name, _ in named(Injectors())})
+)
 PROFILES = {name: {PROFILE_LABEL: name} for name in ("default", "lenient", "quiet", "silent", "nothing")}
 CLUSTER = ClusterFacts(
     priority_classes=TWO_NODES.priority_classes,

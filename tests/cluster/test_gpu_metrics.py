@@ -13,7 +13,7 @@ from webhook.cluster.utilisation import (
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        pytest.param({"source": "zabbix"}, "'off', 'prometheus' or 'dcgm'", id="an unknown source"),
+        pytest.param({"source": "zabbix"}, "wanted 'off', 'prometheus'", id="an unknown source"),
         pytest.param({"source": "prometheus"}, "http://prometheus.monitoring:9090", id="Prometheus without its URL"),
         pytest.param({"source": "prometheus", "url": "file:///etc/passwd"}, "wanted the base", id="a URL of a file"),
         pytest.param({"source": "prometheus", "url": "http://u:p@h"}, "webhook's own", id="a password in the policy"),

@@ -1,4 +1,4 @@
-"""A small real HTTP server that behaves as the API server does towards list and watch, and fails on demand."""
+"""A small HTTP server that lists and watches as the API server does, and fails on demand."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ Json = dict[str, Any]
 
 
 class FakeApi:
-    """Objects by path and name, every change with a version. `path` is that of a list: `/api/v1/nodes`."""
+    """Objects by path and name. Each change gets a version. `path`: the path of a list, `/api/v1/nodes`."""
 
     def __init__(self) -> None:
         self.url = ""
         self.objects: dict[str, dict[str, Json]] = defaultdict(dict)
         self.history: dict[str, list[tuple[int, str, Json]]] = defaultdict(list)
         self.oldest = 0
-        """Versions up to this one are forgotten: a watch from there gets 410."""
+        """A watch from a version before this one gets 410."""
         self.requests: list[tuple[str, str, dict[str, str]]] = []
         self.tokens: list[str | None] = []
         self.refuse: dict[tuple[str, str], tuple[int, str]] = {}
-        """Status and message for a verb (`list`, `watch`, `get`, `put`, `post`, `patch`) and path, until it is taken away."""
+        """The status and message of a refusal, by verb (`list`, `watch`, `get`, `put`, `post`, `patch`) and path."""
         self.texts: dict[str, str] = {}
-        """What is no object, by path: metrics, a version. Refused as `get`."""
+        """Answers that are no objects, by path: metrics, a version. Their verb is `get`."""
         self.silent = False
-        """Watches are accepted, and then nothing ever comes."""
+        """Watches are accepted, but no event is sent."""
         self.watch_ends_at_once = False
         self._versions = itertools.count(1)
         self.version = 0
@@ -73,11 +73,11 @@ class FakeApi:
         self._wake()
 
     def forget(self) -> None:
-        """Etcd was compacted: whoever did not see everything has to list again."""
+        """Etcd was compacted. A client that has not seen all events must list again."""
         self.oldest = self.version
 
     def cut(self) -> None:
-        """Every open watch is reset."""
+        """Reset every open watch."""
         for response in list(self._watches):
             transport = response._req.transport  # type: ignore[union-attr]
             if transport is not None:
@@ -109,8 +109,8 @@ class FakeApi:
             return await self._watch(request, path, int(query["resourceVersion"] or 0), query)
         parent, _, name = path.rpartition("/")
         if verb == "get":
-            found = self.objects[parent].get(name)
-            return web.json_response(found) if found else status(404, f"{name} not found")
+            obj = self.objects[parent].get(name)
+            return web.json_response(obj) if obj else status(404, f"{name} not found")
         body = orjson.loads(await request.read())
         if verb == "put":
             if body["metadata"]["resourceVersion"] != self.objects[parent][name]["metadata"]["resourceVersion"]:
@@ -124,12 +124,12 @@ class FakeApi:
 
     def _patch(self, parent: str, name: str, changes: Json) -> web.Response:
         """A merge patch, one level deep."""
-        if (found := self.objects[parent].get(name)) is None:
+        if (obj := self.objects[parent].get(name)) is None:
             return status(404, f"{name} not found")
         version = changes.pop("metadata", {}).get("resourceVersion")
-        if version not in (None, found["metadata"]["resourceVersion"]):
+        if version not in (None, obj["metadata"]["resourceVersion"]):
             return status(409, "the object has been modified")
-        return web.json_response(self._record(parent, "MODIFIED", found | changes))
+        return web.json_response(self._record(parent, "MODIFIED", obj | changes))
 
     def _verb(self, request: web.Request) -> str:
         if request.method != "GET":
@@ -137,12 +137,12 @@ class FakeApi:
         return "list" if "limit" in request.query else "get"
 
     def _list(self, path: str, query: dict[str, str]) -> web.Response:
-        found = [o for o in self.objects[path].values() if selected(o, query)]
+        objects = [obj for obj in self.objects[path].values() if selected(obj, query)]
         start, limit = int(query.get("continue", 0)), int(query["limit"])
         metadata: Json = {"resourceVersion": str(self.version)}
-        if start + limit < len(found):
+        if start + limit < len(objects):
             metadata["continue"] = str(start + limit)
-        return web.json_response({"kind": "List", "metadata": metadata, "items": found[start : start + limit]})
+        return web.json_response({"kind": "List", "metadata": metadata, "items": objects[start : start + limit]})
 
     async def _watch(self, request: web.Request, path: str, since: int, query: dict[str, str]) -> web.StreamResponse:
         if since < self.oldest:

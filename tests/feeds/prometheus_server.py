@@ -1,6 +1,6 @@
-"""A real Prometheus: the one on PATH, or one kept in a cache folder, or Debian's package, or a build of its Go module.
+"""A real Prometheus: from PATH, from a cache folder, from Debian's package, or built from its Go module.
 
-Nothing is installed: of the package only the program is unpacked into the cache.
+Nothing is installed. Only the program of the package is unpacked, into the cache.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from tests.controlplane.programs import cache_folder
 
 MODULE = "github.com/prometheus/prometheus/cmd/prometheus"
 VERSION = "v0.305.0"
-"""3.5.0 as Go counts it: its long-term release."""
+"""Version 3.5.0, a long-term release, in the numbering of its Go module."""
 
 
 class Unavailable(Exception):
-    """No Prometheus can be had here: what was tried, and what each said."""
+    """There is no Prometheus on this machine. The message lists each attempt and its error."""
 
 
 def find() -> str:
@@ -48,7 +48,7 @@ def find() -> str:
             kept.parent.mkdir(parents=True, exist_ok=True)
             new = kept.with_name(f"new-{os.getpid()}")
             shutil.copy(program, new)
-            new.rename(kept)  # two test runs may both have got it: either is whole
+            new.rename(kept)  # atomic, because two test runs may do this at the same time
             return str(kept)
     raise Unavailable(f"no prometheus on PATH or in {kept.parent}; {'; '.join(tried)}")
 
@@ -61,7 +61,7 @@ def _of_debian(folder: Path) -> Path:
 
 
 def _of_go(folder: Path) -> Path:
-    """Not `go install`: that refuses modules with replacements of their own."""
+    """Build the Go module. `go install` refuses a module with replacements."""
     _run(folder, "go", "mod", "init", "example.com/prometheus")
     _run(folder, "go", "get", f"{MODULE}@{VERSION}")
     _run(folder, "go", "build", "-o", "prometheus", MODULE)
@@ -73,7 +73,7 @@ def _run(folder: Path, *command: str) -> None:
 
 
 class Prometheus:
-    """A running server that scrapes one target five times a second. A context: it ends with it, and so does its folder."""
+    """A server that scrapes one target five times a second. It runs within its context, and its folder is removed at the end."""
 
     def __init__(self, target: str, address: str = "127.0.0.1", **labels: str) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="prometheus-"))
@@ -106,7 +106,7 @@ class Prometheus:
         self._guard.release()
 
     async def ask(self, query: str) -> list[dict[str, Any]]:
-        """The result of an instant query; empty while it does not answer."""
+        """The result of an instant query; empty while the server does not answer."""
         async with aiohttp.ClientSession() as http:
             try:
                 async with http.get(f"{self.url}/api/v1/query", params={"query": query}) as response:
@@ -116,7 +116,7 @@ class Prometheus:
 
 
 class Exporter(ThreadingHTTPServer):
-    """Serves `page`, or 503. In a thread: one Prometheus needs five seconds to start, so all tests share it."""
+    """Serves `page`, or 503 if that is None. It runs in a thread, because all tests share one Prometheus, which starts slowly."""
 
     class RequestHandlerClass(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

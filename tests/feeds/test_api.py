@@ -1,4 +1,4 @@
-"""The client: its credentials, its errors, and when it reads its credentials again.
+"""The client of the API server: its errors, its credentials, and when it reads them again.
 
 Covers feeds.access.
 """
@@ -28,23 +28,23 @@ POD = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
 async def test_a_written_object_comes_back_with_a_new_version() -> None:
     async with fake_api() as fake, client_of(fake) as api:
         fake.put(NODES, "a")
-        found = await api.get(f"{NODES}/a")
-        found["spec"] = {"unschedulable": True}
-        await api.put(f"{NODES}/a", found)
+        node = await api.get(f"{NODES}/a")
+        node["spec"] = {"unschedulable": True}
+        await api.put(f"{NODES}/a", node)
         assert (await api.get(f"{NODES}/a"))["spec"] == {"unschedulable": True}
         with pytest.raises(ApiError, match="409") as conflict:
-            await api.put(f"{NODES}/a", found)
+            await api.put(f"{NODES}/a", node)
         assert conflict.value.status == 409
 
 
-async def test_a_refusal_says_what_was_asked_and_what_the_server_said() -> None:
+async def test_an_error_has_the_request_and_the_message_of_the_server() -> None:
     async with fake_api() as fake, client_of(fake) as api:
         fake.refuse["get", f"{NODES}/a"] = (403, 'nodes "a" is forbidden')
         with pytest.raises(ApiError, match=r'^GET /api/v1/nodes/a: 403: "nodes \\"a\\" is forbidden"$'):
             await api.get(f"{NODES}/a")
 
 
-async def test_a_server_that_is_not_there_is_an_error_without_a_status() -> None:
+async def test_an_unreachable_server_is_an_error_without_a_status() -> None:
     async def nobody() -> Access:
         return Access("http://127.0.0.1:1", None, None, None, 60.0)
 
@@ -54,8 +54,8 @@ async def test_a_server_that_is_not_there_is_an_error_without_a_status() -> None
     assert caught.value.status == 0
 
 
-async def test_a_connection_asks_every_few_seconds_whether_the_other_side_is_still_there() -> None:
-    """Without that a peer whose node is lost is missed after many minutes, or never."""
+async def test_a_connection_uses_keepalive_to_detect_a_lost_peer() -> None:
+    """Without it the loss of the peer's node is noticed after many minutes, or never."""
     async with fake_api() as fake, client_of(fake) as api:
         fake.put(NODES, "a")
         async with api._open(
@@ -75,7 +75,7 @@ async def test_a_connection_asks_every_few_seconds_whether_the_other_side_is_sti
             assert options["TCP_NODELAY"] == 1
 
 
-async def test_a_token_is_read_again_at_once_when_it_was_not_accepted() -> None:
+async def test_a_refused_token_is_read_again_at_once() -> None:
     tokens = iter(("old", "new", "newer"))
 
     async with fake_api() as fake:
@@ -123,7 +123,7 @@ async def test_a_pod_uses_its_service_account_and_reads_the_token_anew(tmp_path:
     assert second.tls is first.tls, "connections are kept while the CA is the same"
 
 
-async def test_an_address_of_ip_version_6_is_put_in_brackets(tmp_path: Path) -> None:
+async def test_an_ipv6_address_is_put_in_brackets(tmp_path: Path) -> None:
     access = await in_cluster(service_account(tmp_path), {**POD, "KUBERNETES_SERVICE_HOST": "fd00::1"})
     assert access.base == "https://[fd00::1]:443"
 

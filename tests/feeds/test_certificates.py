@@ -1,4 +1,4 @@
-"""How often certificates are checked."""
+"""A changed caBundle is repaired at once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pytest
 
 from tests.feeds.fake_api import client_of, fake_api
 from webhook.feeds import certificates
-from webhook.feeds.certificates import BURST, Pace
 from webhook.feeds.tasks import Tasks
 from webhook.telemetry import logs
 from webhook.telemetry.metrics import Metrics
@@ -19,26 +18,17 @@ from webhook.tls.serve import LiveContext
 SECRETS = "/api/v1/namespaces/gpu-admission/secrets"
 
 
-def test_the_first_rounds_ahead_of_time_begin_at_once_and_later_ones_each_second() -> None:
-    pace = Pace(0.0)
-    assert [pace.wait(0.0) for _ in range(BURST)] == [0.0] * BURST
-    now, begun = 0.0, 0
-    while now < 60:
-        now += max(pace.wait(now), 0.001)  # somebody changes it the moment it is right again
-        begun += 1
-    assert 58 <= begun <= 62
-    assert pace.wait(now + BURST + 1) == 0.0, "after a quiet time it is quick again"
-
-
-@pytest.mark.parametrize("watching", [True, False], ids=["by a watch", "without the right to watch, by the next round"])
-async def test_a_blanked_bundle_is_mended(watching: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "watching", [True, False], ids=["by a watch", "by the next round, without permission to watch"]
+)
+async def test_an_emptied_bundle_is_repaired(watching: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(certificates, "ROUND_SECONDS", 3600.0 if watching else 0.05)
     async with fake_api() as fake, client_of(fake) as api:
         metrics, log = Metrics(), logs.configure()
         fake.put(SECRETS, "gpu-admission-tls")
         paths = [f"{CONFIGURATIONS}/{kind}" for kind in CONFIGURATION_KINDS]
 
-        def blank() -> None:
+        def empty_bundles() -> None:
             for path in paths:
                 fake.put(path, "gpu-admission", webhooks=[{"name": "a", "clientConfig": {}}])
 
@@ -47,7 +37,7 @@ async def test_a_blanked_bundle_is_mended(watching: bool, monkeypatch: pytest.Mo
                 fake.objects[path]["gpu-admission"]["webhooks"][0]["clientConfig"].get("caBundle") for path in paths
             ]
 
-        blank()
+        empty_bundles()
         if not watching:
             fake.refuse = {(verb, path): (403, "forbidden") for verb in ("list", "watch") for path in paths}
         keeper = Keeper(
@@ -59,14 +49,14 @@ async def test_a_blanked_bundle_is_mended(watching: bool, monkeypatch: pytest.Mo
             configuration="gpu-admission",
         )
 
-        def mended() -> bool:
+        def repaired() -> bool:
             watched = not watching or all(fake.asked("watch", path) for path in paths)
             return watched and bundles() == [fake.objects[SECRETS]["gpu-admission-tls"]["data"]["ca.crt"]] * 2
 
         async with Tasks(metrics, log) as tasks, asyncio.timeout(20):
             certificates.start(tasks, api, keeper, metrics, log)
             for _ in range(3):
-                while not (all(bundles()) and mended()):  # noqa: ASYNC110  many things change it
+                while not (all(bundles()) and repaired()):  # noqa: ASYNC110  many things change it
                     await asyncio.sleep(0.01)
-                blank()
+                empty_bundles()
         assert metrics.text().count(b"gpu_admission_feed_errors_total{") == 0

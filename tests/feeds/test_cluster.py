@@ -1,11 +1,10 @@
-"""The state of the cluster, fed by the watches of a real server."""
+"""The cluster state, fed by watches of a real HTTP server."""
 
 from __future__ import annotations
 
-import asyncio
 import io
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -13,6 +12,7 @@ import orjson
 import pytest
 
 from tests.feeds.fake_api import FakeApi, client_of, fake_api
+from tests.waiting import until
 from webhook.cluster.state import REQUIRED, ClusterState
 from webhook.feeds import cluster, watch
 from webhook.feeds.cluster import KINDS
@@ -36,12 +36,6 @@ async def fed(fake: FakeApi, lines: io.BytesIO | None = None) -> AsyncIterator[t
     async with client_of(fake) as api, Tasks(metrics, log) as tasks:
         cluster.start(tasks, api, state, metrics, log, time.monotonic)
         yield state, metrics
-
-
-async def until(true: Callable[[], object]) -> None:
-    async with asyncio.timeout(10):
-        while not true():  # noqa: ASYNC110  what is waited for has no event
-            await asyncio.sleep(0.005)
 
 
 def node(fake: FakeApi, name: str, gpus: int = 8) -> None:
@@ -77,7 +71,7 @@ Facts = tuple[set[str], bool | None, Autoscaler | None, int, str | None, str | N
 
 
 def optional_facts(state: ClusterState) -> Facts:
-    """What the state makes of `optional_objects`."""
+    """The facts about `optional_objects` in the state."""
     seen = state.view(time.monotonic())
     return (
         state.nodes.dra,
@@ -95,7 +89,7 @@ NONE_THERE: Facts = set(), False, None, 0, None, None, False
 NONE_KNOWN: Facts = set(), None, None, 0, None, None, False
 
 
-def test_every_kind_that_freshness_needs_is_fed() -> None:
+def test_the_kinds_are_the_required_and_the_optional_ones() -> None:
     assert set(KINDS) == {*REQUIRED, *OPTIONAL}
 
 
@@ -134,7 +128,7 @@ async def test_a_pod_holds_its_gpus_until_it_is_gone() -> None:
             await until(lambda: not state._pods)
 
 
-async def test_it_is_not_fresh_before_every_kind_was_listed() -> None:
+async def test_the_state_is_not_fresh_before_every_required_kind_was_listed() -> None:
     async with fake_api() as fake:
         fake.refuse["list", PODS] = (403, "forbidden")
         async with fed(fake) as (state, _):
@@ -144,9 +138,9 @@ async def test_it_is_not_fresh_before_every_kind_was_listed() -> None:
             await until(lambda: state.fresh(time.monotonic()))
 
 
-async def test_a_pod_without_any_sense_costs_no_other() -> None:
+async def test_a_malformed_pod_does_not_stop_the_others() -> None:
     async with fake_api() as fake:
-        fake.put(PODS, "senseless", spec=17)
+        fake.put(PODS, "malformed", spec=17)
         fake.put(PODS, "good", spec={"nodeName": "a", "containers": []}, status={})
         async with fed(fake) as (state, metrics):
             await until(lambda: state.fresh(time.monotonic()))
@@ -168,7 +162,7 @@ async def test_the_optional_kinds_reach_the_state_and_leave_it() -> None:
 
 @pytest.mark.parametrize("verb", ["list", "watch"])
 @pytest.mark.parametrize("status", [403, 404], ids=["forbidden", "not served"])
-async def test_a_kind_that_is_not_there_for_us_keeps_nothing_back_and_is_told_of_once(
+async def test_an_optional_kind_that_is_refused_delays_nothing_and_is_logged_once(
     monkeypatch: pytest.MonkeyPatch, status: int, verb: str
 ) -> None:
     monkeypatch.setattr(watch, "OPTIONAL_PAUSE", 0.02)
@@ -180,16 +174,16 @@ async def test_a_kind_that_is_not_there_for_us_keeps_nothing_back_and_is_told_of
         async with fed(fake, lines) as (state, metrics):
             await until(lambda: all(len(fake.asked(verb, path)) > 2 for path in OPTIONAL_PATHS))
             assert state.fresh(time.monotonic())
-            # One that may be listed and not watched is known for the moment between the two, each time it is tried again.
+            # If only the watch is refused, the objects are known between the list and the watch of each attempt.
             await until(lambda: optional_facts(state) == NONE_KNOWN)
-            told = [orjson.loads(line) for line in lines.getvalue().splitlines()]
-            assert sorted((line["event"], line["feed"]) for line in told) == [
+            logged = [orjson.loads(line) for line in lines.getvalue().splitlines()]
+            assert sorted((line["event"], line["feed"]) for line in logged) == [
                 ("feed failed", kind) for kind in sorted(OPTIONAL)
             ]
             assert b'feed_errors_total{feed="poddisruptionbudgets"}' not in metrics.text()
 
 
-async def test_a_kind_that_is_taken_from_us_is_forgotten_and_one_that_is_given_is_used(
+async def test_a_kind_is_forgotten_when_it_is_refused_and_used_when_it_is_granted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(watch, "OPTIONAL_PAUSE", 0.02)
@@ -205,7 +199,7 @@ async def test_a_kind_that_is_taken_from_us_is_forgotten_and_one_that_is_given_i
             await until(lambda: optional_facts(state) == ALL_SEEN)
 
 
-async def test_a_kind_that_is_not_there_is_seldom_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_refused_optional_kind_is_asked_for_only_rarely(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch, "OPTIONAL_PAUSE", 1000.0)
     async with fake_api() as fake:
         fake.refuse["list", BUDGETS] = (404, "no")

@@ -1,4 +1,4 @@
-"""Scraping exporters over real HTTP: loopback addresses stand for the pods of a cluster."""
+"""Scraping exporters over real HTTP. Each has a loopback address in place of the address of a pod."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def pod(node: str, address: str) -> dict[str, Any]:
     return {"metadata": metadata, "spec": {"nodeName": node}, "status": {"phase": "Running", "podIP": address}}
 
 
-def found(settings: GpuMetricsSettings, *pods: dict[str, Any]) -> Exporters:
+def exporters_of(settings: GpuMetricsSettings, *pods: dict[str, Any]) -> Exporters:
     exporters = Exporters(settings.dcgm)
     exporters.list_begins()
     for each in pods:
@@ -80,7 +80,7 @@ def found(settings: GpuMetricsSettings, *pods: dict[str, Any]) -> Exporters:
 
 @asynccontextmanager
 async def exporters(*handlers: Handler, limit: str = "5s") -> AsyncIterator[DcgmSource]:
-    """One exporter per handler, on 127.0.0.1, 127.0.0.2, … and one port; the node is named after the number."""
+    """One exporter per handler, on node-1 at 127.0.0.1, on node-2 at 127.0.0.2, …, all with the same port."""
     runners: list[web.AppRunner] = []
     pods, port = [], 0
     try:
@@ -98,7 +98,7 @@ async def exporters(*handlers: Handler, limit: str = "5s") -> AsyncIterator[Dcgm
             {"source": "dcgm", "dcgm": {"port": port or 9400}, "timeout": limit}
         )
         async with http_session() as http:
-            yield DcgmSource(Wiring(settings, http, found(settings, *pods), None))
+            yield DcgmSource(Wiring(settings, http, exporters_of(settings, *pods), None))
     finally:
         for runner in runners:
             await runner.cleanup()
@@ -108,15 +108,15 @@ async def exporters(*handlers: Handler, limit: str = "5s") -> AsyncIterator[Dcgm
     ("handler", "says"),
     [
         pytest.param(page("gone", status=503), 'answered 503 "gone"; wanted 200', id="an error"),
-        pytest.param(page("x\n\x1b[2J" * 400, status=500), "\\\\n\\\\x1b[2J", id="an error that would clear the screen"),
-        pytest.param(elsewhere, "answered 302", id="a redirect: never followed"),
+        pytest.param(page("x\n\x1b[2J" * 400, status=500), "\\\\n\\\\x1b[2J", id="an error with terminal codes"),
+        pytest.param(elsewhere, "answered 302", id="a redirect"),
         pytest.param(endless, f"more than {dcgm.MAX_BYTES} bytes", id="a page without an end"),
-        pytest.param(zipped, "answered compressed though asked not to", id="8 MiB in 40 KiB"),
-        pytest.param(zipped_error, 'answered 500 "\\x1f', id="an error that unpacks to megabytes"),
-        pytest.param(silent, "TimeoutError", id="silence"),
+        pytest.param(zipped, "answered compressed though asked not to", id="8 MiB compressed to 40 KiB"),
+        pytest.param(zipped_error, 'answered 500 "\\x1f', id="a compressed error"),
+        pytest.param(silent, "TimeoutError", id="no answer"),
     ],
 )  # fmt: skip
-async def test_an_exporter_that_misbehaves_is_given_up_and_the_others_count(handler: Handler, says: str) -> None:
+async def test_an_exporter_that_misbehaves_fails_and_the_others_count(handler: Handler, says: str) -> None:
     async with exporters(handler, page(IDLE), limit="2s") as source:
         into = Utilisation(source._settings)
         await source.poll(into)
@@ -130,7 +130,7 @@ async def test_an_exporter_that_misbehaves_is_given_up_and_the_others_count(hand
     assert says.replace("\\\\", "\\") in str(error.value)
 
 
-async def test_no_exporter_at_all_is_an_error_that_says_where_they_were_looked_for() -> None:
+async def test_no_exporter_is_an_error_with_the_namespace_and_the_labels() -> None:
     async with exporters() as source:
         with pytest.raises(
             SourceFailed, match=r"nvidia-dcgm-exporter.* in namespace gpu-operator; wanted DCGM exporters"
@@ -138,15 +138,15 @@ async def test_no_exporter_at_all_is_an_error_that_says_where_they_were_looked_f
             await source.poll(Utilisation(source._settings))
 
 
-async def test_nobody_listening_is_an_error() -> None:
+async def test_an_exporter_that_does_not_listen_is_an_error() -> None:
     settings = GpuMetricsSettings.model_validate({"source": "dcgm", "dcgm": {"port": 1}})
     async with http_session() as http:
-        source = DcgmSource(Wiring(settings, http, found(settings, pod("a", "127.0.0.1")), None))
+        source = DcgmSource(Wiring(settings, http, exporters_of(settings, pod("a", "127.0.0.1")), None))
         with pytest.raises(SourceFailed, match="none of 1 DCGM exporter answered"):
             await source.poll(Utilisation(source._settings))
 
 
-async def test_the_node_is_that_of_the_exporters_pod_and_not_what_its_page_says() -> None:
+async def test_the_node_is_that_of_the_pod_and_not_the_one_in_the_page() -> None:
     async with exporters(page(BUSY), page(IDLE)) as source:
         into = Utilisation(source._settings)
         await source.poll(into)
@@ -154,25 +154,25 @@ async def test_the_node_is_that_of_the_exporters_pod_and_not_what_its_page_says(
     assert (into.node("node-1").idle, into.node("node-2").idle, into.node("gpu-a-0").measured) == (0, 8, 0)
 
 
-async def test_never_more_than_so_many_exporters_are_asked_at_once() -> None:
-    now, most = 0, 0
+async def test_the_number_of_exporters_scraped_at_once_is_bounded() -> None:
+    current, highest = 0, 0
 
     async def counted(request: web.Request) -> web.Response:
-        nonlocal now, most
-        now += 1
-        most = max(most, now)
+        nonlocal current, highest
+        current += 1
+        highest = max(highest, current)
         await asyncio.sleep(0.02)
-        now -= 1
+        current -= 1
         return web.Response(text=IDLE)
 
     async with exporters(*[counted] * 40) as source:
         into = Utilisation(source._settings)
         await source.poll(into)
     assert into.gpus == 320
-    assert most == dcgm._AT_ONCE
+    assert highest == dcgm._AT_ONCE
 
 
-async def test_exporters_that_use_up_the_time_are_not_waited_for_and_the_rest_counts() -> None:
+async def test_exporters_that_use_up_the_time_fail_and_the_others_count() -> None:
     async with exporters(*[silent] * 10, *[page(IDLE)] * 20, limit="60s") as source:
         source._settings = source._settings.model_copy(update={"stale_after": 6.0})
         into = Utilisation(source._settings)
@@ -180,7 +180,7 @@ async def test_exporters_that_use_up_the_time_are_not_waited_for_and_the_rest_co
     assert (source.failed, into.gpus) == (10, 160)
 
 
-async def test_a_ca_that_cannot_be_read_is_said_at_once() -> None:
+async def test_a_missing_ca_file_is_an_error_at_once() -> None:
     with pytest.raises(OSError, match="No such file"):
         http_session("/nowhere/ca.crt")
 
@@ -194,7 +194,7 @@ async def test_a_poll_that_is_cancelled_ends() -> None:
             await poll
 
 
-async def test_the_session_follows_no_proxy_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_session_uses_no_proxy_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
     async with exporters(page(IDLE)) as source:
         await source.poll(Utilisation(source._settings))

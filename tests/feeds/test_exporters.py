@@ -1,4 +1,4 @@
-"""The DCGM exporters that run now."""
+"""The running DCGM exporters."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ def pod(
 
 
 @pytest.mark.parametrize(
-    "found",
+    "obj",
     [
         pytest.param(pod(labels={}), id="a pod without the label"),
         pytest.param(pod(namespace="team-a"), id="a tenant's pod with the label of an exporter"),
-        pytest.param(pod(phase="Pending"), id="one that does not run yet"),
-        pytest.param(pod(deletionTimestamp="2026-01-01T00:00:00Z"), id="one that is being deleted"),
-        pytest.param(pod(address=""), id="one without an address"),
-        pytest.param(pod(address="example.com/x?"), id="an address that is none"),
+        pytest.param(pod(phase="Pending"), id="an exporter that does not run yet"),
+        pytest.param(pod(deletionTimestamp="2026-01-01T00:00:00Z"), id="an exporter that is being deleted"),
+        pytest.param(pod(address=""), id="an exporter without an address"),
+        pytest.param(pod(address="example.com/x?"), id="a malformed address"),
         pytest.param(pod(address="169.254.169.254"), id="the address of a cloud's metadata service"),
         pytest.param({}, id="an empty object"),
     ],
 )
-def test_a_pod_that_is_no_running_exporter_is_not_scraped(found: dict[str, Any]) -> None:
+def test_a_pod_that_is_no_running_exporter_is_not_scraped(obj: dict[str, Any]) -> None:
     exporters = Exporters(SETTINGS.dcgm)
-    exporters.seen(found)
+    exporters.seen(obj)
     assert list(exporters) == []
 
 
@@ -70,7 +70,7 @@ def test_exporters_come_and_go_with_their_pods() -> None:
     exporters.seen(pod("d"))
     exporters.list_begins()
     exporters.in_list(pod("c"))
-    assert len(exporters) == 2, "while the list comes in, nothing is gone"
+    assert len(exporters) == 2, "nothing is removed before the list is complete"
     exporters.list_ends()
     assert list(exporters) == [Exporter("gpu-a-1", "c", "10.0.0.7")]
 

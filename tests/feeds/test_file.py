@@ -1,4 +1,4 @@
-"""A file as the cluster: every form that kubectl prints, and the errors for other files."""
+"""A file in place of a cluster: all formats that kubectl prints, and the errors for other files."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ FORMS = [
 
 
 @pytest.mark.parametrize("text", FORMS)
-def test_every_form_that_kubectl_prints_is_read(tmp_path: Path, text: bytes) -> None:
+def test_every_format_that_kubectl_prints_is_read(tmp_path: Path, text: bytes) -> None:
     (tmp_path / "cluster").write_bytes(text)
     state = ClusterState(max_age=math.inf)
     fill(state, tmp_path / "cluster", 0.0)
     view = state.view(1e9)
-    assert view.fresh, "a file never gets old, also for kinds that it does not have"
+    assert view.fresh, "a file never gets old, even for kinds that are not in it"
     assert view.resources() == {"nvidia.com/gpu": 8}
     assert view.namespace_labels("team") == {}
     assert view.priority_classes["high"].value == 5
@@ -56,29 +56,29 @@ WRONG = [
     pytest.param(b"\xff\xfe\x00", "neither JSON nor YAML", id="binary"),
     pytest.param(b"[" * 100_000, "neither JSON nor YAML", id="deep"),
     pytest.param(b'"text"', 'saw "text", wanted a List of Kubernetes objects', id="text"),
-    pytest.param(b"kind: List", "List: items: saw nothing, wanted a list", id="a List of nothing"),
+    pytest.param(b"kind: List", "List: items: saw nothing, wanted a list", id="a List without items"),
     pytest.param(b"kind: Service", 'object 1: saw kind "Service", wanted Node, Pod, Namespace', id="another kind"),
     pytest.param(b"a: b", 'object 1: saw kind "None"', id="no kind"),
     pytest.param(b"kind: List\nitems: [3]", 'object 1: saw kind ""', id="a number"),
     pytest.param(b"kind: Node", "object 1, Node: metadata.name: saw nothing, wanted the name", id="no name"),
-    pytest.param(b"{kind: Node, metadata: {name: [a]}}", "metadata.name: saw ", id="a name that is none"),
+    pytest.param(b"{kind: Node, metadata: {name: [a]}}", "metadata.name: saw ", id="a name that is a list"),
     pytest.param(b"{kind: Pod, metadata: {name: a}, spec: 3}", 'Pod "a": spec: saw "3", wanted a map', id="a spec"),
     pytest.param(
-        b"{kind: Node, metadata: {name: a}, status: {allocatable: 7}}", 'nodes: "a": ', id="what only the state notices"
+        b"{kind: Node, metadata: {name: a}, status: {allocatable: 7}}", 'nodes: "a": ', id="an error found by the state"
     ),
     pytest.param(
-        b"{kind: PriorityClass, metadata: {name: a}, value: .inf}", 'priorityclasses: "a": ', id="a number without end"
+        b"{kind: PriorityClass, metadata: {name: a}, value: .inf}", 'priorityclasses: "a": ', id="an infinite number"
     ),
     pytest.param(
         b"{kind: HorizontalPodAutoscaler, metadata: {name: a, namespace: b}, spec: {maxReplicas: 3}}",
         "horizontalpodautoscalers: \"a\": KeyError: 'scaleTargetRef'. Give it as kubectl prints it",
-        id="an autoscaler of nothing",
+        id="an autoscaler without a target",
     ),
 ]
 
 
 @pytest.mark.parametrize(("text", "message"), WRONG)
-def test_a_file_that_is_no_cluster_says_what_is_wrong_with_it(tmp_path: Path, text: bytes | None, message: str) -> None:
+def test_a_file_that_is_no_cluster_is_refused_with_a_reason(tmp_path: Path, text: bytes | None, message: str) -> None:
     path = tmp_path / "cluster"
     if text is not None:
         path.write_bytes(text)
@@ -88,12 +88,12 @@ def test_a_file_that_is_no_cluster_says_what_is_wrong_with_it(tmp_path: Path, te
     assert str(caught.value).startswith(str(path))
 
 
-def test_kinds_that_the_file_does_not_have_are_listed_and_empty(tmp_path: Path) -> None:
+def test_required_kinds_that_are_not_in_the_file_are_empty(tmp_path: Path) -> None:
     (tmp_path / "cluster").write_text("kind: List\nitems: []")
     assert load_cluster(tmp_path / "cluster") == {"nodes": [], "pods": [], "priorityclasses": [], "namespaces": []}
 
 
-def test_the_optional_kinds_may_be_in_it_and_without_them_they_are_not_known(tmp_path: Path) -> None:
+def test_optional_kinds_are_read_and_without_objects_they_are_unknown(tmp_path: Path) -> None:
     budget = {"kind": "PodDisruptionBudget", "metadata": {"name": "b", "namespace": "team"}, "spec": {"selector": {}}}
     piece = {"kind": "ResourceSlice", "metadata": {"name": "s"}, "spec": {"nodeName": "a", "driver": "gpu.nvidia.com"}}
     target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}

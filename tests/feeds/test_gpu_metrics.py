@@ -1,4 +1,4 @@
-"""The loop: no error ends it, it waits longer after each failure, and it takes back stale numbers.
+"""The polling loop: no error ends it, it waits longer after each failure, and it withdraws stale metrics.
 
 Covers feeds.gpu_source.
 """
@@ -24,7 +24,7 @@ END = "no more polls"
 
 
 class Scripted:
-    """A source that plays a list: a number is the utilisation of a GPU, an exception is raised."""
+    """A source with a list of answers: a number is the utilisation of a GPU, and an exception is raised."""
 
     def __init__(self, *script: float | BaseException) -> None:
         self._script = list(script)
@@ -39,12 +39,12 @@ class Scripted:
 
 
 class World:
-    """A clock that moves when the feed waits, and everything that the feed says."""
+    """A feed whose clock moves when it waits, with everything that it reports."""
 
     def __init__(self, *script: float | BaseException, settings: GpuMetricsSettings = SETTINGS) -> None:
         self.now = 1000.0
         self.pauses: list[float] = []
-        self.told: list[tuple[str, NodeUse]] = []
+        self.reported: list[tuple[str, NodeUse]] = []
         self.out = io.BytesIO()
         self.polls = {"succeeded": 0, "failed": 0}
         self.sink = Utilisation(settings)
@@ -52,7 +52,7 @@ class World:
             settings,
             Scripted(*script),
             self.sink,
-            lambda name, use: self.told.append((name, use)),
+            lambda name, use: self.reported.append((name, use)),
             self.polls,
             log=logs.configure(self.out),
             clock=lambda: self.now,
@@ -86,16 +86,16 @@ FAILED = SourceFailed("it answered 503; wanted 200")
 @pytest.mark.parametrize(
     "error",
     [
-        pytest.param(FAILED, id="an answer that is none"),
+        pytest.param(FAILED, id="an unusable answer"),
         pytest.param(TimeoutError(), id="no answer in time"),
-        pytest.param(ConnectionRefusedError("nobody there"), id="nobody there"),
-        pytest.param(ZeroDivisionError("a bug"), id="a bug of ours"),
+        pytest.param(ConnectionRefusedError("nobody there"), id="no server"),
+        pytest.param(ZeroDivisionError("a bug"), id="a bug"),
     ],
 )
-async def test_a_failed_poll_changes_nothing_and_the_next_one_goes_on(error: BaseException) -> None:
+async def test_a_failed_poll_changes_nothing_and_the_next_one_succeeds(error: BaseException) -> None:
     world = World(10.0, error, 10.0)
     await world.play()
-    assert [use.idle for _, use in world.told] == [1], "the half round that failed said 99 %"
+    assert [use.idle for _, use in world.reported] == [1], "the samples of the failed poll, 99 %, are not used"
     assert world.polls == {"succeeded": 2, "failed": 1}
 
 
@@ -112,11 +112,11 @@ async def test_replicas_that_start_together_drift_apart() -> None:
     assert world.pauses == [27, 27, 0.5]
 
 
-async def test_stale_numbers_are_taken_back_while_the_source_does_not_answer() -> None:
+async def test_stale_metrics_are_withdrawn_while_the_source_does_not_answer() -> None:
     world = World(10.0, *[FAILED] * 12)
     await world.play()
-    assert [(name, use.measured) for name, use in world.told] == [("a", 1), ("a", 0)]
-    assert world.told[-1] == ("a", UNKNOWN)
+    assert [(name, use.measured) for name, use in world.reported] == [("a", 1), ("a", 0)]
+    assert world.reported[-1] == ("a", UNKNOWN)
     assert world.sink.status(world.now).reason == "GPU metrics are stale"
 
 
@@ -130,7 +130,7 @@ async def test_a_failure_is_one_line_and_so_is_the_recovery() -> None:
     assert world.lines[0]["why"] == "SourceFailed: it answered 503; wanted 200"
 
 
-async def test_a_bug_is_logged_by_its_place_and_never_by_what_it_quotes() -> None:
+async def test_a_bug_is_logged_with_its_place_and_without_its_message() -> None:
     world = World(KeyError("a secret that a tenant wrote"))
     await world.play()
     assert world.lines[0]["error"] == "KeyError"
@@ -138,7 +138,7 @@ async def test_a_bug_is_logged_by_its_place_and_never_by_what_it_quotes() -> Non
     assert "secret" not in world.out.getvalue().decode()
 
 
-async def test_a_source_that_never_ends_is_given_up_when_all_is_stale() -> None:
+async def test_a_poll_that_never_ends_fails_when_all_metrics_are_stale() -> None:
     class Hangs:
         async def poll(self, into: Utilisation) -> None:
             await asyncio.Event().wait()
@@ -150,16 +150,16 @@ async def test_a_source_that_never_ends_is_given_up_when_all_is_stale() -> None:
     assert await feed.poll() is False
 
 
-async def test_a_policy_that_turns_metrics_off_takes_back_what_they_said() -> None:
+async def test_a_policy_that_turns_metrics_off_withdraws_them() -> None:
     world = World(10.0)
     await world.play()
     world.sink.configure(GpuMetricsSettings())
-    told: list[tuple[str, NodeUse]] = []
-    feed = GpuMetricsFeed(GpuMetricsSettings(), None, world.sink, lambda name, use: told.append((name, use)), {})
+    reported: list[tuple[str, NodeUse]] = []
+    feed = GpuMetricsFeed(GpuMetricsSettings(), None, world.sink, lambda name, use: reported.append((name, use)), {})
     task = asyncio.create_task(feed.run())
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     task.cancel()
-    assert told == [("a", UNKNOWN)]
+    assert reported == [("a", UNKNOWN)]
     with pytest.raises(asyncio.CancelledError):
         await task

@@ -1,13 +1,12 @@
-"""GPU metrics beside a real API server: exporters found by its label selectors.
+"""GPU metrics with a real API server, which finds the exporters by a label selector.
 
-There are no kubelets and no pod network: 127.0.0.1 stands for the address of a pod.
+There are no kubelets and no pod network, so 127.0.0.1 is used as the address of a pod.
 """
 
 from __future__ import annotations
 
 import asyncio
 import io
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from aiohttp import web
 from tests.controlplane.api import Api as Administrator
 from tests.controlplane.objects import pod
 from tests.controlplane.plane import ControlPlane
+from tests.waiting import until
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.cluster.utilisation import UNKNOWN, NodeUse, Utilisation
 from webhook.feeds.access import Access, from_kubeconfig
@@ -35,16 +35,10 @@ def policy(**gpu_metrics: Any) -> Policy:
 
 
 async def running(api: Administrator, name: str, namespace: str, node: str, **labels: str) -> None:
-    """A pod that some kubelet says runs at 127.0.0.1."""
+    """Create a pod, and report that it runs at 127.0.0.1."""
     await api.create(pod(name, 0, labels=labels, nodeName=node), namespace)
     status = {"phase": "Running", "podIP": "127.0.0.1", "podIPs": [{"ip": "127.0.0.1"}]}
     await api.patch("Pod", name, {"status": status}, namespace, subresource="status")
-
-
-async def until(true: Callable[[], object]) -> None:
-    async with asyncio.timeout(30):
-        while not true():  # noqa: ASYNC110  what is waited for has no event
-            await asyncio.sleep(0.02)
 
 
 async def test_exporters_are_found_by_their_label_and_polled_as_the_policy_says(
@@ -60,7 +54,7 @@ async def test_exporters_are_found_by_their_label_and_polled_as_the_policy_says(
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     await running(api, "exporter", namespace, "gpu-a-0", app="nvidia-dcgm-exporter")
     await running(api, "other", namespace, "gpu-a-1")
-    told: dict[str, NodeUse] = {}
+    reported: dict[str, NodeUse] = {}
     force = [policy()]
     sink, metrics = Utilisation(GpuMetricsSettings()), Metrics()
 
@@ -69,23 +63,23 @@ async def test_exporters_are_found_by_their_label_and_polled_as_the_policy_says(
 
     async with Api(access) as client:
         log = logs.configure(io.BytesIO())
-        follow = GpuMetrics(lambda: force[0], sink, told.__setitem__, client, metrics, log)
+        follow = GpuMetrics(lambda: force[0], sink, reported.__setitem__, client, metrics, log)
         task = asyncio.create_task(follow.run())
         await asyncio.sleep(0.1)
-        assert told == {}
+        assert reported == {}
         port = runner.addresses[0][1]
         force[0] = policy(source="dcgm", dcgm={"namespace": namespace, "port": port}, interval="1s", staleAfter="2s")
-        await until(lambda: told)
-        assert told == {"gpu-a-0": NodeUse(8, 8, 0.0, 32.0, 0, 0, 0, 0, 8)}
+        await until(lambda: reported)
+        assert reported == {"gpu-a-0": NodeUse(8, 8, 0.0, 32.0, 0, 0, 0, 0, 8)}
         await running(api, "exporter-2", namespace, "gpu-a-2", app="nvidia-dcgm-exporter")
-        await until(lambda: "gpu-a-2" in told)
+        await until(lambda: "gpu-a-2" in reported)
         assert 'gpu_admission_gpu_metrics_polls_total{result="succeeded"}' in metrics.text().decode()
         assert "gpu_admission_gpu_metrics_gpus 16.0" in metrics.text().decode()
         await api.delete("Pod", "exporter", namespace, grace=0)
-        await until(lambda: told["gpu-a-0"] == UNKNOWN)
-        assert told["gpu-a-2"].idle == 8
+        await until(lambda: reported["gpu-a-0"] == UNKNOWN)
+        assert reported["gpu-a-2"].idle == 8
         force[0] = policy()
-        await until(lambda: told["gpu-a-2"] == UNKNOWN)
+        await until(lambda: reported["gpu-a-2"] == UNKNOWN)
         assert not task.done()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -1,4 +1,4 @@
-"""Parsing the answers of GPU metrics sources. First what must be ignored."""
+"""Parsing the answers of the sources of GPU metrics. First the samples that must be ignored."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.cluster.utilisation import UNKNOWN, NodeUse, Utilisation
 from webhook.feeds import dcgm
-from webhook.feeds.gpu_source import READINGS, SourceFailed, node_of, put
+from webhook.feeds.gpu_source import READINGS, SourceFailed, add_sample, node_of
 from webhook.feeds.prometheus import series, vector
 
 DATA = Path(__file__).parent / "data"
@@ -23,10 +23,10 @@ XIDS = SETTINGS.sick.xids
 
 
 def read(page: str, node: str = "a") -> Utilisation:
-    """A page of an exporter, as one round."""
+    """Read a page of an exporter as one poll."""
     into = Utilisation(SETTINGS)
     for labels, reading, value in dcgm.parse_page(page, NAMES, into.ignored):
-        put(into, node, labels, reading, value, xids=XIDS)
+        add_sample(into, node, labels, reading, value, xids=XIDS)
     into.commit(0.0)
     return into
 
@@ -42,7 +42,7 @@ def read(page: str, node: str = "a") -> Utilisation:
         pytest.param('node_cpu_seconds_total{cpu="0"} 7\n', {}, id="other metrics"),
         pytest.param("# TYPE DCGM_FI_DEV_GPU_UTIL gauge\n", {}, id="a metric without a sample"),
         pytest.param("DCGM_FI_DEV_GPU_UTIL 7\n", {"no GPU label": 1}, id="no labels at all"),
-        pytest.param('DCGM_FI_DEV_GPU_UTIL{Hostname="a"} 7\n', {"no GPU label": 1}, id="no label of a GPU"),
+        pytest.param('DCGM_FI_DEV_GPU_UTIL{Hostname="a"} 7\n', {"no GPU label": 1}, id="no label for the GPU"),
         pytest.param('DCGM_FI_DEV_GPU_UTIL{UUID=""} 7\n', {"no GPU label": 1}, id="an empty UUID"),
         pytest.param(f'DCGM_FI_DEV_GPU_UTIL{{UUID="{"x" * 200}"}} 7\n', {"no GPU label": 1}, id="an endless UUID"),
         pytest.param('DCGM_FI_DEV_GPU_UTIL{UUID="x"} NaN\n', {"not a number": 1}, id="NaN"),
@@ -70,14 +70,14 @@ def test_a_sample_without_a_gpu_is_counted_and_changes_nothing(page: str, ignore
     assert into.node("a") == UNKNOWN
 
 
-def test_a_bad_line_does_not_spoil_the_good_ones() -> None:
+def test_a_malformed_line_does_not_affect_the_others() -> None:
     page = (DATA / "dcgm-8-busy.txt").read_text().replace("DCGM_FI_DEV_GPU_UTIL{gpu=", "DCGM_FI_DEV_GPU_UTIL{gpu==", 1)
     assert read(page).ignored == {"not in the text format": 1}
-    assert read(page).node("a").measured == 8, "the engine stands in for the utilisation"
+    assert read(page).node("a").measured == 8, "the engine reading replaces the utilisation"
 
 
 @given(st.text(st.sampled_from('DCGM_FI_DEV_GPU_UTIL{}=",\\ 07.e-#\nuUID'), max_size=300))
-def test_no_page_raises(text: str) -> None:
+def test_any_page_is_read_without_an_error(text: str) -> None:
     read(f"DCGM_FI_DEV_GPU_UTIL{{{text}")
 
 
@@ -111,13 +111,13 @@ def test_an_xid_that_needs_a_repair_makes_a_gpu_sick_and_one_of_an_application_d
         pytest.param({}, None, id="no label"),
         pytest.param({"Hostname": ""}, None, id="an empty one"),
         pytest.param({"Hostname": 7}, None, id="a number"),
-        pytest.param({"Hostname": "Node A"}, None, id="what cannot be the name of a node"),
-        pytest.param({"Hostname": "x" * 400}, None, id="an endless one"),
-        pytest.param({"Hostname": "a\nb"}, None, id="one with a line break"),
+        pytest.param({"Hostname": "Node A"}, None, id="no valid node name"),
+        pytest.param({"Hostname": "x" * 400}, None, id="a very long name"),
+        pytest.param({"Hostname": "a\nb"}, None, id="a name with a line break"),
         pytest.param({"Hostname": "gpu-a-0"}, "gpu-a-0", id="Hostname of a newer exporter"),
-        pytest.param({"hostname": "gpu-a-0"}, "gpu-a-0", id="in small letters"),
+        pytest.param({"hostname": "gpu-a-0"}, "gpu-a-0", id="the label in lower case"),
         pytest.param({"Hostname": "nvidia-dcgm-exporter-cwbcm"}, "gpu-a-1", id="the pod's name, of an older exporter"),
-        pytest.param({"node": "gpu-a-2", "Hostname": "x"}, "gpu-a-2", id="a label that was set on purpose goes first"),
+        pytest.param({"node": "gpu-a-2", "Hostname": "x"}, "gpu-a-2", id="the label `node` before Hostname"),
         pytest.param({"instance": "10.0.0.7:9400"}, "gpu-a-1", id="the address of the exporter"),
         pytest.param({"instance": "[fd00::7]:9400"}, "gpu-a-3", id="its IPv6 address"),
         pytest.param({"instance": "gpu-a-4:9400"}, "gpu-a-4", id="a host name with a port"),
@@ -145,7 +145,7 @@ def test_the_node_of_a_series_is_found_by_its_labels(labels: dict[str, Any], nod
         pytest.param({"metric": {}, "value": [1, "5", "6"]}, id="two numbers"),
         pytest.param({"metric": {}, "value": "15"}, id="a string of two characters"),
         pytest.param({"metric": {}, "value": [1, "many"]}, id="a word"),
-        pytest.param({"metric": {}, "value": [1, "1_0"]}, id="a number as Python alone writes it"),
+        pytest.param({"metric": {}, "value": [1, "1_0"]}, id="a number that only Python accepts"),
         pytest.param({"metric": {}, "value": [1, "1" * 100]}, id="an endless number"),
     ],
 )
@@ -158,7 +158,7 @@ def test_a_sample_is_read() -> None:
 
 
 def answer(elements: list[Any], **more: Any) -> bytes:
-    """As Prometheus writes it."""
+    """An answer as Prometheus writes it."""
     return orjson.dumps({"status": "success", "data": {"resultType": "vector", "result": elements}, **more})
 
 
@@ -175,14 +175,14 @@ ELEMENTS = st.lists(
 
 
 @given(ELEMENTS, st.integers(1, 60), st.booleans())
-def test_an_answer_in_parts_is_the_answer(elements: list[Any], size: int, warns: bool) -> None:
-    """Whatever tenants write into the names of their pods."""
+def test_the_parts_of_an_answer_are_the_answer(elements: list[Any], size: int, warns: bool) -> None:
+    """Tenants write labels, and may choose them to look like JSON."""
     body = answer(elements, **({"warnings": ['},{"metric":{}']} if warns else {}))
     assert in_parts(body, size) == orjson.loads(body)["data"]["result"]
 
 
 @given(ELEMENTS, st.integers(1, 60))
-def test_an_answer_that_is_written_otherwise_is_read_as_well(elements: list[Any], size: int) -> None:
+def test_an_answer_in_another_format_is_read_too(elements: list[Any], size: int) -> None:
     document = {"data": {"result": elements, "resultType": "vector"}, "status": "success"}
     body = orjson.dumps(document, option=orjson.OPT_INDENT_2)
     assert in_parts(body, size) == orjson.loads(body)["data"]["result"]
@@ -223,7 +223,7 @@ def test_an_answer_is_parsed_in_parts() -> None:
         ),
     ],
 )
-def test_a_wrong_answer_is_refused_as_a_whole(body: bytes, says: str) -> None:
+def test_no_part_of_a_wrong_answer_is_used(body: bytes, says: str) -> None:
     for size in (7, 10_000):
         with pytest.raises(SourceFailed) as error:
             in_parts(body, size)

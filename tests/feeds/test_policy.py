@@ -1,8 +1,7 @@
-"""The policy in force while its ConfigMap comes, breaks, goes and comes back."""
+"""The policy in force while its ConfigMap is created, changed, broken and deleted."""
 
 from __future__ import annotations
 
-import asyncio
 import io
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -13,6 +12,7 @@ import orjson
 import pytest
 
 from tests.feeds.fake_api import FakeApi, client_of, fake_api
+from tests.waiting import until
 from webhook.feeds import policy
 from webhook.feeds.policy import ConfigMapSink, CurrentPolicy, shipped_policy
 from webhook.feeds.tasks import Backoff, Tasks
@@ -37,11 +37,6 @@ class Scene:
     def apply(self, text: str, key: str = "policy.yaml") -> None:
         self.api.put(MAPS, NAME, metadata=META, data={key: text})
 
-    async def until(self, true: Callable[[], object]) -> None:
-        async with asyncio.timeout(10):
-            while not true():  # noqa: ASYNC110  what is waited for has no event
-                await asyncio.sleep(0.005)
-
     @property
     def shadow(self) -> bool | None:
         return self.holder.current and self.holder.current.file.profiles["default"].shadow
@@ -51,21 +46,21 @@ class Scene:
 
 
 @asynccontextmanager
-async def scene(first: str | None = GOOD) -> AsyncIterator[Scene]:
+async def started(first: str | None = GOOD) -> AsyncIterator[Scene]:
     async with fake_api() as fake, client_of(fake) as api:
         log, metrics = io.BytesIO(), Metrics()
         logger = logs.configure(log)
         holder = CurrentPolicy(metrics, logger)
         sink = ConfigMapSink(holder, "gpu-admission", NAME)
-        it = Scene(fake, holder, metrics, log)
+        scene = Scene(fake, holder, metrics, log)
         fake.put(MAPS, "another", metadata=META, data={"policy.yaml": "{"})
         if first is not None:
-            it.apply(first)
+            scene.apply(first)
         feed = Feed(api, "policy", MAPS, sink, metrics, logger, fields=f"metadata.name={NAME}")
         async with Tasks(metrics, logger) as tasks:
             tasks.start("feed", feed.run)
             tasks.start("events", lambda: sink.report(api, logger))
-            yield it
+            yield scene
 
 
 @pytest.fixture(autouse=True)
@@ -74,22 +69,22 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_a_good_policy_takes_effect_and_its_hash_is_logged() -> None:
-    async with scene() as it:
-        await it.until(lambda: it.shadow is False)
-        it.apply(OTHER)
-        await it.until(lambda: it.shadow is True)
-        assert it.holder.current is not None
-        assert [line["hash"] for line in it.lines("policy")][-1] == it.holder.current.hash
-        assert f'gpu_admission_policy_info{{hash="{it.holder.current.hash}"}} 1.0'.encode() in it.metrics.text()
-        assert b"gpu_admission_policy_valid 1.0" in it.metrics.text()
+    async with started() as scene:
+        await until(lambda: scene.shadow is False)
+        scene.apply(OTHER)
+        await until(lambda: scene.shadow is True)
+        assert scene.holder.current is not None
+        assert [line["hash"] for line in scene.lines("policy")][-1] == scene.holder.current.hash
+        assert f'gpu_admission_policy_info{{hash="{scene.holder.current.hash}"}} 1.0'.encode() in scene.metrics.text()
+        assert b"gpu_admission_policy_valid 1.0" in scene.metrics.text()
 
 
 BAD = [
-    pytest.param(lambda it: it.apply("profiles: {default: {shadwo: true}}"), "shadwo", id="an unknown key"),
-    pytest.param(lambda it: it.apply("a: ["), "not YAML", id="not YAML"),
-    pytest.param(lambda it: it.apply(OTHER, key="policy.yml"), "has no key policy.yaml", id="another key"),
-    pytest.param(lambda it: it.api.put(MAPS, NAME, metadata=META), "has no key policy.yaml", id="no data"),
-    pytest.param(lambda it: it.api.delete(MAPS, NAME), "does not exist", id="deleted"),
+    pytest.param(lambda scene: scene.apply("profiles: {default: {shadwo: true}}"), "shadwo", id="an unknown key"),
+    pytest.param(lambda scene: scene.apply("a: ["), "not YAML", id="not YAML"),
+    pytest.param(lambda scene: scene.apply(OTHER, key="policy.yml"), "has no key policy.yaml", id="another key"),
+    pytest.param(lambda scene: scene.api.put(MAPS, NAME, metadata=META), "has no key policy.yaml", id="no data"),
+    pytest.param(lambda scene: scene.api.delete(MAPS, NAME), "does not exist", id="deleted"),
 ]
 
 
@@ -97,96 +92,96 @@ BAD = [
 async def test_a_bad_policy_changes_nothing_and_a_good_one_after_it_takes_effect(
     spoil: Callable[[Scene], None], why: str
 ) -> None:
-    async with scene() as it:
-        await it.until(lambda: it.shadow is False)
-        spoil(it)
-        await it.until(lambda: it.holder.error)
-        assert why in str(it.holder.error)
-        assert it.shadow is False
-        assert b"gpu_admission_policy_valid 0.0" in it.metrics.text()
-        assert b"gpu_admission_policy_errors_total 1.0" in it.metrics.text()
-        (line,) = it.lines("policy refused")
-        assert line["stays"] == it.holder.current.hash  # type: ignore[union-attr]
-        it.apply(OTHER)
-        await it.until(lambda: it.shadow is True)
-        assert it.holder.error is None
+    async with started() as scene:
+        await until(lambda: scene.shadow is False)
+        spoil(scene)
+        await until(lambda: scene.holder.error)
+        assert why in str(scene.holder.error)
+        assert scene.shadow is False
+        assert b"gpu_admission_policy_valid 0.0" in scene.metrics.text()
+        assert b"gpu_admission_policy_errors_total 1.0" in scene.metrics.text()
+        (line,) = scene.lines("policy refused")
+        assert line["stays"] == scene.holder.current.hash  # type: ignore[union-attr]
+        scene.apply(OTHER)
+        await until(lambda: scene.shadow is True)
+        assert scene.holder.error is None
 
 
 @pytest.mark.parametrize(
-    ("first", "why"), [(None, "does not exist"), ("a: [", "not YAML")], ids=["no ConfigMap", "a bad one"]
+    ("first", "why"), [(None, "does not exist"), ("a: [", "not YAML")], ids=["no ConfigMap", "an invalid policy"]
 )
-async def test_at_a_cold_start_without_a_good_policy_the_shipped_one_stands_in_and_says_so(
+async def test_at_a_start_without_a_valid_policy_the_shipped_one_is_in_force_and_readyz_says_so(
     first: str | None, why: str
 ) -> None:
-    async with scene(first) as it:
-        await it.until(lambda: it.api.objects[EVENTS])
-        assert it.holder.current is not None
-        assert it.holder.current.hash == Policy.load(shipped_policy()).hash
-        assert "the shipped one is in force until it can: " in it.holder.remark
-        assert why in it.holder.remark
-        metrics = it.metrics.text()
+    async with started(first) as scene:
+        await until(lambda: scene.api.objects[EVENTS])
+        assert scene.holder.current is not None
+        assert scene.holder.current.hash == Policy.load(shipped_policy()).hash
+        assert "the shipped one is in force until it can: " in scene.holder.remark
+        assert why in scene.holder.remark
+        metrics = scene.metrics.text()
         assert b"gpu_admission_policy_shipped 1.0" in metrics
         assert b"gpu_admission_policy_valid 0.0" in metrics
-        (event,) = it.api.objects[EVENTS].values()
-        assert (event["reason"], event["message"]) == ("PolicyRefused", it.holder.remark)
-        it.apply(GOOD)
-        await it.until(lambda: not it.holder.shipped)
-        assert it.shadow is False
-        assert it.holder.remark == ""
-        assert b"gpu_admission_policy_shipped 0.0" in it.metrics.text()
+        (event,) = scene.api.objects[EVENTS].values()
+        assert (event["reason"], event["message"]) == ("PolicyRefused", scene.holder.remark)
+        scene.apply(GOOD)
+        await until(lambda: not scene.holder.shipped)
+        assert scene.shadow is False
+        assert scene.holder.remark == ""
+        assert b"gpu_admission_policy_shipped 0.0" in scene.metrics.text()
 
 
-async def test_the_shipped_policy_does_not_replace_one_that_was_good() -> None:
-    async with scene(OTHER) as it:
-        await it.until(lambda: it.shadow is True)
-        it.api.delete(MAPS, NAME)
-        await it.until(lambda: it.api.objects[EVENTS])
-        assert (it.shadow, it.holder.shipped) == (True, False)
-        assert it.holder.remark.startswith("the policy does not take effect; the last good one stays: ConfigMap ")
+async def test_the_shipped_policy_does_not_replace_a_valid_one() -> None:
+    async with started(OTHER) as scene:
+        await until(lambda: scene.shadow is True)
+        scene.api.delete(MAPS, NAME)
+        await until(lambda: scene.api.objects[EVENTS])
+        assert (scene.shadow, scene.holder.shipped) == (True, False)
+        assert scene.holder.remark.startswith("the policy does not take effect; the last good one stays: ConfigMap ")
 
 
 async def test_a_bad_policy_is_reported_by_one_event_on_the_config_map() -> None:
-    async with scene() as it:
-        await it.until(lambda: it.shadow is False)
-        it.apply("profiles: {default: {shadwo: true}}")
-        await it.until(lambda: it.api.objects[EVENTS])
-        it.api.forget()
-        it.api.cut()
-        await it.until(lambda: len(it.api.asked("watch", MAPS)) == 3)
-        assert len(it.lines("policy refused")) == 1, "the same policy listed again is no news"
-        (event,) = it.api.objects[EVENTS].values()
+    async with started() as scene:
+        await until(lambda: scene.shadow is False)
+        scene.apply("profiles: {default: {shadwo: true}}")
+        await until(lambda: scene.api.objects[EVENTS])
+        scene.api.forget()
+        scene.api.cut()
+        await until(lambda: len(scene.api.asked("watch", MAPS)) == 3)
+        assert len(scene.lines("policy refused")) == 1, "the same policy is not refused again after a new list"
+        (event,) = scene.api.objects[EVENTS].values()
         assert event["involvedObject"]["name"] == NAME
         assert event["involvedObject"]["uid"] == f"uid-{NAME}"
         assert (event["type"], event["reason"]) == ("Warning", "PolicyRefused")
         assert "the last good one stays: line 1: profiles.default.shadwo: unknown key" in event["message"]
 
 
-async def test_of_policies_that_come_faster_than_events_are_written_the_newest_is_told(
+async def test_if_the_policy_changes_faster_than_events_are_written_the_newest_is_reported(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(policy, "EVENT_SECONDS", 0.1)
-    async with scene() as it:
-        await it.until(lambda: it.shadow is False)
+    async with started() as scene:
+        await until(lambda: scene.shadow is False)
         for number in range(100):
-            it.apply(f"profiles: {{default: {{key{number}: true}}}}")
-        await it.until(lambda: any("key99" in event["message"] for event in it.api.objects[EVENTS].values()))
-        assert len(it.api.objects[EVENTS]) < 15
+            scene.apply(f"profiles: {{default: {{key{number}: true}}}}")
+        await until(lambda: any("key99" in event["message"] for event in scene.api.objects[EVENTS].values()))
+        assert len(scene.api.objects[EVENTS]) < 15
 
 
-async def test_an_event_that_cannot_be_written_costs_nothing() -> None:
-    async with scene() as it:
-        it.api.refuse["post", EVENTS] = (403, "events is forbidden")
-        it.apply("a: [")
-        await it.until(lambda: it.lines("event not written"))
-        it.apply(OTHER)
-        await it.until(lambda: it.shadow is True)
+async def test_an_event_that_cannot_be_written_does_no_harm() -> None:
+    async with started() as scene:
+        scene.api.refuse["post", EVENTS] = (403, "events is forbidden")
+        scene.apply("a: [")
+        await until(lambda: scene.lines("event not written"))
+        scene.apply(OTHER)
+        await until(lambda: scene.shadow is True)
 
 
 async def test_other_config_maps_are_not_read() -> None:
-    async with scene() as it:
-        await it.until(lambda: it.shadow is False)
-        it.api.put(MAPS, "another", metadata=META, data={"policy.yaml": OTHER})
-        it.apply(GOOD + "\n")
-        await it.until(lambda: len(it.api.asked("watch", MAPS)))
-        assert it.shadow is False
-        assert it.lines("policy refused") == []
+    async with started() as scene:
+        await until(lambda: scene.shadow is False)
+        scene.api.put(MAPS, "another", metadata=META, data={"policy.yaml": OTHER})
+        scene.apply(GOOD + "\n")
+        await until(lambda: len(scene.api.asked("watch", MAPS)))
+        assert scene.shadow is False
+        assert scene.lines("policy refused") == []

@@ -1,6 +1,6 @@
-"""A real Prometheus scrapes an exporter that serves pages in DCGM's form; we ask it over its HTTP API.
+"""Metrics from a real Prometheus, which scrapes an exporter with pages in the format of DCGM.
 
-Only the clock of the smoothing is made up: nobody wants to wait for five minutes.
+Only the clock for the smoothing is simulated, because it takes five minutes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ DATA = Path(__file__).parent / "data"
 IDLE = (DATA / "dcgm-8-idle.txt").read_text()
 BUSY = (DATA / "dcgm-8-busy.txt").read_text()
 NODE = "gpu-a-0"
-"""The Hostname in those pages."""
+"""The Hostname in these pages."""
 
 
 @pytest.fixture(scope="session")
@@ -61,23 +61,23 @@ def exporter(shared: tuple[Prometheus, Exporter]) -> Exporter:
 
 
 async def until(prometheus: Prometheus, query: str, count: int) -> None:
-    """Wait for Prometheus to have scraped what the exporter serves: the query has so many results."""
+    """Wait until Prometheus has scraped the exporter, so that the query has `count` results."""
     deadline = time.monotonic() + 60
-    while len(found := await prometheus.ask(query)) != count:
+    while len(results := await prometheus.ask(query)) != count:
         prometheus.program.check()
-        assert time.monotonic() < deadline, f"{query}: {len(found)} results, wanted {count}"
+        assert time.monotonic() < deadline, f"{query}: {len(results)} results, wanted {count}"
         await asyncio.sleep(0.05)
 
 
 class Asking:
-    """A feed over a Prometheus, with a clock of its own."""
+    """A feed that polls a Prometheus, with a simulated clock."""
 
     def __init__(self, url: str, **settings: Any) -> None:
         self.settings = GpuMetricsSettings.model_validate({"source": "prometheus", "url": url, **settings})
         self.sink = Utilisation(self.settings)
         self.exporters = Exporters(self.settings.dcgm)
         self.now = 1000.0
-        self.told: dict[str, NodeUse] = {}
+        self.reported: dict[str, NodeUse] = {}
 
     async def poll(self, after: float = 0.0) -> bool:
         self.now += after
@@ -87,7 +87,7 @@ class Asking:
                 self.settings,
                 source,
                 self.sink,
-                self.told.__setitem__,
+                self.reported.__setitem__,
                 {"succeeded": 0, "failed": 0},
                 clock=lambda: self.now,
             ).poll()
@@ -97,28 +97,28 @@ async def test_idle_then_busy_then_a_pause_then_gone_then_stale(prometheus: Prom
     asking = Asking(prometheus.url)
     await until(prometheus, "DCGM_FI_DEV_GPU_UTIL == 0", 8)
     assert await asking.poll()
-    assert asking.told == {NODE: NodeUse(8, 8, 0.0, 32.0, 0, 0, 0, 0, 8)}
+    assert asking.reported == {NODE: NodeUse(8, 8, 0.0, 32.0, 0, 0, 0, 0, 8)}
 
     exporter.page = BUSY
     await until(prometheus, "DCGM_FI_DEV_GPU_UTIL > 90", 8)
     assert await asking.poll(after=30)
-    assert (asking.told[NODE].idle, asking.told[NODE].hottest) == (0, 68.0)
+    assert (asking.reported[NODE].idle, asking.reported[NODE].hottest) == (0, 68.0)
 
     exporter.page = IDLE
     await until(prometheus, "DCGM_FI_DEV_GPU_UTIL == 0", 8)
     for _ in range(10):
         assert await asking.poll(after=30)
-        assert asking.told[NODE].idle == 0, "a pause of five minutes between two batches"
+        assert asking.reported[NODE].idle == 0, "a pause of five minutes between two batches"
     assert await asking.poll(after=30)
-    assert asking.told[NODE].idle == 8
+    assert asking.reported[NODE].idle == 8
 
     exporter.page = None
     await until(prometheus, "DCGM_FI_DEV_GPU_UTIL", 0)
-    assert await asking.poll(after=30), "an answer without series is an answer"
-    assert asking.told[NODE].idle == 8
+    assert await asking.poll(after=30), "an answer without series is a success"
+    assert asking.reported[NODE].idle == 8
     assert asking.sink.status(asking.now).age == 30
     assert await asking.poll(after=151)
-    assert asking.told[NODE] == UNKNOWN
+    assert asking.reported[NODE] == UNKNOWN
     assert asking.sink.status(asking.now).reason == "GPU metrics are stale"
 
 
@@ -127,7 +127,7 @@ async def test_mig_instances_are_read_as_they_are_stored(prometheus: Prometheus,
     asking = Asking(prometheus.url)
     await until(prometheus, "DCGM_FI_PROF_GR_ENGINE_ACTIVE", 4)
     assert await asking.poll()
-    assert asking.told == {"gpu-m-0": NodeUse(4, 2, 0.46, 61.0, 0, 0, 0, 2, 4)}
+    assert asking.reported == {"gpu-m-0": NodeUse(4, 2, 0.46, 61.0, 0, 0, 0, 2, 4)}
 
 
 async def test_a_node_is_found_by_the_address_of_its_exporter(prometheus: Prometheus, exporter: Exporter) -> None:
@@ -135,7 +135,7 @@ async def test_a_node_is_found_by_the_address_of_its_exporter(prometheus: Promet
     asking.exporters.seen(pod("gpu-z-9", "127.0.0.1"))
     await until(prometheus, "DCGM_FI_DEV_FB_USED", 8)
     assert await asking.poll()
-    assert list(asking.told) == ["gpu-z-9"]
+    assert list(asking.reported) == ["gpu-z-9"]
 
 
 async def test_a_query_may_be_any_promql(prometheus: Prometheus, exporter: Exporter) -> None:
@@ -148,18 +148,18 @@ async def test_a_query_may_be_any_promql(prometheus: Prometheus, exporter: Expor
         prometheus.url, queries={"utilisation": f"max by ({by}) (max_over_time(DCGM_FI_DEV_GPU_UTIL[5m]))", "xid": ""}
     )
     assert await asking.poll()
-    assert asking.told[NODE].idle == 0, "history from before we started"
+    assert asking.reported[NODE].idle == 0, "the query reads samples from before the start of the feed"
 
 
 @pytest.mark.parametrize(
     ("query", "says"),
     [
-        pytest.param("DCGM_FI_DEV_GPU_UTIL{", "answered 400", id="what does not parse"),
+        pytest.param("DCGM_FI_DEV_GPU_UTIL{", "answered 400", id="a malformed query"),
         pytest.param("DCGM_FI_DEV_GPU_UTIL[5m]", "a \"matrix\"; wanted an instant vector", id="a range"),
         pytest.param("1", "a \"scalar\"; wanted an instant vector", id="a number"),
     ],
 )  # fmt: skip
-async def test_a_query_that_gives_no_vector_is_said(
+async def test_a_query_without_a_vector_is_an_error(
     prometheus: Prometheus, exporter: Exporter, query: str, says: str
 ) -> None:
     await until(prometheus, "DCGM_FI_DEV_GPU_UTIL == 0", 8)
@@ -169,22 +169,22 @@ async def test_a_query_that_gives_no_vector_is_said(
             await PrometheusSource(Wiring(asking.settings, http, asking.exporters, None)).poll(asking.sink)
     assert says in str(error.value)
     assert not await asking.poll()
-    assert asking.told == {}, "half a round is none"
+    assert asking.reported == {}, "the samples of a failed poll are not used"
 
 
-async def test_when_prometheus_goes_nothing_is_lost_until_it_is_stale(
+async def test_when_prometheus_stops_the_metrics_stay_until_they_are_stale(
     prometheus: Prometheus, exporter: Exporter
 ) -> None:
-    """The last test here: what was stored before a crash lives on for five minutes, Prometheus' look-back."""
+    """It must be the last test: samples from before the crash can be queried for five minutes, the look-back of Prometheus."""
     asking = Asking(prometheus.url)
     await until(prometheus, "DCGM_FI_DEV_GPU_UTIL == 0", 8)
     assert await asking.poll()
     prometheus.program.stop(patience=0)
     assert not await asking.poll(after=30)
-    assert asking.told[NODE].idle == 8
+    assert asking.reported[NODE].idle == 8
     assert not await asking.poll(after=151)
-    assert asking.told[NODE] == UNKNOWN
+    assert asking.reported[NODE] == UNKNOWN
     prometheus.program.start()
     await until(prometheus, "DCGM_FI_DEV_FB_USED", 8)
     assert await asking.poll(after=30)
-    assert asking.told[NODE].idle == 8
+    assert asking.reported[NODE].idle == 8

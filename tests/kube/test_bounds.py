@@ -1,4 +1,4 @@
-"""What is counted before anything is walked, and what becomes of an object that is past a bound."""
+"""The bounds on the size of objects, and what happens to an object that exceeds one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from tests.builders import container, pod
 from tests.served import Server
-from webhook.kube.bounds import LIMITS, MAX_COLLECTIONS, MAX_REVIEW_BYTES, of_pod, of_templates
+from webhook.kube.bounds import LIMITS, MAX_COLLECTIONS, MAX_REVIEW_BYTES, exceeded_by_pod, exceeded_by_templates
 
 REQUIRED, PREFERRED = (
     "requiredDuringSchedulingIgnoredDuringExecution",
@@ -36,13 +36,13 @@ WITHIN = {
         "metadata": {"labels": 3},
         "spec": {"containers": True, "volumes": "x", "affinity": [1], "nodeSelector": 5},
     },
-    "containers that are none": {"spec": {"containers": [None, 3, {"resources": 1, "env": 2, "securityContext": []}]}},
+    "containers of other types": {"spec": {"containers": [None, 3, {"resources": 1, "env": 2, "securityContext": []}]}},
 }
 
 
 @pytest.mark.parametrize("obj", WITHIN.values(), ids=WITHIN)
-def test_within_the_bounds_is(obj: Any) -> None:
-    assert of_pod(obj) == []
+def test_this_is_within_the_bounds(obj: Any) -> None:
+    assert exceeded_by_pod(obj) == []
 
 
 def names(count: int) -> dict[str, str]:
@@ -73,12 +73,12 @@ PAST = {
 
 
 @pytest.mark.parametrize("what", PAST)
-def test_past_a_bound_is(what: str) -> None:
-    assert [excess.noun for excess in of_pod(PAST[what])] == [what]
+def test_this_exceeds_a_bound(what: str) -> None:
+    assert [excess.noun for excess in exceeded_by_pod(PAST[what])] == [what]
 
 
 @pytest.mark.parametrize("what", PAST)
-def test_what_is_past_a_bound_is_left_alone_and_then_refused(what: str) -> None:
+def test_a_pod_that_exceeds_a_bound_is_not_changed_and_then_refused(what: str) -> None:
     server = Server()
     assert server.mutate(PAST[what]) == {"uid": "u-1", "allowed": True}
     message = server.validate(PAST[what])["status"]["message"]
@@ -86,17 +86,17 @@ def test_what_is_past_a_bound_is_left_alone_and_then_refused(what: str) -> None:
     assert "[podSize]" in message
 
 
-def test_every_bound_is_tried() -> None:
+def test_every_bound_has_a_case() -> None:
     assert set(PAST) == set(LIMITS) - {"templates", "bytes of the selector"}
 
 
 def test_templates_of_one_object_count_together() -> None:
     each = pod(*[container()] * 200)
-    assert of_templates([each] * 5) == []
-    assert [(e.noun, e.number, e.limit) for e in of_templates([each] * 6)] == [("containers", 1200, 1024)]
+    assert exceeded_by_templates([each] * 5) == []
+    assert [(e.noun, e.number, e.limit) for e in exceeded_by_templates([each] * 6)] == [("containers", 1200, 1024)]
 
 
-def test_a_review_that_is_too_long_is_not_looked_into() -> None:
+def test_the_object_of_a_review_that_is_too_long_is_not_read() -> None:
     long = pod(annotations={"a": "x" * MAX_REVIEW_BYTES})
     server = Server()
     assert server.mutate(long) == {"uid": "u-1", "allowed": True}
@@ -110,7 +110,7 @@ def test_a_body_of_nothing_but_brackets_is_not_parsed(text: bytes) -> None:
     assert b"wanted at most 500000 maps and lists in a body, saw 500001" in answer
 
 
-# --- updates of what is stored already --------------------------------------------------------------------------------
+# --- updates of stored objects ----------------------------------------------------------------------------------------
 
 LARGE = pod(*[container(str(n), gpu=None) for n in range(300)])
 
@@ -123,38 +123,38 @@ def with_metadata(**fields: Any) -> dict[str, Any]:
     return LARGE | {"metadata": LARGE["metadata"] | fields}
 
 
-NOT_OURS = {
-    "a finalizer goes": with_metadata(finalizers=[]),
-    "a label comes": with_metadata(labels={"a": "b"}),
+HARMLESS_UPDATES = {
+    "a finalizer is removed": with_metadata(finalizers=[]),
+    "a label is added": with_metadata(labels={"a": "b"}),
     "a status is written": LARGE | {"status": {"phase": "Running"}},
-    "an annotation comes that asks for nothing": with_metadata(annotations={"network/status": "up"}),
+    "an annotation that requests nothing is added": with_metadata(annotations={"network/status": "up"}),
 }
 
 
-@pytest.mark.parametrize("new", NOT_OURS.values(), ids=NOT_OURS)
-def test_what_is_stored_already_may_change_in_what_is_not_our_business(new: Any) -> None:
+@pytest.mark.parametrize("new", HARMLESS_UPDATES.values(), ids=HARMLESS_UPDATES)
+def test_a_stored_pod_that_exceeds_a_bound_may_change_where_no_rule_reads(new: Any) -> None:
     assert updated(new, LARGE)["allowed"]
 
 
-OURS = {
-    "an annotation that asks for devices": (with_metadata(annotations={"cdi.k8s.io/a": "x"}), "[deviceAnnotations]"),
-    "more annotations than are looked at": (with_metadata(annotations=names(2000)), "[podSize]"),
+REFUSED_UPDATES = {
+    "an annotation that requests devices": (with_metadata(annotations={"cdi.k8s.io/a": "x"}), "[deviceAnnotations]"),
+    "more annotations than the bound": (with_metadata(annotations=names(2000)), "[podSize]"),
     "another image": (pod(*[container(str(n), gpu=None, image="b") for n in range(300)]), "[podSize]"),
     "another container": (LARGE | {"spec": LARGE["spec"] | {"ephemeralContainers": [container("x")]}}, "[podSize]"),
 }
 
 
-@pytest.mark.parametrize(("new", "rule"), OURS.values(), ids=OURS)
-def test_what_is_stored_already_may_not_change_in_what_nobody_looks_at(new: Any, rule: str) -> None:
+@pytest.mark.parametrize(("new", "rule"), REFUSED_UPDATES.values(), ids=REFUSED_UPDATES)
+def test_a_stored_pod_that_exceeds_a_bound_may_not_change_where_rules_read(new: Any, rule: str) -> None:
     assert rule in updated(new, LARGE)["status"]["message"]
 
 
-def test_an_old_object_that_is_not_looked_at_excuses_nothing() -> None:
+def test_an_old_object_that_exceeds_a_bound_excuses_nothing() -> None:
     old = pod(*[container(str(n), env=THIEF) for n in range(300)])
     assert not updated(pod(container("0", env=THIEF)), old)["allowed"]
 
 
-def test_an_old_object_within_the_bounds_excuses_what_was_there() -> None:
+def test_an_old_object_within_the_bounds_excuses_its_own_violations() -> None:
     old = pod(container(env=THIEF))
     assert updated(pod(container(env=THIEF, image="b")), old)["allowed"]
 
@@ -181,7 +181,7 @@ WORKLOADS = {
 
 
 @pytest.mark.parametrize("what", WORKLOADS)
-def test_a_workload_past_a_bound_is_left_alone_and_then_warned_about(what: str) -> None:
+def test_a_workload_that_exceeds_a_bound_is_not_changed_and_gets_a_warning(what: str) -> None:
     server = Server()
     assert server.mutate(WORKLOADS[what], **KIND) == {"uid": "u-1", "allowed": True}
     response = server.validate(WORKLOADS[what], **KIND)
@@ -191,7 +191,7 @@ def test_a_workload_past_a_bound_is_left_alone_and_then_warned_about(what: str) 
     assert what in warning
 
 
-def test_a_status_of_a_workload_past_a_bound_is_not_our_business() -> None:
+def test_an_update_of_the_status_of_a_workload_that_exceeds_a_bound_gets_no_warning() -> None:
     for large in WORKLOADS.values():
         response = Server().validate(large | {"status": {}}, oldObject=large, operation="UPDATE", **KIND)
         assert response == {"uid": "u-1", "allowed": True}

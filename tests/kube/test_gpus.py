@@ -1,4 +1,4 @@
-"""Which resources are GPUs, and of which kind."""
+"""Which resources are GPUs, and what kind of GPU they are."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ GPUS = Gpus(
         pytest.param("nvidia.com/gpufoo", id="a name that begins like a GPU's"),
         pytest.param("nvidia.com/rdma-vf", id="a network card of a GPU vendor"),
         pytest.param("requests.nvidia.com/gpu", id="the key of a quota"),
-        pytest.param("amd.com/gpu.shared", id="another vendor's word"),
+        pytest.param("amd.com/gpu.shared", id="a suffix of another vendor"),
         pytest.param("nvidia.com", id="a vendor alone"),
         pytest.param("nvidia.com/GPU", id="capital letters"),
         pytest.param("", id="no name"),
@@ -52,7 +52,7 @@ def test_this_is_a_gpu(resource: str, kind: GpuKind) -> None:
     assert GPUS.among(["cpu", resource, "memory"]) == [resource]
 
 
-def test_the_first_name_that_matches_says_the_kind() -> None:
+def test_the_first_name_that_matches_decides_the_kind() -> None:
     assert Gpus((GpuName("a/b*", "share"), GpuName("a/bc", "whole"))).kind("a/bc") == "share"
 
 

@@ -1,4 +1,4 @@
-"""Edits and their patches, held against the jsonpatch library."""
+"""Edits and their patches, compared with the jsonpatch library."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from webhook.kube.json_patch import DOES_NOT_APPLY, Edit, Path, apply, pointer
 
 
 def operations(edit: Edit) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = orjson.loads(edit.patch())
-    return found
+    parsed: list[dict[str, Any]] = orjson.loads(edit.patch())
+    return parsed
 
 
 # --- what must not change ---------------------------------------------------------------------------------------------
@@ -36,7 +36,7 @@ UNCHANGED = {
         pytest.param(("spec", "text", "x"), id="a key of a string"),
     ],
 )
-def test_removing_what_is_not_there_changes_nothing(path: Path) -> None:
+def test_removing_a_missing_value_changes_nothing(path: Path) -> None:
     edit = Edit(copy.deepcopy(UNCHANGED))
     edit.remove(path)
     assert not edit
@@ -85,7 +85,7 @@ def test_reading_changes_nothing(path: Path, want: object) -> None:
             1,
             {"a": {"b": {"c": 1}}},
             [{"op": "add", "path": "/a", "value": {"b": {"c": 1}}}],
-            id="missing parents come into being in one operation",
+            id="missing parents are created in one operation",
         ),
         pytest.param(
             {"a": {"b": None, "x": 1}},
@@ -157,7 +157,7 @@ def test_set(before: dict[str, Any], path: Path, value: object, after: dict[str,
             id="into an empty list",
         ),
         pytest.param(
-            {"t": None}, {"t": [2, 3]}, [{"op": "replace", "path": "/t", "value": [2, 3]}], id="null is no list"
+            {"t": None}, {"t": [2, 3]}, [{"op": "replace", "path": "/t", "value": [2, 3]}], id="null is replaced"
         ),
         pytest.param({}, {"t": [2, 3]}, [{"op": "add", "path": "/t", "value": [2, 3]}], id="a missing list"),
     ],
@@ -181,7 +181,7 @@ def test_remove() -> None:
     ]
 
 
-def test_a_prefix_says_where_the_edited_part_stands() -> None:
+def test_paths_begin_with_the_prefix() -> None:
     deployment: dict[str, Any] = {"spec": {"template": {"spec": {"containers": [{}]}}}}
     edit = Edit(deployment["spec"]["template"], ("spec", "template"))
     edit.set(("spec", "containers", 0, "name"), "a")
@@ -189,7 +189,7 @@ def test_a_prefix_says_where_the_edited_part_stands() -> None:
     assert [o["path"] for o in operations(edit)] == ["/spec/template/spec/containers/0/name"]
 
 
-def test_what_is_recorded_does_not_change_with_the_object() -> None:
+def test_later_edits_do_not_change_recorded_operations() -> None:
     edit = Edit({})
     edit.set(("a",), {"x": []})
     edit.set(("a", "x"), [1])
@@ -201,13 +201,13 @@ def test_what_is_recorded_does_not_change_with_the_object() -> None:
 @pytest.mark.parametrize(
     ("path", "want"),
     [((), ""), (("a", 0, "b"), "/a/0/b"), (("a/b", "~"), "/a~1b/~0"), (("~1",), "/~01"), (("",), "/")],
-    ids=["the whole", "keys and numbers", "slash and tilde", "what looks escaped", "an empty key"],
+    ids=["the whole object", "keys and indexes", "slash and tilde", "a key that looks escaped", "an empty key"],
 )
 def test_pointers_are_those_of_rfc_6901(path: Path, want: str) -> None:
     assert pointer(path) == want
 
 
-# --- the gate's apply against the library -----------------------------------------------------------------------------
+# --- `apply` and the library refuse the same patches ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -221,10 +221,10 @@ def test_pointers_are_those_of_rfc_6901(path: Path, want: str) -> None:
         pytest.param({"a": {}}, {"op": "remove", "path": "/a/0"}, id="removing an item of a map"),
         pytest.param({"a": []}, {"op": "remove", "path": "/a/0"}, id="removing past the end"),
         pytest.param({"a": []}, {"op": "replace", "path": "/a/0", "value": 1}, id="replacing past the end"),
-        pytest.param({"a": []}, {"op": "add", "path": "/a/x", "value": 1}, id="a word as position"),
+        pytest.param({"a": []}, {"op": "add", "path": "/a/x", "value": 1}, id="a word as index"),
         pytest.param({"a": "text"}, {"op": "add", "path": "/a/b", "value": 1}, id="adding under a string"),
         pytest.param({"a": 5}, {"op": "add", "path": "/a/b/c", "value": 1}, id="adding far under a number"),
-        pytest.param({"a": [1]}, {"op": "remove", "path": "/a/-"}, id="removing what comes after the end"),
+        pytest.param({"a": [1]}, {"op": "remove", "path": "/a/-"}, id="removing at the position after the end"),
     ],
 )
 def test_a_patch_that_the_api_server_would_refuse_does_not_apply(

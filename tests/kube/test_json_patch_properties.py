@@ -1,4 +1,4 @@
-"""Edits and their patches agree, whatever the object."""
+"""For any object, an edit and its patch have the same result."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OBJECTS = st.dictionaries(KEYS, JSON, max_size=4)
 
 
 def _editable(obj: Any, path: Path) -> bool:
-    """Whether `path` leads through maps, lists and what is not there: what units do to an object of the right shape."""
+    """Whether units may edit at `path`: it leads through maps, lists and missing keys, and its last part fits."""
     for part in path[:-1]:
         if obj is None:
             return not any(isinstance(p, int) for p in path)
@@ -47,7 +47,7 @@ EDITS = st.lists(
 
 
 @given(OBJECTS, EDITS)
-def test_the_library_and_the_gate_make_of_the_original_what_was_edited(obj: dict[str, Any], edits: Any) -> None:
+def test_the_library_and_apply_turn_the_original_into_the_edited_object(obj: dict[str, Any], edits: Any) -> None:
     edit = Edit(copy.deepcopy(obj))
     for kind, path, values in edits:
         if not _editable(edit.object, path):
@@ -68,7 +68,7 @@ def test_the_library_and_the_gate_make_of_the_original_what_was_edited(obj: dict
 
 
 @given(OBJECTS, OBJECTS)
-def test_the_gate_applies_what_the_library_diffs(before: dict[str, Any], after: dict[str, Any]) -> None:
+def test_apply_gives_the_same_result_as_the_library(before: dict[str, Any], after: dict[str, Any]) -> None:
     diff = [o for o in jsonpatch.make_patch(before, after).patch if o["op"] in ("add", "replace", "remove")]
     try:
         want = jsonpatch.apply_patch(before, diff)

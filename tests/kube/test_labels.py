@@ -6,7 +6,7 @@ from tests.builders import pod
 from webhook.kube.labels import stable_labels
 
 
-def test_the_selector_is_what_all_pods_of_the_owner_have() -> None:
+def test_labels_that_differ_between_pods_or_repeat_are_left_out() -> None:
     labels = {
         "app": "train",
         "batch.kubernetes.io/job-name": "train",
@@ -19,6 +19,6 @@ def test_the_selector_is_what_all_pods_of_the_owner_have() -> None:
     assert stable_labels(pod(labels=labels)) == {"app": "train", "batch.kubernetes.io/job-name": "train"}
 
 
-def test_a_pod_with_very_many_labels_gets_a_short_selector() -> None:
+def test_the_number_of_labels_is_bounded() -> None:
     many = {f"l{i:03}": "v" for i in range(1000)}
     assert stable_labels(pod(labels=many)) == {f"l{i:03}": "v" for i in range(16)}

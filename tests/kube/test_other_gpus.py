@@ -1,4 +1,4 @@
-"""GPUs that no device plugin of the policy counts: such pods get tolerations, a class and a record, and no node."""
+"""GPUs requested without a GPU resource of the policy: the pod gets tolerations, a class and a record, but no node."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def sliced(driver: str) -> dict[str, Any]:
 
 
 def decided(made: Pod, *drivers: str) -> tuple[Decision, Pod, Decision]:
-    """What both hooks decide on a cluster with nodes of two vendors, and the pod between them."""
+    """The decision of /mutate, the pod after it, and the decision of /validate, on a cluster with nodes of two vendors."""
     of = state([node("n", taints=[NVIDIA]), node("a", None, taints=[AMD], **{"amd.com/gpu": "8"})])
     for name in ("gpu-inference", "gpu-training", "gpu-development"):
         of.priority_classes.seen({"metadata": {"name": name}, "value": 10})
@@ -65,15 +65,15 @@ def test_it_is_a_gpu_pod_with_a_toleration_of_its_vendor_a_class_and_a_record_an
     assert not (first.placement and first.placement.nodes)
     assert "affinity" not in stored["spec"]
     env = [each for c in stored["spec"]["containers"] for each in c.get("env") or ()]
-    assert env == [], "whoever serves it writes NVIDIA_VISIBLE_DEVICES"
+    assert env == [], "NVIDIA_VISIBLE_DEVICES is set by the system that serves the GPU"
     assert [each.unit for each in second.findings if each.unit == "cpuPodOnGpuNode"] == []
 
 
 NONE = {
     "a pod without GPUs": pod(container(gpu=None)),
-    "none of it": pod(named("nvidia.com/gpumem", "0")),
+    "a quantity of 0": pod(named("nvidia.com/gpumem", "0")),
     "another device": pod(named("rdma/hca")),
-    "an annotation that only sounds like it": pod(container(gpu=None), annotations={"gpu": "1"}),
+    "an annotation with a similar name": pod(container(gpu=None), annotations={"gpu": "1"}),
 }
 
 

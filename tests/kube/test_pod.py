@@ -1,4 +1,4 @@
-"""What is read of a pod. Totals follow k8s.io/component-helpers resource/helpers_test.go (TestPodRequests).
+"""Reading a pod. Totals follow TestPodRequests in k8s.io/component-helpers resource/helpers_test.go.
 
 Covers kube.pod_requests.
 """
@@ -26,7 +26,7 @@ from webhook.kube.pod_requests import total_requests
 
 
 def asks(requests: dict[str, Any] | None = None, limits: dict[str, Any] | None = None, **fields: Any) -> dict[str, Any]:
-    """One container that asks for just this."""
+    """A container with these requests and limits."""
     resources = {k: v for k, v in (("limits", limits), ("requests", requests)) if v is not None}
     return {"name": "c", "resources": resources, **fields}
 
@@ -51,7 +51,7 @@ def spec(*normal: dict[str, Any], init: list[dict[str, Any]] | None = None, **fi
 
 
 TOTALS = [
-    # What counts nothing.
+    # These add nothing.
     ("no containers", spec(), {}),
     ("a container without resources", spec({"name": "c"}), {}),
     ("resources that are null", spec({"name": "c", "resources": None}), {}),
@@ -68,15 +68,15 @@ TOTALS = [
     ("one resource by request, another by limit", spec(asks(cpu("1"), gpu("1"))), {"cpu": 1000, GPU: 1}),
     ("containers add up", spec(asks(gpu("1")), asks(gpu("2"))), {GPU: 3}),
     ("sums are exact before they are rounded", spec(asks(cpu("1500u")), asks(cpu("1500u"))), {"cpu": 3}),
-    ("what is left of a sum is rounded up", spec(asks(cpu("1500u")), asks(cpu("1u"))), {"cpu": 2}),
+    ("a fraction in a sum is rounded up", spec(asks(cpu("1500u")), asks(cpu("1u"))), {"cpu": 2}),
     ("memory is in bytes", spec(asks({"memory": "1.5Gi"}), asks({"memory": "100M"})), {"memory": 1710612736}),
-    # Init containers reuse what the containers after them need.
+    # Init containers use the resources of the containers that run after them.
     ("a small init container", spec(asks(gpu("2")), init=[asks(gpu("1"))]), {GPU: 2}),
     ("a large init container", spec(asks(gpu("1")), init=[asks(gpu("4"))]), {GPU: 4}),
     ("an init container of the same size", spec(asks(gpu("1")), init=[asks(gpu("1"))]), {GPU: 1}),
     ("of several init containers the largest",
      spec(asks(cpu("1")), init=[asks(cpu("5")), asks(cpu("3"))]), {"cpu": 5000}),
-    ("each resource for itself",
+    ("each resource on its own",
      spec(asks({"cpu": "1", GPU: "2"}), init=[asks({"cpu": "4", GPU: "1"})]), {"cpu": 4000, GPU: 2}),
     ("an init container alone names a resource", spec(asks(cpu("1")), init=[asks(gpu("1"))]), {"cpu": 1000, GPU: 1}),
     # Sidecars keep running.
@@ -129,12 +129,12 @@ def test_total_requests(layout: dict[str, Any], want: dict[str, int]) -> None:
     assert all(type(amount) is int for amount in total.values())
 
 
-def test_a_total_of_what_is_no_quantity_is_an_error() -> None:
+def test_a_malformed_quantity_in_a_total_is_an_error() -> None:
     with pytest.raises(QuantityError, match="is not a quantity"):
         total_requests(spec(asks(cpu("much"))))
 
 
-def test_requests_of_a_container_are_not_a_copy_where_none_is_needed() -> None:
+def test_requests_of_a_container_are_not_copied_without_need() -> None:
     limits = {GPU: "1"}
     assert requests_of({"resources": {"limits": limits}}) is limits
 
@@ -167,8 +167,8 @@ def test_this_pod_asks_for_no_gpu(layout: dict[str, Any]) -> None:
         pytest.param(spec(asks({GPU: "1"})), {GPU}, id="only a request"),
         pytest.param(spec(asks(), init=[asks({GPU: "1"})]), {GPU}, id="an init container"),
         pytest.param(spec(asks(), ephemeralContainers=[asks({GPU: "1"})]), {GPU}, id="an ephemeral container"),
-        pytest.param(spec(asks({GPU: "-1"})), {GPU}, id="a negative number: a rule has to speak"),
-        pytest.param(spec(asks({GPU: "many"})), {GPU}, id="no number: a rule has to speak"),
+        pytest.param(spec(asks({GPU: "-1"})), {GPU}, id="a negative number: a rule reports it"),
+        pytest.param(spec(asks({GPU: "many"})), {GPU}, id="no number: a rule reports it"),
         pytest.param(spec(asks({GPU: "1"}), asks({"amd.com/gpu": "1"})), {GPU, "amd.com/gpu"}, id="two kinds"),
         pytest.param(spec(asks({GPU: "1", "amd.com/gpu": "0"})), {GPU}, id="one kind, and 0 of another"),
         pytest.param(spec(asks({"nvidia.com/mig-1g.10gb": 1})), {"nvidia.com/mig-1g.10gb"}, id="a slice"),
@@ -183,13 +183,13 @@ def test_this_pod_asks_for_gpus(layout: dict[str, Any], names: set[str]) -> None
     [
         pytest.param(None, {}, id="no resources"),
         pytest.param({"limits": {"cpu": "8"}}, {}, id="no GPU"),
-        pytest.param({"limits": {GPU: "-1"}}, {}, id="less than none"),
+        pytest.param({"limits": {GPU: "-1"}}, {}, id="a negative number"),
         pytest.param({"limits": {GPU: "x"}}, {}, id="no number"),
         pytest.param({"limits": {GPU: "2"}, "requests": {GPU: "1"}}, {GPU: 2}, id="the limit comes first"),
         pytest.param({"limits": {GPU: "0"}, "requests": {GPU: "1"}}, {GPU: 1}, id="the request where the limit is 0"),
         pytest.param({"requests": {GPU: "1"}}, {GPU: 1}, id="the request alone"),
         pytest.param({"limits": {GPU: "2000m"}}, {GPU: 2}, id="in thousandths"),
-        pytest.param({"limits": {GPU: "0.5"}}, {GPU: 1}, id="a part of a GPU is counted as one"),
+        pytest.param({"limits": {GPU: "0.5"}}, {GPU: 1}, id="a fraction of a GPU counts as one"),
         pytest.param({"limits": {GPU: 3}}, {GPU: 3}, id="a number"),
         pytest.param({"limits": {GPU: 1, "amd.com/gpu": 1}}, {GPU: 1, "amd.com/gpu": 1}, id="two kinds"),
     ],
@@ -204,12 +204,12 @@ def test_gpu_counts(resources: dict[str, Any] | None, want: dict[str, int]) -> N
     ("asking", "want"),
     [
         pytest.param(asks(), False, id="nothing"),
-        pytest.param(asks() | {"resources": {"claims": [{"name": "gpu"}]}}, False, id="a claim, of any device"),
-        pytest.param(asks({"volcano.sh/vgpu-number": "1"}), True, id="a GPU that the policy does not know"),
-        pytest.param(asks({"x.io/gpu": "0"}), False, id="0 of one that the policy does not know"),
+        pytest.param(asks() | {"resources": {"claims": [{"name": "gpu"}]}}, False, id="a claim for any device"),
+        pytest.param(asks({"volcano.sh/vgpu-number": "1"}), True, id="a GPU resource that is not in the policy"),
+        pytest.param(asks({"x.io/gpu": "0"}), False, id="0 of a resource that is not in the policy"),
         pytest.param(asks(limits={"x.io/GPU": "0m"}), False, id="0 of it in another spelling"),
-        pytest.param(asks({"x.io/gpu": "-1"}), False, id="less than none of it"),
-        pytest.param(asks({"x.io/gpu": "many"}), False, id="no number of it"),
+        pytest.param(asks({"x.io/gpu": "-1"}), False, id="a negative number of it"),
+        pytest.param(asks({"x.io/gpu": "many"}), False, id="a malformed quantity of it"),
         pytest.param(asks({GPU: "0"}), False, id="0 GPUs"),
     ],
 )
@@ -225,7 +225,7 @@ def test_claims_devices() -> None:
 # --- the rest ---------------------------------------------------------------------------------------------------------
 
 
-def test_every_container_is_visited_once_and_in_the_order_of_its_life() -> None:
+def test_containers_come_once_each_in_a_fixed_order() -> None:
     layout = pod(
         container("a"),
         container("b"),
@@ -242,7 +242,7 @@ def test_every_container_is_visited_once_and_in_the_order_of_its_life() -> None:
     ]
 
 
-def test_lists_of_containers_that_are_null_hold_none() -> None:
+def test_missing_and_null_lists_have_no_containers() -> None:
     assert list(containers({"metadata": {}, "spec": {"containers": None, "initContainers": None}})) == []
     assert list(containers({"metadata": {}, "spec": {}})) == []
 
@@ -256,13 +256,13 @@ REPLICA_SET = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-1", "
         pytest.param(None, None, id="none"),
         pytest.param([], None, id="an empty list"),
         pytest.param([REPLICA_SET], None, id="an owner that is no controller"),
-        pytest.param([REPLICA_SET | {"controller": False}], None, id="an owner that says it is no controller"),
+        pytest.param([REPLICA_SET | {"controller": False}], None, id="an owner with controller: false"),
         pytest.param(
             [{"kind": "App", "name": "x"}, REPLICA_SET | {"controller": True}],
             Owner("ReplicaSet", "web-1", "u"),
             id="the controller among owners",
         ),
-        pytest.param([{"controller": True}], Owner("", "", ""), id="a controller that says nothing of itself"),
+        pytest.param([{"controller": True}], Owner("", "", ""), id="a controller without kind, name and uid"),
     ],
 )
 def test_owner(references: list[Any] | None, want: Owner | None) -> None:

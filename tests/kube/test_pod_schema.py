@@ -1,4 +1,4 @@
-"""Whether a pod has the form that its readers trust."""
+"""The check that the fields of a pod have the types that its readers trust."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ EVERYTHING = pod(
         pytest.param(pod(container(limits={GPU: 2, "cpu": 0.5})), id="quantities as numbers"),
     ],
 )
-def test_a_pod_is_passed_on_as_it_is(good: dict[str, Any]) -> None:
+def test_a_well_formed_pod_is_returned_unchanged(good: dict[str, Any]) -> None:
     before = copy.deepcopy(good)
     assert check(good) is good
     assert good == before
@@ -95,7 +95,7 @@ def replaced(path: list[str | int], value: object) -> dict[str, Any]:
 NODE = ["spec", "affinity", "nodeAffinity"]
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
-MISSHAPEN: list[tuple[list[str | int], object, str]] = [
+MALFORMED: list[tuple[list[str | int], object, str]] = [
     (["metadata"], None, "metadata: wanted a map, saw nothing"),
     (["metadata"], "x", "metadata: wanted a map, saw a string"),
     (["spec"], [], "spec: wanted a map, saw a list"),
@@ -159,8 +159,8 @@ MISSHAPEN: list[tuple[list[str | int], object, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("path", "value", "message"), [pytest.param(*row, id=row[2]) for row in MISSHAPEN])
-def test_what_has_not_the_shape_of_a_pod_is_refused_with_its_path(
+@pytest.mark.parametrize(("path", "value", "message"), [pytest.param(*row, id=row[2]) for row in MALFORMED])
+def test_a_malformed_pod_is_refused_with_the_path_of_the_field(
     path: list[str | int], value: object, message: str
 ) -> None:
     with pytest.raises(BadPod) as caught:
@@ -171,7 +171,7 @@ def test_what_has_not_the_shape_of_a_pod_is_refused_with_its_path(
 @pytest.mark.parametrize(
     ("value", "seen"), [(None, "nothing"), ([], "a list"), ("pod", "a string"), (5, "a number")], ids=str
 )
-def test_what_is_no_object_is_refused(value: object, seen: str) -> None:
+def test_a_pod_that_is_no_map_is_refused(value: object, seen: str) -> None:
     with pytest.raises(BadPod, match=f"^object: wanted a Pod, saw {seen}$"):
         check(value)
 
@@ -189,7 +189,7 @@ def paths(value: Any, here: tuple[str | int, ...] = ()) -> list[tuple[str | int,
 
 
 @given(st.sampled_from(paths(EVERYTHING)), JSON)
-def test_any_wrong_value_anywhere_is_a_bad_pod_or_harmless(path: tuple[str | int, ...], value: object) -> None:
+def test_any_value_at_any_path_is_accepted_or_a_bad_pod(path: tuple[str | int, ...], value: object) -> None:
     message = ""
     try:
         check(replaced(list(path), value))

@@ -1,4 +1,4 @@
-"""Quantities against the table of k8s.io/apimachinery pkg/api/resource/quantity_test.go (TestQuantityParse)."""
+"""Quantities, compared with the table of TestQuantityParse in k8s.io/apimachinery pkg/api/resource/quantity_test.go."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ REFUSED = [
     *("nan", "NaN", "inf", "Infinity", "null", "true", "--1", "+-1", "1/2", "1e3.5"),
 ]
 
-# What upstream's table gives as mantissa and exponent.
+# The values that the upstream table gives as mantissa and exponent.
 UPSTREAM = {
     "0": 0, "0n": 0, "0u": 0, "0m": 0, "0Ki": 0, "0k": 0, "0Mi": 0, "0M": 0, "0Gi": 0, "0G": 0, "0Ti": 0, "0T": 0,
     "1": 1, "1Ki": 1024, "8Ki": 8 * 1024, "7Mi": 7 * 2**20, "6Gi": 6 * 2**30, "5Ti": 5 * 2**40, "4Pi": 4 * 2**50,
@@ -43,7 +43,7 @@ UPSTREAM = {
 
 
 @pytest.mark.parametrize("text", REFUSED, ids=repr)
-def test_what_kubernetes_refuses_and_what_has_no_digit_is_refused(text: str) -> None:
+def test_text_that_kubernetes_refuses_or_that_has_no_digit_is_refused(text: str) -> None:
     with pytest.raises(QuantityError) as caught:
         parse_quantity(text)
     assert str(caught.value).endswith(
@@ -62,7 +62,7 @@ def test_values_are_those_of_upstream(text: str, sign: str) -> None:
 
 
 def test_a_decimal_value_beyond_64_bits_is_the_largest_one() -> None:
-    """Upstream keeps the exact value and its Value() overflows to 0: more than everything must not look like nothing."""
+    """Upstream keeps the exact value, and its Value() overflows to 0. A huge request must not count as 0 here."""
     assert parse_quantity("12E") == parse_quantity("1e40") == parse_quantity("1e9999999999") == 2**63 - 1
     assert parse_quantity("-12E") == -(2**63 - 1)
     assert whole("12E") == 2**63 - 1
@@ -121,13 +121,13 @@ def test_a_quantity_that_only_costs_time_is_refused(text: str) -> None:
         parse_quantity(text)
 
 
-def test_64_digits_are_the_most() -> None:
+def test_64_digits_are_accepted() -> None:
     assert parse_quantity("0" * 63 + "7") == 7
     assert parse_quantity("9" * 64) == 2**63 - 1
 
 
-def test_a_huge_exponent_is_not_worked_out() -> None:
-    """It would never end."""
+def test_a_huge_exponent_is_not_computed() -> None:
+    """The computation would never end."""
     assert parse_quantity("1e2147483647") == parse_quantity("1.000000001E9999999999") == 2**63 - 1
     assert parse_quantity("1e-2147483647") == parse_quantity("1.000000001E-9999999999") == Fraction(1, 10**9)
 

@@ -1,4 +1,4 @@
-"""From the bytes of a review to a request, or the reason why it is none."""
+"""Parsing a review: the request, or the reason why the review is refused."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HEAD = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}
 
 
 def body(**tweaks: Any) -> bytes:
-    """A review of a pod on its way, with other fields of the request; None leaves one out."""
+    """A review of a new pod. `tweaks` replace fields of the request; None removes one."""
     request = {
         "uid": "u-1",
         "kind": {"group": "", "version": "v1", "kind": "Pod"},
@@ -60,13 +60,13 @@ def test_a_review_is_read() -> None:
         pytest.param({"oldObject": {}, "object": {}}, id="empty objects"),
     ],
 )
-def test_fields_that_are_not_needed_do_no_harm(tweaks: dict[str, Any]) -> None:
+def test_missing_null_and_unknown_fields_are_accepted(tweaks: dict[str, Any]) -> None:
     assert parse_review(body(**tweaks)).uid == "u-1"
 
 
 @pytest.mark.parametrize("operation", ["CREATE", "DELETE"])
-def test_an_old_object_counts_on_an_update_only(operation: str) -> None:
-    """No API server sends one with a CREATE; whoever does must not have it compared."""
+def test_an_old_object_is_read_on_an_update_only(operation: str) -> None:
+    """No API server sends one with a CREATE. A forged one must not excuse violations."""
     assert parse_review(body(operation=operation, oldObject={"metadata": {}})).old is None
 
 
@@ -90,15 +90,15 @@ DEPLOYMENT = {"kind": {"group": "apps", "kind": "Deployment"}, "resource": {"gro
             DEPLOYMENT | {"kind": {"group": "autoscaling", "kind": "Scale"}, "subResource": "scale", "operation": "UPDATE"},
             id="its scale",
         ),
-        pytest.param({"kind": {"kind": "Endpoints"}, "resource": {"resource": "endpoints"}}, id="a plural that is none"),
+        pytest.param({"kind": {"kind": "Endpoints"}, "resource": {"resource": "endpoints"}}, id="a kind that ends in s"),
         pytest.param(
             {"kind": {"group": "a.io", "kind": "Octopus"}, "resource": {"group": "a.io", "resource": "octopodes"}},
-            id="a kind that we do not know",
+            id="an unknown kind",
         ),
-        pytest.param({"object": {"apiVersion": "v1", "kind": "Pod"}}, id="a pod that says so"),
+        pytest.param({"object": {"apiVersion": "v1", "kind": "Pod"}}, id="a pod with apiVersion and kind"),
     ],
 )  # fmt: skip
-def test_what_belongs_together_is_read(tweaks: dict[str, Any]) -> None:
+def test_a_consistent_review_is_read(tweaks: dict[str, Any]) -> None:
     assert parse_review(body(**tweaks)).uid == "u-1"
 
 
@@ -132,7 +132,7 @@ def test_what_belongs_together_is_read(tweaks: dict[str, Any]) -> None:
         ),
     ],
 )  # fmt: skip
-def test_what_does_not_belong_together_is_a_bad_review(tweaks: dict[str, Any], message: str) -> None:
+def test_an_inconsistent_review_is_a_bad_review(tweaks: dict[str, Any], message: str) -> None:
     with pytest.raises(BadReview) as caught:
         parse_review(body(**tweaks))
     assert str(caught.value).startswith(message)
@@ -167,7 +167,7 @@ NOT_JSON = [
         *("200000 lists deep", "200000 maps deep", "YAML", "a leading zero", "single quotes", "a byte order mark"),
     ],
 )
-def test_what_is_not_json_is_refused(sent: bytes) -> None:
+def test_a_body_that_is_no_json_is_refused(sent: bytes) -> None:
     with pytest.raises(BadReview) as caught:
         parse_review(sent)
     assert str(caught.value).startswith("the body is not JSON: ")
@@ -189,7 +189,7 @@ ENVELOPE = 'wanted apiVersion "admission.k8s.io/v1", kind "AdmissionReview"; saw
         pytest.param(
             {"apiVersion": "admission.k8s.io/v1beta1", "kind": "AdmissionReview", "request": {}},
             ENVELOPE + 'apiVersion "admission.k8s.io/v1beta1", kind "AdmissionReview"',
-            id="the version before",
+            id="the previous version",
         ),
         pytest.param(
             {"apiVersion": "v1", "kind": "Pod"}, ENVELOPE + 'apiVersion "v1", kind "Pod"', id="a pod without a review"
@@ -197,13 +197,13 @@ ENVELOPE = 'wanted apiVersion "admission.k8s.io/v1", kind "AdmissionReview"; saw
         pytest.param(
             {"apiVersion": {"a": ["x"] * 100_000}, "kind": 'a"\n'},
             ENVELOPE + r'apiVersion a map, kind "a\"\n"',
-            id="an envelope that would fill the answer",
+            id="an envelope that would make the answer huge",
         ),
         pytest.param(HEAD, "request: wanted a map, saw nothing", id="no request"),
         pytest.param(HEAD | {"request": []}, "request: wanted a map, saw a list", id="a request that is a list"),
     ],
 )
-def test_what_is_no_review_is_refused(sent: object, message: str) -> None:
+def test_json_that_is_no_review_is_refused(sent: object, message: str) -> None:
     with pytest.raises(BadReview) as caught:
         parse_review(orjson.dumps(sent))
     assert str(caught.value) == message
@@ -237,13 +237,13 @@ def test_what_is_no_review_is_refused(sent: object, message: str) -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_a_malformed_request_is_refused_by_the_name_of_its_field(tweaks: dict[str, Any], message: str) -> None:
+def test_a_malformed_request_is_refused_with_the_name_of_the_field(tweaks: dict[str, Any], message: str) -> None:
     with pytest.raises(BadReview) as caught:
         parse_review(body(**tweaks))
     assert str(caught.value) == message
 
 
-# --- whatever is sent -------------------------------------------------------------------------------------------------
+# --- any input --------------------------------------------------------------------------------------------------------
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.floats(allow_nan=False) | st.text(),

@@ -1,4 +1,4 @@
-"""Which labels a selector takes: what differs from a look into a map is in the table of test_budgets."""
+"""Which labels a selector selects. More cases of each operator are in the table of test_budgets."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ from typing import Any
 
 import pytest
 
-from webhook.kube.selectors import compiled, takes
+from webhook.kube.selectors import compiled, selects
 
 
 @pytest.mark.parametrize(
-    ("selector", "taken"),
+    ("selector", "want"),
     [
-        pytest.param(None, False, id="none takes nothing"),
-        pytest.param({}, True, id="an empty one takes everything"),
+        pytest.param(None, False, id="a missing one selects nothing"),
+        pytest.param({}, True, id="an empty one selects everything"),
         pytest.param({"matchLabels": {"app": "chat"}}, True, id="a label"),
         pytest.param({"matchLabels": {"app": "search"}}, False, id="another value"),
         pytest.param({"matchExpressions": [{"key": "app", "operator": "Exists"}]}, True, id="an expression"),
-        pytest.param({"matchLabels": {f"k{n}": "v" for n in range(200)}}, None, id="too large to be kept"),
+        pytest.param({"matchLabels": {f"k{n}": "v" for n in range(200)}}, None, id="too large: unknown"),
     ],
 )
-def test_what_a_selector_takes(selector: dict[str, Any] | None, taken: bool | None) -> None:
-    assert takes(compiled(selector), {"app": "chat"}) is taken
+def test_selects(selector: dict[str, Any] | None, want: bool | None) -> None:
+    assert selects(compiled(selector), {"app": "chat"}) is want
 
 
-def test_an_operator_that_is_none_is_refused() -> None:
+def test_an_unknown_operator_is_refused() -> None:
     with pytest.raises(ValueError, match="operator 'Near'"):
         compiled({"matchExpressions": [{"key": "app", "operator": "Near"}]})

@@ -1,4 +1,4 @@
-"""What kubectl reads: the values were taken from sigs.k8s.io/yaml, which it uses."""
+"""Documents as kubectl reads them. The values were taken from sigs.k8s.io/yaml, the library of kubectl."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.kube.yaml import line_of, parse_documents, to_yaml, unsafe
+from webhook.kube.yaml import line_of, parse_documents, to_yaml, why_unsafe
 
 
 @pytest.mark.parametrize(
@@ -57,8 +57,8 @@ def test_documents(text: bytes, want: list[Any]) -> None:
     ],
 )
 def test_plain_words_are_read_as_kubectl_reads_them(value: str, want: object) -> None:
-    (found,) = parse_documents(f"a: {value}\n".encode())
-    assert found == {"a": want}
+    (document,) = parse_documents(f"a: {value}\n".encode())
+    assert document == {"a": want}
 
 
 @pytest.mark.parametrize(
@@ -73,22 +73,22 @@ def test_plain_words_are_read_as_kubectl_reads_them(value: str, want: object) ->
         pytest.param(b"a: *x", "found undefined alias", id="an alias of nothing"),
         pytest.param(b"? [a]\n: 1", "found unhashable key", id="a key that is a list"),
         pytest.param(b"a: " + b"1" * 5000, "Exceeds the limit", id="a number of 5000 digits"),
-        pytest.param(b"[" * 400_000, "line 1: more than 200 levels are refused", id="nesting that ends a parser"),
+        pytest.param(b"[" * 400_000, "line 1: more than 200 levels are refused", id="nesting that crashes a parser"),
         pytest.param(b'{"a":' * 400_000, "line 1: more than 200 levels are refused", id="the same as JSON"),
     ],
 )
-def test_what_is_neither_is_one_line_of_error(text: bytes, why: str) -> None:
+def test_other_text_is_an_error_of_one_line(text: bytes, why: str) -> None:
     with pytest.raises(ValueError) as caught:
         list(parse_documents(text))
     assert why in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-def test_unsafe_names_the_line() -> None:
-    assert unsafe("a: 1\nb: [[1]]", 3, aliases=False) is None
-    assert unsafe("a: 1\nb: [[1]]", 2, aliases=False) == "line 2: more than 2 levels are refused"
-    assert unsafe("a: &x 1\n\nb: *x", 9, aliases=False) == "line 3: an alias is refused: write it out"
-    assert unsafe("a: &x 1\n\nb: *x", 9, aliases=True) is None
+def test_why_unsafe_names_the_line() -> None:
+    assert why_unsafe("a: 1\nb: [[1]]", 3, aliases=False) is None
+    assert why_unsafe("a: 1\nb: [[1]]", 2, aliases=False) == "line 2: more than 2 levels are refused"
+    assert why_unsafe("a: &x 1\n\nb: *x", 9, aliases=False) == "line 3: an alias is refused: write it out"
+    assert why_unsafe("a: &x 1\n\nb: *x", 9, aliases=True) is None
     assert line_of(None) == 1
 
 
@@ -100,7 +100,7 @@ LOOKS_LIKE_SOMETHING_ELSE = [
 
 
 @pytest.mark.parametrize("text", LOOKS_LIKE_SOMETHING_ELSE, ids=repr)
-def test_text_that_looks_like_something_else_stands_in_quotes(text: str) -> None:
+def test_text_that_looks_like_another_type_is_quoted(text: str) -> None:
     written = to_yaml({"a": text})
     assert written[len("a: ")] in "'\"|"
     assert list(parse_documents(written.encode())) == [{"a": text}]

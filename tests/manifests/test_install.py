@@ -63,6 +63,30 @@ def composed(plane: ControlPlane, folder: Path, component: str) -> list[dict[str
     return kustomized(plane, str(folder))
 
 
+def test_the_kustomization_that_the_readme_shows_works(control_plane: ControlPlane, tmp_path: Path) -> None:
+    (shown,) = re.findall(r"```yaml\n(.+?)```", (MANIFESTS / "README.md").read_text(), re.DOTALL)
+    (tmp_path / "manifests").symlink_to(MANIFESTS)
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "kustomization.yaml").write_text(shown)
+    (mine / "policy.yaml").write_text("profiles: {default: {shadow: true}}\n")
+    found = {
+        each["kind"]: each
+        for each in kustomized(control_plane, str(mine))
+        if each["kind"] in ("ConfigMap", "Deployment")
+    }
+    assert found["ConfigMap"]["metadata"]["name"] == "gpu-admission-policy"
+    assert found["ConfigMap"]["data"] == {"policy.yaml": "profiles: {default: {shadow: true}}\n"}
+    (container,) = found["Deployment"]["spec"]["template"]["spec"]["containers"]
+    assert container["image"] == "registry.example/gpu-admission:0.1.0"
+    assert "--client-ca=/clients/clients.crt" in container["args"]
+
+
+def test_the_readme_names_every_component() -> None:
+    named = re.findall(r"^\| `manifests/components/([a-z-]+)` \|", (MANIFESTS / "README.md").read_text(), re.MULTILINE)
+    assert sorted(named) == sorted(folder.name for folder in (MANIFESTS / "components").iterdir())
+
+
 @pytest.mark.parametrize("component", ["own-certificate", "cert-manager"])
 def test_a_component_takes_away_the_rights_that_issuing_needs(
     applied: ControlPlane, tmp_path: Path, component: str

@@ -215,7 +215,12 @@ def test_views_with_the_same_score_key_score_the_same(
     if strategy.score_key(one) == strategy.score_key(other):
         rows = slice(0, made.rows)
         assert (strategy(made, rows, wanted, one) == strategy(made, rows, wanted, other)).all()
-    assert strategy.score_key(one) != strategy.score_key(View(3, (), one.popular))
+
+
+@pytest.mark.parametrize("name", ["pack", "apart", "spread"])
+@given(views)
+def test_another_list_of_gpu_resources_has_another_score_key(name: str, view: View) -> None:
+    assert STRATEGIES[name].score_key(view) != STRATEGIES[name].score_key(View(3, (), view.popular))
 
 
 @pytest.mark.parametrize(

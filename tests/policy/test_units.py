@@ -130,7 +130,7 @@ def test_contributing_shows_three_steps(kind: str) -> None:
 
 def test_a_strategy_that_is_registered_is_known_to_policies_and_chooses(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "profiles: {default: {placement: {otherwise: mostCpu}}}"
-    with pytest.raises(PolicyError, match="saw \"mostCpu\"; wanted 'pack', 'apart', 'spread' or 'off'"):
+    with pytest.raises(PolicyError, match="saw \"mostCpu\"; wanted 'pack',"):
         Policy.load(text)
     monkeypatch.setitem(STRATEGIES, "mostCpu", MostCpu())
     settings = Policy.load(text).file.profiles["default"].placement
@@ -151,7 +151,7 @@ async def test_a_source_of_gpu_metrics_that_is_registered_is_known_to_policies_a
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     text = "gpuMetrics: {source: fixedLoad}"
-    with pytest.raises(PolicyError, match="saw \"fixedLoad\"; wanted 'off', 'prometheus' or 'dcgm'"):
+    with pytest.raises(PolicyError, match="saw \"fixedLoad\"; wanted 'off', 'prometheus'"):
         Policy.load(text)
     monkeypatch.setitem(SOURCES, "fixedLoad", "says always the same")
     monkeypatch.setitem(sys.modules, "webhook.feeds.fixed_load", fixed_load)

@@ -1,4 +1,4 @@
-"""The whole process, started as a user starts it."""
+"""Starts the whole server process as a user starts it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Server:
             return answer.status, await answer.text()
 
     async def ask(self, hook: str, trust: ssl.SSLContext = ANYONE) -> tuple[dict[str, Any], str | None]:
-        """The response to a review of a GPU pod, and the answer's Connection header."""
+        """Send a review of a GPU pod. Returns the response, and the Connection header of the answer."""
         pod = {
             "metadata": {"name": "p", "namespace": "ml"},
             "spec": {"containers": [{"name": "c", "image": "i", "resources": {"limits": {"nvidia.com/gpu": "1"}}}]},
@@ -59,7 +59,7 @@ class Server:
             return (await answer.json())["response"], answer.headers.get("Connection")
 
     async def end(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, bytes, list[Any]]:
-        """Exit status, what else it printed, and its log."""
+        """End the process. Returns the exit status, the rest of stdout, and the log."""
         if self.process.returncode is None:
             self.process.send_signal(number)
         out, log = await self.process.communicate()
@@ -69,19 +69,8 @@ class Server:
 
 
 async def start(*arguments: str, **environment: str) -> Process:
-    command = [
-        sys.executable,
-        "-W",
-        "error",
-        "-W",
-        "ignore::ResourceWarning",
-        "-m",
-        "webhook",
-        "serve",
-        "--host",
-        "127.0.0.1",
-        *arguments,
-    ]
+    command = [sys.executable, "-W", "error", "-W", "ignore::ResourceWarning", "-m", "webhook", "serve"]
+    command += ["--host", "127.0.0.1", *arguments]
     return await asyncio.create_subprocess_exec(*command, stdout=PIPE, stderr=PIPE, env={**os.environ, **environment})
 
 

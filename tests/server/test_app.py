@@ -1,4 +1,4 @@
-"""The whole process: started as a user starts it, asked over HTTPS, ended by a signal.
+"""The whole process: started as a user starts it, called over HTTPS, ended by a signal.
 
 Covers server.process.
 """
@@ -28,7 +28,7 @@ from webhook.server.settings import ServeSettings
 from webhook.tls.issue import Pair, make_leaf
 
 
-async def test_offline_it_serves_a_file_the_shipped_policy_and_a_pair_of_its_own() -> None:
+async def test_offline_it_serves_a_cluster_file_with_the_shipped_policy_and_a_certificate_of_its_own() -> None:
     async with serving("--cluster", CLUSTER) as server:
         assert await server.get("/readyz") == (200, "ok\n")
         assert await server.get("/healthz") == (200, "ok\n")
@@ -56,11 +56,13 @@ async def test_offline_either_signal_ends_it_at_once_and_cleanly(number: signal.
 WRONG = [
     pytest.param({"cluster": "/nowhere"}, "/nowhere: cannot be read", id="no such cluster"),
     pytest.param({"cluster": CLUSTER, "policy": "/nowhere"}, "--policy /nowhere: cannot be read", id="no such policy"),
-    pytest.param({"cluster": CLUSTER, "policy": CLUSTER}, "line ", id="a policy that is none"),
+    pytest.param({"cluster": CLUSTER, "policy": CLUSTER}, "line ", id="a policy that cannot be parsed"),
     pytest.param({"tls_cert": CLUSTER}, "saw --tls-cert alone, wanted --tls-key with it", id="no key"),
-    pytest.param({"cluster": CLUSTER, "tls_cert": CLUSTER, "tls_key": CLUSTER}, "no PEM private key", id="no pair"),
-    pytest.param({"cluster": CLUSTER, "client_ca": CLUSTER}, "saw no CA certificate for clients", id="no authority"),
-    pytest.param({"cluster": CLUSTER, "kubeconfig": "x"}, "saw --cluster and --kubeconfig, wanted one", id="both"),
+    pytest.param({"cluster": CLUSTER, "tls_cert": CLUSTER, "tls_key": CLUSTER}, "no PEM private key", id="no key file"),
+    pytest.param({"cluster": CLUSTER, "client_ca": CLUSTER}, "saw no CA certificate for clients", id="no CA file"),
+    pytest.param(
+        {"cluster": CLUSTER, "kubeconfig": "x"}, "saw --cluster and --kubeconfig, wanted one", id="two clusters"
+    ),
     pytest.param({"kubeconfig": "/nowhere"}, "--kubeconfig /nowhere: ", id="no such kubeconfig"),
     pytest.param({}, "not in a cluster: KUBERNETES_SERVICE_HOST is not set", id="not in a cluster"),
 ]
@@ -73,7 +75,7 @@ async def test_wrong_settings_are_reported_before_a_port_is_opened(given: dict[s
     assert message in str(caught.value)
 
 
-async def test_a_port_that_somebody_else_has_is_named() -> None:
+async def test_a_port_in_use_is_reported() -> None:
     async with serving("--cluster", CLUSTER) as server:
         process = await start("--cluster", CLUSTER, "--port", str(server.port), "--ops-port", "0")
         _, log = await process.communicate()
@@ -96,7 +98,7 @@ async def test_a_pair_from_files_is_served(tmp_path: Path) -> None:
         assert (await server.ask("mutate", trust))[0]["allowed"] is True
 
 
-async def test_with_an_authority_for_clients_only_the_webhook_port_asks_for_a_certificate(tmp_path: Path) -> None:
+async def test_with_client_ca_only_the_webhook_port_requires_a_certificate(tmp_path: Path) -> None:
     authority = trustme.CA()
     (tmp_path / "clients.pem").write_bytes(authority.cert_pem.bytes())
     stranger, known = (ssl.create_default_context(cadata=CA.certificate.decode()) for _ in range(2))
@@ -114,7 +116,7 @@ async def test_with_an_authority_for_clients_only_the_webhook_port_asks_for_a_ce
 
 
 def install(fake: FakeApi) -> None:
-    """What `kubectl apply -k manifests/` leaves, as far as the server looks at it."""
+    """Create the objects of `kubectl apply -k manifests/` that the server reads."""
     meta = {"namespace": "gpu-admission"}
     fake.put("/api/v1/namespaces/gpu-admission/secrets", "gpu-admission-tls", metadata=meta)
     fake.put(
@@ -139,7 +141,7 @@ def kubeconfig(folder: Path, fake: FakeApi) -> list[str]:
     return ["--kubeconfig", str(folder / "kubeconfig")]
 
 
-async def test_with_an_api_server_it_is_ready_once_it_knows_everything_and_drains_when_it_ends(tmp_path: Path) -> None:
+async def test_with_an_api_server_it_is_ready_when_nothing_is_missing_and_drains_at_the_end(tmp_path: Path) -> None:
     async with fake_api() as fake:
         install(fake)
         async with serving(*kubeconfig(tmp_path, fake), GPU_ADMISSION_DRAIN_SECONDS="0.5") as server:
@@ -161,7 +163,7 @@ async def test_with_an_api_server_it_is_ready_once_it_knows_everything_and_drain
         assert "Bearer abc" in fake.tokens
 
 
-async def test_not_ready_says_what_is_missing_and_how_to_get_it(tmp_path: Path) -> None:
+async def test_readyz_says_what_is_missing(tmp_path: Path) -> None:
     async with fake_api() as fake:
         install(fake)
         fake.refuse["list", "/api/v1/namespaces/gpu-admission/configmaps"] = (403, "configmaps is forbidden")
@@ -182,7 +184,7 @@ async def test_not_ready_says_what_is_missing_and_how_to_get_it(tmp_path: Path) 
         assert (process.returncode, out) == (0, b"")
 
 
-async def test_without_a_policy_that_can_be_used_it_is_ready_with_the_shipped_one_and_says_so(tmp_path: Path) -> None:
+async def test_with_an_invalid_policy_it_is_ready_with_the_shipped_one_and_says_so(tmp_path: Path) -> None:
     async with fake_api() as fake:
         install(fake)
         fake.put(

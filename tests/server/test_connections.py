@@ -6,79 +6,79 @@ from webhook.server.connections import Connection, Connections, Stage
 
 
 class Room:
-    """Connections by name, and who went."""
+    """Connections by name, and the names of those that were closed."""
 
-    def __init__(self, most: int) -> None:
-        self.all = Connections(most)
+    def __init__(self, limit: int) -> None:
+        self.all = Connections(limit)
         self.named: dict[str, Connection] = {}
-        self.gone: list[str] = []
+        self.closed: list[str] = []
         self.now = 0.0
 
-    def came(self, name: str, peer: str, stage: Stage = Stage.SILENT) -> None:
+    def add(self, name: str, peer: str, stage: Stage = Stage.SILENT) -> None:
         self.now += 1
-        made = self.named[name] = Connection(peer, lambda: None)
-        if gone := self.all.add(made, self.now):
-            self.gone += [each for each, known in self.named.items() if known is gone]
-        self.all.move(made, stage, self.now)
+        added = self.named[name] = Connection(peer)
+        if evicted := self.all.add(added, self.now):
+            self.closed += [each for each, connection in self.named.items() if connection is evicted]
+        self.all.move(added, stage, self.now)
 
 
-def test_the_silent_go_first_the_oldest_before_the_others() -> None:
+def test_silent_connections_are_closed_first_and_the_oldest_before_the_others() -> None:
     room = Room(4)
     for name, stage in (("idle", Stage.IDLE), ("old", Stage.SILENT), ("busy", Stage.BUSY), ("young", Stage.SILENT)):
-        room.came(name, "a", stage)
-    room.came("1", "a", Stage.IDLE)
-    room.came("2", "a", Stage.IDLE)
-    assert room.gone == ["old", "young"]
+        room.add(name, "a", stage)
+    room.add("1", "a", Stage.IDLE)
+    room.add("2", "a", Stage.IDLE)
+    assert room.closed == ["old", "young"]
     assert len(room.all) == 4
 
 
-def test_of_several_peers_the_one_with_most_loses_one() -> None:
+def test_the_peer_with_most_connections_loses_one() -> None:
     room = Room(4)
-    room.came("api server", "a")
+    room.add("api server", "a")
     for i in range(5):
-        room.came(f"stranger {i}", "b")
-    assert room.gone == ["stranger 0", "stranger 1"]
+        room.add(f"stranger {i}", "b")
+    assert room.closed == ["stranger 0", "stranger 1"]
 
 
-def test_after_them_the_longest_idle_goes_and_never_a_busy_one() -> None:
+def test_then_the_longest_idle_one_is_closed_and_never_a_busy_one() -> None:
     room = Room(3)
-    room.came("busy", "a", Stage.BUSY)
+    room.add("busy", "a", Stage.BUSY)
     for i in range(4):
-        room.came(f"idle {i}", "a", Stage.IDLE)
-    assert room.gone == ["idle 0", "idle 1"]
+        room.add(f"idle {i}", "a", Stage.IDLE)
+    assert room.closed == ["idle 0", "idle 1"]
 
 
-def test_where_all_are_busy_the_new_one_goes() -> None:
+def test_if_all_are_busy_the_new_one_is_closed() -> None:
     room = Room(2)
     for i in range(3):
-        room.came(f"busy {i}", "a", Stage.BUSY)
-    assert room.gone == ["busy 2"]
+        room.add(f"busy {i}", "a", Stage.BUSY)
+    assert room.closed == ["busy 2"]
     assert len(room.all) == 2
 
 
 def test_a_connection_with_a_new_request_counts_as_the_youngest() -> None:
     room = Room(2)
-    room.came("first", "a", Stage.IDLE)
-    room.came("second", "a", Stage.IDLE)
+    room.add("first", "a", Stage.IDLE)
+    room.add("second", "a", Stage.IDLE)
     room.all.move(room.named["first"], Stage.IDLE, 10)
-    room.came("third", "a", Stage.IDLE)
-    assert room.gone == ["second"]
+    room.add("third", "a", Stage.IDLE)
+    assert room.closed == ["second"]
 
 
 def test_a_removed_connection_does_not_come_back() -> None:
     room = Room(2)
-    room.came("a", "a")
+    room.add("a", "a")
     room.all.remove(room.named["a"])
     room.all.move(room.named["a"], Stage.BUSY, 1)
     room.all.remove(room.named["a"])
     assert len(room.all) == 0
-    assert room.all.spare() is None
+    assert room.all.evict() is None
 
 
-def test_the_silent_ones_are_found_by_their_age() -> None:
+def test_silent_connections_are_found_by_their_age() -> None:
     room = Room(9)
-    room.came("old", "a")
-    room.came("asks", "a", Stage.IDLE)
-    room.came("young", "b")
+    room.add("old", "a")
+    room.add("asks", "a", Stage.IDLE)
+    room.add("young", "b")
     assert room.all.silent_since(3) == [room.named["old"]]
     assert len(room.all) == 2

@@ -1,4 +1,4 @@
-"""Reviews that a stranger makes up: they change little for others, and end no reservation."""
+"""Reviews that a stranger forges: they change little for others and end no reservation."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ from webhook.kube.pod import DECISION, Pod
 
 
 def forged(number: int) -> bytes:
-    """A pod that nobody will store, of an owner that there is not."""
+    """The review of a pod that nobody will store, of an owner that does not exist."""
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "x", "uid": f"u-{number}", "controller": True}
     obj = plain_pod()
     obj["metadata"] = {"generateName": f"x-{number}-", "namespace": "default", "ownerReferences": [owner]}
     return review(obj, uid=f"u-{number}")
 
 
-async def test_reservations_in_any_name_change_little_for_others_and_end() -> None:
+async def test_forged_reservations_are_few_change_little_for_others_and_expire() -> None:
     served = Server()
-    async with running(served.handlers.mutate) as it, streams() as opened:
-        opened.append(stranger := await dial(it, "127.0.7.2"))
+    async with running(served.handlers.mutate) as server, streams() as opened:
+        opened.append(stranger := await dial(server, "127.0.7.2"))
         for number in range(200):
             assert await asked(stranger, forged(number)) == 200
     assert served.state.ledger.counts == Counts(MAX_UNSEEN, 0)
     assert served.state.ledger.limit.declined == 200 - MAX_UNSEEN
-    assert served.state.history.popular({}) == (), "what nobody stores is no demand to keep nodes free for"
+    assert served.state.history.popular({}) == (), "nodes are not kept free for pods that nobody stores"
     served.state.expire(NOW_SERVED + 11)
     assert served.state.ledger.counts == Counts(0, 0)
 
 
 async def test_a_forged_refusal_ends_no_reservation() -> None:
     served = Server()
-    async with running(served.handlers.validate) as it, streams() as opened:
-        opened.append(stranger := await dial(it, "127.0.7.2"))
+    async with running(served.handlers.validate) as server, streams() as opened:
+        opened.append(stranger := await dial(server, "127.0.7.2"))
         honest = plain_pod(owned_by="web")
-        honest["metadata"]["namespace"] = "default"  # the review's
+        honest["metadata"]["namespace"] = "default"  # as in the review
         patched = after(served.mutate(honest), honest)
         assert served.state.ledger.counts == Counts(1, 0)
         for _ in range(3):
@@ -71,10 +71,10 @@ def first_node(found: Pod) -> str:
 
 @pytest.mark.parametrize("gpus", [5, 8, 64], ids=["a little more", "as much as a node has", "more than any node has"])
 async def test_a_forged_second_call_ends_no_reservation(gpus: int) -> None:
-    """Another hook may make a pod larger, and then it is ranked anew. Here nobody did, but a stranger says so."""
+    """A pod that another webhook enlarges is reviewed and placed again. Here a stranger forges such a second review."""
     served, alone = Server(), Server()
-    async with running(served.handlers.mutate) as it, streams() as opened:
-        opened.append(stranger := await dial(it, "127.0.7.2"))
+    async with running(served.handlers.mutate) as server, streams() as opened:
+        opened.append(stranger := await dial(server, "127.0.7.2"))
         honest = in_default("honest", 4)
         patched = after(served.mutate(honest), honest)
         assert first_node(patched) == first_node(after(alone.mutate(honest), honest)) == "gpu-b1"
@@ -84,8 +84,8 @@ async def test_a_forged_second_call_ends_no_reservation(gpus: int) -> None:
             assert await asked(stranger, review(forged)) == 200
         assert free(served.state, "gpu-b1") == 0
         third = in_default("third", 4)
-        assert first_node(after(served.mutate(third), third)) != "gpu-b1", "it is promised"
-        assert served.state.ledger.counts.reserved <= 2 + 3, "a forged call holds no more than any forged review"
+        assert first_node(after(served.mutate(third), third)) != "gpu-b1", "the node is reserved"
+        assert served.state.ledger.counts.reserved <= 2 + 3, "a forged call reserves no more than any forged review"
         stored = {**patched, "metadata": {**patched["metadata"], "name": "honest-1", "uid": "abc"}}
         for each in (served, alone):
             each.state.pod_seen(stored, NOW_SERVED)

@@ -1,4 +1,4 @@
-"""The answer to each review, from bytes to bytes, with a real cluster state."""
+"""The answer to each review, from body to body, with a real cluster state."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_a_plain_gpu_pod_is_completed() -> None:
     assert free(server.state, "gpu-b1") == 3, "the GPU is reserved"
 
 
-NOT_OURS = [
+IGNORED = [
     pytest.param(plain_pod(), {"operation": "UPDATE", "oldObject": plain_pod()}, id="an update"),
     pytest.param(None, {"operation": "DELETE", "oldObject": plain_pod()}, id="a deletion"),
     pytest.param({"metadata": {}}, {"kind": {"kind": "Binding"}, "subResource": "binding"}, id="a subresource"),
@@ -89,14 +89,14 @@ NOT_OURS = [
     ),
     pytest.param(plain_pod(), {"namespace": "plain"}, id="a namespace that has not opted in"),
     pytest.param(pod(container(gpu=None)), {}, id="no GPU"),
-    pytest.param(pod(container(gpu=0)), {}, id="0 GPUs: no help onto GPU nodes"),
+    pytest.param(pod(container(gpu=0)), {}, id="0 GPUs: no tolerations of GPU nodes"),
     pytest.param(
         pod(container(gpu=None, limits={"nvidia.com/rdma-vf": 1})), {}, id="another device of the vendor is no GPU"
     ),
 ]
 
 
-@pytest.mark.parametrize(("obj", "request_"), NOT_OURS)
+@pytest.mark.parametrize(("obj", "request_"), IGNORED)
 def test_requests_for_other_objects_are_allowed_unchanged(obj: Any, request_: dict[str, Any]) -> None:
     server = Server()
     before = facts(server.state)
@@ -105,7 +105,7 @@ def test_requests_for_other_objects_are_allowed_unchanged(obj: Any, request_: di
     assert facts(server.state) == before
 
 
-def test_pods_with_claims_are_given_no_gpu_by_their_image_and_nothing_else() -> None:
+def test_pods_with_claims_get_the_variable_that_hides_other_gpus_and_nothing_else() -> None:
     server = Server()
     before = pod(container(gpu=None), resourceClaims=[{"name": "x", "resourceClaimName": "y"}])
     stored = after(server.mutate(before), before)
@@ -115,10 +115,10 @@ def test_pods_with_claims_are_given_no_gpu_by_their_image_and_nothing_else() -> 
     assert stored["spec"] == before["spec"]
 
 
-def test_pods_without_a_gpu_are_packed_where_the_policy_says_so() -> None:
-    """And get nothing that would help them onto nodes that do not want them."""
+def test_pods_without_a_gpu_are_packed_if_the_policy_says_so() -> None:
+    """They get no tolerations."""
     server = Server()
-    server.state.node_seen(node("gpu-a1", labels={ZONE: "zone-a"}))  # no taint keeps them away
+    server.state.node_seen(node("gpu-a1", labels={ZONE: "zone-a"}))  # a node without taints
     before = pod(container(gpu=None), labels={"app": "web"}, owned_by="ReplicaSet")
     stored = after(server.mutate(before, namespace="every"), before)
     record = orjson.loads(stored["metadata"]["annotations"].pop(DECISION))
@@ -128,14 +128,12 @@ def test_pods_without_a_gpu_are_packed_where_the_policy_says_so() -> None:
         {"topologySpread": ["neutral"], "nodeAffinity": ["preferred", 1]},
     )
     assert "tolerations" not in stored["spec"]
-    assert server.state.nodes.columns.free["cpu"][0] == 88_000, "and are counted there"
+    assert server.state.nodes.columns.free["cpu"][0] == 88_000, "their demand is reserved"
     full = pod(container(gpu=None, limits={"cpu": "1000"}, requests={"cpu": "1000"}))
-    assert after(server.mutate(full, namespace="every"), full)["spec"] == full["spec"], (
-        "where none fits, none is chosen"
-    )
+    assert after(server.mutate(full, namespace="every"), full)["spec"] == full["spec"], "no node fits"
 
 
-def test_without_a_policy_nothing_is_answered() -> None:
+def test_without_a_policy_every_answer_is_503() -> None:
     server = Server(policy=None)
     answer = (503, b"no policy is loaded yet: see the ConfigMap gpu-admission-policy")
     assert server.handlers.mutate(review(plain_pod())) == answer
@@ -153,7 +151,7 @@ def test_without_a_policy_nothing_is_answered() -> None:
         pytest.param(
             review(pod({"name": "a", "resources": 5})),
             "spec.containers[0].resources: wanted a map, saw a number",
-            id="a misshapen pod",
+            id="a malformed pod",
         ),
         pytest.param(
             review(pod(container(), x=0)).replace(b'"x":0', b'"x":' + b"[" * 1010 + b"]" * 1010),
@@ -166,21 +164,21 @@ def test_a_malformed_review_is_a_bad_request(hook: str, body: bytes, message: st
     server = Server()
     status, answer = getattr(server.handlers, hook)(body)
     if message is None or (hook == "validate" and "deeply" in message):
-        assert status == 200, "nothing looks that deep"
+        assert status == 200, "no rule reads that deep"
         return
     assert (status, answer.decode()) == (400, message)
     assert server.recorder.told == [(hook, answer.decode())]
 
 
 class _Broken:
-    """Any unit's method, broken."""
+    """A method of a unit that fails."""
 
     def __call__(self, *_: Any) -> Any:
         raise ZeroDivisionError
 
 
-def test_a_bug_of_ours_is_not_taken_for_a_bad_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The server makes a 500 of it, and the failure policy decides: never allowed by accident."""
+def test_a_bug_is_not_reported_as_a_bad_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server answers 500, and the failure policy decides. The pod is never allowed by accident."""
     monkeypatch.setattr(Tolerations, "inject", _Broken())
     monkeypatch.setattr(GpuLimit, "check", _Broken())
     server = Server()
@@ -191,8 +189,8 @@ def test_a_bug_of_ours_is_not_taken_for_a_bad_request(monkeypatch: pytest.Monkey
     assert server.recorder.told == []
 
 
-def test_a_patch_that_would_not_hold_is_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A patch that does not apply is a 500 for the user even under failurePolicy Ignore."""
+def test_a_patch_that_does_not_give_the_edited_pod_is_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a patch that does not apply, the user gets a 500 even under failurePolicy Ignore."""
 
     def not_recorded(_: Tolerations, edit: Any, __: Any) -> Any:
         edit.object = edit.object | {"spec": edit.object["spec"] | {"tolerations": []}}
@@ -214,7 +212,7 @@ def test_a_patch_that_would_not_hold_is_not_sent(monkeypatch: pytest.MonkeyPatch
 CONFLICT = {"name": "main", "image": "a", "resources": {"limits": {GPU: "2"}, "requests": {GPU: "1"}}}
 
 
-def test_a_conflict_is_refused_before_the_api_server_refuses_it() -> None:
+def test_a_conflict_between_limit_and_request_is_refused_by_mutate() -> None:
     server = Server()
     response = server.mutate(pod(CONFLICT, name=""))
     assert not response["allowed"]
@@ -228,7 +226,7 @@ def test_a_conflict_is_refused_before_the_api_server_refuses_it() -> None:
     assert server.recorder.told == [("mutate", "denied")]
 
 
-def test_shadow_refuses_and_changes_nothing_but_records() -> None:
+def test_shadow_refuses_nothing_and_changes_nothing_but_records() -> None:
     server = Server()
     before = facts(server.state)
     for obj in (pod(CONFLICT), plain_pod()):
@@ -244,16 +242,16 @@ def test_shadow_refuses_and_changes_nothing_but_records() -> None:
 @pytest.mark.parametrize(
     ("namespace", "warned"),
     [
-        pytest.param("default", None, id="a profile that there is"),
+        pytest.param("default", None, id="a known profile"),
         pytest.param("nobody knows", None, id="a namespace that the watch has not seen: it must have opted in"),
         pytest.param(
             "odd",
             'namespace label gpu-admission.io/profile: the policy has no such profile; "default" is used',
-            id="a profile that there is not",
+            id="an unknown profile",
         ),
     ],
 )
-def test_a_namespace_names_its_profile(namespace: str, warned: str | None) -> None:
+def test_the_label_of_the_namespace_names_the_profile(namespace: str, warned: str | None) -> None:
     server = Server()
     response = server.mutate(plain_pod(), namespace=namespace)
     assert response.get("warnings") == ([warned] if warned else None)
@@ -266,8 +264,8 @@ def test_an_empty_label_is_an_opt_in_to_default() -> None:
     assert "warnings" not in server.mutate(plain_pod(), namespace="e")
 
 
-def test_the_reservation_of_a_pod_that_is_refused_ends_with_its_time() -> None:
-    """A refusal does not end it: anybody may have asked for that."""
+def test_the_reservation_of_a_refused_pod_ends_when_it_expires() -> None:
+    """The refusal does not end it, because a stranger could cause one."""
     server = Server()
     before = facts(server.state)
     obj = plain_pod(hostPID=True)

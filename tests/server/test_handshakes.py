@@ -1,8 +1,8 @@
-"""How many handshakes a peer may begin before any of its reviews is answered."""
+"""The number of handshakes that a peer may begin."""
 
 from __future__ import annotations
 
-from webhook.server.handshakes import BURST, GOOD_SECONDS, PER_SECOND, Rate
+from webhook.server.handshakes import BURST, PER_SECOND, TRUSTED_SECONDS, Rate
 
 NOW = 1000.0
 
@@ -18,11 +18,11 @@ def test_a_peer_whose_review_was_answered_has_no_limit_of_handshakes() -> None:
     rate = Rate()
     rate.answered("a", NOW)
     assert all(rate.allows("a", NOW) for _ in range(2 * BURST))
-    later = NOW + GOOD_SECONDS
+    later = NOW + TRUSTED_SECONDS
     assert sum(rate.allows("a", later) for _ in range(2 * BURST)) == BURST
 
 
-def test_as_many_peers_as_there_are_addresses_take_bounded_memory() -> None:
+def test_any_number_of_peers_takes_bounded_memory() -> None:
     rate = Rate()
     for number in range(10_000):
         rate.allows(str(number), NOW)

@@ -1,6 +1,6 @@
-"""Bodies that were made to keep the program busy, sent to the started server: it answers others all the while, in bounded memory.
+"""The started server gets bodies that were made to be slow. It keeps answering other requests, in bounded memory.
 
-What each costs is counted in `tests/test_hostile.py`, and measured by `bench.hostile`.
+`tests/test_hostile.py` counts the work for each body, and `bench.hostile` measures it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from bench.bodies import BODIES
 from tests.server.started import ANYONE, CLUSTER, Server, serving
 
 MIB = 1 << 10
-"""In kB, as the kernel says it."""
+"""One MiB in kB, the unit of the kernel."""
 
 
 def memory(server: Server, field: str) -> int:
@@ -29,7 +29,7 @@ async def send(server: Server, hook: str, body: bytes) -> int:
         return answer.status
 
 
-async def test_whatever_the_bodies_others_are_answered_meanwhile_and_memory_is_bounded() -> None:
+async def test_hostile_bodies_delay_no_other_request_and_take_bounded_memory() -> None:
     async with serving("--cluster", CLUSTER) as server:
         await server.ask("mutate")
         before = memory(server, "VmRSS")

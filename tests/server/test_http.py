@@ -1,4 +1,4 @@
-"""The HTTP edge over real HTTPS: refusals, limits for strangers, and the end of the server.
+"""HTTP requests over real HTTPS: refusals, limits for strangers, and the shutdown of the server.
 
 Covers server.listener, server.protocol.
 """
@@ -18,15 +18,16 @@ import aiohttp
 import orjson
 import pytest
 
-from tests.edge import ANSWER, NOW, OTHER, SECRET, Running, https, post, running, until
+from tests.edge import ANSWER, NOW, OTHER, SECRET, Running, https, post, running
+from tests.waiting import until
 from webhook.server import http, http_response
 from webhook.server import listener as listen
 
 
 @pytest.fixture
-async def it() -> AsyncIterator[Running]:
-    async with running() as found:
-        yield found
+async def server() -> AsyncIterator[Running]:
+    async with running() as started:
+        yield started
 
 
 REFUSED = [
@@ -58,47 +59,47 @@ REFUSED = [
         {"Content-Encoding": "identity"},
         415,
         'saw Content-Encoding "identity", wanted none: send the body as it is',
-        id="an encoding that says nothing",
+        id="an encoding without effect",
     ),
 ]
 
 
 @pytest.mark.parametrize(("method", "path", "headers", "status", "message"), REFUSED)
-async def test_a_request_that_is_no_review_is_refused_with_what_was_seen_and_wanted(
-    it: Running, *, method: str, path: str, headers: dict[str, str], status: int, message: str
+async def test_a_request_that_is_no_review_is_refused_with_a_reason(
+    server: Running, *, method: str, path: str, headers: dict[str, str], status: int, message: str
 ) -> None:
     headers = {"Content-Type": "application/json", **headers}
     body = gzip.compress(b"{}") if headers.get("Content-Encoding") == "gzip" else b"{}"
-    async with https() as client, client.request(method, it.url + path, data=body, headers=headers) as answer:
+    async with https() as client, client.request(method, server.url + path, data=body, headers=headers) as answer:
         assert (answer.status, await answer.text()) == (status, message + "\n")
         assert answer.headers["Content-Type"] == "text/plain; charset=utf-8"
         assert answer.headers.get("Allow") == ("POST" if status == 405 else None)
-    assert it.bodies == []
-    assert it.count(f'http_refused_total{{code="{status}"}}') == 1
+    assert server.bodies == []
+    assert server.count(f'http_refused_total{{code="{status}"}}') == 1
 
 
 @pytest.mark.parametrize("content", ["application/json", "application/json; charset=utf-8", "Application/JSON"])
 @pytest.mark.parametrize("path", ["/mutate", "/validate", "/mutate?timeout=3s"])
 async def test_a_json_post_reaches_its_handler_byte_for_byte(
-    it: Running, client: aiohttp.ClientSession, path: str, content: str
+    server: Running, client: aiohttp.ClientSession, path: str, content: str
 ) -> None:
-    async with client.post(it.url + path, data=b'{"a": 1}', headers={"Content-Type": content}) as answer:
+    async with client.post(server.url + path, data=b'{"a": 1}', headers={"Content-Type": content}) as answer:
         assert (answer.status, await answer.read()) == (200, ANSWER)
         assert answer.headers["Content-Type"] == "application/json"
         assert "Connection" not in answer.headers
-    assert it.bodies == [b'{"a": 1}']
+    assert server.bodies == [b'{"a": 1}']
 
 
 @pytest.mark.parametrize("size", [0, 1, 5_000, 200_000, 3 << 20, http.MAX_BODY_BYTES])
 @pytest.mark.parametrize("chunked", [False, True], ids=["with its length", "in chunks"])
 async def test_a_body_of_any_allowed_size_arrives_whole(
-    it: Running, client: aiohttp.ClientSession, size: int, chunked: bool
+    server: Running, client: aiohttp.ClientSession, size: int, chunked: bool
 ) -> None:
     body = bytes(range(256)) * (size // 256 + 1)
     data: Any = io.BytesIO(body[:size]) if not chunked else chunks(body[:size])
-    async with client.post(it.url + "/mutate", data=data, headers={"Content-Type": "application/json"}) as answer:
+    async with client.post(server.url + "/mutate", data=data, headers={"Content-Type": "application/json"}) as answer:
         assert answer.status == 200
-    assert it.bodies == [body[:size]]
+    assert server.bodies == [body[:size]]
 
 
 async def chunks(body: bytes) -> AsyncIterator[bytes]:
@@ -107,29 +108,32 @@ async def chunks(body: bytes) -> AsyncIterator[bytes]:
 
 
 async def test_an_answer_of_the_handler_other_than_200_is_plain_text(client: aiohttp.ClientSession) -> None:
-    async with running(lambda _: (400, b"not a review")) as it, client.post(it.url + "/mutate", json={}) as answer:
+    async with (
+        running(lambda _: (400, b"not a review")) as server,
+        client.post(server.url + "/mutate", json={}) as answer,
+    ):
         assert (answer.status, await answer.text()) == (400, "not a review")
         assert answer.headers["Content-Type"].startswith("text/plain")
 
 
-async def test_a_declared_body_that_is_too_large_is_refused_before_it_is_sent(it: Running) -> None:
-    found = await it.raw(post(length=http.MAX_BODY_BYTES + 1))
-    assert found.startswith(b"HTTP/1.1 413 Request Entity Too Large")
-    assert b"saw a body of 8388609 bytes, wanted at most 8388608" in found
+async def test_a_declared_body_that_is_too_large_is_refused_before_it_is_sent(server: Running) -> None:
+    answer = await server.raw(post(length=http.MAX_BODY_BYTES + 1))
+    assert answer.startswith(b"HTTP/1.1 413 Request Entity Too Large")
+    assert b"saw a body of 8388609 bytes, wanted at most 8388608" in answer
 
 
 async def test_an_endless_body_is_cut_off_in_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_response, "LINGER_SECONDS", 0.5)
     tracemalloc.start()
-    async with running() as it:
-        reader, writer = await it.open()
+    async with running() as server:
+        reader, writer = await server.open()
         head = "Host: a\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked"
         writer.write(f"POST /mutate HTTP/1.1\r\n{head}\r\n\r\n".encode())
         sending = asyncio.create_task(send_without_end(writer))
         assert (await reader.readline()).startswith(b"HTTP/1.1 413")
         with pytest.raises(ConnectionError):
             await sending
-        assert it.bodies == []
+        assert server.bodies == []
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 4 * http.MAX_BODY_BYTES
@@ -140,11 +144,11 @@ async def send_without_end(writer: asyncio.StreamWriter) -> None:
     while True:
         writer.write(chunk)
         await writer.drain()
-        await asyncio.sleep(0)  # drain alone does not give way once the other side has said goodbye
+        await asyncio.sleep(0)  # drain() does not yield once the other side has closed
 
 
-async def test_a_client_that_asks_before_it_sends_is_told_to_go_on(it: Running) -> None:
-    reader, writer = await it.open()
+async def test_a_client_that_expects_100_continue_gets_it(server: Running) -> None:
+    reader, writer = await server.open()
     writer.write(post(headers="Content-Type: application/json\r\nExpect: 100-continue"))
     assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
     writer.write(b"{}")
@@ -152,137 +156,142 @@ async def test_a_client_that_asks_before_it_sends_is_told_to_go_on(it: Running) 
     writer.close()
 
 
-async def test_a_body_that_never_comes_is_given_up(it: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_body_that_never_arrives_gets_a_408(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http, "BODY_SECONDS", 0.05)
-    found = await it.raw(post(length=100) + b'{"a')
-    assert found.startswith(b"HTTP/1.1 408 ")
-    assert b"saw 3 bytes of body in 0.05 s, wanted all 100" in found
+    answer = await server.raw(post(length=100) + b'{"a')
+    assert answer.startswith(b"HTTP/1.1 408 ")
+    assert b"saw 3 bytes of body in 0.05 s, wanted all 100" in answer
 
 
-async def test_a_socket_that_says_nothing_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_connection_without_a_handshake_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listen, "HANDSHAKE_SECONDS", 0.05)
-    async with running() as it:
-        reader, writer = await asyncio.open_connection("localhost", it.port)
+    async with running() as server:
+        reader, writer = await asyncio.open_connection("localhost", server.port)
         assert await reader.read() == b""
         writer.close()
 
 
-async def test_an_idle_connection_is_dropped_but_not_before_gos_client_would_do_it() -> None:
+async def test_an_idle_connection_is_closed_but_later_than_by_the_client_of_go() -> None:
     assert listen.KEEPALIVE_SECONDS > 90
-    async with running(keepalive=0.05) as it:
-        reader, writer = await it.open()
+    async with running(keepalive=0.05) as server:
+        reader, writer = await server.open()
         assert await reader.read() == b""
         writer.close()
 
 
-async def test_half_a_request_line_is_dropped_with_the_idle_connections() -> None:
-    async with running(keepalive=0.05) as it:
-        assert await it.raw(b"POST /mut") == b""
+async def test_a_connection_with_half_a_request_line_is_closed_as_idle() -> None:
+    async with running(keepalive=0.05) as server:
+        assert await server.raw(b"POST /mut") == b""
 
 
 NOT_HTTP = [
     pytest.param(b"\x16\x03\x01 hello\r\n\r\n", id="noise"),
-    pytest.param(b"POST /mutate HTTP/1.1\r\nContent-Length: x\r\n\r\n", id="a length that is none"),
-    pytest.param(b"POST /mutate HTTP/1.1\r\nA: " + b"a" * 9000 + b"\r\n\r\n", id="a header without end"),
+    pytest.param(b"POST /mutate HTTP/1.1\r\nContent-Length: x\r\n\r\n", id="a length that is no number"),
+    pytest.param(b"POST /mutate HTTP/1.1\r\nA: " + b"a" * 9000 + b"\r\n\r\n", id="a header that is too long"),
     pytest.param(
-        b"POST /mutate HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n{}", id="both"
+        b"POST /mutate HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n{}",
+        id="a length and chunks",
     ),
 ]
 
 
 @pytest.mark.parametrize("sent", NOT_HTTP)
-async def test_bytes_that_are_no_http_get_a_400_are_counted_and_not_logged(it: Running, sent: bytes) -> None:
-    assert re.match(rb"HTTP/1\.[01] 400 ", await it.raw(sent))
-    assert it.count('http_refused_total{code="400"}') == 1
-    assert it.log.getvalue() == b""
+async def test_bytes_that_are_no_http_get_a_400_and_are_counted_but_not_logged(server: Running, sent: bytes) -> None:
+    assert re.match(rb"HTTP/1\.[01] 400 ", await server.raw(sent))
+    assert server.count('http_refused_total{code="400"}') == 1
+    assert server.log.getvalue() == b""
 
 
-async def test_a_chunked_body_that_breaks_off_gets_a_400(it: Running) -> None:
+async def test_a_chunked_body_that_breaks_off_gets_a_400(server: Running) -> None:
     head = b"POST /mutate HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
-    assert re.match(rb"HTTP/1\.[01] 400 ", await it.raw(head + b"2\r\n{}\r\nzzz\r\n"))
-    assert it.bodies == []
+    assert re.match(rb"HTTP/1\.[01] 400 ", await server.raw(head + b"2\r\n{}\r\nzzz\r\n"))
+    assert server.bodies == []
 
 
-async def test_a_client_that_hangs_up_in_the_middle_leaves_no_trace(it: Running, client: aiohttp.ClientSession) -> None:
-    _, writer = await it.open()
+async def test_a_client_that_disconnects_in_the_middle_leaves_no_log_line(
+    server: Running, client: aiohttp.ClientSession
+) -> None:
+    _, writer = await server.open()
     writer.write(post(length=100) + b"{")
     await writer.drain()
     writer.transport.abort()
-    async with client.post(it.url + "/mutate", json={}) as answer:
+    async with client.post(server.url + "/mutate", json={}) as answer:
         assert answer.status == 200
-    assert it.log.getvalue() == b""
+    assert server.log.getvalue() == b""
 
 
-async def test_a_crash_in_a_handler_is_a_500_that_says_where_to_look_and_tells_nothing(
+async def test_a_crash_in_a_handler_is_a_500_that_names_the_log_and_leaks_nothing(
     client: aiohttp.ClientSession,
 ) -> None:
     def crash(body: bytes) -> tuple[int, bytes]:
         raise KeyError(SECRET)
 
     review = {"request": {"uid": "u-1\n2", "object": {"env": SECRET}}}
-    async with running(crash) as it:
-        async with client.post(it.url + "/mutate", json=review) as answer:
+    async with running(crash) as server:
+        async with client.post(server.url + "/mutate", json=review) as answer:
             assert answer.status == 500
             assert (
                 await answer.text()
                 == "internal error: the log of gpu-admission has the cause, under the uid of this review"
             )
-        async with client.post(it.url + "/mutate", data=b"[", headers={"Content-Type": "application/json"}) as answer:
+        async with client.post(
+            server.url + "/mutate", data=b"[", headers={"Content-Type": "application/json"}
+        ) as answer:
             assert answer.status == 500
-        lines = [orjson.loads(line) for line in it.log.getvalue().splitlines()]
+        lines = [orjson.loads(line) for line in server.log.getvalue().splitlines()]
         assert [line["uid"] for line in lines] == ["u-1\n2", ""]
         assert lines[0]["event"] == "handler failed"
         assert lines[0]["error"] == "KeyError"
         assert re.fullmatch(r".*test_http\.py:\d+ crash", lines[0]["trace"][-1])
-        assert SECRET.encode() not in it.log.getvalue()
-        assert SECRET.encode() not in it.metrics.text()
+        assert SECRET.encode() not in server.log.getvalue()
+        assert SECRET.encode() not in server.metrics.text()
 
 
-async def test_a_draining_server_answers_and_closes_each_connection(it: Running) -> None:
-    kept_reader, kept_writer = await it.open()
+async def test_a_draining_server_answers_and_closes_each_connection(server: Running) -> None:
+    kept_reader, kept_writer = await server.open()
     kept_writer.write(post() + b"{}")
     assert b"Connection" not in await kept_reader.readuntil(b"\r\n\r\n")
     await kept_reader.readexactly(len(ANSWER))
-    it.edge.draining = True
+    server.edge.draining = True
     kept_writer.write(post() + b"{}")
-    found = await kept_reader.read()
-    assert found.startswith(b"HTTP/1.1 200 OK")
-    assert b"\r\nConnection: close\r\n" in found
-    assert found.endswith(ANSWER)
+    answer = await kept_reader.read()
+    assert answer.startswith(b"HTTP/1.1 200 OK")
+    assert b"\r\nConnection: close\r\n" in answer
+    assert answer.endswith(ANSWER)
     kept_writer.close()
-    assert (await it.raw(post() + b"{}")).endswith(ANSWER), "new connections are still served"
+    assert (await server.raw(post() + b"{}")).endswith(ANSWER), "new connections are still served"
 
 
-async def test_requests_that_came_before_the_end_are_answered(it: Running) -> None:
-    connections = [await it.open() for _ in range(5)]
+async def test_requests_that_arrived_before_the_shutdown_are_answered(server: Running) -> None:
+    connections = [await server.open() for _ in range(5)]
     for _, writer in connections:
         writer.write(post() + b"{}")
-    await until(lambda: it.bodies)
-    await it.listener.stop(1)
+    await until(lambda: server.bodies)
+    await server.listener.stop(1)
     for reader, writer in connections:
         assert (await reader.read()).endswith(ANSWER)
         writer.close()
 
 
-async def test_a_client_that_wants_to_close_is_closed(it: Running) -> None:
-    found = await it.raw(post(headers="Content-Type: application/json\r\nConnection: close") + b"{}")
-    assert b"\r\nConnection: close\r\n" in found
+async def test_a_request_with_connection_close_is_answered_with_connection_close(server: Running) -> None:
+    answer = await server.raw(post(headers="Content-Type: application/json\r\nConnection: close") + b"{}")
+    assert b"\r\nConnection: close\r\n" in answer
 
 
-async def test_a_connection_that_pipelines_requests_is_cut(it: Running) -> None:
+async def test_a_connection_that_pipelines_requests_is_cut(server: Running) -> None:
     """No API server pipelines, and one packet could bring hundreds of requests."""
     with suppress(ConnectionError):
-        assert await it.raw((post() + b"{}") * 3) == b""
-    assert len(it.bodies) <= 1
+        assert await server.raw((post() + b"{}") * 3) == b""
+    assert len(server.bodies) <= 1
 
 
-async def test_a_new_certificate_is_shown_to_new_connections_and_the_old_ones_go_on(it: Running) -> None:
+async def test_a_new_certificate_is_used_for_new_connections_and_the_old_ones_continue(server: Running) -> None:
     def shown(writer: asyncio.StreamWriter) -> Any:
         return writer.get_extra_info("ssl_object").getpeercert()["serialNumber"]
 
-    old_reader, old_writer = await it.open()
-    it.live.swap(OTHER, NOW)
-    _, new_writer = await it.open()
+    old_reader, old_writer = await server.open()
+    server.live.swap(OTHER, NOW)
+    _, new_writer = await server.open()
     assert shown(old_writer) != shown(new_writer)
     old_writer.write(post() + b"{}")
     assert (await old_reader.readline()).startswith(b"HTTP/1.1 200")
@@ -290,8 +299,8 @@ async def test_a_new_certificate_is_shown_to_new_connections_and_the_old_ones_go
     new_writer.close()
 
 
-async def test_any_number_of_codes_and_paths_adds_no_series(it: Running, client: aiohttp.ClientSession) -> None:
+async def test_any_number_of_codes_and_paths_adds_no_series(server: Running, client: aiohttp.ClientSession) -> None:
     for i in range(30):
-        async with client.post(f"{it.url}/{i}", data=b"") as answer:
+        async with client.post(f"{server.url}/{i}", data=b"") as answer:
             assert answer.status == 404
-    assert it.metrics.text().count(b"gpu_admission_http_refused_total{") == 1
+    assert server.metrics.text().count(b"gpu_admission_http_refused_total{") == 1

@@ -1,4 +1,4 @@
-"""Slow bodies and waiting requests are bounded, and the bounds are shared among peers."""
+"""Slow transfers and waiting requests are bounded, and peers share the bounds."""
 
 from __future__ import annotations
 
@@ -8,49 +8,49 @@ from typing import Any
 
 import pytest
 
-from webhook.server.load import MIN_BYTES, Busy, Bytes, Queue, cost
+from webhook.server.load import MIN_BYTES, Busy, Queue, Transfers, cost
 
 MIB = 1 << 20
 
 
 class Held:
-    """Bytes, and who was dropped."""
+    """Transfers, and the names of those that were dropped."""
 
     def __init__(self, limit: int = 64 * MIB) -> None:
         self.now = 0.0
-        self.bytes = Bytes(limit, lambda: self.now)
+        self.transfers = Transfers(limit, lambda: self.now)
         self.dropped: list[str] = []
 
     def begin(self, peer: str, size: int, name: str = "") -> Any:
-        return self.bytes.begin(peer, size, lambda: self.dropped.append(name or peer))
+        return self.transfers.begin(peer, size, lambda: self.dropped.append(name or peer))
 
 
-def test_one_peer_may_have_all() -> None:
+def test_one_peer_may_hold_all_memory() -> None:
     held = Held()
     for _ in range(10):
         held.begin("load balancer", 6 * MIB)
     assert held.dropped == []
 
 
-def test_a_small_body_counts_with_its_buffers_and_all_is_given_back() -> None:
+def test_a_small_body_counts_with_its_buffers_and_its_end_releases_them() -> None:
     held = Held()
     slow = held.begin("a", 2)
-    assert held.bytes.total == MIN_BYTES
-    held.bytes.end(slow)
-    held.bytes.end(slow)
-    assert held.bytes.total == 0
+    assert held.transfers.total == MIN_BYTES
+    held.transfers.end(slow)
+    held.transfers.end(slow)
+    assert held.transfers.total == 0
 
 
 @pytest.mark.parametrize("order", [["dripping", "fast"], ["fast", "dripping"]], ids=" then ".join)
-def test_the_peer_with_most_makes_room_and_of_its_own_the_slowest(order: list[str]) -> None:
+def test_the_slowest_body_of_the_peer_that_holds_most_is_dropped(order: list[str]) -> None:
     held = Held(30 * MIB)
     bodies = {}
     for name in order:
         bodies[name] = held.begin("stranger", 10 * MIB, name)
         held.now += 0.2
     for _ in range(10):
-        held.bytes.arrived(bodies["dripping"], 1)
-        held.bytes.arrived(bodies["fast"], MIB)
+        held.transfers.progress(bodies["dripping"], 1)
+        held.transfers.progress(bodies["fast"], MIB)
         held.now += 0.1
     held.begin("api server", 6 * MIB)
     held.begin("api server", 6 * MIB)
@@ -61,12 +61,12 @@ def test_a_body_that_has_just_begun_is_not_the_slowest() -> None:
     held = Held(30 * MIB)
     dripping = held.begin("one", 20 * MIB, "dripping")
     held.now += 1
-    held.bytes.arrived(dripping, MIB)
+    held.transfers.progress(dripping, MIB)
     held.begin("one", 20 * MIB, "new")
     assert held.dropped == ["dripping"]
 
 
-def test_of_one_address_the_oldest_body_goes_first() -> None:
+def test_of_one_address_the_oldest_body_is_dropped_first() -> None:
     held = Held(30 * MIB)
     for _ in range(3):
         held.begin("one", 8 * MIB, "stuck")
@@ -79,12 +79,12 @@ def test_a_body_of_unknown_size_counts_as_it_grows() -> None:
     held = Held(8 * MIB)
     slow = held.begin("stranger", 0)
     for _ in range(8):
-        held.bytes.arrived(slow, MIB)
+        held.transfers.progress(slow, MIB)
     held.begin("api server", 4 * MIB)
     assert held.dropped == ["stranger"]
 
 
-async def test_while_little_waits_a_request_is_decided_at_once() -> None:
+async def test_a_request_is_decided_at_once_if_none_waits() -> None:
     done: list[int] = []
     queue = Queue()
     for i in range(3):
@@ -93,69 +93,69 @@ async def test_while_little_waits_a_request_is_decided_at_once() -> None:
 
 
 async def ask(queue: Queue, asked: list[tuple[str, float]]) -> tuple[list[str], list[str]]:
-    """All in one turn of the loop: who was decided, in order, and who was sent away."""
+    """Make all requests in one turn of the loop. Returns the peers that were decided, in order, and those that were refused."""
     decided: list[str] = []
-    away: list[str] = []
+    refused: list[str] = []
 
     async def one(peer: str, seconds: float) -> None:
         try:
             await queue.decide(peer, seconds, lambda: decided.append(peer))
         except Busy:
-            away.append(peer)
+            refused.append(peer)
 
     await asyncio.gather(*(one(peer, seconds) for peer, seconds in asked))
-    return decided, away
+    return decided, refused
 
 
-async def test_a_thousand_at_once_are_not_all_taken_in() -> None:
-    decided, away = await ask(Queue(limit=0.5, turn=1e-9), [("a", 0.001)] * 1000)
+async def test_of_a_thousand_requests_at_once_some_are_refused() -> None:
+    decided, refused = await ask(Queue(limit=0.5, turn=1e-9), [("a", 0.001)] * 1000)
     assert 450 <= len(decided) <= 502
-    assert len(decided) + len(away) == 1000
+    assert len(decided) + len(refused) == 1000
 
 
-async def test_large_ones_count_for_more() -> None:
-    decided, away = await ask(Queue(limit=0.5, turn=1e-9), [("a", cost(MIB))] * 100)
+async def test_large_requests_count_for_more() -> None:
+    decided, refused = await ask(Queue(limit=0.5, turn=1e-9), [("a", cost(MIB))] * 100)
     assert len(decided) == 8
-    assert len(away) == 92
+    assert len(refused) == 92
 
 
-async def test_the_largest_is_taken_where_nothing_else_waits() -> None:
+async def test_a_request_of_any_size_is_accepted_if_none_waits() -> None:
     assert await ask(Queue(limit=0.1, turn=1e-9), [("a", 0.001), ("a", 5.0)]) == (["a", "a"], [])
 
 
-async def test_peers_take_turns_in_any_order_of_arrival() -> None:
-    decided, away = await ask(
+async def test_peers_take_turns_whatever_the_order_of_arrival() -> None:
+    decided, refused = await ask(
         Queue(limit=0.5, turn=1e-9), [*[("stranger", 0.001)] * 400, *[("api server", 0.001)] * 50]
     )
-    assert away == []
+    assert refused == []
     assert max(i for i, peer in enumerate(decided) if peer == "api server") < 200
 
 
-async def test_the_peer_with_most_requests_waiting_makes_room() -> None:
-    decided, away = await ask(
+async def test_a_request_of_the_peer_with_most_waiting_work_is_removed() -> None:
+    decided, refused = await ask(
         Queue(limit=0.5, turn=1e-9), [*[("stranger", 0.001)] * 600, *[("api server", 0.001)] * 200]
     )
     assert decided.count("api server") == 200
-    assert set(away) == {"stranger"}
+    assert set(refused) == {"stranger"}
 
 
-async def test_of_one_address_large_ones_make_room_for_small_ones() -> None:
+async def test_of_one_address_large_requests_make_room_for_small_ones() -> None:
     decided: list[float] = []
-    away: list[float] = []
+    refused: list[float] = []
     queue = Queue(limit=0.5, turn=1e-9)
 
     async def one(seconds: float) -> None:
         try:
             await queue.decide("a", seconds, lambda: decided.append(seconds))
         except Busy:
-            away.append(seconds)
+            refused.append(seconds)
 
     await asyncio.gather(*(one(0.12) for _ in range(6)), *(one(0.001) for _ in range(100)))
     assert decided.count(0.001) == 100
-    assert set(away) == {0.12}
+    assert set(refused) == {0.12}
 
 
-async def test_in_each_turn_of_the_loop_only_so_much_is_decided() -> None:
+async def test_the_work_in_one_turn_of_the_loop_is_bounded() -> None:
     turns = [0]
     decided: list[int] = []
 

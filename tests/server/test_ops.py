@@ -24,7 +24,7 @@ async def ops_running(missing: list[str]) -> AsyncIterator[str]:
         await listener.stop(1)
 
 
-async def test_alive_says_nothing_about_ready(client: aiohttp.ClientSession) -> None:
+async def test_a_server_that_is_not_ready_is_alive(client: aiohttp.ClientSession) -> None:
     missing = ["no policy is loaded", "pods were not listed yet"]
     async with ops_running(missing) as url:
         async with client.get(url + "/healthz") as answer:
@@ -37,7 +37,7 @@ async def test_alive_says_nothing_about_ready(client: aiohttp.ClientSession) -> 
             assert (answer.status, await answer.text()) == (200, "ok\n")
 
 
-async def test_metrics_are_what_prometheus_reads(client: aiohttp.ClientSession) -> None:
+async def test_metrics_have_the_format_of_prometheus(client: aiohttp.ClientSession) -> None:
     async with ops_running([]) as url, client.get(url + "/metrics") as answer:
         assert answer.status == 200
         assert answer.headers["Content-Type"].startswith("text/plain; version=")

@@ -1,4 +1,4 @@
-"""Settings from the environment and from the command line."""
+"""Settings from the command line and from the environment."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from webhook.server.settings import ServeSettings
 from webhook.tls.issue import service_names
 
 
-def test_the_environment_gives_what_the_command_line_leaves_out() -> None:
+def test_settings_that_are_not_on_the_command_line_come_from_the_environment() -> None:
     given = ServeSettings(port=0, policy=None)
-    found = given.completed(
+    completed = given.completed(
         {"GPU_ADMISSION_PORT": "1", "GPU_ADMISSION_POLICY": "x", "GPU_ADMISSION_DRAIN_SECONDS": "3"}
     )
-    assert (found.port, found.policy, found.drain_seconds) == (0, "x", 3.0)
+    assert (completed.port, completed.policy, completed.drain_seconds) == (0, "x", 3.0)
 
 
-def test_a_wrong_value_in_the_environment_is_named() -> None:
+def test_a_wrong_value_in_the_environment_is_refused_with_its_variable() -> None:
     with pytest.raises(BadInput, match=r'^GPU_ADMISSION_MAX_AGE: saw "soon": Input should be a valid number'):
         ServeSettings().completed({"GPU_ADMISSION_MAX_AGE": "soon"})
 
 
-def test_the_names_of_the_certificate_are_those_that_the_api_server_asks_for() -> None:
+def test_the_certificate_is_for_the_name_that_the_api_server_calls() -> None:
     settings = ServeSettings()
     assert service_names(settings.service, settings.namespace)[0] == "gpu-admission.gpu-admission.svc"

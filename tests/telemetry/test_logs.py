@@ -1,4 +1,4 @@
-"""The log: one JSON line for each thing that happens, whatever a tenant writes, and never a tenant's secret.
+"""The log: one JSON line for each event, whatever a tenant writes, and no secrets of tenants.
 
 Covers telemetry.decision_log.
 """
@@ -45,8 +45,8 @@ def request(**changes: Any) -> review.Request:
 
 
 def line(decision: Decision, **changes: Any) -> Any:
-    (found,) = lines(decision, **changes)
-    return orjson.loads(found)
+    (text,) = lines(decision, **changes)
+    return orjson.loads(text)
 
 
 def lines(decision: Decision, **changes: Any) -> list[bytes]:
@@ -55,11 +55,11 @@ def lines(decision: Decision, **changes: Any) -> list[bytes]:
     return out.getvalue().splitlines()
 
 
-def test_a_decision_is_one_line_with_what_is_needed_to_find_it_again() -> None:
+def test_a_decision_is_one_line_with_the_fields_to_find_it() -> None:
     record = '{"policy":"1f0c","units":{}}'
-    found = line(Decision("patched", "default", "inference", "1f0c", record=record))
-    assert found.pop("time").endswith("Z")
-    assert found == {
+    logged = line(Decision("patched", "default", "inference", "1f0c", record=record))
+    assert logged.pop("time").endswith("Z")
+    assert logged == {
         "level": "info",
         "event": "patched",
         "hook": "mutate",
@@ -74,29 +74,29 @@ def test_a_decision_is_one_line_with_what_is_needed_to_find_it_again() -> None:
     }
 
 
-def test_where_the_pod_went_and_why_it_went_nowhere() -> None:
+def test_the_line_has_the_chosen_node_or_the_reason_why_there_is_none() -> None:
     chosen = Placement((Ranked("gpu-a1", 8, 0, 1.0), Ranked("gpu-a2", 8, 0, 0.5)), "pack")
     assert line(Decision("patched", patch=b"[]", record="{}", placement=chosen))["node"] == "gpu-a1"
     assert line(Decision("patched", placement=Placement((), "pack", "no node fits")))["why"] == "no node fits"
 
 
-def test_the_record_of_a_pod_that_has_it_is_not_said_again() -> None:
+def test_the_record_is_left_out_if_the_pod_gets_it() -> None:
     assert "record" not in line(Decision("patched", patch=b"[]", record="{}"))
     assert line(Decision("shadow", record="{}"))["record"] == {}
 
 
 def test_a_refusal_names_rule_action_and_field() -> None:
     finding = Finding("spec.containers[0].resources", "2", "1", "Ask for less")
-    found = line(Decision("denied", "default", findings=(UnitFinding("gpuLimit", "deny", finding),)))
-    assert found["event"] == "denied"
-    assert found["findings"] == [["gpuLimit", "deny", "spec.containers[0].resources"]]
+    logged = line(Decision("denied", "default", findings=(UnitFinding("gpuLimit", "deny", finding),)))
+    assert logged["event"] == "denied"
+    assert logged["findings"] == [["gpuLimit", "deny", "spec.containers[0].resources"]]
 
 
-def test_what_is_none_of_our_business_is_no_line() -> None:
+def test_an_ignored_request_is_not_logged() -> None:
     assert lines(Decision("ignored")) == []
 
 
-def test_a_dry_run_is_told_apart() -> None:
+def test_a_dry_run_is_marked() -> None:
     assert line(Decision("patched"), dryRun=True)["dryRun"] is True
     assert "dryRun" not in line(Decision("patched"))
 
@@ -106,29 +106,29 @@ def test_a_dry_run_is_told_apart() -> None:
     ["a\nb", 'a"}\n{"level":"error"', "a\x1b[31m", "\u2028", "ä" * 300],
     ids=["newline", "forged", "escape", "separator", "long"],
 )
-def test_no_name_of_a_tenant_ends_a_line_or_forges_one(name: str) -> None:
-    found = line(Decision("patched"), name=name, namespace=name)
-    assert (found["pod"], found["namespace"]) == (name, name)
+def test_a_name_cannot_end_a_line_or_forge_one(name: str) -> None:
+    logged = line(Decision("patched"), name=name, namespace=name)
+    assert (logged["pod"], logged["namespace"]) == (name, name)
 
 
-def test_nothing_of_the_pod_but_its_name_is_in_the_log() -> None:
+def test_of_the_pod_only_its_name_is_in_the_log() -> None:
     assert SECRET not in str(line(Decision("patched", message=SECRET, patch=SECRET.encode(), warnings=(SECRET,))))
 
 
-def test_an_exception_is_told_by_type_and_place_and_not_by_its_text() -> None:
+def test_an_exception_is_logged_by_type_and_place_without_its_text() -> None:
     out = io.BytesIO()
     log = logs.configure(out)
     try:
         raise ValueError(SECRET)
     except ValueError as error:
         log.error("task crashed", **logs.cause(error))
-    found = orjson.loads(out.getvalue())
-    assert found["error"] == "ValueError"
-    assert found["trace"][-1].startswith("test_logs.py:") or "test_logs.py:" in found["trace"][-1]
+    logged = orjson.loads(out.getvalue())
+    assert logged["error"] == "ValueError"
+    assert logged["trace"][-1].startswith("test_logs.py:") or "test_logs.py:" in logged["trace"][-1]
     assert SECRET not in out.getvalue().decode()
 
 
-def test_other_libraries_log_the_same_json_and_at_bounded_length() -> None:
+def test_other_libraries_log_the_same_json_with_bounded_messages() -> None:
     out = io.BytesIO()
     logs.configure(out)
     logging.getLogger("asyncio").error("task %s\nfailed", "x" * 10_000)
@@ -143,22 +143,22 @@ def test_other_libraries_log_the_same_json_and_at_bounded_length() -> None:
     assert SECRET not in out.getvalue().decode()
 
 
-def test_a_name_that_no_object_has_does_not_fill_the_log() -> None:
-    found = line(Decision("allowed"), name="x" * 1_000_000, namespace="y" * 1_000_000)
-    assert len(found["pod"]) + len(found["namespace"]) <= 1000
+def test_a_very_long_name_is_cut() -> None:
+    logged = line(Decision("allowed"), name="x" * 1_000_000, namespace="y" * 1_000_000)
+    assert len(logged["pod"]) + len(logged["namespace"]) <= 1000
 
 
-def test_so_many_lines_pass_in_a_second_and_the_others_are_counted() -> None:
+def test_the_lines_per_second_are_limited_and_the_others_are_counted() -> None:
     out, now = io.BytesIO(), [5.0]
-    few = logs.LineLimit(logs.configure(out), "bad reviews", 10, lambda: now[0])
-    assert [few.allowed() for _ in range(12)] == [True] * 10 + [False] * 2
+    limit = logs.LineLimit(logs.configure(out), "bad reviews", 10, lambda: now[0])
+    assert [limit.allowed() for _ in range(12)] == [True] * 10 + [False] * 2
     now[0] = 6.2
-    assert few.allowed()
-    (said,) = (orjson.loads(one) for one in out.getvalue().splitlines())
-    assert (said["event"], said["what"], said["count"]) == ("lines left out", "bad reviews", 2)
+    assert limit.allowed()
+    (logged,) = (orjson.loads(one) for one in out.getvalue().splitlines())
+    assert (logged["event"], logged["what"], logged["count"]) == ("lines left out", "bad reviews", 2)
 
 
-def test_a_stranger_does_not_fill_the_log() -> None:
+def test_a_stranger_cannot_fill_the_log() -> None:
     out = io.BytesIO()
     recorder = Recorder(Metrics(), logs.configure(out))
     first = int(monotonic())

@@ -1,4 +1,4 @@
-"""What Prometheus reads after decisions, and that nobody from outside can make it grow."""
+"""The metrics after decisions. No text from outside creates a series."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NONE_FITS = Placement((), "pack", "no node fits", 3, (("too few free GPUs", 3),)
 
 
 def samples(metrics: Metrics) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
-    """Every sample by name and labels, read as Prometheus reads it."""
+    """All samples by name and labels, parsed as Prometheus does it."""
     families = text_string_to_metric_families(metrics.text().decode())
     return {(s.name, tuple(sorted(s.labels.items()))): s.value for family in families for s in family.samples}
 
@@ -26,7 +26,7 @@ def value(metrics: Metrics, name: str, **labels: str) -> float | None:
 
 
 DECISIONS = [
-    pytest.param(Decision("ignored"), {}, id="one that is none of our business"),
+    pytest.param(Decision("ignored"), {}, id="an ignored request"),
     pytest.param(
         Decision(
             "patched", outcomes={"gpuResources": Outcome("filled"), "tolerations": Outcome("none")}, placement=CHOSEN
@@ -58,24 +58,24 @@ DECISIONS = [
 
 
 @pytest.mark.parametrize(("decision", "counted"), DECISIONS)
-def test_a_decision_counts_once_in_each_place_it_belongs(
+def test_a_decision_is_counted_once_in_each_of_its_series(
     decision: Decision, counted: set[tuple[str | tuple[str, str], ...]]
 ) -> None:
     metrics = Metrics()
     metrics.decided("mutate", decision, 0.0004)
-    found = {key: v for key, v in samples(metrics).items() if v and key[0].startswith("gpu_admission_")}
-    by_rest = {(name.removeprefix("gpu_admission_"), frozenset(labels)) for name, labels in found}
+    nonzero = [key for key, value in samples(metrics).items() if value and key[0].startswith("gpu_admission_")]
+    series = {(name.removeprefix("gpu_admission_"), frozenset(labels)) for name, labels in nonzero}
     for name, *labels in counted:
-        assert (name, frozenset(labels)) in by_rest
-    plain = {(name, labels) for name, labels in by_rest if not str(name).startswith("review_seconds")}
-    assert len(plain) == len(counted)
+        assert (name, frozenset(labels)) in series
+    others = {(name, labels) for name, labels in series if not str(name).startswith("review_seconds")}
+    assert len(others) == len(counted)
     assert value(metrics, "review_seconds_count", hook="mutate", result=decision.result) == 1
 
 
 @pytest.mark.parametrize(
     ("seconds", "first"), [(0.0, "1e-05"), (0.00005, "5e-05"), (0.0004, "0.0005"), (1.0, "1.0"), (9.0, "+Inf")]
 )
-def test_a_time_counts_in_the_first_bucket_that_holds_it_and_in_all_after(seconds: float, first: str) -> None:
+def test_a_duration_counts_in_the_first_bucket_that_contains_it_and_in_all_after(seconds: float, first: str) -> None:
     metrics = Metrics()
     metrics.decided("validate", Decision("allowed"), seconds)
     buckets = {
@@ -94,7 +94,7 @@ def test_names_of_nodes_and_pods_are_in_no_label() -> None:
     assert b"tenant" not in metrics.text()
 
 
-def test_what_others_know_is_read_only_when_asked() -> None:
+def test_gauges_are_read_only_when_the_metrics_are_rendered() -> None:
     metrics, asked = Metrics(), []
 
     def left() -> float:
@@ -110,11 +110,11 @@ def test_what_others_know_is_read_only_when_asked() -> None:
     assert value(metrics, "choices_total", outcome="first") == 3
 
 
-def test_the_process_itself_is_measured() -> None:
+def test_metrics_of_the_process_are_included() -> None:
     assert b"process_resident_memory_bytes" in Metrics().text()
 
 
-def test_what_several_decisions_did_is_added_up() -> None:
+def test_counts_of_several_decisions_add_up() -> None:
     metrics, decision = Metrics(), Decision("patched", outcomes={"tolerations": Outcome("added")})
     for _ in range(3):
         metrics.decided("mutate", decision, 0.001)

@@ -1,4 +1,4 @@
-"""A Secret and two configurations in an API server that is not there, and replicas that keep them."""
+"""A simulated API server with a Secret and two webhook configurations, and replicas that rotate the certificates."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ GOOD = Material(CA, make_leaf(CA, NAMES, NOW))
 
 
 class Api:
-    """Objects with versions. Every call gives way once, so that replicas run into each other."""
+    """Objects with versions. Each call yields once to the event loop, so that replicas get conflicts."""
 
     def __init__(self) -> None:
         self.version = 0
@@ -80,7 +80,7 @@ def served(live: LiveContext) -> Pair:
 
 
 async def rotate(api: Api, started: list[tuple[Keeper, LiveContext]], begin: datetime, seconds: int) -> None:
-    """Rounds of all replicas, each five seconds; none serves what the hooks do not trust."""
+    """Do rounds of all replicas every five seconds. After each one, the hooks must trust the served leaf."""
     for second in range(0, seconds, 5):
         for keeper, live in started:
             await keeper.round(begin + timedelta(seconds=second))

@@ -1,4 +1,4 @@
-"""Certificates for development, as files."""
+"""Certificates for development in files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from webhook.tls.files import write_certificates
 
 
-def test_certificates_are_for_their_owner_only_and_replace_older_ones(tmp_path: Path) -> None:
+def test_files_are_readable_by_their_owner_only_and_replace_existing_ones(tmp_path: Path) -> None:
     folder = tmp_path / "a" / "b"
     written = write_certificates(folder, ["localhost", "127.0.0.1"])
     assert [path.name for path in written] == ["ca.pem", "tls.pem", "tls-key.pem"]

@@ -1,4 +1,4 @@
-"""Certificates: what they must be for the verifiers that will see them, and which pairs are refused."""
+"""Issued certificates are accepted by strict verifiers, and bad pairs are refused."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def certificate(pair: Pair) -> x509.Certificate:
 
 
 def verify(leaf: Pair, ca: Pair, name: str, when: datetime) -> None:
-    """The Web PKI profile of the cryptography package: as strict as Go, and stricter."""
+    """Verify with the Web PKI profile of the cryptography package, which is stricter than Go."""
     subject = x509.IPAddress(ipaddress.ip_address(name)) if name[0].isdigit() else x509.DNSName(name)
     store = Store([certificate(ca)])
     PolicyBuilder().store(store).time(when).build_server_verifier(subject).verify(certificate(leaf), [])
@@ -51,18 +51,18 @@ def test_a_leaf_is_accepted_for_each_of_its_names(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "when"),
     [
-        pytest.param("gpu-admission", NOW, id="the common name alone does not count"),
+        pytest.param("gpu-admission", NOW, id="the common name"),
         pytest.param("other.gpu-admission.svc", NOW, id="another service"),
         pytest.param(NAMES[0], NOW + LEAF_LIFE + timedelta(seconds=1), id="after its end"),
         pytest.param(NAMES[0], NOW - SKEW - timedelta(seconds=1), id="before its beginning"),
     ],
 )
-def test_a_leaf_is_not_accepted_for_more(name: str, when: datetime) -> None:
+def test_a_leaf_is_not_accepted_for_another_name_or_time(name: str, when: datetime) -> None:
     with pytest.raises(VerificationError):
         verify(LEAF, CA, name, when)
 
 
-def test_a_clock_that_is_behind_by_most_of_an_hour_still_accepts_a_new_leaf() -> None:
+def test_a_verifier_whose_clock_is_59_minutes_slow_accepts_a_new_leaf() -> None:
     verify(LEAF, CA, NAMES[0], NOW - timedelta(minutes=59))
 
 
@@ -86,11 +86,11 @@ def test_a_leaf_is_renewed_after_two_thirds_of_its_life() -> None:
     assert timedelta(days=19) < renewal(LEAF.certificate) - NOW < timedelta(days=21)
 
 
-def test_the_key_is_in_no_repr() -> None:
+def test_the_key_is_not_in_the_repr() -> None:
     assert "PRIVATE" not in repr(LEAF)
 
 
-def test_a_good_pair_passes_and_says_when_it_ends() -> None:
+def test_a_good_pair_passes_and_its_end_is_returned() -> None:
     assert check(LEAF, NOW) == NOW + LEAF_LIFE
     assert check_issued(LEAF, CA.certificate, NAMES, NOW) == NOW + LEAF_LIFE
 
@@ -120,7 +120,7 @@ BAD_PAIRS = [
 
 
 @pytest.mark.parametrize(("pair", "message"), BAD_PAIRS)
-def test_a_bad_pair_is_refused_and_the_message_holds_no_key(pair: Pair, message: str) -> None:
+def test_a_bad_pair_is_refused_and_the_message_does_not_have_the_key(pair: Pair, message: str) -> None:
     with pytest.raises(CertificateError, match=re.escape(message)) as caught:
         check(pair, NOW)
     assert caught.value.__cause__ is None
@@ -139,7 +139,7 @@ def test_a_pair_out_of_its_dates_is_refused(when: datetime, message: str) -> Non
         check(LEAF, when)
 
 
-def test_a_leaf_of_a_replaced_ca_is_refused_although_its_dates_are_good() -> None:
+def test_a_leaf_of_a_replaced_ca_is_refused_even_if_it_has_not_expired() -> None:
     with pytest.raises(CertificateError, match="not signed by the current CA"):
         check_issued(LEAF, make_ca(NOW).certificate, NAMES, NOW)
 

@@ -1,4 +1,4 @@
-"""What certificates say."""
+"""Reading certificates: their names, their fingerprint, and who trusts them."""
 
 from __future__ import annotations
 
@@ -18,20 +18,22 @@ LEAF = make_leaf(ONE, ["a.example", "127.0.0.1"], NOW)
 @pytest.mark.parametrize(
     ("chain", "bundle", "trusted"),
     [
-        pytest.param(LEAF.certificate, ONE.certificate, True, id="its authority"),
+        pytest.param(LEAF.certificate, ONE.certificate, True, id="its CA"),
         pytest.param(LEAF.certificate, bundled(OTHER, [ONE.certificate], NOW).certificate, True, id="one of several"),
         pytest.param(LEAF.certificate, LEAF.certificate, True, id="itself"),
-        pytest.param(LEAF.certificate + ONE.certificate, ONE.certificate, True, id="an authority of the chain"),
-        pytest.param(LEAF.certificate, OTHER.certificate, False, id="another authority"),
-        pytest.param(LEAF.certificate + ONE.certificate, OTHER.certificate, False, id="a chain that leads nowhere"),
-        pytest.param(LEAF.certificate, b"junk", False, id="no authority"),
+        pytest.param(LEAF.certificate + ONE.certificate, ONE.certificate, True, id="a CA that is in the chain"),
+        pytest.param(LEAF.certificate, OTHER.certificate, False, id="another CA"),
+        pytest.param(
+            LEAF.certificate + ONE.certificate, OTHER.certificate, False, id="another CA than that of the chain"
+        ),
+        pytest.param(LEAF.certificate, b"junk", False, id="a malformed bundle"),
     ],
 )
-def test_whom_it_is_trusted_by(chain: bytes, bundle: bytes, trusted: bool) -> None:
+def test_is_trusted(chain: bytes, bundle: bytes, trusted: bool) -> None:
     assert is_trusted(chain, bundle) is trusted
 
 
-def test_what_it_is() -> None:
+def test_names_and_fingerprint() -> None:
     assert names_in(certificates(LEAF.certificate)[0]) == ["a.example", "127.0.0.1"]
     assert names_in(certificates(ONE.certificate)[0]) == []
     assert len(fingerprint(LEAF.certificate)) == 64
@@ -39,6 +41,6 @@ def test_what_it_is() -> None:
 
 
 @pytest.mark.parametrize("pem", [b"", b"junk"])
-def test_what_is_none_is_said(pem: bytes) -> None:
+def test_text_without_a_certificate_is_an_error(pem: bytes) -> None:
     with pytest.raises(CertificateError, match="no whole PEM certificate"):
         fingerprint(pem)

@@ -1,4 +1,4 @@
-"""The Secret and the bundles: what is made, what is mended, what several replicas at once agree on."""
+"""Rounds fill and repair the Secret and the bundles, and several replicas agree on one CA."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ async def test_replicas_that_start_together_agree_on_one_ca(replicas: int) -> No
     assert set(api.bundles()) == {api.secret("ca.crt")}
 
 
-async def test_a_blanked_bundle_is_written_again_and_nothing_else_of_the_hook_changes() -> None:
+async def test_an_emptied_bundle_is_written_again_and_the_rest_of_the_hook_stays() -> None:
     api = Api()
     keeper, _ = replica(api)
     await keeper.round(NOW)
@@ -79,7 +79,7 @@ async def test_a_blanked_bundle_is_written_again_and_nothing_else_of_the_hook_ch
         pytest.param({k: b64encode(b"junk").decode() for k in ("ca.crt", "ca.key", "tls.crt", "tls.key")}, id="junk"),
     ],
 )
-async def test_a_broken_secret_is_healed_and_keys_of_others_in_it_stay(data: dict[str, str]) -> None:
+async def test_a_broken_secret_is_repaired_and_its_other_keys_stay(data: dict[str, str]) -> None:
     api = Api()
     secret = api.objects[SECRET]
     api.store(SECRET, {**secret, "data": {**data, "theirs": "eA=="}})
@@ -89,7 +89,7 @@ async def test_a_broken_secret_is_healed_and_keys_of_others_in_it_stay(data: dic
     assert api.objects[SECRET]["data"]["theirs"] == "eA=="
 
 
-async def test_without_the_secret_a_blanked_bundle_is_written_all_the_same() -> None:
+async def test_without_the_secret_an_emptied_bundle_is_still_written_again() -> None:
     api = Api()
     keeper, live = replica(api)
     await keeper.round(NOW)
@@ -103,7 +103,7 @@ async def test_without_the_secret_a_blanked_bundle_is_written_all_the_same() -> 
     assert await keeper.round(NOW) == []
 
 
-async def test_nothing_good_to_serve_is_worse_than_a_bundle_that_is_late() -> None:
+async def test_when_the_served_leaf_has_expired_the_new_one_is_served_at_once() -> None:
     api = Api()
     keeper, live = replica(api)
     await keeper.round(NOW)
@@ -111,7 +111,7 @@ async def test_nothing_good_to_serve_is_worse_than_a_bundle_that_is_late() -> No
     assert served(live).certificate == api.secret("tls.crt")
 
 
-async def test_without_the_configurations_it_serves_all_the_same_and_points_them_when_they_come() -> None:
+async def test_without_the_configurations_a_leaf_is_served_and_later_the_bundle_is_written() -> None:
     api = Api()
     kept = {path: api.objects.pop(path) for path in (MUTATING, VALIDATING)}
     keeper, live = replica(api)
@@ -131,7 +131,7 @@ async def test_configurations_that_somebody_else_keeps_are_left_alone() -> None:
     assert served(live).certificate == api.secret("tls.crt")
 
 
-async def test_a_secret_that_is_not_there_is_an_error_and_the_pair_that_is_served_stays() -> None:
+async def test_a_missing_secret_is_an_error_and_the_served_pair_stays() -> None:
     api = Api()
     keeper, live = replica(api)
     await keeper.round(NOW)

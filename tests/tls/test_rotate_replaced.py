@@ -1,4 +1,4 @@
-"""A CA that is replaced fails no call, whoever replaced it."""
+"""No call fails when a CA is replaced, whoever replaces it."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from tests.tls.replicas import (
     trusted_everywhere,
 )
 from webhook.tls.issue import CA_LIFE, Pair, check_issued, make_ca, make_leaf
-from webhook.tls.material import Material, plan, secret_data
+from webhook.tls.material import Material, desired_material, secret_data
 from webhook.tls.rotate import PROPAGATION
 
 
-async def test_a_leaf_of_a_new_ca_is_served_only_after_its_bundle_stood_for_ten_seconds() -> None:
+async def test_a_leaf_of_a_new_ca_is_served_only_after_its_bundle_was_in_place_for_ten_seconds() -> None:
     api = Api()
     keeper, live = replica(api)
     await keeper.round(NOW)
@@ -42,7 +42,7 @@ async def test_a_leaf_of_a_new_ca_is_served_only_after_its_bundle_stood_for_ten_
     assert served(live).certificate == api.secret("tls.crt")
 
 
-async def test_a_bundle_that_was_blanked_meanwhile_has_to_stand_anew() -> None:
+async def test_after_a_bundle_was_emptied_the_ten_seconds_begin_again() -> None:
     api = Api()
     keeper, live = replica(api)
     await keeper.round(NOW)
@@ -61,14 +61,14 @@ REPLACED = [
     pytest.param(None, id="emptied"),
     pytest.param(Material(Pair(b"x", b"x"), Pair(b"x", b"x")), id="garbage"),
     pytest.param(Material(make_ca(NOW - 2 * CA_LIFE), GOOD.leaf), id="expired"),
-    pytest.param(Material(Pair(CA.certificate, GOOD.leaf.key), GOOD.leaf), id="the key is another one's"),
-    pytest.param(Material(BACKUP, make_leaf(BACKUP, NAMES, NOW)), id="of a backup, and good"),
+    pytest.param(Material(Pair(CA.certificate, GOOD.leaf.key), GOOD.leaf), id="the key of another certificate"),
+    pytest.param(Material(BACKUP, make_leaf(BACKUP, NAMES, NOW)), id="a valid backup"),
 ]
 
 
 @pytest.mark.parametrize("data", REPLACED)
 @pytest.mark.parametrize("replicas", [1, 2, 3])
-async def test_a_ca_that_is_replaced_stays_trusted_until_every_replica_has_left_it(
+async def test_a_replaced_ca_stays_trusted_until_no_replica_serves_its_leaf(
     data: Material | None, replicas: int
 ) -> None:
     api = Api()
@@ -89,7 +89,7 @@ async def test_a_ca_that_is_replaced_stays_trusted_until_every_replica_has_left_
     assert before not in api.bundles()
 
 
-async def test_an_older_ca_that_an_operator_takes_out_once_nobody_serves_it_stays_out() -> None:
+async def test_an_unused_older_ca_that_an_operator_removes_stays_removed() -> None:
     api = Api()
     started = [replica(api) for _ in range(2)]
     await rotate(api, started, NOW, 10)
@@ -103,26 +103,26 @@ async def test_an_older_ca_that_an_operator_takes_out_once_nobody_serves_it_stay
     assert set(api.bundles()) == {current}
 
 
-async def test_who_starts_anew_trusts_what_the_hooks_trust_and_waits_as_the_others_do() -> None:
+async def test_a_new_replica_keeps_the_bundles_of_the_hooks_and_waits_before_it_serves() -> None:
     api = Api()
     old, live = replica(api)
     await old.round(NOW)
     before = api.secret("ca.crt")
     day = NOW + timedelta(days=1)
     api.store(SECRET, {**api.objects[SECRET], "data": {}})
-    torn = b64encode(before[:200]).decode()  # what stands in one hook takes nothing from the others
-    api.objects[MUTATING]["webhooks"][0]["clientConfig"]["caBundle"] = torn
+    malformed = b64encode(before[:200]).decode()  # a malformed bundle in one hook does not affect the others
+    api.objects[MUTATING]["webhooks"][0]["clientConfig"]["caBundle"] = malformed
     new, fresh = replica(api)
     await new.round(day)
     trusted_everywhere(api, live, day)
     assert before in split(api.secret("ca.crt"))
-    assert fresh.ends is None, "API servers do not know its authority yet"
+    assert fresh.ends is None, "API servers do not know the new CA yet"
     await new.round(day + PROPAGATION)
     assert served(fresh).certificate == api.secret("tls.crt")
 
 
-async def test_a_bundle_written_by_who_knew_nothing_gets_back_what_is_served() -> None:
-    """The Secret and the configurations were emptied together, and a new replica was quicker."""
+async def test_a_replica_adds_the_ca_of_its_leaf_to_the_bundle_of_a_new_replica() -> None:
+    """The Secret and the configurations were emptied, and a new replica, which did not know the old CA, filled them first."""
     api = Api()
     old, live = replica(api)
     await old.round(NOW)
@@ -139,7 +139,7 @@ async def test_a_bundle_written_by_who_knew_nothing_gets_back_what_is_served() -
     assert await old.round(day + timedelta(seconds=5)) == []
 
 
-async def test_who_empties_the_secret_again_and_again_gets_one_new_ca_an_hour() -> None:
+async def test_however_often_the_secret_is_emptied_there_is_one_new_ca_an_hour() -> None:
     api = Api()
     keeper, live = replica(api)
     await keeper.round(NOW)
@@ -153,10 +153,10 @@ async def test_who_empties_the_secret_again_and_again_gets_one_new_ca_an_hour() 
     assert len(seen) == 1
 
 
-async def test_a_foreign_ca_whose_key_cannot_sign_for_us_is_replaced_when_a_leaf_is_due() -> None:
+async def test_a_ca_with_an_rsa_key_is_replaced_when_a_leaf_is_due() -> None:
     other = trustme.CA(key_type=trustme.KeyType.RSA)
     ca = Pair(other.cert_pem.bytes(), other.private_key_pem.bytes())
     now = datetime.now(UTC)
-    made = plan(Material(ca, Pair(b"", b"")), NAMES, now)
-    check_issued(made.leaf, made.ca.certificate, NAMES, now)
-    assert ca.certificate in split(made.ca.certificate)
+    desired = desired_material(Material(ca, Pair(b"", b"")), NAMES, now)
+    check_issued(desired.leaf, desired.ca.certificate, NAMES, now)
+    assert ca.certificate in split(desired.ca.certificate)

@@ -1,4 +1,4 @@
-"""The live context: real handshakes, in memory, before and after a swap."""
+"""Real TLS handshakes in memory, before and after a swap of the pair."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def rsa_pair() -> tuple[trustme.CA, Pair]:
 
 
 def handshake(live: LiveContext, ca: bytes, name: str | None = "localhost", **client: ssl.TLSVersion) -> bytes:
-    """Shake hands in memory; the certificate (DER) that the client was shown and accepted."""
+    """Do a handshake in memory. Returns the certificate (DER) that the client has accepted."""
     context = ssl.create_default_context(cadata=ca.decode())
     context.verify_flags |= ssl.VERIFY_X509_STRICT
     context.check_hostname = name is not None
@@ -65,17 +65,17 @@ def live() -> LiveContext:
         pytest.param(Pair(OTHER.certificate, LEAF.key), id="mismatched"),
         pytest.param(Pair(OTHER.certificate[:100], OTHER.key), id="cut off"),
         pytest.param(Pair(b"", b""), id="empty"),
-        pytest.param(make_leaf(CA, ["localhost"], NOW - timedelta(days=40)), id="over"),
+        pytest.param(make_leaf(CA, ["localhost"], NOW - timedelta(days=40)), id="expired"),
     ],
 )
-def test_a_bad_pair_leaves_the_one_that_is_served(live: LiveContext, pair: Pair) -> None:
+def test_after_a_bad_pair_the_old_one_is_still_served(live: LiveContext, pair: Pair) -> None:
     with pytest.raises(CertificateError):
         live.swap(pair, NOW)
     assert handshake(live, CA.certificate) == der(LEAF)
     assert live.ends == x509.load_pem_x509_certificate(LEAF.certificate).not_valid_after_utc
 
 
-def test_before_the_first_pair_handshakes_fail_and_no_time_is_left() -> None:
+def test_before_the_first_pair_handshakes_fail() -> None:
     live = LiveContext()
     with pytest.raises(ssl.SSLError):
         handshake(live, CA.certificate)
@@ -86,18 +86,18 @@ def test_the_same_pair_again_changes_nothing(live: LiveContext) -> None:
     assert live.swap(LEAF, NOW) is False
 
 
-def test_a_swap_is_seen_by_the_next_handshake(live: LiveContext) -> None:
+def test_a_swap_takes_effect_in_the_next_handshake(live: LiveContext) -> None:
     assert handshake(live, CA.certificate) == der(LEAF)
     assert live.swap(OTHER, NOW) is True
     assert handshake(live, CA.certificate) == der(OTHER)
 
 
-def test_a_client_that_names_no_server_gets_the_current_pair_too(live: LiveContext) -> None:
+def test_a_client_without_sni_gets_the_current_pair_too(live: LiveContext) -> None:
     live.swap(OTHER, NOW)
     assert handshake(live, CA.certificate, name=None) == der(OTHER)
 
 
-def test_a_pair_of_another_key_type_replaces_the_old_one_and_does_not_stand_beside_it(live: LiveContext) -> None:
+def test_a_pair_of_another_key_type_replaces_the_old_one(live: LiveContext) -> None:
     authority, pair = rsa_pair()
     live.swap(pair, NOW)
     assert handshake(live, authority.cert_pem.bytes()) == der(pair)
@@ -105,7 +105,7 @@ def test_a_pair_of_another_key_type_replaces_the_old_one_and_does_not_stand_besi
         handshake(live, CA.certificate)
 
 
-def test_tls_1_2_is_the_oldest_that_is_spoken(live: LiveContext) -> None:
+def test_tls_1_2_is_the_oldest_version(live: LiveContext) -> None:
     assert handshake(live, CA.certificate, maximum_version=ssl.TLSVersion.TLSv1_2) == der(LEAF)
     assert live.listening.minimum_version == ssl.TLSVersion.TLSv1_2
 
@@ -124,7 +124,7 @@ def test_the_seconds_left_count_down_and_go_below_zero(live: LiveContext) -> Non
     assert live.seconds_left(live.ends + timedelta(seconds=5)) == -5
 
 
-# --- clients that must say who they are ---------------------------------------------------------------------------------
+# --- client certificates ----------------------------------------------------------------------------------------------
 
 AUTHORITY, STRANGER = trustme.CA(), trustme.CA()
 
@@ -136,7 +136,7 @@ def demanding() -> LiveContext:
 
 
 def meet(live: LiveContext, client: trustme.CA | None, version: ssl.TLSVersion) -> None:
-    """Shake hands as a client with a certificate of that authority. Raises what the server's side raises."""
+    """Do a handshake as a client with a certificate of this authority. Raises the error of the server."""
     context = ssl.create_default_context(cadata=CA.certificate.decode())
     context.maximum_version = version
     if client is not None:
@@ -155,7 +155,9 @@ VERSIONS = [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3]
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_who_has_a_certificate_of_the_authority_is_served_before_and_after_a_swap(version: ssl.TLSVersion) -> None:
+def test_a_client_with_a_certificate_of_the_authority_is_served_before_and_after_a_swap(
+    version: ssl.TLSVersion,
+) -> None:
     live = demanding()
     meet(live, AUTHORITY, version)
     live.swap(OTHER, NOW)
@@ -163,7 +165,7 @@ def test_who_has_a_certificate_of_the_authority_is_served_before_and_after_a_swa
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_who_shows_no_certificate_or_that_of_another_authority_is_not_served(version: ssl.TLSVersion) -> None:
+def test_a_client_without_a_certificate_of_the_authority_is_refused(version: ssl.TLSVersion) -> None:
     live = demanding()
     for _ in range(2):
         with pytest.raises(ssl.SSLError, match="PEER_DID_NOT_RETURN_A_CERTIFICATE"):
@@ -173,13 +175,13 @@ def test_who_shows_no_certificate_or_that_of_another_authority_is_not_served(ver
         live.swap(OTHER, NOW)
 
 
-def test_without_an_authority_nobody_is_asked_for_a_certificate(live: LiveContext) -> None:
+def test_without_client_ca_clients_need_no_certificate(live: LiveContext) -> None:
     meet(live, None, ssl.TLSVersion.TLSv1_3)
 
 
 @pytest.mark.parametrize(
     "text", [b"", b"no PEM", "å".encode(), LEAF.key], ids=["nothing", "words", "no ASCII", "a key"]
 )
-def test_an_authority_that_is_none_is_refused(text: bytes) -> None:
+def test_a_client_ca_without_a_certificate_is_refused(text: bytes) -> None:
     with pytest.raises(CertificateError, match="saw no CA certificate for clients, wanted one or more in PEM"):
         LiveContext(text)

@@ -5,6 +5,7 @@ Fields: metadata.labels[team].
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 from webhook.framework.interface import Context, Injector, Outcome
@@ -15,6 +16,11 @@ class TeamLabel(Injector):
     """A pod without the label gets the team of its namespace."""
 
     not_exported: ClassVar[str] = "reads the name of the namespace"
+
+    sentences: ClassVar[Mapping[str, str]] = {
+        "present": "it has the label of its team already",
+        "added": "it got the label of the team {}",
+    }
 
     label: str = "team"
     """The key of the label."""

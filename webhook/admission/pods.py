@@ -48,7 +48,7 @@ def mutate(request: Request, policy: Policy, cluster: Cluster, placer: Placer | 
     """
     if request.operation != "CREATE" or request.resource != "pods" or request.subresource:
         return IGNORED
-    if bounds.of_size(request.size) or bounds.of_pod(request.object):
+    if bounds.exceeded_by_size(request.size) or bounds.exceeded_by_pod(request.object):
         return IGNORED  # the validating hook reports it
     profile = profile_of(request.namespace, policy, cluster)
     if profile is None:
@@ -192,12 +192,12 @@ def validate(request: Request, policy: Policy, cluster: Cluster, placer: Placer 
         return IGNORED
     if exempt(request, pod, profile):
         return Decision("allowed", profile.name, policy=policy.hash)
-    if excesses := [*bounds.of_size(request.size), *bounds.of_pod(pod)]:
-        if old is None or old["spec"] != pod["spec"] or bounds.of_pod(annotated := _annotations_alone(pod)):
+    if excesses := [*bounds.exceeded_by_size(request.size), *bounds.exceeded_by_pod(pod)]:
+        if old is None or old["spec"] != pod["spec"] or bounds.exceeded_by_pod(annotated := _annotations_alone(pod)):
             return refused(request, size_findings(excesses), policy, profile)
         pod, old = annotated, _annotations_alone(old)  # the spec is too large, but this update does not change it
     context = context_of(request, pod, policy, cluster, profile, placer)
-    context.old = None if old is None or bounds.of_pod(old) else old  # an old pod past a bound is not compared
+    context.old = None if old is None or bounds.exceeded_by_pod(old) else old  # an old pod past a bound is not compared
     if profile.settings.shadow and request.operation == "CREATE":
         pod = _after_injectors(pod, context, policy, profile, placer)
     context.written = context.written or as_written(pod)

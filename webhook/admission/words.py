@@ -14,55 +14,11 @@ from webhook.cluster.state import ClusterState
 from webhook.framework.interface import Finding
 from webhook.kube.pod import Pod
 from webhook.placement.constraints import compiled
+from webhook.policy.model import Injectors
+from webhook.policy.units import named
 from webhook.text import amount_words, bare, listed, plural
 
-_SENTENCES: Final[Mapping[str, Mapping[str, str]]] = {
-    "gpuResources": {
-        "filled": "GPU requests were filled in from limits in {} place(s)",
-        "limitsFilled": "GPU limits were filled in from requests, or requests from limits, in {} place(s)",
-        "equal": "GPU requests equal limits already",
-    },
-    "cpuPerGpu": {
-        "none": "CPU and memory were left as they are: no container with whole GPUs lacks them, or its class has no numbers",
-        "skipped": "CPU and memory were left as they are: {}",
-        "filled": "CPU and memory were filled in by its GPUs: {}",
-        "filledLess": "CPU and memory were filled in by its GPUs, less than its class needs: its share of a node is smaller: {}",
-    },
-    "tolerations": {
-        "covered": "it tolerates the taints of GPU nodes already",
-        "left": "no toleration: its hard spread counts the nodes whose taints it tolerates, and some nodes have no such taint",
-        "added": "it got tolerations of {}",
-    },
-    "voidDevices": {
-        "added": "{} container(s) that ask for no GPU see none",
-        "none": "no container without a GPU had to be changed",
-    },
-    "topologySpread": {
-        "nodeIsFixed": "not spread: one node is required",
-        "noOwner": "not spread: no controller made it, so it has no replicas",
-        "podAffinity": "not spread: it says itself which pods it wants to be near",
-        "noLabels": "not spread: it has no labels that select its replicas",
-        "present": "it has topology spread or anti-affinity of its own",
-        "neutral": "the scheduler's default spread was switched off, since it could work against the chosen node",
-        "antiAffinity": "it prefers nodes without its replicas",
-        "added": "it got topology spread over {}",
-    },
-    "priorityClass": {
-        "none": "the policy has no priority class for its class of workload",
-        "kept": "it keeps its own priority class {}",
-        "missing": "it did not get priority class {}, which does not exist",
-        "unknown": "it did not get priority class {}: priority classes are not known yet",
-        "set": "it got priority class {}",
-    },
-    "nodeAffinity": {
-        "none": "no node is preferred: {}",
-        "present": "it prefers the chosen nodes already",
-        "preferredPools": "no node was chosen ({}), so pools are preferred by label",
-        "notPinned": "not pinned to one node ({}), the chosen ones are preferred",
-        "preferred": "{} node(s) are preferred, the chosen one most",
-        "required": "it must run on {}",
-    },
-}
+_SENTENCES: Final[Mapping[str, Mapping[str, str]]] = {name: injector.sentences for name, injector in named(Injectors())}
 """Sentences by injector and result; `{}` stands for the detail."""
 MEANINGS: Final = {
     "FREE": "GPUs of that name that were free before this pod",

@@ -168,7 +168,7 @@ def _changed(
     profile = profile_of(request.namespace, policy, cluster) if request.operation in ("CREATE", "UPDATE") else None
     if profile is None or profile.settings.templates.mode == "off" or request.object is None or request.subresource:
         return None, [], []
-    if excesses := bounds.of_size(request.size):  # then the object is not searched for templates
+    if excesses := bounds.exceeded_by_size(request.size):  # then the object is not searched for templates
         differs = request.old is None or request.old.get("spec") != request.object.get("spec")
         return (profile, [], excesses) if differs else (None, [], [])
     settings, old = profile.settings.templates, request.old or {}
@@ -177,7 +177,9 @@ def _changed(
     changed = [template for number, template in enumerate(now) if before[number : number + 1] != [_compared(template)]]
     if not changed:
         return None, [], []
-    excesses = bounds.of_workload(request.object) + bounds.of_templates([template.pod for template in changed])
+    excesses = bounds.exceeded_by_workload(request.object) + bounds.exceeded_by_templates(
+        [template.pod for template in changed]
+    )
     if len(changed) > (limit := bounds.LIMITS["templates"]):
         excesses.append(bounds.Excess("spec", len(changed), "templates", limit))
     for template in changed if not excesses else ():

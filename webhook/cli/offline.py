@@ -145,7 +145,7 @@ def _document(item: Any, where: str) -> Document:
     metadata = item.get("metadata")
     namespace = metadata.get("namespace") if isinstance(metadata, dict) else None
     original = _json(item)
-    name, generated = review.called(item)
+    name, generated = review.names_of(item)
     request = review.Request(
         uid=where,
         kind=name_of_kind,

@@ -15,7 +15,7 @@ from rich.text import Text
 from webhook.cli.options import Format
 from webhook.cli.terminal import out
 from webhook.kube.yaml import to_yaml
-from webhook.text import lines_of, printable
+from webhook.text import printable, printable_lines
 
 DIFF_COLOURS: Final = {"+": "green", "-": "red"}
 """The colour of a line of a diff, by its first character."""
@@ -77,7 +77,7 @@ def _is_number(text: str) -> bool:
 def show(*lines: Text) -> None:
     """Print lines on stdout, not wrapped. An unprintable character becomes a space: tenants write parts of this text."""
     for each in lines:
-        each.plain = lines_of(each.plain)
+        each.plain = printable_lines(each.plain)
     _print([[each] for each in lines])
 
 

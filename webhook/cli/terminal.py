@@ -19,7 +19,7 @@ from rich.console import Console
 from webhook.cli import offline
 from webhook.errors import BadInput, GpuAdmissionError, PolicyError
 from webhook.policy.model import Policy
-from webhook.text import lines_of, nearest, quoted
+from webhook.text import nearest, printable_lines, quoted
 
 REFUSED, COULD_NOT = 1, 2
 """Exit statuses; 0 is fine."""
@@ -35,7 +35,7 @@ def out(text: str, end: str = "\n") -> None:
 
 def say(text: str, style: str | None = None) -> None:
     """Print on stderr. An unprintable character becomes a space: tenants write parts of this text."""
-    console.print(lines_of(text), markup=False, style=style)
+    console.print(printable_lines(text), markup=False, style=style)
 
 
 def no_such(kind: str, name: str, known: Sequence[str], where: str = "") -> BadInput:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from webhook.kube.selectors import Selector, compiled, takes
+from webhook.kube.selectors import Selector, compiled, selects
 
 _MAX_BUDGETS: Final = 1000
 """Maximum number of budgets of one namespace that are searched. Tenants create them."""
@@ -44,7 +44,7 @@ class Budgets:
             return None
         unknown = False
         for selector in budgets.values():
-            selected = takes(selector, labels)
+            selected = selects(selector, labels)
             if selected:
                 return True
             unknown = unknown or selected is None

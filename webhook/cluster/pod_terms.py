@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from webhook.cluster.pods import namespace_of
 from webhook.kube.pod import REQUIRED, Pod
-from webhook.kube.selectors import Selector, compiled, takes
+from webhook.kube.selectors import Selector, compiled, selects
 
 _MAX_TERMS: Final = 8
 """Maximum number of terms of one pod."""
@@ -31,8 +31,8 @@ class PodTerm(NamedTuple):
 
     def matches(self, namespace: str, labels: Mapping[str, str], of_namespace: Mapping[str, str]) -> bool:
         """Whether the term selects a pod. `of_namespace`: the labels of the pod's namespace. False if that is not known."""
-        in_namespaces = namespace in self.namespaces or bool(takes(self.namespace_selector, of_namespace))
-        return in_namespaces and bool(takes(self.selector, labels))
+        in_namespaces = namespace in self.namespaces or bool(selects(self.namespace_selector, of_namespace))
+        return in_namespaces and bool(selects(self.selector, labels))
 
 
 def pod_terms(pod: Pod, kind: Literal["podAffinity", "podAntiAffinity"]) -> tuple[PodTerm, ...]:

@@ -16,7 +16,7 @@ from typing import Any
 
 from webhook.export.workload_class import workload_class
 from webhook.framework.interface import Action
-from webhook.kube.cel import CLAIMS, Check, all_of, any_of, asking, asks_for_gpu, literal, matches, names_gpu
+from webhook.kube.cel import CLAIMS, Check, all_of, any_of, asks_for_gpu, gpu_containers, literal, matches, names_gpu
 from webhook.kube.yaml import to_yaml
 from webhook.policy.exemptions import Exemption
 from webhook.policy.model import DEFAULT_PROFILE, Policy, Profile
@@ -87,7 +87,7 @@ def _mutating(policy: Policy, name: str, profile: Profile, selector: list[Object
     with_gpu = names_gpu(f"({_ALL})", policy.gpus)
     variables = [
         ("containers", f"dyn({_ALL})"),
-        ("gpuContainers", asking("variables.containers", policy.gpus)),
+        ("gpuContainers", gpu_containers("variables.containers", policy.gpus)),
         ("class", workload_class(policy.file.classes)),
         ("withGpu", with_gpu),
         *(variable for _, injector in named(profile.injectors) for variable in injector.variables()),
@@ -142,7 +142,7 @@ def _spec(policy: Policy, profile: Profile, checks: list[tuple[str, Check]], act
             "dyn(object.spec.containers + object.spec.?initContainers.orValue([])"
             '.filter(c, c.?restartPolicy.orValue("") == "Always"))',
         ),
-        ("gpuContainers", asking("variables.all", policy.gpus)),
+        ("gpuContainers", gpu_containers("variables.all", policy.gpus)),
         ("asksForGpu", asks_for_gpu(policy.gpus)),
         ("hostFolders", _FOLDERS),
     ]

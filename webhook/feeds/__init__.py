@@ -1,1 +1,1 @@
-"""What comes from outside: watches, the ConfigMap of the policy, GPU metrics."""
+"""Input from outside: watches of the API server, the policy's ConfigMap, and GPU metrics. Also writes Events."""

@@ -1,4 +1,4 @@
-"""How to reach the API server: as a pod does, or as a kubeconfig says."""
+"""Finds the address and credentials of the API server: from the ServiceAccount of a pod, or from a kubeconfig."""
 
 from __future__ import annotations
 
@@ -17,34 +17,40 @@ SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
 class Access(NamedTuple):
+    """The address and credentials of an API server."""
+
     base: str
     """`https://host:port`"""
     tls: ssl.SSLContext | None
     authorization: str | None
-    """The header; its token expires, so it is read again after `lasts` seconds."""
+    """The value of the Authorization header."""
     server_name: str | None
+    """The name in the certificate of the API server, if it is not the host of `base`."""
     lasts: float
+    """Seconds until the credentials must be read again, because tokens expire."""
 
 
 async def in_cluster(folder: Path = SERVICE_ACCOUNT, environment: Mapping[str, str] = os.environ) -> Access:
-    """With the ServiceAccount of our pod. Raises BadInput where this is no pod, or its token is not mounted."""
+    """The access of the pod's ServiceAccount. Raises BadInput outside of a pod, or if the token is not mounted."""
     host, port = environment.get("KUBERNETES_SERVICE_HOST"), environment.get("KUBERNETES_SERVICE_PORT")
     if not host or not port:
         raise BadInput("not in a cluster: KUBERNETES_SERVICE_HOST is not set. Give --kubeconfig FILE or --cluster FILE")
     try:
-        # Small files on a memory file system; the kubelet renews the token every hour or so.
+        # Small files in memory, so reading them blocks nothing. The kubelet renews the token about every hour.
         token, ca = (folder / "token").read_text(), (folder / "ca.crt").read_text()
     except OSError as error:
         fix = "Set automountServiceAccountToken: true, or give --kubeconfig FILE"
         raise BadInput(f"{error.filename}: cannot be read: {error.strerror}. {fix}") from None
     base = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
-    return Access(base, _trusting(ca), f"Bearer {token.strip()}", None, 60.0)
+    return Access(base, _tls_context(ca), f"Bearer {token.strip()}", None, 60.0)
 
 
 async def from_kubeconfig(path: Path | str, context: str | None = None) -> Access:
-    """With a context of a kubeconfig, the current one unless another is named, exec plugins included. `path` may be several, as
-    in KUBECONFIG. Raises BadInput where it cannot be used."""
-    # Imported only here: it takes half a second and 35 MB, for seven hundred models that we do not need.
+    """The access of a kubeconfig context, by default the current one. Exec plugins work too.
+
+    `path`: one file or several, as in KUBECONFIG. Raises BadInput if it cannot be used.
+    """
+    # Imported here, because it takes half a second and 35 MB for seven hundred models that are not used.
     from kubernetes_asyncio.client import Configuration  # noqa: PLC0415
     from kubernetes_asyncio.config import ConfigException, load_kube_config  # noqa: PLC0415
 
@@ -52,7 +58,7 @@ async def from_kubeconfig(path: Path | str, context: str | None = None) -> Acces
     try:
         await load_kube_config(str(path), context, client_configuration=configuration, persist_config=False)
         tls = ssl.create_default_context(cafile=configuration.ssl_ca_cert)
-        _lenient(tls)
+        _allow_missing_key_identifiers(tls)
         if configuration.cert_file:
             tls.load_cert_chain(configuration.cert_file, configuration.key_file)
     except (OSError, ConfigException, YAMLError, ValueError, TypeError, AttributeError) as error:
@@ -64,13 +70,13 @@ async def from_kubeconfig(path: Path | str, context: str | None = None) -> Acces
 
 
 @lru_cache(maxsize=1)
-def _trusting(ca: str) -> ssl.SSLContext:
-    """Made again only when the CA has changed: connections belong to their context."""
+def _tls_context(ca: str) -> ssl.SSLContext:
+    """A context that trusts a CA. The same CA gives the same context, because connections are kept per context."""
     tls = ssl.create_default_context(cadata=ca)
-    _lenient(tls)
+    _allow_missing_key_identifiers(tls)
     return tls
 
 
-def _lenient(tls: ssl.SSLContext) -> None:
-    """Many clusters' CAs lack the key identifiers that Python 3.13 asks for by default."""
+def _allow_missing_key_identifiers(tls: ssl.SSLContext) -> None:
+    """The CAs of many clusters lack the key identifiers that Python requires since 3.13."""
     tls.verify_flags &= ~ssl.VERIFY_X509_STRICT

@@ -1,5 +1,7 @@
-"""Requests to the API server: JSON in and out as plain dicts. The models of kubernetes-asyncio would cost more than the rest
-of the program: building one of each pod, and memory."""
+"""A client of the API server. Objects are plain dicts.
+
+The models of kubernetes-asyncio would take more CPU time and memory than the rest of the program.
+"""
 
 from __future__ import annotations
 
@@ -23,26 +25,25 @@ Object = dict[str, Any]
 REQUEST_SECONDS: Final = 30.0
 CONNECT_SECONDS: Final = 5.0
 _ALIVE: Final = {"TCP_KEEPIDLE": 4, "TCP_KEEPINTVL": 2, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 10_000}
-"""Seconds, seconds, number, milliseconds: a peer that is gone without a word (its node is lost, a NAT forgot the connection)
-is given up by the kernel after ten seconds, whatever the watch has to say. Only where the system has these: Linux has all
-of them."""
+"""Socket options, in seconds, seconds, probes and milliseconds. With them the kernel closes a connection after ten seconds
+without the other side, even if its node is lost or a NAT has forgotten it. Linux has all of them; missing ones are left out."""
 _MAX_LINE = 16 << 20
-"""Bytes of one event: ten times what etcd stores as one object."""
+"""Maximum size of one watch event in bytes: ten times the largest object in etcd."""
 _HEADERS = {hdrs.ACCEPT: "application/json", hdrs.ACCEPT_ENCODING: "identity", hdrs.USER_AGENT: "gpu-admission"}
-"""`identity`: within a cluster packing and unpacking a list takes longer than sending it."""
+"""`identity`: within a cluster, compressing and decompressing a list takes longer than sending it."""
 
 
 class Api:
-    """An async context around a pool of connections. Every failure is an ApiError; `status` 0 is one of the network.
+    """A client with a pool of connections, to be used as an async context.
 
-    Entering it raises BadInput where it is not known how to reach the API server at all.
+    Every failure raises ApiError, with status 0 if there was no answer. Entering the context raises BadInput if `access` does.
     """
 
     def __init__(self, access: Callable[[], Awaitable[Access]]) -> None:
-        """`access` is asked again when its answer gets old, and at once when it was not accepted."""
-        self._ask = access
+        """`access` is called again when its result gets old, and after a 401."""
+        self._read_access = access
         self._access: Access | None = None
-        self._asked = 0.0
+        self._read_at = 0.0
 
     async def __aenter__(self) -> Api:
         self._session = aiohttp.ClientSession(
@@ -69,11 +70,11 @@ class Api:
         return await self._request("POST", path, obj, {})
 
     async def put(self, path: str, obj: Object) -> Object:
-        """`obj` has the resourceVersion that it was read with: status 409 if it was changed since."""
+        """Replace an object. Status 409 if it has changed since `obj` was read, by the resourceVersion in `obj`."""
         return await self._request("PUT", path, obj, {})
 
     async def patch(self, path: str, changes: Object) -> Object:
-        """A merge patch. With a resourceVersion in it: status 409 if the object was changed since."""
+        """Apply a merge patch. With a resourceVersion in `changes`: status 409 if the object has another one."""
         return await self._request("PATCH", path, changes, {})
 
     async def _request(self, method: str, path: str, obj: Object | None, query: dict[str, str]) -> Object:
@@ -85,19 +86,19 @@ class Api:
         return answer
 
     async def lines(self, path: str, word: str, seconds: float = REQUEST_SECONDS) -> list[str]:
-        """The lines of a text, such as metrics, that have `word` in them: of megabytes a few."""
+        """The lines of a text, such as metrics, that contain `word`. The others are not kept."""
         limits = ClientTimeout(total=seconds, sock_connect=CONNECT_SECONDS)
         async with self._open("GET", path, None, {}, limits) as response:
             matching, needle = [], word.encode()
-            async for bunch in _lines(response.content):
-                matching += [line.decode(errors="replace") for line in bunch if needle in line]
+            async for batch in _lines(response.content):
+                matching += [line.decode(errors="replace") for line in batch if needle in line]
         return matching
 
     @asynccontextmanager
     async def watch(
         self, path: str, seconds: float, query: dict[str, str]
     ) -> AsyncIterator[AsyncIterator[list[bytes]]]:
-        """The events of a watch as JSON lines, in bunches as they arrive; broken off after `seconds` of silence."""
+        """The events of a watch as JSON lines, in batches as they arrive. It is aborted after `seconds` without data."""
         limits = ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=seconds)
         async with self._open("GET", path, None, query, limits) as response:
             yield _lines(response.content)
@@ -133,13 +134,13 @@ class Api:
 
     async def _current(self) -> Access:
         now = time.monotonic()
-        if self._access is None or now - self._asked > self._access.lasts:
-            self._access, self._asked = await self._ask(), now
+        if self._access is None or now - self._read_at > self._access.lasts:
+            self._access, self._read_at = await self._read_access(), now
         return self._access
 
 
 def _socket(address: aiohttp.AddrInfoType) -> socket.socket:
-    """One that notices when the other side is gone."""
+    """A socket that closes when the other side does not answer any more."""
     family, kind, protocol, *_ = address
     connection = socket.socket(family, kind, protocol)
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -150,18 +151,18 @@ def _socket(address: aiohttp.AddrInfoType) -> socket.socket:
 
 
 async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[list[bytes]]:
-    """Whole lines. aiohttp's own would not take a line that is longer than its buffer."""
+    """Whole lines, in batches. aiohttp's own method fails for a line that is longer than its buffer."""
     rest = b""
     async for chunk in content.iter_any():
         *lines, rest = (rest + chunk).split(b"\n")
         if len(rest) > _MAX_LINE:
             raise ApiError(0, f"watch: an event of more than {_MAX_LINE} bytes")
         yield lines
-        await asyncio.sleep(0)  # a long burst of events: reviews are answered in between
+        await asyncio.sleep(0)  # reviews are answered between the batches of a long burst
 
 
 async def message(response: aiohttp.ClientResponse) -> str:
-    """What a server says about its refusal: the message of a Status, else the text as it is."""
+    """The reason in an error response: the message of a Status, or else the text."""
     body = await response.content.read(4096)
     try:
         return quoted(orjson.loads(body)["message"])

@@ -1,6 +1,6 @@
-"""Keeps the served pair right: from files that somebody else renews, or from the Secret that we keep ourselves.
+"""Keeps the served certificate up to date: from files that somebody else renews, or from the webhook's own Secret.
 
-The webhook configurations are watched as well: a `caBundle` that somebody blanks is mended at once, and not at the next round.
+The webhook configurations are watched too, so a changed `caBundle` is repaired at once and not at the next check.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Final
 from webhook.errors import ApiError, BadInput, CertificateError
 from webhook.feeds.api import Api, Object
 from webhook.feeds.tasks import Tasks
+from webhook.feeds.token_bucket import TokenBucket
 from webhook.feeds.watch import Feed, Sink
 from webhook.telemetry.logs import Logger
 from webhook.telemetry.metrics import Metrics
@@ -22,43 +23,29 @@ from webhook.tls.rotate import CONFIGURATION_KINDS, CONFIGURATIONS, ROUND_SECOND
 from webhook.tls.serve import LiveContext
 
 FILE_SECONDS: Final = 10.0
-"""Between two looks at the files of a certificate."""
-BURST: Final = 5
-BURST_SECONDS: Final = 1.0
-"""After a burst of rounds ahead of their time, there is one in so many seconds."""
+"""Time between two checks of the files of a certificate."""
+BURST, BURST_SECONDS = 5, 1.0
+"""Number of early rounds that may start at once; after that, one in BURST_SECONDS. This limits the load on the API server if
+somebody edits a configuration all the time, or another program writes caBundle."""
 
 
 class FilePair:
     """A certificate and its key in two files.
 
-    Their content is compared, not their time: mounted Secrets change by links, and send no reliable file events.
+    Their content is compared, not their time: mounted Secrets change by links and send no reliable file events.
     """
 
     def __init__(self, certificate: Path, key: Path, live: LiveContext) -> None:
         self._certificate, self._key, self._live = certificate, key, live
 
     async def round(self, now: datetime) -> list[str]:
-        """What was done. Raises BadInput or CertificateError: the pair that was served stays."""
+        """Serve the pair if it has changed. Returns what was done. Raises BadInput or CertificateError: the old pair stays."""
         pair = Pair(read(self._certificate, "--tls-cert"), read(self._key, "--tls-key"))
         return [f"a pair that ends {self._live.ends} is served"] if self._live.swap(pair, now) else []
 
 
-class Pace:
-    """How soon there may be a round ahead of its time: at once for the first few, then one in BURST_SECONDS. Somebody who
-    edits all the time, or another writer of caBundle, costs the API server no more than that."""
-
-    def __init__(self, now: float) -> None:
-        self._left, self._at = float(BURST), now
-
-    def wait(self, now: float) -> float:
-        """Take one; the seconds until it may begin."""
-        self._left = min(float(BURST), self._left + (now - self._at) / BURST_SECONDS) - 1
-        self._at = now
-        return max(0.0, -self._left * BURST_SECONDS)
-
-
 class ConfigurationSink(Sink):
-    """Wakes the keeper when a webhook configuration is not as it should be."""
+    """Starts a round when the caBundle of a webhook configuration is wrong."""
 
     def __init__(self, keeper: Keeper, woken: asyncio.Event) -> None:
         self._keeper, self._woken = keeper, woken
@@ -69,24 +56,24 @@ class ConfigurationSink(Sink):
 
 
 def start(tasks: Tasks, api: Api, keeper: Keeper, metrics: Metrics, log: Logger) -> None:
-    """Keep the Secret and both configurations for as long as `tasks` run."""
+    """Keep the Secret and both webhook configurations up to date while `tasks` run."""
     woken = asyncio.Event()
     for kind in CONFIGURATION_KINDS if keeper.configuration else ():
         fields = f"metadata.name={keeper.configuration}"
         sink = ConfigurationSink(keeper, woken)
         path = f"{CONFIGURATIONS}/{kind}"
-        # Without the right to watch (older access rules) the rounds still find what is wrong.
+        # Without the permission to watch (older RBAC rules), the rounds still repair a wrong caBundle.
         feed = Feed(api, kind, path, sink, metrics, log, fields=fields, optional=True)
         tasks.start(f"feed {kind}", feed.run)
     tasks.start("certificate", lambda: keep(keeper, metrics, log, woken))
 
 
 async def keep(source: FilePair | Keeper, metrics: Metrics, log: Logger, woken: asyncio.Event | None = None) -> None:
-    """A round every few seconds, for ever, and at once when `woken`. An error is logged once, not in each round."""
+    """Do a round every few seconds, and at once when `woken` is set. Never returns. An error that repeats is logged once."""
     woken = woken or asyncio.Event()
     seconds = ROUND_SECONDS if isinstance(source, Keeper) else FILE_SECONDS
     clock = asyncio.get_running_loop().time
-    pace = Pace(clock())
+    early_rounds = TokenBucket(BURST, BURST_SECONDS, clock())
     last = ""
     while True:
         woken.clear()
@@ -101,11 +88,11 @@ async def keep(source: FilePair | Keeper, metrics: Metrics, log: Logger, woken: 
                 log.error("certificate", why=last)
         with suppress(TimeoutError):
             await asyncio.wait_for(woken.wait(), seconds)
-            await asyncio.sleep(pace.wait(clock()))
+            await asyncio.sleep(early_rounds.reserve(clock()))
 
 
 def read(path: Path, option: str) -> bytes:
-    """A file that was named on the command line. Raises BadInput."""
+    """The content of a file from the command line. `option` names it in errors. Raises BadInput."""
     try:
         return path.read_bytes()
     except OSError as error:

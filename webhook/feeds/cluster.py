@@ -1,4 +1,4 @@
-"""The state of the cluster, fed from the API server."""
+"""Feeds the cluster state with the objects that the API server lists and watches."""
 
 from __future__ import annotations
 
@@ -14,17 +14,16 @@ from webhook.telemetry.logs import Logger
 from webhook.telemetry.metrics import Metrics
 
 Clock = Callable[[], float]
-Bound = Callable[[Object], None]
+OnBound = Callable[[Object], None]
 
 
 class _Resource(NamedTuple):
     path: str
     page: int
-    """How many objects the API server is asked for at once."""
+    """Number of objects in one page of a list."""
 
 
-# Pods are large and many: a page of 250 takes some 10 ms to read, and reviews wait for no more than one page. Slices name
-# every device of a node.
+# A review may wait until one page is read. Pods are large: a page of 250 takes some 10 ms. A slice names every device of a node.
 KINDS: Final[Mapping[ListKind, _Resource]] = {
     "nodes": _Resource("/api/v1/nodes", 250),
     "pods": _Resource("/api/v1/pods", 250),
@@ -47,20 +46,20 @@ def start(
     metrics: Metrics,
     log: Logger,
     clock: Clock,
-    bound: Bound | None = None,
+    on_bound: OnBound | None = None,
 ) -> None:
-    """Feed `state` for as long as `tasks` run. Kinds that it does not require may be missing, or forbidden.
+    """Feed `state` while `tasks` run. Kinds that it does not require may be missing or forbidden.
 
-    `bound` gets each pod that a watch shows to be bound, once; those that were bound before do not count.
+    `on_bound` is called once for each pod that becomes bound during a watch.
     """
     for name, kind in KINDS.items():
-        sink = ClusterSink(state, name, clock) if name != "pods" or bound is None else PodSink(state, clock, bound)
+        sink = PodSink(state, clock, on_bound) if name == "pods" and on_bound else ClusterSink(state, name, clock)
         feed = Feed(api, name, kind.path, sink, metrics, log, page=kind.page, optional=name not in REQUIRED)
         tasks.start(f"feed {name}", feed.run)
 
 
 class ClusterSink(Sink):
-    """One kind of object on its way into the state."""
+    """Passes the objects of one kind to the cluster state."""
 
     def __init__(self, state: ClusterState, name: ListKind, clock: Clock) -> None:
         self._state, self._name, self._clock = state, name, clock
@@ -89,14 +88,14 @@ class ClusterSink(Sink):
 
 
 class PodSink(ClusterSink):
-    """Pods, whose binding somebody wants to know of."""
+    """Passes pods to the cluster state, and calls `on_bound` for each that has become bound."""
 
-    def __init__(self, state: ClusterState, clock: Clock, bound: Bound) -> None:
+    def __init__(self, state: ClusterState, clock: Clock, on_bound: OnBound) -> None:
         super().__init__(state, "pods", clock)
-        self._bound = bound
+        self._on_bound = on_bound
 
     def seen(self, obj: Object) -> None:
         before = self._state.is_bound(obj)
         super().seen(obj)
         if not before and self._state.is_bound(obj):
-            self._bound(obj)
+            self._on_bound(obj)

@@ -1,7 +1,7 @@
-"""GPU metrics scraped from DCGM exporters, one per node. For clusters without a Prometheus, up to some thousand nodes.
+"""Scrapes GPU metrics from DCGM exporters, one per node. For clusters without Prometheus, with up to some thousand nodes.
 
-A page has some hundred lines and about six of interest per GPU: the others are dropped by their name, and the loop is
-given back between lines, so that a review never waits for a page.
+A page has some hundred lines, of which about six per GPU are used. The other lines are dropped by their name, and the event loop
+runs between lines, so that no review waits for a whole page.
 """
 
 from __future__ import annotations
@@ -19,21 +19,25 @@ from yarl import URL
 from webhook.cluster.utilisation import Reading
 from webhook.errors import GpuAdmissionError
 from webhook.feeds.exporters import Exporter
-from webhook.feeds.gpu_source import READINGS, Round, SourceFailed, Wiring, get, put
+from webhook.feeds.gpu_source import READINGS, Round, SourceFailed, Wiring, add_sample, get
 from webhook.text import plural
 
 MAX_BYTES = 4 << 20
-"""16 GPUs of 7 MIG instances with 60 metrics each are 3 MiB."""
+"""Maximum size of a page. 16 GPUs of 7 MIG instances with 60 metrics each give 3 MiB."""
 _MAX_LINE = 4096
 _AT_ONCE = 16
+"""Maximum number of exporters that are scraped at the same time."""
 _LINES_AT_ONCE = 16
-"""Between two turns of the event loop: about 0.7 ms."""
+"""Samples between two turns of the event loop. They take about 0.7 ms."""
 
 Line = tuple[Mapping[str, str], Reading, float]
 
 
 def parse_page(page: str, names: Mapping[str, Reading], ignored: Counter[str]) -> Iterator[Line]:
-    """The samples of a page in the Prometheus text format that have one of these names: labels, reading, value."""
+    """The samples with these names in a page of the Prometheus text format, as labels, reading and value.
+
+    Malformed lines are counted in `ignored`.
+    """
     for line in page.split("\n"):
         end = line.find("{")
         reading = names.get(line[:end]) if end > 0 else None
@@ -53,16 +57,16 @@ def parse_page(page: str, names: Mapping[str, Reading], ignored: Counter[str]) -
 
 
 class DcgmSource:
-    """Asks each exporter that the watch knows."""
+    """Scrapes the exporters that the watch has found."""
 
     def __init__(self, wiring: Wiring) -> None:
         self._settings, self._http, self._exporters, _, self._through = wiring
         self._names = {name: READINGS[key] for key, name in self._settings.queries if name}
         self.failed = 0
-        """Exporters that did not answer in the last poll."""
+        """Number of exporters that did not answer in the last poll."""
 
     async def poll(self, into: Round) -> None:
-        """Scrape every exporter, some at a time. Fails only if none answered: nodes grow stale one by one."""
+        """Scrape every exporter, some at a time. It fails only if none answers, because each node becomes stale on its own."""
         await self._exporters.listed.wait()
         exporters = list(self._exporters)
         if not exporters:
@@ -71,7 +75,7 @@ class DcgmSource:
                 f"no running pod with labels {dict(at.selector)} in namespace {at.namespace}; wanted DCGM exporters. "
                 "Set gpuMetrics.dcgm.namespace and .selector"
             )
-        random.shuffle(exporters)  # those that do not answer must not always delay the same others
+        random.shuffle(exporters)  # so that exporters that do not answer delay others in each poll
         seconds, slots = self._settings.stale_after / 3, asyncio.Semaphore(_AT_ONCE)
         errors = dict.fromkeys(exporters, f"no answer within the {seconds:g} s that all of them have")
 
@@ -98,11 +102,11 @@ class DcgmSource:
         if self._through:
             pods = f"{self._through}{self._exporters.path}"
             url = f"{pods}/http:{exporter.name}:{port}/proxy/metrics"
-        # An idle connection would be closed before the next poll anyway, and there may be thousands.
+        # There may be thousands of connections, and each would be closed as idle before the next poll.
         headers = {"Connection": "close"}
         page = (await get(self._http, url, self._settings.timeout, MAX_BYTES, headers=headers)).decode(errors="replace")
         for number, (labels, reading, value) in enumerate(parse_page(page, self._names, into.ignored), 1):
-            put(into, exporter.node, labels, reading, value, xids=self._settings.sick.xids)
+            add_sample(into, exporter.node, labels, reading, value, xids=self._settings.sick.xids)
             if not number % _LINES_AT_ONCE:
                 await asyncio.sleep(0)
 

@@ -1,7 +1,7 @@
-"""Writes Events on objects of tenants: few, each once, and never in the way of a review.
+"""Writes Events on objects of tenants: few of them, each once, and without delaying reviews.
 
-Events wait here, in bounded space, for a task that writes them. Replicas share nothing: an Event has the same
-name whoever writes it, so one that exists is not made again (409), and one that repeats is counted up.
+Events wait in a bounded queue for a task that writes them. All replicas give an Event the same name. If another replica has
+created it already (409), a repeated Event gets a higher count, and any other is not written again.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from webhook.admission.events import Event, Involved, bound_elsewhere, refused
 from webhook.cluster.state import ClusterState
 from webhook.errors import ApiError
 from webhook.feeds.api import Api, Object
+from webhook.feeds.token_bucket import TokenBucket
 from webhook.kube.review import Request
 from webhook.telemetry.logs import Logger, cause
 from webhook.telemetry.metrics import Metrics
@@ -26,38 +27,21 @@ from webhook.telemetry.metrics import Metrics
 MAX_WAITING: Final = 256
 MAX_WAITING_OF_NAMESPACE: Final = 32
 GATHER_SECONDS: Final = 1.0
-"""How long an Event waits for its repetitions: a controller tries several times in the first second."""
+"""Time that an Event waits for its repetitions. A controller tries several times in the first second."""
 TURN_SECONDS: Final = 0.1
 BURST, EVERY_SECONDS = 50, 0.5
+"""Number of Events that may be written at once; after that, one in EVERY_SECONDS."""
 NAMESPACE_BURST, NAMESPACE_EVERY_SECONDS = 20, 10.0
-"""So many at once, then one in so many seconds: in all, and in one namespace. An API server keeps an Event for an hour: one
-namespace has 380 of ours at most, of 6 kB at most."""
+"""The same for one namespace. An API server keeps an Event for an hour, so a namespace has at most 380, of up to 6 kB each."""
 _TRIES: Final = 3
-"""To count up what another replica counts up at the same time."""
+"""Attempts to raise a count that another replica raises at the same time."""
 _MAX_NAME_LENGTH: Final = 200
 _MAX_COUNT: Final = 2**31 - 1
 
 
-class Allowance:
-    """`burst` at once, then one in `seconds`."""
-
-    __slots__ = ("_at", "_burst", "_left", "_seconds")
-
-    def __init__(self, burst: int, seconds: float, now: float) -> None:
-        self._burst, self._seconds, self._left, self._at = burst, seconds, float(burst), now
-
-    def left(self, now: float) -> float:
-        self._left, self._at = min(self._burst, self._left + (now - self._at) / self._seconds), now
-        return self._left
-
-    def take(self) -> None:
-        self._left -= 1
-
-    def whole(self, now: float) -> bool:
-        return self.left(now) >= self._burst
-
-
 class _Waiting:
+    """An Event that waits, with the number of its repetitions, the time to write it, and the time of the first one."""
+
     __slots__ = ("count", "due", "event", "first")
 
     def __init__(self, event: Event, due: float, first: datetime) -> None:
@@ -65,7 +49,10 @@ class _Waiting:
 
 
 class Events:
-    """`refused` and `bound` never await and never raise. `clock` gives monotonic seconds, `today` the time of day."""
+    """The queue of Events. `refused` and `bound` never await and never raise.
+
+    `clock`: monotonic seconds. `today`: the current date and time.
+    """
 
     def __init__(
         self,
@@ -77,23 +64,23 @@ class Events:
     ) -> None:
         self._state, self._metrics, self._log, self._clock, self._today = state, metrics, log, clock, today
         self._waiting: dict[tuple[Involved, str], _Waiting] = {}
-        self._allowances: dict[str, Allowance] = {}
-        """By namespace; one that has its whole allowance is forgotten."""
-        self._all = Allowance(BURST, EVERY_SECONDS, clock())
+        self._buckets: dict[str, TokenBucket] = {}
+        """One bucket per namespace. Full ones are removed."""
+        self._all = TokenBucket(BURST, EVERY_SECONDS, clock())
         self._failing = False
 
     def refused(self, request: Request, decision: Decision) -> None:
-        """A pod was refused."""
-        self._note(lambda: refused(request, decision))
+        """Queue the Event for a refused pod."""
+        self._add(lambda: refused(request, decision))
 
     def bound(self, pod: Object) -> None:
-        """A pod was bound."""
-        self._note(lambda: bound_elsewhere(pod, self._state))
+        """Queue the Event for a bound pod, if its node is not the first choice."""
+        self._add(lambda: bound_elsewhere(pod, self._state))
 
-    def _note(self, make: Callable[[], Event | None]) -> None:
+    def _add(self, make: Callable[[], Event | None]) -> None:
         try:
             event = make()
-        except Exception as error:  # by what a tenant wrote; an Event is no reason to fail a review
+        except Exception as error:  # it depends on text of tenants, and must not fail a review
             self._count("failed")
             self._log.error("event not made", **cause(error))
             return
@@ -112,13 +99,13 @@ class Events:
         waiting.count += 1
 
     async def run(self, api: Api) -> None:
-        """Write what waits. For ever."""
+        """Write the waiting Events. Never returns."""
         while True:
             if not await self.turn(api):
                 await asyncio.sleep(TURN_SECONDS)
 
     async def turn(self, api: Api) -> bool:
-        """Write one that is due. False where none is. One that cannot be written is given up, and counted."""
+        """Write one Event that is due. False if there is none. If it cannot be written, it is counted and dropped."""
         waiting = self._next(self._clock())
         if waiting is None:
             return False
@@ -126,7 +113,7 @@ class Events:
             await self._write(api, waiting)
         except ApiError as error:
             self._count("failed")
-            if not self._failing:  # once for each outage
+            if not self._failing:  # one line per outage
                 self._failing = True
                 self._log.warning("event not written", why=str(error))
         else:
@@ -139,11 +126,11 @@ class Events:
             return None
         for key, waiting in self._waiting.items():
             namespace = key[0].namespace
-            allowance = self._allowances.get(namespace) or Allowance(NAMESPACE_BURST, NAMESPACE_EVERY_SECONDS, now)
-            if waiting.due <= now and allowance.left(now) >= 1:
-                self._allowances = {name: other for name, other in self._allowances.items() if not other.whole(now)}
-                self._allowances[namespace] = allowance
-                allowance.take()
+            bucket = self._buckets.get(namespace) or TokenBucket(NAMESPACE_BURST, NAMESPACE_EVERY_SECONDS, now)
+            if waiting.due <= now and bucket.left(now) >= 1:
+                self._buckets = {name: other for name, other in self._buckets.items() if not other.is_full(now)}
+                self._buckets[namespace] = bucket
+                bucket.take()
                 self._all.take()
                 return self._waiting.pop(key)
         return None
@@ -175,8 +162,10 @@ class Events:
 
 
 async def _count_up(api: Api, path: str, obj: Object) -> None:
-    """The Event exists. `count` of it rises by that of `obj`, though another replica may do the same: without the right to read
-    it, an answer to a patch says what it is."""
+    """Raise the count of an existing Event by that of `obj`. Another replica may do the same at the same time.
+
+    A first patch returns the Event, because the webhook has no permission to read Events.
+    """
     for attempt in range(_TRIES):
         event = await api.patch(path, {key: obj[key] for key in ("message", "lastTimestamp")})
         count, version = event.get("count"), event["metadata"].get("resourceVersion")
@@ -193,7 +182,7 @@ async def _count_up(api: Api, path: str, obj: Object) -> None:
 def event_object(
     involved: Mapping[str, Any], identity: str, type_: str, reason: str, message: str, now: datetime
 ) -> Object:
-    """An Event of core/v1 on an object, which may be gone. Its name follows from the object's and from `identity`."""
+    """An Event of core/v1 on an object, which may be deleted. Its name depends on the name of the object and on `identity`."""
     digest = hashlib.sha256(identity.encode()).hexdigest()[:16]
     name = involved["name"][:_MAX_NAME_LENGTH].rstrip("-.")
     return {

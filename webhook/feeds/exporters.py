@@ -1,5 +1,7 @@
-"""The DCGM exporters that run now, kept by a watch of their own. The source `dcgm` asks them; in series of Prometheus they tell
-which node an address is."""
+"""Tracks the running DCGM exporters by a watch of their pods.
+
+The source `dcgm` scrapes them. For the source `prometheus` they tell the node that an address belongs to.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +16,16 @@ from webhook.feeds.watch import Sink
 
 
 class Exporter(NamedTuple):
+    """A running DCGM exporter: its node, and the name and address of its pod."""
+
     node: str
     name: str
-    """Of its pod."""
     address: str
 
 
 class Exporters(Sink):
+    """The running exporters. Iteration gives each `Exporter`."""
+
     def __init__(self, settings: Dcgm) -> None:
         self._settings = settings
         self._by_uid: dict[str, Exporter] = {}
@@ -28,7 +33,7 @@ class Exporters(Sink):
         self.path = f"/api/v1/namespaces/{settings.namespace}/pods"
         self.labels = ",".join(f"{key}={value}" for key, value in sorted(settings.selector.items()))
         self.listed = asyncio.Event()
-        """There was a full list."""
+        """Set after the first full list."""
 
     def __iter__(self) -> Iterator[Exporter]:
         return iter(list(self._by_uid.values()))
@@ -57,11 +62,11 @@ class Exporters(Sink):
         self._by_uid.pop(_uid(pod), None)
 
     def nodes(self) -> dict[str, str]:
-        """Nodes by the address and by the name of the exporter on them."""
+        """The nodes, by the address and by the pod name of their exporter."""
         return {key: exporter.node for exporter in self._by_uid.values() for key in (exporter.name, exporter.address)}
 
     def _exporter(self, pod: Object) -> Exporter | None:
-        """None for a pod that is no exporter, or does not run."""
+        """The exporter in a pod; None if the pod is no exporter or does not run."""
         metadata, spec, status = (pod.get(key) or {} for key in ("metadata", "spec", "status"))
         labels, address = metadata.get("labels") or {}, _address(status.get("podIP"))
         runs = status.get("phase") == "Running" and not metadata.get("deletionTimestamp")
@@ -78,7 +83,7 @@ def _uid(pod: Object) -> str:
 
 
 def _address(text: Any) -> str:
-    """A pod's address; "" for none, and for link-local ones, where clouds keep their metadata services."""
+    """The address of a pod, or "". Link-local addresses are refused: clouds have their metadata services there."""
     try:
         address = ipaddress.ip_address(text or "")
     except ValueError:

@@ -1,4 +1,4 @@
-"""The cluster as a file, in place of an API server: what `kubectl get nodes,pods,namespaces,priorityclasses -A` prints."""
+"""Reads the cluster from a file in place of an API server: the output of `kubectl get nodes,pods,… -A -o json` (or yaml)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KINDS: Final[Mapping[str, ListKind]] = {
     "PersistentVolumeClaim": "persistentvolumeclaims",
     "PersistentVolume": "persistentvolumes",
 }
-"""What the state is made of."""
+"""The kinds that the cluster state is made of."""
 UNUSED: Final = frozenset(
     """ConfigMap Event ResourceQuota StorageClass CSINode Deployment ReplicaSet StatefulSet
     DaemonSet PodGroup Lease EndpointSlice ResourceClaim ResourceClaimTemplate DeviceClass NetworkPolicy
@@ -32,13 +32,13 @@ UNUSED: Final = frozenset(
     MutatingAdmissionPolicy MutatingAdmissionPolicyBinding
     ApiServerVersion ApiServerMetrics ServingCertificate ReplicaMetrics""".split()  # noqa: SIM905  a line each would be all there is to see
 )
-"""What a snapshot has besides (`gpu-admission snapshot`)."""
+"""Other kinds that `gpu-admission snapshot` writes, and that the cluster state does not use."""
 
 
 def fill(state: ClusterState, path: Path, now: float) -> None:
-    """Put the objects of a file into `state`: required kinds that it does not have count as listed and empty.
+    """Put the objects of a file into `state`. A required kind without objects counts as listed and empty.
 
-    Raises BadInput, which names the object that is wrong.
+    Raises BadInput with the name of the object that is wrong.
     """
     for kind, objects in load_cluster(path).items():
         listing = Listing(state, kind)
@@ -52,7 +52,7 @@ def fill(state: ClusterState, path: Path, now: float) -> None:
 
 
 def load_cluster(path: Path) -> dict[ListKind, list[dict[str, Any]]]:
-    """The objects in a file that the state is made of, by kind. Raises BadInput."""
+    """The objects in a file that the cluster state uses, by kind. Raises BadInput."""
     objects: dict[ListKind, list[dict[str, Any]]] = {kind: [] for kind in REQUIRED}
     for document in documents_in(path):
         for kind, obj in objects_in(document, path):
@@ -62,16 +62,20 @@ def load_cluster(path: Path) -> dict[ListKind, list[dict[str, Any]]]:
 
 
 def documents_in(path: Path) -> list[Any]:
-    """JSON or YAML, any number of documents. Raises BadInput."""
+    """The JSON or YAML documents in a file. Raises BadInput."""
     try:
-        text = path.read_bytes()
+        documents = list(parse_documents(path.read_bytes()))
     except OSError as error:
         raise BadInput(f"{path}: cannot be read: {error.strerror}. Give what kubectl get -o json prints") from None
-    return _documents(text, path)
+    except ValueError as error:
+        raise BadInput(f"{path}: neither JSON nor YAML: {error}") from None
+    if not documents:
+        raise BadInput(f"{path}: there is nothing in it. Give what kubectl get nodes,pods,namespaces -A -o json prints")
+    return documents
 
 
 def objects_in(document: Any, path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Kind and object of each in a List, or of a single object. Raises BadInput."""
+    """The kind and the object for each object in a document, which is a List or a single object. Raises BadInput."""
     for position, (kind, obj) in enumerate(_objects(document, path)):
         where = f"{path}: object {position + 1}"
         if kind not in KINDS and kind not in UNUSED:
@@ -80,18 +84,8 @@ def objects_in(document: Any, path: Path) -> Iterator[tuple[str, dict[str, Any]]
         yield kind, obj
 
 
-def _documents(text: bytes, path: Path) -> list[Any]:
-    try:
-        documents = list(parse_documents(text))
-    except ValueError as error:
-        raise BadInput(f"{path}: neither JSON nor YAML: {error}") from None
-    if not documents:
-        raise BadInput(f"{path}: there is nothing in it. Give what kubectl get nodes,pods,namespaces -A -o json prints")
-    return documents
-
-
 def _objects(document: Any, path: Path) -> Iterable[tuple[str, Any]]:
-    """Kind and object. The items of a NodeList have no kind of their own."""
+    """The same, unchecked. The items of a NodeList have no kind of their own."""
     if not isinstance(document, dict):
         raise BadInput(f"{path}: saw {quoted(document)}, wanted a List of Kubernetes objects")
     kind = str(document.get("kind"))

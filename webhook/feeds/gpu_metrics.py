@@ -1,6 +1,6 @@
-"""GPU metrics, polled for as long as the program runs, from the source that the policy in force names.
+"""Polls GPU metrics from the source that the policy names, while the program runs.
 
-Nothing waits for them. Where the source does not answer, samples grow stale and are taken back: nodes are then ranked by
+Nothing waits for them. If the source does not answer, the samples become stale and are withdrawn. Nodes are then ranked by
 allocation alone, and the status says so.
 """
 
@@ -29,15 +29,15 @@ from webhook.telemetry.metrics import Metrics
 
 ReportUse = Callable[[str, NodeUse], None]
 _REPORTED_PER_TURN = 200
-"""Between two turns of the event loop."""
+"""Nodes reported between two turns of the event loop."""
 _POLICY_SECONDS = 1.0
-"""How soon a new policy is noticed."""
+"""Time between two checks for a changed policy."""
 
 
 class GpuMetrics:
-    """Begins anew when `gpuMetrics` of the policy changes. `report_use`: see `GpuMetricsFeed`.
+    """Runs a `GpuMetricsFeed` for the policy in force, and a new one when `gpuMetrics` of the policy changes.
 
-    `ca_file` and `token_file` are for Prometheus; the token is read at each poll.
+    `ca_file` and `token_file` are for Prometheus. The token is read again at each poll.
     """
 
     def __init__(
@@ -51,29 +51,27 @@ class GpuMetrics:
         *,
         ca_file: Path | None = None,
         token_file: Path | None = None,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._current = current
         self._sink, self._report_use = sink, report_use
         self._api, self._metrics, self._log = api, metrics, log
         self._ca_file, self._token_file = ca_file, token_file
-        self._clock = clock
         self._polls = {"succeeded": 0, "failed": 0}
-        self._measure()
+        self._add_gauges()
 
-    def _measure(self) -> None:
+    def _add_gauges(self) -> None:
         metrics, sink = self._metrics, self._sink
         metrics.gauge("gpu_metrics_age_seconds", "Seconds since the newest sample of a GPU; NaN: none.", self._age)
-        metrics.gauge("gpu_metrics_gpus", "GPUs and MIG instances that are known.", lambda: sink.gpus)
+        metrics.gauge("gpu_metrics_gpus", "Known GPUs and MIG instances.", lambda: sink.gpus)
         metrics.counters("gpu_metrics_polls", "Polls of the source.", "result", lambda: self._polls)
-        metrics.counters("gpu_metrics_ignored", "Numbers that were not used.", "reason", lambda: sink.ignored)
+        metrics.counters("gpu_metrics_ignored", "Samples that were not used.", "reason", lambda: sink.ignored)
 
     def _age(self) -> float:
-        age = self._sink.status(self._clock()).age
+        age = self._sink.status(time.monotonic()).age
         return float("nan") if age is None else age
 
     async def run(self) -> None:
-        """For ever. Only a bug of ours ends it."""
+        """Poll until cancelled. Only a bug ends it."""
         async with http_session(str(self._ca_file) if self._ca_file else None) as http:
             while True:
                 settings = self._settings()
@@ -92,13 +90,11 @@ class GpuMetrics:
         return policy.file.gpu_metrics if policy else GpuMetricsSettings()
 
     async def _follow(self, settings: GpuMetricsSettings, http: aiohttp.ClientSession) -> None:
-        """Watch the exporters, and poll, until cancelled."""
+        """Watch the exporters and poll the source of these settings until cancelled."""
         file, exporters = self._token_file, Exporters(settings.dcgm)
         token = (lambda: file.read_text().strip()) if file else None
         source = source_of(Wiring(settings, http, exporters, token))
-        feed = GpuMetricsFeed(
-            settings, source, self._sink, self._report_use, self._polls, log=self._log, clock=self._clock
-        )
+        feed = GpuMetricsFeed(settings, source, self._sink, self._report_use, self._polls, log=self._log)
         watch = Feed(
             self._api, "exporters", exporters.path, exporters, self._metrics, self._log, labels=exporters.labels
         )
@@ -109,10 +105,7 @@ class GpuMetrics:
 
 
 class GpuMetricsFeed:
-    """The loop over one source. `report_use` gets each node whose numbers changed, UNKNOWN for one that is gone or stale.
-
-    It does not know how GPUs are allocated: the node table has both.
-    """
+    """Polls one source. `report_use` is called for each node whose metrics changed, with UNKNOWN for a lost or stale node."""
 
     def __init__(
         self,
@@ -141,7 +134,7 @@ class GpuMetricsFeed:
     async def run(self) -> None:
         """Poll, wait, and poll again. After a failure it waits a second, then twice as long, up to the interval.
 
-        Without a source it takes back what an earlier one said, and waits to be cancelled.
+        Without a source it withdraws the metrics of an earlier source, and waits to be cancelled.
         """
         await self._publish()
         if self._source is None:
@@ -150,16 +143,16 @@ class GpuMetricsFeed:
         failures = 0
         while True:
             failures = 0 if await self.poll() else failures + 1
-            # The jitter: replicas that started together must not ask together for ever.
+            # The jitter keeps replicas that started together from polling together.
             if failures:
                 await self._pause(min(interval, 2.0 ** min(failures - 1, 20)) * self._jitter(0.5, 1.0))
             else:
                 await self._pause(interval * self._jitter(0.9, 1.1))
 
     async def poll(self) -> bool:
-        """One poll; whether it succeeded."""
+        """Poll once. Returns whether it succeeded."""
         assert self._source is not None
-        self._sink.discard()  # of a poll that failed, or was cancelled
+        self._sink.discard()  # samples of a poll that failed or was cancelled
         try:
             async with asyncio.timeout(self._settings.stale_after):
                 await self._source.poll(self._sink)
@@ -167,7 +160,7 @@ class GpuMetricsFeed:
             failure = ""
         except (GpuAdmissionError, TimeoutError, aiohttp.ClientError, OSError) as error:
             failure = f"{type(error).__name__}: {error}"[:500]
-        except Exception as error:  # a bug of ours must not leave old numbers standing for ever
+        except Exception as error:  # even after a bug, old samples must become stale
             failure = f"a bug: {type(error).__name__}"
             self._log.error("GPU metrics", **cause(error))
         if failure:
@@ -178,7 +171,7 @@ class GpuMetricsFeed:
         return not failure
 
     def _report(self, failure: str) -> None:
-        """One line when it breaks or breaks otherwise, one when it works again; not one for each poll."""
+        """Log a failure that is new or has changed, and a recovery, but not every poll."""
         if failure and failure != self._failure:
             self._log.warning(
                 "GPU metrics cannot be read; nodes are ranked by allocation once they are stale",

@@ -1,7 +1,7 @@
-"""What all sources of GPU metrics share: which GPU and node a series is about, and bounded HTTP answers.
+"""Shared parts of the sources of GPU metrics: the GPU and node of a series, and bounded HTTP answers.
 
-Everything in an answer was written by somebody else. Sizes are bounded before they are read, names are only compared,
-and what does not fit is counted in `Utilisation.ignored`.
+Nothing in an answer is trusted. Sizes are bounded before anything is read, names are only compared, and samples that cannot be
+used are counted in `Utilisation.ignored`.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ READINGS = {
     "temperature": Reading.TEMPERATURE,
     "xid": Reading.SICK,
 }
-"""By the field of `gpuMetrics.queries`."""
+"""The reading for each field of `gpuMetrics.queries`."""
 _GPU = ("UUID", "uuid", "gpu_uuid", "gpu", "gpu_id", "device")
-"""Labels that tell the GPUs of a node apart; the first that a series has. DCGM labels MIG instances by the UUID of
-their GPU and GPU_I_ID."""
+"""Labels that identify a GPU of a node. The first one in a series counts. DCGM labels a MIG instance with the UUID of its GPU and
+with GPU_I_ID."""
 _INSTANCE = "GPU_I_ID"
 _MAX_LABEL = 128
 _MAX_NODE = 300
 _NODE = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?", re.ASCII)
 MAX_CONNECTIONS = 32
 _CONNECT_SECONDS = 3.0
-"""A node that is gone does not even refuse: hundreds of them must not use up the time of the others."""
+"""Maximum time to connect. A lost node does not even refuse a connection, and hundreds of them must not use up the time."""
 
 
 class SourceFailed(GpuAdmissionError):
@@ -48,7 +48,7 @@ class SourceFailed(GpuAdmissionError):
 
 
 class Round(Protocol):
-    """Takes the numbers of one poll; see `Utilisation`."""
+    """Receives the samples of one poll; see `Utilisation`."""
 
     ignored: Counter[str]
 
@@ -57,23 +57,23 @@ class Round(Protocol):
 
 class Source(Protocol):
     async def poll(self, into: Round) -> None:
-        """Add every number that there is now. Raises SourceFailed, TimeoutError, OSError or aiohttp.ClientError."""
+        """Add all current samples. Raises SourceFailed, TimeoutError, OSError or aiohttp.ClientError."""
 
 
 class Wiring(NamedTuple):
-    """What a source is made of; it takes what it needs."""
+    """The objects that a source may use."""
 
     settings: GpuMetricsSettings
     http: aiohttp.ClientSession
     exporters: Exporters
     token: Callable[[], str] | None
-    """The bearer token for Prometheus, read anew; None where there is none."""
+    """Reads the bearer token for Prometheus; None without a token."""
     through: str = ""
-    """The base of an API server through which pods are asked; "" asks them at their own addresses."""
+    """The URL of an API server, to reach pods through its proxy. Empty: pods are reached at their own addresses."""
 
 
 def source_of(wiring: Wiring) -> Source | None:
-    """The source that the settings name, from its module: `fixed_load` for fixedLoad. None for `off`."""
+    """The source that the settings name; None for `off`. Its module has the name in snake_case: `fixed_load` for fixedLoad."""
     name = wiring.settings.source
     if name not in SOURCES:
         return None
@@ -82,10 +82,10 @@ def source_of(wiring: Wiring) -> Source | None:
     return source
 
 
-def put(
+def add_sample(
     into: Round, node: str, labels: Mapping[str, Any], reading: Reading, value: float, *, xids: tuple[int, ...]
 ) -> None:
-    """Add one number of a series with these labels. `xids`: what makes a GPU sick."""
+    """Add one sample of a series with these labels. `xids`: the Xid errors of a GPU that counts as sick."""
     gpu = next((labels[key] for key in _GPU if labels.get(key)), None)
     instance = labels.get(_INSTANCE, "")
     if not isinstance(gpu, str) or not isinstance(instance, str) or max(len(gpu), len(instance)) > _MAX_LABEL:
@@ -97,10 +97,10 @@ def put(
 
 
 def node_of(labels: Mapping[str, Any], settings: GpuMetricsSettings, exporters: Mapping[str, str]) -> str | None:
-    """The node that a series is about, or None. `exporters`: nodes by the address and by the name of their exporter.
+    """The node of a series, or None. `exporters`: nodes by the address and by the pod name of their exporter.
 
-    Before release 3.1.3 `Hostname` was the name of the exporter's pod (dcgm-exporter pull request 129), and `instance`
-    is its address with a port.
+    The label `instance` is the address of the exporter with a port. Before dcgm-exporter 3.1.3 `Hostname` was the name of its pod
+    (dcgm-exporter pull request 129).
     """
     value = next((labels[key] for key in settings.node_labels if labels.get(key)), None)
     if not isinstance(value, str) or len(value) > _MAX_NODE:
@@ -111,7 +111,7 @@ def node_of(labels: Mapping[str, Any], settings: GpuMetricsSettings, exporters: 
 
 @lru_cache(maxsize=8192)
 def _host(value: str) -> tuple[str, str | None]:
-    """ "10.0.0.7" of "10.0.0.7:9400", "fd00::7" of "[fd00::7]:9400"; and the same where it can be the name of a node."""
+    """The host in "10.0.0.7:9400" or "[fd00::7]:9400"; and the host again if it can be the name of a node, else None."""
     host = value[1:].partition("]")[0] if value.startswith("[") else value.partition(":")[0]
     return host, host if _NODE.fullmatch(host) else None
 
@@ -119,13 +119,13 @@ def _host(value: str) -> tuple[str, str | None]:
 def http_session(
     ca_file: str | None = None, tls: ssl.SSLContext | None = None, authorization: str | None = None
 ) -> aiohttp.ClientSession:
-    """A session for `get`: no cookies, no proxy of the environment, no decompression. Raises OSError for a bad CA."""
+    """A session for `get`: without cookies, proxies from the environment, and decompression. Raises OSError for a bad CA."""
     context = tls or (ssl.create_default_context(cafile=ca_file) if ca_file else True)
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=MAX_CONNECTIONS, ssl=context),
         headers={"Authorization": authorization} if authorization else {},
         cookie_jar=aiohttp.DummyCookieJar(),
-        auto_decompress=False,  # a small body that unpacks to gigabytes is not bounded by reading it in pieces
+        auto_decompress=False,  # a small compressed body could become gigabytes
         trust_env=False,
     )
 
@@ -139,10 +139,10 @@ async def get(
     params: Mapping[str, str] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> bytes:
-    """The body of an answer. Redirects are not followed: they could lead anywhere.
+    """The body of an answer. Redirects are not followed, because they could lead anywhere.
 
-    Raises SourceFailed for a status other than 200, a compressed body or one of more than `size` bytes, TimeoutError after
-    so many seconds for all of it.
+    Raises SourceFailed for a status other than 200, a compressed body, or a body of more than `size` bytes. Raises TimeoutError
+    if the whole answer takes more than `seconds`.
     """
     request_headers = {"Accept-Encoding": "identity", **(headers or {})}
     timeout = aiohttp.ClientTimeout(total=seconds, sock_connect=_CONNECT_SECONDS)

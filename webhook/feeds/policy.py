@@ -1,7 +1,7 @@
-"""The policy in force: read from the ConfigMap through the API, swapped whole, the last good one kept.
+"""Reads the policy from its ConfigMap. If the newest policy is invalid, the last good one stays in force.
 
-A replica that starts and finds none that it can use takes the shipped one: there is no other that it could know of, and one
-replica after another that never gets ready would end in a namespace where no pod can be created.
+A replica that starts without a valid policy uses the shipped one. Otherwise it would never become ready, and after the restart of
+all replicas no pod could be created.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from datetime import UTC, datetime
 from importlib.resources import files
-from typing import Any, Final
+from typing import Final
 
 from webhook.errors import ApiError, PolicyError
 from webhook.feeds.api import Api, Object
@@ -21,26 +21,29 @@ from webhook.telemetry.logs import Logger
 from webhook.telemetry.metrics import Metrics
 
 EVENT_SECONDS: Final = 1.0
-"""Between two Events, however often somebody changes the policy."""
+"""Minimum time between two Events, however often the policy changes."""
 
 
 class CurrentPolicy:
-    """`current` is what decides; None until a first one was seen. `error` is why the newest one is not in force, and
-    `shipped` whether the shipped one is in force because there was no good one."""
+    """The policy in force."""
 
     def __init__(self, metrics: Metrics, log: Logger) -> None:
         self.current: Policy | None = None
+        """None until one is loaded."""
         self.error: str | None = "none was seen yet"
+        """The reason why the newest policy is not in force, or None."""
         self.shipped = False
+        """Whether the shipped policy is in force because no valid one was found."""
         self._metrics = metrics
         self._log = log
-        metrics.gauges("policy_info", "The policy in force.", "hash", self._info)
+        in_force = "The policy in force."
+        metrics.gauges("policy_info", in_force, "hash", lambda: {self.current.hash: 1} if self.current else {})
         metrics.gauge("policy_valid", "1 if the newest policy is in force.", lambda: float(self.error is None))
         shipped = "1 if the shipped policy is in force because no other can be used."
         metrics.gauge("policy_shipped", shipped, lambda: float(self.shipped))
 
     def load(self, text: str | bytes) -> bool:
-        """Put a policy in force. False where it does not parse: `error` says why, and the last good one stays."""
+        """Put a policy in force. Returns False if it is invalid: then `error` says why, and the last good one stays."""
         try:
             policy = Policy.load(text)
         except PolicyError as error:
@@ -52,7 +55,7 @@ class CurrentPolicy:
         return True
 
     def refuse(self, why: str) -> None:
-        """The newest policy cannot be used: the last good one stays, or else the shipped one is put in force."""
+        """Report that the newest policy is invalid. The last good one stays, or else the shipped one comes into force."""
         if self.current is None:
             self.current, self.shipped = Policy.load(shipped_policy()), True
         self.error = why
@@ -61,19 +64,14 @@ class CurrentPolicy:
 
     @property
     def remark(self) -> str:
-        """What /readyz adds to "ok"; empty where all is well."""
+        """Text that /readyz adds to "ok"; empty if the newest policy is in force."""
         if self.current is None or self.error is None:
             return ""
-        return f"{self._stand_in}: {'; '.join(self.error.splitlines())}"[:1000]
-
-    @property
-    def _stand_in(self) -> str:
         if self.shipped:
-            return "the policy cannot be used, and the shipped one is in force until it can"
-        return "the policy does not take effect; the last good one stays"
-
-    def _info(self) -> dict[str, Any]:
-        return {self.current.hash: 1} if self.current else {}
+            in_force = "the policy cannot be used, and the shipped one is in force until it can"
+        else:
+            in_force = "the policy does not take effect; the last good one stays"
+        return f"{in_force}: {'; '.join(self.error.splitlines())}"[:1000]
 
 
 def shipped_policy() -> bytes:
@@ -82,7 +80,7 @@ def shipped_policy() -> bytes:
 
 
 class ConfigMapSink(Sink):
-    """The ConfigMap on its way into `CurrentPolicy`. A bad one is reported where its author looks: as an Event on it."""
+    """Loads the policy from its ConfigMap. An invalid policy is reported as an Event on the ConfigMap, where its author looks."""
 
     def __init__(self, current: CurrentPolicy, namespace: str, name: str) -> None:
         self._current, self._namespace, self._name = current, namespace, name
@@ -121,24 +119,24 @@ class ConfigMapSink(Sink):
         self._report(metadata)
 
     def _report(self, config_map: Object) -> None:
-        if self._reports.full():  # somebody writes faster than we report: the newest counts
+        if self._reports.full():  # the policy changes faster than Events are written: drop the oldest one
             self._reports.get_nowait()
         self._reports.put_nowait(_event(config_map, self._current.remark))
 
     async def report(self, api: Api, log: Logger) -> None:
-        """Write the Events, one in EVENT_SECONDS. For ever; one that cannot be written is given up: the log has it too."""
+        """Write the Events, one in EVENT_SECONDS. Never returns. One that cannot be written is dropped; the log has it too."""
         while True:
             event = await self._reports.get()
             try:
                 await api.post(f"/api/v1/namespaces/{self._namespace}/events", event)
             except ApiError as error:
-                if error.status != 409:  # 409: another replica was quicker
+                if error.status != 409:  # 409: another replica has written it
                     log.warning("event not written", why=str(error))
             await asyncio.sleep(EVENT_SECONDS)
 
 
 def _event(config_map: Object, message: str) -> Object:
-    """An Event on a ConfigMap, which may be gone. All replicas give it the same name, so that it is there once."""
+    """An Event on a ConfigMap, which may not exist. All replicas give it the same name, so that only one is written."""
     version = {key: config_map[key] for key in ("uid", "resourceVersion") if config_map.get(key)}
     reference = {"namespace": config_map["namespace"], "name": config_map["name"]}
     involved = {"apiVersion": "v1", "kind": "ConfigMap", **reference, **version}

@@ -1,7 +1,7 @@
-"""GPU metrics from the Prometheus HTTP API, by instant queries (prometheus.io/docs/prometheus/latest/querying/api).
+"""Reads GPU metrics from Prometheus by instant queries (prometheus.io/docs/prometheus/latest/querying/api).
 
-An answer about 100,000 GPUs has 40 MB. It is parsed some hundred series at a time: whole it would take half a gigabyte, and
-reviews would wait for it.
+An answer for 100,000 GPUs has 40 MB. It is parsed in parts of some hundred series. Parsed at once it would take half a gigabyte
+of memory, and reviews would wait.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from typing import Any
 import orjson
 
 from webhook.cluster.utilisation import Reading
-from webhook.feeds.gpu_source import READINGS, Round, SourceFailed, Wiring, get, node_of, put
+from webhook.feeds.gpu_source import READINGS, Round, SourceFailed, Wiring, add_sample, get, node_of
 from webhook.text import quoted
 
 MAX_BYTES = 64 << 20
-"""Of the answer to one query."""
+"""Maximum size of the answer to one query."""
 _PART = 1 << 16
-"""Bytes that are parsed in one turn of the event loop."""
+"""Bytes parsed in one turn of the event loop."""
 _HEAD = b'"resultType":"vector","result":['
 _BETWEEN = b'},{"metric":'
-"""Cannot stand inside a JSON string, where a quote has a backslash before it."""
+"""The text between two series. It cannot occur inside a JSON string, where each quote follows a backslash."""
 
 
 def vector(body: bytes, part: int = _PART) -> Iterator[list[Any]]:
-    """The elements of an instant vector, in parts; in one where the answer is not written as Prometheus does.
+    """The elements of an instant vector, in parts, or in one part if the answer is not formatted as Prometheus does it.
 
-    Raises SourceFailed where the answer is cut short, or is no instant vector: then no part counts.
+    Raises SourceFailed if the answer is incomplete or no instant vector. Then no part may be used.
     """
     head = body.find(_HEAD, 0, 4096)
     head = start = head + len(_HEAD) if head >= 0 else len(body)
@@ -60,7 +60,7 @@ def _elements(result: Any) -> list[Any]:
 
 
 def series(element: Any) -> tuple[Mapping[str, Any], float] | None:
-    """Labels and value of one element; None for what is no sample (a histogram, a wrong type)."""
+    """The labels and the value of one element; None if it is no sample (a histogram, or a wrong type)."""
     if not isinstance(element, dict):
         return None
     labels, value = element.get("metric"), element.get("value")
@@ -76,7 +76,7 @@ def series(element: Any) -> tuple[Mapping[str, Any], float] | None:
 
 
 class PrometheusSource:
-    """One query after the other; if one fails, the poll does: half a round would say that GPUs are idle."""
+    """Makes one query after another. If one fails, the poll fails: with a part of the answers, GPUs would look idle."""
 
     def __init__(self, wiring: Wiring) -> None:
         self._settings, self._http, self._exporters, self._token, _ = wiring
@@ -102,7 +102,7 @@ class PrometheusSource:
             elif (node := node_of(sample[0], self._settings, exporters)) is None:
                 into.ignored["no node label"] += 1
             else:
-                put(into, node, sample[0], reading, sample[1], xids=self._settings.sick.xids)
+                add_sample(into, node, sample[0], reading, sample[1], xids=self._settings.sick.xids)
 
 
 source = PrometheusSource

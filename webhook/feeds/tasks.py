@@ -1,4 +1,4 @@
-"""Background work: started together, restarted when it crashes, ended together."""
+"""Background tasks that are restarted after a crash and end together."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ from webhook.telemetry.logs import Logger, cause
 from webhook.telemetry.metrics import Metrics
 
 MAX_PAUSE = 4.0
-"""Seconds between two tries at most. With `api.CONNECT_SECONDS` this is why we are exact again within ten seconds after an
-outage of any length: a try that began while nothing answered ends, one pause, and the next one succeeds."""
+"""Maximum seconds between two attempts. Together with `api.CONNECT_SECONDS` it ensures that the cluster state is correct within
+ten seconds after any outage: the last failing attempt ends, one pause follows, and the next attempt succeeds."""
 
 
 class Backoff:
-    """Pauses that double from `first` seconds to `limit` (MAX_PAUSE), jittered so that replicas do not come back in
-    step."""
+    """Pauses that double from `first` seconds up to `limit` (default: MAX_PAUSE). Jitter keeps replicas out of step."""
 
     def __init__(self, first: float = 0.5, *, limit: float | None = None) -> None:
         self._first = self._next = first
@@ -32,7 +31,7 @@ class Backoff:
 
 
 class Tasks:
-    """An async context: what `start` begins in it ends with it."""
+    """An async context for background tasks. Its end cancels them."""
 
     def __init__(self, metrics: Metrics, log: Logger) -> None:
         self._metrics = metrics
@@ -40,7 +39,7 @@ class Tasks:
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
-        """Run `work` for as long as the context lasts. It should not end; if it raises, that is a bug of ours."""
+        """Run `work` until the context ends. If it returns or raises, which is a bug, it is started again."""
         self._tasks.append(asyncio.create_task(self._supervised(name, work), name=name))
 
     async def _supervised(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
@@ -65,7 +64,7 @@ class Tasks:
 
 
 async def every(seconds: float, work: Callable[[], None]) -> None:
-    """Call `work` now and then every so many seconds."""
+    """Call `work` now, and again after each pause of `seconds`. Never returns."""
     while True:
         work()
         await asyncio.sleep(seconds)

@@ -1,6 +1,6 @@
-"""Keeps a sink equal to what the API server has: list, watch, and list again when history is lost.
+"""Keeps a sink up to date with the API server: list, watch, and list again if events were lost.
 
-    list ──► watch ──► (ends, breaks, is silent) ──► watch from the same version
+    list ──► watch ──► (ends, breaks off, is silent) ──► watch from the last version
       ▲        │
       └────────┘ 410: the version is too old
 
@@ -22,48 +22,50 @@ from webhook.telemetry.logs import Logger, cause
 from webhook.telemetry.metrics import Metrics
 
 WATCH_SECONDS: Final = 30
-"""How long one watch lasts. Its end and the beginning of the next show that the API server is alive, twice as often as
-its bookmarks (one a minute) would; the last bookmark comes just before the end, so nothing is lost in between."""
+"""Duration of one watch. Its end and the next start show that the API server is alive, twice as often as its bookmarks (one a
+minute). The last bookmark comes just before the end, so no events are lost in between."""
 SILENCE_SECONDS: Final = WATCH_SECONDS * 1.5
-"""A watch that was silent for this long and did not end is half-open: the other side has forgotten it."""
+"""A watch without data for this long is half-open: the API server has lost the connection."""
 _LIST_AGAIN = frozenset((400, 410, 504))
-"""410: the version is too old. 504 and 400: it is too new or not one of this server's, which came back from a backup."""
+"""410: the version is too old. 504 and 400: the version is too new or unknown, because the server was restored from a backup."""
 _REFUSED = frozenset((403, 404))
-"""The kind is not served, or not to us."""
+"""The kind is forbidden or not served."""
 OPTIONAL_PAUSE: Final = 30.0
+"""Seconds before the second attempt to list an optional kind that is refused. Somebody has to grant or install it."""
 MAX_OPTIONAL_PAUSE: Final = 600.0
-"""Seconds before the second try, and at most, of an optional kind that is refused. Somebody has to grant or install it."""
+"""Maximum seconds between such attempts."""
 
 
 class Sink:
-    """Receives the objects. Nothing here awaits, so the next review sees all of a batch."""
+    """Receives objects. No method awaits, so the next review sees all objects of a batch."""
 
     def list_begins(self) -> None:
         """A full list follows, object by object."""
 
     def in_list(self, obj: Object) -> None:
+        """An object of the list."""
         self.seen(obj)
 
     def list_ends(self) -> None:
-        """Whatever was not in the list is gone."""
+        """The list is complete. Objects that were not in it do not exist any more."""
 
     def seen(self, obj: Object) -> None:
-        """The object is new, or has changed."""
+        """The object is new or has changed."""
 
-    def gone(self, obj: Object) -> None: ...
+    def gone(self, obj: Object) -> None:
+        """The object was deleted."""
 
     def heard(self) -> None:
         """The API server is alive."""
 
     def refused(self) -> None:
-        """The API server does not serve the kind, or not to us: what was seen is no longer known."""
+        """The API server refuses to list or watch the kind. Its objects are unknown from now on."""
 
 
 class Feed:
-    """One kind of object, or some objects of it. `fields`, `labels`: selectors.
+    """Lists and watches the objects of one kind for a sink. `fields`, `labels`: selectors.
 
-    `optional`: a kind that we can do without. Where the API server refuses it, it is seldom asked again, and no error is
-    counted.
+    `optional`: the kind is not necessary. If the API server refuses it, it is asked again only rarely, and no error is counted.
     """
 
     def __init__(
@@ -92,46 +94,46 @@ class Feed:
         self._optional_backoff = Backoff(OPTIONAL_PAUSE, limit=MAX_OPTIONAL_PAUSE)
 
     async def run(self) -> None:
-        """For ever. Only a bug of ours ends it."""
+        """List and watch until cancelled. Only a bug ends it."""
         self._version = ""
         while True:
             try:
                 if not self._version:
                     self._version = await self._list()
-                if not await self._watch():  # a server that ends every watch at once must not be asked all the time
+                if not await self._watch():  # the server ended the watch at once: do not ask again without a pause
                     await self._backoff.pause()
             except ApiError as error:
                 if self._optional and error.status in _REFUSED:
                     self._sink.refused()
                     self._version = ""
-                    self._warn(error)
+                    self._failed(error)
                     await self._optional_backoff.pause()
                     continue
                 if error.status in _LIST_AGAIN:
                     self._version = ""
                 self._metrics.feed_errors.labels(self._name).inc()
-                self._warn(error)
+                self._failed(error)
                 await self._backoff.pause()
 
     async def _list(self) -> str:
-        """The version that the list is of."""
+        """List all objects. Returns the resourceVersion of the list."""
         self._metrics.relists.labels(self._name).inc()
         self._sink.list_begins()
         query = {**self._query, "limit": str(self._page)}
         while True:
             page = await self._api.get(self._path, **query)
             for obj in page.get("items") or ():
-                self._give(self._sink.in_list, obj)
+                self._deliver(self._sink.in_list, obj)
             metadata = page.get("metadata") or {}
             if not (continue_token := metadata.get("continue")):
                 self._sink.list_ends()
-                if not self._optional:  # a missing right to watch is logged once, and not at every list
-                    self._works()
+                if not self._optional:  # otherwise a missing permission to watch would be logged after every list
+                    self._succeeded()
                 return str(metadata.get("resourceVersion") or "")
             query["continue"] = continue_token
 
     async def _watch(self) -> bool:
-        """Until the API server ends it: whether anything was heard."""
+        """Watch until the API server ends it. Returns whether any data came."""
         query = {
             **self._query,
             "watch": "1",
@@ -140,14 +142,14 @@ class Feed:
             "timeoutSeconds": str(random.randint(WATCH_SECONDS - 5, WATCH_SECONDS)),  # noqa: S311  replicas out of step
         }
         heard = False
-        async with self._api.watch(self._path, SILENCE_SECONDS, query) as bunches:
+        async with self._api.watch(self._path, SILENCE_SECONDS, query) as batches:
             self._sink.heard()
-            async for lines in bunches:
+            async for lines in batches:
                 for line in lines:
                     if line:
                         self._event(orjson.loads(line))
                 self._sink.heard()
-                self._works()
+                self._succeeded()
                 heard = True
         return heard
 
@@ -157,27 +159,27 @@ class Feed:
             code = obj.get("code")
             raise ApiError(code if isinstance(code, int) else 410, f"watch {self._path}: {obj.get('message')}")
         if kind in ("ADDED", "MODIFIED"):
-            self._give(self._sink.seen, obj)
+            self._deliver(self._sink.seen, obj)
         elif kind == "DELETED":
-            self._give(self._sink.gone, obj)
+            self._deliver(self._sink.gone, obj)
         self._version = str(obj["metadata"].get("resourceVersion") or self._version)
 
-    def _give(self, receive: Callable[[Object], None], obj: Object) -> None:
+    def _deliver(self, receive: Callable[[Object], None], obj: Object) -> None:
         try:
             receive(obj)
-        except Exception as error:  # one object that we cannot read must not cost us all others
+        except Exception as error:  # one malformed object must not stop the others
             self._metrics.feed_errors.labels(self._name).inc()
             self._log.error("object not understood", feed=self._name, uid=_uid(obj), **cause(error))
 
-    def _works(self) -> None:
+    def _succeeded(self) -> None:
         self._backoff.reset()
         self._optional_backoff.reset()
         if self._failing:
             self._failing = False
             self._log.info("feed works again", feed=self._name)
 
-    def _warn(self, error: ApiError) -> None:
-        if not self._failing:  # once for each outage
+    def _failed(self, error: ApiError) -> None:
+        if not self._failing:  # one line per outage
             self._failing = True
             self._log.warning("feed failed", feed=self._name, why=str(error))
 

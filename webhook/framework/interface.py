@@ -193,6 +193,8 @@ class Injector(Unit):
     change what the pod requests: the node was chosen for these requests."""
     handles_claims: ClassVar[bool] = False
     """It also changes pods that name no GPU but claim devices by DRA, or get GPUs in other ways."""
+    sentences: ClassVar[Mapping[str, str]] = {}
+    """The sentence for each result (`Outcome.result`), as `gpu-admission explain` prints it. `{}` stands for the detail."""
 
     @property
     def every_pod(self) -> bool:

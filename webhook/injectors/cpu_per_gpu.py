@@ -51,6 +51,12 @@ class CpuPerGpuRequests(Injector):
     does, but a pod that waits for GPUs also waits for its share of the CPU."""
 
     not_exported: ClassVar[str] = "needs the state of the cluster"
+    sentences: ClassVar[Mapping[str, str]] = {
+        "none": "CPU and memory were left as they are: no container with whole GPUs lacks them, or its class has no numbers",
+        "skipped": "CPU and memory were left as they are: {}",
+        "filled": "CPU and memory were filled in by its GPUs: {}",
+        "filledLess": "CPU and memory were filled in by its GPUs, less than its class needs: its share of a node is smaller: {}",
+    }
 
     enabled: bool = False
     classes: dict[str, PerGpu] | None = None

@@ -10,7 +10,8 @@ pkg/apis/core/validation/validation.go.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import ClassVar
 
 from webhook.framework.interface import Context, Injector, Outcome
 from webhook.kube import cel
@@ -21,6 +22,12 @@ from webhook.kube.pod import containers
 
 class GpuResources(Injector):
     """GPU requests are made equal to GPU limits, in containers, init containers and sidecars."""
+
+    sentences: ClassVar[Mapping[str, str]] = {
+        "filled": "GPU requests were filled in from limits in {} place(s)",
+        "limitsFilled": "GPU limits were filled in from requests, or requests from limits, in {} place(s)",
+        "equal": "GPU requests equal limits already",
+    }
 
     def inject(self, edit: Edit, context: Context) -> Outcome:
         filled, limits_filled = 0, False

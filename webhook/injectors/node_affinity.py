@@ -26,6 +26,7 @@ pkg/scheduler/framework/plugins.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 from webhook.framework.cluster_view import Placement
@@ -40,6 +41,14 @@ class NodeAffinity(Injector):
 
     needs_placement: ClassVar[bool] = True
     not_exported: ClassVar[str] = "needs the state of the cluster"
+    sentences: ClassVar[Mapping[str, str]] = {
+        "none": "no node is preferred: {}",
+        "present": "it prefers the chosen nodes already",
+        "preferredPools": "no node was chosen ({}), so pools are preferred by label",
+        "notPinned": "not pinned to one node ({}), the chosen ones are preferred",
+        "preferred": "{} node(s) are preferred, the chosen one most",
+        "required": "it must run on {}",
+    }
 
     mode: Literal["preferred", "required"] = "preferred"
     """preferred (the scheduler may take another node) | required (the first node only: a pod waits if that node is full. A pod

@@ -11,7 +11,7 @@ second call (`reinvocationPolicy: IfNeeded`). Source: plugin/pkg/admission/prior
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
 from webhook.framework.interface import Context, Injector, Outcome
@@ -27,6 +27,13 @@ class PriorityClassName(Injector):
     """Sets the PriorityClass by class of workload. One that the author chose is kept; one that does not exist is never set."""
 
     handles_claims: ClassVar[bool] = True
+    sentences: ClassVar[Mapping[str, str]] = {
+        "none": "the policy has no priority class for its class of workload",
+        "kept": "it keeps its own priority class {}",
+        "missing": "it did not get priority class {}, which does not exist",
+        "unknown": "it did not get priority class {}: priority classes are not known yet",
+        "set": "it got priority class {}",
+    }
 
     classes: dict[str, str] = {
         "inference-critical": "gpu-inference-critical",

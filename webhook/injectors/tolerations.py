@@ -33,6 +33,11 @@ class Tolerations(Injector):
     """Adds tolerations for the taints of GPU nodes. Never one without a key: that tolerates control planes too."""
 
     handles_claims: ClassVar[bool] = True
+    sentences: ClassVar[Mapping[str, str]] = {
+        "covered": "it tolerates the taints of GPU nodes already",
+        "left": "no toleration: its hard spread counts the nodes whose taints it tolerates, and some nodes have no such taint",
+        "added": "it got tolerations of {}",
+    }
 
     taints: tuple[PolicyTaint, ...] = tuple(
         [PolicyTaint(key=key, vendor=vendor(key)) for key in (*_VENDORS, "gpu.intel.com/i915", "gpu.intel.com/xe")]

@@ -24,6 +24,7 @@ Fields: spec.topologySpreadConstraints, or spec.affinity.podAntiAffinity. KEP-89
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 from webhook.framework.interface import Context, Injector, Outcome
@@ -45,6 +46,16 @@ class TopologySpread(Injector):
 
     needs_placement: ClassVar[bool] = True
     not_exported: ClassVar[str] = "must agree with the chosen node"
+    sentences: ClassVar[Mapping[str, str]] = {
+        "nodeIsFixed": "not spread: one node is required",
+        "noOwner": "not spread: no controller made it, so it has no replicas",
+        "podAffinity": "not spread: it says itself which pods it wants to be near",
+        "noLabels": "not spread: it has no labels that select its replicas",
+        "present": "it has topology spread or anti-affinity of its own",
+        "neutral": "the scheduler's default spread was switched off, since it could work against the chosen node",
+        "antiAffinity": "it prefers nodes without its replicas",
+        "added": "it got topology spread over {}",
+    }
 
     mode: Literal["constraints", "antiAffinity"] = "constraints"
     """constraints (topologySpreadConstraints) | antiAffinity (a preferred pod anti-affinity over hosts instead)"""

@@ -20,7 +20,7 @@ internal/config/image/cuda_image.go (VisibleDevices, IsLegacy).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import ClassVar, Self
 
 from pydantic import Field
@@ -38,6 +38,10 @@ class VoidDevices(Injector):
     obey it. A container that sets the variable itself is left alone; the rule deviceEnv checks it."""
 
     handles_claims: ClassVar[bool] = True
+    sentences: ClassVar[Mapping[str, str]] = {
+        "added": "{} container(s) that ask for no GPU see none",
+        "none": "no container without a GPU had to be changed",
+    }
 
     variable: str = Field(default="NVIDIA_VISIBLE_DEVICES", pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
     value: str = "void"

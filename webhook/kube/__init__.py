@@ -1,1 +1,1 @@
-"""What Kubernetes calls things: pods, quantities, reviews, patches, YAML. Nothing here knows of a policy."""
+"""Kubernetes data: pods, quantities, reviews, patches, selectors, YAML and CEL. Nothing here knows a policy."""

@@ -1,10 +1,10 @@
-"""How much there may be in an object, counted before anything in it is walked.
+"""Bounds on the size of an object. They are checked before anything in the object is read.
 
-A tenant writes the object, and what units do grows with what is in it. So it is counted once, from the lengths of its lists, in
-both hooks, for pods, templates and old objects alike. Past a bound nothing else is looked at.
+A tenant writes the object, and the work of the units grows with its lists. Both hooks therefore check the lengths of the lists in
+pods, templates and old objects. If an object exceeds a bound, nothing else in it is read.
 
-The largest of 600 published manifests for GPUs has 6 containers, 39 variables, 30 mounts, 15 volumes and 9 kB: each bound is
-thirty times that at least. A pod at every bound together takes less than a second (`bench.hostile`).
+The largest of 600 published manifests for GPUs has 6 containers, 39 variables, 30 mounts, 15 volumes and 9 kB. Each bound is at
+least thirty times as large. A pod that reaches every bound at once takes less than a second (`bench.hostile`).
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ import orjson
 from webhook.kube.pod import CONTAINER_LISTS
 
 MAX_REVIEW_BYTES: Final = 2 << 20
-"""Of a review whose object is looked at. etcd stores 1.5 MiB at most, and a pod of 100 kB is rare. The worst 2 MiB of JSON
-(`{"":{"":…`) take 100 MiB."""
+"""Maximum size of a review whose object is read. etcd stores at most 1.5 MiB, and a pod of 100 kB is rare. The worst 2 MiB of
+JSON (`{"":{"":…`) take 100 MiB of memory."""
 MAX_COLLECTIONS: Final = 500_000
-"""Maps and lists in a body that is parsed at all. Each takes up to 230 bytes of memory for 5 of the body. What the API server has
-decoded has names in each, so that 8 MiB of it have fewer."""
+"""Maximum number of maps and lists in a body that is parsed. Each may take 230 bytes of memory for 5 bytes of the body. Objects
+from an API server have field names in each map, so 8 MiB of them stay below."""
 MAX_GROUPS: Final = 2_000
-"""Of a user. Exemptions look at each of them."""
+"""Maximum number of groups of a user. Exemptions compare each of them."""
 MAX_PATCH_BYTES: Final = 1 << 18
-"""What we add to a pod takes a few kB, unless it repeats something huge of the pod, as a label of a megabyte."""
+"""Maximum size of a patch. It takes a few kB, unless it repeats something huge from the pod, such as a label of a megabyte."""
 LIMITS: Final[Mapping[str, int]] = {
     "containers": 256,
     "environment variables": 4096,
@@ -50,11 +50,12 @@ LIMITS: Final[Mapping[str, int]] = {
     "bytes of the selector": 1 << 16,
     "templates": 64,
 }
-"""In all of a pod. `templates`: of one object, where a path of the policy has `*`; `selector`: of a workload."""
-ALL_TEMPLATES: Final = 4
-"""All templates of one object together may have this many times as much as one pod."""
+"""Maximum number of each in a whole pod; "bytes of the selector" in a workload, and "templates" in one object, which has several
+if a template path of the policy contains `*`."""
+_ALL_TEMPLATES: Final = 4
+"""The templates of one object together may have this many times the bound of one pod."""
 _Fields = tuple[tuple[str, str], ...]
-"""Names of lists and maps, and what is in them."""
+"""Pairs: the field of a list or map, and the bound in LIMITS that its entries count towards."""
 _METADATA: Final[_Fields] = tuple([(name, name) for name in ("labels", "annotations", "ownerReferences")])
 _SPEC: Final[_Fields] = (
     *[(kind, "containers") for kind in CONTAINER_LISTS],
@@ -84,37 +85,39 @@ _CAPABILITIES: Final[_Fields] = (("add", "capabilities"), ("drop", "capabilities
 
 
 class Excess(NamedTuple):
-    """What there is too much of: `field` as kubectl names it, `noun` as messages do."""
+    """A bound that an object exceeds."""
 
     field: str
+    """The field as kubectl names it, or "object"."""
     number: int
     noun: str
+    """The name in LIMITS of the counted things."""
     limit: int
 
 
-def of_size(size: int) -> list[Excess]:
-    """Of a review with so many bytes."""
+def exceeded_by_size(size: int) -> list[Excess]:
+    """The bound that a review of `size` bytes exceeds, if it does."""
     return [Excess("object", size, "bytes in the review", MAX_REVIEW_BYTES)] if size > MAX_REVIEW_BYTES else []
 
 
-def of_pod(pod: Any) -> list[Excess]:
-    """Of one pod, whatever its shape; nothing for most."""
+def exceeded_by_pod(pod: Any) -> list[Excess]:
+    """The bounds that one pod exceeds. Accepts any JSON value."""
     return _excesses(_counted(pod))
 
 
-def of_templates(pods: Iterable[Any]) -> list[Excess]:
-    """Of the pods of all templates of one object."""
+def exceeded_by_templates(pods: Iterable[Any]) -> list[Excess]:
+    """The bounds that the templates of one object exceed, each alone or all together."""
     total: Counter[str] = Counter()
     for pod in pods:
         counts = _counted(pod)
         if excesses := _excesses(counts):
             return excesses
         total.update(counts)
-    return _excesses(total, ALL_TEMPLATES)
+    return _excesses(total, _ALL_TEMPLATES)
 
 
-def of_workload(obj: Mapping[str, Any]) -> list[Excess]:
-    """Of a workload beside its templates."""
+def exceeded_by_workload(obj: Mapping[str, Any]) -> list[Excess]:
+    """The bounds that a workload exceeds by its metadata and its selector."""
     counts: dict[str, int] = {}
     _count(counts, _METADATA, obj.get("metadata"))
     if selector := _map(obj.get("spec")).get("selector"):
@@ -123,16 +126,16 @@ def of_workload(obj: Mapping[str, Any]) -> list[Excess]:
 
 
 def _counted(pod: Any) -> dict[str, int]:
-    """How much there is of each of LIMITS, as far as it is in pods."""
+    """The number of each entry of LIMITS in a pod. Entries that the pod does not have are missing."""
     counts: dict[str, int] = {}
     pod = _map(pod)
     spec = _map(pod.get("spec"))
     _count(counts, _METADATA, pod.get("metadata"))
     _count(counts, _SPEC, spec)
     _count(counts, _RESOURCES, spec.get("resources"))
-    if affinity := spec.get("affinity"):  # terms, expressions and values are nested: its length bounds them all
+    if affinity := spec.get("affinity"):  # the length of the text bounds the nested terms, expressions and values
         counts["bytes of affinity"] = len(orjson.dumps(affinity))
-    if counts.get("containers", 0) <= LIMITS["containers"]:  # with more there is nothing else to say
+    if counts.get("containers", 0) <= LIMITS["containers"]:  # otherwise the pod is refused anyway
         for kind in CONTAINER_LISTS:
             containers = spec.get(kind)
             for container in containers if isinstance(containers, list) else ():

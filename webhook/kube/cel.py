@@ -1,4 +1,7 @@
-"""Words of CEL, the language of admission policies, as text. Everything from a policy goes through `literal`."""
+"""Builds CEL expressions for the exported admission policies. Everything from a policy goes through `literal`.
+
+Parameters and results of type `str` are CEL expressions where nothing else is said.
+"""
 
 from __future__ import annotations
 
@@ -10,23 +13,26 @@ from webhook.kube.gpus import GpuKind, Gpus
 
 
 class Check(NamedTuple):
-    """What a rule refuses: `bad` is an expression over container `c`, or over the pod."""
+    """A condition of a rule in CEL."""
 
     subject: Literal["container", "pod"]
+    """Whether each container is checked, as the variable `c`, or the pod."""
     bad: str
+    """The expression that is true where the rule is violated."""
     wanted: str
+    """The text of the message after "wanted"."""
     only_warn: bool = False
 
 
 def literal(value: str | int | Iterable[str | int]) -> str:
-    """A string, a number or a list of them. CEL takes the escapes of JSON."""
+    """A string, a number or a list of them. CEL reads the escapes of JSON."""
     if isinstance(value, (str, int)):
         return json.dumps(value, ensure_ascii=False)
     return f"[{', '.join(map(literal, value))}]"
 
 
 def matches(text: str, patterns: Iterable[str]) -> str:
-    """Whether the expression `text` is one of the name patterns: exact, or with a trailing `*`."""
+    """Whether the value of `text` matches one of the name patterns: exact names, or prefixes with a trailing `*`."""
     patterns = list(patterns)
     if "*" in patterns:
         return "true"
@@ -47,7 +53,7 @@ def all_of(terms: Iterable[str]) -> str:
 
 
 def field(container: str, name: str) -> str:
-    """A list of a container, empty where it is missing."""
+    """A list field of a container; empty if it is missing."""
     return f"{container}.?{name}.orValue([])"
 
 
@@ -60,29 +66,31 @@ def requests(container: str) -> str:
 
 
 def is_gpu(name: str, gpus: Gpus) -> str:
+    """Whether a resource name is that of a GPU."""
     return matches(name, [gpu.name for gpu in gpus.names])
 
 
 def of_kinds(name: str, gpus: Gpus, kinds: tuple[GpuKind, ...]) -> str:
+    """Whether a resource name is that of a GPU of one of these kinds."""
     return matches(name, [gpu.name for gpu in gpus.names if gpu.kind in kinds])
 
 
 def counts(container: str, gpus: Gpus) -> str:
-    """The GPU resources that a container asks for at least one of. The API server writes every zero as "0"."""
+    """The GPU resources in the limits of a container that are not zero. The API server writes every zero as "0"."""
     return f'{limits(container)}.filter(k, {is_gpu("k", gpus)} && {container}.resources.limits[k] != "0")'
 
 
-def asking(containers: str, gpus: Gpus) -> str:
-    """The names of the containers that ask for a GPU (`Container.has_gpu`): variable `gpuContainers`."""
+def gpu_containers(containers: str, gpus: Gpus) -> str:
+    """The names of the containers that ask for a GPU (`Container.has_gpu`). The value of variable `gpuContainers`."""
     return f"{containers}.filter(c, {counts('c', gpus)}.size() > 0).map(c, c.name)"
 
 
 ASKS = "(c.name in variables.gpuContainers)"
-"""Whether container `c` asks for a GPU. Names are unique in a pod."""
+"""Whether container `c` asks for a GPU. Container names are unique in a pod."""
 
 
 def asks_for_gpu(gpus: Gpus) -> str:
-    """Whether the pod asks for a GPU (`Context.asks_for_gpu`): variable `asksForGpu`."""
+    """Whether the pod asks for a GPU (`Context.asks_for_gpu`). The value of variable `asksForGpu`."""
     unknown = f'k.lowerAscii().contains("gpu") && !{is_gpu("k", gpus)} && c.resources.requests[k] != "0"'
     return any_of(
         [
@@ -93,23 +101,24 @@ def asks_for_gpu(gpus: Gpus) -> str:
 
 
 CLAIMS = "object.spec.?resourceClaims.orValue([]).size() > 0"
-"""Whether the pod claims devices by DRA."""
+"""Whether the pod claims devices through DRA."""
 
 
 def names_gpu(containers: str, gpus: Gpus) -> str:
-    """Whether one of a list of containers names a GPU resource, in whatever quantity."""
+    """Whether any of the containers names a GPU resource, in any quantity."""
     gpu = is_gpu("k", gpus)
     return f"{containers}.exists(c, {limits('c')}.exists(k, {gpu}) || {requests('c')}.exists(k, {gpu}))"
 
 
 def env(condition: str) -> str:
+    """Whether container `c` has an environment variable `e` that meets the condition."""
     return f"{field('c', 'env')}.exists(e, {condition})"
 
 
 LISTS = ("containers", "initContainers")
-"""The lists of containers that a pod may have when it is made."""
+"""The container lists that a pod may have at its creation."""
 
 
 def for_each(kind: str, condition: str, patch: str) -> str:
-    """`patch`, a list, for each container `c` with index `i` of a list of the pod that satisfies the condition."""
+    """The operations of `patch`, a list, for each container `c` at index `i` of list `kind` that meets the condition."""
     return f"object.spec.?{kind}.orValue([]).transformList(i, c, {condition}, {patch}).flatten()"

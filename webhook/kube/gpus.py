@@ -1,4 +1,4 @@
-"""Which extended resources are GPUs. Names come from the policy, exact or with a trailing `*`, never by bare prefix."""
+"""Tells which extended resources are GPUs, by the names in the policy: exact, or with a trailing `*`."""
 
 from __future__ import annotations
 
@@ -15,49 +15,51 @@ MODEL_LABELS = (
     "cloud.google.com/gke-accelerator",
     "karpenter.k8s.aws/instance-gpu-name",
 )
-"""Labels of nodes with the name of the GPU model: GPU Feature Discovery and its equals of other vendors and clouds."""
-_MAX_REMEMBERED = 4096  # resource names are written by tenants: the memory of them is bounded
-_MAX_LENGTH = 317  # of a qualified name, as Kubernetes takes it
+"""Node labels with the name of the GPU model, from GPU Feature Discovery and its counterparts of other vendors and clouds."""
+_MAX_CACHED = 4096
+"""Maximum number of resource names in the cache. Tenants write these names."""
+_MAX_LENGTH = 317
+"""Maximum length of a qualified name in Kubernetes."""
 
 
 class GpuName(NamedTuple):
-    """`name` exact or with a trailing `*`; `kind`: a whole GPU, a hardware slice of one (MIG), or a share of one."""
+    """`name`: exact, or with a trailing `*`. `kind`: a whole GPU, a hardware slice (MIG), or a share of a GPU."""
 
     name: str
     kind: GpuKind
 
 
 class Gpus:
-    """Tells GPUs from other resources. Immutable but for a bounded memory of names already asked for."""
+    """The GPU resources of a policy. Immutable, except for a bounded cache of lookups."""
 
     def __init__(self, names: Iterable[GpuName]) -> None:
         self.names = tuple(names)
         self._kinds = _Kinds(self.names)
         self.kind: Callable[[str], GpuKind | None] = self._kinds.__getitem__
-        """The kind of GPU that a resource names, or None where it is none (`cpu`, `nvidia.com/gpumem`)."""
+        """The kind of GPU of a resource name; None if it is no GPU (`cpu`, `nvidia.com/gpumem`)."""
 
     def among(self, resources: Iterable[str]) -> list[str]:
-        """The GPU names among `resources`, in their order."""
+        """The resources that are GPUs, in the given order."""
         kind = self.kind
         return [name for name in resources if kind(name) is not None]
 
 
 class _Kinds(dict[str, GpuKind | None]):
-    """Caches the answers: saves 1 to 2 µs for each name, and a review asks for dozens."""
+    """A cache of lookups. It saves 1 to 2 µs per name, and a review looks up dozens."""
 
     def __init__(self, names: tuple[GpuName, ...]) -> None:
         super().__init__()
         self._names = names
 
     def __missing__(self, resource: str) -> GpuKind | None:
-        if len(self) >= _MAX_REMEMBERED:
+        if len(self) >= _MAX_CACHED:
             self.clear()
-        if len(resource) > _MAX_LENGTH:  # the API server takes no such name: no GPU, and nothing that caches keep
+        if len(resource) > _MAX_LENGTH:  # the API server refuses such a name: do not cache it
             return None
         kind = self[resource] = next((gpu.kind for gpu in self._names if matches(gpu.name, resource)), None)
         return kind
 
 
 def vendor(resource: str) -> str:
-    """The domain of a resource name: "nvidia.com" of "nvidia.com/mig-1g.10gb"."""
+    """The domain of a resource name: "nvidia.com" for "nvidia.com/mig-1g.10gb"."""
     return resource.partition("/")[0]

@@ -1,6 +1,6 @@
-"""Edits of a plain dict, recorded as the operations of a JSON Patch (RFC 6902): `add`, `replace` and `remove`.
+"""Edits a plain dict and records the operations as a JSON Patch (RFC 6902): `add`, `replace` and `remove`.
 
-A general diff of two pods would be slower and would emit moves by coincidence of values.
+A diff of two pods would be slower, and it would report a "move" wherever two values happen to be equal.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ import orjson
 
 Path = tuple[str | int, ...]
 Operation = dict[str, Any]
-"""`op`, `path` and, but for `remove`, `value`."""
+"""`op`, `path`, and `value` unless `op` is "remove"."""
 DOES_NOT_APPLY: Final = (AttributeError, LookupError, TypeError, ValueError)
+"""The exceptions of `apply`."""
 
 
 def pointer(path: Path) -> str:
-    """RFC 6901: ("metadata", "annotations", "a/b") is "/metadata/annotations/a~1b"."""
+    """The JSON Pointer (RFC 6901) of a path: ("metadata", "annotations", "a/b") gives "/metadata/annotations/a~1b"."""
     text = ""
     for part in path:
         step = str(part)
@@ -28,16 +29,17 @@ def pointer(path: Path) -> str:
 
 
 def _parts(pointer: str) -> list[str]:
-    """What `pointer` was made from, each as a string."""
+    """The parts of a JSON Pointer. List indexes stay strings."""
     parts = pointer.split("/")[1:]
     return [part.replace("~1", "/").replace("~0", "~") for part in parts] if "~" in pointer else parts
 
 
 class Edit:
-    """An object (a plain dict) being edited, or the part of a larger one that `prefix` leads to.
+    """Edits an object (a plain dict) and records the operations.
 
-    The object that was handed in is never changed: each edit copies the maps and lists on its path and shares the rest.
-    Values handed in become part of the object, and of its operations: the caller makes them for it and lets go of them.
+    `prefix`: the path of `obj` inside the object that is patched, such as that of a pod template.
+    `obj` itself never changes: each edit copies the maps and lists on its path and shares the rest. A value that is set is not
+    copied, so the caller must not change it later.
     """
 
     __slots__ = ("_prefix", "object", "operations")
@@ -46,17 +48,17 @@ class Edit:
         self.object = obj
         self._prefix = prefix
         self.operations: list[Operation] = []
-        """In the order in which they were made."""
+        """The recorded operations, in order."""
 
     def __bool__(self) -> bool:
         return bool(self.operations)
 
     def patch(self) -> bytes:
-        """The operations so far as a JSON Patch."""
+        """The recorded operations as the text of a JSON Patch."""
         return orjson.dumps(self.operations)
 
     def get(self, path: Path) -> Any:
-        """What stands at `path`, or None."""
+        """The value at `path`, or None."""
         value: Any = self.object
         for part in path:
             if isinstance(value, dict):
@@ -68,7 +70,7 @@ class Edit:
         return value
 
     def set(self, path: Path, value: Any) -> None:
-        """Put `value` at `path`. Maps that are missing (or null) on the way come into being in the same operation."""
+        """Put `value` at `path`. Maps on the path that are missing or null are created in the same operation."""
         parent: Any = self.object
         last = len(path) - 1
         for depth, part in enumerate(path[:-1]):
@@ -83,7 +85,7 @@ class Edit:
         self._do("replace" if isinstance(key, int) or key in parent else "add", path, value)
 
     def extend(self, path: Path, values: list[Any]) -> None:
-        """Put `values` at the end of the list at `path`; the list comes into being where it is missing."""
+        """Append `values` to the list at `path`. A list that is missing or null is created."""
         if self.get(path) is None:
             self.set(path, values)
         else:
@@ -91,7 +93,7 @@ class Edit:
                 self._do("add", (*path, "-"), value)
 
     def remove(self, path: Path) -> None:
-        """Take away what stands at `path`; nothing happens where nothing does."""
+        """Remove the key at `path` from its map. Nothing happens if it is not there."""
         parent = self.get(path[:-1])
         if isinstance(parent, dict) and path[-1] in parent:
             self._do("remove", path)
@@ -105,11 +107,10 @@ class Edit:
 
 
 def apply(operations: Iterable[Operation], obj: dict[str, Any]) -> dict[str, Any]:
-    """`obj` with `add`, `replace` and `remove` operations applied, as the API server would do it.
+    """`obj` after `add`, `replace` and `remove` operations, as the API server applies them.
 
-    Nothing is changed in place: the result shares with `obj` what the operations leave alone. The general library copies the
-    whole object and takes ten times as long; the tests hold this against it.
-    Raises one of DOES_NOT_APPLY where the API server would answer 500.
+    `obj` does not change, and the result shares its unchanged parts. The jsonpatch library copies the whole object and takes ten
+    times as long; the tests compare both. Raises one of DOES_NOT_APPLY where the API server would answer 500.
     """
     for operation in operations:
         obj = _applied(obj, _parts(operation["path"]), operation["op"], operation.get("value"))
@@ -117,7 +118,7 @@ def apply(operations: Iterable[Operation], obj: dict[str, Any]) -> dict[str, Any
 
 
 def _applied(obj: Any, path: Sequence[str | int], op: str, value: Any) -> Any:
-    """`obj` with one operation done: a copy of what is on the path."""
+    """`obj` after one operation. Only the maps and lists on the path are copied."""
     *parents, key = path
     copied = parent = obj.copy()
     for part in parents:

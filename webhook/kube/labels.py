@@ -1,4 +1,4 @@
-"""Which labels of a pod are those of its workload, and which tell its pods or revisions apart."""
+"""Tells the labels that all pods of a workload share from those of single pods or revisions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 from webhook.kube.pod import Pod, labels_of
 
 REVISION_LABELS: Final = ("pod-template-hash", "controller-revision-hash")
-"""Equal for the pods of one revision."""
+"""Labels whose value is the same for all pods of one revision."""
 _POD_LABELS: Final = frozenset(
     (
         *REVISION_LABELS,
@@ -17,16 +17,16 @@ _POD_LABELS: Final = frozenset(
         "batch.kubernetes.io/job-completion-index",
         "batch.kubernetes.io/controller-uid",
         "controller-uid",
-        "job-name",  # said again by batch.kubernetes.io/job-name
+        "job-name",  # batch.kubernetes.io/job-name has the same value
         "leaderworkerset.sigs.k8s.io/worker-index",
         "training.kubeflow.org/replica-index",
     )
 )
-"""Labels that say which pod it is, not whose."""
+"""Labels that differ between the pods or revisions of a workload, or that repeat its identity."""
 _MAX_LABELS: Final = 16
 
 
 def stable_labels(pod: Pod) -> dict[str, str]:
-    """The labels that all pods of the owner have in common, at most _MAX_LABELS of them, sorted."""
-    stable = sorted([label for label in labels_of(pod).items() if label[0] not in _POD_LABELS])
+    """The labels that all pods of the owner share: sorted, the first _MAX_LABELS of them."""
+    stable = sorted([(key, value) for key, value in labels_of(pod).items() if key not in _POD_LABELS])
     return dict(stable[:_MAX_LABELS])

@@ -1,7 +1,7 @@
-"""GPUs that a pod gets by other ways than a resource of the policy: from HAMi, Volcano, Aliyun, KAI and Run:ai.
+"""GPUs that a pod requests without a GPU resource of the policy: from HAMi, Volcano, Aliyun, KAI or Run:ai.
 
-Such a pod is a GPU pod: it needs the tolerations, and it has a class. Which node it goes to, and which part of which GPU it gets,
-is for whoever serves it. Claims of DRA are not here: what they are of is known from the ResourceSlices alone.
+Such a pod is a GPU pod: it needs the tolerations, and it has a class. The system that serves these GPUs chooses the node and the
+part of a GPU. DRA claims are not covered here: only the ResourceSlices tell which devices they are for.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ _RESOURCES: Final = {
     "deviceclass.resource.kubernetes.io/gpu.amd.com": "amd.com",
     "deviceclass.resource.kubernetes.io/gpu.intel.com": "gpu.intel.com",
 }
-_BEGINNINGS: Final = tuple([pattern.removesuffix("*") for pattern in _RESOURCES])
+"""Resource names, exact or with a trailing `*`, and the vendor of the GPU."""
+_PREFIXES: Final = tuple([pattern.removesuffix("*") for pattern in _RESOURCES])
 FRACTIONS: Final = frozenset(("gpu-fraction", "gpu-memory", "gpu-fraction-num-devices"))
-"""Annotations of KAI and Run:ai: their schedulers hand out parts of NVIDIA's GPUs."""
+"""Annotations by which the schedulers of KAI and Run:ai assign parts of NVIDIA GPUs."""
 
 
 def other_gpus(pod: Pod) -> frozenset[str]:
-    """The vendors of such GPUs that a pod asks for, as domains: "nvidia.com"."""
+    """The vendors of the GPUs that a pod requests in one of these ways, as domains: "nvidia.com"."""
     vendors = set() if FRACTIONS.isdisjoint(annotations_of(pod)) else {_NVIDIA}
     for container in containers(pod):
         vendors |= _vendors(container.spec)
@@ -38,13 +39,13 @@ def other_gpus(pod: Pod) -> frozenset[str]:
 
 
 def has_other_gpu(container: Mapping[str, Any]) -> bool:
-    """Whether one container asks for such a GPU by a resource."""
+    """Whether a container requests such a GPU as a resource."""
     return bool(_vendors(container))
 
 
 def _vendors(container: Mapping[str, Any]) -> set[str]:
     vendors = set()
     for name, quantity in requests_of(container).items():
-        if name.startswith(_BEGINNINGS) and not is_zero(quantity):
+        if name.startswith(_PREFIXES) and not is_zero(quantity):
             vendors.update([vendor for pattern, vendor in _RESOURCES.items() if matches(pattern, name)])
     return vendors

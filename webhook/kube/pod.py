@@ -1,7 +1,7 @@
-"""Reads a pod that stays a plain dict. Nothing here changes it, so fields that we do not know survive.
+"""Reads fields of a pod. The pod stays a plain dict that nothing here changes, so unknown fields survive.
 
-A tenant wrote the pod, but the API server has decoded it, so the readers trust the type of every field. If one of them fails,
-`pod_schema.check` says whether the pod is malformed.
+A tenant wrote the pod, but the API server has decoded it. These functions therefore trust the type of every field. If one of them
+fails, `pod_schema.check` says whether the pod is malformed.
 """
 
 from __future__ import annotations
@@ -19,15 +19,16 @@ Pod = dict[str, Any]
 
 DECISION = "gpu-admission.io/decision"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
-"""Of an affinity: the terms that only weigh."""
+"""The affinity field with terms that only add to a node's score."""
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-"""Of an affinity: the terms that must hold."""
+"""The affinity field with terms that a node must meet."""
 MIRROR = "kubernetes.io/config.mirror"
+"""The annotation of a mirror pod, by which a kubelet shows a static pod."""
 CONTAINER_LISTS = ("initContainers", "containers", "ephemeralContainers")
 
 
 class Container:
-    """One container of any kind. `path` leads to it; `sidecar` is an init container that keeps running."""
+    """One container of a pod. `kind`: the name of its list. `sidecar`: it is an init container that keeps running."""
 
     __slots__ = ("_counts", "kind", "position", "sidecar", "spec")
 
@@ -39,13 +40,13 @@ class Container:
         self._counts: Mapping[str, int] | None = None
 
     def gpu_counts(self, gpus: Gpus) -> Mapping[str, int]:
-        """As the function of that name, counted once."""
+        """The result of the function `gpu_counts`, cached."""
         if self._counts is None:
             self._counts = gpu_counts(self.spec, gpus)
         return self._counts
 
     def has_gpu(self, gpus: Gpus) -> bool:
-        """Whether it asks for at least one GPU. A claim does not count: it may be of any device."""
+        """Whether the container asks for at least one GPU. A claim does not count: it may be for any device."""
         return bool(self.gpu_counts(gpus))
 
     @property
@@ -54,7 +55,7 @@ class Container:
 
     @property
     def field(self) -> str:
-        """As kubectl names it: `spec.containers[0]`."""
+        """The field as kubectl names it: `spec.containers[0]`."""
         return f"spec.{self.kind}[{self.position}]"
 
     @property
@@ -63,7 +64,7 @@ class Container:
 
 
 class Owner(NamedTuple):
-    """The controller that made the pod."""
+    """The controller that owns a pod."""
 
     kind: str
     name: str
@@ -71,7 +72,7 @@ class Owner(NamedTuple):
 
 
 def containers(pod: Pod) -> Iterator[Container]:
-    """Every container: init containers and sidecars, containers, ephemeral containers, in this order."""
+    """All containers: first init containers and sidecars, then containers, then ephemeral containers."""
     spec = pod["spec"]
     for kind in CONTAINER_LISTS:
         if listed := spec.get(kind):
@@ -81,7 +82,10 @@ def containers(pod: Pod) -> Iterator[Container]:
 
 
 def requests_of(container: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What one container requests; a limit stands in for a missing request (SetDefaults_Pod, core/v1/defaults.go)."""
+    """The requests of a container. A limit also counts as the request where that is missing.
+
+    Source: SetDefaults_Pod in core/v1/defaults.go.
+    """
     resources = container.get("resources") or {}
     limits, requests = resources.get("limits"), resources.get("requests")
     if not limits:
@@ -90,9 +94,9 @@ def requests_of(container: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def gpu_counts(container: Mapping[str, Any], gpus: Gpus) -> dict[str, int]:
-    """How many of each GPU resource one container asks for, its limits first.
+    """The number of each GPU resource that a container asks for. A limit counts before a request.
 
-    What is not above zero, or no quantity at all, is left out: to the device plugin that is no GPU.
+    Zero, negative and malformed quantities are left out: the device plugin gives no GPU for them.
     """
     resources = container.get("resources")
     if not resources:
@@ -111,10 +115,7 @@ def gpu_counts(container: Mapping[str, Any], gpus: Gpus) -> dict[str, int]:
 
 
 def gpu_names(pod: Pod, gpus: Gpus) -> frozenset[str]:
-    """The GPU resources that any container asks for, in whatever quantity but zero.
-
-    0 GPUs are none: such a pod has no business on a node with GPUs.
-    """
+    """The GPU resources that any container names with a quantity other than zero, malformed ones included."""
     names = set()
     for container in containers(pod):
         resources = container.spec.get("resources") or {}
@@ -126,23 +127,27 @@ def gpu_names(pod: Pod, gpus: Gpus) -> frozenset[str]:
 
 
 def is_zero(quantity: Any) -> bool:
-    """Whether a quantity is zero; what is no quantity is not."""
+    """Whether a quantity is zero. A malformed one is not; a rule reports it."""
     try:
         return parse_quantity(quantity) == 0
     except QuantityError:
-        return False  # a rule says what is wrong with it
+        return False
 
 
 def asks_for_gpu(container: Mapping[str, Any], gpus: Gpus) -> bool:
-    """Whether one container asks for at least one GPU, or one of a resource that the policy does not know but whose name says
-    GPU (`volcano.sh/vgpu-number`): no such container runs where a node does not offer it."""
+    """Whether a container asks for a GPU of the policy, or for any other resource with "gpu" in its name.
+
+    A container that asks for such a resource (`volcano.sh/vgpu-number`) only runs on a node that offers it.
+    """
     if gpu_counts(container, gpus):
         return True
     requests = requests_of(container)
-    return any(["gpu" in name.lower() and gpus.kind(name) is None and _is_some(requests[name]) for name in requests])
+    return any(
+        ["gpu" in name.lower() and gpus.kind(name) is None and _is_positive(requests[name]) for name in requests]
+    )
 
 
-def _is_some(quantity: Any) -> bool:
+def _is_positive(quantity: Any) -> bool:
     try:
         return parse_quantity(quantity) > 0
     except QuantityError:
@@ -150,12 +155,12 @@ def _is_some(quantity: Any) -> bool:
 
 
 def claims_devices(pod: Pod) -> bool:
-    """Whether the pod asks for devices by DRA (spec.resourceClaims)."""
+    """Whether the pod claims devices through DRA (spec.resourceClaims)."""
     return bool(pod["spec"].get("resourceClaims"))
 
 
 def controller_reference(pod: Pod) -> Mapping[str, Any] | None:
-    """The controlling owner reference, as metav1.GetControllerOf finds it."""
+    """The owner reference of the controller, as metav1.GetControllerOf finds it."""
     for reference in pod["metadata"].get("ownerReferences") or ():
         if reference.get("controller"):
             controller: Mapping[str, Any] = reference
@@ -178,6 +183,6 @@ def annotations_of(pod: Pod) -> Mapping[str, str]:
 
 
 def clean_path(path: str) -> str:
-    """A path as a container runtime takes it: absolute, without `//`, `.` and `..`; `/var/run` is a link to `/run`."""
+    """A path as a container runtime reads it: absolute, without `//`, `.` and `..`. `/var/run` becomes `/run`, its target."""
     cleaned = "/" + normpath("/" + path).lstrip("/")
     return cleaned[4:] if cleaned == "/var/run" or cleaned.startswith("/var/run/") else cleaned

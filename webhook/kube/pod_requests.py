@@ -1,4 +1,4 @@
-"""What a whole pod requests, as the scheduler counts it."""
+"""Adds up the resource requests of a pod in the same way as the scheduler."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from webhook.kube.pod import Pod, requests_of
 from webhook.kube.quantity import Number, parse_quantity, thousandths
 
 _MAX_REQUESTS: Final = 4096
-"""Containers, and names of resources that they request, in all of a pod. With more a quantity is refused like one that is none:
-pods that were stored without us are added up too."""
+"""Maximum number of containers plus the resource names that they request, in a whole pod. Pods that were stored without this
+webhook are added up too, so nothing else bounds them."""
 
 
 def total_requests(pod: Pod) -> Mapping[str, int]:
-    """What the scheduler counts for the whole pod: CPU in thousandths, all else in whole units (bytes, GPUs).
+    """The requests of a whole pod: CPU in thousandths, everything else in whole units (bytes, GPUs).
 
-    Containers and sidecars add up; an init container needs what it asks for beside the sidecars started before it; the
-    pod needs the larger of the two, and its overhead on top. Pod-level resources replace the sum for what they name.
-    Added up exactly, rounded up at the end. Follows k8s.io/component-helpers resource/helpers.go (PodRequests).
-    Raises QuantityError.
+    The requests of containers and sidecars add up. An init container needs its own requests plus those of the sidecars started
+    before it. The pod needs the larger of both, plus its overhead. Pod-level resources replace the sum for the resources that
+    they name. Amounts are added exactly and rounded up at the end.
+    Source: PodRequests in k8s.io/component-helpers resource/helpers.go. Raises QuantityError.
     """
     spec = pod["spec"]
     containers, init_containers = spec.get("containers") or (), spec.get("initContainers") or ()
@@ -54,10 +54,10 @@ def _add(total: dict[str, Number], requests: Mapping[str, Any]) -> dict[str, Num
 
 
 def _replace(total: dict[str, Number], pod_level: Mapping[str, Any]) -> None:
-    """Pod-level resources, of CPU, memory and huge pages only.
+    """Apply pod-level resources, which exist for CPU, memory and huge pages only.
 
-    A limit without a request stands in where no container asks for that resource (always, for huge pages): since 1.37 the
-    API server fills requests in after admission (defaultPodRequests, PodLevelResourcesFixDefaulting).
+    A limit without a request counts as the request if no container asks for that resource, and always for huge pages: since 1.37
+    the API server sets these requests after admission (defaultPodRequests, PodLevelResourcesFixDefaulting).
     """
     requests = pod_level.get("requests") or {}
     for name, quantity in {**(pod_level.get("limits") or {}), **requests}.items():

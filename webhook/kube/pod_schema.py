@@ -1,10 +1,10 @@
-"""Checks that an object has the types of a pod, in every field that this program reads.
+"""Checks the type of every pod field that this program reads.
 
-The API server decodes an object before it asks us, so the hooks do not check pods first: they check when a decision has
-failed, to tell a malformed pod (400) from a bug of ours (500). Templates of workloads are checked before they are read: a
-custom resource may have anything there. So are files on the command line.
+The API server decodes a pod before it calls the webhook. The hooks therefore check a pod only after a decision failed, to tell a
+malformed pod (400) from a bug (500). Templates of workloads are checked before they are read, because a custom resource may hold
+anything there. So are files on the command line.
 
-The schema is a table of field names and types. Missing fields, nulls, and fields that are not in the table are not looked at.
+The schema is a table of field names and types. Missing fields, nulls and fields that are not in the table are not checked.
 A unit that reads another field adds one entry.
 """
 
@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple, NoReturn
 
 from webhook.errors import BadPod
-from webhook.kube.pod import Pod
+from webhook.kube.pod import PREFERRED, REQUIRED, Pod
 from webhook.text import kind, quoted
 
 
@@ -23,7 +23,7 @@ class _Scalar(NamedTuple):
 
 
 class _MapOf(NamedTuple):
-    """A map with keys of the tenant's choice."""
+    """A map with any keys."""
 
     values: _Scalar
 
@@ -34,14 +34,11 @@ BOOLEAN = _Scalar((bool,), "true or false")
 QUANTITY = _Scalar((str, int, float), "a quantity")
 STRINGS, QUANTITIES = _MapOf(STRING), _MapOf(QUANTITY)
 Schema = _Scalar | _MapOf | dict[str, Any] | list[Any]
-"""A map is a map with these fields; a list, a list of what stands in it."""
+"""A dict describes a map with these fields. A list of one schema describes a list of such values."""
 
 
 def check(pod: object) -> Pod:
-    """`pod` itself, if every field that this program reads has the type that the Kubernetes API gives it.
-
-    Raises BadPod with the path.
-    """
+    """`pod` itself, if every field that this program reads has its type in the Kubernetes API. Raises BadPod."""
     if not isinstance(pod, dict):
         raise BadPod(f"object: wanted a Pod, saw {kind(pod)}")
     for key in ("metadata", "spec"):
@@ -52,7 +49,7 @@ def check(pod: object) -> Pod:
 
 
 def conform(value: Any, schema: Schema, path: tuple[str, ...]) -> None:
-    """`path`: the parts of the path to `value`, as they are written. Raises BadPod with the path to what has another type."""
+    """Check `value`, which stands at `path`, against a schema. Raises BadPod with the path of the first wrong type."""
     if isinstance(schema, _Scalar):
         if type(value) not in schema.types:
             _refuse(path, schema.name, value)
@@ -81,7 +78,7 @@ _EXPRESSIONS = [{"key": STRING, "operator": STRING, "values": [STRING]}]
 TERM: Schema = {"matchExpressions": _EXPRESSIONS, "matchFields": _EXPRESSIONS}
 SELECTOR: Final[dict[str, Any]] = {
     "matchLabels": STRINGS,
-    "matchExpressions": [{"key": STRING, "operator": STRING, "values": [STRING]}],
+    "matchExpressions": _EXPRESSIONS,
 }
 _POD_TERM = {
     "topologyKey": STRING,
@@ -89,10 +86,7 @@ _POD_TERM = {
     "namespaceSelector": SELECTOR,
     "namespaces": [STRING],
 }
-_POD_TERMS = {
-    "requiredDuringSchedulingIgnoredDuringExecution": [_POD_TERM],
-    "preferredDuringSchedulingIgnoredDuringExecution": [{"podAffinityTerm": _POD_TERM}],
-}
+_POD_TERMS = {REQUIRED: [_POD_TERM], PREFERRED: [{"podAffinityTerm": _POD_TERM}]}
 
 _CONFINED: dict[str, Schema] = {
     "windowsOptions": {"hostProcess": BOOLEAN},
@@ -154,8 +148,8 @@ POD: Final[dict[str, Any]] = {
         "securityContext": _CONFINED,
         "affinity": {
             "nodeAffinity": {
-                "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": INTEGER, "preference": TERM}],
-                "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [TERM]},
+                PREFERRED: [{"weight": INTEGER, "preference": TERM}],
+                REQUIRED: {"nodeSelectorTerms": [TERM]},
             },
             "podAffinity": _POD_TERMS,
             "podAntiAffinity": _POD_TERMS,

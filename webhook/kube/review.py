@@ -1,4 +1,4 @@
-"""The envelope: an AdmissionReview v1 to a Request. Nothing here decides anything.
+"""Parses an AdmissionReview v1 to a `Request` and refuses reviews that no API server sends.
 
 Source: k8s.io/api admission/v1/types.go.
 """
@@ -19,10 +19,7 @@ _MAX_UID = 128
 
 
 class Request(NamedTuple):
-    """One question of the API server. `object` and `old` are plain dicts as they came; `old` where there is one.
-
-    `name`: also where only the object has it; `generated`: its `generateName`.
-    """
+    """The request of an AdmissionReview."""
 
     uid: str
     kind: str
@@ -32,18 +29,21 @@ class Request(NamedTuple):
     operation: str
     namespace: str
     name: str
+    """The name of the object, from the request or else from the object itself."""
     user: str
     groups: tuple[str, ...]
     dry_run: bool
     object: dict[str, Any] | None
     old: dict[str, Any] | None
+    """The object before an UPDATE."""
     generated: str = ""
+    """`metadata.generateName` of the object."""
     size: int = 0
-    """Bytes of the review."""
+    """Size of the review in bytes."""
 
 
 def parse_review(body: bytes) -> Request:
-    """Raises BadReview, with what was seen and what was wanted."""
+    """The request in the body of a review. Raises BadReview."""
     review = _decode(body)
     if review.get("apiVersion") != API_VERSION or review.get("kind") != "AdmissionReview":
         seen = f"apiVersion {quoted(review.get('apiVersion'))}, kind {quoted(review.get('kind'))}"
@@ -67,7 +67,7 @@ def parse_review(body: bytes) -> Request:
         raise BadReview(f"request.dryRun: wanted true or false, saw {kind(dry_run)}")
     obj = _map(request, "object")
     old = _map(request, "oldObject") if operation == "UPDATE" else {}
-    name, generated = called(obj, _string(request, "name"))
+    name, generated = names_of(obj, _string(request, "name"))
     parsed = Request(
         uid=uid,
         kind=_string(resource_kind, "kind", "request.kind"),
@@ -85,29 +85,32 @@ def parse_review(body: bytes) -> Request:
         generated=generated,
         size=len(body),
     )
-    _belong_together(parsed, _string(resource, "group", "request.resource"))
+    _check_consistency(parsed, _string(resource, "group", "request.resource"))
     return parsed
 
 
 _POD_SUBRESOURCES = frozenset(("status", "resize", "ephemeralcontainers"))
-"""Those whose kind is Pod; others (binding, eviction, exec) have kinds of their own."""
+"""Subresources of a pod whose kind is Pod. Others (binding, eviction, exec) have kinds of their own."""
 _UPDATED = _POD_SUBRESOURCES | {"scale"}
-"""Subresources that are never created or deleted."""
+"""Subresources that are only updated, never created or deleted."""
 _BUILT_IN = frozenset(("", "apps", "batch"))
-"""Groups whose resources are their kinds, small and with an s."""
+"""API groups in which each resource name is the kind in lower case with an "s"."""
 
 
-def _belong_together(request: Request, group: str) -> None:
-    """What no API server sends together was made up by somebody, and is not answered. Raises BadReview."""
+def _check_consistency(request: Request, group: str) -> None:
+    """Raise BadReview for a forged review: one whose fields an API server would never send together.
+
+    `group`: the API group of the resource.
+    """
     singular = request.kind.lower()
-    kind_of_it = group == request.group and request.resource in (f"{singular}s", singular)  # "endpoints" is both
+    same_kind = group == request.group and request.resource in (f"{singular}s", singular)  # the kind Endpoints has an s
     if request.resource == "pods" and request.subresource in _POD_SUBRESOURCES:
-        belongs = kind_of_it
+        consistent = same_kind
     elif request.subresource:
-        belongs = request.resource != "pods" or (group == "" and request.kind != "Pod")
+        consistent = request.resource != "pods" or (group == "" and request.kind != "Pod")
     else:
-        belongs = kind_of_it if {group, request.group} & _BUILT_IN else group == request.group
-    if not belongs:
+        consistent = same_kind if {group, request.group} & _BUILT_IN else group == request.group
+    if not consistent:
         resource = f"{request.resource}/{request.subresource}".rstrip("/")
         raise BadReview(
             f"request.kind: saw {quoted(request.kind)} of group {quoted(request.group)}, "
@@ -119,11 +122,11 @@ def _belong_together(request: Request, group: str) -> None:
         raise BadReview("request.operation: saw CONNECT without a subresource, wanted CREATE, UPDATE or DELETE")
     for where, obj in (("object", request.object), ("oldObject", request.old)):
         if obj is not None:
-            _is_that_object(request, where, obj)
+            _check_object(request, where, obj)
 
 
-def _is_that_object(request: Request, where: str, obj: dict[str, Any]) -> None:
-    """Whether an object is the one that the request is about, as far as the object says."""
+def _check_object(request: Request, where: str, obj: dict[str, Any]) -> None:
+    """Raise BadReview if kind, apiVersion, namespace or name of an object contradict the request."""
     metadata = obj.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
     version = f"{request.group}/" if request.group else ""
@@ -131,7 +134,7 @@ def _is_that_object(request: Request, where: str, obj: dict[str, Any]) -> None:
     for field, seen, wanted in (
         ("kind", obj.get("kind"), request.kind),
         ("metadata.namespace", metadata.get("namespace"), request.namespace),
-        ("metadata.name", metadata.get("name"), called(obj, request.name)[0]),
+        ("metadata.name", metadata.get("name"), names_of(obj, request.name)[0]),
     ):
         if seen and isinstance(seen, str) and seen != wanted:
             raise BadReview(f"request.{where}.{field}: saw {quoted(seen)}, wanted {quoted(wanted)} as in the request")
@@ -143,13 +146,13 @@ def _is_that_object(request: Request, where: str, obj: dict[str, Any]) -> None:
         )
 
 
-def called(obj: dict[str, Any], name: str = "") -> tuple[str, str]:
-    """`name` and `generated` of a request for this object. `name`: what the API server says of it."""
+def names_of(obj: dict[str, Any], name: str = "") -> tuple[str, str]:
+    """`name` and `generated` of a request for this object. `name`: the name in the request, if it has one."""
     metadata = obj.get("metadata")
     if not isinstance(metadata, dict):
         return name, ""
-    own, generated = name or metadata.get("name") or "", metadata.get("generateName") or ""
-    return own if isinstance(own, str) else quoted(own).strip('"'), generated if isinstance(generated, str) else ""
+    name, generated = name or metadata.get("name") or "", metadata.get("generateName") or ""
+    return name if isinstance(name, str) else quoted(name).strip('"'), generated if isinstance(generated, str) else ""
 
 
 def _decode(body: bytes) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""Label selectors of Kubernetes, and which labels one takes.
+"""Compiles and evaluates label selectors.
 
-Follows k8s.io/apimachinery labels.Requirement.Matches: an empty selector takes everything, none at all takes nothing; NotIn and
-DoesNotExist hold where the label is missing.
+Follows k8s.io/apimachinery labels.Requirement.Matches: an empty selector selects everything, a missing one selects nothing. NotIn
+and DoesNotExist hold where the label is missing.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 _MAX_VALUES: Final = 100
-"""Of one selector. Of a larger one it is not known what it takes, and nothing of it is kept."""
+"""Maximum number of labels, expressions and values in a selector. A larger one is not stored, so its result is unknown."""
 
 
 class Requirement(NamedTuple):
@@ -23,7 +23,7 @@ class Requirement(NamedTuple):
 
 
 Selector = tuple[Requirement, ...] | None
-"""All of these hold; None: not known what it takes."""
+"""The requirements, which must all hold; None for a selector that is too large."""
 _NOTHING: Final = (Requirement("", "In", frozenset()),)
 _OPERATORS: Final[Mapping[str, Callable[[str | None, frozenset[str]], bool]]] = {
     "In": lambda value, values: value in values,
@@ -33,13 +33,16 @@ _OPERATORS: Final[Mapping[str, Callable[[str | None, frozenset[str]], bool]]] = 
 }
 
 
-def takes(selector: Selector, labels: Mapping[str, str]) -> bool | None:
-    """Whether a selector takes these labels. None where that is not known."""
+def selects(selector: Selector, labels: Mapping[str, str]) -> bool | None:
+    """Whether a selector selects an object with these labels; None if that is unknown."""
     return None if selector is None else all([requirement.holds(labels) for requirement in selector])
 
 
 def compiled(selector: Mapping[str, Any] | None) -> Selector:
-    """Raises ValueError, TypeError or LookupError where it is none."""
+    """The requirements of a label selector as Kubernetes stores it; None stands for a missing one.
+
+    Raises ValueError, TypeError or LookupError if the selector is malformed.
+    """
     if selector is None:
         return _NOTHING
     labels, expressions = selector.get("matchLabels") or {}, selector.get("matchExpressions") or ()

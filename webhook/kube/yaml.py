@@ -1,4 +1,4 @@
-"""JSON and YAML documents, as kubectl reads and writes them."""
+"""Reads and writes JSON and YAML documents as kubectl does."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _MAX_DEPTH = 200
 
 
 def parse_documents(text: bytes) -> Iterator[Any]:
-    """Every document in `text`: JSON values one after another, or YAML. Empty documents are left out.
+    """All documents in `text`: a sequence of JSON values, or YAML. Empty documents are left out.
 
-    Raises ValueError, in one line, where it is neither.
+    Raises ValueError with a message of one line if `text` is neither.
     """
     if text.lstrip()[:1] in (b"{", b"["):
         try:
             yield from _json(text)
             return
         except (ValueError, RecursionError):
-            pass  # {a: b} is YAML
+            pass  # it may be YAML: {a: b}
     try:
-        if problem := unsafe(text, _MAX_DEPTH, aliases=True):
+        if problem := why_unsafe(text, _MAX_DEPTH, aliases=True):
             raise ValueError(problem)
         yield from (document for document in yaml.load_all(text, Loader=_Reader) if document is not None)
     except (yaml.YAMLError, LookupError, AttributeError) as error:
@@ -38,12 +38,11 @@ def _json(text: bytes) -> list[Any]:
     try:
         return [orjson.loads(text)]
     except orjson.JSONDecodeError:
-        content, documents, decoder = text.decode().strip(), [], json.JSONDecoder(parse_constant=_refuse)
-    position = 0
-    while position < len(content):
-        value, end = decoder.raw_decode(content, position)
+        rest, documents, decoder = text.decode().strip(), [], json.JSONDecoder(parse_constant=_refuse)
+    while rest:
+        value, end = decoder.raw_decode(rest)
         documents.append(value)
-        position = end + len(content[end:]) - len(content[end:].lstrip())
+        rest = rest[end:].lstrip()
     return documents
 
 
@@ -51,10 +50,11 @@ def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is not JSON")
 
 
-def unsafe(text: str | bytes, max_depth: int, *, aliases: bool, max_values: int | None = None) -> str | None:
-    """Why this YAML must not be loaded: line and reason. Raises yaml.YAMLError where it is none. `max_values`: values.
+def why_unsafe(text: str | bytes, max_depth: int, *, aliases: bool, max_values: int | None = None) -> str | None:
+    """The line and the reason why this YAML must not be loaded, or None. Raises yaml.YAMLError if it is no YAML.
 
-    The parser's own recursion ends the process where the nesting is deep, and a few nested aliases grow to any size.
+    `aliases`: whether aliases are allowed. `max_values`: maximum number of keys and values.
+    Deep nesting would crash the process by the recursion of the parser, and a few nested aliases can grow to any size.
     """
     depth = count = 0
     for event in yaml.parse(text, Loader=_READER):
@@ -73,19 +73,19 @@ def unsafe(text: str | bytes, max_depth: int, *, aliases: bool, max_values: int 
 
 
 def line_of(place: yaml.Event | yaml.Node | None) -> int:
-    """Counted from 1."""
+    """The line number of an event or node, from 1."""
     mark = place.start_mark if place else None
     return mark.line + 1 if mark else 1
 
 
 def to_yaml(value: Any) -> str:
-    """One document. What kubectl would read as a number or truth value stands in quotes, if it is text."""
+    """One document. Strings that kubectl would read as a number or truth value are quoted."""
     text: str = yaml.dump(value, Dumper=_Writer, sort_keys=False, allow_unicode=True, width=1000)
     return text
 
 
-# --- where YAML in Python and in Go differ ----------------------------------------------------------------------------
-# kubectl (sigs.k8s.io/yaml) knows no dates and no numbers to the base 60, and takes `1e3`, `08` and `y` for what they look like.
+# --- differences between YAML in Python and in Go ---------------------------------------------------------------------
+# kubectl (sigs.k8s.io/yaml) has no dates and no numbers in base 60. It reads `1e3` and `08` as numbers and `y` as a truth value.
 
 
 class _Reader(_READER):  # type: ignore[misc]

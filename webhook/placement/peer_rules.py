@@ -23,7 +23,7 @@ from webhook.cluster.node_table import Demand, Integers
 from webhook.cluster.nodes import Nodes
 from webhook.cluster.pods import HOSTNAME
 from webhook.kube.pod import PREFERRED, REQUIRED, Pod, labels_of
-from webhook.kube.selectors import compiled, takes
+from webhook.kube.selectors import compiled, selects
 from webhook.placement.gangs import room_for
 
 _SOFT: Final = "ScheduleAnyway"
@@ -126,7 +126,7 @@ def _about_own_pods(term: Mapping[str, Any], pod: Pod) -> bool:
 
 
 def _selects(selector: Mapping[str, Any] | None, pod: Pod) -> bool:
-    return bool(takes(compiled(selector), labels_of(pod)))
+    return bool(selects(compiled(selector), labels_of(pod)))
 
 
 def peer_rule_tiers(

@@ -10,7 +10,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from webhook.errors import PolicyError
-from webhook.kube.yaml import line_of, unsafe
+from webhook.kube.yaml import line_of, why_unsafe
 from webhook.text import bare, kind, nearest, quoted
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -68,7 +68,7 @@ def _compose(text: str | bytes) -> yaml.Node | None:
             [f"the policy has {len(text)} bytes; wanted at most {_MAX_BYTES}: shorten it, comments included"]
         )
     try:
-        if problem := unsafe(text, _MAX_DEPTH, aliases=False, max_values=_MAX_VALUES):
+        if problem := why_unsafe(text, _MAX_DEPTH, aliases=False, max_values=_MAX_VALUES):
             raise PolicyError([problem])
         return yaml.compose(text, Loader=_LOADER)
     except yaml.MarkedYAMLError as error:

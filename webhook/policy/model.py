@@ -7,14 +7,13 @@ A new injector or rule is one line here: a field of `Injectors` or `Rules`. The 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pydantic import model_validator
 
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.framework.cluster_view import Workload
-from webhook.framework.interface import Injector, ProfileView, Rule, Settings
+from webhook.framework.interface import Injector, Rule, Settings
 from webhook.injectors.cpu_per_gpu import CpuPerGpuRequests
 from webhook.injectors.gpu_resources import GpuResources
 from webhook.injectors.node_affinity import NodeAffinity
@@ -183,7 +182,6 @@ class Policy:
     _profiles: dict[str, Profile] = field(repr=False)
     _injectors: dict[str, tuple[tuple[str, Injector], ...]] = field(repr=False)
     _rules: dict[str, tuple[tuple[str, Rule], ...]] = field(repr=False)
-    _early_rules: dict[str, tuple[tuple[str, Rule], ...]] = field(repr=False)
 
     @classmethod
     def load(cls, text: str | bytes) -> Policy:
@@ -197,8 +195,7 @@ class Policy:
         # The order of keys counts: in some maps the first entry that matches decides.
         digest = hashlib.sha256(file.model_dump_json().encode()).hexdigest()
         entitlements = entitled(file.classes, {n: p.injectors.priority_class.classes for n, p in file.profiles.items()})
-        profiles = {name: _completed(profile, entitlements[name]) for name, profile in file.profiles.items()}
-        rules = {n: tuple([pair for pair in named(p.rules) if pair[1].action != "off"]) for n, p in profiles.items()}
+        profiles = {name: completed(profile, entitlements[name]) for name, profile in file.profiles.items()}
         return cls(
             hash=digest[:12],
             gpus=Gpus(GpuName(g.name, g.kind) for g in file.gpus),
@@ -207,8 +204,9 @@ class Policy:
             _injectors={
                 n: tuple([pair for pair in named(p.injectors) if pair[1].enabled]) for n, p in profiles.items()
             },
-            _rules=rules,
-            _early_rules={n: tuple([pair for pair in pairs if pair[1].early]) for n, pairs in rules.items()},
+            _rules={
+                n: tuple([pair for pair in named(p.rules) if pair[1].action != "off"]) for n, p in profiles.items()
+            },
         )
 
     def profile(self, name: str) -> tuple[str, Profile]:
@@ -235,15 +233,8 @@ class Policy:
 
     def early_rules(self, profile: str) -> tuple[tuple[str, Rule], ...]:
         """The rules of a profile that the mutating hook runs too."""
-        return self._early_rules[profile]
+        return tuple([pair for pair in self._rules[profile] if pair[1].early])
 
     def classify(self, pod: Pod, owner: Owner | None, namespace: str) -> Workload:
         """The class of workload of a pod: see `workload_classes.classify`."""
         return classify(self.file.classes, pod, owner, namespace)
-
-
-def _completed(profile: Profile, entitled: Mapping[str, tuple[str, ...]]) -> Profile:
-    """The profile with the settings that units take over from other units or from the classes of workload."""
-    view = ProfileView(dict(named(profile.injectors)), dict(named(profile.rules)), entitled)
-    sections = {"injectors": completed(profile.injectors, view), "rules": completed(profile.rules, view)}
-    return profile.model_copy(update=sections)

@@ -11,7 +11,7 @@ from typing import Any, Final
 from webhook.kube.gpus import MODEL_LABELS
 from webhook.policy.templates import CUSTOM
 from webhook.policy.workload_classes import CLASSES, GPUS, ClassRule
-from webhook.text import bare, nearest, one_slip, quoted
+from webhook.text import bare, nearest, one_edit_apart, quoted
 
 Location = tuple[str | int, ...]
 Problem = tuple[Location, str]
@@ -122,8 +122,8 @@ def _slip(place: Location, word: str, known: tuple[str, ...], noun: str) -> Iter
     for known_word in known:
         known_domain, _, known_name = known_word.rpartition("/")
         same = word.lower() == known_word.lower() or word.lower().rstrip("s") == known_word.lower().rstrip("s")
-        slip = (domain == known_domain and one_slip(name, known_name)) or (
-            bool(slash) and name == known_name and one_slip(domain, known_domain)
+        slip = (domain == known_domain and one_edit_apart(name, known_name)) or (
+            bool(slash) and name == known_name and one_edit_apart(domain, known_domain)
         )
         if same or slip:
             yield place, f"saw {quoted(word)}, which is no {noun} that is known; did you mean {quoted(known_word)}?"

@@ -10,7 +10,7 @@ from webhook.framework.cluster_view import Workload
 from webhook.framework.interface import Settings
 from webhook.kube.gpus import GpuKind
 from webhook.kube.pod import Owner, Pod, labels_of
-from webhook.text import matches_any, one_slip, quoted
+from webhook.text import matches_any, one_edit_apart, quoted
 
 _EVERYWHERE = ("*",)
 _MAX_VALUE = 63
@@ -111,7 +111,7 @@ def _misspelt(rules: tuple[ClassRule, ...], labels: Mapping[str, str]) -> str | 
 
 
 def _alike(value: str, known: str) -> bool:
-    return value == known or (len(value) <= _MAX_VALUE and one_slip(value, known))
+    return value == known or (len(value) <= _MAX_VALUE and one_edit_apart(value, known))
 
 
 Entitled = dict[str, tuple[str, ...]]

@@ -18,7 +18,7 @@ from typing import ClassVar
 from webhook.framework.interface import Action, Context, Finding, Rule
 from webhook.kube.gpus import Gpus
 from webhook.kube.pod import Pod
-from webhook.text import bare, matches_any, one_slip, quoted
+from webhook.text import bare, matches_any, one_edit_apart, quoted
 
 _MAX_LENGTH = 64
 _ALIKE = 0.66
@@ -66,7 +66,7 @@ class GpuNames(Rule):
             elif resource == known_resource or _plain(resource) == _plain(known_resource):
                 if SequenceMatcher(None, _vendor(domain), _vendor(known_domain)).ratio() >= _ALIKE:
                     return gpu.name
-            elif domain == known_domain and one_slip(resource, known_resource):
+            elif domain == known_domain and one_edit_apart(resource, known_resource):
                 return gpu.name
         return None
 

@@ -1,1 +1,1 @@
-"""The process that serves the webhook: start and end, HTTP, bytes in and bytes out."""
+"""The server process: start and stop, connections, HTTP, and the handlers of the two webhooks."""

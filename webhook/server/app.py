@@ -1,6 +1,6 @@
-"""Builds and wires every long-lived object, starts and stops them; nothing else happens here.
+"""Starts and stops everything that `gpu-admission serve` needs.
 
-Three ways to know the cluster: as a pod in it, by a kubeconfig from outside, or from a file that is the cluster.
+The cluster state comes from an API server, reached from inside the cluster or by a kubeconfig, or from a file (`--cluster`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -23,7 +22,7 @@ from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.cluster.utilisation import Utilisation
 from webhook.errors import PolicyError
 from webhook.feeds import certificates, cluster
-from webhook.feeds.access import Access, from_kubeconfig, in_cluster
+from webhook.feeds.access import from_kubeconfig, in_cluster
 from webhook.feeds.api import Api
 from webhook.feeds.certificates import FilePair, keep, read
 from webhook.feeds.file import fill
@@ -38,11 +37,11 @@ from webhook.tls.rotate import Keeper
 
 
 def serve_forever(settings: ServeSettings) -> None:
-    """Serve until SIGTERM or SIGINT. Raises BadInput where the settings cannot be served."""
+    """Serve until SIGTERM or SIGINT. Raises what `run` does."""
     settings = settings.completed(os.environ)
     loop_factory = None
     with suppress(ImportError):
-        import uvloop  # noqa: PLC0415  optional: requests take less CPU with it
+        import uvloop  # noqa: PLC0415  optional: with it a request takes less CPU
 
         loop_factory = uvloop.new_event_loop
     with asyncio.Runner(loop_factory=loop_factory) as runner:
@@ -50,13 +49,17 @@ def serve_forever(settings: ServeSettings) -> None:
 
 
 async def run(settings: ServeSettings) -> None:
-    """Serve until SIGTERM (after a drain) or SIGINT (at once). Raises BadInput where the settings cannot be served."""
+    """Serve until SIGTERM (after a drain) or SIGINT (at once).
+
+    Raises BadInput, PolicyError or CertificateError if the settings, or the files that they name, cannot be used.
+    """
     process = Process(settings)
-    end: asyncio.Future[float] = asyncio.get_running_loop().create_future()
+    end: asyncio.Future[float] = asyncio.get_running_loop().create_future()  # its result: seconds to drain
     for number, drain in ((signal.SIGTERM, 0.0 if settings.cluster else settings.drain_seconds), (signal.SIGINT, 0.0)):
         asyncio.get_running_loop().add_signal_handler(number, _end, end, drain)
     async with AsyncExitStack() as stack:
-        api = None if settings.cluster else await stack.enter_async_context(Api(_access(settings)))
+        access = in_cluster if settings.kubeconfig is None else partial(from_kubeconfig, settings.kubeconfig)
+        api = None if settings.cluster else await stack.enter_async_context(Api(access))
         tasks = await stack.enter_async_context(Tasks(process.metrics, process.log))
         _start_policy(process, tasks, api)
         _start_cluster(process, tasks, api)
@@ -64,10 +67,10 @@ async def run(settings: ServeSettings) -> None:
         await _start_tls(process, tasks, api)
         ports = await process.listen()
         tasks.start("expiry", lambda: every(1.0, lambda: process.state.expire(time.monotonic())))
-        while process.missing() and not end.done():  # noqa: ASYNC110  many things change it, once in its life
+        while process.missing() and not end.done():  # noqa: ASYNC110  many events change it, and only during the start
             await asyncio.sleep(0.05)
         if not end.done():
-            _settle()
+            _freeze_heap()
             sys.stdout.buffer.write(orjson.dumps(ports) + b"\n")
             sys.stdout.flush()
         await process.stop(await end)
@@ -78,12 +81,8 @@ def _end(end: asyncio.Future[float], drain: float) -> None:
         end.set_result(drain)
 
 
-def _access(settings: ServeSettings) -> Callable[[], Awaitable[Access]]:
-    return in_cluster if settings.kubeconfig is None else partial(from_kubeconfig, settings.kubeconfig)
-
-
 def _start_policy(process: Process, tasks: Tasks, api: Api | None) -> None:
-    """Raises PolicyError where the policy that was named does not parse."""
+    """Raises PolicyError if the policy of --policy cannot be parsed, BadInput if it cannot be read."""
     settings, name = process.settings, process.settings.policy
     if name is None and api is not None:
         sink = ConfigMapSink(process.policies, settings.namespace, settings.config_map)
@@ -99,19 +98,19 @@ def _start_policy(process: Process, tasks: Tasks, api: Api | None) -> None:
 
 
 def _start_cluster(process: Process, tasks: Tasks, api: Api | None) -> None:
-    """Raises BadInput where the file that is the cluster cannot be used."""
+    """Raises BadInput if the file of --cluster cannot be used."""
     if process.settings.cluster is not None:
         fill(process.state, process.settings.cluster, time.monotonic())
     elif api is not None:
-        events, bound = process.events, None
+        events, on_bound = process.events, None
         if events is not None:
             tasks.start("events", lambda: events.run(api))
-            bound = events.bound
-        cluster.start(tasks, api, process.state, process.metrics, process.log, time.monotonic, bound)
+            on_bound = events.bound
+        cluster.start(tasks, api, process.state, process.metrics, process.log, time.monotonic, on_bound)
 
 
 def _start_gpu_metrics(process: Process, tasks: Tasks, api: Api | None) -> None:
-    """Only where there is an API server, which knows the exporters."""
+    """Poll GPU metrics, unless there is no API server: it knows the exporters."""
     if api is None:
         return
     settings = process.settings
@@ -131,7 +130,7 @@ def _start_gpu_metrics(process: Process, tasks: Tasks, api: Api | None) -> None:
 
 
 async def _start_tls(process: Process, tasks: Tasks, api: Api | None) -> None:
-    """Raises BadInput or CertificateError where the pair that was named cannot be served."""
+    """Raises BadInput or CertificateError if the pair of --tls-cert and --tls-key cannot be served."""
     settings, live, now = process.settings, process.live, datetime.now(UTC)
     if settings.tls_cert is not None and settings.tls_key is not None:
         source = FilePair(settings.tls_cert, settings.tls_key, live)
@@ -148,7 +147,7 @@ async def _start_tls(process: Process, tasks: Tasks, api: Api | None) -> None:
         live.swap(make_leaf(make_ca(now), ["localhost", "127.0.0.1", "::1"], now), now)
 
 
-def _settle() -> None:
-    """Keep what lives as long as the process out of garbage collections: each full one would look at all of it again."""
+def _freeze_heap() -> None:
+    """Exclude all present objects from garbage collection: they live as long as the process."""
     gc.collect()
     gc.freeze()

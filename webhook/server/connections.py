@@ -1,17 +1,15 @@
-"""All connections, and which one is closed when there are too many.
+"""Tracks all connections and decides which one to close when there are too many.
 
-    accepted               a whole request came          answered as a review
-    SILENT ─────────────▶ BUSY ────────────────────────▶ IDLE
-      │ ▲                   │ answered as anything else   ▲ │ asks again: BUSY
-      │ └───────────────────┘                             │ ▼
-      └───────────────────────────────────────────────────┘
-        has shown a client certificate
+    SILENT  no review was answered yet    a whole request arrives: BUSY; a client certificate is accepted: IDLE
+    BUSY    a request is being answered   a review was answered, now or earlier: IDLE; otherwise: SILENT
+    IDLE    waits for another request     a whole request arrives: BUSY
 
-Half a request changes nothing. The oldest SILENT connection is closed first, then the oldest IDLE one, never a BUSY one. Of
-several peers, the one with most connections in that stage loses one: no peer is cut for what another does.
+An incomplete request changes no stage. A SILENT connection is closed first, then an IDLE one, never a BUSY one. The peer with the
+most connections in that stage loses its oldest one, so no peer loses a connection to the behaviour of another.
 
-An API server asks within milliseconds of its handshake and keeps at most 25 idle connections (MaxIdleConnsPerHost), so it is
-not cut because of others that keep more open, not even from the same address: those that it uses are the youngest, or busy.
+An API server sends a request within milliseconds of the handshake and keeps at most 25 idle connections (MaxIdleConnsPerHost).
+Its connections are therefore busy or the youngest, and peers that keep more connections open lose theirs first, even behind the
+same address.
 """
 
 from __future__ import annotations
@@ -22,25 +20,25 @@ from enum import Enum
 
 class Stage(Enum):
     SILENT = "silent"
-    """No review of it was answered yet. Its handshake may not be finished."""
+    """No review was answered yet. The TLS handshake may not be finished."""
     IDLE = "idle"
     BUSY = "busy"
 
 
 class Connection:
-    """`cut` ends it at once. `since`: when it came to its stage."""
+    """One connection. `cut` closes it at once. `since`: when it entered its stage."""
 
     __slots__ = ("cut", "peer", "since", "stage")
 
-    def __init__(self, peer: str, cut: Callable[[], object] = lambda: None) -> None:
+    def __init__(self, peer: str) -> None:
         self.peer = peer
-        self.cut = cut
+        self.cut: Callable[[], object] = lambda: None
         self.stage = Stage.SILENT
         self.since = 0.0
 
 
 class Connections:
-    """All connections, by stage and peer, those that have been there longest first."""
+    """All connections by stage and peer, the oldest in its stage first."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -51,24 +49,24 @@ class Connections:
         return self._count
 
     def add(self, connection: Connection, now: float) -> Connection | None:
-        """A new one. The one that has to go for it, if any, is taken out and to be cut: itself where all others are busy."""
-        gone = (self.spare() or connection) if self._count >= self._limit else None
-        if gone is not connection:
+        """Add a new connection. Returns the one that the caller must cut for it, if any: the new one if all others are busy."""
+        evicted = (self.evict() or connection) if self._count >= self._limit else None
+        if evicted is not connection:
             self._put(connection, Stage.SILENT, now)
             self._count += 1
-        return gone
+        return evicted
 
     def move(self, connection: Connection, stage: Stage, now: float) -> None:
-        """It comes to a stage, or to the end of the one where it is. Nothing for one that was removed."""
+        """Move a connection to a stage, as its youngest. Nothing happens if the connection was removed."""
         if self._take(connection):
             self._put(connection, stage, now)
 
     def remove(self, connection: Connection) -> None:
-        """Nothing for one that was removed."""
+        """Remove a connection. Nothing happens if it was removed before."""
         self._count -= self._take(connection)
 
-    def spare(self) -> Connection | None:
-        """Take out the one that is needed least; None where all are busy."""
+    def evict(self) -> Connection | None:
+        """Remove and return the connection to close first; None if all are busy."""
         for stage in (Stage.SILENT, Stage.IDLE):
             if peers := self._by_stage[stage]:
                 peer = max(peers, key=lambda name: len(peers[name]))
@@ -78,7 +76,7 @@ class Connections:
         return None
 
     def silent_since(self, before: float) -> list[Connection]:
-        """Take out all that have been silent since before then."""
+        """Remove and return all connections that became silent before a time."""
         silent = [c for peer in self._by_stage[Stage.SILENT].values() for c in peer if c.since < before]
         for connection in silent:
             self.remove(connection)
@@ -89,6 +87,7 @@ class Connections:
         self._by_stage[stage].setdefault(connection.peer, {})[connection] = None
 
     def _take(self, connection: Connection) -> bool:
+        """Remove a connection from its stage. False if it was not there."""
         peers = self._by_stage[connection.stage]
         if connection not in (peer := peers.get(connection.peer, {})):
             return False

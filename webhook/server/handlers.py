@@ -1,4 +1,7 @@
-"""Bytes in, decide, reserve, record, bytes out. Nothing here awaits: two reviews cannot choose the same GPU."""
+"""Answers the body of a review: parse, decide, reserve, record, encode.
+
+Nothing here awaits, so one review ends before the next begins, and two reviews cannot choose the same GPU.
+"""
 
 from __future__ import annotations
 
@@ -25,11 +28,11 @@ Decide = Callable[[review.Request, Policy], Decision]
 class PolicySource(Protocol):
     @property
     def current(self) -> Policy | None:
-        """The policy in force; None until the first one is loaded."""
+        """The policy in force; None until one is loaded."""
 
 
 class Recorder(Protocol):
-    """What becomes of a decision: one log line, metrics once."""
+    """Reports decisions in the log and the metrics. `seconds`: the time that the review took."""
 
     def decided(self, hook: str, request: review.Request, decision: Decision, seconds: float) -> None: ...
 
@@ -37,10 +40,7 @@ class Recorder(Protocol):
 
 
 class Handlers:
-    """The two webhooks as plain functions from body to answer.
-
-    `placer` chooses nodes of `state`. `clock` gives monotonic seconds.
-    """
+    """The two webhooks. `clock`: monotonic seconds."""
 
     def __init__(
         self,
@@ -84,12 +84,12 @@ class Handlers:
         except BadReview:
             raise
         except Exception as error:
-            if "recursion" in str(error).lower():  # RecursionError, or the TypeError of orjson
+            if "recursion" in str(error).lower():  # a RecursionError, or the TypeError of orjson
                 raise BadReview("request.object: nested too deeply: wanted what a Kubernetes type can hold") from None
-            if request.resource == "pods" and not bounds.of_size(request.size):
+            if request.resource == "pods" and not bounds.exceeded_by_size(request.size):
                 for obj in (request.object, request.old):
-                    if obj and not bounds.of_pod(obj):
-                        check(obj)  # BadPod, if this is why
+                    if obj and not bounds.exceeded_by_pod(obj):
+                        check(obj)  # BadPod if the pod is malformed; otherwise it is a bug
             raise
 
     def _mutate(self, request: review.Request, policy: Policy) -> Decision:
@@ -108,14 +108,14 @@ class Handlers:
 
 
 def mutate(request: review.Request, policy: Policy, state: ClusterState, placer: Placer, now: float) -> Decision:
-    """Decide, and reserve what the pod got."""
+    """Decide about a creation, and reserve the demand of the pod on its node."""
     view = state.view(now)
     if request.resource != "pods":
         return workloads.mutate(request, policy, view, placer)
     decision = pods.mutate(request, policy, view, placer)
     earlier = None
     if decision.outgrown and not request.dry_run and (earlier := state.ledger.earlier(*decision.outgrown)):
-        with state.ledger.without(earlier):  # it may stay where it is, if it fits there
+        with state.ledger.without(earlier):  # the pod may stay on its node if it still fits there
             decision = pods.mutate(request, policy, view, placer)
     if decision.reservation is not None and decision.placement is not None and not request.dry_run:
         state.reserve(decision.reservation, decision.placement, now, earlier)

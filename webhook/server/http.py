@@ -1,7 +1,7 @@
-"""HTTP: a handler gets one whole body of bounded size; every other request gets a 4xx or 503 that says why.
+"""Handles HTTP requests: a review reaches its handler as one whole body of bounded size, any other request gets a 4xx or 503.
 
-Two servers: the webhook's, HTTPS, and one for probes and metrics, plain HTTP. Both are aiohttp's low-level server, without
-application, router and middlewares: two paths each.
+There are two servers: HTTPS for the webhook, and plain HTTP for probes and metrics. Both use the low-level server of aiohttp,
+without application, router and middlewares, because each has only a few paths.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from aiohttp import hdrs, web
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from webhook.kube import bounds
-from webhook.server.http_response import JSON, TEXT, Answer
-from webhook.server.load import Busy, Bytes, Queue, Slow, cost
+from webhook.server.http_response import JSON, TEXT, Response
+from webhook.server.load import Busy, Queue, Transfer, Transfers, cost
 from webhook.telemetry.logs import LineLimit, Logger, cause
 from webhook.telemetry.metrics import Metrics
 from webhook.text import listed, quoted
 
-Decide = Callable[[bytes], tuple[int, bytes]]
-"""Body in, HTTP status and body out. Does not await: two reviews cannot choose the same GPU."""
+BodyHandler = Callable[[bytes], tuple[int, bytes]]
+"""The handler of a path: it takes the body of a request and returns the HTTP status and body of the answer. It does not await."""
 
 MAX_BODY_BYTES: Final = 8 << 20
-"""Bytes. The API server accepts requests of up to 3 MiB (MaxRequestBodyBytes); a review of an UPDATE carries the object
-twice, 6 MiB; the rest of the envelope and JSON's overhead over protobuf make it 8 (controller-runtime stops at 7)."""
+"""Maximum size of a body. The API server accepts requests of up to 3 MiB (MaxRequestBodyBytes), and the review of an UPDATE has
+the object twice, which is 6 MiB. The rest is for other fields and for JSON in place of protobuf (controller-runtime: 7 MiB)."""
 BODY_SECONDS: Final = 5.0
-"""For a body that did not come with its headers. The API server waits 3 s (mutate) or 5 s (validate) for all of it."""
+"""Maximum time for a body to arrive after its headers. The API server waits 3 s (mutate) or 5 s (validate) for the whole call."""
 LARGE_SECONDS: Final = 10.0
-"""Between two bodies above `bounds.MAX_REVIEW_BYTES` on one path. Their object is not looked at, and to parse one takes the only
-thread a third of a second at worst: a stranger who sends them without end gets no more than a thirtieth of its time."""
+"""Minimum time between two bodies above `bounds.MAX_REVIEW_BYTES` on one path. Their object is not read, but to parse one can
+take the only thread a third of a second. So a stranger who sends them without end takes at most a thirtieth of its time."""
 MAX_FAILURE_LINES: Final = 10
-"""Log lines in a second about handlers that failed: others would say the same."""
-MAX_TEXTS: Final = 10
-"""Times in a second that /metrics is made anew; who asks more often gets the last text again."""
+"""Maximum number of log lines per second about failed handlers."""
+MAX_RENDERINGS: Final = 10
+"""Maximum number of times per second that /metrics is rendered. More frequent requests get the last text again."""
 _INTERNAL_ERROR = b"internal error: the log of gpu-admission has the cause, under the uid of this review"
 
 
@@ -48,76 +48,76 @@ class _Refused(Exception):
 
 
 class Edge:
-    """From a request to a handler and back."""
+    """The HTTP side of the webhook: it checks each request, passes the body to the handler of its path, and sends the answer."""
 
-    def __init__(self, routes: Mapping[str, Decide], metrics: Metrics, log: Logger) -> None:
+    def __init__(self, routes: Mapping[str, BodyHandler], metrics: Metrics, log: Logger) -> None:
         self._routes = dict(routes)
         self._metrics = metrics
         self._log = log
         self._failures = LineLimit(log, "failed handlers", MAX_FAILURE_LINES)
         self.queue = Queue()
-        self.bytes = Bytes()
+        self.transfers = Transfers()
         self._large_at: dict[str, float] = {}
-        """When the last large body came, by path."""
+        """Time of the last large body, by path."""
         self.draining = False
 
-    async def handle(self, request: web.BaseRequest) -> Answer:
+    async def handle(self, request: web.BaseRequest) -> Response:
         peer, body = request.remote or "", b""
         try:
-            decide = self._handler(request)
+            handler = self._handler(request)
             body = request.content.read_nowait() if request.content.is_eof() else await self._body(request, peer)
-            status, answer = await self.queue.decide(peer, cost(len(body)), lambda: decide(body))
+            status, answer = await self.queue.decide(peer, cost(len(body)), lambda: handler(body))
         except _Refused as refused:
             return self._error(refused.status, f"{refused}\n".encode(), close=True)
         except Busy as busy:
             self._metrics.shed.labels(busy.reason).inc()
-            whole = request.content.is_eof()  # then it stays open: a new handshake would cost more than the review
+            whole = request.content.is_eof()  # then keep it open: a new handshake would cost more than the review
             return self._error(503, f"{busy}\n".encode(), close=not whole or self.draining)
-        except Exception as error:  # whatever it is: the API server gets a 500, and its failure policy decides
+        except Exception as error:  # a bug: the API server gets a 500 and applies its failure policy
             if self._failures.allowed():
                 path = request.rel_url.raw_path
                 self._log.error("handler failed", path=path, uid=_uid(body), **cause(error))
             status, answer = 500, _INTERNAL_ERROR
         if status == HTTPStatus.OK:
-            return Answer(200, answer, JSON, close=self.draining, unread=self.bytes)
+            return Response(200, answer, JSON, close=self.draining, unread=self.transfers)
         bad = status in (400, 503)  # no API server sends a bad review, or asks again on this connection
         return self._error(status, answer, close=self.draining or bad)
 
-    def _error(self, status: int, text: bytes, *, close: bool) -> Answer:
+    def _error(self, status: int, text: bytes, *, close: bool) -> Response:
         self._metrics.refused.labels(str(status)).inc()
-        return Answer(status, text, TEXT, close=close)
+        return Response(status, text, TEXT, close=close)
 
-    def _handler(self, request: web.BaseRequest) -> Decide:
-        """Raises _Refused for what is no review: what was seen, and what is wanted."""
+    def _handler(self, request: web.BaseRequest) -> BodyHandler:
+        """The handler of the path. Raises _Refused if path, method or headers are not those of a review."""
         path, headers = request.rel_url.raw_path, request.headers
-        decide = self._routes.get(path)
-        if decide is None:
+        handler = self._routes.get(path)
+        if handler is None:
             raise _Refused(404, f"saw path {quoted(path)}, wanted {listed(self._routes)}")
         if request.method != hdrs.METH_POST:
             raise _Refused(405, f"saw method {quoted(request.method)}, wanted POST")
-        # aiohttp would inflate it: 200 kB become 200 MB. The API server never compresses what it sends to a webhook.
+        # aiohttp would decompress the body: 200 kB may become 200 MB. The API server never compresses a review.
         if hdrs.CONTENT_ENCODING in headers:
             encoding = quoted(headers[hdrs.CONTENT_ENCODING])
             raise _Refused(415, f"saw Content-Encoding {encoding}, wanted none: send the body as it is")
         if request.content_type != "application/json":
             seen = quoted(headers.get(hdrs.CONTENT_TYPE, ""))
             raise _Refused(415, f"saw Content-Type {seen}, wanted application/json")
-        return decide
+        return handler
 
     async def _body(self, request: web.BaseRequest, peer: str) -> bytes:
-        """The body of a request that did not come in one piece. Raises Busy, unread, where it would not be decided."""
+        """The body of a request that has not arrived completely. Raises Busy before reading it if the queue has no room."""
         size = request.content_length or 0
         if size > MAX_BODY_BYTES:
             raise _Refused(413, f"saw a body of {size} bytes, wanted at most {MAX_BODY_BYTES}")
         self.queue.check_room(peer, cost(size))
         large = size > bounds.MAX_REVIEW_BYTES
         if large:
-            self._large(request)
+            self._check_large(request)
         if hdrs.EXPECT in request.headers and request.transport is not None:
             request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         body, time = bytearray(), asyncio.get_running_loop().time
         limit = asyncio.timeout(BODY_SECONDS)
-        slow: Slow | None = None
+        transfer: Transfer | None = None
         dropped = False
 
         def drop() -> None:
@@ -127,13 +127,13 @@ class Edge:
 
         try:
             async with limit:
-                slow = self.bytes.begin(peer, size, drop)
+                transfer = self.transfers.begin(peer, size, drop)
                 while chunk := await request.content.readany():
                     body += chunk
-                    self.bytes.arrived(slow, len(chunk))
+                    self.transfers.progress(transfer, len(chunk))
                     if not large and len(body) > bounds.MAX_REVIEW_BYTES:
                         large = True
-                        self._large(request)
+                        self._check_large(request)
                     if len(body) > MAX_BODY_BYTES:
                         raise _Refused(413, f"saw more than {MAX_BODY_BYTES} bytes of body, wanted at most that")
         except TimeoutError:
@@ -144,12 +144,12 @@ class Edge:
         except (web.RequestPayloadError, ConnectionError) as error:
             raise _Refused(400, f"the body broke off after {len(body)} bytes ({type(error).__name__})") from None
         finally:
-            if slow is not None:
-                self.bytes.end(slow)
+            if transfer is not None:
+                self.transfers.end(transfer)
         return bytes(body)
 
-    def _large(self, request: web.BaseRequest) -> None:
-        """Raises Busy less than LARGE_SECONDS after another large body."""
+    def _check_large(self, request: web.BaseRequest) -> None:
+        """Raises Busy if another large body came on this path less than LARGE_SECONDS ago."""
         path, now = request.rel_url.raw_path, monotonic()
         if now < self._large_at.get(path, -LARGE_SECONDS) + LARGE_SECONDS:
             raise Busy("large")
@@ -158,8 +158,11 @@ class Edge:
 
 def ops(
     metrics: Metrics, missing: Callable[[], list[str]], remark: Callable[[], str] = str
-) -> Callable[[web.BaseRequest], Awaitable[Answer]]:
-    """The handler of probes and metrics. `missing`: what keeps the server from being ready. `remark`: what /readyz adds to ok."""
+) -> Callable[[web.BaseRequest], Awaitable[Response]]:
+    """The handler of probes and metrics.
+
+    `missing`: the reasons why the server is not ready, if any. `remark`: text that /readyz adds to "ok".
+    """
 
     second, renderings, text = 0, 0, b""
 
@@ -167,33 +170,32 @@ def ops(
         nonlocal second, renderings, text
         if (now := int(monotonic())) != second:
             second, renderings = now, 0
-        if renderings < MAX_TEXTS:
+        if renderings < MAX_RENDERINGS:
             renderings += 1
             text = metrics.text()
         return text
 
-    async def handle(request: web.BaseRequest) -> Answer:
+    async def handle(request: web.BaseRequest) -> Response:
         path = request.rel_url.raw_path
         if request.method != hdrs.METH_GET:
             text = f"saw method {quoted(request.method)}, wanted GET\n"
-            return Answer(405, text.encode(), TEXT, close=True, allow=hdrs.METH_GET)
-        if path == "/healthz":  # alive if it answers: a restart would not bring the API server back
-            return Answer(200, b"ok\n", TEXT)
+            return Response(405, text.encode(), TEXT, close=True, allow=hdrs.METH_GET)
+        if path == "/healthz":  # any answer means alive: a restart would not repair a lost API server
+            return Response(200, b"ok\n", TEXT)
         if path == "/readyz":
-            waiting_for = missing()
-            text = "".join(f"not ready: {reason}\n" for reason in waiting_for) or f"ok\n{remark()}".rstrip() + "\n"
-            return Answer(503 if waiting_for else 200, text.encode(), TEXT)
+            reasons = missing()
+            text = "".join(f"not ready: {reason}\n" for reason in reasons) or f"ok\n{remark()}".rstrip() + "\n"
+            return Response(503 if reasons else 200, text.encode(), TEXT)
         if path == "/metrics":
-            return Answer(200, exposition(), CONTENT_TYPE_LATEST)
-        return Answer(
-            404, f"saw path {quoted(path)}, wanted /healthz, /readyz or /metrics\n".encode(), TEXT, close=True
-        )
+            return Response(200, exposition(), CONTENT_TYPE_LATEST)
+        text = f"saw path {quoted(path)}, wanted /healthz, /readyz or /metrics\n"
+        return Response(404, text.encode(), TEXT, close=True)
 
     return handle
 
 
 def _uid(body: bytes) -> str:
-    """The uid of the review, by which the line in the log is found."""
+    """The uid of the review, which the answer and the log line share; empty if it has none."""
     try:
         return str(orjson.loads(body)["request"]["uid"])[:64]
     except (ValueError, LookupError, TypeError):

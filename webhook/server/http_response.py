@@ -1,4 +1,4 @@
-"""A response that holds memory for a bounded time, and lets a client that is refused read why."""
+"""An HTTP response that holds bounded memory for a bounded time, and that a refused client can still read."""
 
 from __future__ import annotations
 
@@ -8,23 +8,24 @@ from typing import Final
 
 from aiohttp import hdrs, web
 
-from webhook.server.load import Bytes
+from webhook.server.load import Transfers
 
 LINGER_SECONDS: Final = 1.0
-"""How long a connection that we close after a refusal stays open, so that the client sees the answer and not a reset. Nothing
-more is read of it."""
+"""Time that a connection stays open after a refusal, so that the client reads the answer before the connection is reset. Nothing
+more is read from it."""
 SEND_SECONDS: Final = 5.0
-"""For an answer to be read. The API server reads what it has asked for."""
+"""Maximum time for a client to read an answer."""
 JSON, TEXT = "application/json", "text/plain; charset=utf-8"
 _PIECE: Final = 64 << 10
-"""Bytes that the buffers of each connection may have: see `protocol.MAX_UNREAD`. A larger answer counts until it is read."""
+"""Bytes that the buffers of each connection may hold: see `protocol.MAX_UNREAD`. A larger answer is sent in pieces of this size
+and counted until it is read."""
 _HEAD: Final = 1024
-"""Bytes that the head of an answer has at most."""
+"""Maximum size of the status line and headers of an answer."""
 
 
-class Answer(web.StreamResponse):
+class Response(web.StreamResponse):
     _send_headers_immediately = False
-    """Head and body are one write, as those of `web.Response`: two TLS records would cost the server 40 µs more."""
+    """Headers and body go out in one write, as in `web.Response`: a second TLS record would cost the server 40 µs."""
 
     def __init__(
         self,
@@ -34,9 +35,9 @@ class Answer(web.StreamResponse):
         *,
         close: bool = False,
         allow: str = hdrs.METH_POST,
-        unread: Bytes | None = None,
+        unread: Transfers | None = None,
     ) -> None:
-        """`close`: the connection ends with it. `allow`: what 405 names. `unread`: where it counts until it is read."""
+        """`close`: close the connection afterwards. `allow`: the method that a 405 names. `unread`: counts a large answer."""
         headers = {
             hdrs.CONTENT_TYPE: content_type,
             hdrs.CONTENT_LENGTH: str(len(body)),
@@ -63,24 +64,24 @@ class Answer(web.StreamResponse):
         if self.status >= 400 and not self.keep_alive:
             transport.pause_reading()
             await asyncio.sleep(LINGER_SECONDS)
-            transport.abort()  # to close it would be to read, in TLS, all that still comes
+            transport.abort()  # close() would read, in TLS, everything that the client still sends
 
     async def _send(self, transport: asyncio.Transport) -> None:
-        """As fast as it is read: a transport would take all of it at once."""
+        """Send the body as fast as the client reads it: the transport would buffer all of it."""
         assert self._req is not None
         peer, size = self._req.remote or "", len(self._unsent)
-        large = self._unread.begin(peer, size, transport.abort) if self._unread and size > _PIECE else None
+        transfer = self._unread.begin(peer, size, transport.abort) if self._unread and size > _PIECE else None
         try:
             async with asyncio.timeout(SEND_SECONDS):
                 while len(self._unsent) > _PIECE:
                     await self.write(self._unsent[:_PIECE])
                     self._unsent = self._unsent[_PIECE:]
-                    if large and self._unread:
-                        self._unread.arrived(large, _PIECE)
+                    if transfer and self._unread:
+                        self._unread.progress(transfer, _PIECE)
                 await super().write_eof(self._unsent)  # type: ignore[arg-type]
         except TimeoutError:
             transport.abort()
             raise ConnectionResetError("the client did not read") from None
         finally:
-            if large and self._unread:
-                self._unread.end(large)
+            if transfer and self._unread:
+                self._unread.end(transfer)

@@ -1,4 +1,4 @@
-"""A listening socket around an aiohttp handler, with every limit that a stranger on the network can run into."""
+"""A listening socket for an aiohttp handler, with limits on what a stranger on the network can use up."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from webhook.server.protocol import MAX_UNREAD, Handle, Handler, Server, is_no_b
 from webhook.telemetry.metrics import Metrics
 
 KEEPALIVE_SECONDS: Final = 120.0
-"""Above the 90 s after which Go's client closes an idle connection. We must not close first: a POST that meets a closing
-connection is not repeated, and the creation of the pod fails with EOF."""
+"""Time after which an idle connection is closed. It is longer than the 90 s of Go's client, which must close first: a POST that
+meets a closing connection is not repeated, and the creation of the pod fails with EOF."""
 HANDSHAKE_SECONDS: Final = 5.0
-"""For the TLS handshake; asyncio would wait a minute for a socket that says nothing."""
+"""Maximum time for the TLS handshake. asyncio would wait a minute."""
 SILENT_SECONDS: Final = 10.0
-"""From the connection to the first review. An API server dials because it has a call to make. Where another connection is free
-sooner, it keeps the new one unused, and loses nothing when that is closed."""
+"""Maximum time from the connection to the first review. An API server connects because it has a call to make. If another
+connection becomes free sooner, it keeps the new one unused, and loses nothing when that is closed."""
 MAX_CONNECTIONS: Final = 1024
-"""It bounds memory: see MAX_UNREAD. An API server keeps 25 idle connections and adds one for each call under way, some
-hundreds in a burst."""
+"""Maximum number of connections. It bounds memory: see MAX_UNREAD. An API server keeps 25 idle connections and adds one for each
+call in progress, some hundreds in a burst."""
 CLOSE_SECONDS: Final = 0.5
-"""At the end, for clients to close their side of TLS; then connections are cut."""
+"""At shutdown, the time for clients to close their side of TLS. Then the connections are cut."""
 ACCEPTS: Final = 64
-"""New connections in one turn of the event loop, so that open ones do not wait. Handshakes begin later: see `Handshakes`."""
+"""Connections accepted in one turn of the event loop, so that open ones do not wait. Handshakes begin later: see `Handshakes`."""
 BACKLOG: Final = 1024
-"""Connections that the kernel keeps until they are accepted: a burst of new ones, during a review that takes long."""
+"""Connections that the kernel queues until they are accepted, for a burst of new ones during a long review."""
 FILES: Final = 4096
-"""Open files that we need: more than the usual 1,024, for all connections."""
+"""Open files needed for all connections. The usual limit is 1,024."""
 
 
 class Listener:
-    """`start`, `stop`; in between every connection is served by `handle`."""
+    """Accepts connections from `start` to `stop` and serves their requests by `handle`."""
 
     def __init__(
         self,
@@ -51,36 +51,37 @@ class Listener:
         silent: float = SILENT_SECONDS,
         authenticated: bool = False,
     ) -> None:
-        """`authenticated`: the handshake demands a client certificate, so a connection may be silent."""
+        """`silent`: see SILENT_SECONDS. `authenticated`: the handshake demands a client certificate, so silence is allowed."""
         self._metrics = metrics
         self._tls = tls
         self._silent = silent
         self._socket: socket.socket | None = None
         self._sweep: asyncio.TimerHandle | None = None
         self._rate = Rate()
-        self._waiting = Handshakes(self._begin, self._rate)
-        self._handshakes: set[asyncio.Task[None]] = set()
+        self._handshakes = Handshakes(self._begin, self._rate)
+        self._tasks: set[asyncio.Task[None]] = set()
+        """Handshakes that have begun."""
         self._connections = Connections(limit)
-        logger = logging.Logger("http", logging.DEBUG)  # not a registered one: its filter ends with this listener
+        logger = logging.Logger("http", logging.DEBUG)  # not registered, so that its filter ends with this listener
         logger.parent = logging.getLogger()
         logger.addFilter(partial(is_no_bad_request, metrics=metrics))
         options = {"keepalive_timeout": keepalive, "logger": logger}
         self._server = Server(handle, self._connections, self._rate, authenticated, **options)
 
     async def start(self, host: str, port: int) -> int:
-        """Listen on an IPv4 or IPv6 address. The port that it became, for port 0. Raises OSError where it cannot be had."""
+        """Listen on an IPv4 or IPv6 address. Returns the port, which the kernel chooses for port 0. Raises OSError."""
         _allow_files()
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        both = family == socket.AF_INET6  # `::` is IPv4, too
-        self._socket = socket.create_server((host, port), family=family, backlog=BACKLOG, dualstack_ipv6=both)
+        dual_stack = family == socket.AF_INET6  # the address `::` accepts IPv4 too
+        self._socket = socket.create_server((host, port), family=family, backlog=BACKLOG, dualstack_ipv6=dual_stack)
         self._socket.setblocking(False)
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, MAX_UNREAD)  # accepted ones have it too
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, MAX_UNREAD)  # accepted sockets inherit it
         asyncio.get_running_loop().add_reader(self._socket, self._accept)
         self._sweep_later()
         return int(self._socket.getsockname()[1])
 
     async def stop(self, grace: float) -> None:
-        """Accept nothing more, close what is idle, give requests that are under way `grace` seconds."""
+        """Stop accepting, close idle connections, and give requests in progress `grace` seconds."""
         if self._socket is None:
             return
         self._accept()
@@ -89,14 +90,14 @@ class Listener:
         self._socket = None
         if self._sweep is not None:
             self._sweep.cancel()
-        await asyncio.sleep(0)  # requests that have come already begin to be handled
+        await asyncio.sleep(0)  # lets the handling of requests that have arrived begin
         self._server.pre_shutdown()
         await self._server.shutdown(grace)
-        for connection in self._waiting.waiting():
+        for connection in self._handshakes.pending():
             self._connections.remove(connection)
             connection.cut()
-        for handshake in self._handshakes:
-            handshake.cancel()
+        for task in self._tasks:
+            task.cancel()
         await self._server.closed(CLOSE_SECONDS)
 
     @property
@@ -104,7 +105,7 @@ class Listener:
         return len(self._connections)
 
     def _accept(self) -> None:
-        """Not `loop.create_server`: that shows a connection only after its handshake, which is what costs most."""
+        """Accept connections. `loop.create_server` would report one only after its handshake, the most expensive part."""
         now = asyncio.get_running_loop().time()
         for _ in range(ACCEPTS):
             if self._socket is None:
@@ -113,27 +114,27 @@ class Listener:
                 accepted, address = self._socket.accept()
             except (BlockingIOError, ConnectionAbortedError):
                 return
-            except OSError:  # no file or no memory is left: somebody goes, and the next turn tries again
-                self._end(self._connections.spare())
+            except OSError:  # out of files or memory: close one connection, and try again in the next turn
+                self._cut(self._connections.evict())
                 return
             accepted.setblocking(False)
             connection = Connection(str(address[0]))
-            connection.cut = partial(self._waiting.end, connection)
-            self._waiting.add(accepted, connection)
-            self._end(self._connections.add(connection, now))
+            connection.cut = partial(self._handshakes.cancel, connection)
+            self._handshakes.add(accepted, connection)
+            self._cut(self._connections.add(connection, now))
 
     def _begin(self, accepted: socket.socket, connection: Connection) -> None:
         handler = self._server()
         handler.connection = connection
         task = asyncio.get_running_loop().create_task(self._serve(accepted, handler))
         connection.cut = task.cancel
-        self._handshakes.add(task)
-        task.add_done_callback(self._handshakes.discard)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
         task.add_done_callback(lambda _: None if handler.established else self._never_established(accepted, connection))
 
     async def _serve(self, accepted: socket.socket, handler: Handler) -> None:
         seconds = HANDSHAKE_SECONDS if self._tls else None
-        with suppress(OSError):  # it broke off, took too long, or showed no certificate that we take
+        with suppress(OSError):  # the handshake broke off, took too long, or showed no accepted certificate
             await asyncio.get_running_loop().connect_accepted_socket(
                 lambda: handler,
                 accepted,
@@ -146,7 +147,7 @@ class Listener:
         self._connections.remove(connection)
         accepted.close()
 
-    def _end(self, connection: Connection | None) -> None:
+    def _cut(self, connection: Connection | None) -> None:
         if connection is not None:
             self._metrics.cut.labels(connection.stage.value).inc()
             connection.cut()
@@ -154,12 +155,12 @@ class Listener:
     def _sweep_later(self) -> None:
         loop = asyncio.get_running_loop()
         for connection in self._connections.silent_since(loop.time() - self._silent):
-            self._end(connection)
+            self._cut(connection)
         self._sweep = loop.call_later(min(1.0, self._silent), self._sweep_later)
 
 
 def _allow_files() -> None:
-    """Container runtimes allow 1,024 open files, and more to a process that asks."""
+    """Raise the limit of open files. Container runtimes set it to 1,024, and a process may raise it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < FILES:
         allowed = FILES if hard == resource.RLIM_INFINITY else min(FILES, hard)

@@ -1,8 +1,8 @@
-"""What waits: bytes that come or go slowly, and whole requests that are not decided yet. Both are bounded, and shared.
+"""Bounds the memory of slow transfers and the number of waiting requests, and shares both among the peers.
 
-There is no fixed share for a peer, since a managed control plane calls from one address: one peer may have all while no other
-wants any. When there is too much, the peer that has most loses something. So a stranger takes nothing from an API server that
-asks for less than the stranger does.
+A peer has no fixed share, because a managed control plane calls from a single address. One peer may use everything while no other
+needs any. When a bound is reached, the peer that uses most loses something. So a stranger takes nothing from an API server that
+uses less.
 """
 
 from __future__ import annotations
@@ -14,99 +14,98 @@ from time import monotonic, perf_counter
 from typing import Any, Final, TypeVar
 
 MAX_BYTES: Final = 64 << 20
-"""Of bodies that are still coming and answers that are not read yet, in all: ten of the largest honest reviews (6 MiB)."""
+"""Maximum size of all incomplete bodies and unread answers: ten of the largest legitimate reviews (6 MiB)."""
 MIN_BYTES: Final = 64 << 10
-"""Each of them counts at least as much: what its buffers take."""
+"""Each transfer counts as at least this many bytes, which its buffers take."""
 STEADY: Final = 4 << 20
-"""Bytes in a second. Who has sent half as many in its time is slower than who has sent as many."""
+"""Bytes per second of a healthy transfer. The transfer that is furthest behind this rate is the slowest."""
 MAX_WORK: Final = 0.25
-"""Seconds of expected work that may wait, for whole requests: 500 small ones. On a machine of half the speed, and with as much
-again for TLS and for those that are sent away, the last of them is answered in 1.2 s. The API server waits 3 s for /mutate and
-5 s for /validate."""
+"""Maximum expected work of all waiting requests, in seconds: 500 small ones. On a machine half as fast, with the same time
+again for TLS and refusals, the last one is answered after 1.2 s. The API server waits 3 s (mutate) or 5 s (validate)."""
 REQUEST_SECONDS: Final = 0.0005
-"""What a small review takes: 0.4 ms for pods of which no two are alike, and its part of TLS and HTTP."""
+"""Expected work of a small review: 0.4 ms if no two pods are alike, plus its part of TLS and HTTP."""
 BYTE_SECONDS: Final = 0.5 / (8 << 20)
-"""What a byte takes: the largest body may take a second at most, and half of that if it was not made for the purpose."""
+"""Expected work per byte. The largest body takes at most a second, and half of that unless it was made to be slow."""
 TURN_SECONDS: Final = 0.05
-"""Decisions in one turn of the event loop: probes, and requests that are sent away, are answered in between."""
+"""Maximum time for decisions in one turn of the event loop. Probes and refusals are answered in between."""
 T = TypeVar("T")
 
 
 class Busy(Exception):
-    """There is too much to do: ask again in a second. `reason` is one of `bodies`, `large`, `work`."""
+    """There is too much to do: the client should ask again in a second. `reason`: `bodies`, `large` or `work`."""
 
     def __init__(self, reason: str) -> None:
         super().__init__("too much to do: ask again in a second")
         self.reason = reason
 
 
-class Slow:
-    """Bytes that are held for a peer that is slow: a body that is coming, an answer that is not read."""
+class Transfer:
+    """Memory held for an incomplete body or an unread answer. `drop` aborts it."""
 
-    __slots__ = ("arrived", "begun", "bytes", "drop", "peer")
+    __slots__ = ("begun", "bytes", "done", "drop", "peer")
 
     def __init__(self, peer: str, size: int, drop: Callable[[], None], begun: float) -> None:
         self.peer = peer
         self.bytes = max(size, MIN_BYTES)
-        self.arrived = 0
+        self.done = 0
+        """Bytes received or sent so far."""
         self.drop = drop
-        """Ends it."""
         self.begun = begun
 
     @property
     def since(self) -> float:
-        """When it would have begun, had it come at a steady pace: the slowest is the one with the earliest."""
-        return self.begun + self.arrived / STEADY
+        """The time at which a transfer at rate STEADY would have begun. It is earliest for the slowest transfer."""
+        return self.begun + self.done / STEADY
 
 
-class Bytes:
-    """Memory that slow peers hold. Of the peer that holds most, what is slowest makes room. `clock`: seconds."""
+class Transfers:
+    """Bounds the memory of all transfers: the slowest transfer of the peer that holds most is dropped. `clock`: seconds."""
 
     def __init__(self, limit: int = MAX_BYTES, clock: Callable[[], float] = monotonic) -> None:
         self.total = 0
         self._limit = limit
         self._clock = clock
-        self._by_peer: dict[str, dict[Slow, None]] = {}
+        self._by_peer: dict[str, dict[Transfer, None]] = {}
 
-    def begin(self, peer: str, size: int, drop: Callable[[], None]) -> Slow:
-        """Hold bytes before they come."""
-        slow = Slow(peer, size, drop, self._clock())
-        self._by_peer.setdefault(peer, {})[slow] = None
-        self._hold(slow.bytes)
-        return slow
+    def begin(self, peer: str, size: int, drop: Callable[[], None]) -> Transfer:
+        """Hold memory for a transfer before its bytes arrive. `size`: 0 if unknown."""
+        transfer = Transfer(peer, size, drop, self._clock())
+        self._by_peer.setdefault(peer, {})[transfer] = None
+        self._hold(transfer.bytes)
+        return transfer
 
-    def arrived(self, slow: Slow, size: int) -> None:
-        """So many more have come. More is held where the size was not known before."""
-        slow.arrived += size
-        if slow.arrived > slow.bytes and slow in self._by_peer.get(slow.peer, ()):
-            extra, slow.bytes = slow.arrived - slow.bytes, slow.arrived
+    def progress(self, transfer: Transfer, size: int) -> None:
+        """`size` more bytes were received or sent. A transfer of unknown size may now hold more memory."""
+        transfer.done += size
+        if transfer.done > transfer.bytes and transfer in self._by_peer.get(transfer.peer, ()):
+            extra, transfer.bytes = transfer.done - transfer.bytes, transfer.done
             self._hold(extra)
 
-    def end(self, slow: Slow) -> None:
-        """Nothing is held any more."""
-        of_peer = self._by_peer.get(slow.peer, {})
-        if slow in of_peer:
-            del of_peer[slow]
-            self.total -= slow.bytes
+    def end(self, transfer: Transfer) -> None:
+        """Release the memory of a transfer. Nothing happens if it was released before."""
+        of_peer = self._by_peer.get(transfer.peer, {})
+        if transfer in of_peer:
+            del of_peer[transfer]
+            self.total -= transfer.bytes
             if not of_peer:
-                del self._by_peer[slow.peer]
+                del self._by_peer[transfer.peer]
 
     def _hold(self, size: int) -> None:
         self.total += size
         while self.total > self._limit:
-            largest = max(self._by_peer.values(), key=lambda of_peer: sum(slow.bytes for slow in of_peer))
-            slowest = min(largest, key=lambda slow: slow.since)
+            largest = max(self._by_peer.values(), key=lambda of_peer: sum(transfer.bytes for transfer in of_peer))
+            slowest = min(largest, key=lambda transfer: transfer.since)
             self.end(slowest)
             slowest.drop()
 
 
 def cost(size: int) -> float:
-    """Seconds that a body of this size is expected to take."""
+    """Expected work of a review with a body of `size` bytes, in seconds."""
     return REQUEST_SECONDS + size * BYTE_SECONDS
 
 
 class _Waiting:
-    """A request that is not decided yet."""
+    """A waiting request."""
 
     __slots__ = ("cost", "decide", "done")
 
@@ -117,7 +116,7 @@ class _Waiting:
 
 
 class _Peer:
-    """The requests of one peer that wait, what they cost, and the seconds of work that it has had."""
+    """The waiting requests of one peer, their cost, and the work already done for the peer, in seconds."""
 
     __slots__ = ("cost", "requests", "served")
 
@@ -128,34 +127,34 @@ class _Peer:
 
 
 class Queue:
-    """Whole requests, decided one after the other, so many in each turn of the event loop. Who was served least is next."""
+    """Decides whole requests one after another, some in each turn of the event loop. The peer that was served least is next."""
 
     def __init__(self, limit: float = MAX_WORK, turn: float = TURN_SECONDS) -> None:
         self.cost = 0.0
-        """Seconds that everything which waits is expected to take."""
+        """Expected work of all waiting requests, in seconds."""
         self._limit = limit
         self._turn = turn
         self._spent = 0.0
         self._peers: dict[str, _Peer] = {}
         self._served = 0.0
-        """Of the peer whose turn it was last: one that comes now has as much, and does not overtake all others for long."""
+        """Work done for the peer that was served last. A new peer starts with as much, so it does not stay first for long."""
         self._next_turn: asyncio.Handle | None = None
 
     def check_room(self, peer: str, seconds: float) -> None:
-        """Raises Busy where a request of so much work would be sent away, were it here now."""
-        if self.cost and self.cost + seconds > self._limit and self._loser(peer, seconds) is None:
+        """Raises Busy if a request of this peer with this expected work would be refused now."""
+        if self.cost and self.cost + seconds > self._limit and self._to_remove(peer, seconds) is None:
             raise Busy("work")
 
     async def decide(self, peer: str, seconds: float, decide: Callable[[], T]) -> T:
-        """What `decide` returns or raises, when its time has come.
+        """The result of `decide`, called in its turn. `seconds`: its expected work.
 
-        Raises Busy where there is too much to do, now or when requests of others come that had less.
+        Raises Busy if there is no room now, or if requests of peers with less waiting work need the room later.
         """
         if not self._peers and self._spent < self._turn:
             return self._timed(decide)
         self.check_room(peer, seconds)
-        while self.cost + seconds > self._limit and (loser := self._loser(peer, seconds)):
-            name, request = loser
+        while self.cost + seconds > self._limit and (removed := self._to_remove(peer, seconds)):
+            name, request = removed
             self._remove(name, request)
             if not request.done.done():
                 request.done.set_exception(Busy("work"))
@@ -167,8 +166,11 @@ class Queue:
         result: T = await request.done
         return result
 
-    def _loser(self, peer: str, seconds: float) -> tuple[str, _Waiting] | None:
-        """What is removed for a request of `peer`: the last of the peer that would still have more, else a larger one of it."""
+    def _to_remove(self, peer: str, seconds: float) -> tuple[str, _Waiting] | None:
+        """The waiting request that makes room for a new one of `peer`, and the name of its peer; None if there is none.
+
+        It is the last request of another peer that has more waiting work, or else a larger request of the same peer.
+        """
         mine = self._peers.get(peer)
         name = max(self._peers, key=lambda other: self._peers[other].cost, default=peer)
         if name != peer and self._peers[name].cost > seconds + (mine.cost if mine else 0.0):
@@ -184,7 +186,7 @@ class Queue:
         if not peer.requests:
             del self._peers[name]
             if not self._peers:
-                self.cost = 0.0  # what is left is rounding
+                self.cost = 0.0  # removes rounding errors
 
     def _timed(self, decide: Callable[[], T]) -> T:
         if self._next_turn is None:
@@ -201,7 +203,7 @@ class Queue:
             name, peer = min(self._peers.items(), key=lambda item: item[1].served)
             request, spent = peer.requests[0], self._spent
             self._served = peer.served
-            if not request.done.done():  # else nobody waits for it any more
+            if not request.done.done():  # otherwise the client has gone
                 try:
                     request.done.set_result(self._timed(request.decide))
                 except Exception as error:

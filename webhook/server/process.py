@@ -1,4 +1,4 @@
-"""The long-lived objects of one server: built and wired here, started and stopped by `app`."""
+"""Builds the long-lived objects of one server. `app` starts and stops them."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from webhook.telemetry.metrics import Metrics, program_version
 from webhook.tls.serve import LiveContext
 
 STOP_SECONDS: Final = 2.0
-"""For requests that are under way when we close."""
+"""Time for requests in progress at shutdown."""
 MAX_OPS_CONNECTIONS: Final = 64
-"""Of kubelets and Prometheus, on the port of probes and metrics."""
+"""Maximum number of connections to the port of probes and metrics."""
 MAX_DECISION_LINES: Final = 2000
-"""Lines in a second: twice the reviews that an API server can ask for with two cores. A stranger could ask for more."""
+"""Maximum number of decisions logged per second: twice what an API server on two cores can ask for."""
 MAX_BAD_REVIEW_LINES: Final = 10
-"""Lines in a second: no API server sends one."""
+"""Maximum number of log lines per second about bad reviews. No API server sends one."""
 
 
 class Recorder:
-    """Counts a decision, logs it unless the request was ignored, and tells of a refusal in an Event where `events` are on."""
+    """Counts each decision, logs it unless the request was ignored, and reports a refusal as an Event if `events` is given."""
 
     def __init__(self, metrics: Metrics, log: logs.Logger, events: Events | None = None) -> None:
         self._metrics = metrics
@@ -80,10 +80,10 @@ class Process:
         )
         probes = ops(self.metrics, self.missing, lambda: self.policies.remark)
         self.ops_listener = Listener(probes, self.metrics, limit=MAX_OPS_CONNECTIONS)
-        self._measure()
+        self._add_gauges()
 
     def missing(self) -> list[str]:
-        """What keeps the server from being ready; empty when it is."""
+        """The reasons why the server is not ready; empty if it is."""
         missing = [f"{kind} were not listed yet" for kind in REQUIRED if kind not in self.state.freshness.listed]
         if self.policies.current is None:
             missing.append(f"there is no policy: {self.policies.error}")
@@ -93,7 +93,8 @@ class Process:
             missing.append("terminating")
         return missing
 
-    def _measure(self) -> None:
+    def _add_gauges(self) -> None:
+        """Add the metrics that are read from the state of the server."""
         metrics, state = self.metrics, self.state
         metrics.gauges(
             "feed_age_seconds",
@@ -103,11 +104,9 @@ class Process:
         )
         metrics.gauge("cluster_fresh", "1 if nodes may be chosen.", lambda: float(state.fresh(time.monotonic())))
         metrics.gauges(
-            "reservations", "Pods that GPUs are held for.", "state", lambda: dict(state.ledger.counts._asdict())
+            "reservations", "Pods with reserved resources.", "state", lambda: dict(state.ledger.counts._asdict())
         )
-        metrics.counters(
-            "choices", "Where pods with a reservation were bound.", "outcome", lambda: state.ledger.honoured
-        )
+        metrics.counters("choices", "Bound pods with a reservation, by node.", "outcome", lambda: state.ledger.honoured)
         declined = "Reservations not made: too many of the same owner, or of owners without pods, are open."
         metrics.counters("reservations_declined", declined, "reason", lambda: {"unseen": state.ledger.limit.declined})
         metrics.counters("reservations_ended", "How reservations ended.", "end", lambda: state.ledger.ended)
@@ -119,7 +118,7 @@ class Process:
         metrics.gauge("connections", "Open connections of API servers.", lambda: self.listener.connections)
 
     async def listen(self) -> dict[str, int]:
-        """Open both ports. Raises BadInput where one cannot be had."""
+        """Open both ports. Returns their numbers. Raises BadInput if one cannot be opened."""
         settings = self.settings
         return {
             "port": await self._listen(self.listener, settings.port, "--port"),
@@ -135,7 +134,7 @@ class Process:
             raise BadInput(f"cannot listen on {address}: {reason}. Give another {option}") from None
 
     async def stop(self, drain: float) -> None:
-        """Be not ready, answer for `drain` seconds more, then close everything."""
+        """Stop being ready, answer for `drain` more seconds, then close all connections."""
         self.edge.draining = True
         self.log.info("terminating", drain=drain, connections=self.listener.connections)
         await asyncio.sleep(drain)

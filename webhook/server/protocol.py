@@ -1,4 +1,4 @@
-"""aiohttp's server with limits for each connection, which reports to `Connections` what each one does."""
+"""aiohttp's server with limits for each connection. It reports the stage of each connection to `Connections`."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from webhook.telemetry.metrics import Metrics
 Handle = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 MAX_UNREAD: Final = 64 << 10
-"""Bytes that a connection may hold in each place between network and handler: the kernel's buffer, the parser's, and that of
-answers that are not read. With MAX_CONNECTIONS that is 64 MiB a place, of the 1 GiB that the container has."""
+"""Bytes that a connection may hold in each buffer: the kernel's, the parser's, and that of unread answers. With
+MAX_CONNECTIONS, all buffers of one kind hold 64 MiB, of 1 GiB in the container."""
 MAX_HEADERS, MAX_HEADER_SIZE = 32, 2048
-"""An API server sends seven short ones. aiohttp's own limits would let each connection keep 1 MiB."""
+"""An API server sends seven short headers. With the limits of aiohttp each connection could hold 1 MiB."""
 MAX_PIPELINED: Final = 2
-"""Requests that one connection may have sent before the first is answered: with so many it is cut. An API server sends one."""
+"""A connection with this many requests in its queue is cut. An API server waits for each answer before it sends more."""
 
 
 class Handler(web.RequestHandler):
-    """aiohttp's end of one connection."""
+    """The protocol object of one connection."""
 
     __slots__ = ("connection", "established")
 
@@ -44,7 +44,7 @@ class Handler(web.RequestHandler):
 
 
 class Server(web.Server):
-    """It also knows every transport until that is really closed: aiohttp forgets it as soon as the closing begins."""
+    """aiohttp's server, which also knows each transport until it is closed. aiohttp forgets one when its closing begins."""
 
     def __init__(
         self, handle: Handle, connections: Connections, rate: Rate, authenticated: bool, **options: Any
@@ -56,7 +56,7 @@ class Server(web.Server):
         self._inner = handle
         self._stages = connections
         self._rate = rate
-        self._first = Stage.IDLE if authenticated else Stage.SILENT
+        self._authenticated = authenticated
         self._open: dict[web.RequestHandler, asyncio.Transport] = {}
         self._all_closed = asyncio.Event()
 
@@ -73,7 +73,7 @@ class Server(web.Server):
                 self._stages.move(connection, Stage.BUSY, now())
 
         if stage is Stage.IDLE:
-            self._stages.move(connection, Stage.IDLE, now())  # of those it is the youngest now
+            self._stages.move(connection, Stage.IDLE, now())  # now it is the youngest idle connection
         request.content.on_eof(body_complete)
         try:
             response = await self._inner(request)
@@ -95,7 +95,7 @@ class Server(web.Server):
         handler.established = True
         handler.connection.cut = transport.abort
         self._open[handler] = transport
-        if self._first is Stage.IDLE:
+        if self._authenticated:
             self._rate.answered(handler.connection.peer, self._loop.time())
             self._stages.move(handler.connection, Stage.IDLE, self._loop.time())
 
@@ -107,7 +107,7 @@ class Server(web.Server):
             self._all_closed.set()
 
     async def closed(self, seconds: float) -> None:
-        """Until every connection is closed; after `seconds` what is left is cut."""
+        """Wait until all connections are closed. Those that are open after `seconds` are cut."""
         for wait in (seconds, 0.1):
             self._all_closed.clear()
             if self._open:
@@ -118,7 +118,7 @@ class Server(web.Server):
 
 
 def is_no_bad_request(record: logging.LogRecord, metrics: Metrics) -> bool:
-    """A filter for aiohttp's log: a stranger who talks no HTTP is counted, but cannot fill the log."""
+    """A filter for the log of aiohttp. A request that is no HTTP is counted as refused and not logged: it could fill the log."""
     if record.exc_info and isinstance(record.exc_info[1], HttpProcessingError):
         metrics.refused.labels("400").inc()
         return False

@@ -1,7 +1,6 @@
-"""Settings of the process: where it listens, whom it asks. What decides about pods is the policy, not this.
+"""Settings of the server process, such as ports and files. The policy has the settings that decide about pods.
 
-Each one that is not given on the command line may come from the environment: `drain_seconds` from
-GPU_ADMISSION_DRAIN_SECONDS.
+A setting that is not given on the command line is read from the environment: `drain_seconds` from GPU_ADMISSION_DRAIN_SECONDS.
 """
 
 from __future__ import annotations
@@ -19,50 +18,50 @@ PREFIX = "GPU_ADMISSION_"
 
 
 class ServeSettings(BaseModel):
-    """Of `gpu-admission serve`. Two that contradict each other raise BadInput."""
+    """Settings of `gpu-admission serve`. Raises BadInput if two of them contradict each other."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
-    host: str = "0.0.0.0"  # noqa: S104  in a pod, the network's own policy says who may come
+    host: str = "0.0.0.0"  # noqa: S104  in a pod, a NetworkPolicy limits the peers
     """Address to listen on, for both ports."""
     port: int = Field(8443, ge=0, le=65535)
-    """HTTPS: /mutate and /validate. 0 takes a free one."""
+    """HTTPS port of /mutate and /validate. 0 takes a free one."""
     ops_port: int = Field(8080, ge=0, le=65535)
-    """HTTP: /healthz, /readyz and /metrics. 0 takes a free one."""
+    """HTTP port of /healthz, /readyz and /metrics. 0 takes a free one."""
     cluster: Path | None = None
-    """A file that is the cluster: there is no API server at all."""
+    """A file with the objects of a cluster, used in place of an API server."""
     kubeconfig: Path | None = None
-    """How to reach the API server from outside of the cluster; without it, as a pod does."""
+    """A kubeconfig, to reach the API server from outside the cluster. Without it, the service account of the pod is used."""
     policy: str | None = None
-    """A policy file, or `default` for the shipped one, instead of the ConfigMap."""
+    """A policy file, or `default` for the shipped policy, in place of the ConfigMap."""
     tls_cert: Path | None = None
-    """Serving certificate (chain), PEM; read again when it changes. Without it we issue our own."""
+    """Serving certificate (chain), PEM. It is read again when it changes. Without it, a certificate is issued."""
     tls_key: Path | None = None
     client_ca: Path | None = None
-    """Authorities for client certificates, PEM: the webhook port serves nobody who shows none of theirs."""
+    """Authorities for client certificates, PEM. With them, the webhook port requires a client certificate."""
     namespace: str = "gpu-admission"
-    """Where our own objects are."""
+    """Namespace of the webhook's own objects."""
     service: str = "gpu-admission"
-    """The Service that the API server calls: its name stands in the certificate."""
+    """The Service that the API server calls. The certificate is issued for its name."""
     config_map: str = "gpu-admission-policy"
     secret: str = "gpu-admission-tls"  # noqa: S105  its name
     webhook_configuration: str = "gpu-admission"
-    """Name of both webhook configurations, whose caBundle is kept right; empty: leave them alone."""
+    """Name of both webhook configurations, whose caBundle is kept up to date. Empty: do not change them."""
     replica: str = ""
-    """The name of this replica, by which several share out the nodes to fill. In a pod, its name."""
+    """Name of this replica, in a pod the pod's name. Each replica prefers its own part of the nodes."""
     max_age: float = Field(60.0, gt=0)
-    """Seconds without a word from a watch after which the cluster state is too old to choose a node by."""
+    """Seconds without news from a watch after which the cluster state is too old to choose nodes."""
     events: bool = False
-    """Write Events in the namespaces that have opted in; `manifests/components/events` has the rights for it."""
+    """Write Events in namespaces that have opted in. `manifests/components/events` grants the permission."""
     prometheus_ca: Path | None = None
-    """The authority that signed the certificate of the Prometheus that `gpuMetrics.url` names, PEM."""
+    """The authority that signed the certificate of the Prometheus in `gpuMetrics.url`, PEM."""
     prometheus_token: Path | None = None
-    """A file with the bearer token for it; read at each poll."""
+    """A file with the bearer token for that Prometheus. It is read again at each poll."""
     drain_seconds: float = Field(15.0, ge=0)
-    """How long to go on answering after SIGTERM: until every kube-proxy and API server knows that we go."""
+    """Seconds to continue answering after SIGTERM, until every kube-proxy and API server knows of the shutdown."""
 
     @model_validator(mode="after")
-    def _whole(self) -> ServeSettings:
+    def _check_combinations(self) -> ServeSettings:
         if (self.tls_cert is None) != (self.tls_key is None):
             present, missing = ("tls-cert", "tls-key") if self.tls_cert else ("tls-key", "tls-cert")
             raise BadInput(f"saw --{present} alone, wanted --{missing} with it")
@@ -71,8 +70,10 @@ class ServeSettings(BaseModel):
         return self
 
     def completed(self, environment: Mapping[str, str]) -> ServeSettings:
-        """With what the environment says about fields that were not given. Raises BadInput with every problem."""
-        values: dict[str, Any] = {n: v for n in self.model_fields_set if (v := getattr(self, n)) is not None}
+        """These settings, completed from the environment where they were not given. Raises BadInput with all problems."""
+        values: dict[str, Any] = {
+            name: value for name in self.model_fields_set if (value := getattr(self, name)) is not None
+        }
         for name in type(self).model_fields.keys() - values.keys():
             if value := environment.get(PREFIX + name.upper()):
                 values[name] = value

@@ -1,1 +1,1 @@
-"""Metrics and logs. Called from the edges only."""
+"""Metrics and logs. Only `cli`, `server` and `feeds` import it."""

@@ -1,4 +1,4 @@
-"""The line of a decision in the log: what finds it again. Never an object, never a body."""
+"""The log line of a decision: the fields by which it can be found. It never has an object or a body."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from webhook.admission.decision import Decision
 from webhook.kube.review import Request
 
 _MAX_NAME: Final = 500
-"""Characters of a name. No object has so many, but a stranger may say so."""
+"""Maximum length of a name. No object has a longer one, but a forged review may."""
 
 
 def fields(hook: str, request: Request, decision: Decision, seconds: float) -> dict[str, Any]:
-    """What is logged beside the result.
+    """The fields of the line, without the result.
 
-    Findings by rule, action and path. The record only where the pod does not have it: it stands on the pod and in the audit log.
+    Findings are logged by rule, action and path. The record is logged only if the pod does not get it as an annotation.
     """
     line: dict[str, Any] = {
         "hook": hook,

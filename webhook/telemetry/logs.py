@@ -1,7 +1,6 @@
-"""JSON lines on stderr: one for each decision (`decision_log`), one for what else happens. Never an object, never a body.
+"""The log: JSON lines on stderr, one for each decision (`decision_log`) and one for each other event. No objects and no bodies.
 
-Keys and constants are ours; what a tenant wrote (the name of a pod or namespace) stands in a JSON string, so it can
-neither end a line nor forge another.
+Text of a tenant (the name of a pod or namespace) is always inside a JSON string, so it can neither end a line nor forge one.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ Logger = structlog.typing.FilteringBoundLogger
 
 
 class LineLimit:
-    """So many lines a second are written. How many were left out is a line of its own, in the next second that has any."""
+    """Limits the lines per second about one subject. The number of lines left out is logged in the next second with a line."""
 
     def __init__(self, log: Logger, subject: str, limit: int, clock: Callable[[], float] = monotonic) -> None:
         self._log = log
@@ -33,7 +32,7 @@ class LineLimit:
         self._left_out = 0
 
     def allowed(self) -> bool:
-        """Whether the line that is to be written may be."""
+        """Whether one more line may be written now. If so, it is counted."""
         second = int(self._clock())
         if second != self._second:
             left_out = self._left_out
@@ -49,33 +48,33 @@ class LineLimit:
 
 _OPTIONS = orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS
 _MAX_MESSAGE = 500
-"""Characters of a message that another library wrote: it may be a stranger's."""
+"""Maximum length of a message from another library. It may contain text of a stranger."""
 
 
-def configure(stream: BinaryIO | None = None, level: int = logging.INFO) -> Logger:
-    """The program's logger. Other libraries' log records come out as the same JSON lines from then on."""
+def configure(stream: BinaryIO | None = None) -> Logger:
+    """Set up logging. Returns the logger of the program. From now on, other libraries log the same JSON lines."""
     out = stream or sys.stderr.buffer
     structlog.configure(
         processors=[_render],
-        wrapper_class=structlog.make_filtering_bound_logger(level),
+        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
         logger_factory=structlog.BytesLoggerFactory(out),
         cache_logger_on_first_use=False,
     )
     logger: Logger = structlog.get_logger().bind()
     root = logging.getLogger()
     root.handlers = [_LibraryLogs(logger)]
-    root.setLevel(max(level, logging.WARNING))
+    root.setLevel(logging.WARNING)
     return logger
 
 
 def _render(_: Any, level: str, event: MutableMapping[str, Any]) -> bytes:
-    """The one processor."""
+    """The only structlog processor."""
     fields = {"time": datetime.now(UTC), "level": level, "event": event.pop("event"), **event}
     return orjson.dumps(fields, default=str, option=_OPTIONS)
 
 
 class _LibraryLogs(logging.Handler):
-    """Records of the standard library's logging: aiohttp, asyncio."""
+    """Writes the records of the standard library's logging, such as those of aiohttp and asyncio."""
 
     def __init__(self, logger: Logger) -> None:
         super().__init__()
@@ -87,7 +86,7 @@ class _LibraryLogs(logging.Handler):
 
 
 def cause(error: BaseException) -> Mapping[str, Any]:
-    """An exception as fields: its type and where it was raised. Not its text, which may quote a pod or a secret."""
+    """An exception as log fields: its type and the place where it was raised. Its text is left out: it may quote a secret."""
     frames = traceback.extract_tb(error.__traceback__)[-8:]
     return {
         "error": type(error).__name__,

@@ -1,7 +1,6 @@
-"""What is counted, for Prometheus. Called from the edges only.
+"""The metrics of the program, for Prometheus.
 
-A label holds nothing but names from the policy and constants of this program: nothing that a tenant writes can fill the
-memory of whoever stores them.
+Labels contain only names from the policy and constants of this program. So tenants cannot create series.
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ from prometheus_client.registry import Collector
 from webhook.admission.decision import Decision
 
 BUCKETS = (0.00001, 0.000025, 0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.25, 1.0)
-"""Seconds. A decision takes about 0.1 ms; the API server waits 3 s for a mutation."""
-disable_created_metrics()  # type: ignore[no-untyped-call]  # one more series for each, which nobody reads
+"""Seconds. A decision takes about 0.1 ms, and the API server waits 3 s for a mutation."""
+disable_created_metrics()  # type: ignore[no-untyped-call]  # they double the series of counters, and nobody reads them
 
 
 class _Readings(Collector):
-    """What is counted without a client library, or by another part of the program: read only when somebody asks."""
+    """A metric whose values another part of the program keeps. They are read when Prometheus scrapes."""
 
     def __init__(
         self, family: Any, name: str, help_: str, labels: tuple[str, ...], read: Callable[[], Mapping[Any, float]]
@@ -48,7 +47,7 @@ class _Readings(Collector):
 
 
 class Metrics:
-    """Every counter of the program, by the name of what it counts."""
+    """The metrics. Each counter is an attribute, or is changed by `decided`."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -62,25 +61,25 @@ class Metrics:
             buckets=BUCKETS,
         )
         self._reviews_of: dict[tuple[str, str], Histogram] = {}
-        # Not `Counter`: a decision counts ten things, and each would take a microsecond or two.
-        self._injections = self._counts("injections", "What injectors did.", "injector", "result")
+        # Plain counts and no `Counter`: a decision adds to about ten of them, and each would take a microsecond or two.
+        self._injections = self._counts("injections", "Results of injectors.", "injector", "result")
         self._findings = self._counts("findings", "Violations found, by rule and action.", "rule", "action")
         self._placements = self._counts("placements", "Choices of a node, or why there is none.", "strategy", "result")
         self.unknown_profiles = self._counter(
             "unknown_profile", "Reviews from namespaces whose profile does not exist."
         )
         self.refused = self._counter("http_refused", "Requests that were answered with an error.", "code")
-        self.shed = self._counter("shed", "Requests sent away because there was too much to do.", "reason")
-        self.cut = self._counter("connections_cut", "Connections that went to make room, or never asked.", "stage")
+        self.shed = self._counter("shed", "Requests refused because there was too much to do.", "reason")
+        self.cut = self._counter("connections_cut", "Connections closed to make room, or without a request.", "stage")
         self.policy_errors = self._counter("policy_errors", "Policies that did not parse: the last good one stayed.")
         self.certificate_errors = self._counter("certificate_errors", "Certificates that could not be served or kept.")
         self.relists = self._counter("feed_relists", "Full lists taken from the API server.", "feed")
         self.feed_errors = self._counter("feed_errors", "Lists and watches that failed.", "feed")
-        self.events = self._counter("events", "Events for users, by what became of them.", "result")
+        self.events = self._counter("events", "Events for users, by result.", "result")
         self.restarts = self._counter("task_restarts", "Background tasks that crashed and were started again.", "task")
 
     def decided(self, hook: str, decision: Decision, seconds: float) -> None:
-        """Everything that one decision counts. `hook`: `mutate` or `validate`."""
+        """Count one decision. `hook`: `mutate` or `validate`. `seconds`: the time that it took."""
         key = hook, decision.result
         reviews = self._reviews_of.get(key) or self._reviews_of.setdefault(key, self._reviews.labels(*key))
         reviews.observe(seconds)
@@ -97,14 +96,14 @@ class Metrics:
         Gauge(f"gpu_admission_{name}", help_, registry=self.registry).set_function(read)
 
     def gauges(self, name: str, help_: str, label: str, read: Callable[[], Mapping[str, float]]) -> None:
-        """One series for each key that `read` gives; the keys are constants."""
+        """One series for each key of `read()`. The keys are constants."""
         self.registry.register(_Readings(GaugeMetricFamily, name, help_, (label,), read))
 
     def counters(self, name: str, help_: str, label: str, read: Callable[[], Mapping[str, float]]) -> None:
         self.registry.register(_Readings(CounterMetricFamily, name, help_, (label,), read))
 
     def text(self) -> bytes:
-        """The exposition format of Prometheus."""
+        """All metrics in the text format of Prometheus."""
         return generate_latest(self.registry)
 
     def _counter(self, name: str, help_: str, *labels: str) -> Counter:
@@ -117,5 +116,5 @@ class Metrics:
 
 
 def program_version() -> str:
-    """Of this program, as it was installed."""
+    """The installed version of this program."""
     return version("gpu-admission")

@@ -1,1 +1,1 @@
-"""Certificates: issued, rotated, served."""
+"""Issues, rotates and serves certificates."""

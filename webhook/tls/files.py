@@ -1,4 +1,4 @@
-"""Certificates for development, as files."""
+"""Writes certificates for development to files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from webhook.tls.issue import make_ca, make_leaf
 
 
 def write_certificates(folder: Path, names: Sequence[str]) -> list[Path]:
-    """A development CA and leaf as ca.pem, tls.pem and tls-key.pem, readable by their owner only. Existing ones go."""
+    """Write a new CA and leaf to ca.pem, tls.pem and tls-key.pem, readable by their owner only. Existing files are replaced."""
     now = datetime.now(UTC)
     ca = make_ca(now)
     leaf = make_leaf(ca, names, now)

@@ -1,8 +1,7 @@
-"""Makes and checks certificates: a CA and the leaf that it signs. Pure but for the keys themselves: `now` is given.
+"""Issues and checks certificates: a CA, and the leaf that it signs. The caller gives the time; only the keys are random.
 
-The shape satisfies the two that must accept it: Go's crypto/x509, which the API server calls us with (names only from
-the SAN, never from the CN), and OpenSSL's X509_V_FLAG_X509_STRICT, which Python 3.13 sets by default (key identifiers,
-key usage, critical basic constraints).
+Two verifiers must accept the certificates: crypto/x509 of Go in the API server (names in the SAN, not in the CN), and OpenSSL
+with X509_V_FLAG_X509_STRICT, the default since Python 3.13 (key identifiers, key usage, critical basic constraints).
 """
 
 from __future__ import annotations
@@ -32,39 +31,38 @@ from webhook.tls.read import certificates, names_in, readable, signed_by
 
 CA_LIFE = timedelta(days=365)
 LEAF_LIFE = timedelta(days=30)
-MAX_AUTHORITIES = (
-    4  # of a bundle: the current CA and those that replicas may still serve, however often somebody makes new ones
-)
+MAX_AUTHORITIES = 4
+"""Maximum number of CAs in a bundle: the current one, and older ones whose leaf a replica may still serve."""
 SKEW = timedelta(hours=1)
-"""Certificates begin this long before they are made: the clocks of control plane and nodes are never quite equal."""
+"""Certificates are valid from this long before their issue, because the clocks of control plane and nodes differ."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A certificate (chain) and its private key, both PEM. The key is kept out of `repr`, hence out of tracebacks."""
+    """A certificate (chain) and its private key, both PEM. The key is not in `repr`, and so not in tracebacks."""
 
     certificate: bytes
     key: bytes = field(repr=False)
 
 
 def service_names(service: str, namespace: str) -> tuple[str, ...]:
-    """What a certificate must be valid for: the API server asks for `<service>.<namespace>.svc` (webhook/client.go)."""
+    """The names for a certificate. The API server calls `<service>.<namespace>.svc` (webhook/client.go)."""
     name = f"{service}.{namespace}.svc"
     return (name, f"{name}.cluster.local", "localhost", "127.0.0.1")
 
 
 def make_ca(now: datetime) -> Pair:
-    """A new self-signed CA, good for CA_LIFE."""
+    """A new self-signed CA, valid for CA_LIFE."""
     key = ec.generate_private_key(ec.SECP256R1())
-    # The day in the name tells one CA of a bundle from the next; verifiers go by the key identifiers.
+    # The date lets people tell the CAs of a bundle apart. Verifiers use the key identifiers.
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"gpu-admission CA {now:%Y-%m-%d}")])
     return _issued(name, key, name, key, now, CA_LIFE, x509.BasicConstraints(ca=True, path_length=0))
 
 
 def make_leaf(ca: Pair, names: Iterable[str], now: datetime) -> Pair:
-    """A serving certificate for `names` (DNS names and IP addresses), good for LEAF_LIFE but not longer than its CA.
+    """A serving certificate for `names` (DNS names and IP addresses), valid for LEAF_LIFE but not longer than its CA.
 
-    Raises CertificateError where `ca` is not a CA with its key.
+    Raises CertificateError if `ca` has expired, or has no elliptic curve key.
     """
     issuer, issuer_key = _load(ca)
     if not isinstance(issuer_key, ec.EllipticCurvePrivateKey):
@@ -81,7 +79,7 @@ def make_leaf(ca: Pair, names: Iterable[str], now: datetime) -> Pair:
 
 
 def check(pair: Pair, now: datetime) -> datetime:
-    """When the certificate ends. Raises CertificateError where the pair must not be served."""
+    """The end of the certificate. Raises CertificateError if the pair must not be served."""
     chain, key = _load(pair)
     leaf = chain[0]
     if _public(leaf.public_key()) != _public(key.public_key()):
@@ -95,9 +93,9 @@ def check(pair: Pair, now: datetime) -> datetime:
 
 
 def check_issued(pair: Pair, ca: bytes, names: Iterable[str], now: datetime) -> datetime:
-    """As `check`, and the certificate is signed by the first certificate of `ca` (PEM) and valid for all `names`.
+    """`check`, and also that the first certificate of `ca` (PEM) has signed the leaf, and that it is valid for all `names`.
 
-    A leaf judged by its dates alone outlives a CA that was replaced, and then nobody can call us any more.
+    A leaf whose CA was replaced may still be valid by its dates, but no API server would trust it.
     """
     end = check(pair, now)
     leaf, issuer = certificates(pair.certificate)[0], certificates(ca)[0]
@@ -114,7 +112,7 @@ def check_issued(pair: Pair, ca: bytes, names: Iterable[str], now: datetime) -> 
 
 
 def check_ca(ca: Pair, now: datetime) -> None:
-    """Raises CertificateError where `ca` is no CA that may sign now."""
+    """Raises CertificateError if `ca` is no CA or is not valid now."""
     check(ca, now)
     try:
         is_ca = certificates(ca.certificate)[0].extensions.get_extension_for_class(x509.BasicConstraints).value.ca
@@ -125,9 +123,9 @@ def check_ca(ca: Pair, now: datetime) -> None:
 
 
 def bundled(ca: Pair, other_authorities: Iterable[bytes], now: datetime) -> Pair:
-    """`ca`, and behind it the other authorities (PEM) that are still valid: clients are to trust all of them.
+    """`ca`, followed by the other authorities (PEM) that are still valid. Clients are to trust all of them.
 
-    At most MAX_AUTHORITIES, each once, the first ones. Of `other_authorities` what is no certificate is left out.
+    The bundle has each certificate once, and only the first MAX_AUTHORITIES. Malformed ones are left out.
     """
     bundle = certificates(ca.certificate)[:1]
     bundle += [c for pem in other_authorities for c in readable(pem) if now < c.not_valid_after_utc]
@@ -136,17 +134,17 @@ def bundled(ca: Pair, other_authorities: Iterable[bytes], now: datetime) -> Pair
 
 
 def authorities(pem: bytes) -> list[bytes]:
-    """Each certificate of a bundle by itself; none where it cannot be read."""
+    """The certificates of a bundle one by one; none if the bundle is malformed."""
     return [c.public_bytes(Encoding.PEM) for c in readable(pem)]
 
 
-def made_at(certificate: bytes) -> datetime:
-    """When we made it."""
+def issued_at(certificate: bytes) -> datetime:
+    """The time when `make_ca` or `make_leaf` issued a certificate."""
     return certificates(certificate)[0].not_valid_before_utc + SKEW
 
 
 def renewal(certificate: bytes) -> datetime:
-    """When to renew: after two thirds of its life, so that a third is left to notice that renewing fails."""
+    """The time to renew a certificate: after two thirds of its life. The last third is left to notice that renewal fails."""
     begins, ends = certificates(certificate)[0].not_valid_before_utc, certificates(certificate)[0].not_valid_after_utc
     return begins + (ends - begins) * 2 / 3
 
@@ -180,10 +178,11 @@ def _issued(
 
 _CA_USAGES, _LEAF_USAGES = ("key_cert_sign", "crl_sign"), ("digital_signature",)
 _USAGES = (
-    *(*_CA_USAGES, *_LEAF_USAGES),
+    *_CA_USAGES,
+    *_LEAF_USAGES,
     *("content_commitment", "key_encipherment", "data_encipherment", "key_agreement", "encipher_only", "decipher_only"),
 )
-"""All that there are: each has to be given."""
+"""All key usages. `x509.KeyUsage` requires a value for each."""
 
 
 def _alternative(name: str) -> x509.GeneralName:
@@ -196,7 +195,7 @@ def _alternative(name: str) -> x509.GeneralName:
 def _load(pair: Pair) -> tuple[list[x509.Certificate], PrivateKeyTypes]:
     try:
         key = load_pem_private_key(pair.key, password=None)
-    except (ValueError, TypeError, UnsupportedAlgorithm):  # what they say may quote the key: it is not passed on
+    except (ValueError, TypeError, UnsupportedAlgorithm):  # their messages are not passed on: they may quote the key
         seen = f"{len(pair.key)} bytes that are no PEM private key, or an encrypted one"
         raise CertificateError(f"saw {seen}: give a private key without a password") from None
     return certificates(pair.certificate), key

@@ -1,4 +1,4 @@
-"""What certificates say: whom they are for, who signed them. Dates are for the caller."""
+"""Reads certificates: their names, and who signed them. Dates are not checked here."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from webhook.errors import CertificateError
 
 
 def certificates(pem: bytes) -> list[x509.Certificate]:
-    """Of a file in PEM, in its order. Raises CertificateError where there is none."""
+    """The certificates in a PEM text, in order. Raises CertificateError if there is none."""
     try:
         return x509.load_pem_x509_certificates(pem)
     except ValueError:
@@ -19,7 +19,7 @@ def certificates(pem: bytes) -> list[x509.Certificate]:
 
 
 def readable(pem: bytes) -> list[x509.Certificate]:
-    """As `certificates`; none where they cannot be read."""
+    """The same; an empty list if there is none."""
     try:
         return certificates(pem)
     except CertificateError:
@@ -27,7 +27,7 @@ def readable(pem: bytes) -> list[x509.Certificate]:
 
 
 def names_in(certificate: x509.Certificate) -> list[str]:
-    """DNS names and addresses that it is for."""
+    """The DNS names and IP addresses that a certificate is valid for."""
     try:
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
@@ -36,13 +36,15 @@ def names_in(certificate: x509.Certificate) -> list[str]:
 
 
 def fingerprint(certificate: bytes) -> str:
-    """SHA-256 of the first certificate, in hexadecimal, as `openssl x509 -fingerprint -sha256` has it without its colons."""
+    """The SHA-256 fingerprint of the first certificate: that of `openssl x509 -fingerprint -sha256`, in lower case, no colons."""
     return certificates(certificate)[0].fingerprint(SHA256()).hex()
 
 
 def is_trusted(chain: bytes, bundle: bytes) -> bool:
-    """Whether the first certificate of `chain` is signed by one of `bundle`, or by another of the chain that is, or is one
-    of it itself: as Go's verifier builds a chain. Dates are not compared."""
+    """Whether the first certificate of `chain` is in `bundle`, or signed by one in it, directly or through others of the chain.
+
+    Go's verifier builds a chain in the same way. Dates are not compared.
+    """
     trusted, (leaf, *intermediates) = readable(bundle), certificates(chain)
     visited = []
     while leaf not in visited:
@@ -54,7 +56,7 @@ def is_trusted(chain: bytes, bundle: bytes) -> bool:
 
 
 def signed_by(certificate: x509.Certificate, issuer: x509.Certificate) -> bool:
-    """Whether `issuer` signed it itself."""
+    """Whether `issuer` has signed a certificate directly."""
     try:
         certificate.verify_directly_issued_by(issuer)
     except (ValueError, TypeError, InvalidSignature):

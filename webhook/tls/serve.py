@@ -1,9 +1,9 @@
-"""The live TLS context: each handshake is served by the newest pair that passed all checks.
+"""Serves TLS handshakes with the newest certificate that passed all checks.
 
-A listening socket keeps the context it was opened with, and loading another pair into a live context is not safe: a
-mismatched one breaks it, and one of another key type stands beside the old one, not in its place. So every pair gets a
-fresh context, built and checked completely, and the listening one hands each handshake over to the current one.
-Connections that are open stay as they are.
+A listening socket keeps its TLS context, and to load another pair into a context in use is not safe: a mismatched pair breaks it,
+and a pair of another key type is added to the old one and does not replace it. So each pair gets a new context, which is
+completely built and checked. The context of the listening socket passes each handshake to the newest context. Open connections
+do not change.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from webhook.tls.read import fingerprint
 
 
 class LiveContext:
-    """`listening` is for the server socket, `swap` puts a pair behind it. Before the first swap handshakes fail."""
+    """The TLS contexts of a server. `listening`: the context of its socket. Handshakes fail before the first `swap`."""
 
     def __init__(self, client_ca: bytes | None = None) -> None:
-        """With `client_ca` (PEM, one or more) only who shows a certificate of these authorities is served.
+        """`client_ca` (PEM, one or more): if given, each client must have a certificate of these authorities.
 
-        Raises CertificateError where it is none.
+        Raises CertificateError if `client_ca` has no certificate.
         """
         self._client_ca = client_ca
         self.listening = self._context()
@@ -34,12 +34,12 @@ class LiveContext:
         self._current: ssl.SSLContext | None = None
         self._pair: Pair | None = None
         self.ends: datetime | None = None
-        """When the certificate that is served ends; None while there is none."""
+        """The end of the served certificate; None while there is none."""
 
     def swap(self, pair: Pair, now: datetime) -> bool:
-        """Serve `pair` from the next handshake on. False where it is served already.
+        """Serve `pair` from the next handshake on. False if it is served already.
 
-        Raises CertificateError where it must not be served: the last good one stays.
+        Raises CertificateError if it must not be served; then the last good pair stays.
         """
         if pair == self._pair:
             return False
@@ -55,11 +55,11 @@ class LiveContext:
 
     @property
     def fingerprint(self) -> str:
-        """Of the certificate that is served; "" while there is none."""
+        """The fingerprint of the served certificate; "" while there is none."""
         return fingerprint(self._pair.certificate) if self._pair else ""
 
     def seconds_left(self, now: datetime) -> float:
-        """How long the certificate that is served is valid; negative after its end, 0 while there is none."""
+        """Seconds until the served certificate ends; negative after its end, 0 while there is none."""
         return (self.ends - now).total_seconds() if self.ends else 0.0
 
     def _hand_over(self, handshake: ssl.SSLObject, name: str | None, listening: ssl.SSLContext) -> int | None:
@@ -71,12 +71,11 @@ class LiveContext:
     def _context(self) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
-        # The API server's client keeps no sessions (client-go sets no ClientSessionCache): tickets would be of no use.
+        # No session tickets: the API server resumes no sessions (client-go sets no ClientSessionCache).
         context.num_tickets = 0
         context.options |= ssl.OP_NO_TICKET | ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
-        if (
-            self._client_ca is not None
-        ):  # on both: OpenSSL takes the demand from the one, the authorities from the other
+        if self._client_ca is not None:
+            # In both contexts: OpenSSL takes the demand for a certificate from one and the authorities from the other.
             context.verify_mode = ssl.CERT_REQUIRED
             try:
                 context.load_verify_locations(cadata=self._client_ca.decode("ascii"))
@@ -87,7 +86,7 @@ class LiveContext:
 
 @contextmanager
 def _as_file(secret: bytes) -> Iterator[str]:
-    """`secret` under a name, since OpenSSL's loader wants one: in memory where there is memfd, else in a 0600 file."""
+    """A file name with the content `secret`, which OpenSSL needs: in memory if the system has memfd, otherwise a 0600 file."""
     if hasattr(os, "memfd_create"):
         descriptor = os.memfd_create("pair")
         try:
