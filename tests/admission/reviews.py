@@ -7,12 +7,11 @@ import json
 from typing import Any
 
 from tests.builders import TWO_NODES, ClusterFacts, container, pod
-from webhook.admission.context import PROFILE_LABEL
 from webhook.admission.decision import Decision
 from webhook.admission.pods import mutate, validate
 from webhook.kube.pod import Pod
 from webhook.kube.review import Request
-from webhook.policy.model import Injectors, Policy
+from webhook.policy.model import PROFILE_LABEL, Injectors, Policy
 from webhook.policy.units import named
 
 POLICY = Policy.load(

@@ -13,8 +13,8 @@ from tests.controlplane.objects import pod
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.programs import MUTATES
 from tests.export.world import INSIDE, LABEL, OPERATOR, OUTSIDE, POLICY, RUNTIMES, Json, refusal
-from webhook.export import PROFILE_LABEL, export_yaml
-from webhook.policy.model import Policy
+from webhook.export import export_yaml
+from webhook.policy.model import PROFILE_LABEL, Policy
 
 collect_ignore = [] if MUTATES else ["test_changes.py"]
 

@@ -14,11 +14,10 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.admission import context
-from webhook.export import PROFILE_LABEL, export, export_yaml
+from webhook.export import export, export_yaml
 from webhook.framework.interface import Injector, Rule
 from webhook.kube.cel import literal, matches
-from webhook.policy.model import Injectors, Policy, PolicyFile, Rules
+from webhook.policy.model import PROFILE_LABEL, Injectors, Policy, PolicyFile, Rules
 from webhook.policy.units import named
 from webhook.server.settings import ServeSettings
 
@@ -54,7 +53,6 @@ def test_every_rule_for_everywhere_is_exported() -> None:
 
 
 def test_names_agree_with_the_webhook() -> None:
-    assert PROFILE_LABEL == context.PROFILE_LABEL
     for binding in (each for each in export(DEFAULT) if each["kind"].endswith("Binding")):
         selector = binding["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"]
         (system,) = [each for each in selector if each["key"] == "kubernetes.io/metadata.name"]

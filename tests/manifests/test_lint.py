@@ -9,11 +9,10 @@ import pytest
 import yaml
 
 from tests.manifests.files import MANIFESTS, ORDER, Json, documents, installed_files, only, shipped
-from webhook.admission.context import PROFILE_LABEL
 from webhook.cli import offline
 from webhook.cluster.state import ClusterState
 from webhook.feeds.policy import KEY
-from webhook.policy.model import Policy, PolicyFile
+from webhook.policy.model import PROFILE_LABEL, Policy, PolicyFile
 from webhook.server.settings import ServeSettings
 from webhook.tls.issue import service_names
 

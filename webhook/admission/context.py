@@ -17,10 +17,9 @@ from webhook.kube.other_gpus import other_gpus
 from webhook.kube.pod import Pod, claims_devices, gpu_names, owner
 from webhook.kube.review import Request
 from webhook.placement.placer import Placer
-from webhook.policy.model import DEFAULT_PROFILE, Policy, Profile
+from webhook.policy.model import DEFAULT_PROFILE, PROFILE_LABEL, Policy, Profile
 from webhook.text import quoted
 
-PROFILE_LABEL = "gpu-admission.io/profile"
 _MAX_FINDINGS = 20
 """Maximum number of findings reported per rule."""
 _MAX_OLD_FINDINGS = 200

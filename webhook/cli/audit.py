@@ -10,7 +10,6 @@ import typer
 from rich.text import Text
 
 from webhook.admission import words
-from webhook.admission.context import PROFILE_LABEL
 from webhook.cli import offline, options
 from webhook.cli.cluster.kinds import ENGINE
 from webhook.cli.cluster.report import gpus_of, record_of
@@ -24,7 +23,7 @@ from webhook.cli.waiting.situation import workload_name
 from webhook.errors import BadInput
 from webhook.kube.pod import Pod, labels_of, owner
 from webhook.placement.placer import Placer
-from webhook.policy.model import DEFAULT_PROFILE, Policy
+from webhook.policy.model import DEFAULT_PROFILE, PROFILE_LABEL, Policy
 from webhook.text import listed, plural
 
 _CHANGES: Final = frozenset(("filled", "limitsFilled", "filledLess", "added", "set", "neutral", "antiAffinity"))

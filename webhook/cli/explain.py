@@ -9,7 +9,6 @@ import typer
 from rich.text import Text
 
 from webhook.admission import words
-from webhook.admission.context import PROFILE_LABEL
 from webhook.admission.events import BOUND_ELSEWHERE
 from webhook.cli import offline, options
 from webhook.cli.cluster.report import record_of
@@ -27,7 +26,7 @@ from webhook.cli.waiting.scheduler_message import scheduler_message
 from webhook.cli.waiting.situation import Situation
 from webhook.errors import BadInput, GpuAdmissionError
 from webhook.kube.pod import Pod
-from webhook.policy.model import Policy
+from webhook.policy.model import PROFILE_LABEL, Policy
 from webhook.text import bare
 
 

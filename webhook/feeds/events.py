@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from webhook.admission.context import PROFILE_LABEL
 from webhook.admission.decision import Decision
 from webhook.admission.events import Event, Involved, bound_elsewhere, refused
 from webhook.cluster.state import ClusterState
@@ -21,6 +20,7 @@ from webhook.errors import ApiError
 from webhook.feeds.api import Api, Object
 from webhook.feeds.token_bucket import TokenBucket
 from webhook.kube.review import Request
+from webhook.policy.model import PROFILE_LABEL
 from webhook.telemetry.logs import Logger, cause
 from webhook.telemetry.metrics import Metrics
 

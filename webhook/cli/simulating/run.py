@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from webhook.admission.context import PROFILE_LABEL
 from webhook.admission.pods import mutate
 from webhook.admission.words import finding_line
 from webhook.cli import offline
@@ -23,7 +22,7 @@ from webhook.kube.json_patch import apply
 from webhook.kube.pod import Pod
 from webhook.kube.pod_schema import check
 from webhook.placement.placer import Placer
-from webhook.policy.model import Policy
+from webhook.policy.model import PROFILE_LABEL, Policy
 
 _UNSCHEDULABLE = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}
 
