@@ -27,7 +27,7 @@ UNIT = $(BIN)/pytest -q -m "not controlplane" --hypothesis-profile=$(PROFILE)
 # Three parts side by side: one starts programs, one waits most of the time, one has all the rest.
 STARTING = tests/admission/ tests/cli/ tests/controlplane/ tests/server/ $(wildcard tests/test_[a-c]*.py)
 REST = $(filter-out $(STARTING) tests/feeds/,$(wildcard tests/test_*.py) $(wildcard tests/*/))
-test-unit: $(READY) ## Run the tests that need no control plane; under a minute
+test-unit: $(READY) ## Run the tests that need no control plane; three minutes on two cores
 	@# Properties are tried on fewer examples than by `make test` (PROFILE=unhurried).
 	@trap 'kill $$(jobs -p); exit 130' INT; $(UNIT) $(STARTING) & one=$$!; $(UNIT) tests/feeds & two=$$!; $(UNIT) $(REST); status=$$?; \
 	  wait $$one || status=1; wait $$two || status=1; exit $$status

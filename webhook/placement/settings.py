@@ -129,10 +129,10 @@ class PlacementSettings(Settings):
     otherwise: StrategyName = "pack"
     """For every other class. With `spread`, large pods find no node with enough free GPUs.
 
-    `pack` uses no whole node if the pod fits on a partly used one, except where recent pods need what is free there: the
-    free GPUs would be left with less than half of the CPU that such pods request per GPU (with less than all of it, if
-    the pod itself requests a fifth more than they do), or only its GPU model fits them. A whole node has as many free
-    GPUs as the largest nodes have in all.
+    `pack` uses no whole node if the pod fits on a partly used one, except where recent pods need what is free there.
+    They need it if the remaining GPUs would have less than half of the CPU that such pods request per GPU (less than all
+    of it, if the pod itself requests a fifth more than they do), or if only this GPU model fits them. A whole node has
+    as many free GPUs as the largest nodes have in all.
 
     With every strategy, nodes rank last that have a soft taint (PreferNoSchedule) which the pod does not tolerate, are
     cordoned or under pressure, or will soon be drained (taints of the cluster autoscaler, Karpenter and clouds).
