@@ -1,9 +1,10 @@
 """How much longer a pod's creation takes with us: `python -m bench.creates`.
 
-The same one-GPU pod is created through kube-apiserver in five namespaces by turns, one pod at a time and then 50 at once:
+The same one-GPU pod is created through kube-apiserver in six namespaces by turns, one pod at a time and then 50 at once:
 
 - plain and again: no webhook. The difference between these two is the noise of the measurement.
 - least: a mutating and a validating webhook that decide nothing (`bench.least`): the time that any webhooks take.
+- patched: webhooks that decide nothing either, but the patch is one of ours: what the API server takes for a larger pod.
 - ours: both our webhooks over TLS, the choice of a node and its reservation.
 - refused: our webhooks again, but the pod sets NVIDIA_VISIBLE_DEVICES and is refused.
 
@@ -43,10 +44,11 @@ SIDES = {
     "plain": "no webhook",
     "again": "no webhook, again",
     "least": "webhooks without a decision",
+    "patched": "our patch without a decision",
     "ours": "with us",
     "refused": "refused by us",
 }
-PLAIN, AGAIN, LEAST, OURS, REFUSED = SIDES
+PLAIN, AGAIN, LEAST, PATCHED, OURS, REFUSED = SIDES
 SHARES = {"p50": 0.5, "p99": 0.99}
 WIDTH = 50
 """Creations at once, in a burst."""
@@ -54,6 +56,8 @@ MOST = 1.5
 """The most that we may add, as a multiple of what webhooks add that decide nothing."""
 PAUSE = 0.05
 """Seconds between two creations: the control plane takes some 20 ms of CPU time to schedule, bind and start a pod."""
+ADDED = ("tolerations", "priorityClassName", "priority", "preemptionPolicy", "topologySpreadConstraints", "affinity")
+"""The fields of the spec that we write."""
 Times = dict[str, list[float]]
 """Milliseconds of each creation, by side."""
 console = Console(stderr=True)
@@ -123,14 +127,32 @@ async def cleared(api: Api) -> None:
     await asyncio.sleep(1)  # the last events of these pods
 
 
-async def measure(plane: ControlPlane, hooks: list[dict[str, Any]], rounds: int, count: int) -> dict[str, list[Times]]:
-    """The times of all rounds, by part. No pod waits for a GPU: there are 800, more than the pods of a round."""
+async def our_patch(api: Api) -> list[dict[str, Any]]:
+    """What we change in the pod, as a JSON Patch: from one that was created with us."""
+    await one(api, OURS)
+    (stored,) = await api.pods(OURS)
+    await api.delete_all("Pod", OURS, gracePeriodSeconds="0")
+    spec, annotations = stored["spec"], stored["metadata"]["annotations"]
+    values = {f"/spec/{field}": spec[field] for field in ADDED}
+    values |= {"/spec/containers/0/resources": spec["containers"][0]["resources"], "/metadata/annotations": annotations}
+    return [{"op": "add", "path": path, "value": value} for path, value in values.items()]
+
+
+async def prepared(plane: ControlPlane) -> list[dict[str, Any]]:
+    """Makes the nodes and the namespaces. Returns our patch. No pod will wait for a GPU: there are 800, more than the pods of a
+    round."""
     async with Api.of(plane.kubeconfig) as api:
         await clusters.apply(api, clusters.cluster("100x8"), 120)
         for side in SIDES:
             await api.namespace(side)
         for side in (OURS, REFUSED):
             await opt_in(api, side)
+        return await our_patch(api)
+
+
+async def measure(plane: ControlPlane, hooks: list[dict[str, Any]], rounds: int, count: int) -> dict[str, list[Times]]:
+    """The times of all rounds, by part."""
+    async with Api.of(plane.kubeconfig) as api:
         for hook in hooks:
             await api.create(hook)
         measured: dict[str, list[Times]] = {part: [] for part in PARTS}
@@ -151,6 +173,7 @@ def summary(rounds: list[Times]) -> dict[str, dict[str, float]]:
     added = {
         AGAIN: "noise: the second less the first",
         LEAST: "added by any webhooks",
+        PATCHED: "added by our patch without a decision",
         OURS: "added by us",
         REFUSED: "a refusal less a plain creation",
     }
@@ -174,8 +197,11 @@ def main() -> None:
     console.print("starting a control plane and the webhook")
     with ControlPlane(find()) as plane, Installed(plane), tempfile.TemporaryDirectory() as folder:
         ca, cert, key = write_certificates(Path(folder), ["127.0.0.1"])
-        with started(command(cert, key)) as (port, _):
-            measured = asyncio.run(measure(plane, configurations(port, ca, LEAST), args.rounds, args.count))
+        patch = Path(folder, "patch.json")
+        patch.write_text(json.dumps(asyncio.run(prepared(plane))))
+        with started(command(cert, key, patch)) as (port, _):
+            hooks = [*configurations(port, ca, LEAST, "nothing"), *configurations(port, ca, PATCHED, "patched")]
+            measured = asyncio.run(measure(plane, hooks, args.rounds, args.count))
     table = Table("pods are created", "", "p50 ms", "p99 ms", title=f"medians of {args.rounds} rounds")
     summaries = {part: summary(rounds) for part, rounds in measured.items()}
     for part, rows in summaries.items():

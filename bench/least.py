@@ -1,8 +1,9 @@
-"""A server that decides nothing, to compare ours with: `python -m bench.least CERT KEY`.
+"""A server that decides nothing, to compare ours with: `python -m bench.least CERT KEY [PATCH]`.
 
 It prints its port and serves until it is killed. It is a plain aiohttp application: router, Response, uvloop, no access log.
 `/echo` reads the body and returns it. `/nothing` parses the body and answers with a fixed patch of two operations; `/allow`
-parses it and answers without a patch: the least that a mutating and a validating webhook do.
+parses it and answers without a patch: the least that a mutating and a validating webhook do. `/patched` answers with the patch
+in the file PATCH, which it reads for the first request.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import tempfile
 from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -50,24 +52,26 @@ def started(command: list[str], core: int | None = None) -> Iterator[tuple[int, 
             server.wait(timeout=60)
 
 
-def command(cert: Path, key: Path) -> list[str]:
-    return [sys.executable, "-m", "bench.least", str(cert), str(key)]
+def command(*files: Path) -> list[str]:
+    """The command with the files CERT, KEY and PATCH."""
+    return [sys.executable, "-m", "bench.least", *map(str, files)]
 
 
-def configurations(port: int, ca: Path, namespace: str) -> list[dict[str, Any]]:
-    """The configurations of both webhooks that decide nothing, for the pods of one namespace. `ca`: the file of their CA."""
+def configurations(port: int, ca: Path, namespace: str, mutating: str) -> list[dict[str, Any]]:
+    """The configurations of both webhooks that decide nothing, for the pods of one namespace. `ca`: the file of their CA.
+    `mutating`: the path of the mutating one."""
     configurations = []
-    for kind, path in (("Mutating", "nothing"), ("Validating", "allow")):
+    for kind, path in (("Mutating", mutating), ("Validating", "allow")):
         bundle = b64encode(ca.read_bytes()).decode()
         hook = {
-            "name": f"{path}.least.example.org",
+            "name": f"{path}.{namespace}.example.org",
             "admissionReviewVersions": ["v1"],
             "clientConfig": {"url": f"https://127.0.0.1:{port}/{path}", "caBundle": bundle},
             "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["CREATE"]}],
             "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
             "sideEffects": "None",
         }
-        version, name = "admissionregistration.k8s.io/v1", {"name": "least"}
+        version, name = "admissionregistration.k8s.io/v1", {"name": namespace}
         configuration = {"apiVersion": version, "kind": f"{kind}WebhookConfiguration", "metadata": name}
         configurations.append(configuration | {"webhooks": [hook]})
     return configurations
@@ -88,11 +92,19 @@ async def _nothing(request: web.Request) -> web.Response:
     return await _allow(request, patchType="JSONPatch", patch=b64encode(orjson.dumps(_PATCH)).decode())
 
 
-async def serve(cert: str, key: str) -> None:
+async def serve(cert: str, key: str, patch: str = "") -> None:
+    @cache
+    def encoded() -> str:
+        return b64encode(Path(patch).read_bytes()).decode()
+
+    async def patched(request: web.Request) -> web.Response:
+        return await _allow(request, patchType="JSONPatch", patch=encoded())
+
     app = web.Application(client_max_size=8 << 20)
     app.router.add_post("/echo", _echo)
     app.router.add_post("/nothing", _nothing)
     app.router.add_post("/allow", _allow)
+    app.router.add_post("/patched", patched)
     runner = web.AppRunner(app, access_log=None, keepalive_timeout=120)
     await runner.setup()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
