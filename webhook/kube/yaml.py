@@ -13,6 +13,7 @@ import yaml
 _READER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _WRITER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 _MAX_DEPTH = 200
+_NO_SPACE = re.compile(r"\S")
 
 
 def parse_documents(text: bytes) -> Iterator[Any]:
@@ -38,11 +39,13 @@ def _json(text: bytes) -> list[Any]:
     try:
         return [orjson.loads(text)]
     except orjson.JSONDecodeError:
-        rest, documents, decoder = text.decode().strip(), [], json.JSONDecoder(parse_constant=_refuse)
-    while rest:
-        value, end = decoder.raw_decode(rest)
+        content, documents, decoder = text.decode().strip(), [], json.JSONDecoder(parse_constant=_refuse)
+    position = 0
+    while position < len(content):
+        value, end = decoder.raw_decode(content, position)
         documents.append(value)
-        rest = rest[end:].lstrip()
+        following = _NO_SPACE.search(content, end)  # a slice would copy the rest for each document
+        position = following.start() if following else len(content)
     return documents
 
 

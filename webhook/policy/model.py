@@ -184,6 +184,7 @@ class Policy:
     _profiles: dict[str, Profile] = field(repr=False)
     _injectors: dict[str, tuple[tuple[str, Injector], ...]] = field(repr=False)
     _rules: dict[str, tuple[tuple[str, Rule], ...]] = field(repr=False)
+    _early_rules: dict[str, tuple[tuple[str, Rule], ...]] = field(repr=False)
 
     @classmethod
     def load(cls, text: str | bytes) -> Policy:
@@ -198,6 +199,7 @@ class Policy:
         digest = hashlib.sha256(file.model_dump_json().encode()).hexdigest()
         entitlements = entitled(file.classes, {n: p.injectors.priority_class.classes for n, p in file.profiles.items()})
         profiles = {name: completed(profile, entitlements[name]) for name, profile in file.profiles.items()}
+        rules = {n: tuple([pair for pair in named(p.rules) if pair[1].action != "off"]) for n, p in profiles.items()}
         return cls(
             hash=digest[:12],
             gpus=Gpus(GpuName(g.name, g.kind) for g in file.gpus),
@@ -206,9 +208,8 @@ class Policy:
             _injectors={
                 n: tuple([pair for pair in named(p.injectors) if pair[1].enabled]) for n, p in profiles.items()
             },
-            _rules={
-                n: tuple([pair for pair in named(p.rules) if pair[1].action != "off"]) for n, p in profiles.items()
-            },
+            _rules=rules,
+            _early_rules={n: tuple([pair for pair in pairs if pair[1].early]) for n, pairs in rules.items()},
         )
 
     def profile(self, name: str) -> tuple[str, Profile]:
@@ -235,7 +236,7 @@ class Policy:
 
     def early_rules(self, profile: str) -> tuple[tuple[str, Rule], ...]:
         """The rules of a profile that the mutating hook runs too."""
-        return tuple([pair for pair in self._rules[profile] if pair[1].early])
+        return self._early_rules[profile]
 
     def classify(self, pod: Pod, owner: Owner | None, namespace: str) -> Workload:
         """The class of workload of a pod: see `workload_classes.classify`."""
