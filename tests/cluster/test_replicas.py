@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.builders import GPUS
 from tests.cluster.objects import admitted, node, placer, pod, state
+from webhook.cluster.node_table import LAST, Demand
 from webhook.cluster.pods import HOSTNAME, reservation_request
-from webhook.cluster.replicas import OTHER_REPLICA
+from webhook.cluster.replicas import OTHER_REPLICA, replica_penalty
 from webhook.cluster.state import ClusterState
 from webhook.framework.cluster_view import Placement
 from webhook.placement.settings import PlacementSettings
@@ -169,6 +172,24 @@ def test_a_replica_whose_nodes_are_full_takes_another_s_with_most_room() -> None
     assert names(placed(of, pod("p"))) == others[::-1]
     of.nodes.share(("a",))
     assert names(placed(of, pod("p"))) == others
+
+
+@pytest.mark.parametrize(
+    ("share", "room", "penalty"),
+    [
+        pytest.param(0.5, 1, 0, id="a node of its own, with room for this pod only"),
+        pytest.param(1.5, 16, 1, id="a node of another replica, with much room"),
+        pytest.param(1.5, 7, 1, id="room for six pods beside this one"),
+        pytest.param(1.5, 6, 2, id="room for one less"),
+        pytest.param(1.5, 1, 7, id="room for this pod only"),
+    ],
+)
+def test_a_node_of_another_replica_is_worth_less_the_less_room_it_has(share: float, room: int, penalty: int) -> None:
+    demand = Demand((("nvidia.com/gpu", 2), ("pods", 1)))
+    columns: Any = SimpleNamespace(share=np.array([share]), free={"nvidia.com/gpu": np.array([2 * room + 1])})
+    assert replica_penalty(columns, np.array([0]), demand, "nvidia.com/gpu", burst=False).tolist() == [penalty]
+    in_burst = replica_penalty(columns, np.array([0]), demand, "nvidia.com/gpu", burst=True).tolist()
+    assert in_burst == [penalty and penalty + LAST]
 
 
 def test_of_another_replica_s_equal_nodes_it_takes_first_the_one_that_their_owner_fills_last() -> None:

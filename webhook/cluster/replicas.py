@@ -44,8 +44,8 @@ def share(node: str, replica: str, replicas: Sequence[str]) -> float:
 def replica_penalty(columns: Columns, rows: Rows, demand: Demand, gpu: str | None, *, burst: bool) -> Floats:
     """What to subtract from the scores of rows. `gpu`: the GPU resource that the pod requests. `burst`: see `Ledger.burst`.
 
-    The other replica fills the fullest node that a pod fits. So the less room another's node has, the more is
-    subtracted: 1 for each pod like this one that no longer fits, up to `_ROOM`.
+    The other replica fills the fullest node that a pod fits. So 1 more is subtracted for each pod by which the room on
+    another's node, beside this pod, is less than `_ROOM`.
     """
     penalty: Floats | float = OTHER_REPLICA + (LAST if burst else 0)
     if gpu in columns.free:
