@@ -106,7 +106,7 @@ def owner_key(pod: Pod) -> str:
         if value := labels.get(key):
             return f"{namespace_of(pod)}/{key}={value[:_MAX_NAME]}"
     if controller := _controller(pod):
-        return controller
+        return f"{namespace_of(pod)}/{controller}"  # a tenant may name another's controller
     for key in _APP_LABELS:
         if value := labels.get(key):
             return f"{namespace_of(pod)}/{key}={value[:_MAX_NAME]}"

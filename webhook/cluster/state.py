@@ -13,8 +13,8 @@ from typing import Any
 from webhook.cluster.autoscalers import Autoscalers
 from webhook.cluster.budgets import Budgets
 from webhook.cluster.by_name import ByName, labels, priority_class, runtime_handler, volume, volume_claim
+from webhook.cluster.demands import Demands
 from webhook.cluster.freshness import REQUIRED, Freshness
-from webhook.cluster.history import History
 from webhook.cluster.jobs import Jobs
 from webhook.cluster.ledger import Ledger, Reservation
 from webhook.cluster.listing import Index, Listing, ListKind
@@ -49,8 +49,9 @@ class ClusterState:
     """The state. Events change it through one method each; reviews read it through `view`. Not thread safe: one event loop
     owns it.
 
-    `max_age`, `ttl`, `unseen_ttl`: seconds, of the same clock as every `now`; see `Freshness` and `Ledger`. `replica`,
-    `namespace`: the name of this replica, and the namespace of all replicas; see `Replicas`.
+    `max_age`, `ttl`, `unseen_ttl`: seconds, of the same clock as every `now`; see `Freshness` and `Ledger`. `trusted`:
+    whether only API servers can send reviews; see `Parts`. `replica`, `namespace`: the name of this replica, and the
+    namespace of all replicas; see `Replicas`.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class ClusterState:
         max_age: float = 60.0,
         ttl: float = 30.0,
         unseen_ttl: float = 10.0,
+        trusted: bool = False,
         replica: str = "",
         namespace: str = "gpu-admission",
     ) -> None:
@@ -66,8 +68,8 @@ class ClusterState:
         self.nodes = Nodes(replica)
         self.replicas = Replicas(replica, namespace, self.nodes.share)
         self.usage = Usage(self.nodes)
-        self.ledger = Ledger(self.usage, ttl, unseen_ttl)
-        self.history = History()
+        self.ledger = Ledger(self.usage, ttl, unseen_ttl, trusted=trusted)
+        self.demands = Demands()
         self.priority_classes = ByName(priority_class)
         self.runtime_classes = ByName(runtime_handler)
         self.namespaces = ByName(labels)
@@ -128,10 +130,8 @@ class ClusterState:
         new = uid not in self._pods
         first_event = new and not self.ledger.waits(uid)
         nodes = ranked_nodes(pod) if first_event else ()  # read once: this is a third of the cost of an event
-        if first_event and (nodes or node):
-            self.ledger.limit.pod_seen(key)
-            self.history.add(demand, pinned_models(spec))
         if node:
+            self.demands.bound(uid, key.namespace, demand, pinned_models(spec))
             counted = new and self.ledger.bound(uid, key, nodes, kind, node)
             self._put(uid, node, kind, counted=counted)
             return
@@ -164,6 +164,7 @@ class ClusterState:
             self.usage.give_back(*before)
         else:
             self.ledger.gone(uid)
+        self.demands.gone(uid)
         self.replicas.gone(uid)
         self.other_pods.gone(uid)
 
@@ -173,9 +174,9 @@ class ClusterState:
     def reserve(
         self, request: ReservationRequest, placement: Placement, now: float, earlier: Reservation | None = None
     ) -> None:
-        """Reserve what a pod requests on the first node of `placement`, if there is one and its owner has not too many open
-        reservations. `earlier`: the reservation from an earlier call of the hook for the same pod."""
-        if placement.nodes and self.ledger.limit.allows(request.key, len(self.nodes.row_of)):
+        """Reserve what a pod requests on the first node of `placement`, if there is one and its namespace has not too many
+        open reservations. `earlier`: the reservation from an earlier call of the hook for the same pod."""
+        if placement.nodes and self.ledger.parts.allows(request.key.namespace):
             kind = self.usage.kind(request.demand, request.owner)
             self.ledger.reserve(request.key, placement.nodes[0].node, kind, now, earlier)
 

@@ -131,14 +131,14 @@ class Ranker:
         return Filter(preferences.below(constraints), self._settings.health, volumes.terms)
 
     def _current_view(self) -> View:
-        columns, history = self._state.nodes.columns, self._state.history
+        columns, demands = self._state.nodes.columns, self._state.demands
         size = self._state.nodes.count.bit_length()  # a new view when the number of nodes doubles or halves
-        key = (history.version, len(columns.capacity), len(columns.models), size)
+        key = (demands.version, len(columns.capacity), len(columns.models), size)
         if key != self._view_key:
             self._view_key = key
             models = {name: number for number, name in enumerate(columns.models)}
             gpus = tuple(sorted(self._gpus.among(columns.capacity)))
-            self._view = View(self._view.version + 1, gpus, history.popular(models))
+            self._view = View(self._view.version + 1, gpus, demands.popular(models))
         return self._view
 
     # --- choose -------------------------------------------------------------------------------------------------------
