@@ -6,7 +6,7 @@ import pytest
 
 from tests.cluster.objects import GPU, admitted, free, node, pod, state
 from webhook.cluster.ledger import Counts
-from webhook.cluster.parts import MAX_OPEN, Parts
+from webhook.cluster.parts import _MAX_OPEN, _MAX_PRIVATE, Parts
 from webhook.cluster.pods import reservation_request
 from webhook.cluster.state import ClusterState
 from webhook.framework.cluster_view import Placement, Ranked
@@ -48,14 +48,27 @@ def test_a_reservation_that_ends_makes_room_for_another() -> None:
         parts.closed("a", "y", private=True)
         parts.closed("a", "x", private=False)
         parts.closed("a", "x", private=False)
-    assert (parts._open, parts._nodes, parts._all) == ({}, {}, 0)
+    assert (parts._shared, parts._private, parts._all) == ({}, {}, 0)
 
 
 def test_a_namespace_has_at_most_so_many_open_reservations() -> None:
     parts = Parts()
-    for _ in range(MAX_OPEN):
+    for _ in range(_MAX_OPEN):
         parts.opened("a", "x", 8)
-    assert (parts.allows("a"), parts.allows("b"), parts.declined) == (False, True, 1)
+    assert (parts.allows("a", "x", 8), parts.allows("b", "x", 8), parts.declined) == (False, True, 1)
+
+
+def test_private_reservations_of_a_namespace_are_on_a_bounded_number_of_nodes() -> None:
+    """A review of another namespace updates all of these nodes."""
+    parts = Parts()
+    made = [f"n{number}" for number in range(1000)]
+    for name in made:
+        if parts.allows("a", name, len(made)):
+            parts.opened("a", name, len(made))
+    assert (len(parts._shared["a"]), len(parts._private["a"])) == (125, _MAX_PRIVATE)
+    assert parts.allows("a", "n0", 1000)
+    assert parts.allows("a", made[125], 1000)
+    assert parts.allows("b", "n999", 1000)
 
 
 # --- in a cluster state -----------------------------------------------------------------------------------------------
@@ -113,7 +126,7 @@ def test_a_reservation_counts_for_all_once_its_pod_is_seen() -> None:
     for number, name in enumerate(NODES):
         of.pod_seen(pod(f"p{number}", 8, owner="o", ranked=[name]), 1)
     assert (untouched(of, "other"), of.ledger.counts) == (0, Counts(0, 40))
-    assert (of.usage._private, of.ledger.parts._open) == ({}, {})
+    assert (of.usage._private, of.ledger.parts._shared, of.ledger.parts._private) == ({}, {}, {})
 
 
 def test_a_pod_that_is_bound_before_it_is_seen_counts_for_all() -> None:

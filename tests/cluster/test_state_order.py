@@ -127,7 +127,7 @@ class AnyOrder(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         self.of.expire(self.now + 1000.0)
-        assert (self.of.usage._private, self.of.ledger.parts._nodes, self.of.ledger.parts._all) == ({}, {}, 0)
+        assert (self.of.usage._private, self.of.ledger.parts._shared, self.of.ledger.parts._all) == ({}, {}, 0)
         again = state(self.nodes.values(), self.pods.values(), ttl=10.0, unseen_ttl=4.0)
         again.expire(1000.0)
         assert facts(self.of) == facts(again)

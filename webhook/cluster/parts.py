@@ -11,54 +11,62 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
-MAX_OPEN: Final = 1024
-"""Maximum number of open reservations of one namespace."""
 _PART: Final = 8
 """One in so many nodes is the part of a namespace; at least one node."""
 _TRUSTED_PART: Final = 4
 """The same where only API servers can send reviews."""
 _ALL: Final = 2
 """One in so many nodes are the parts of all namespaces together; at least one node."""
+_MAX_PRIVATE: Final = 128
+"""Maximum number of nodes with private reservations of one namespace: a review updates all of these."""
+_MAX_OPEN: Final = 1024
+"""Maximum number of open reservations of one namespace."""
 
 
 class Parts:
-    """Open reservations by namespace, and the nodes on which they count for others. `trusted`: whether only API servers can
-    send reviews, so that each reservation is of a pod that somebody tried to create."""
+    """Open reservations by namespace and node. `trusted`: whether only API servers can send reviews, so that each
+    reservation is of a pod that somebody tried to create."""
 
     def __init__(self, *, trusted: bool = False) -> None:
         self.declined = 0
         """Number of reservations that were not made."""
         self._part = _TRUSTED_PART if trusted else _PART
-        self._open: Counter[str] = Counter()
-        self._nodes: dict[str, Counter[str]] = {}
-        """By namespace, the nodes on which its reservations count for others, with their number."""
+        self._shared: dict[str, Counter[str]] = {}
+        """Reservations that count for all, by namespace and node."""
+        self._private: dict[str, Counter[str]] = {}
+        """Those that are private to the namespace."""
         self._all = 0
-        """Number of nodes in all values of `_nodes`."""
+        """Number of nodes in all values of `_shared`."""
 
-    def allows(self, namespace: str) -> bool:
-        """Whether one more reservation may be made."""
-        allowed = self._open[namespace] < MAX_OPEN
+    def allows(self, namespace: str, node: str, nodes: int) -> bool:
+        """Whether one more reservation may be made. `nodes`: the number of nodes."""
+        shared = self._shared.get(namespace, Counter())
+        private = self._private.get(namespace, Counter())
+        allowed = shared.total() + private.total() < _MAX_OPEN and (
+            node in private or len(private) < _MAX_PRIVATE or self._is_shared(namespace, node, nodes)
+        )
         self.declined += not allowed
         return allowed
 
     def opened(self, namespace: str, node: str, nodes: int) -> bool:
-        """A reservation is made. Returns whether it is private. `nodes`: the number of nodes."""
-        self._open[namespace] += 1
-        part = self._nodes.setdefault(namespace, Counter())
-        if node not in part and (len(part) >= max(1, nodes // self._part) or self._all >= max(1, nodes // _ALL)):
-            return True
-        self._all += node not in part
-        part[node] += 1
-        return False
+        """A reservation is made. Returns whether it is private."""
+        private = not self._is_shared(namespace, node, nodes)
+        counts = (self._private if private else self._shared).setdefault(namespace, Counter())
+        self._all += not private and node not in counts
+        counts[node] += 1
+        return private
 
     def closed(self, namespace: str, node: str, *, private: bool) -> None:
         """A reservation ended, or its pod is in the watch. `private`: what `opened` returned."""
-        part = self._nodes[namespace]
-        if not private:
-            part[node] -= 1
-            if not part[node]:
-                del part[node]
-                self._all -= 1
-        self._open[namespace] -= 1
-        if not self._open[namespace]:
-            del self._open[namespace], self._nodes[namespace]
+        by_namespace = self._private if private else self._shared
+        counts = by_namespace[namespace]
+        counts[node] -= 1
+        if not counts[node]:
+            del counts[node]
+            self._all -= not private
+            if not counts:
+                del by_namespace[namespace]
+
+    def _is_shared(self, namespace: str, node: str, nodes: int) -> bool:
+        shared = self._shared.get(namespace, Counter())
+        return node in shared or (len(shared) < max(1, nodes // self._part) and self._all < max(1, nodes // _ALL))

@@ -176,9 +176,12 @@ class ClusterState:
     ) -> None:
         """Reserve what a pod requests on the first node of `placement`, if there is one and its namespace has not too many
         open reservations. `earlier`: the reservation from an earlier call of the hook for the same pod."""
-        if placement.nodes and self.ledger.parts.allows(request.key.namespace):
+        if not placement.nodes:
+            return
+        node = placement.nodes[0].node
+        if self.ledger.parts.allows(request.key.namespace, node, self.nodes.count):
             kind = self.usage.kind(request.demand, request.owner)
-            self.ledger.reserve(request.key, placement.nodes[0].node, kind, now, earlier)
+            self.ledger.reserve(request.key, node, kind, now, earlier)
 
     def expire(self, now: float) -> None:
         self.ledger.expire(now)
