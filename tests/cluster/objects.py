@@ -144,10 +144,6 @@ def facts(of: ClusterState) -> Object:
         "order": [columns.name[row] for row in nodes.by_name() if columns.name[row]],
         "count": nodes.count,
         "peers": {o: {named[r]: c for r, c in found.items()} for o, found in of.usage.peers.items()},
-        "kept away": {
-            term: dict(nodes) for terms in of.other_pods.anti_affinity.values() for term, nodes in terms.items()
-        },
-        "claims in use": dict(of.other_pods.volume_claims_in_use),
         "classes": of.priority_classes,
         "namespaces": of.namespaces,
     }

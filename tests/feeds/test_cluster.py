@@ -77,9 +77,9 @@ def optional_facts(state: ClusterState) -> Facts:
         state.nodes.dra,
         seen.budget_covers("t", {}),
         seen.autoscaler_of("t", "Deployment", "web"),
-        state.jobs.pods("u"),
+        state.jobs.pods("t/u"),
         seen.runtime_handler("fast"),
-        state.volume_claims["t/c"].volume if "t/c" in state.volume_claims else None,
+        state.volume_claims.get("t/c"),
         "v" in state.volumes,
     )
 

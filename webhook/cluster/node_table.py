@@ -47,12 +47,12 @@ class Demand(NamedTuple):
 
 
 class PopularDemand(NamedTuple):
-    """A recent demand. `models`: the GPU models that it is confined to, as numbers in `Columns.model`; None: any."""
+    """A demand of running pods. `models`: the GPU models that it is confined to, as numbers in `Columns.model`; None: any."""
 
     demand: Demand
     models: tuple[int, ...] | None
     share: float
-    """Its part of the recent GPU pods, 0 to 1."""
+    """Its weight among the GPU pods that run, 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,14 +12,13 @@ from typing import Any
 
 from webhook.cluster.autoscalers import Autoscalers
 from webhook.cluster.budgets import Budgets
-from webhook.cluster.by_name import ByName, labels, priority_class, runtime_handler, volume, volume_claim
+from webhook.cluster.by_name import ByName, bound_volume, labels, priority_class, runtime_handler, volume_terms
 from webhook.cluster.demands import Demands
 from webhook.cluster.freshness import REQUIRED, Freshness
 from webhook.cluster.jobs import Jobs
 from webhook.cluster.ledger import Ledger, Reservation
 from webhook.cluster.listing import Index, Listing, ListKind
 from webhook.cluster.nodes import Nodes
-from webhook.cluster.other_pods import OtherPods
 from webhook.cluster.pods import (
     ReservationRequest,
     counted_demand,
@@ -77,9 +76,8 @@ class ClusterState:
         self.budgets = Budgets()
         self.autoscalers = Autoscalers()
         self.jobs = Jobs()
-        self.volume_claims = ByName(volume_claim)
-        self.volumes = ByName(volume)
-        self.other_pods = OtherPods()
+        self.volume_claims = ByName(bound_volume)
+        self.volumes = ByName(volume_terms)
         self.indexes: Mapping[ListKind, Index] = {
             "priorityclasses": self.priority_classes,
             "runtimeclasses": self.runtime_classes,
@@ -119,9 +117,7 @@ class ClusterState:
             return
         if metadata.get("namespace") == self.replicas.namespace:
             self.replicas.seen(uid, pod)
-        if node := spec.get("nodeName"):
-            self.other_pods.bound(uid, node, pod)
-        demand = counted_demand(pod)
+        node, demand = spec.get("nodeName"), counted_demand(pod)
         if not has_extended_resource(demand) and DECISION not in annotations_of(pod):
             if node:
                 self._put(uid, node, self.usage.kind(demand, ""))
@@ -139,8 +135,6 @@ class ClusterState:
             self.ledger.seen(uid, key, nodes, kind, now)
         if any(c.get("reason") == "Unschedulable" for c in status.get("conditions") or ()):
             self.ledger.unschedulable(uid)
-        if not self.ledger.holds(uid):
-            self.other_pods.waits(uid, pod, demand)
 
     def is_bound(self, pod: Object) -> bool:
         """Whether the pod is known to be bound and not finished."""
@@ -166,7 +160,6 @@ class ClusterState:
             self.ledger.gone(uid)
         self.demands.gone(uid)
         self.replicas.gone(uid)
-        self.other_pods.gone(uid)
 
     def _holders(self) -> list[tuple[int, PodKind]]:
         return [*self._pods.values(), *self.ledger.holders()]
@@ -207,7 +200,7 @@ class ClusterState:
     def known(self, kind: ListKind) -> list[int | str]:
         """The `listing.name_of` of every known object of a kind."""
         if kind == "pods":
-            return [*self._pods, *self.ledger.waiting(), *self.replicas, *self.other_pods.waiting]
+            return [*self._pods, *self.ledger.waiting(), *self.replicas]
         if kind == "nodes":
             return [name for name, row in self.nodes.row_of.items() if self.nodes.columns.alive[row]]
         return [*self.indexes[kind]]

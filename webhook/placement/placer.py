@@ -59,8 +59,9 @@ class Placer:
             placement = Placement((), request.strategy, request.peer_rules.left)
         elif not cluster.fresh:
             placement = Placement((), request.strategy, "cluster state is stale")
+        elif (volumes := volume_topology(request.volume_claims, self._state)).together:
+            placement = Placement((), request.strategy, "its pods share a volume that is not bound yet")
         else:
-            volumes = volume_topology(request.volume_claims, self._state)
             rank = partial(self._ranker(settings, gpus).place, request, cluster.gpu_metrics, preferences, volumes)
             self._state.usage.seen_from(request.namespace)
             placement = rank()
