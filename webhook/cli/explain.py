@@ -25,8 +25,8 @@ from webhook.cli.waiting.cause import Cause
 from webhook.cli.waiting.scheduler_message import scheduler_message
 from webhook.cli.waiting.situation import Situation
 from webhook.errors import BadInput, GpuAdmissionError
-from webhook.kube.pod import Pod
-from webhook.policy.model import PROFILE_LABEL, Policy
+from webhook.kube.pod import PROFILE_LABEL, Pod
+from webhook.policy.model import Policy
 from webhook.text import bare
 
 

@@ -170,6 +170,8 @@ def unmanaged_reason(pod: Pod) -> str:
         return "scheduling gates"
     if KUEUE in labels_of(pod):
         return "managed by Kueue"
+    if spec.get("schedulingGroup") or spec.get("workloadRef"):
+        return "pod group"  # KEP-4671; the field was called workloadRef in 1.35
     return "another scheduler" if (spec.get("schedulerName") or SCHEDULER) != SCHEDULER else ""
 
 
@@ -178,10 +180,11 @@ def ranked_nodes(pod: Pod) -> tuple[str, ...]:
 
     Anybody can write the annotation. So it counts only if the pod's node affinity agrees: the first node must be the
     first preference there, or required, and only nodes that the affinity names count. It does not count for pods that
-    admission ranks no nodes for: they could wait for ever and hold GPUs.
+    admission ranks no nodes for, nor for those with ResourceClaims, which the scheduler does not look at before the claims
+    are there: they could wait for ever and hold GPUs.
     """
     names = _recorded(pod)
-    if not names or unmanaged_reason(pod):
+    if not names or unmanaged_reason(pod) or pod["spec"].get("resourceClaims"):
         return ()
     preferred, required = named_nodes(pod["spec"])
     if not ((preferred and preferred[0] == names[0]) or names[0] in required):

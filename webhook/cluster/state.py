@@ -35,7 +35,7 @@ from webhook.cluster.state_view import Answers, StateView
 from webhook.cluster.usage import PodKind, Usage
 from webhook.cluster.utilisation import NodeUse
 from webhook.framework.cluster_view import MetricsStatus, Placement
-from webhook.kube.pod import DECISION, annotations_of
+from webhook.kube.pod import DECISION, PROFILE_LABEL, annotations_of
 
 Object = Mapping[str, Any]
 
@@ -94,12 +94,19 @@ class ClusterState:
         """Whether there are GPU metrics to rank by at a time `now`."""
         self._pods: dict[int | str, tuple[int, PodKind]] = {}
         """Row and kind of each bound pod, by uid."""
+        self._nowhere: dict[int | str, tuple[str, PodKind]] = {}
+        """The same of pods on nodes that do not exist, by name: anybody can write any name."""
 
     def node_seen(self, node: Object) -> None:
-        known = len(self.nodes.columns.capacity)
+        known, name = len(self.nodes.columns.capacity), node["metadata"]["name"]
+        row = self.nodes.row_of.get(name)
+        is_new = row is None or not self.nodes.columns.alive[row]
         self.nodes.seen(node)
         for resource in list(self.nodes.columns.capacity)[known:]:
             self.usage.recount(resource, self._holders())
+        for uid, (wanted, kind) in list(self._nowhere.items()) if is_new else ():
+            if wanted == name:
+                self._put(uid, name, kind)
 
     def node_gone(self, name: str) -> None:
         self.nodes.gone(name)
@@ -131,19 +138,31 @@ class ClusterState:
             counted = new and self.ledger.bound(uid, key, nodes, kind, node)
             self._put(uid, node, kind, counted=counted)
             return
-        if nodes:
+        if (
+            nodes
+            and self._may_exist(nodes[0])
+            and PROFILE_LABEL in self.namespaces.get(key.namespace, (PROFILE_LABEL,))
+        ):
             self.ledger.seen(uid, key, nodes, kind, now)
         if any(c.get("reason") == "Unschedulable" for c in status.get("conditions") or ()):
             self.ledger.unschedulable(uid)
 
     def is_bound(self, pod: Object) -> bool:
         """Whether the pod is known to be bound and not finished."""
-        return pod_id(pod["metadata"]) in self._pods
+        return (uid := pod_id(pod["metadata"])) in self._pods or uid in self._nowhere
 
     def pod_gone(self, pod: Object) -> None:
         self._forget(pod_id(pod["metadata"]))
 
+    def _may_exist(self, node: str) -> bool:
+        """False if the nodes are listed, and this one is not there."""
+        return node in self.nodes.row_of or "nodes" not in self.freshness.listed
+
     def _put(self, uid: int | str, node: str, kind: PodKind, *, counted: bool = False) -> None:
+        if not self._may_exist(node):
+            self._nowhere[uid] = node, kind
+            return
+        self._nowhere.pop(uid, None)
         before, row = self._pods.get(uid), self.nodes.row(node)
         if before is not None:
             if before == (row, kind):
@@ -158,6 +177,7 @@ class ClusterState:
             self.usage.give_back(*before)
         else:
             self.ledger.gone(uid)
+        self._nowhere.pop(uid, None)
         self.demands.gone(uid)
         self.replicas.gone(uid)
 
@@ -200,7 +220,7 @@ class ClusterState:
     def known(self, kind: ListKind) -> list[int | str]:
         """The `listing.name_of` of every known object of a kind."""
         if kind == "pods":
-            return [*self._pods, *self.ledger.waiting(), *self.replicas]
+            return [*self._pods, *self._nowhere, *self.ledger.waiting(), *self.replicas]
         if kind == "nodes":
             return [name for name, row in self.nodes.row_of.items() if self.nodes.columns.alive[row]]
         return [*self.indexes[kind]]

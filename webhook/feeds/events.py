@@ -19,8 +19,8 @@ from webhook.cluster.state import ClusterState
 from webhook.errors import ApiError
 from webhook.feeds.api import Api, Object
 from webhook.feeds.token_bucket import TokenBucket
+from webhook.kube.pod import PROFILE_LABEL
 from webhook.kube.review import Request
-from webhook.policy.model import PROFILE_LABEL
 from webhook.telemetry.logs import Logger, cause
 from webhook.telemetry.metrics import Metrics
 

@@ -18,6 +18,8 @@ from webhook.kube.quantity import parse_quantity, whole
 Pod = dict[str, Any]
 
 DECISION = "gpu-admission.io/decision"
+PROFILE_LABEL = "gpu-admission.io/profile"
+"""The namespace label that opts in. Its value names a profile."""
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 """The affinity field with terms that only add to a node's score."""
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

@@ -27,13 +27,6 @@ CASES = [
         there=[taken("a", 7)],
     ),
     Case(
-        "three replicas of two GPUs that must share a host go where all fit",
-        [A, B],
-        [deployment("trio", 3, 2, affinity=affinity("trio"))],
-        [on("b")],
-        there=[taken("a", 4)],
-    ),
-    Case(
         "a Job whose pods must share a host goes where all fit",
         [A, B],
         [job("train", 4, 2, affinity=affinity("train"))],
@@ -98,14 +91,6 @@ CASES = [
         [pod("one", affinity=affinity("cache"))],
         [runs("one", "cache"), together()],
         later=[pod("cache", 1)],
-        there=HALF,
-    ),
-    Case(
-        "a pod that another waits for goes where both fit",
-        [A, B],
-        [pod("one", 4, affinity=affinity("cache"))],
-        [runs("one", "cache"), together()],
-        later=[pod("cache", 4)],
         there=HALF,
     ),
     # --- required anti-affinity
