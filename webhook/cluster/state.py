@@ -94,19 +94,19 @@ class ClusterState:
         """Whether there are GPU metrics to rank by at a time `now`."""
         self._pods: dict[int | str, tuple[int, PodKind]] = {}
         """Row and kind of each bound pod, by uid."""
-        self._nowhere: dict[int | str, tuple[str, PodKind]] = {}
-        """The same of pods on nodes that do not exist, by name: anybody can write any name."""
+        self._nowhere: dict[int | str, str] = {}
+        """By uid of a bound pod, the name of its node if that is not known: anybody can write any name."""
+        self._waiting_for_node: dict[str, dict[int | str, PodKind]] = {}
+        """The same pods by node, with their kinds."""
 
     def node_seen(self, node: Object) -> None:
         known, name = len(self.nodes.columns.capacity), node["metadata"]["name"]
-        row = self.nodes.row_of.get(name)
-        is_new = row is None or not self.nodes.columns.alive[row]
         self.nodes.seen(node)
         for resource in list(self.nodes.columns.capacity)[known:]:
             self.usage.recount(resource, self._holders())
-        for uid, (wanted, kind) in list(self._nowhere.items()) if is_new else ():
-            if wanted == name:
-                self._put(uid, name, kind)
+        for uid, kind in self._waiting_for_node.pop(name, {}).items():
+            del self._nowhere[uid]
+            self._put(uid, name, kind)
 
     def node_gone(self, name: str) -> None:
         self.nodes.gone(name)
@@ -140,7 +140,7 @@ class ClusterState:
             return
         if (
             nodes
-            and self._may_exist(nodes[0])
+            and nodes[0] in self.nodes.row_of
             and PROFILE_LABEL in self.namespaces.get(key.namespace, (PROFILE_LABEL,))
         ):
             self.ledger.seen(uid, key, nodes, kind, now)
@@ -154,15 +154,11 @@ class ClusterState:
     def pod_gone(self, pod: Object) -> None:
         self._forget(pod_id(pod["metadata"]))
 
-    def _may_exist(self, node: str) -> bool:
-        """False if the nodes are listed, and this one is not there."""
-        return node in self.nodes.row_of or "nodes" not in self.freshness.listed
-
     def _put(self, uid: int | str, node: str, kind: PodKind, *, counted: bool = False) -> None:
-        if not self._may_exist(node):
-            self._nowhere[uid] = node, kind
+        if uid in self._nowhere or node not in self.nodes.row_of:
+            self._nowhere[uid] = node
+            self._waiting_for_node.setdefault(node, {})[uid] = kind
             return
-        self._nowhere.pop(uid, None)
         before, row = self._pods.get(uid), self.nodes.row(node)
         if before is not None:
             if before == (row, kind):
@@ -177,7 +173,10 @@ class ClusterState:
             self.usage.give_back(*before)
         else:
             self.ledger.gone(uid)
-        self._nowhere.pop(uid, None)
+        if (node := self._nowhere.pop(uid, None)) is not None:
+            del self._waiting_for_node[node][uid]
+            if not self._waiting_for_node[node]:
+                del self._waiting_for_node[node]
         self.demands.gone(uid)
         self.replicas.gone(uid)
 

@@ -23,7 +23,7 @@ from tests.e2e.behaviour.case import (
     told,
     waits,
 )
-from tests.e2e.behaviour.made import affinity, claim, port, spread, taken, using, volume
+from tests.e2e.behaviour.made import affinity, claim, spread, taken, using, volume
 from tests.e2e.behaviour.play import Played, judged
 from tests.e2e.behaviour.test_workloads import in_zones, indexed
 
@@ -92,20 +92,6 @@ TENANTS = {"matchExpressions": [{"key": "tenant", "operator": "Exists"}]}
 TIER = rule("podAntiAffinity", HOST, {"matchLabels": {"tier": "x"}})
 CASES = [
     # --- near and apart at once
-    Case(
-        "replicas in one zone, each on a host of its own, begin where there are so many hosts",
-        in_zones(a=1, b=3),
-        [deployment("chat", 3, affinity=affinity("chat", ZONE) | affinity("chat", anti=True))],
-        [runs(count=3)],
-        there=ONE_FREE_EACH,
-    ),
-    Case(
-        "replicas in one zone with a port of the host begin where there are so many hosts",
-        in_zones(a=1, b=3),
-        [deployment("chat", 3, container=port(7070), affinity=affinity("chat", ZONE))],
-        [runs(count=3)],
-        there=ONE_FREE_EACH,
-    ),
     Case(
         "a Job whose pods have a host each goes to the zone with so many hosts",
         in_zones(a=1, b=3),
