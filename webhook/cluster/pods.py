@@ -10,7 +10,17 @@ import orjson
 from webhook.cluster.node_table import Demand
 from webhook.errors import QuantityError
 from webhook.kube.gpus import MODEL_LABELS
-from webhook.kube.pod import DECISION, MIRROR, PREFERRED, REQUIRED, Pod, annotations_of, labels_of, owner
+from webhook.kube.pod import (
+    DECISION,
+    MIRROR,
+    PREFERRED,
+    REQUIRED,
+    Pod,
+    annotations_of,
+    in_pod_group,
+    labels_of,
+    owner,
+)
 from webhook.kube.pod_requests import total_requests
 
 _MAX_AMOUNT = 2**50
@@ -170,8 +180,8 @@ def unmanaged_reason(pod: Pod) -> str:
         return "scheduling gates"
     if KUEUE in labels_of(pod):
         return "managed by Kueue"
-    if spec.get("schedulingGroup") or spec.get("workloadRef"):
-        return "pod group"  # KEP-4671; the field was called workloadRef in 1.35
+    if in_pod_group(pod):
+        return "pod group"
     return "another scheduler" if (spec.get("schedulerName") or SCHEDULER) != SCHEDULER else ""
 
 

@@ -104,8 +104,7 @@ class ClusterState:
         self.nodes.seen(node)
         for resource in list(self.nodes.columns.capacity)[known:]:
             self.usage.recount(resource, self._holders())
-        for uid, kind in self._waiting_for_node.pop(name, {}).items():
-            del self._nowhere[uid]
+        for uid, kind in list(self._waiting_for_node.get(name, {}).items()):
             self._put(uid, name, kind)
 
     def node_gone(self, name: str) -> None:
@@ -155,7 +154,8 @@ class ClusterState:
         self._forget(pod_id(pod["metadata"]))
 
     def _put(self, uid: int | str, node: str, kind: PodKind, *, counted: bool = False) -> None:
-        if uid in self._nowhere or node not in self.nodes.row_of:
+        self._leave_nowhere(uid)
+        if node not in self.nodes.row_of:
             self._nowhere[uid] = node
             self._waiting_for_node.setdefault(node, {})[uid] = kind
             return
@@ -173,12 +173,15 @@ class ClusterState:
             self.usage.give_back(*before)
         else:
             self.ledger.gone(uid)
+        self._leave_nowhere(uid)
+        self.demands.gone(uid)
+        self.replicas.gone(uid)
+
+    def _leave_nowhere(self, uid: int | str) -> None:
         if (node := self._nowhere.pop(uid, None)) is not None:
             del self._waiting_for_node[node][uid]
             if not self._waiting_for_node[node]:
                 del self._waiting_for_node[node]
-        self.demands.gone(uid)
-        self.replicas.gone(uid)
 
     def _holders(self) -> list[tuple[int, PodKind]]:
         return [*self._pods.values(), *self.ledger.holders()]

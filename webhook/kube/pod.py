@@ -156,6 +156,12 @@ def _is_positive(quantity: Any) -> bool:
         return False
 
 
+def in_pod_group(pod: Pod) -> bool:
+    """Whether the scheduler places the pod together with its group (KEP-4671; the field was workloadRef in 1.35). It refuses
+    the group if the priority of a pod differs from that of the group."""
+    return bool(pod["spec"].get("schedulingGroup") or pod["spec"].get("workloadRef"))
+
+
 def claims_devices(pod: Pod) -> bool:
     """Whether the pod claims devices through DRA (spec.resourceClaims)."""
     return bool(pod["spec"].get("resourceClaims"))
