@@ -112,7 +112,9 @@ def bodies(nodes: int, names: list[str], patience: int) -> tuple[Table, dict[str
 def main() -> int:
     """Exit status 1 if a body costs too much, or a tenant takes too much from another."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--nodes", type=int, default=5_000, help="of the cluster; tenants also get one of four times as many")
+    parser.add_argument(
+        "--nodes", type=int, default=5_000, help="of the cluster; tenants also get one of four times as many"
+    )
     parser.add_argument(
         "--patience", type=int, default=60, metavar="SECONDS", help="CPU time after which a row is ended"
     )

@@ -82,7 +82,11 @@ def _many_labels(world: World) -> None:
         more = {f"feature.node.kubernetes.io/cpu-{number}": "true" for number in range(160)}
         node: Json = {"metadata": {"name": name, "labels": {**labels, **more}}, "spec": {}}
         amount = {"cpu": "2048", "memory": "16Ti", "pods": "1000", GPU: "128"}
-        node["status"] = {"allocatable": amount, "capacity": amount, "conditions": [{"type": "Ready", "status": "True"}]}
+        node["status"] = {
+            "allocatable": amount,
+            "capacity": amount,
+            "conditions": [{"type": "Ready", "status": "True"}],
+        }
         world.state.seen("nodes", node, world.now)
 
 
@@ -158,7 +162,9 @@ def _jobs(world: World) -> None:
 
 COSTS: Final[dict[str, Cost]] = {
     "nothing": Cost(),
-    "64 waiting pods with 8 terms of affinity, 32 running ones with 8 of anti-affinity, about all pods": Cost(_pod_terms),
+    "64 waiting pods with 8 terms of affinity, 32 running ones with 8 of anti-affinity, about all pods": Cost(
+        _pod_terms
+    ),
     "2,000 pods that wait for one node each": Cost(_confined),
     "5,000 pods on nodes that do not exist": Cost(_on_unknown_nodes),
     "another pod on a node that does not exist before each review": Cost(before_each=_on_another_unknown_node),
@@ -321,7 +327,9 @@ OUTCOMES: Final[dict[str, Outcome]] = {
         _popular, "weight of others' demands", _never_ran, before=_large_jobs
     ),
     "8,192 pods of 7 GPUs that ran": Outcome(_popular, "weight of others' demands", _ran, 0.5, _large_jobs),
-    "1,024 PyTorchJobs": Outcome(_first_of_gang, "gang of 4 begins where it has room", _gangs, before=_room_in_one_zone),
+    "1,024 PyTorchJobs": Outcome(
+        _first_of_gang, "gang of 4 begins where it has room", _gangs, before=_room_in_one_zone
+    ),
     "40 refused pods of two namespaces": Outcome(
         _burst, "first choices of 32 replicas", _refused_of_two_namespaces, 0.5
     ),

@@ -45,7 +45,7 @@ def reviews(nodes: int, names: list[str], effort: Effort) -> Measured:
         found = in_child(name, effort.patience, lambda name=name: _costs(state, name, effort))
         numbers[f"{name}, {nodes} nodes"] = found
         if found is None:
-            table.add_row(name, f"over {effort.patience} s")
+            table.add_row(name, f"failed, or over {effort.patience} s")
             bad += 1
             continue
         p50, p50_with, p99, p99_with = found
@@ -79,7 +79,7 @@ def outcomes(names: list[str], effort: Effort) -> Measured:
         ]
         numbers[name] = found
         if None in found:
-            table.add_row(name, case.what, f"over {effort.patience} s")
+            table.add_row(name, case.what, f"failed, or over {effort.patience} s")
             bad += 1
             continue
         without, with_it = [each[0] for each in found]

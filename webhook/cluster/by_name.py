@@ -22,6 +22,8 @@ _TOPOLOGY_LABELS: Final = frozenset(
     )
 )
 
+_NARROW: Final = ("ReadWriteOnce", "ReadWriteOncePod")
+
 
 class ByName(dict[str, T]):
     """What `read` keeps of each object, by name; by namespace and name for objects in a namespace."""
@@ -62,6 +64,8 @@ class VolumeClaim(NamedTuple):
     """Name of the PersistentVolume that it is bound to; "" if it is not bound."""
     storage_class: str
     """Name of its StorageClass if it is not bound, else ""."""
+    narrow_access: str
+    """`ReadWriteOnce` or `ReadWriteOncePod` if no other access mode lets several nodes use it, else ""."""
 
 
 class Volume(NamedTuple):
@@ -74,7 +78,14 @@ class Volume(NamedTuple):
 def volume_claim(obj: Mapping[str, Any]) -> VolumeClaim:
     spec = obj.get("spec") or {}
     volume = str(spec.get("volumeName") or "")
-    return VolumeClaim(volume, "" if volume else str(spec.get("storageClassName") or ""))
+    storage_class = "" if volume else str(spec.get("storageClassName") or "")
+    return VolumeClaim(volume, storage_class, _narrow_access(obj))
+
+
+def _narrow_access(claim: Mapping[str, Any]) -> str:
+    """Once bound, a claim has the access modes of its volume, which may be more than it asks for."""
+    modes = (claim.get("status") or {}).get("accessModes") or (claim.get("spec") or {}).get("accessModes") or ()
+    return next((mode for mode in _NARROW if mode in modes), "") if set(modes) <= set(_NARROW) else ""
 
 
 def volume(obj: Mapping[str, Any]) -> Volume:
