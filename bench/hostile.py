@@ -4,8 +4,8 @@ Each body of `bench.bodies` is decided on in a process of its own, with a cluste
 slowest hook, the peak of memory, and the memory left afterwards; memory is above that of the process before. A body may cost at
 most 1 s and 300 MiB. Linux only.
 
-Two more tables show what one tenant can leave for others (`bench.tenant_cases`), each without and with it in the same process: the
-CPU time of both reviews of another tenant's pod, which may be three times as long at most; and what the other tenant gets.
+More tables show what one tenant can leave for others (`bench.tenant_cases`), without and with it: the CPU time of both reviews of
+another tenant's pod, measured in one process and at most three times as long with it; and what the other tenant gets.
 """
 
 from __future__ import annotations

@@ -277,7 +277,7 @@ def _wait_for_ever(gpus: int) -> Callable[[World], None]:
         for number, node in enumerate(world.nodes):
             made = pod(f"claims-{number}", OUTSIDE, gpus=gpus, resourceClaims=claims)
             for amounts in made["spec"]["containers"][0]["resources"].values():
-                amounts["cpu"] = "2040"
+                amounts["cpu"] = "2048"
             world.seen(forged(made, node))
 
     return leave

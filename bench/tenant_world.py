@@ -10,6 +10,7 @@ import gc
 import os
 import time
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +82,7 @@ class World:
         self._scale = scale
         self._count = 0
         log = logs.configure(Path(os.devnull).open("wb"))  # noqa: SIM115  as long as the process
-        self.handlers = Handlers(Silent(), state, Placer(state), Recorder(self.metrics, log), lambda: self.now)
+        self.handlers = Handlers(_policy(), state, Placer(state), Recorder(self.metrics, log), lambda: self.now)
 
     @property
     def nodes(self) -> list[str]:
@@ -154,6 +155,12 @@ def ordinary(world: World, number: int) -> None:
     world.gone(world.seen(pod(f"ordinary-{number}", OUTSIDE), node=names[number % len(names)]))
 
 
+@cache
+def _policy() -> Silent:
+    return Silent()
+
+
 def cluster_state(nodes: int, gpus: int) -> ClusterState:
-    """The state of a server that has seen them."""
+    """The state of a server that has seen them. Also loads the policy, so that no child process has to."""
+    _policy()
     return state_of(objects(nodes, gpus))

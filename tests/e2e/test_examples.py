@@ -18,6 +18,7 @@ from tests.controlplane import clusters
 from tests.controlplane.api import Api, wait_until
 from tests.controlplane.fixtures import remove_namespace
 from tests.controlplane.nodes import GPU_TAINT, node
+from tests.controlplane.objects import pod
 from tests.controlplane.plane import ControlPlane
 from tests.e2e.terminal import SHIPPED
 from tests.installed import ROOT, Installed, opt_in
@@ -28,7 +29,7 @@ pytestmark = pytest.mark.controlplane
 Json = dict[str, Any]
 EXAMPLES, TEAM, NAME = ROOT / "manifests" / "examples", "ml-team", "app.kubernetes.io/name"
 NODES = [
-    *[node(f"whole-{letter}", 8, taints=[GPU_TAINT]) for letter in "abc"],
+    *[node(f"whole-{letter}", 8, taints=[GPU_TAINT]) for letter in "abcdef"],
     node("mig", 4, mig={"1g.10gb": 14, "3g.40gb": 4}, taints=[GPU_TAINT]),
     node("sliced", 2, "Tesla-T4", replicas=4, renamed=True, taints=[GPU_TAINT]),
 ]
@@ -81,7 +82,14 @@ async def _make(plane: ControlPlane) -> None:
 
 
 async def _remove(plane: ControlPlane) -> None:
+    plane.kubectl("-n", TEAM, "delete", "deployment,job", "--all", "--wait=false")
     async with Api.of(plane.kubeconfig) as api:
+
+        async def no_pods() -> bool:
+            await api.delete_all("Pod", TEAM, gracePeriodSeconds="0")
+            return not await api.pods(TEAM)
+
+        await wait_until(no_pods, 120, "the end of the pods, of which those of Jobs have a finalizer")
         await remove_namespace(api, TEAM)
         for name in DISKS:
             await api.delete("PersistentVolume", name)
@@ -191,44 +199,39 @@ def test_every_example_is_tried() -> None:
 async def test_an_example_is_applied_and_its_pods_are_bound(
     name: str, cluster: ControlPlane, installed: Installed, api: Api
 ) -> None:
-    file = str(EXAMPLES / f"{name}.yaml")
-    installed.set_policy(ENTITLED if name == "tiers" else SHIPPED)
-
-    async def applied() -> bool:
-        """Again, if a pod came before the policy: a class is chosen once."""
-        await asyncio.to_thread(cluster.kubectl, "-n", TEAM, "apply", "-f", file)
-        pods = await bound(api, EXAMPLES / f"{name}.yaml")
-        try:
-            EACH[name](pods)
-        except AssertionError:
-            await asyncio.to_thread(cluster.kubectl, "-n", TEAM, "delete", "-f", file)
-            raise
-        return True
-
+    path = EXAMPLES / f"{name}.yaml"
+    if name == "tiers":
+        installed.set_policy(ENTITLED)
+        await wait_until(lambda: entitled(api), 60, "the namespace to be entitled to the first tier")
+    await kubectl(cluster, "apply", "-f", str(path))
     try:
-        await wait_until(applied, 180, f"the pods of {name}.yaml as its first lines say")
+        EACH[name](await bound(api, path))
     finally:
-        await asyncio.to_thread(
-            cluster.kubectl, "-n", TEAM, "delete", "-f", file, "--ignore-not-found", "--grace-period=0"
-        )
+        await kubectl(cluster, "delete", "-f", str(path), "--wait=false")
+
+
+async def kubectl(cluster: ControlPlane, *arguments: str) -> str:
+    """What kubectl says to stderr about the namespace of the examples."""
+    return (await asyncio.to_thread(cluster.kubectl, "-n", TEAM, *arguments)).stderr
+
+
+async def entitled(api: Api) -> bool:
+    critical = pod("critical", labels={"workload-type": "inference-critical"})
+    found = await api.create(critical, TEAM, dryRun="All")
+    return bool(found["spec"].get("priorityClassName") == "gpu-inference-critical")
 
 
 async def test_whoever_applies_replicas_on_one_disk_is_warned_once_the_claim_exists(cluster: ControlPlane) -> None:
-    file = EXAMPLES / "one-disk.yaml"
-    claim, workload = documents(file)
-    cluster.kubectl("-n", TEAM, "apply", "-f", "-", input=yaml.safe_dump(claim))
+    path = EXAMPLES / "one-disk.yaml"
+    claim, _ = documents(path)
+    claim["metadata"]["namespace"] = TEAM
+    await asyncio.to_thread(cluster.kubectl, "apply", "-f", "-", input=yaml.safe_dump(claim))
+
+    async def warned() -> bool:
+        said = await kubectl(cluster, "apply", "--dry-run=server", "-f", str(path))
+        return 'volumeAccess: 2 replicas and one PersistentVolumeClaim "weights", which one node can use' in said
+
     try:
-
-        async def warned() -> bool:
-            answer = await asyncio.to_thread(cluster.kubectl, "-n", TEAM, "apply", "--dry-run=server", "-f", str(file))
-            return (
-                'volumeAccess: 2 replicas and one PersistentVolumeClaim "weights", which one node can use'
-                in answer.stderr
-            )
-
         await wait_until(warned, 60, "the warning")
-        workload["spec"]["replicas"] = 1
-        answer = cluster.kubectl("-n", TEAM, "apply", "--dry-run=server", "-f", "-", input=yaml.safe_dump(workload))
-        assert "volumeAccess" not in answer.stderr
     finally:
-        cluster.kubectl("-n", TEAM, "delete", "-f", str(file), "--ignore-not-found", "--wait=false")
+        await kubectl(cluster, "delete", "-f", str(path), "--ignore-not-found", "--wait=false")

@@ -5,10 +5,10 @@ first of these, and the pods on the others wait in ContainerCreating. With ReadW
 
 A template is checked when it is created or changed, against the claims that the cluster has then.
 
-Fields read:   spec.volumes[*].persistentVolumeClaim of a template; the replicas of its workload; the HorizontalPodAutoscaler that
-               scales it; the access modes of the claims (of their volumes, once bound), if they are known
-Allowed:       one replica; claims that several nodes can use; the claims that a StatefulSet makes for each of its pods; claims that
-               do not exist yet
+Fields read:   spec.volumes[*].persistentVolumeClaim of a template; the replicas of its workload; the HorizontalPodAutoscaler
+               that scales it; the access modes of the claims (of their volumes, once bound), if they are known
+Allowed:       one replica; claims that several nodes can use; the claims that a StatefulSet makes for each of its pods; claims
+               that do not exist yet
 Warned about:  more than one replica with a claim that has no access mode but ReadWriteOnce and ReadWriteOncePod
 DRA:           a claim for devices counts as a GPU; which devices it is for does not matter.
 """
