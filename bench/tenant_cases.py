@@ -185,7 +185,7 @@ COSTS: Final[dict[str, Cost]] = {
 
 def _popular(world: World) -> float:
     """The weight of the pods of 8 GPUs among the demands by which `pack` values nodes."""
-    popular = world.state.history.popular({})
+    popular = world.state.demands.popular({})
     return float(sum([each.share for each in popular if each.demand.amount(GPU) == 8]))
 
 
@@ -199,9 +199,9 @@ def _never_ran(world: World) -> None:
         world.gone(world.seen(forged(pod(f"short-{number}", OUTSIDE, gpus=7), world.nodes[0])))
 
 
-def _ran(world: World) -> None:
+def _run(world: World) -> None:
     for number in world.many(8_192):
-        world.gone(world.seen(pod(f"short-{number}", OUTSIDE, gpus=7), node=world.nodes[0]))
+        world.seen(pod(f"small-{number}", OUTSIDE, gpus=7), node=world.nodes[number % 40])
 
 
 def _gang(name: str, namespace: str) -> Json:
@@ -326,7 +326,7 @@ OUTCOMES: Final[dict[str, Outcome]] = {
     "8,192 pods of 7 GPUs, created and deleted": Outcome(
         _popular, "weight of others' demands", _never_ran, before=_large_jobs
     ),
-    "8,192 pods of 7 GPUs that ran": Outcome(_popular, "weight of others' demands", _ran, 0.5, _large_jobs),
+    "8,192 pods of 7 GPUs that run": Outcome(_popular, "weight of others' demands", _run, 0.5, _large_jobs),
     "1,024 PyTorchJobs": Outcome(
         _first_of_gang, "gang of 4 begins where it has room", _gangs, before=_room_in_one_zone
     ),

@@ -20,9 +20,8 @@ from bench.bodies.parts import GPU, PREFERRED, Json, review
 from bench.recorded import NAMESPACE, Silent, burst, mutated, with_decision
 from bench.samples import cluster, state_of
 from webhook.cluster.state import ClusterState
-from webhook.kube.pod import DECISION
+from webhook.kube.pod import DECISION, PROFILE_LABEL
 from webhook.placement.placer import Placer
-from webhook.policy.model import PROFILE_LABEL
 from webhook.server.handlers import Handlers
 from webhook.server.process import Recorder
 from webhook.telemetry import logs

@@ -21,8 +21,8 @@ _TOPOLOGY_LABELS: Final = frozenset(
         *("failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region"),
     )
 )
-
 _NARROW: Final = ("ReadWriteOnce", "ReadWriteOncePod")
+"""Access modes with which only one node, or only one pod, can use a volume."""
 
 
 class ByName(dict[str, T]):
@@ -31,19 +31,15 @@ class ByName(dict[str, T]):
     def __init__(self, read: Callable[[Mapping[str, Any]], T]) -> None:
         super().__init__()
         self._read = read
-        self.version = 0
-        """Rises with each change."""
 
     def seen(self, obj: Mapping[str, Any]) -> None:
         """An object was added or changed."""
         metadata = obj["metadata"]
         name = f"{metadata['namespace']}/{metadata['name']}" if "namespace" in metadata else metadata["name"]
         self[name] = self._read(obj)
-        self.version += 1
 
     def gone(self, name: str) -> None:
         self.pop(name, None)
-        self.version += 1
 
 
 def labels(namespace: Mapping[str, Any]) -> Mapping[str, str]:
@@ -62,39 +58,21 @@ def priority_class(obj: Mapping[str, Any]) -> PriorityClass:
 class VolumeClaim(NamedTuple):
     volume: str
     """Name of the PersistentVolume that it is bound to; "" if it is not bound."""
-    storage_class: str
-    """Name of its StorageClass if it is not bound, else ""."""
     narrow_access: str
     """`ReadWriteOnce` or `ReadWriteOncePod` if no other access mode lets several nodes use it, else ""."""
 
 
-class Volume(NamedTuple):
-    terms: str
-    """Node selector terms as JSON, of which a node must match one; "" if any node will do."""
-    storage_class: str
-    """Name of its StorageClass if a claim may still bind it, else ""."""
-
-
 def volume_claim(obj: Mapping[str, Any]) -> VolumeClaim:
-    spec = obj.get("spec") or {}
-    volume = str(spec.get("volumeName") or "")
-    storage_class = "" if volume else str(spec.get("storageClassName") or "")
-    return VolumeClaim(volume, storage_class, _narrow_access(obj))
-
-
-def _narrow_access(claim: Mapping[str, Any]) -> str:
     """Once bound, a claim has the access modes of its volume, which may be more than it asks for."""
-    modes = (claim.get("status") or {}).get("accessModes") or (claim.get("spec") or {}).get("accessModes") or ()
-    return next((mode for mode in _NARROW if mode in modes), "") if set(modes) <= set(_NARROW) else ""
-
-
-def volume(obj: Mapping[str, Any]) -> Volume:
     spec = obj.get("spec") or {}
-    return Volume(_terms(obj), "" if spec.get("claimRef") else str(spec.get("storageClassName") or ""))
+    modes = (obj.get("status") or {}).get("accessModes") or spec.get("accessModes") or ()
+    narrow = next((mode for mode in _NARROW if mode in modes), "") if set(modes) <= set(_NARROW) else ""
+    return VolumeClaim(str(spec.get("volumeName") or ""), narrow)
 
 
-def _terms(volume: Mapping[str, Any]) -> str:
-    """The terms of its node affinity, else terms made of its zone and region labels, which older volumes have (VolumeZone)."""
+def volume_terms(volume: Mapping[str, Any]) -> str:
+    """Node selector terms as JSON, of which a node must match one; "" if any node will do. Those of its node affinity, else
+    terms made of its zone and region labels, which older volumes have (VolumeZone)."""
     required = ((volume.get("spec") or {}).get("nodeAffinity") or {}).get("required") or {}
     terms = required.get("nodeSelectorTerms")
     if not terms:
