@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from webhook.cluster.autoscalers import Autoscalers
 from webhook.cluster.budgets import Budgets
-from webhook.cluster.by_name import ByName
+from webhook.cluster.by_name import ByName, VolumeClaim
 from webhook.cluster.freshness import Freshness
 from webhook.cluster.node import SHARED, Status
 from webhook.cluster.nodes import Nodes
@@ -55,6 +55,7 @@ class State(Protocol):
     priority_classes: ByName[PriorityClass]
     runtime_classes: ByName[str]
     namespaces: ByName[Mapping[str, str]]
+    volume_claims: ByName[VolumeClaim]
     slices: Slices
     budgets: Budgets
     autoscalers: Autoscalers
@@ -96,6 +97,10 @@ class StateView:
     def autoscaler_of(self, namespace: str, kind: str, name: str) -> Autoscaler | None:
         known = self.fresh and "horizontalpodautoscalers" in self._state.freshness.listed
         return self._state.autoscalers.scaling(namespace, kind, name) if known else None
+
+    def narrow_access(self, namespace: str, claim: str) -> str:
+        known = self._state.volume_claims.get(f"{namespace}/{claim}")
+        return known.narrow_access if known else ""
 
     def gpu_taints(self, gpus: Gpus) -> tuple[Taint, ...]:
         def answer() -> tuple[Taint, ...]:

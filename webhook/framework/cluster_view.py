@@ -80,6 +80,10 @@ class Cluster(Protocol):
     def autoscaler_of(self, namespace: str, kind: str, name: str) -> Autoscaler | None:
         """The HorizontalPodAutoscaler that scales a workload of the group `apps`. None if none is known."""
 
+    def narrow_access(self, namespace: str, claim: str) -> str:
+        """Why several nodes cannot use a PersistentVolumeClaim: the access mode `ReadWriteOnce` or `ReadWriteOncePod`. "" if they
+        can, or if the claim is not known."""
+
     @property
     def elastic(self) -> bool:
         """Whether the cluster may get GPUs that no node offers now: from an autoscaled node pool, or by DRA."""

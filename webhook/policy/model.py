@@ -56,6 +56,7 @@ from webhook.rules.privileged import Privileged
 from webhook.rules.restart_policy import RestartPolicy
 from webhook.rules.runtime_class import RuntimeClass
 from webhook.rules.spread_missing import SpreadMissing
+from webhook.rules.volume_access import VolumeAccess
 
 DEFAULT_PROFILE = "default"
 
@@ -116,6 +117,7 @@ class Rules(Settings):
     restart_policy: RestartPolicy = RestartPolicy()
     spread_missing: SpreadMissing = SpreadMissing()
     pdb_missing: PdbMissing = PdbMissing()
+    volume_access: VolumeAccess = VolumeAccess()
 
 
 class Profile(Settings):
