@@ -102,7 +102,7 @@ def test_a_component_takes_away_the_rights_that_issuing_needs(
     read = {"namespaces", "nodes", "pods", "priorityclasses"}
     optional = {"horizontalpodautoscalers", "jobs", "poddisruptionbudgets", "resourceslices", "runtimeclasses"}
     optional |= {"persistentvolumeclaims", "persistentvolumes"}
-    assert resources == {"configmaps", "events", "profiles", *read, *optional}
+    assert resources == {"configmaps", "events", "profiles", "classes", *read, *optional}
     assert not [each for each in found if each["kind"] == "Secret"]
     (server,) = (each for each in found if each["kind"] == "Deployment")
     assert "--tls-cert=/tls/tls.crt" in server["spec"]["template"]["spec"]["containers"][0]["args"]

@@ -38,8 +38,8 @@ def _warnings(labels: dict[str, str], policy: Policy) -> Iterator[str]:
     profiles, classes = list(policy.file.profiles), list(dict.fromkeys(rule.name for rule in policy.file.classes))
     for key, value in labels.items():
         if key == PROFILE_LABEL and value not in ("", *profiles):
-            effect = f'until it has one, the profile "{DEFAULT_PROFILE}" is used'
-            yield f"label {key}: the policy has no profile {quoted(value)}; {_known(value, profiles)}; {effect}"
+            seen = f'the policy has no profile {quoted(value)}, so "{DEFAULT_PROFILE}" is used'
+            yield f"label {key}: {seen}; {_known(value, profiles)}"
         elif key.startswith(CLASS_LABELS) and (name := key.removeprefix(CLASS_LABELS)) not in classes:
             yield f"label {bare(key)}: the policy has no class {quoted(name)}; {_known(name, classes)}"
         elif key.startswith(_OURS) and key != PROFILE_LABEL:

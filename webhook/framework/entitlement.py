@@ -1,6 +1,6 @@
 """Which namespaces a setting is for: a list of name patterns, and of labels that a namespace has.
 
-A pattern with a slash is the key of a label. Only who may assign a class can set a label of CLASS_LABELS (manifests/70-guards.yaml).
+A pattern with a slash is the key of a label. The API server lets only who may assign a class set a label of CLASS_LABELS.
 """
 
 from __future__ import annotations

@@ -58,10 +58,10 @@ class PriorityClassAllowed(Rule):
         )  # by the admission plugin Priority, which runs before webhooks
         exists = name in cluster.priority_classes or looked_up or not cluster.knows_priority_classes
         labels = cluster.namespace_labels(context.namespace) or ()
-        entitled = self._reserved_for(name, context.namespace, labels)
+        entitled = self.reserved_for(name, context.namespace, labels)
         if exists and entitled is None:
             return
-        usable = sorted(c for c in cluster.priority_classes if self._reserved_for(c, context.namespace, labels) is None)
+        usable = sorted(c for c in cluster.priority_classes if self.reserved_for(c, context.namespace, labels) is None)
         if not exists:
             fix = Hint(name, tuple(usable), "Write ", " if that is meant, or remove the line", _OTHERWISE)
             yield Finding(path, quoted(name), f"a PriorityClass of this cluster: {listed(usable) or 'none'}", fix)
@@ -80,7 +80,7 @@ class PriorityClassAllowed(Rule):
             bad = f"({cel.matches(name, [pattern])} ? !({entitlement.in_cel(namespaces)}) : {bad})"
         yield Check("pod", bad, "a priority class that is not kept for other namespaces")
 
-    def _reserved_for(self, name: str, namespace: str, labels: Container[str]) -> tuple[str, ...] | None:
+    def reserved_for(self, name: str, namespace: str, labels: Container[str]) -> tuple[str, ...] | None:
         """The namespaces for which a PriorityClass is reserved, if `namespace` is none of them; None if it may be used."""
         for pattern, namespaces in self.reserved.items():
             if matches(pattern, name):
