@@ -26,7 +26,8 @@ profiles:
           - {key: amd.com/gpu, effect: NoExecute, vendor: amd.com}
           - {key: sku, value: gpu, effect: NoSchedule}
       priorityClass:
-        classes: {inference: export-high, training: export-low, reserved: export-high, elsewhere: export-entitled, labelled: export-labelled}
+        classes: {inference: export-high, training: export-low, reserved: export-high, elsewhere: export-entitled,
+                  labelled: export-labelled}
     rules:
       gpuLimit: {perContainer: 8, perPod: 10, sizes: [1, 2, 4, 6, 8]}
       priorityClass: {reserved: {export-kept: [elsewhere], system-*: []}}

@@ -40,8 +40,8 @@ class ClassRule(Settings):
     """and its namespace is entitled to the class: name patterns, or the keys of labels that it has; []: no namespace. The
     pod's author writes the pod's label, so limit the namespaces if classes differ in priority. For a pod that is not
     entitled the next entries are tried, and its author gets a warning. The rule priorityClass reserves the PriorityClass of
-    the class for these namespaces too. class.gpu-admission.io/… can only be set by who may assign the class: the API server
-    itself wants it for gpu-inference-critical (70-guards.yaml), whatever stands here."""
+    the class for these namespaces too. Labels class.gpu-admission.io/… can only be set by who may assign classes. The API
+    server itself wants the one for gpu-inference-critical, whatever stands here (70-guards.yaml)."""
 
 
 GPUS = (
