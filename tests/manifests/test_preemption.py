@@ -14,7 +14,7 @@ from tests.controlplane.fixtures import MakeNodes
 from tests.controlplane.objects import deployment, job, pod
 from tests.controlplane.plane import ControlPlane
 from tests.manifests.files import Json, only, shipped
-from webhook.policy.model import PROFILE_LABEL
+from webhook.kube.pod import PROFILE_LABEL
 
 pytestmark = pytest.mark.controlplane
 

@@ -11,8 +11,9 @@ from typing import Final
 
 from webhook.admission.decision import IGNORED, Decision
 from webhook.framework.entitlement import CLASS_LABELS
+from webhook.kube.pod import PROFILE_LABEL
 from webhook.kube.review import Request
-from webhook.policy.model import DEFAULT_PROFILE, PROFILE_LABEL, Policy
+from webhook.policy.model import DEFAULT_PROFILE, Policy
 from webhook.text import bare, listed, nearest, quoted
 
 _OURS: Final = PROFILE_LABEL.partition("/")[0] + "/"

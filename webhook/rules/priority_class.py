@@ -1,8 +1,8 @@
 """The PriorityClass exists, and this namespace may use it.
 
 A pod of high priority preempts the pods of others, so not every namespace may use every PriorityClass. Kubernetes itself lets
-every tenant use `system-node-critical`. The guard of manifests/70-guards.yaml keeps the shipped classes that preempt from namespaces
-that have not opted in.
+every tenant use `system-node-critical`. The API server keeps the shipped classes that preempt from namespaces that have not opted
+in (manifests/70-guards.yaml).
 
 Fields read:   spec.priorityClassName, spec.priority
 Allowed:       none; a PriorityClass that exists and is not reserved for other namespaces, neither by `reserved` nor by `classes`

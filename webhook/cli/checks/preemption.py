@@ -8,7 +8,8 @@ from typing import Final
 from webhook.cli.checks.result import Result, opted_in
 from webhook.cli.cluster.snapshot import Snapshot
 from webhook.framework import entitlement
-from webhook.policy.model import PROFILE_LABEL, Policy
+from webhook.kube.pod import PROFILE_LABEL
+from webhook.policy.model import Policy
 from webhook.rules.priority_class import PriorityClassAllowed
 from webhook.text import bare, listed
 
