@@ -1,7 +1,8 @@
 """`gpu-admission doctor`: every check, without and with the problem that it looks for.
 
 Covers cli.checks, cli.checks.certificate, cli.checks.configurations, cli.checks.guards, cli.checks.nodes,
-cli.checks.other_mutators, cli.checks.policy_references, cli.checks.replicas, cli.checks.result, cli.checks.sources.
+cli.checks.other_mutators, cli.checks.policy_references, cli.checks.preemption, cli.checks.replicas, cli.checks.result,
+cli.checks.sources.
 """
 
 from __future__ import annotations
@@ -216,6 +217,12 @@ DCGM = "gpuMetrics: {source: dcgm}"
 PROMETHEUS = "gpuMetrics: {source: prometheus, url: 'http://p:9090'}"
 
 
+CRITICAL = "class.gpu-admission.io/inference-critical"
+ENTITLED = "classes: [{class: inference-critical, namespaces: [team]}]"
+PREEMPTING = "profiles: {default: {injectors: {priorityClass: {classes: {training: high}}}}}"
+STRICT = "profiles: {default: {rules: {priorityClass: {reserved: {gpu-inference: []}}}}}"
+
+
 def both(*spoils: Callable[[Objects], Any]) -> Callable[[Objects], Any]:
     return lambda objects: [spoil(objects) for spoil in spoils]
 
@@ -230,6 +237,9 @@ FINE = [
     pytest.param("apiServer", "newer than 1.37", lambda o: of(o, "ApiServerVersion")["status"].update(gitVersion="v1.41.0"), id="a newer API server"),
     pytest.param("classes", "training", lambda o: (o.append({"kind": "Namespace", "metadata": {"name": "plain"}}), of(o, "Pod", "trainer")["metadata"].update(namespace="plain", labels={"workload-type": "trainig"})), id="a misspelt class where nobody looks"),
     pytest.param("gpuMetrics", "9 s old", both(policy(PROMETHEUS), lambda o: [each["status"]["samples"][-1].__setitem__(2, 9.0) for each in o if each["kind"] == "ReplicaMetrics"]), id="metrics that come"),
+    pytest.param("preemption", "by gpu-inference: team; by gpu-inference-critical: none", lambda o: o.append({"kind": "Namespace", "metadata": {"name": "plain"}}), id="who can preempt"),
+    pytest.param("preemption", "by gpu-inference: team; by gpu-inference-critical: team", lambda o: of(o, "Namespace")["metadata"]["labels"].update({CRITICAL: ""}), id="an entitled namespace"),
+    pytest.param("preemption", "by gpu-inference: none; by gpu-inference-critical: none", policy(STRICT), id="nobody can preempt"),
     pytest.param("policyLabels", "every label", policy(LABEL.replace("NVIDIA-H100", "NVIDIA-H100, NVIDIA-A100-SXM4-80GB")), id="one label of several"),
 ]  # fmt: skip
 
@@ -295,6 +305,9 @@ CASES = [
     pytest.param("classes", "warn", policy("classes: [{class: a}, {class: training, ownerKinds: [Job]}]"), id="a class that another takes"),
     pytest.param("classes", "warn", policy("classes: [{class: a, namespaces: [teem]}, {class: b}]"), id="a class for no namespace"),
     pytest.param("priorityClasses", "broken", lambda o: o.remove(of(o, "PriorityClass")), id="a priority class that is not there"),
+    pytest.param("priorityClasses", "warn", lambda o: of(o, "PriorityClass", "gpu-service").update(value=10000), id="a service no higher than training"),
+    pytest.param("preemption", "warn", both(policy(PREEMPTING), lambda o: o.append({"kind": "PriorityClass", "metadata": {"name": "high"}, "value": 9})), id="a class that preempts and is not guarded"),
+    pytest.param("preemption", "warn", policy(ENTITLED), id="a namespace that only the policy entitles"),
     pytest.param("policyTaints", "warn", policy(TAINT), id="a taint on no node"),
     pytest.param("policyLabels", "warn", policy(LABEL), id="a label on no node"),
     pytest.param("policyLabels", "warn", policy(SPREAD % "ScheduleAnyway"), id="a topology on no node"),

@@ -175,6 +175,10 @@ def labelled(value: str) -> Json:
     return {"metadata": {"labels": {PROFILE_LABEL: value}}}
 
 
+def entitled(value: str | None) -> Json:
+    return {"metadata": {"labels": {"class.gpu-admission.io/inference-critical": value}}}
+
+
 def image(name: str) -> Json:
     return {"spec": {"containers": [{"name": "gpu-admission", "image": name}]}}
 
@@ -259,6 +263,8 @@ CASES = [
     pytest.param("classes", "warn", "workload-type=trainig on 1 GPU pod", there(pod("typo", 1, labels={"workload-type": "trainig"}), namespace=TEAM), id="the class of a pod"),
     pytest.param("classes", "warn", "entry 2", policy("classes: [{class: a}, {class: training, ownerKinds: [Job]}]"), id="a class that no pod can have"),
     pytest.param("priorityClasses", "broken", "gpu-training", gone("PriorityClass", "gpu-training"), id="a priority class"),
+    pytest.param("preemption", "warn", f"pods of namespace {TEAM}; the API server refuses them", policy("classes: [{class: inference-critical, labels: {a: [b]}, namespaces: ['*']}, {class: training}]"), id="a namespace that only the policy entitles"),
+    pytest.param("preemption", "ok", f"by gpu-inference-critical: {TEAM}", changed("Namespace", TEAM, entitled(""), entitled(None)), id="an entitled namespace"),
     pytest.param("policyTaints", "warn", "example.com/gpus", policy(PROFILE % "injectors: {tolerations: {taints: [{key: example.com/gpus}]}}"), id="a taint"),
     pytest.param("policyLabels", "broken", "wait for ever", policy(PROFILE % "injectors: {topologySpread: {constraints: [{key: example.com/rack, whenUnsatisfiable: DoNotSchedule}]}}"), id="a label"),
     pytest.param("nodes", "warn", "offersNoGpus", there(node("doc-c", resources={"nvidia.com/gpu": "0"})), id="a node without a device plugin"),
@@ -342,4 +348,6 @@ async def test_rights_that_are_missing_are_named_and_the_rest_is_checked(scene: 
     result = await asyncio.to_thread(call, "doctor", "--kubeconfig", kubeconfig, "-o", "json")
     states = {each["check"]: each["state"] for each in json.loads(result.stdout)}
     lacking = {check for check, state in states.items() if state == "unknown"}
-    assert lacking == {"policy", "endpoints", "priorityClasses"}, "the page has all rights but those of other commands"
+    assert lacking == {"policy", "endpoints", "priorityClasses", "preemption"}, (
+        "the page has all rights but those of other commands"
+    )

@@ -80,7 +80,7 @@ def context_of(
         namespace=request.namespace,
         gpus=policy.gpus,
         cluster=cluster,
-        workload=policy.classify(pod, controller, request.namespace),
+        workload=policy.classify(pod, controller, request.namespace, cluster.namespace_labels(request.namespace) or ()),
         owner=controller,
         gpu_names=gpu_names(pod, policy.gpus),
         other_gpus=_other_gpus(pod, cluster),

@@ -7,6 +7,7 @@ A new injector or rule is one line here: a field of `Injectors` or `Rules`. The 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Container
 from dataclasses import dataclass, field
 
 from pydantic import model_validator
@@ -238,6 +239,6 @@ class Policy:
         """The rules of a profile that the mutating hook runs too."""
         return self._early_rules[profile]
 
-    def classify(self, pod: Pod, owner: Owner | None, namespace: str) -> Workload:
-        """The class of workload of a pod: see `workload_classes.classify`."""
-        return classify(self.file.classes, pod, owner, namespace)
+    def classify(self, pod: Pod, owner: Owner | None, namespace: str, labels: Container[str] = ()) -> Workload:
+        """The class of workload of a pod in a namespace with these labels: see `workload_classes.classify`."""
+        return classify(self.file.classes, pod, owner, namespace, labels)

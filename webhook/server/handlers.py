@@ -9,7 +9,7 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Protocol
 
-from webhook.admission import pods, policy_configmap, workloads
+from webhook.admission import namespaces, pods, policy_configmap, workloads
 from webhook.admission.decision import Decision
 from webhook.admission.response import encode
 from webhook.cluster.state import ClusterState
@@ -99,6 +99,8 @@ class Handlers:
         view = self._state.view(self._clock())
         if request.resource == "configmaps":
             return policy_configmap.validate(request, view)
+        if request.resource == "namespaces":
+            return namespaces.validate(request, policy)
         if request.resource != "pods":
             decision = workloads.validate(request, policy, view, self._placer)
             if decision.gang is not None and decision.result == "allowed" and not request.dry_run:

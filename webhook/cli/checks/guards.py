@@ -15,11 +15,12 @@ from webhook.text import listed
 _GUARDS: Final = {
     "gpu-admission-own-configuration": "whoever takes over a replica may widen its webhooks",
     "gpu-admission-profile-label": "whoever may label a namespace opts it out, or chooses its profile",
+    "gpu-admission-preemption": "whoever may create pods, in any namespace, preempts the pods of all others",
 }
 
 
 def guards(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
-    """Both ValidatingAdmissionPolicies of manifests/70-guards.yaml are bound and deny."""
+    """The ValidatingAdmissionPolicies of manifests/70-guards.yaml are bound and deny."""
     bound = {
         binding["spec"].get("policyName")
         for binding in snapshot.of("ValidatingAdmissionPolicyBinding")
