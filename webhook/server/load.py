@@ -1,214 +1,159 @@
-"""Bounds the memory of slow transfers and the number of waiting requests, and shares both among the peers.
+"""Divides what is bounded among peers: connections, memory, and turns at work that takes the only thread.
 
-A peer has no fixed share, because a managed control plane calls from a single address. One peer may use everything while no other
-needs any. When a bound is reached, the peer that uses most loses something. So a stranger takes nothing from an API server that
-uses less.
+No peer has a fixed part, because a managed control plane calls from a single address. It may use everything while no other needs any.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import Counter
 from collections.abc import Callable
-from time import monotonic, perf_counter
-from typing import Any, Final, TypeVar
+from heapq import heappop, heappush
+from itertools import count
+from time import monotonic
+from typing import Final
 
 MAX_BYTES: Final = 64 << 20
-"""Maximum size of all incomplete bodies and unread answers: ten of the largest legitimate reviews (6 MiB)."""
-MIN_BYTES: Final = 64 << 10
-"""Each transfer counts as at least this many bytes, which its buffers take."""
-STEADY: Final = 4 << 20
-"""Bytes per second of a healthy transfer. The transfer that is furthest behind this rate is the slowest."""
-MAX_WORK: Final = 0.25
-"""Maximum expected work of all waiting requests, in seconds: 500 small ones. On a machine half as fast, with the same time
-again for TLS and refusals, the last one is answered after 1.2 s. The API server waits 3 s (mutate) or 5 s (validate)."""
-REQUEST_SECONDS: Final = 0.0005
-"""Expected work of a small review: 0.4 ms if no two pods are alike, plus its part of TLS and HTTP."""
-BYTE_SECONDS: Final = 0.5 / (8 << 20)
-"""Expected work per byte. The largest body takes at most a second, and half of that unless it was made to be slow."""
-TURN_SECONDS: Final = 0.05
-"""Maximum time for decisions in one turn of the event loop. Probes and refusals are answered in between."""
-T = TypeVar("T")
+"""Maximum size of all bodies and large unread answers: ten of the largest legitimate reviews (6 MiB)."""
+SMALL: Final = 16 << 10
+"""Bytes of a body that take as long as one more small review: the largest body takes 512 times as long as the smallest."""
+TURN: Final = 8.0
+"""Work in one turn of the event loop, in small reviews, so that probes and refusals are answered in between. A small review takes a
+millisecond of one core with its part of HTTP and TLS, and so does a handshake (`bench.loop`, `bench.load`)."""
+
+
+RECENT: Final = 1.0
+"""Seconds after its last use in which something is cut only if there is nothing else."""
 
 
 class Busy(Exception):
-    """There is too much to do: the client should ask again in a second. `reason`: `bodies`, `large` or `work`."""
+    """There is too much to do: the client should ask again in a second. `reason`: `bodies` or `large`."""
 
     def __init__(self, reason: str) -> None:
         super().__init__("too much to do: ask again in a second")
         self.reason = reason
 
 
-class Transfer:
-    """Memory held for an incomplete body or an unread answer. `drop` aborts it."""
+class Held:
+    """What a peer holds of something bounded: a connection, or the bytes of a body. `cut` takes it away."""
 
-    __slots__ = ("begun", "bytes", "done", "drop", "peer")
+    __slots__ = ("cut", "peer", "proven", "since", "size")
 
-    def __init__(self, peer: str, size: int, drop: Callable[[], None], begun: float) -> None:
-        self.peer = peer
-        self.bytes = max(size, MIN_BYTES)
-        self.done = 0
-        """Bytes received or sent so far."""
-        self.drop = drop
-        self.begun = begun
-
-    @property
-    def since(self) -> float:
-        """The time at which a transfer at rate STEADY would have begun. It is earliest for the slowest transfer."""
-        return self.begun + self.done / STEADY
+    def __init__(self, peer: str, cut: Callable[[], object] = lambda: None) -> None:
+        self.peer, self.cut = peer, cut
+        self.size, self.since, self.proven = 0, 0.0, False
+        """`since`: when it was last of use; `proven`: it was of use before, as a connection whose request was answered."""
 
 
-class Transfers:
-    """Bounds the memory of all transfers: the slowest transfer of the peer that holds most is dropped. `clock`: seconds."""
+class Bounded:
+    """At the limit one is cut: what was of no use for longest, and by so much sooner as its peer holds more.
 
-    def __init__(self, limit: int = MAX_BYTES, clock: Callable[[], float] = monotonic) -> None:
-        self.total = 0
-        self._limit = limit
-        self._clock = clock
-        self._by_peer: dict[str, dict[Transfer, None]] = {}
+    What was of use in the last second goes only when nothing else is left: then the peer that holds most loses one of his. So those
+    that just connect do not push each other out for one that is idle, and whoever takes more and more takes it from himself.
+    """
 
-    def begin(self, peer: str, size: int, drop: Callable[[], None]) -> Transfer:
-        """Hold memory for a transfer before its bytes arrive. `size`: 0 if unknown."""
-        transfer = Transfer(peer, size, drop, self._clock())
-        self._by_peer.setdefault(peer, {})[transfer] = None
-        self._hold(transfer.bytes)
-        return transfer
+    def __init__(self, limit: int) -> None:
+        self.total, self._limit = 0, limit
+        self._sizes: Counter[str] = Counter()
+        """All that each peer holds."""
+        self._unused: dict[tuple[str, bool], dict[Held, None]] = {}
+        """What may be cut, by peer and `proven`, the longest unused first."""
 
-    def progress(self, transfer: Transfer, size: int) -> None:
-        """`size` more bytes were received or sent. A transfer of unknown size may now hold more memory."""
-        transfer.done += size
-        if transfer.done > transfer.bytes and transfer in self._by_peer.get(transfer.peer, ()):
-            extra, transfer.bytes = transfer.done - transfer.bytes, transfer.done
-            self._hold(extra)
-
-    def end(self, transfer: Transfer) -> None:
-        """Release the memory of a transfer. Nothing happens if it was released before."""
-        of_peer = self._by_peer.get(transfer.peer, {})
-        if transfer in of_peer:
-            del of_peer[transfer]
-            self.total -= transfer.bytes
-            if not of_peer:
-                del self._by_peer[transfer.peer]
-
-    def _hold(self, size: int) -> None:
+    def add(self, held: Held, size: int = 1) -> int:
+        """Count this much more. Returns how many were cut for it: perhaps `held`, if all else is in use."""
+        if not held.size:
+            self.unused(held)
+        held.size += size
+        self._sizes[held.peer] += size
         self.total += size
-        while self.total > self._limit:
-            largest = max(self._by_peer.values(), key=lambda of_peer: sum(transfer.bytes for transfer in of_peer))
-            slowest = min(largest, key=lambda transfer: transfer.since)
-            self.end(slowest)
-            slowest.drop()
+        cut = 0
+        while self.total > self._limit and self.cut():
+            cut += 1
+        return cut
+
+    def unused(self, held: Held, *, proven: bool = False) -> None:
+        """From now on it is unused."""
+        self.used(held)
+        held.since, held.proven = monotonic(), held.proven or proven
+        self._unused.setdefault((held.peer, held.proven), {})[held] = None
+
+    def used(self, held: Held) -> None:
+        """It is in use, and is not cut."""
+        group = self._unused.get((held.peer, held.proven), {})
+        group.pop(held, None)
+        if not group:
+            self._unused.pop((held.peer, held.proven), None)
+
+    def remove(self, held: Held) -> None:
+        """It is not held any more. Nothing happens if it was removed before."""
+        self.used(held)
+        self.total -= held.size
+        self._sizes[held.peer] -= held.size
+        if not self._sizes[held.peer]:
+            del self._sizes[held.peer]
+        held.size = 0
+
+    def cut(self) -> bool:
+        """Cut one. False if all are in use."""
+        now = monotonic()
+
+        def order(held: Held) -> tuple[float, ...]:
+            idle, holds = now - held.since, self._sizes[held.peer]
+            return (1, idle * holds) if idle >= RECENT else (0, holds, held.proven, idle)
+
+        first = max((next(iter(group)) for group in self._unused.values()), key=order, default=None)
+        if first is not None:
+            self.remove(first)
+            first.cut()
+        return first is not None
 
 
 def cost(size: int) -> float:
-    """Expected work of a review with a body of `size` bytes, in seconds."""
-    return REQUEST_SECONDS + size * BYTE_SECONDS
+    """The work of a review with a body of `size` bytes, in small reviews."""
+    return 1 + size / SMALL
 
 
-class _Waiting:
-    """A waiting request."""
+class _Line:
+    """Those that wait for a turn, and the work that the line was given."""
 
-    __slots__ = ("cost", "decide", "done")
-
-    def __init__(self, cost: float, decide: Callable[[], Any]) -> None:
-        self.cost = cost
-        self.decide = decide
-        self.done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    def __init__(self, given: float) -> None:
+        self.waiting: list[tuple[float, int, float, asyncio.Future[None]]] = []
+        self.given = given
 
 
-class _Peer:
-    """The waiting requests of one peer, their cost, and the work already done for the peer, in seconds."""
+class Turns:
+    """Says who may work now: some in each turn of the event loop; of several lines, the one that was given least. In a line, more
+    work comes later: what comes while so much is done for others goes first."""
 
-    __slots__ = ("cost", "requests", "served")
+    def __init__(self) -> None:
+        self._lines: dict[str, _Line] = {}
+        self._spent, self._given = 0.0, 0.0
+        """Work in this turn; what the last line was given. A new line starts with as much, so it does not stay first for long."""
+        self._number = count()
+        self._next: asyncio.Handle | None = None
 
-    def __init__(self, served: float) -> None:
-        self.requests: deque[_Waiting] = deque()
-        self.cost = 0.0
-        self.served = served
+    async def wait(self, name: str, cost: float) -> None:
+        """Wait for a turn in this line. A connection waits at most once, so the number of connections bounds those that wait."""
+        loop = asyncio.get_running_loop()
+        if self._next is None:
+            self._next = loop.call_soon(self._give)
+        if not self._lines and self._spent < TURN:
+            self._spent += cost
+            return
+        line, turn = self._lines.setdefault(name, _Line(self._given)), loop.create_future()
+        heappush(line.waiting, (line.given + cost, next(self._number), cost, turn))
+        await turn
 
-
-class Queue:
-    """Decides whole requests one after another, some in each turn of the event loop. The peer that was served least is next."""
-
-    def __init__(self, limit: float = MAX_WORK, turn: float = TURN_SECONDS) -> None:
-        self.cost = 0.0
-        """Expected work of all waiting requests, in seconds."""
-        self._limit = limit
-        self._turn = turn
-        self._spent = 0.0
-        self._peers: dict[str, _Peer] = {}
-        self._served = 0.0
-        """Work done for the peer that was served last. A new peer starts with as much, so it does not stay first for long."""
-        self._next_turn: asyncio.Handle | None = None
-
-    def check_room(self, peer: str, seconds: float) -> None:
-        """Raises Busy if a request of this peer with this expected work would be refused now."""
-        if self.cost and self.cost + seconds > self._limit and self._to_remove(peer, seconds) is None:
-            raise Busy("work")
-
-    async def decide(self, peer: str, seconds: float, decide: Callable[[], T]) -> T:
-        """The result of `decide`, called in its turn. `seconds`: its expected work.
-
-        Raises Busy if there is no room now, or if requests of peers with less waiting work need the room later.
-        """
-        if not self._peers and self._spent < self._turn:
-            return self._timed(decide)
-        self.check_room(peer, seconds)
-        while self.cost + seconds > self._limit and (removed := self._to_remove(peer, seconds)):
-            name, request = removed
-            self._remove(name, request)
-            if not request.done.done():
-                request.done.set_exception(Busy("work"))
-        request = _Waiting(seconds, decide)
-        mine = self._peers.setdefault(peer, _Peer(self._served))
-        mine.requests.append(request)
-        mine.cost += seconds
-        self.cost += seconds
-        result: T = await request.done
-        return result
-
-    def _to_remove(self, peer: str, seconds: float) -> tuple[str, _Waiting] | None:
-        """The waiting request that makes room for a new one of `peer`, and the name of its peer; None if there is none.
-
-        It is the last request of another peer that has more waiting work, or else a larger request of the same peer.
-        """
-        mine = self._peers.get(peer)
-        name = max(self._peers, key=lambda other: self._peers[other].cost, default=peer)
-        if name != peer and self._peers[name].cost > seconds + (mine.cost if mine else 0.0):
-            return name, self._peers[name].requests[-1]
-        largest = max(mine.requests, key=lambda request: request.cost) if mine else None
-        return (peer, largest) if largest is not None and largest.cost > seconds else None
-
-    def _remove(self, name: str, request: _Waiting) -> None:
-        peer = self._peers[name]
-        peer.requests.remove(request)
-        peer.cost -= request.cost
-        self.cost -= request.cost
-        if not peer.requests:
-            del self._peers[name]
-            if not self._peers:
-                self.cost = 0.0  # removes rounding errors
-
-    def _timed(self, decide: Callable[[], T]) -> T:
-        if self._next_turn is None:
-            self._next_turn = asyncio.get_running_loop().call_soon(self._new_turn)
-        started = perf_counter()
-        try:
-            return decide()
-        finally:
-            self._spent += perf_counter() - started
-
-    def _new_turn(self) -> None:
-        self._next_turn, self._spent = None, 0.0
-        while self._peers and self._spent < self._turn:
-            name, peer = min(self._peers.items(), key=lambda item: item[1].served)
-            request, spent = peer.requests[0], self._spent
-            self._served = peer.served
-            if not request.done.done():  # otherwise the client has gone
-                try:
-                    request.done.set_result(self._timed(request.decide))
-                except Exception as error:
-                    request.done.set_exception(error)
-            peer.served += self._spent - spent
-            self._remove(name, request)
-        if self._peers and self._next_turn is None:
-            self._next_turn = asyncio.get_running_loop().call_soon(self._new_turn)
+    def _give(self) -> None:
+        self._next, self._spent = None, 0.0
+        while self._lines and self._spent < TURN:
+            name, line = min(self._lines.items(), key=lambda item: item[1].given)
+            *_, cost, turn = heappop(line.waiting)
+            if not line.waiting:
+                del self._lines[name]
+            if not turn.done():  # otherwise the connection is gone
+                turn.set_result(None)
+                self._given, line.given = line.given, line.given + cost
+                self._spent += cost
+        if self._spent:
+            self._next = asyncio.get_running_loop().call_soon(self._give)
