@@ -18,7 +18,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 
 from webhook.kube import bounds
 from webhook.server.http_response import JSON, TEXT, Response
-from webhook.server.load import MAX_BYTES, Bounded, Busy, Held, Turns, cost
+from webhook.server.load import MAX_BYTES, TURN, Bounded, Busy, Held, Turns, cost
 from webhook.server.protocol import let_in
 from webhook.telemetry.logs import LineLimit, Logger, cause
 from webhook.telemetry.metrics import Metrics
@@ -43,8 +43,6 @@ MAX_FAILURE_LINES: Final = 10
 """Maximum number of log lines per second about failed handlers."""
 MAX_RENDERINGS: Final = 10
 """Maximum number of times per second that /metrics is rendered. More frequent requests get the last text again."""
-POLICY: Final = "/policy"
-"""The path for reviews of the policy's ConfigMap."""
 _INTERNAL_ERROR = b"internal error: the log of gpu-admission has the cause, under the uid of this review"
 
 
@@ -138,8 +136,7 @@ class Edge:
                     body += chunk
                     self.held.add(held, len(chunk))
                 limit.reschedule(None)
-                # Policies have a line of their own: they are larger than pods, and neither may keep the other waiting.
-                await self.turns.wait(f"{peer} {POLICY}" if request.rel_url.raw_path == POLICY else peer, cost(size))
+                await self.turns.wait(f"{peer} large" if cost(size) > TURN else peer, cost(size))
         except TimeoutError:
             if body and not held.size:  # cut: too many bytes are held
                 raise Busy("bodies") from None

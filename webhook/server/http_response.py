@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 from http import HTTPStatus
 from typing import Final
 
@@ -40,7 +41,9 @@ class Response(web.Response):
             headers[hdrs.RETRY_AFTER] = "1"
         if status == HTTPStatus.METHOD_NOT_ALLOWED:
             headers[hdrs.ALLOW] = allow
-        super().__init__(status=status, body=body, headers=headers)
+        self._size = len(body)
+        pieces = io.BytesIO(body) if self._size > MAX_UNREAD else body  # TLS would take all of it at once
+        super().__init__(status=status, body=pieces, headers=headers)
         if close:
             self.force_close()
         self._unread = unread
@@ -51,22 +54,21 @@ class Response(web.Response):
         return await super().prepare(request)
 
     async def write_eof(self, data: bytes = b"") -> None:
-        request, transport = self._request, self._request.transport if self._request else None
-        if request is None or transport is None:
+        transport = self._request.transport if self._request else None
+        if self._request is None or transport is None:
             raise ConnectionResetError("the client went away")
-        await super().write_eof(data)
-        if (size := transport.get_write_buffer_size()) > MAX_UNREAD:
-            held = Held(request.remote or "", transport.abort)
+        held = Held(self._request.remote or "", transport.abort)
+        if self._unread is not None and self._size > MAX_UNREAD:
+            self._unread.add(held, self._size)
+        try:
+            async with asyncio.timeout(SEND_SECONDS):
+                await super().write_eof(data)
+        except TimeoutError:
+            transport.abort()
+            raise ConnectionResetError("the client did not read") from None
+        finally:
             if self._unread is not None:
-                self._unread.add(held, size)
-            try:
-                async with asyncio.timeout(SEND_SECONDS):
-                    await request.writer.drain()
-            except TimeoutError:
-                transport.abort()
-            finally:
-                if self._unread is not None:
-                    self._unread.remove(held)
+                self._unread.remove(held)
         if self.status >= 400 and not self.keep_alive:
             transport.pause_reading()
             await asyncio.sleep(LINGER_SECONDS)

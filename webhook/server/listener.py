@@ -9,7 +9,7 @@ import ssl
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from aiohttp import web
 
@@ -52,12 +52,21 @@ class Listener:
         """`authenticated`: a handshake demands a client certificate. Then strangers end there, and what comes after it has no gate."""
         self._handle = handle if authenticated else partial(_gated, handle)
         self._metrics, self._turns, self._tls, self._authenticated = metrics, turns, tls, authenticated
-        self._keepalive = keepalive
+        self._options: dict[str, Any] = {
+            "keepalive_timeout": keepalive,
+            "max_line_size": 2048,
+            "max_field_size": 2048,
+            "max_headers": 32,
+        }
+        self._options |= {
+            "read_bufsize": MAX_UNREAD // 2,
+            "auto_decompress": False,
+            "lingering_time": 0.0,
+            "access_log": None,
+        }
         self._socket: socket.socket | None = None
         self._connections = Bounded(limit)
         self._open: set[Held] = set()
-        self._tasks: set[asyncio.Task[bool]] = set()
-        """Handshakes, and what comes before them."""
 
     async def start(self, host: str, port: int) -> int:
         """Listen on an IPv4 or IPv6 address. Returns the port, which the kernel chooses for port 0. Raises OSError."""
@@ -84,15 +93,13 @@ class Listener:
             await asyncio.sleep(0)  # lets the handling of requests that have arrived begin
         self._server.pre_shutdown()
         await self._server.shutdown(grace)
-        for task in self._tasks:
-            task.cancel()
-        for wait in (CLOSE_SECONDS, 0.1):
-            with suppress(TimeoutError):
-                async with asyncio.timeout(wait):
-                    while self._open:  # noqa: ASYNC110  only now, and for half a second
-                        await asyncio.sleep(0.01)
-            for connection in self._open:
-                connection.cut()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_SECONDS):
+                while self._open:  # noqa: ASYNC110  only now, and for half a second
+                    await asyncio.sleep(0.01)
+        for connection in self._open:
+            connection.cut()
+        await asyncio.sleep(0.01)  # lets them end
 
     @property
     def connections(self) -> int:
@@ -111,10 +118,9 @@ class Listener:
                 self._metrics.cut.inc(self._connections.cut())
                 return
             accepted.setblocking(False)
-            connection = Held(str(address[0]))
+            connection = Held(f"{address[0]} silent" if self._tls else str(address[0]))
             task = asyncio.get_running_loop().create_task(self._serve(accepted, connection))
             connection.cut = task.cancel
-            self._tasks.add(task)
             self._open.add(connection)
             task.add_done_callback(partial(self._served, accepted, connection))
             self._metrics.cut.inc(self._connections.add(connection))
@@ -125,23 +131,14 @@ class Listener:
         with suppress(OSError):  # the handshake broke off, took too long, or showed no accepted certificate
             if self._tls is not None:
                 await _first_byte(accepted)
+                self._connections.remove(connection)
+                connection.peer = connection.peer.removesuffix(
+                    " silent"
+                )  # those who said nothing are cheap, and count by themselves
+                self._metrics.cut.inc(self._connections.add(connection))
                 await self._turns.wait(f"{connection.peer} handshakes", 1)
             protocol = Handler if self._authenticated else partial(Gate, self._connections)
-            handler = protocol(
-                connection,
-                self._lost,
-                lambda: self._metrics.refused.labels("400").inc(),
-                self._server,
-                loop=loop,
-                keepalive_timeout=self._keepalive,
-                max_line_size=2048,
-                max_field_size=2048,
-                max_headers=32,  # an API server sends seven short ones
-                read_bufsize=MAX_UNREAD // 2,
-                auto_decompress=False,
-                lingering_time=0.0,
-                access_log=None,
-            )
+            handler = protocol(connection, self._lost, self._refused, self._server, loop=loop, **self._options)
             await loop.connect_accepted_socket(
                 lambda: handler, accepted, ssl=self._tls, ssl_handshake_timeout=seconds, ssl_shutdown_timeout=seconds
             )
@@ -151,10 +148,12 @@ class Listener:
         return False
 
     def _served(self, accepted: socket.socket, connection: Held, task: asyncio.Task[bool]) -> None:
-        self._tasks.discard(task)
         if task.cancelled() or not task.result():
             self._lost(connection)
             accepted.close()
+
+    def _refused(self) -> None:
+        self._metrics.refused.labels("400").inc()
 
     def _lost(self, connection: Held) -> None:
         self._connections.remove(connection)

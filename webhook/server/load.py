@@ -1,29 +1,19 @@
-"""Divides what is bounded among peers: connections, memory, and turns at work that takes the only thread.
-
-No peer has a fixed part, because a managed control plane calls from a single address. It may use everything while no other needs any.
-"""
+"""Divides among peers what is bounded: connections, memory, and work. None has a fixed part: a managed control plane has one address."""
 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable
-from heapq import heappop, heappush
-from itertools import count
 from time import monotonic
 from typing import Final
 
 MAX_BYTES: Final = 64 << 20
 """Maximum size of all bodies and large unread answers: ten of the largest legitimate reviews (6 MiB)."""
 SMALL: Final = 16 << 10
-"""Bytes of a body that take as long as one more small review: the largest body takes 512 times as long as the smallest."""
+"""Bytes of a body that take as long as one more small review."""
 TURN: Final = 8.0
-"""Work in one turn of the event loop, in small reviews, so that probes and refusals are answered in between. A small review takes a
-millisecond of one core with its part of HTTP and TLS, and so does a handshake (`bench.loop`, `bench.load`)."""
-
-
-RECENT: Final = 1.0
-"""Seconds after its last use in which something is cut only if there is nothing else."""
+"""Work in one turn of the event loop, in small reviews or handshakes; probes and refusals are answered in between."""
 
 
 class Busy(Exception):
@@ -35,29 +25,22 @@ class Busy(Exception):
 
 
 class Held:
-    """What a peer holds of something bounded: a connection, or the bytes of a body. `cut` takes it away."""
-
-    __slots__ = ("cut", "peer", "proven", "since", "size")
+    """What a peer holds: a connection, or the bytes of a body. `cut` takes it away."""
 
     def __init__(self, peer: str, cut: Callable[[], object] = lambda: None) -> None:
         self.peer, self.cut = peer, cut
-        self.size, self.since, self.proven = 0, 0.0, False
-        """`since`: when it was last of use; `proven`: it was of use before, as a connection whose request was answered."""
+        self.size, self.since = 0, 0.0
 
 
 class Bounded:
-    """At the limit one is cut: what was of no use for longest, and by so much sooner as its peer holds more.
-
-    What was of use in the last second goes only when nothing else is left: then the peer that holds most loses one of his. So those
-    that just connect do not push each other out for one that is idle, and whoever takes more and more takes it from himself.
+    """At the limit, what was of no use for longest is cut: of each peer, its longest unused; among the peers, where that time,
+    multiplied by all that the peer holds, is largest. So whoever takes more and more, which makes his young, takes it from himself.
     """
 
     def __init__(self, limit: int) -> None:
         self.total, self._limit = 0, limit
         self._sizes: Counter[str] = Counter()
-        """All that each peer holds."""
-        self._unused: dict[tuple[str, bool], dict[Held, None]] = {}
-        """What may be cut, by peer and `proven`, the longest unused first."""
+        self._unused: dict[str, dict[Held, None]] = {}
 
     def add(self, held: Held, size: int = 1) -> int:
         """Count this much more. Returns how many were cut for it: perhaps `held`, if all else is in use."""
@@ -71,18 +54,18 @@ class Bounded:
             cut += 1
         return cut
 
-    def unused(self, held: Held, *, proven: bool = False) -> None:
-        """From now on it is unused."""
+    def unused(self, held: Held) -> None:
+        """It is unused from now on."""
         self.used(held)
-        held.since, held.proven = monotonic(), held.proven or proven
-        self._unused.setdefault((held.peer, held.proven), {})[held] = None
+        held.since = monotonic()
+        self._unused.setdefault(held.peer, {})[held] = None
 
     def used(self, held: Held) -> None:
         """It is in use, and is not cut."""
-        group = self._unused.get((held.peer, held.proven), {})
-        group.pop(held, None)
-        if not group:
-            self._unused.pop((held.peer, held.proven), None)
+        of_peer = self._unused.get(held.peer, {})
+        of_peer.pop(held, None)
+        if not of_peer:
+            self._unused.pop(held.peer, None)
 
     def remove(self, held: Held) -> None:
         """It is not held any more. Nothing happens if it was removed before."""
@@ -95,17 +78,14 @@ class Bounded:
 
     def cut(self) -> bool:
         """Cut one. False if all are in use."""
-        now = monotonic()
 
-        def order(held: Held) -> tuple[float, ...]:
-            idle, holds = now - held.since, self._sizes[held.peer]
-            return (1, idle * holds) if idle >= RECENT else (0, holds, held.proven, idle)
-
-        first = max((next(iter(group)) for group in self._unused.values()), key=order, default=None)
-        if first is not None:
-            self.remove(first)
-            first.cut()
-        return first is not None
+        if not self._unused:
+            return False
+        now, longest = monotonic(), [next(iter(of_peer)) for of_peer in self._unused.values()]
+        first = max(longest, key=lambda held: (now - held.since) * self._sizes[held.peer])
+        self.remove(first)
+        first.cut()
+        return True
 
 
 def cost(size: int) -> float:
@@ -113,47 +93,44 @@ def cost(size: int) -> float:
     return 1 + size / SMALL
 
 
-class _Line:
-    """Those that wait for a turn, and the work that the line was given."""
-
-    def __init__(self, given: float) -> None:
-        self.waiting: list[tuple[float, int, float, asyncio.Future[None]]] = []
-        self.given = given
-
-
 class Turns:
-    """Says who may work now: some in each turn of the event loop; of several lines, the one that was given least. In a line, more
-    work comes later: what comes while so much is done for others goes first."""
+    """Says who may work now: some in each turn of the event loop, and next is the line for which least was done.
+
+    A peer has a line for handshakes, one for small reviews and one for large ones, which therefore do not keep the others waiting.
+    """
 
     def __init__(self) -> None:
-        self._lines: dict[str, _Line] = {}
-        self._spent, self._given = 0.0, 0.0
-        """Work in this turn; what the last line was given. A new line starts with as much, so it does not stay first for long."""
-        self._number = count()
+        self._lines: dict[str, deque[tuple[float, asyncio.Future[None]]]] = {}
+        self._done: dict[str, float] = {}
+        """The work that was done for each line; a new one begins with that of the last, so it does not stay first for long."""
+        self._last, self._spent = 0.0, 0.0
         self._next: asyncio.Handle | None = None
 
-    async def wait(self, name: str, cost: float) -> None:
-        """Wait for a turn in this line. A connection waits at most once, so the number of connections bounds those that wait."""
+    async def wait(self, line: str, cost: float) -> None:
+        """Wait in this line. A connection waits at most once, so the number of connections bounds those that wait."""
         loop = asyncio.get_running_loop()
         if self._next is None:
             self._next = loop.call_soon(self._give)
         if not self._lines and self._spent < TURN:
             self._spent += cost
             return
-        line, turn = self._lines.setdefault(name, _Line(self._given)), loop.create_future()
-        heappush(line.waiting, (line.given + cost, next(self._number), cost, turn))
+        turn = loop.create_future()
+        if line not in self._lines:
+            self._lines[line], self._done[line] = deque(), self._last
+        self._lines[line].append((cost, turn))
         await turn
 
     def _give(self) -> None:
         self._next, self._spent = None, 0.0
         while self._lines and self._spent < TURN:
-            name, line = min(self._lines.items(), key=lambda item: item[1].given)
-            *_, cost, turn = heappop(line.waiting)
-            if not line.waiting:
-                del self._lines[name]
+            line = min(self._lines, key=self._done.__getitem__)
+            cost, turn = self._lines[line].popleft()
             if not turn.done():  # otherwise the connection is gone
                 turn.set_result(None)
-                self._given, line.given = line.given, line.given + cost
                 self._spent += cost
+                self._last = self._done[line]
+                self._done[line] += cost
+            if not self._lines[line]:
+                del self._lines[line], self._done[line]
         if self._spent:
             self._next = asyncio.get_running_loop().call_soon(self._give)

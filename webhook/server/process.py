@@ -18,7 +18,7 @@ from webhook.feeds.policy import CurrentPolicy
 from webhook.kube.review import Request
 from webhook.placement.placer import Placer
 from webhook.server.handlers import Handlers
-from webhook.server.http import POLICY, Edge, ops
+from webhook.server.http import Edge, ops
 from webhook.server.listener import Listener
 from webhook.server.load import Turns
 from webhook.server.settings import ServeSettings
@@ -75,7 +75,7 @@ class Process:
         self.events = Events(self.state, self.metrics, self.log) if settings.events and not offline else None
         recorder = Recorder(self.metrics, self.log, self.events)
         handlers = Handlers(self.policies, self.state, self.placer, recorder, time.monotonic)
-        routes = {"/mutate": handlers.mutate, "/validate": handlers.validate, POLICY: handlers.validate}
+        routes = {"/mutate": handlers.mutate, "/validate": handlers.validate}
         turns = Turns()
         self.edge = Edge(routes, self.metrics, self.log, turns)
         self.listener = Listener(

@@ -6,7 +6,7 @@ import asyncio
 import socket
 import struct
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from aiohttp import web
 from aiohttp.http import HttpProcessingError
@@ -18,8 +18,9 @@ MAX_HEAD: Final = 16 << 10
 """Bytes of the first line and the headers of a request. An API server sends half a kilobyte."""
 FREE_PIECES, PIECE = 64, 1 << 10
 """A request may come in this many pieces, and one more for each KiB. Go's TLS sends at least 1,179 bytes in one."""
-FREE_FRAMES: Final = 16 << 10
-"""Bytes that TLS may add to a request, which it may also double. A record of one byte takes 23, and as long as one of a KiB."""
+FREE_FRAMES: Final = 64 << 10
+"""Bytes that a request may take on the wire beside twice its own: one record of TLS and what the kernel holds, in which nothing is
+counted yet. A record of one byte takes 23, and as long as one of a KiB."""
 
 
 class Handler(web.RequestHandler):
@@ -40,9 +41,9 @@ class Handler(web.RequestHandler):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
-        assert isinstance(transport, asyncio.Transport)
-        transport.set_write_buffer_limits(high=MAX_UNREAD)
-        self.connection.cut = transport.abort
+        made = cast(asyncio.Transport, transport)
+        made.set_write_buffer_limits(high=MAX_UNREAD)
+        self.connection.cut = made.abort
 
     def connection_lost(self, exc: BaseException | None) -> None:
         super().connection_lost(exc)
@@ -120,7 +121,7 @@ class Gate(Handler):
         self.answering, self.left, self.rest = False, None, bytearray()
         self.received, self.pieces, self.before = 0, 0, self._on_the_wire()
         if self.connection.size:
-            self.connections.unused(self.connection, proven=True)
+            self.connections.unused(self.connection)
 
     def _on_the_wire(self) -> int:
         """Bytes that the kernel has received on this connection: `tcpi_bytes_received` of linux/tcp.h."""
