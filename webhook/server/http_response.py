@@ -13,8 +13,8 @@ from aiohttp.abc import AbstractStreamWriter
 from webhook.server.load import Bounded, Held
 
 MAX_UNREAD: Final = 64 << 10
-"""Bytes that a connection may hold in each buffer: before the parser, in it, and of unread answers. With listener.MAX_CONNECTIONS, all
-buffers of one kind hold 64 MiB, of 1 GiB in the container. A larger answer is counted until it is read."""
+"""Bytes that a connection may hold in each buffer: before the parser, in it, and of unread answers. All buffers of one kind hold
+64 MiB, of 1 GiB in the container. A larger answer is counted until it is read."""
 
 LINGER_SECONDS: Final = 1.0
 """Time that a connection stays open after a refusal, so that the client reads the answer before the connection is reset. Nothing

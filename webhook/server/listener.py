@@ -21,8 +21,8 @@ from webhook.telemetry.metrics import Metrics
 Handle = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 KEEPALIVE_SECONDS: Final = 120.0
-"""Time without a whole request until a connection is closed: longer than the 90 s of Go's client, which must close first. A POST that
-meets a closing connection is not repeated, and the creation of the pod fails with EOF."""
+"""Time without a whole request until a connection is closed: longer than the 90 s of Go's client, which must close first. A POST
+that meets a closing connection is not repeated, and the creation of the pod fails with EOF."""
 HANDSHAKE_SECONDS: Final = 5.0
 """Time for the TLS handshake, and before it for its first byte. asyncio would wait a minute."""
 MAX_CONNECTIONS: Final = 1024
@@ -49,7 +49,7 @@ class Listener:
         keepalive: float = KEEPALIVE_SECONDS,
         authenticated: bool = False,
     ) -> None:
-        """`authenticated`: a handshake demands a client certificate. Then strangers end there, and what comes after it has no gate."""
+        """`authenticated`: handshakes demand a client certificate. Strangers end there, and what comes after has no gate."""
         self._handle = handle if authenticated else partial(_gated, handle)
         self._metrics, self._turns, self._tls, self._authenticated = metrics, turns, tls, authenticated
         self._options: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""Divides among peers what is bounded: connections, memory, and work. None has a fixed part: a managed control plane has one address."""
+"""Divides among peers what is bounded: connections, memory, work. None has a fixed part: some control planes have one address."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Held:
 
 class Bounded:
     """At the limit, what was of no use for longest is cut: of each peer, its longest unused; among the peers, where that time,
-    multiplied by all that the peer holds, is largest. So whoever takes more and more, which makes his young, takes it from himself.
+    multiplied by all that the peer holds, is largest. So whoever takes more and more takes it from himself.
     """
 
     def __init__(self, limit: int) -> None:
@@ -96,7 +96,7 @@ def cost(size: int) -> float:
 class Turns:
     """Says who may work now: some in each turn of the event loop, and next is the line for which least was done.
 
-    A peer has a line for handshakes, one for small reviews and one for large ones, which therefore do not keep the others waiting.
+    A peer has a line for handshakes, one for small reviews and one for large ones, so that none keeps the others waiting.
     """
 
     def __init__(self) -> None:

@@ -19,8 +19,8 @@ MAX_HEAD: Final = 16 << 10
 FREE_PIECES, PIECE = 64, 1 << 10
 """A request may come in this many pieces, and one more for each KiB. Go's TLS sends at least 1,179 bytes in one."""
 FREE_FRAMES: Final = 64 << 10
-"""Bytes that a request may take on the wire beside twice its own: one record of TLS and what the kernel holds, in which nothing is
-counted yet. A record of one byte takes 23, and as long as one of a KiB."""
+"""Bytes that a request may take on the wire beside twice its own: what the kernel and an incomplete record hold, and frames. A
+record of one byte takes 23, and as long as one of a KiB."""
 
 
 class Handler(web.RequestHandler):
@@ -58,7 +58,7 @@ class Handler(web.RequestHandler):
 
 
 class Gate(Handler):
-    """Bounds what a stranger can do with one connection. Nothing of a body is parsed before the head of its request is accepted."""
+    """Bounds what a stranger can do with one connection. No body is parsed before the head of its request is accepted."""
 
     __slots__ = ("answering", "before", "connections", "head", "left", "pieces", "received", "rest")
 
