@@ -20,6 +20,7 @@ from webhook.placement.placer import Placer
 from webhook.server.handlers import Handlers
 from webhook.server.http import Edge, ops
 from webhook.server.listener import Listener
+from webhook.server.load import Turns
 from webhook.server.settings import ServeSettings
 from webhook.telemetry import logs
 from webhook.telemetry.decision_log import fields
@@ -74,12 +75,14 @@ class Process:
         self.events = Events(self.state, self.metrics, self.log) if settings.events and not offline else None
         recorder = Recorder(self.metrics, self.log, self.events)
         handlers = Handlers(self.policies, self.state, self.placer, recorder, time.monotonic)
-        self.edge = Edge({"/mutate": handlers.mutate, "/validate": handlers.validate}, self.metrics, self.log)
+        routes = {"/mutate": handlers.mutate, "/validate": handlers.validate}
+        turns = Turns()
+        self.edge = Edge(routes, self.metrics, self.log, turns)
         self.listener = Listener(
-            self.edge.handle, self.metrics, self.live.listening, authenticated=settings.client_ca is not None
+            self.edge.handle, self.metrics, turns, self.live.listening, authenticated=settings.authenticated
         )
         probes = ops(self.metrics, self.missing, lambda: self.policies.remark)
-        self.ops_listener = Listener(probes, self.metrics, limit=MAX_OPS_CONNECTIONS)
+        self.ops_listener = Listener(probes, self.metrics, turns, limit=MAX_OPS_CONNECTIONS)
         self._add_gauges()
 
     def missing(self) -> list[str]:

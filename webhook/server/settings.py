@@ -60,6 +60,11 @@ class ServeSettings(BaseModel):
     drain_seconds: float = Field(15.0, ge=0)
     """Seconds to continue answering after SIGTERM, until every kube-proxy and API server knows of the shutdown."""
 
+    @property
+    def authenticated(self) -> bool:
+        """Whether only clients with a certificate can ask: then each review is one that an API server sent."""
+        return self.client_ca is not None
+
     @model_validator(mode="after")
     def _check_combinations(self) -> ServeSettings:
         if (self.tls_cert is None) != (self.tls_key is None):
