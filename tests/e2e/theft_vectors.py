@@ -244,9 +244,11 @@ VECTORS = [
             {"persistentVolumeClaim": {"claimName": "a"}},
             {"csi": {"driver": "any.example"}},
             {"flexVolume": {"driver": "any.example/any"}},
+            {"iscsi": {"targetPortal": "10.0.0.1:3260", "iqn": "iqn.2001-04.com.example:disk", "lun": 0}},
         )
     ],
     Vector("hostPID", "hostNamespaces", pod={"hostPID": True}),
+    Vector("hostNetwork", out="host-network", pod={"hostNetwork": True}),
     Vector("hostIPC in a pod with a GPU", out="host-ipc", pod={"hostIPC": True}, gpus="1"),
     *[
         Vector(

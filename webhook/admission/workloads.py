@@ -24,6 +24,7 @@ from webhook.admission.context import (
     without_none,
 )
 from webhook.admission.decision import IGNORED, Decision, UnitFinding
+from webhook.admission.switches import switch_warning
 from webhook.cluster.jobs import workload_key
 from webhook.framework.cluster_view import Cluster
 from webhook.framework.interface import Context
@@ -200,12 +201,12 @@ def _findings(
     What the injectors would change and their warnings are appended to `changes`.
     """
     pod = _defaulted(template.pod)
-    changes.append(context.workload.warning)
+    changes += [context.workload.warning, switch_warning(pod)]
     if context.gpu_names:
         edit, done = Edit(pod), []
         for name, injector in policy.injectors(profile.name):
             before = len(edit.operations)
-            changes.append(injector.inject(edit, context).warning)
+            changes.append(injector.apply(edit, context).warning)
             if len(edit.operations) > before:
                 done.append(name)
         if done:
