@@ -25,8 +25,9 @@ def nearest_label(nodes: Nodes, key: str, values: Iterable[str]) -> tuple[str, s
     models.
     """
     wanted = [value for value in values if len(value) <= _MAX_CHARACTERS][:8]
-    alike = [known_key for known_key in list(nodes.labels.keys())[:_MAX_KEYS] if _bare_key(known_key) == _bare_key(key)]
-    for candidate in (key, *sorted(alike), *MODEL_LABELS):
+    keys = sorted(nodes.labels.keys())[:_MAX_KEYS]  # sorted: every replica finds the same
+    alike = [known_key for known_key in keys if _bare_key(known_key) == _bare_key(key)]
+    for candidate in (key, *alike, *MODEL_LABELS):
         column = nodes.labels.column(candidate)
         if column is None or len(column.values) > _MAX_VALUES:
             continue
