@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.admission.reviews import GREEDY, HOSTILE, reported, validated
+from tests.admission.reviews import GREEDY, HOSTILE, mutated, reported, validated
 from tests.builders import GPU, UNKNOWN, container, pod
 from webhook.admission.decision import IGNORED
 from webhook.admission.response import warnings_of
@@ -26,7 +26,6 @@ from webhook.kube.pod import Pod
         pytest.param(GREEDY, {"subresource": "resize"}, id="a resize"),
         pytest.param(GREEDY, {"operation": "DELETE"}, id="a deletion"),
         pytest.param(GREEDY, {"operation": "CONNECT"}, id="a connection"),
-        pytest.param(GREEDY, {"namespace": "plain"}, id="a namespace that has not opted in"),
         pytest.param(GREEDY, {"operation": "UPDATE", "old": GREEDY}, id="an update that changes nothing"),
         pytest.param(
             GREEDY | {"metadata": {"name": "trainer", "labels": {"new": "one"}, "finalizers": []}},
@@ -52,6 +51,13 @@ def test_the_request_is_not_checked(obj: Pod, tweaks: dict[str, Any]) -> None:
 def test_exempt_pods_are_not_checked(tweaks: dict[str, Any]) -> None:
     decision = validated(GREEDY | {"spec": GREEDY["spec"] | {"serviceAccountName": "exporter"}}, **tweaks)
     assert (decision.result, decision.findings) == ("allowed", ())
+
+
+def test_a_namespace_that_the_watch_knows_without_the_label_has_opted_in_since() -> None:
+    """The API server asks about labelled namespaces only."""
+    decision = validated(GREEDY, "plain")
+    assert (decision.result, decision.profile) == ("denied", "default")
+    assert mutated(pod(), "plain").profile == "default"
 
 
 def test_other_pods_are_checked() -> None:

@@ -87,7 +87,6 @@ IGNORED = [
         {"kind": {"kind": "Service"}, "resource": {"group": "", "resource": "services"}},
         id="another kind",
     ),
-    pytest.param(plain_pod(), {"namespace": "plain"}, id="a namespace that has not opted in"),
     pytest.param(pod(container(gpu=None)), {}, id="no GPU"),
     pytest.param(pod(container(gpu=0)), {}, id="0 GPUs: no tolerations of GPU nodes"),
     pytest.param(
@@ -244,6 +243,7 @@ def test_shadow_refuses_nothing_and_changes_nothing_but_records() -> None:
     [
         pytest.param("default", None, id="a known profile"),
         pytest.param("nobody knows", None, id="a namespace that the watch has not seen: it must have opted in"),
+        pytest.param("plain", None, id="one that the watch knows without the label: it has opted in since"),
         pytest.param(
             "odd",
             'namespace label gpu-admission.io/profile: the policy has no such profile; "default" is used',

@@ -17,7 +17,7 @@ from webhook.kube.other_gpus import other_gpus
 from webhook.kube.pod import Pod, claims_devices, gpu_names, owner
 from webhook.kube.review import Request
 from webhook.placement.placer import Placer
-from webhook.policy.model import DEFAULT_PROFILE, PROFILE_LABEL, Policy, Profile
+from webhook.policy.model import PROFILE_LABEL, Policy, Profile
 from webhook.text import quoted
 
 _MAX_FINDINGS = 20
@@ -39,18 +39,13 @@ class NamespaceProfile(NamedTuple):
     warning: str | None
 
 
-def profile_of(namespace: str, policy: Policy, cluster: Cluster) -> NamespaceProfile | None:
-    """The profile of a namespace; None if the namespace has not opted in.
+def profile_of(namespace: str, policy: Policy, cluster: Cluster) -> NamespaceProfile:
+    """The profile of a namespace; the default one if we know no label of it.
 
-    A namespace that we do not know counts as opted in: the API server sends requests of labelled namespaces only, and our
-    watch may lag behind.
+    The API server sends requests of labelled namespaces only. So a namespace that we do not know, or know without the label,
+    has opted in, and our watch lags behind.
     """
-    labels = cluster.namespace_labels(namespace)
-    if labels is None:
-        return NamespaceProfile(*policy.profile(DEFAULT_PROFILE), unknown=False, warning=None)
-    label = labels.get(PROFILE_LABEL)
-    if label is None:
-        return None
+    label = (cluster.namespace_labels(namespace) or {}).get(PROFILE_LABEL, "")
     name, settings = policy.profile(label)
     unknown = label not in (name, "")
     warning = f'namespace label {PROFILE_LABEL}: the policy has no such profile; "{name}" is used' if unknown else None
