@@ -6,7 +6,7 @@ that pass by themselves do not count either: a node that is down, cordoned or fu
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
@@ -129,7 +129,9 @@ class _Search:
             where = self._named((left if elsewhere else with_gpus) & (amounts == largest))
             seen = f"a pod that asks {amount_words(name, amount)} with {self._gpu_words()}"
             wanted = f"what some node has; the largest node with {counts}{elsewhere} has {amount_number(name, largest)}: {where}"
-            beside = np.any([self._without_plugin, *[self._installed(gpu) > 0 for gpu in self._asked]], axis=0)
+            beside = np.any(
+                [self._without_plugin, *[self._devices(gpu, installed=True) > 0 for gpu in self._asked]], axis=0
+            )
             lasting = name in GENERAL and amount > int(amounts[beside].max(initial=0))
             yield Obstacle(name, "spec", seen, wanted, f"Ask for at most {amount_words(name, largest)}", lasting)
 
@@ -141,24 +143,19 @@ class _Search:
                 able &= self._nodes.columns.capacity[name][self._rows] >= amount
         return able
 
-    def _devices(self, name: str) -> NDArray[np.int64]:
-        """The allocatable amount of a resource by node. Shared GPUs count once, not once per pod that may share them."""
-        return self._by_node(self._nodes.columns.capacity, name)
-
-    def _installed(self, name: str) -> NDArray[np.int64]:
-        """The same of what nodes may offer as they are: see `node.installed_on`."""
-        return self._by_node(self._nodes.columns.installed, name)
-
-    def _by_node(self, amounts_of: Mapping[str, NDArray[np.int64]], name: str) -> NDArray[np.int64]:
+    def _devices(self, name: str, *, installed: bool = False) -> NDArray[np.int64]:
+        """The allocatable amount of a resource by node, or what the node may offer as it is: see `node.installed_on`. Shared
+        GPUs count once, not once per pod that may share them."""
         columns = self._nodes.columns
-        if name not in amounts_of:
+        amounts = (columns.installed if installed else columns.capacity).get(name)
+        if amounts is None:
             return np.zeros(columns.rows, np.int64)
-        amounts = amounts_of[name][self._rows]
-        return amounts // columns.sharing[self._rows].astype(np.int64) if self._gpus.kind(name) == "whole" else amounts
+        whole = self._gpus.kind(name) == "whole"
+        return amounts[self._rows] // (columns.sharing[self._rows].astype(np.int64) if whole else 1)
 
     def _most(self, name: str) -> int:
         """The most that one node may offer as it is."""
-        return int(self._installed(name).max(initial=0))
+        return int(self._devices(name, installed=True).max(initial=0))
 
     def _labelled_without_gpus(self) -> Mask:
         """Nodes with the label of a GPU model that list no GPU: their device plugin has not come up yet."""
