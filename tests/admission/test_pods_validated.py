@@ -119,6 +119,30 @@ def test_ephemeral_containers_are_checked() -> None:
     assert reported(decision)[0][2].startswith("spec.ephemeralContainers[0]")
 
 
+LONG = "cdi.k8s.io/" + "a" * 60
+VALUE = "nvidia.com/gpu=0," * 10
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "result"),
+    [
+        pytest.param({LONG: VALUE}, {LONG: VALUE, "another": "one"}, "allowed", id="what is there may stay"),
+        pytest.param({LONG: VALUE + "0"}, {LONG: VALUE + "1"}, "denied", id="a value that differs after 80 characters"),
+        pytest.param({LONG: "a" * 80 + "b"}, {LONG: "a" * 81}, "denied", id="a value of the same length"),
+        pytest.param(
+            {"x." * 40 + LONG: "all"}, {"x." * 40 + LONG: "all", "x." * 40 + LONG[:-1]: "all"}, "denied",
+            id="another key that differs after 80 characters",
+        ),
+        pytest.param({LONG: VALUE + "0", "another": "one"}, {"another": "two"}, "allowed", id="what is removed"),
+    ],
+)  # fmt: skip
+def test_values_are_compared_as_a_whole_though_messages_cut_them(
+    before: dict[str, str], after: dict[str, str], result: str
+) -> None:
+    old, new = pod(annotations=before), pod(annotations=after)
+    assert validated(new, operation="UPDATE", old=old).result == result
+
+
 def test_an_update_without_the_old_object_is_checked_as_a_whole() -> None:
     assert validated(GREEDY, operation="UPDATE").result == "denied"
 

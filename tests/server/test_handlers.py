@@ -173,7 +173,17 @@ class _Broken:
     """A method of a unit that fails."""
 
     def __call__(self, *_: Any) -> Any:
-        raise ZeroDivisionError
+        raise ZeroDivisionError("recursion")
+
+
+def test_a_template_that_is_nested_too_deeply_is_a_bad_request() -> None:
+    kind = {"group": "apps", "version": "v1", "kind": "Deployment"}
+    template = {"metadata": {}, "spec": pod()["spec"] | {"x": 0}}
+    obj = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {}, "spec": {"template": template}}
+    resource = {"group": "apps", "version": "v1", "resource": "deployments"}
+    body = review(obj, kind=kind, resource=resource).replace(b'"x":0', b'"x":' + b"[" * 500 + b"]" * 500)
+    answer = Server().handlers.validate(body)
+    assert answer == (400, b"request.object: nested too deeply: wanted what a Kubernetes type can hold")
 
 
 def test_a_bug_is_not_reported_as_a_bad_request(monkeypatch: pytest.MonkeyPatch) -> None:

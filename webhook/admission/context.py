@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
@@ -14,7 +15,7 @@ from webhook.framework.cluster_view import Cluster
 from webhook.framework.interface import Context, Finding, Rule
 from webhook.kube import bounds
 from webhook.kube.other_gpus import other_gpus
-from webhook.kube.pod import Pod, claims_devices, gpu_names, owner
+from webhook.kube.pod import Pod, annotations_of, claims_devices, gpu_names, owner
 from webhook.kube.review import Request
 from webhook.placement.placer import Placer
 from webhook.policy.model import PROFILE_LABEL, Policy, Profile
@@ -125,13 +126,25 @@ def findings_of(pod: Pod, context: Context, rules: Rules) -> Iterator[UnitFindin
 
 
 def _new(rule: Rule, pod: Pod, old: Pod, context: Context) -> Iterator[Finding]:
-    """The findings that the old object does not have. The rule checks the old object only if there is a finding."""
-    before: frozenset[Finding] | None = None
+    """The findings that the old object does not have. The rule checks the old object only if there is a finding.
+
+    The text of a finding is cut, so two values may give the same one. Annotations are the only values that an update can change
+    and a rule quotes: those that differ are left out of the old object. What is added is told by the number of equal findings.
+    """
+    before: Counter[Finding] | None = None
     for finding in rule.check(pod, context):
         if before is None:
-            before = frozenset(islice(rule.check(old, context), _MAX_OLD_FINDINGS))
-        if finding not in before:
+            before = Counter(islice(rule.check(_without_changed(old, pod), context), _MAX_OLD_FINDINGS))
+        before[finding] -= 1
+        if before[finding] < 0:
             yield finding
+
+
+def _without_changed(old: Pod, pod: Pod) -> Pod:
+    """The old object without the annotations that have another value now."""
+    now = annotations_of(pod)
+    kept = {key: value for key, value in annotations_of(old).items() if now.get(key) == value}
+    return {**old, "metadata": {**old["metadata"], "annotations": kept}}
 
 
 def size_findings(excesses: Iterable[bounds.Excess]) -> list[UnitFinding]:
