@@ -255,6 +255,7 @@ CASES = [
     pytest.param("otherWebhooks", "ok", "after us: z-other, and we are asked again", there(ANOTHER), id="another webhook"),
     *([pytest.param("mutatingPolicies", "warn", "theirs changes tolerations", there(MUTATION, BINDING), id="a mutating policy")] if MUTATES else []),
     pytest.param("guards", "warn", "gpu-admission-profile-label does not guard", gone("ValidatingAdmissionPolicyBinding", "gpu-admission-profile-label"), id="a guard"),
+    pytest.param("guards", "warn", "gpu-admission-running-pods does not guard", gone("ValidatingAdmissionPolicyBinding", "gpu-admission-running-pods"), id="the guard of running pods"),
     pytest.param("namespaces", "warn", "names profile defalt", changed("Namespace", TEAM, labelled("defalt"), labelled("default")), id="a profile"),
     pytest.param("classes", "warn", "workload-type=trainig on 1 GPU pod", there(pod("typo", 1, labels={"workload-type": "trainig"}), namespace=TEAM), id="the class of a pod"),
     pytest.param("classes", "warn", "entry 2", policy("classes: [{class: a}, {class: training, ownerKinds: [Job]}]"), id="a class that no pod can have"),
