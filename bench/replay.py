@@ -120,7 +120,7 @@ def _fill(fleet: Fleet, trace: Trace, make: Make, rng: np.random.Generator, opti
                 refused[shape.gpus] += 1
                 continue
             fleet.bind(pick.row, shape, pick.device)
-            policy.changed(pick.row)
+            policy.changed(pick.row, start + int(place), number)
         if 100 * arrived // fleet.total > len(curve):
             curve.append((100 * arrived / fleet.total, 100 * (1 - fleet.used / fleet.total)))
     return _result(100 * (1 - fleet.used / fleet.total), came, refused, policy, curve)
@@ -134,15 +134,15 @@ def _flow(fleet: Fleet, trace: Trace, make: Make, rng: np.random.Generator, opti
     shapes, order = draws(trace, rng, round(rate * options.lifetimes))
     times, lives = np.cumsum(rng.exponential(1 / rate, len(order))), rng.exponential(1.0, len(order))
     policy = make(fleet, trace, shapes, rng, options)
-    leaving: list[tuple[float, int, Shape, tuple[int, ...]]] = []
+    leaving: list[tuple[float, int, int, Shape, tuple[int, ...]]] = []
     came, refused = Counter[int](), Counter[int]()
     used: list[int] = []
     for start in range(0, len(order), options.burst):
         burst = range(start, min(start + options.burst, len(order)))
         while leaving and leaving[0][0] <= times[start]:
-            _, row, left, taken = heappop(leaving)
+            _, row, pod, left, taken = heappop(leaving)
             fleet.release(row, left, taken)
-            policy.changed(row)
+            policy.changed(row, pod, None)
         ranked = [policy.admit(int(order[place])) for place in burst]
         for place in start + rng.permutation(len(burst)):
             number = int(order[place])
@@ -154,8 +154,8 @@ def _flow(fleet: Fleet, trace: Trace, make: Make, rng: np.random.Generator, opti
                 used.append(fleet.used)
             if pick is not None:
                 taken = fleet.bind(pick.row, shape, pick.device)
-                policy.changed(pick.row)
-                heappush(leaving, (float(times[place] + lives[place]), pick.row, shape, taken))
+                policy.changed(pick.row, int(place), number)
+                heappush(leaving, (float(times[place] + lives[place]), pick.row, int(place), shape, taken))
     return _result(100 * (1 - float(np.mean(used)) / fleet.total), came, refused, policy, [])
 
 

@@ -1,6 +1,6 @@
 """Our ranking, before the model of the stock scheduler.
 
-It is the webhook's own code: the strategy `pack` over `Columns`, with a `View` of the demands that `History` has counted so far.
+It is the webhook's own code: the strategy `pack` over `Columns`, with a `View` of the `Demands` of the pods that run.
 It knows what a webhook knows: sums by resource, not devices, and no future pods. With several replicas, each knows the choices of
 the others only some pods later.
 """
@@ -17,7 +17,7 @@ from bench.simulator import SHARE, WHOLE, Fleet, demand_of
 from bench.simulator_published import Pick
 from bench.simulator_scheduler import NO_ROWS, Rows, Scheduler
 from bench.traces import Shape
-from webhook.cluster.history import History
+from webhook.cluster.demands import Demands
 from webhook.cluster.node_table import Demand, View
 from webhook.cluster.replicas import replica_penalty, share
 from webhook.placement.strategies import STRATEGIES
@@ -44,7 +44,7 @@ class Ranking:
         self.strategy = STRATEGIES["pack"]
         self.demands = [demand_of(shape, fleet.shared) for shape in shapes]
         self.shapes = shapes
-        self.history = History()
+        self.running = Demands()
         self.models = {name: number for number, name in enumerate(self.columns.models)}
         self.view = View(0, (self.gpu,))
         self.log: list[int] = []
@@ -62,14 +62,6 @@ class Ranking:
         order = np.lexsort((self.fleet.by_name[rows], self.columns.share[rows], -score[rows]))
         return rows[order[:_RANKED]]
 
-    def seen(self, number: int) -> None:
-        """Count the demand of a pod with GPUs that has a reservation or was bound."""
-        shape = self.shapes[number]
-        if shape.gpus:
-            self.history.add(self.demands[number], shape.models or None)
-            if self.history.version != self.view.version:
-                self.view = View(self.history.version, self.view.gpus, self.history.popular(self.models))
-
     def reserve(self, row: int, number: int) -> None:
         """Reserve the node that this replica chose for a pod, or that it learned another replica chose."""
         self._take(row, number, 1)
@@ -78,9 +70,15 @@ class Ranking:
         """End a reservation. Its pod is bound directly afterwards."""
         self._take(row, number, -1)
 
-    def changed(self, row: int) -> None:
-        """A pod was bound to the node of this row, or ended there."""
+    def changed(self, row: int, pod: int, number: int | None) -> None:
+        """A pod of shape `number` was bound to the node of this row, or ended there (None)."""
         self.log.append(row)
+        if number is None:
+            self.running.gone(pod)
+        else:
+            self.running.bound(pod, "", self.demands[number], self.shapes[number].models or None)
+        if self.running.version != self.view.version:
+            self.view = View(self.running.version, self.view.gpus, self.running.popular(self.models))
 
     def _take(self, row: int, number: int, sign: int) -> None:
         for resource, amount in self.demands[number].requests:
@@ -132,7 +130,6 @@ class Ours:
         ranked = here.rank(number)
         if len(ranked):
             here.reserve(int(ranked[0]), number)
-            here.seen(number)
             self._unseen_choices.append((here, int(ranked[0]), number))
         self._watch(self.unseen)
         return ranked
@@ -144,7 +141,6 @@ class Ours:
             for ranking in self.rankings:
                 if ranking is not chosen_by:
                     ranking.reserve(row, number)
-                    ranking.seen(number)
 
     def pick(self, shape: Shape, number: int, ranked: Rows) -> Pick | None:
         self._watch(0)
@@ -158,15 +154,12 @@ class Ours:
             row = self.scheduler.bind(shape, NO_ROWS if self.exact else ranked)
         if row is None:
             return None
-        if not len(ranked):
-            for ranking in self.rankings:
-                ranking.seen(number)
-        else:
+        if len(ranked):
             self.ranked += 1
             self.first += row == ranked[0]
             self.listed += row in ranked
         return Pick(row, None)
 
-    def changed(self, row: int) -> None:
+    def changed(self, row: int, pod: int, number: int | None) -> None:
         for ranking in self.rankings:
-            ranking.changed(row)
+            ranking.changed(row, pod, number)

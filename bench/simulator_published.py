@@ -36,8 +36,8 @@ class Chooser(Protocol):
     def pick(self, shape: Shape, number: int) -> Pick | None:
         """Choose a node and a device. None if the pod fits nowhere. `number`: the number of the shape."""
 
-    def changed(self, row: int) -> None:
-        """A pod was bound to the node of this row, or ended there. Does nothing unless overridden."""
+    def changed(self, row: int, pod: int, number: int | None) -> None:
+        """A pod of shape `number` was bound to the node of this row, or ended there (None). Does nothing unless overridden."""
 
 
 class Random(Chooser):
@@ -96,7 +96,7 @@ class Fragmentation(Chooser):
         row = int(best[fleet.by_name[best].argmin()])
         return Pick(row, int(device[row]) if shape.gpus and not shape.whole else None)
 
-    def changed(self, row: int) -> None:
+    def changed(self, row: int, pod: int, number: int | None) -> None:
         self.log.append(row)
         self.unusable[[row]] = self._unusable_gpus(self.fleet.cpu[[row]], self.fleet.devices[[row]], self.reach[[row]])
 

@@ -72,8 +72,8 @@ class Policy(Protocol):
     def pick(self, shape: Shape, number: int, ranked: Rows) -> Pick | None:
         """Where the pod is bound; None if it fits nowhere. `ranked`: what `admit` returned for it."""
 
-    def changed(self, row: int) -> None:
-        """A pod was bound to the node of this row, or ended there."""
+    def changed(self, row: int, pod: int, number: int | None) -> None:
+        """A pod of shape `number` was bound to the node of this row, or ended there (None)."""
 
 
 class AtOnce:

@@ -14,10 +14,10 @@ from tests.strategies import ZONE
 from webhook.admission.decision import Decision
 from webhook.cluster.state import ClusterState
 from webhook.errors import BadReview
-from webhook.kube.pod import Pod
+from webhook.kube.pod import PROFILE_LABEL, Pod
 from webhook.kube.review import Request
 from webhook.placement.placer import Placer
-from webhook.policy.model import PROFILE_LABEL, Policy
+from webhook.policy.model import Policy
 from webhook.server.handlers import Handlers
 
 POLICY = Policy.load("""

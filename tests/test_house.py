@@ -46,7 +46,7 @@ def test_what_tests_say_they_cover_exists() -> None:
 
 
 def test_every_module_is_read_in_one_go() -> None:
-    assert [name_of(module) for module in MODULES if len(module.read_text().splitlines()) > 250] == []
+    assert [name_of(module) for module in MODULES if len(module.read_text().splitlines()) > 300] == []
 
 
 def test_there_are_few_rooms() -> None:

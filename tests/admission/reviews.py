@@ -9,9 +9,9 @@ from typing import Any
 from tests.builders import TWO_NODES, ClusterFacts, container, pod
 from webhook.admission.decision import Decision
 from webhook.admission.pods import mutate, validate
-from webhook.kube.pod import Pod
+from webhook.kube.pod import PROFILE_LABEL, Pod
 from webhook.kube.review import Request
-from webhook.policy.model import PROFILE_LABEL, Injectors, Policy
+from webhook.policy.model import Injectors, Policy
 from webhook.policy.units import named
 
 POLICY = Policy.load(

@@ -89,7 +89,8 @@ def test_a_pod_is_admitted_or_refused_for_one_variable(cluster_file: Path, varia
 
 def test_the_benchmark_of_reviews_has_a_row_for_each_kind() -> None:
     command = [sys.executable, "-m", "bench.reviews", "--nodes", "20", "--rounds", "1", "--count", "20"]
-    found = subprocess.run([*command, "--replicas", "40"], capture_output=True, text=True, check=True).stdout
+    # Its exit status says whether a review costs too much, which a busy machine decides.
+    found = subprocess.run([*command, "--replicas", "40"], capture_output=True, text=True, check=False).stdout
     lines = [line.split("│") for line in found.splitlines() if "mutate:" in line or "validate:" in line]
     titles = {line[1].strip(): line[-2].strip() for line in lines}
     assert set(titles) == {

@@ -93,7 +93,7 @@ def test_an_existing_pod(tmp_path: Path) -> None:
         pytest.param(
             ["gpu-b", 2, 0, -1000.4],
             CLUSTER[:4],
-            "pods like those seen lately need just what is free there, or another replica of the webhook fills it now",
+            "pods like those that run need just what is free there, or another replica of the webhook fills it now",
             id="a node with some GPUs in use",
         ),
         pytest.param(
@@ -105,7 +105,7 @@ def test_an_existing_pod(tmp_path: Path) -> None:
         pytest.param(
             ["gone", 8, 0, -2000.1],
             CLUSTER[:4],
-            "it is kept whole, or its rest for pods like those seen lately, or another replica of the webhook fills it now",
+            "it is kept whole, or its rest for pods like those that run, or another replica of the webhook fills it now",
             id="a node that is not known any more",
         ),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
@@ -142,17 +143,17 @@ def facts(of: ClusterState) -> Object:
         "capacity": {n: _amounts(columns.capacity, row) for n, row in rows.items()},
         "installed": {n: _amounts(columns.installed, row) for n, row in rows.items()},
         "provided": nodes.provided,
-        "elsewhere": {n: -int(columns.free["pods"][r]) for n, r in nodes.row_of.items() if not columns.alive[r]},
+        "elsewhere": Counter(
+            [*of._nowhere.values(), *[columns.name[row] for row, _ in of._pods.values() if not columns.alive[row]]]
+        ),
         "labels": {n: dict(nodes.labels.get(row)) for n, row in rows.items()},
         "statuses": {n: nodes.statuses[columns.status[row]] for n, row in rows.items()},
         "model": {n: columns.models[columns.model[row]] for n, row in rows.items()},
-        "order": [columns.name[row] for row in nodes.by_name() if columns.name[row]],
+        "order": [columns.name[row] for row in nodes.by_name() if columns.alive[row]],
         "count": nodes.count,
-        "peers": {o: {named[r]: c for r, c in found.items()} for o, found in of.usage.peers.items()},
-        "kept away": {
-            term: dict(nodes) for terms in of.other_pods.anti_affinity.values() for term, nodes in terms.items()
+        "peers": {
+            (o, named[r]): c for o, found in of.usage.peers.items() for r, c in found.items() if columns.alive[r]
         },
-        "claims in use": dict(of.other_pods.volume_claims_in_use),
         "classes": of.priority_classes,
         "namespaces": of.namespaces,
     }

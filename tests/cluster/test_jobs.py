@@ -33,7 +33,7 @@ def with_jobs(*jobs: dict[str, Any]) -> ClusterState:
     ],
 )
 def test_pods_of_a_job(spec: dict[str, Any], pods: int) -> None:
-    assert with_jobs(job(**spec)).jobs.pods("uid-train") == pods
+    assert with_jobs(job(**spec)).jobs.pods("team-a/uid-train") == pods
 
 
 @pytest.mark.parametrize("condition", ["Complete", "Failed"])
@@ -41,21 +41,21 @@ def test_a_finished_job_is_forgotten(condition: str) -> None:
     of = with_jobs(job(parallelism=4))
     status = {"conditions": [{"type": condition, "status": "True"}]}
     of.seen("jobs", job(parallelism=4, status=status), 0)
-    assert (of.jobs.pods("uid-train"), list(of.jobs)) == (0, [])
+    assert (of.jobs.pods("team-a/uid-train"), list(of.jobs)) == (0, [])
 
 
 def test_a_job_that_is_deleted_or_missing_in_a_list_is_forgotten() -> None:
     of = with_jobs(job("a", parallelism=2), job("b", parallelism=3))
     of.forget("jobs", "team-a/a")
-    assert (of.jobs.pods("uid-a"), of.jobs.pods("uid-b")) == (0, 3)
+    assert (of.jobs.pods("team-a/uid-a"), of.jobs.pods("team-a/uid-b")) == (0, 3)
     of.replace("jobs", [], 0)
-    assert of.jobs.pods("uid-b") == 0
+    assert of.jobs.pods("team-a/uid-b") == 0
 
 
 def test_a_job_that_is_scaled_has_another_size() -> None:
     of = with_jobs(job(parallelism=4))
     of.seen("jobs", job(parallelism=6), 0)
-    assert of.jobs.pods("uid-train") == 6
+    assert of.jobs.pods("team-a/uid-train") == 6
 
 
 def test_a_job_without_a_uid_is_ignored() -> None:
@@ -76,6 +76,21 @@ def test_the_number_of_admitted_workloads_is_bounded() -> None:
     for number in range(2000):
         jobs.admitted(f"team-a/PyTorchJob/{number}", 3)
     assert (jobs.pods("", "team-a/PyTorchJob/1999"), jobs.pods("", "team-a/PyTorchJob/0")) == (3, 0)
+    assert sum(map(len, jobs._admitted.values())) == 1024
+
+
+def test_a_tenant_with_many_workloads_takes_no_place_of_another() -> None:
+    jobs = state().jobs
+    for number in range(20):
+        jobs.admitted(f"team-b/PyTorchJob/{number}", 3)
+    for number in range(3000):
+        jobs.admitted(f"team-a/PyTorchJob/{number}", 3)
+    assert [jobs.pods("", f"team-b/PyTorchJob/{number}") for number in range(20)] == [3] * 20
+
+
+def test_a_job_says_nothing_about_pods_of_another_namespace() -> None:
+    """A tenant may name a controller of another namespace as the owner of its pods."""
+    assert with_jobs(job(parallelism=4)).jobs.pods("team-b/uid-train") == 0
 
 
 def of_set(name: str, part: str, replicas: str | None, **spec: Any) -> dict[str, Any]:

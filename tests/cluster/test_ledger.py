@@ -50,13 +50,13 @@ def test_a_pod_without_a_gpu_that_has_ranked_nodes_is_held_there() -> None:
     of.pod_seen(pod("p", gpus=0, ranked=[A], on=A), 2)
     assert (free_cpu(of, A), of.ledger.counts) == (free - 4000, Counts(0, 0))
     assert of.ledger.honoured["first"] == 1
-    assert of.history.popular({}) == ()
+    assert of.demands.popular({}) == ()
 
 
 @pytest.mark.parametrize("seen_first", [True, False], ids=["seen, then bound", "seen bound at once"])
 def test_a_pod_that_is_bound_where_it_was_reserved_changes_nothing_there(*, seen_first: bool) -> None:
     of = reserved(pod("p", owner="o"), A)
-    position, peers = of.usage.changes.position, {"o": dict(of.usage.peers["o"])}
+    position, peers = of.usage.changes.position, {"team-a/o": dict(of.usage.peers["team-a/o"])}
     if seen_first:
         of.pod_seen(pod("p", owner="o", ranked=[A]), 1)
     of.pod_seen(pod("p", owner="o", ranked=[A], on=A), 2)
@@ -111,7 +111,7 @@ def test_reserve_holds_the_demand_on_the_first_node() -> None:
 
 def test_a_reservation_is_a_peer_of_its_owner() -> None:
     of = reserved(pod("p", owner="o"), B)
-    assert of.usage.peers == {"o": {of.nodes.row_of[B]: 1}}
+    assert of.usage.peers == {"team-a/o": {of.nodes.row_of[B]: 1}}
 
 
 def test_a_reservation_expires() -> None:

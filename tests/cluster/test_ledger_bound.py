@@ -28,7 +28,7 @@ def test_a_bound_pod_counts_on_its_node_and_where_it_was_bound_is_counted(
     assert {name: free(of, name) for name in (A, B, C)} == {A: 8, B: 8, C: 8, on: 7}
     assert of.ledger.counts == Counts(0, 0)
     assert of.ledger.honoured == {"first": 0, "ranked": 0, "other": 0, where: 1}
-    assert of.usage.peers == {"o": {of.nodes.row_of[on]: 1}}
+    assert of.usage.peers == {"team-a/o": {of.nodes.row_of[on]: 1}}
 
 
 def test_a_pod_that_was_bound_before_it_was_seen_is_not_counted_as_honoured() -> None:

@@ -57,6 +57,7 @@ def test_a_burst_of_one_owner_is_reserved_seen_and_bound_without_counting_anythi
     policy: Policy, elsewhere: str
 ) -> None:
     of = state(NODES)
+    of.usage.seen_from("team-a")
     stored = [admit(of, f"p{i}", policy) for i in range(6)]
     assert of.ledger.counts == Counts(6, 0)
     assert (free(of, "gpu-a"), free(of, "gpu-b")) == (5, 5)

@@ -17,8 +17,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from tests.cluster.objects import admitted, free, node, pod
 from tests.cluster.reserved import A, B, C, chosen, gpus, reserved, three
 from webhook.cluster.ledger import Counts
+from webhook.cluster.parts import _MAX_OPEN
 from webhook.cluster.pods import reservation_request
-from webhook.cluster.reservation_limit import MAX_UNSEEN
 from webhook.cluster.state import ClusterState
 
 SMALL, LARGE = pod("p", 4, owner="o"), pod("p", 8, owner="o")
@@ -40,14 +40,18 @@ def test_the_reservation_of_an_earlier_call_stays_until_the_pod_is_seen() -> Non
     assert gpus(of) == (4, 0, 8)
     of.pod_seen(pod("p", 8, owner="o", ranked=[B]), 1)
     assert (gpus(of), of.ledger.counts, of.ledger.ended["superseded"]) == ((8, 0, 8), Counts(0, 1), 1)
-    assert (of.ledger._reserved, of.ledger.limit._open) == ({}, {})
+    assert (of.ledger._reserved, of.ledger.parts._shared, of.usage._private) == ({}, {}, {})
 
 
 def test_a_pod_that_did_not_grow_ends_the_reservation_of_the_later_call() -> None:
     of = reserved(SMALL, A)
     again(of, SMALL, LARGE, B)
     of.pod_seen(pod("p", 4, owner="o", ranked=[A]), 1)
-    assert (gpus(of), of.ledger.counts, of.usage.peers) == ((4, 8, 8), Counts(0, 1), {"o": {of.nodes.row_of[A]: 1}})
+    assert (gpus(of), of.ledger.counts, of.usage.peers) == (
+        (4, 8, 8),
+        Counts(0, 1),
+        {"team-a/o": {of.nodes.row_of[A]: 1}},
+    )
     of.expire(11)
     assert gpus(of) == (4, 8, 8)
 
@@ -139,14 +143,14 @@ def test_the_reservations_of_both_calls_expire() -> None:
     assert of.ledger.counts == Counts(1, 0)
     of.expire(13)
     assert (gpus(of), of.ledger.counts, of.usage.peers) == ((8, 8, 8), Counts(0, 0), {})
-    assert (of.ledger._reserved, of.ledger.limit._open) == ({}, {})
+    assert (of.ledger._reserved, of.ledger.parts._shared, of.usage._private) == ({}, {}, {})
 
 
 def test_calls_for_one_pod_are_bounded_like_calls_for_many() -> None:
     of = reserved(SMALL, A)
-    for _ in range(100):
+    for _ in range(_MAX_OPEN + 10):
         again(of, SMALL, LARGE, B)
-    assert of.ledger.counts == Counts(MAX_UNSEEN, 0)
+    assert of.ledger.counts == Counts(_MAX_OPEN, 0)
 
 
 # --- forged reviews ---------------------------------------------------------------------------------------------------
@@ -161,7 +165,7 @@ class Forged(RuleBasedStateMachine):
         super().__init__()
         self.of, self.attacked = three(), three()
         for each in (self.of, self.attacked):
-            each.ledger.limit.allows = lambda pod, nodes: True  # type: ignore[method-assign]
+            each.usage.seen_from("default")  # as its tenant sees it: private reservations count
         self.waiting: list[tuple[dict[str, Any], str]] = []
         """Pods that are not stored yet, and their nodes."""
         self.admitted = self.stored = 0
@@ -209,7 +213,7 @@ class Forged(RuleBasedStateMachine):
     def teardown(self) -> None:
         for each in (self.of, self.attacked):
             each.expire(1000)
-            assert (each.ledger.holders(), each.ledger._reserved, each.ledger.limit._open) == ([], {}, {})
+            assert (each.ledger.holders(), each.ledger._reserved, each.ledger.parts._shared) == ([], {}, {})
         assert gpus(self.attacked) == gpus(self.of)
 
 

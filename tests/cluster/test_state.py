@@ -231,3 +231,71 @@ def test_a_malformed_node_changes_nothing(broken: dict[str, Any]) -> None:
     with pytest.raises((AttributeError, TypeError)):
         of.node_seen(broken)
     assert facts(of) == facts(state(nodes))
+
+
+# --- what tenants write of nodes and namespaces -----------------------------------------------------------------------
+
+
+def test_pods_on_nodes_that_do_not_exist_cost_no_review_anything() -> None:
+    """Each made a row of the node table, and the order of all nodes by name new."""
+    of = state([node("a")])
+    order = of.nodes.by_name()
+    for number in range(100):
+        of.pod_seen(pod(f"p{number}", on=f"no-such-{number}"), 0)
+    assert list(of.nodes.row_of) == ["a"]
+    assert of.nodes.by_name() is order
+    assert len(of.known("pods")) == 100
+    for number in range(100):
+        of.pod_gone(pod(f"p{number}"))
+    assert of.known("pods") == []
+
+
+def test_a_pod_that_is_seen_before_its_new_node_counts_there_once_it_comes() -> None:
+    of = state([node("a")])
+    made = pod("p", 2, on="new")
+    of.pod_seen(made, 0)
+    assert of.is_bound(made)
+    of.node_seen(node("new"))
+    assert free(of, "new") == 6
+    of.pod_gone(made)
+    assert free(of, "new") == 8
+
+
+def labelled(name: str, labels: dict[str, str]) -> dict[str, Any]:
+    return {"metadata": {"name": name, "labels": labels}}
+
+
+@pytest.mark.parametrize(
+    ("labels", "spec", "held"),
+    [
+        pytest.param({"gpu-admission.io/profile": "default"}, {}, True, id="opted in"),
+        pytest.param(None, {}, True, id="a namespace that is not known yet"),
+        pytest.param({}, {}, False, id="not opted in: the annotation is forged"),
+        pytest.param(
+            {"gpu-admission.io/profile": "default"},
+            {"resourceClaims": [{"name": "gpu", "resourceClaimName": "missing"}]},
+            False,
+            id="waits for a claim",
+        ),
+        pytest.param(
+            {"gpu-admission.io/profile": "default"},
+            {"schedulingGroup": {"podGroupName": "missing"}},
+            False,
+            id="waits for its group",
+        ),
+    ],
+)
+def test_a_waiting_pod_holds_its_node_only_where_a_node_is_chosen(
+    labels: dict[str, str] | None, spec: dict[str, Any], held: bool
+) -> None:
+    of = state([node("a")])
+    if labels is not None:
+        of.seen("namespaces", labelled("team-a", labels), 0)
+    of.pod_seen(pod("p", 8, ranked=["a"], **spec), 0)
+    assert (free(of, "a") == 0) is held
+
+
+def test_a_forged_decision_for_a_node_that_does_not_exist_holds_nothing() -> None:
+    of = state([node("a")])
+    of.pod_seen(pod("p", 8, ranked=["no-such"]), 0)
+    assert (list(of.nodes.row_of), of.ledger.counts.seen) == (["a"], 0)

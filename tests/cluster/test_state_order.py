@@ -47,6 +47,8 @@ class AnyOrder(RuleBasedStateMachine):
         self.nodes: dict[str, dict[str, Any]] = {}
         self.pods: dict[str, dict[str, Any]] = {}
         self.now = 0.0
+        self.seen_from = ""
+        """The namespace of the last review."""
 
     @rule(made=_NODES)
     def node_seen(self, made: dict[str, Any]) -> None:
@@ -91,6 +93,11 @@ class AnyOrder(RuleBasedStateMachine):
         self.now += seconds
         self.of.expire(self.now)
 
+    @rule(namespace=st.sampled_from(["team-a", "team-b", ""]))
+    def review_of(self, namespace: str) -> None:
+        self.seen_from = namespace
+        self.of.usage.seen_from(namespace)
+
     @rule()
     def listed_again(self) -> None:
         self.of.replace("pods", list(self.pods.values()), self.now)
@@ -100,7 +107,7 @@ class AnyOrder(RuleBasedStateMachine):
     def what_is_held_and_what_is_free_add_up(self) -> None:
         columns = self.of.nodes.columns
         held: dict[int, int] = {}
-        for row, kind in self.of.ledger.holders():
+        for row, kind in self.of.ledger.holders(self.seen_from):
             held[row] = held.get(row, 0) + kind.demand.amount(GPU)
         for name, row in self.of.nodes.row_of.items():
             if not columns.alive[row] or GPU not in columns.free:
@@ -117,10 +124,11 @@ class AnyOrder(RuleBasedStateMachine):
     @invariant()
     def the_counts_of_the_ledger_are_what_it_holds(self) -> None:
         counts = self.of.ledger.counts
-        assert counts.reserved + counts.seen == len(self.of.ledger.holders())
+        assert counts.reserved + counts.seen == len(self.of.ledger.holders("team-a"))
 
     def teardown(self) -> None:
         self.of.expire(self.now + 1000.0)
+        assert (self.of.usage._private, self.of.ledger.parts._shared, self.of.ledger.parts._all) == ({}, {}, 0)
         again = state(self.nodes.values(), self.pods.values(), ttl=10.0, unseen_ttl=4.0)
         again.expire(1000.0)
         assert facts(self.of) == facts(again)

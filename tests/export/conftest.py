@@ -14,7 +14,8 @@ from tests.controlplane.plane import ControlPlane
 from tests.controlplane.programs import MUTATES
 from tests.export.world import INSIDE, LABEL, OPERATOR, OUTSIDE, POLICY, RUNTIMES, Json, refusal
 from webhook.export import export_yaml
-from webhook.policy.model import PROFILE_LABEL, Policy
+from webhook.kube.pod import PROFILE_LABEL
+from webhook.policy.model import Policy
 
 collect_ignore = [] if MUTATES else ["test_changes.py"]
 

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from webhook.export import export, export_yaml
 from webhook.framework.interface import Injector, Rule
 from webhook.kube.cel import literal, matches
-from webhook.policy.model import PROFILE_LABEL, Injectors, Policy, PolicyFile, Rules
+from webhook.kube.pod import PROFILE_LABEL
+from webhook.policy.model import Injectors, Policy, PolicyFile, Rules
 from webhook.policy.units import named
 from webhook.server.settings import ServeSettings
 

@@ -77,9 +77,9 @@ def optional_facts(state: ClusterState) -> Facts:
         state.nodes.dra,
         seen.budget_covers("t", {}),
         seen.autoscaler_of("t", "Deployment", "web"),
-        state.jobs.pods("u"),
+        state.jobs.pods("t/u"),
         seen.runtime_handler("fast"),
-        state.volume_claims["t/c"].volume if "t/c" in state.volume_claims else None,
+        state.volume_claims.get("t/c"),
         "v" in state.volumes,
     )
 
@@ -144,7 +144,7 @@ async def test_a_malformed_pod_does_not_stop_the_others() -> None:
         fake.put(PODS, "good", spec={"nodeName": "a", "containers": []}, status={})
         async with fed(fake) as (state, metrics):
             await until(lambda: state.fresh(time.monotonic()))
-            assert len(state._pods) == 1
+            assert len(state.known("pods")) == 1
             assert b'gpu_admission_feed_errors_total{feed="pods"} 1.0' in metrics.text()
 
 

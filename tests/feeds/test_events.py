@@ -207,3 +207,27 @@ async def test_a_long_name_is_cut_to_a_name_that_the_api_server_accepts() -> Non
         await scene.write()
         (event,) = scene.stored()
         assert event["metadata"]["name"].partition(".")[0] == "a" * 199
+
+
+async def test_a_full_queue_has_a_place_for_a_namespace_that_has_few_events() -> None:
+    async with started() as scene:
+        for number in range(8):
+            scene.opt_in(f"noisy-{number}")
+            for pod_number in range(events.MAX_WAITING_OF_NAMESPACE):
+                scene.refuse(f"web-{pod_number}", namespace=f"noisy-{number}")
+        scene.refuse()
+        assert scene.count("dropped") == 1
+        await scene.write()
+        assert len(scene.stored()) == 1
+
+
+async def test_the_namespace_with_fewest_events_is_written_first() -> None:
+    async with started() as scene:
+        for number in range(20):
+            scene.opt_in(f"noisy-{number}")
+            for pod_number in range(3):
+                scene.refuse(f"web-{pod_number}", namespace=f"noisy-{number}")
+        await scene.write()  # 50 of these 60
+        scene.refuse()
+        await scene.write(events.GATHER_SECONDS)  # 2 more
+        assert len(scene.stored()) == 1

@@ -123,8 +123,6 @@ UNSEEN = [
     ),
     pytest.param({"volumes": [{"name": "v", "csi": {"driver": "d"}}]}, "volumes", id="a CSI volume"),
     pytest.param({"resourceClaims": [{"name": "c"}]}, "resource claims", id="claimed devices"),
-    pytest.param({"schedulingGroup": {"podGroupName": "g"}}, "gang scheduling", id="a scheduling group"),
-    pytest.param({"workloadRef": {"name": "w"}}, "gang scheduling", id="a workload reference, as in 1.35"),
     pytest.param({"containers": [container(ports=[{"hostPort": 80}])]}, "host ports", id="a host port"),
     pytest.param(
         {"initContainers": [container(ports=[{"containerPort": 1}, {"hostPort": 80}])]},

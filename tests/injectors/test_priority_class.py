@@ -58,6 +58,13 @@ NUMBERS = {"priority": 0, "preemptionPolicy": "PreemptLowerPriority"}
             Outcome("kept", "gpu-training"),
             id="the same class, which is the global default",
         ),
+        pytest.param(
+            {"schedulingGroup": {"podGroupName": "g"}, **NUMBERS},
+            KNOWN,
+            "training",
+            Outcome("podGroup"),
+            id="a pod of a group has the priority of the group",
+        ),
         pytest.param({**NUMBERS}, UNKNOWN, "training", Outcome("unknown", "gpu-training"), id="classes not yet known"),
     ],
 )

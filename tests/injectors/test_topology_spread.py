@@ -72,6 +72,9 @@ ANTI = TopologySpread(mode="antiAffinity")
         ),
         pytest.param(replica(owner="DaemonSet"), TopologySpread(), Outcome("nodeIsFixed"), id="a pod of a DaemonSet"),
         pytest.param(replica(owner="Node"), TopologySpread(), Outcome("nodeIsFixed"), id="a static pod"),
+        pytest.param(
+            replica(schedulingGroup={"podGroupName": "g"}), TopologySpread(), Outcome("podGroup"), id="a pod of a group"
+        ),
         pytest.param(replica(nodeName="n1"), TopologySpread(), Outcome("nodeIsFixed"), id="a pod on its node"),
         pytest.param(
             replica(topologySpreadConstraints=[constraint(HOST, whenUnsatisfiable="DoNotSchedule")]),

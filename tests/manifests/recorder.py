@@ -14,7 +14,7 @@ from typing import Any, Self
 import trustme
 
 from tests.manifests.files import Json
-from webhook.policy.model import PROFILE_LABEL
+from webhook.kube.pod import PROFILE_LABEL
 
 LABEL = "recorder.example/profile"
 """In place of the real label, so that a webhook that is installed meanwhile has no part in this."""

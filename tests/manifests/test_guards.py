@@ -13,7 +13,7 @@ import yaml
 from tests.controlplane.api import Api, ApiError, wait_until
 from tests.controlplane.plane import ControlPlane
 from tests.manifests.files import AUTHORITY, HOOKS, Json
-from webhook.policy.model import PROFILE_LABEL
+from webhook.kube.pod import PROFILE_LABEL
 
 pytestmark = pytest.mark.controlplane
 

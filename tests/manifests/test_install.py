@@ -15,7 +15,7 @@ from tests.controlplane.objects import pod
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.programs import Programs
 from tests.manifests.files import AUTHORITY, HOOKS, MANIFESTS, ORDER, kustomized, only
-from webhook.policy.model import PROFILE_LABEL
+from webhook.kube.pod import PROFILE_LABEL
 from webhook.server.settings import PREFIX, ServeSettings
 
 pytestmark = pytest.mark.controlplane

@@ -12,7 +12,8 @@ from tests.manifests.files import MANIFESTS, ORDER, Json, documents, installed_f
 from webhook.cli import offline
 from webhook.cluster.state import ClusterState
 from webhook.feeds.policy import KEY
-from webhook.policy.model import PROFILE_LABEL, Policy, PolicyFile
+from webhook.kube.pod import PROFILE_LABEL
+from webhook.policy.model import Policy, PolicyFile
 from webhook.server.settings import ServeSettings
 from webhook.tls.issue import service_names
 

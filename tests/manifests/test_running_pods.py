@@ -15,8 +15,8 @@ from tests.controlplane.api import Api, ApiError, wait_until
 from tests.controlplane.objects import pod
 from tests.controlplane.plane import ControlPlane
 from tests.manifests.files import AUTHORITY, HOOKS, Json, only
+from webhook.kube.pod import PROFILE_LABEL
 from webhook.policy.exemptions import OPERATORS
-from webhook.policy.model import PROFILE_LABEL
 from webhook.policy.workload_classes import GPUS
 from webhook.rules.device_annotations import DeviceAnnotations
 

@@ -131,11 +131,11 @@ def test_labels_match_as_computed_node_by_node_also_after_changes(
 
 
 def test_the_number_of_label_columns_is_bounded_and_dropped_ones_are_built_again() -> None:
-    keys = [f"key-{i}" for i in range(300)]
+    keys = [f"key-{i}" for i in range(700)]
     of = state([node("a", labels=dict.fromkeys(keys, "v")), node("b")])
     for key in keys:
         assert matching(of, term("Exists", key=key)) == {"a"}
-    assert len(of.nodes.labels._columns) <= 128
+    assert len(of.nodes.labels._columns) <= 512
     of.node_seen(node("b", labels={keys[0]: "w"}))
     assert matching(of, term("Exists", key=keys[0])) == {"a", "b"}
 

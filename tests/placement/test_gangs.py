@@ -214,3 +214,52 @@ def test_the_size_of_a_workload_of_another_kind_is_known_from_its_admission() ->
     )
     of.jobs.admitted("team-a/PyTorchJob/gang", 2)
     assert {run(of, member("one", kind="PyTorchJob")), run(of, member("two", kind="PyTorchJob"))} == {"c", "d"}
+
+
+# --- the GPU model ----------------------------------------------------------------------------------------------------
+
+
+def models(**counts: tuple[int, int]) -> ClusterState:
+    """Nodes by GPU model: how many, and the GPUs of each."""
+    return state(
+        node(f"{model}-{number}", gpus, labels={"nvidia.com/gpu.product": model})
+        for model, (count, gpus) in counts.items()
+        for number in range(count)
+    )
+
+
+def of_size(of: ClusterState, pods: int) -> ClusterState:
+    metadata = {"name": "gang", "namespace": "team-a", "uid": "gang"}
+    of.replace("jobs", [{"metadata": metadata, "spec": {"parallelism": pods}}], 0)
+    return of
+
+
+@pytest.mark.parametrize("strategy", ["pack", "apart", "spread"])
+def test_a_gang_of_known_size_goes_to_one_model_that_has_room_for_all(strategy: str) -> None:
+    """Three of four had gone to the H100s, and one to an L4."""
+    of = of_size(models(h100=(3, 8), l4=(4, 8)), 4)
+    assert {run(of, member(f"p{i}"), strategy)[:2] for i in range(4)} == {"l4"}
+
+
+def test_of_models_with_room_for_all_the_score_decides() -> None:
+    of = of_size(models(h100=(4, 8), l4=(4, 8)), 4)
+    first = run(of, member("p0"))
+    assert first == run(models(h100=(4, 8), l4=(4, 8)), pod("q", 8))
+    assert {run(of, member(f"p{i}")).partition("-")[0] for i in (1, 2, 3)} == {first.partition("-")[0]}
+
+
+def test_a_gang_that_no_model_holds_uses_several() -> None:
+    of = of_size(models(h100=(2, 8), l4=(2, 8)), 4)
+    assert sorted(run(of, member(f"p{i}")) for i in range(4)) == ["h100-0", "h100-1", "l4-0", "l4-1"]
+
+
+def test_a_gang_of_unknown_size_follows_the_model_of_its_first_pod() -> None:
+    of = models(h100=(2, 8), l4=(3, 8))
+    of.pod_seen(member("first", on="l4-1"), 0)
+    assert [run(of, member(f"p{i}"))[:2] for i in range(4)] == ["l4", "l4", "h1", "h1"]
+
+
+def test_pods_without_a_gang_use_any_model() -> None:
+    of = models(h100=(1, 8), l4=(1, 8))
+    of.pod_seen(member("first", kind="ReplicaSet", on="l4-0"), 0)
+    assert run(of, member("p", kind="ReplicaSet")) == "h100-0"

@@ -45,6 +45,10 @@ def with_metadata(**metadata: Any) -> dict[str, Any]:
         pytest.param(
             with_metadata(labels={"kueue.x-k8s.io/queue-name": "q"}), "managed by Kueue", id="a pod in a Kueue queue"
         ),
+        pytest.param(pod("p", schedulingGroup={"podGroupName": "g"}), "pod group", id="a pod of a group"),
+        pytest.param(
+            pod("p", workloadRef={"name": "w"}), "pod group", id="a pod of a group, as Kubernetes 1.35 says it"
+        ),
         pytest.param(pod("p", schedulerName="volcano"), "another scheduler", id="a pod of another scheduler"),
         pytest.param(
             pod("p", 0, resourceClaims=[{"name": "gpu"}]), "GPUs only through DRA", id="GPUs are claimed, not requested"

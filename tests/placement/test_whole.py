@@ -84,8 +84,8 @@ def test_another_replica_s_nodes_come_after_a_whole_node_of_its_own() -> None:
 
 def test_two_owners_of_four_pods_share_two_empty_nodes_evenly() -> None:
     of = state([node("a"), node("b")])
-    for _ in range(20):
-        of.history.add(Demand(((GPU, 8), ("pods", 1))), None)
+    for number in range(20):
+        of.demands.bound(number, "team-a", Demand(((GPU, 8), ("pods", 1))), None)
     on: list[str] = []
     for number in range(8):
         made = admitted(pod(f"p{number}", owner="o" if number % 2 else "other"))

@@ -13,9 +13,8 @@ from tests.served import NOW, POLICY, Server, after, plain_pod, review
 from tests.strategies import PREFERRED, ZONE
 from webhook.framework import interface
 from webhook.injectors.tolerations import Tolerations
-from webhook.kube.pod import DECISION
+from webhook.kube.pod import DECISION, PROFILE_LABEL
 from webhook.placement.strategies import WEIGHTS
-from webhook.policy.model import PROFILE_LABEL
 from webhook.rules.gpu_limit import GpuLimit
 
 # --- the answer as a whole --------------------------------------------------------------------------------------------

@@ -15,10 +15,10 @@ from webhook.framework.cluster_view import Cluster
 from webhook.framework.interface import Context, Finding, Rule
 from webhook.kube import bounds
 from webhook.kube.other_gpus import other_gpus
-from webhook.kube.pod import Pod, annotations_of, claims_devices, gpu_names, owner
+from webhook.kube.pod import PROFILE_LABEL, Pod, annotations_of, claims_devices, gpu_names, owner
 from webhook.kube.review import Request
 from webhook.placement.placer import Placer
-from webhook.policy.model import PROFILE_LABEL, Policy, Profile
+from webhook.policy.model import Policy, Profile
 from webhook.text import quoted
 
 _MAX_FINDINGS = 20

@@ -116,12 +116,8 @@ def why_last(node: Mapping[str, Any], demand: Demand, state: ClusterState | None
             return "pods share its GPUs, and whole ones are free elsewhere"
         if sizes and 0 < max(sizes) <= node["free"]:
             return "it is whole, and kept for pods that need a whole node"
-        return (
-            "pods like those seen lately need just what is free there, or another replica of the webhook fills it now"
-        )
-    return (
-        "it is kept whole, or its rest for pods like those seen lately, or another replica of the webhook fills it now"
-    )
+        return "pods like those that run need just what is free there, or another replica of the webhook fills it now"
+    return "it is kept whole, or its rest for pods like those that run, or another replica of the webhook fills it now"
 
 
 def source(record: Mapping[str, Any]) -> str:

@@ -21,9 +21,9 @@ from webhook.cli.selecting import selector
 from webhook.cli.terminal import REFUSED, say
 from webhook.cli.waiting.situation import workload_name
 from webhook.errors import BadInput
-from webhook.kube.pod import Pod, labels_of, owner
+from webhook.kube.pod import PROFILE_LABEL, Pod, labels_of, owner
 from webhook.placement.placer import Placer
-from webhook.policy.model import DEFAULT_PROFILE, PROFILE_LABEL, Policy
+from webhook.policy.model import DEFAULT_PROFILE, Policy
 from webhook.text import listed, plural
 
 _CHANGES: Final = frozenset(("filled", "limitsFilled", "filledLess", "added", "set", "neutral", "antiAffinity"))

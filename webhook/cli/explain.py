@@ -25,8 +25,8 @@ from webhook.cli.waiting.cause import Cause
 from webhook.cli.waiting.scheduler_message import scheduler_message
 from webhook.cli.waiting.situation import Situation
 from webhook.errors import BadInput, GpuAdmissionError
-from webhook.kube.pod import Pod
-from webhook.policy.model import PROFILE_LABEL, Policy
+from webhook.kube.pod import PROFILE_LABEL, Pod
+from webhook.policy.model import Policy
 from webhook.text import bare
 
 
@@ -49,7 +49,7 @@ def explain(
     be refused. Nothing is created. Example: `gpu-admission explain -f job.yaml -n team-a`.
 
     A node with a score below -500 is ranked last, and the table says why: the node is kept whole for large pods, its GPUs are
-    shared, recent pods need exactly what it has left, or another replica of the webhook fills it now.
+    shared, pods like those that run need exactly what it has left, or another replica of the webhook fills it now.
     """
     if bool(pod) == bool(file):
         raise BadInput("wanted the name of a pod, or -f FILE, and not both")

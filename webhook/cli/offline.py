@@ -25,11 +25,12 @@ from webhook.errors import BadInput, BadReview, PolicyError
 from webhook.feeds.file import fill
 from webhook.kube import review
 from webhook.kube.json_patch import apply
+from webhook.kube.pod import PROFILE_LABEL
 from webhook.kube.pod_schema import check
 from webhook.kube.yaml import parse_documents
 from webhook.placement.placer import Placer
 from webhook.policy.loader import KEY
-from webhook.policy.model import PROFILE_LABEL, Policy
+from webhook.policy.model import Policy
 from webhook.policy.templates import is_workload
 from webhook.server import handlers
 from webhook.text import kind, quoted

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from sys import intern
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
 import orjson
 
@@ -29,19 +29,15 @@ class ByName(dict[str, T]):
     def __init__(self, read: Callable[[Mapping[str, Any]], T]) -> None:
         super().__init__()
         self._read = read
-        self.version = 0
-        """Rises with each change."""
 
     def seen(self, obj: Mapping[str, Any]) -> None:
         """An object was added or changed."""
         metadata = obj["metadata"]
         name = f"{metadata['namespace']}/{metadata['name']}" if "namespace" in metadata else metadata["name"]
         self[name] = self._read(obj)
-        self.version += 1
 
     def gone(self, name: str) -> None:
         self.pop(name, None)
-        self.version += 1
 
 
 def labels(namespace: Mapping[str, Any]) -> Mapping[str, str]:
@@ -57,33 +53,14 @@ def priority_class(obj: Mapping[str, Any]) -> PriorityClass:
     return PriorityClass(obj["metadata"]["name"], int(obj.get("value") or 0), policy, bool(obj.get("globalDefault")))
 
 
-class VolumeClaim(NamedTuple):
-    volume: str
-    """Name of the PersistentVolume that it is bound to; "" if it is not bound."""
-    storage_class: str
-    """Name of its StorageClass if it is not bound, else ""."""
+def bound_volume(claim: Mapping[str, Any]) -> str:
+    """Name of the PersistentVolume that a claim is bound to; "" if it is not bound."""
+    return str((claim.get("spec") or {}).get("volumeName") or "")
 
 
-class Volume(NamedTuple):
-    terms: str
-    """Node selector terms as JSON, of which a node must match one; "" if any node will do."""
-    storage_class: str
-    """Name of its StorageClass if a claim may still bind it, else ""."""
-
-
-def volume_claim(obj: Mapping[str, Any]) -> VolumeClaim:
-    spec = obj.get("spec") or {}
-    volume = str(spec.get("volumeName") or "")
-    return VolumeClaim(volume, "" if volume else str(spec.get("storageClassName") or ""))
-
-
-def volume(obj: Mapping[str, Any]) -> Volume:
-    spec = obj.get("spec") or {}
-    return Volume(_terms(obj), "" if spec.get("claimRef") else str(spec.get("storageClassName") or ""))
-
-
-def _terms(volume: Mapping[str, Any]) -> str:
-    """The terms of its node affinity, else terms made of its zone and region labels, which older volumes have (VolumeZone)."""
+def volume_terms(volume: Mapping[str, Any]) -> str:
+    """Node selector terms as JSON, of which a node must match one; "" if any node will do. Those of its node affinity, else
+    terms made of its zone and region labels, which older volumes have (VolumeZone)."""
     required = ((volume.get("spec") or {}).get("nodeAffinity") or {}).get("required") or {}
     terms = required.get("nodeSelectorTerms")
     if not terms:

@@ -17,7 +17,7 @@ from webhook.cluster.pods import JOBSET, namespace_of
 _REPLICATED, _COUNT = "jobset.sigs.k8s.io/replicatedjob-name", "jobset.sigs.k8s.io/replicatedjob-replicas"
 _MAX_PODS: Final = 100_000
 _MAX_ADMITTED: Final = 1024
-"""Maximum number of workloads of other kinds that are kept."""
+"""Maximum number of workloads of other kinds that are kept. The namespace with most of them loses its oldest."""
 _MAX_CHARACTERS: Final = 253
 """Maximum length of a label value, which a tenant writes."""
 
@@ -36,7 +36,8 @@ class Jobs:
     def __init__(self) -> None:
         self._jobs: dict[str, _Job] = {}
         self._parts: dict[str, dict[str, int]] = {}
-        self._admitted: dict[str, int] = {}
+        self._admitted: dict[str, dict[str, int]] = {}
+        """By namespace and `workload_key`, the pods of workloads of other kinds."""
 
     def seen(self, obj: Mapping[str, Any]) -> None:
         """A Job was added or changed. Raises TypeError, LookupError or AttributeError if it is malformed."""
@@ -64,17 +65,23 @@ class Jobs:
 
     def admitted(self, workload: str, pods: int) -> None:
         """A workload of another kind is created with so many pods. `workload`: its `workload_key`."""
-        self._admitted.pop(workload, None)
-        if len(self._admitted) >= _MAX_ADMITTED:
-            del self._admitted[next(iter(self._admitted))]
-        self._admitted[workload] = min(pods, _MAX_PODS)
+        namespace = workload.partition("/")[0]
+        own = self._admitted.setdefault(namespace, {})
+        own.pop(workload, None)
+        own[workload] = min(pods, _MAX_PODS)
+        if sum(map(len, self._admitted.values())) > _MAX_ADMITTED:
+            most = max(self._admitted, key=lambda name: len(self._admitted[name]))
+            del self._admitted[most][next(iter(self._admitted[most]))]
+            if not self._admitted[most]:
+                del self._admitted[most]
 
     def pods(self, gang: str, workload: str = "") -> int:
         """How many pods a gang has at once; 0 if that is not known.
 
         `gang`: their `pods.owner_key`. `workload`: the `workload_key` of their owner, used if the gang is not known.
         """
-        return sum(self._parts.get(gang, {}).values()) or self._admitted.get(workload, 0)
+        admitted = self._admitted.get(workload.partition("/")[0], {})
+        return sum(self._parts.get(gang, {}).values()) or admitted.get(workload, 0)
 
 
 def workload_key(namespace: str, kind: str, name: str) -> str:
@@ -85,16 +92,16 @@ def workload_key(namespace: str, kind: str, name: str) -> str:
 def _read(metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> _Job | None:
     parallelism, completions = spec.get("parallelism", 1), spec.get("completions")
     pods = int(parallelism if completions is None else min(parallelism, completions))
-    labels = metadata.get("labels") or {}
+    namespace, labels = namespace_of({"metadata": metadata}), metadata.get("labels") or {}
     uid = labels.get(JOBSET)
     if uid is None:
         own = metadata.get("uid")  # manifests in files may have no uid
-        return _Job(str(own), "", max(0, min(pods, _MAX_PODS))) if own else None
+        return _Job(f"{namespace}/{own}", "", max(0, min(pods, _MAX_PODS))) if own else None
     count = labels.get(_COUNT, "")
     replicas = int(count) if count.isdecimal() and len(count) < 6 else 1
     part = labels.get(_REPLICATED, str(metadata["name"]))[:_MAX_CHARACTERS]
     return _Job(
-        f"{namespace_of({'metadata': metadata})}/{JOBSET}={uid[:_MAX_CHARACTERS]}",
+        f"{namespace}/{JOBSET}={uid[:_MAX_CHARACTERS]}",
         part,
         min(pods * replicas, _MAX_PODS),
     )

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from webhook.cluster.node_table import longer
 
-_MAX_COLUMNS = 128
+_MAX_COLUMNS = 512
+"""More than nodes have keys: to build a column takes 10 ms at 20,000 nodes. 40 MB there if pods select by so many."""
 
 
 class LabelColumn:

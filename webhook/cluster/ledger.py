@@ -18,8 +18,9 @@ own demand is held. A pod that another replica admitted is recognised by its dec
 
 A stored pod is in the watch within moments. A pod that is not seen soon was refused by our own validating hook, by a
 quota or by another webhook, and its controller tries again. So a reservation expires earlier while its pod is not seen.
-No review ends a reservation, because a review may be forged. Anybody who reaches the port can cause reservations:
-`ReservationLimit` bounds how many an owner has open.
+No review ends a reservation, because a review may be forged. Anybody who reaches the port can cause reservations, and so
+can a tenant whose pods a quota refuses. Therefore `Parts` says which of them are private to their namespace, until the
+pod is seen.
 
 If another webhook makes a pod larger, our hook is called a second time and ranks nodes again. Both reservations stay
 until the pod is seen. The pod then takes the reservation for what it requests, and its other reservations end. While
@@ -35,8 +36,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from webhook.cluster.node_table import Demand
+from webhook.cluster.parts import Parts
 from webhook.cluster.pods import PodKey
-from webhook.cluster.reservation_limit import ReservationLimit
 from webhook.cluster.usage import PodKind, Usage
 
 
@@ -56,6 +57,8 @@ class Reservation:
     until: float
     reserved: bool = False
     """Whether the pod was not yet seen."""
+    private_to: str = ""
+    """The namespace to which it is private; "" if it counts for all."""
     calls: list[Reservation] = field(default_factory=list)
     """Until the pod is seen: all reservations for it, one for each call of the hook. They share this list."""
     nodes: tuple[str, ...] = ()
@@ -72,7 +75,7 @@ class Counts(NamedTuple):
 class Ledger:
     """All reservations. Each arrow of the diagram is one method, which keeps the free resources in `usage` exact."""
 
-    def __init__(self, usage: Usage, ttl: float, unseen_ttl: float) -> None:
+    def __init__(self, usage: Usage, ttl: float, unseen_ttl: float, *, trusted: bool = False) -> None:
         self.ttl = ttl
         """Seconds that a reservation lasts once its pod is seen."""
         self.unseen_ttl = unseen_ttl
@@ -81,7 +84,7 @@ class Ledger:
         """Where pods with a reservation were bound: on the first of their ranked nodes, on another of these, or elsewhere."""
         self.ended: dict[str, int] = {"bound": 0, "gone": 0, "expired": 0, "unschedulable": 0, "superseded": 0}
         """How many reservations ended in each way."""
-        self.limit = ReservationLimit()
+        self.parts = Parts(trusted=trusted)
         self._usage = usage
         self._reserved: dict[tuple[PodKey, str], list[Reservation]] = {}
         """By pod and first node, oldest first."""
@@ -106,12 +109,12 @@ class Ledger:
         calls = earlier.calls if earlier is not None else []
         held = [call.kind.demand for call in calls if call.node == node]
         missing = self._usage.kind(kind.demand.minus(held), "") if held else kind
-        reservation = self._reserve(pod, node, missing, now + self.unseen_ttl)
+        private = self.parts.opened(pod.namespace, node, self._usage.nodes.count)
+        reservation = self._reserve(pod, node, missing, now + self.unseen_ttl, pod.namespace if private else "")
         reservation.asked, reservation.reserved, reservation.calls = kind, True, calls
         calls.append(reservation)
         self._unseen.append(reservation)
         self._reserved.setdefault((pod, node), []).append(reservation)
-        self.limit.opened(pod)
 
     def earlier(self, pod: PodKey, node: str, asked: Demand) -> Reservation | None:
         """A reservation for a pod with this demand, made in an earlier call of the hook.
@@ -125,13 +128,13 @@ class Ledger:
     def without(self, earlier: Reservation) -> Iterator[None]:
         """Release the pod's reservations inside the `with` block, so that they do not count against the pod itself."""
         for call in earlier.calls:
-            self._usage.give_back(call.row, call.kind)
+            self._usage.give_back(call.row, call.kind, call.private_to)
         try:
             yield
         finally:
             for call in earlier.calls:
                 call.row = self._usage.nodes.row(call.node)
-                call.kind = self._usage.take(call.row, call.kind)
+                call.kind = self._usage.take(call.row, call.kind, call.private_to)
 
     def seen(self, uid: int | str, pod: PodKey, nodes: tuple[str, ...], kind: PodKind, now: float) -> None:
         """The pod exists and is not bound. Does nothing if that is known."""
@@ -198,29 +201,35 @@ class Ledger:
                 self.ended["expired"] += 1
                 self._give_back(reservation)
 
-    def holders(self) -> list[tuple[int, PodKind]]:
-        """Every row and kind that is held now."""
-        reservations = (*[reservation for reservation in self._unseen if reservation.reserved], *self._seen.values())
-        return [(reservation.row, reservation.kind) for reservation in reservations if reservation.row >= 0]
+    def holders(self, namespace: str = "") -> list[tuple[int, PodKind]]:
+        """Every row and kind that is held now; of what is private, only that of `namespace`."""
+        unseen = [each for each in self._unseen if each.reserved and each.private_to in ("", namespace)]
+        return [
+            (reservation.row, reservation.kind)
+            for reservation in (*unseen, *self._seen.values())
+            if reservation.row >= 0
+        ]
 
     def waiting(self) -> list[int | str]:
         """The uids of pods that were seen and are not yet bound."""
         return list(self._seen)
 
-    def _reserve(self, pod: PodKey, node: str, kind: PodKind, until: float) -> Reservation:
+    def _reserve(self, pod: PodKey, node: str, kind: PodKind, until: float, private_to: str = "") -> Reservation:
         row = self._usage.nodes.row(node)
-        return Reservation(pod, node, kind, row, self._usage.take(row, kind), until)
+        held = self._usage.take(row, kind, private_to)
+        return Reservation(pod, node, kind, row, held, until, private_to=private_to)
 
     def _becomes(self, reservation: Reservation, kind: PodKind) -> None:
-        """Hold what the pod requests in place of what was reserved."""
-        if reservation.kind is not kind:
+        """Hold what the pod requests in place of what was reserved. It exists, so it counts for all."""
+        if reservation.kind is not kind or reservation.private_to:
             before, reservation.kind = reservation.kind, self._usage.take(reservation.row, kind)
-            self._usage.give_back(reservation.row, before)
+            self._usage.give_back(reservation.row, before, reservation.private_to)
+            reservation.private_to = ""
 
     def _give_back(self, reservation: Reservation) -> None:
         if reservation.row >= 0:
             row, reservation.row = reservation.row, -1
-            self._usage.give_back(row, reservation.kind)
+            self._usage.give_back(row, reservation.kind, reservation.private_to)
 
     def _take(self, pod: PodKey, node: str, kind: PodKind) -> Reservation | None:
         """Take the oldest matching reservation out of the reserved ones; the other reservations for the same pod end.
@@ -239,10 +248,10 @@ class Ledger:
 
     def _forget(self, reservation: Reservation) -> None:
         reservation.reserved = False
+        self.parts.closed(reservation.pod.namespace, reservation.node, private=bool(reservation.private_to))
         reservation.calls.remove(reservation)
         reservation.calls = []
         key = reservation.pod, reservation.node
         self._reserved[key].remove(reservation)
         if not self._reserved[key]:
             del self._reserved[key]
-        self.limit.closed(reservation.pod)

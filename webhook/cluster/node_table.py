@@ -47,12 +47,12 @@ class Demand(NamedTuple):
 
 
 class PopularDemand(NamedTuple):
-    """A recent demand. `models`: the GPU models that it is confined to, as numbers in `Columns.model`; None: any."""
+    """A demand of running pods. `models`: the GPU models that it is confined to, as numbers in `Columns.model`; None: any."""
 
     demand: Demand
     models: tuple[int, ...] | None
     share: float
-    """Its part of the recent GPU pods, 0 to 1."""
+    """Its weight among the GPU pods that run, 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +124,8 @@ class Columns:
         """What nodes may offer of extended resources as they are: see `node.installed_on`. 0 in dead rows."""
         self.free: dict[str, Integers] = {}
         """Allocatable minus the requests of pods that are bound to the node or have a reservation there. May be negative."""
+        self.pods: NDArray[np.int32] = np.zeros(self.size, np.int32)
+        """Pods that are bound to the node or have a reservation there, private ones too."""
         self.model: NDArray[np.int32] = np.zeros(self.size, np.int32)
         """The GPU model as an index into `models`; 0 is unknown."""
         self.models: list[str] = [""]
@@ -157,6 +159,7 @@ class Columns:
         self.size *= 2
         self.alive = longer(self.alive, self.size)
         self.status, self.model = longer(self.status, self.size), longer(self.model, self.size)
+        self.pods = longer(self.pods, self.size)
         self.sharing, self.share = longer(self.sharing, self.size, 1), longer(self.share, self.size)
         self.measured, self.idle = longer(self.measured, self.size), longer(self.idle, self.size)
         self.utilisation, self.heat = longer(self.utilisation, self.size), longer(self.heat, self.size)

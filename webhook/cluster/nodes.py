@@ -107,7 +107,7 @@ class Nodes:
     def drop_if_unused(self, row: int) -> None:
         """Release the row of a deleted node if it has no pods left."""
         columns = self.columns
-        if columns.alive[row] or columns.free["pods"][row]:
+        if columns.alive[row] or columns.pods[row]:
             return
         name = columns.name[row]
         columns.name[row] = ""

@@ -10,7 +10,17 @@ import orjson
 from webhook.cluster.node_table import Demand
 from webhook.errors import QuantityError
 from webhook.kube.gpus import MODEL_LABELS
-from webhook.kube.pod import DECISION, MIRROR, PREFERRED, REQUIRED, Pod, annotations_of, labels_of, owner
+from webhook.kube.pod import (
+    DECISION,
+    MIRROR,
+    PREFERRED,
+    REQUIRED,
+    Pod,
+    annotations_of,
+    in_pod_group,
+    labels_of,
+    owner,
+)
 from webhook.kube.pod_requests import total_requests
 
 _MAX_AMOUNT = 2**50
@@ -106,7 +116,7 @@ def owner_key(pod: Pod) -> str:
         if value := labels.get(key):
             return f"{namespace_of(pod)}/{key}={value[:_MAX_NAME]}"
     if controller := _controller(pod):
-        return controller
+        return f"{namespace_of(pod)}/{controller}"  # a tenant may name another's controller
     for key in _APP_LABELS:
         if value := labels.get(key):
             return f"{namespace_of(pod)}/{key}={value[:_MAX_NAME]}"
@@ -170,6 +180,8 @@ def unmanaged_reason(pod: Pod) -> str:
         return "scheduling gates"
     if KUEUE in labels_of(pod):
         return "managed by Kueue"
+    if in_pod_group(pod):
+        return "pod group"
     return "another scheduler" if (spec.get("schedulerName") or SCHEDULER) != SCHEDULER else ""
 
 
@@ -178,10 +190,11 @@ def ranked_nodes(pod: Pod) -> tuple[str, ...]:
 
     Anybody can write the annotation. So it counts only if the pod's node affinity agrees: the first node must be the
     first preference there, or required, and only nodes that the affinity names count. It does not count for pods that
-    admission ranks no nodes for: they could wait for ever and hold GPUs.
+    admission ranks no nodes for, nor for those with ResourceClaims, which the scheduler does not look at before the claims
+    are there: they could wait for ever and hold GPUs.
     """
     names = _recorded(pod)
-    if not names or unmanaged_reason(pod):
+    if not names or unmanaged_reason(pod) or pod["spec"].get("resourceClaims"):
         return ()
     preferred, required = named_nodes(pod["spec"])
     if not ((preferred and preferred[0] == names[0]) or names[0] in required):

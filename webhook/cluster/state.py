@@ -12,14 +12,13 @@ from typing import Any
 
 from webhook.cluster.autoscalers import Autoscalers
 from webhook.cluster.budgets import Budgets
-from webhook.cluster.by_name import ByName, labels, priority_class, runtime_handler, volume, volume_claim
+from webhook.cluster.by_name import ByName, bound_volume, labels, priority_class, runtime_handler, volume_terms
+from webhook.cluster.demands import Demands
 from webhook.cluster.freshness import REQUIRED, Freshness
-from webhook.cluster.history import History
 from webhook.cluster.jobs import Jobs
 from webhook.cluster.ledger import Ledger, Reservation
 from webhook.cluster.listing import Index, Listing, ListKind
 from webhook.cluster.nodes import Nodes
-from webhook.cluster.other_pods import OtherPods
 from webhook.cluster.pods import (
     ReservationRequest,
     counted_demand,
@@ -36,7 +35,7 @@ from webhook.cluster.state_view import Answers, StateView
 from webhook.cluster.usage import PodKind, Usage
 from webhook.cluster.utilisation import NodeUse
 from webhook.framework.cluster_view import MetricsStatus, Placement
-from webhook.kube.pod import DECISION, annotations_of
+from webhook.kube.pod import DECISION, PROFILE_LABEL, annotations_of
 
 Object = Mapping[str, Any]
 
@@ -49,8 +48,9 @@ class ClusterState:
     """The state. Events change it through one method each; reviews read it through `view`. Not thread safe: one event loop
     owns it.
 
-    `max_age`, `ttl`, `unseen_ttl`: seconds, of the same clock as every `now`; see `Freshness` and `Ledger`. `replica`,
-    `namespace`: the name of this replica, and the namespace of all replicas; see `Replicas`.
+    `max_age`, `ttl`, `unseen_ttl`: seconds, of the same clock as every `now`; see `Freshness` and `Ledger`. `trusted`:
+    whether only API servers can send reviews; see `Parts`. `replica`, `namespace`: the name of this replica, and the
+    namespace of all replicas; see `Replicas`.
     """
 
     def __init__(
@@ -59,6 +59,7 @@ class ClusterState:
         max_age: float = 60.0,
         ttl: float = 30.0,
         unseen_ttl: float = 10.0,
+        trusted: bool = False,
         replica: str = "",
         namespace: str = "gpu-admission",
     ) -> None:
@@ -66,8 +67,8 @@ class ClusterState:
         self.nodes = Nodes(replica)
         self.replicas = Replicas(replica, namespace, self.nodes.share)
         self.usage = Usage(self.nodes)
-        self.ledger = Ledger(self.usage, ttl, unseen_ttl)
-        self.history = History()
+        self.ledger = Ledger(self.usage, ttl, unseen_ttl, trusted=trusted)
+        self.demands = Demands()
         self.priority_classes = ByName(priority_class)
         self.runtime_classes = ByName(runtime_handler)
         self.namespaces = ByName(labels)
@@ -75,9 +76,8 @@ class ClusterState:
         self.budgets = Budgets()
         self.autoscalers = Autoscalers()
         self.jobs = Jobs()
-        self.volume_claims = ByName(volume_claim)
-        self.volumes = ByName(volume)
-        self.other_pods = OtherPods()
+        self.volume_claims = ByName(bound_volume)
+        self.volumes = ByName(volume_terms)
         self.indexes: Mapping[ListKind, Index] = {
             "priorityclasses": self.priority_classes,
             "runtimeclasses": self.runtime_classes,
@@ -94,12 +94,18 @@ class ClusterState:
         """Whether there are GPU metrics to rank by at a time `now`."""
         self._pods: dict[int | str, tuple[int, PodKind]] = {}
         """Row and kind of each bound pod, by uid."""
+        self._nowhere: dict[int | str, str] = {}
+        """By uid of a bound pod, the name of its node if that is not known: anybody can write any name."""
+        self._waiting_for_node: dict[str, dict[int | str, PodKind]] = {}
+        """The same pods by node, with their kinds."""
 
     def node_seen(self, node: Object) -> None:
-        known = len(self.nodes.columns.capacity)
+        known, name = len(self.nodes.columns.capacity), node["metadata"]["name"]
         self.nodes.seen(node)
         for resource in list(self.nodes.columns.capacity)[known:]:
             self.usage.recount(resource, self._holders())
+        for uid, kind in list(self._waiting_for_node.get(name, {}).items()):
+            self._put(uid, name, kind)
 
     def node_gone(self, name: str) -> None:
         self.nodes.gone(name)
@@ -117,9 +123,7 @@ class ClusterState:
             return
         if metadata.get("namespace") == self.replicas.namespace:
             self.replicas.seen(uid, pod)
-        if node := spec.get("nodeName"):
-            self.other_pods.bound(uid, node, pod)
-        demand = counted_demand(pod)
+        node, demand = spec.get("nodeName"), counted_demand(pod)
         if not has_extended_resource(demand) and DECISION not in annotations_of(pod):
             if node:
                 self._put(uid, node, self.usage.kind(demand, ""))
@@ -128,28 +132,33 @@ class ClusterState:
         new = uid not in self._pods
         first_event = new and not self.ledger.waits(uid)
         nodes = ranked_nodes(pod) if first_event else ()  # read once: this is a third of the cost of an event
-        if first_event and (nodes or node):
-            self.ledger.limit.pod_seen(key)
-            self.history.add(demand, pinned_models(spec))
         if node:
+            self.demands.bound(uid, key.namespace, demand, pinned_models(spec))
             counted = new and self.ledger.bound(uid, key, nodes, kind, node)
             self._put(uid, node, kind, counted=counted)
             return
-        if nodes:
+        if (
+            nodes
+            and nodes[0] in self.nodes.row_of
+            and PROFILE_LABEL in self.namespaces.get(key.namespace, (PROFILE_LABEL,))
+        ):
             self.ledger.seen(uid, key, nodes, kind, now)
         if any(c.get("reason") == "Unschedulable" for c in status.get("conditions") or ()):
             self.ledger.unschedulable(uid)
-        if not self.ledger.holds(uid):
-            self.other_pods.waits(uid, pod, demand)
 
     def is_bound(self, pod: Object) -> bool:
         """Whether the pod is known to be bound and not finished."""
-        return pod_id(pod["metadata"]) in self._pods
+        return (uid := pod_id(pod["metadata"])) in self._pods or uid in self._nowhere
 
     def pod_gone(self, pod: Object) -> None:
         self._forget(pod_id(pod["metadata"]))
 
     def _put(self, uid: int | str, node: str, kind: PodKind, *, counted: bool = False) -> None:
+        self._leave_nowhere(uid)
+        if node not in self.nodes.row_of:
+            self._nowhere[uid] = node
+            self._waiting_for_node.setdefault(node, {})[uid] = kind
+            return
         before, row = self._pods.get(uid), self.nodes.row(node)
         if before is not None:
             if before == (row, kind):
@@ -164,8 +173,15 @@ class ClusterState:
             self.usage.give_back(*before)
         else:
             self.ledger.gone(uid)
+        self._leave_nowhere(uid)
+        self.demands.gone(uid)
         self.replicas.gone(uid)
-        self.other_pods.gone(uid)
+
+    def _leave_nowhere(self, uid: int | str) -> None:
+        if (node := self._nowhere.pop(uid, None)) is not None:
+            del self._waiting_for_node[node][uid]
+            if not self._waiting_for_node[node]:
+                del self._waiting_for_node[node]
 
     def _holders(self) -> list[tuple[int, PodKind]]:
         return [*self._pods.values(), *self.ledger.holders()]
@@ -173,11 +189,14 @@ class ClusterState:
     def reserve(
         self, request: ReservationRequest, placement: Placement, now: float, earlier: Reservation | None = None
     ) -> None:
-        """Reserve what a pod requests on the first node of `placement`, if there is one and its owner has not too many open
-        reservations. `earlier`: the reservation from an earlier call of the hook for the same pod."""
-        if placement.nodes and self.ledger.limit.allows(request.key, len(self.nodes.row_of)):
+        """Reserve what a pod requests on the first node of `placement`, if there is one and its namespace has not too many
+        open reservations. `earlier`: the reservation from an earlier call of the hook for the same pod."""
+        if not placement.nodes:
+            return
+        node = placement.nodes[0].node
+        if self.ledger.parts.allows(request.key.namespace, node, self.nodes.count):
             kind = self.usage.kind(request.demand, request.owner)
-            self.ledger.reserve(request.key, placement.nodes[0].node, kind, now, earlier)
+            self.ledger.reserve(request.key, node, kind, now, earlier)
 
     def expire(self, now: float) -> None:
         self.ledger.expire(now)
@@ -203,7 +222,7 @@ class ClusterState:
     def known(self, kind: ListKind) -> list[int | str]:
         """The `listing.name_of` of every known object of a kind."""
         if kind == "pods":
-            return [*self._pods, *self.ledger.waiting(), *self.replicas, *self.other_pods.waiting]
+            return [*self._pods, *self._nowhere, *self.ledger.waiting(), *self.replicas]
         if kind == "nodes":
             return [name for name, row in self.nodes.row_of.items() if self.nodes.columns.alive[row]]
         return [*self.indexes[kind]]

@@ -1,8 +1,14 @@
-"""What pods use of nodes: the free resources, and how many pods of each owner are on each node."""
+"""What pods use of nodes: the free resources, and how many pods of each owner are on each node.
+
+What a namespace has asked for and the API server may have refused can be private to it: it counts as used only while a
+pod of that namespace is reviewed, see `seen_from`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+
+import numpy as np
 
 from webhook.cluster.node_table import Demand
 from webhook.cluster.nodes import Nodes
@@ -32,25 +38,50 @@ class Usage:
         self.peers: dict[str, dict[int, int]] = {}
         """Number of pods by owner and row; only numbers above zero."""
         self._kinds: dict[tuple[Demand, str], PodKind] = {}
+        self._private: dict[str, dict[str, dict[int, int]]] = {}
+        """By namespace, resource and row: the amount that is private to the namespace."""
+        self._namespace = ""
+        """The namespace whose private amounts count now."""
 
     def kind(self, demand: Demand, owner: str) -> PodKind:
         """The kind with this demand and owner. It is shared while pods of it exist."""
         return self._kinds.get((demand, owner)) or PodKind(demand, owner)
 
-    def take(self, row: int, kind: PodKind) -> PodKind:
-        """Add a pod of this kind to a row (bound or reserved). Returns the kind as it is kept."""
+    def seen_from(self, namespace: str) -> bool:
+        """From now on, count what is private to `namespace` as used, and what is private to others as free. "": nobody's
+        counts as used. Returns whether this changes anything."""
+        if namespace == self._namespace:
+            return False
+        changes = namespace in self._private or self._namespace in self._private
+        self._count_private(self._namespace, 1)
+        self._count_private(namespace, -1)
+        self._namespace = namespace
+        return changes
+
+    def _count_private(self, namespace: str, sign: int) -> None:
+        free, private = self.nodes.columns.free, self._private.get(namespace, {})
+        for resource, by_row in private.items():
+            if resource in free:
+                free[resource][list(by_row)] += sign * np.array(list(by_row.values()))
+        for row in private.get("pods", ()):
+            self.changes.add(row)
+
+    def take(self, row: int, kind: PodKind, private_to: str = "") -> PodKind:
+        """Add a pod of this kind to a row (bound or reserved). Returns the kind as it is kept. `private_to`: the namespace
+        to which it is private; "" if it is not."""
         if not kind.count:
             kind = self._kinds.setdefault((kind.demand, kind.owner), kind)
         kind.count += 1
-        self._add(row, kind, -1)
+        self.nodes.columns.pods[row] += 1
+        self._add(row, kind, -1, private_to)
         if kind.owner:
             rows = self.peers.setdefault(kind.owner, {})
             rows[row] = rows.get(row, 0) + 1
         return kind
 
-    def give_back(self, row: int, kind: PodKind) -> None:
+    def give_back(self, row: int, kind: PodKind, private_to: str = "") -> None:
         """Remove a pod of this kind from a row."""
-        self._add(row, kind, 1)
+        self._add(row, kind, 1, private_to)
         if kind.owner:
             rows = self.peers[kind.owner]
             rows[row] -= 1
@@ -61,19 +92,38 @@ class Usage:
         kind.count -= 1
         if not kind.count:
             del self._kinds[kind.demand, kind.owner]
+        self.nodes.columns.pods[row] -= 1
         self.nodes.drop_if_unused(row)
 
     def recount(self, resource: str, holders: Iterable[tuple[int, PodKind]]) -> None:
-        """A resource is on some node for the first time: subtract what pods use of it already."""
+        """A resource is on some node for the first time: subtract what `holders`, which are not private, use of it."""
         free = self.nodes.columns.free[resource]
         for row, kind in holders:
             if amount := kind.demand.amount(resource):
                 free[row] -= amount
                 self.changes.add(row)
+        for row, amount in self._private.get(self._namespace, {}).get(resource, {}).items():
+            free[row] -= amount
 
-    def _add(self, row: int, kind: PodKind, sign: int) -> None:
+    def _add(self, row: int, kind: PodKind, sign: int, private_to: str) -> None:
         free = self.nodes.columns.free
+        if private_to:
+            self._add_private(private_to, row, kind, -sign)
+            if private_to != self._namespace:
+                return
         for resource, amount in kind.demand.requests:
             if resource in free:
                 free[resource][row] += sign * amount
         self.changes.add(row)
+
+    def _add_private(self, namespace: str, row: int, kind: PodKind, sign: int) -> None:
+        private = self._private.setdefault(namespace, {})
+        for resource, amount in kind.demand.requests:
+            by_row = private.setdefault(resource, {})
+            by_row[row] = by_row.get(row, 0) + sign * amount
+            if not by_row[row]:
+                del by_row[row]
+                if not by_row:
+                    del private[resource]
+        if not private:
+            del self._private[namespace]

@@ -17,9 +17,10 @@ from typing import Any
 from webhook.export.workload_class import workload_class
 from webhook.framework.interface import Action
 from webhook.kube.cel import CLAIMS, Check, all_of, any_of, asks_for_gpu, gpu_containers, literal, matches, names_gpu
+from webhook.kube.pod import PROFILE_LABEL
 from webhook.kube.yaml import to_yaml
 from webhook.policy.exemptions import Exemption
-from webhook.policy.model import DEFAULT_PROFILE, PROFILE_LABEL, Policy, Profile
+from webhook.policy.model import DEFAULT_PROFILE, Policy, Profile
 from webhook.policy.units import named
 
 API_VERSION = "admissionregistration.k8s.io/v1"

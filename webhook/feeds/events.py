@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -19,8 +20,8 @@ from webhook.cluster.state import ClusterState
 from webhook.errors import ApiError
 from webhook.feeds.api import Api, Object
 from webhook.feeds.token_bucket import TokenBucket
+from webhook.kube.pod import PROFILE_LABEL
 from webhook.kube.review import Request
-from webhook.policy.model import PROFILE_LABEL
 from webhook.telemetry.logs import Logger, cause
 from webhook.telemetry.metrics import Metrics
 
@@ -88,15 +89,27 @@ class Events:
             return
         key = (event.involved, event.reason)
         if key not in self._waiting:
-            namespace = event.involved.namespace
-            waiting_of_namespace = sum([involved.namespace == namespace for involved, _ in self._waiting])
-            if len(self._waiting) >= MAX_WAITING or waiting_of_namespace >= MAX_WAITING_OF_NAMESPACE:
+            if not self._has_place(event.involved.namespace):
                 self._count("dropped")
                 return
             self._waiting[key] = _Waiting(event, self._clock() + GATHER_SECONDS, self._today())
         waiting = self._waiting[key]
         waiting.event = event
         waiting.count += 1
+
+    def _has_place(self, namespace: str) -> bool:
+        """Whether one more Event of a namespace may wait. If the queue is full, the namespace with most loses its newest."""
+        waiting = Counter([involved.namespace for involved, _ in self._waiting])
+        if waiting[namespace] >= MAX_WAITING_OF_NAMESPACE:
+            return False
+        if len(self._waiting) < MAX_WAITING:
+            return True
+        (most, count), *_ = waiting.most_common(1)
+        if count <= waiting[namespace] + 1:
+            return False
+        del self._waiting[next(key for key in reversed(self._waiting) if key[0].namespace == most)]
+        self._count("dropped")
+        return True
 
     async def run(self, api: Api) -> None:
         """Write the waiting Events. Never returns."""
@@ -122,18 +135,20 @@ class Events:
         return True
 
     def _next(self, now: float) -> _Waiting | None:
-        if not self._waiting or self._all.left(now) < 1:
+        """The next Event to write: of the namespace that had fewest Events written lately, its oldest."""
+        due = [key for key, waiting in self._waiting.items() if waiting.due <= now]
+        if not due or self._all.left(now) < 1:
             return None
-        for key, waiting in self._waiting.items():
-            namespace = key[0].namespace
-            bucket = self._buckets.get(namespace) or TokenBucket(NAMESPACE_BURST, NAMESPACE_EVERY_SECONDS, now)
-            if waiting.due <= now and bucket.left(now) >= 1:
-                self._buckets = {name: other for name, other in self._buckets.items() if not other.is_full(now)}
-                self._buckets[namespace] = bucket
-                bucket.take()
-                self._all.take()
-                return self._waiting.pop(key)
-        return None
+        full = TokenBucket(NAMESPACE_BURST, NAMESPACE_EVERY_SECONDS, now)
+        key = max(due, key=lambda key: self._buckets.get(key[0].namespace, full).left(now))
+        bucket = self._buckets.get(key[0].namespace, full)
+        if bucket.left(now) < 1:
+            return None
+        self._buckets = {name: other for name, other in self._buckets.items() if not other.is_full(now)}
+        self._buckets[key[0].namespace] = bucket
+        bucket.take()
+        self._all.take()
+        return self._waiting.pop(key)
 
     async def _write(self, api: Api, waiting: _Waiting) -> None:
         event, now = waiting.event, self._today()

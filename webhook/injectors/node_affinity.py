@@ -100,8 +100,6 @@ def _unchecked(spec: dict[str, Any]) -> str:
         return "volumes"
     if spec.get("resourceClaims"):
         return "resource claims"
-    if spec.get("schedulingGroup") or spec.get("workloadRef"):
-        return "gang scheduling"
     for containers in (spec.get("containers"), spec.get("initContainers")):
         for container in containers or ():
             if any([port.get("hostPort") for port in container.get("ports") or ()]):

@@ -1,7 +1,8 @@
 """Sets the PriorityClass by the class of workload, so that inference does not starve behind training.
 
 A PriorityClass that the user chose is kept. The cluster's globalDefault counts as not chosen (see the setting), since the API
-server sets it before we see the pod. A PriorityClass that does not exist is never set: the API server would refuse the pod.
+server sets it before we see the pod. A PriorityClass that does not exist is never set: the API server would refuse the pod. A
+pod of a pod group keeps its priority, which must be that of the group.
 
 Fields: spec.priorityClassName, spec.priority and spec.preemptionPolicy. The Priority plugin computes the last two before we
 are called and again after us, and refuses a pod whose values differ from its PriorityClass. So they are set from the
@@ -18,6 +19,7 @@ from webhook.framework.interface import Context, Injector, Outcome
 from webhook.kube import cel
 from webhook.kube.gpus import Gpus
 from webhook.kube.json_patch import Edit
+from webhook.kube.pod import in_pod_group
 from webhook.text import quoted
 
 _NAME, _PRIORITY, _PREEMPTION = ("spec", "priorityClassName"), ("spec", "priority"), ("spec", "preemptionPolicy")
@@ -30,6 +32,7 @@ class PriorityClassName(Injector):
     sentences: ClassVar[Mapping[str, str]] = {
         "none": "the policy has no priority class for its class of workload",
         "kept": "it keeps its own priority class {}",
+        "podGroup": "it keeps the priority of its pod group",
         "missing": "it did not get priority class {}, which does not exist",
         "unknown": "it did not get priority class {}: priority classes are not known yet",
         "set": "it got priority class {}",
@@ -53,6 +56,8 @@ class PriorityClassName(Injector):
         chosen = spec.get("priorityClassName")
         if not class_name or not (context.gpu_names or context.other_gpus):
             return Outcome("none")
+        if in_pod_group(edit.object):
+            return Outcome("podGroup")
         if chosen == class_name:
             return Outcome("kept", class_name)
         priority_classes = context.cluster.priority_classes

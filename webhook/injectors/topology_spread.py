@@ -13,7 +13,7 @@ Replicas of one owner are spread over hosts and zones, unless the pod has a cons
   gets the scheduler's default ones (hosts and zones, ScheduleAnyway), which work against packing. A constraint in the pod
   switches them off.
 
-A pod with pod affinity gets no constraint: it wants to be near other pods.
+A pod with pod affinity gets no constraint: it wants to be near other pods. Nor does one of a pod group (KEP-4671).
 
 By default all constraints are ScheduleAnyway, so that no pod waits because of us. The selector has the pod's labels without
 those that differ between pods or revisions. `matchLabelKeys` tells revisions apart if the pod has such a label. In mode
@@ -31,7 +31,7 @@ from webhook.framework.interface import Context, Injector, Outcome
 from webhook.framework.spread_constraints import Constraint, Constraints
 from webhook.kube.json_patch import Edit
 from webhook.kube.labels import REVISION_LABELS, stable_labels
-from webhook.kube.pod import PREFERRED, labels_of
+from webhook.kube.pod import PREFERRED, in_pod_group, labels_of
 
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 _CONSTRAINTS = ("spec", "topologySpreadConstraints")
@@ -50,6 +50,7 @@ class TopologySpread(Injector):
         "nodeIsFixed": "not spread: one node is required",
         "noOwner": "not spread: no controller made it, so it has no replicas",
         "podAffinity": "not spread: it says itself which pods it wants to be near",
+        "podGroup": "not spread: the scheduler places its pod group as a whole",
         "noLabels": "not spread: it has no labels that select its replicas",
         "present": "it has topology spread or anti-affinity of its own",
         "neutral": "the scheduler's default spread was switched off, since it could work against the chosen node",
@@ -64,6 +65,8 @@ class TopologySpread(Injector):
     def inject(self, edit: Edit, context: Context) -> Outcome:
         if context.node_is_fixed(edit.object):
             return Outcome("nodeIsFixed")
+        if in_pod_group(edit.object):
+            return Outcome("podGroup")
         chosen = bool(context.placement and context.placement.nodes)
         if chosen and not context.keeps_apart:
             if edit.get(_CONSTRAINTS):

@@ -18,6 +18,8 @@ from webhook.kube.quantity import parse_quantity, whole
 Pod = dict[str, Any]
 
 DECISION = "gpu-admission.io/decision"
+PROFILE_LABEL = "gpu-admission.io/profile"
+"""The namespace label that opts in. Its value names a profile."""
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 """The affinity field with terms that only add to a node's score."""
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -152,6 +154,12 @@ def _is_positive(quantity: Any) -> bool:
         return parse_quantity(quantity) > 0
     except QuantityError:
         return False
+
+
+def in_pod_group(pod: Pod) -> bool:
+    """Whether the scheduler places the pod together with its group (KEP-4671; the field was workloadRef in 1.35). It refuses
+    the group if the priority of a pod differs from that of the group."""
+    return bool(pod["spec"].get("schedulingGroup") or pod["spec"].get("workloadRef"))
 
 
 def claims_devices(pod: Pod) -> bool:

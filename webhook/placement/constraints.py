@@ -22,6 +22,8 @@ from webhook.kube.pod import PREFERRED, REQUIRED
 Mask = NDArray[np.bool_]
 
 _MAX_EXPRESSIONS = 256
+_MAX_KEYS = 16
+"""Maximum number of label keys that a pod selects by: the first pod that uses a key pays for its column (`labels`)."""
 _MAX_VALUES = 4096
 _MAX_WEIGHT = 100  # the API server refuses other weights, but later than this webhook
 _MAX_TOLERATIONS = 256
@@ -72,8 +74,10 @@ def compiled(spec: Mapping[str, Any]) -> Constraints | None:
     tolerations = spec.get("tolerations") or ()
     all_terms = [*terms, *(term.get("preference") or {} for term in weighted)]
     expressions = [e for t in all_terms for part in ("matchExpressions", "matchFields") for e in t.get(part) or ()]
+    keys = {str(e.get("key")) for e in expressions}
     if (
-        len(expressions) > _MAX_EXPRESSIONS
+        len(keys.union(spec.get("nodeSelector") or ())) > _MAX_KEYS
+        or len(expressions) > _MAX_EXPRESSIONS
         or len(all_terms) > _MAX_EXPRESSIONS
         or sum(len(e.get("values") or ()) for e in expressions) > _MAX_VALUES
         or len(tolerations) > _MAX_TOLERATIONS

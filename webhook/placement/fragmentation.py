@@ -1,4 +1,4 @@
-"""What the free resources of a node are worth to recent demands, so that `pack` takes those that are worth least.
+"""What the free resources of a node are worth to the demands of running pods, so that `pack` takes those that are worth least.
 
 For one demand, the worth of a node is the number of its free GPUs, times the part of the demand that the node can hold,
 squared. That part is the smallest over all requested resources. By the square half a part is worth a quarter, so the
@@ -25,13 +25,13 @@ from webhook.cluster.node_table import Columns, Demand, Floats, PopularDemand, R
 CPU: Final = "cpu"
 _PODS: Final = "pods"
 _CORES: Final = 16_000.0
-"""CPU per GPU, in thousandths, while there are no recent demands."""
+"""CPU per GPU, in thousandths, while no GPU pods run."""
 _COVERED: Final = 0.99
 _MAX_DEMANDS: Final = 32
 """Demands are used in the order of their GPUs until they cover this part of all requested GPUs, and at most so many."""
 _FULLNESS = 1 / 64
 """What a free GPU costs, compared with one that is lost to the average demand. It is small: it decides between nodes that
-are equal otherwise, and alone while there are no recent demands."""
+are equal otherwise, and alone while no GPU pods run."""
 _LARGE_CPU: Final = 1.2
 """A pod that requests more than this many times the usual CPU per GPU takes CPU that the other GPUs of the node need."""
 _WHOLE: Final = 1 - 1e-5
@@ -44,7 +44,7 @@ _TINY: Final = 1e-9
 
 
 class Valuation:
-    """Values the free resources of nodes for the recent demands of a view, with matrices that are computed once per view.
+    """Values the free resources of nodes for the popular demands of a view, with matrices that are computed once per view.
 
     Amounts of a GPU resource are divided by what a pod requests of it on average. So whole GPUs, slices and thousandths
     of a GPU weigh alike.
@@ -102,7 +102,7 @@ class Valuation:
         return cost
 
     def needed(self, columns: Columns, rows: Rows, demand: Demand) -> NDArray[np.bool_]:
-        """Which rows a recent demand needs unchanged.
+        """Which rows a popular demand needs unchanged.
 
         Either the pod would leave GPUs with less than half of the CPU that pods request per GPU, so that nobody could
         use them; with less than all of it, if the pod itself requests `_LARGE_CPU` times as much. Or demands are

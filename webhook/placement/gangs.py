@@ -1,19 +1,19 @@
 """The topology domains that a gang prefers: the domain of its first pods, or one with room for all of them.
 
 A gang is the pods of one owner, whose kind is in the policy. The domains are values of node labels, closest first (an
-NVLink clique, a rack, a zone). Nothing is required: if a domain has no room for the rest of the gang, the next wider one
-counts.
+NVLink clique, a rack, a zone), within one GPU model if one has room for all: the slowest pod sets the pace of all.
+Nothing is required: if a domain has no room for the rest of the gang, the next wider one counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from webhook.cluster.labels import LabelColumn
-from webhook.cluster.node_table import Demand, Floats
+from webhook.cluster.node_table import Demand, Floats, Integers
 from webhook.cluster.nodes import Nodes
 from webhook.cluster.pods import JOBSET, LWS_GROUP
 from webhook.kube.pod import Pod, annotations_of, labels_of, owner
@@ -23,8 +23,6 @@ from webhook.placement.settings import Gangs
 _SIZE = "leaderworkerset.sigs.k8s.io/size"
 _NODES_VARIABLE = "PET_NNODES"  # read by torchrun, set by Kubeflow
 _MAX_PODS = 100_000
-Room = Callable[[NDArray[np.intp], NDArray[np.int32]], NDArray[np.int64]]
-"""How many more pods fit on each row. Arguments: the rows, and the number of the domain of every row."""
 
 
 def gang_size(pod: Pod, settings: Gangs) -> int:
@@ -50,61 +48,63 @@ def size_of(pod: Pod) -> int:
 def gang_domains(
     nodes: Nodes,
     rows: NDArray[np.intp],
-    fits: Mask,
-    room_of: Room,
+    room: Integers,
     peers: Mapping[int, int],
     pods: int,
     keys: tuple[str, ...],
 ) -> list[Mask]:
-    """Which of `rows` are outside of the gang's domain: one mask for each key, closest first. A key whose domain has no
-    room for the rest of the gang is left out.
+    """Which of `rows` are outside of the gang's domain: one mask for the GPU model, then one for each key, closest first. A
+    key whose domain has no room for the rest of the gang is left out.
 
-    `fits`: which of `rows` have room for the pod. `peers`: the number of pods of the gang by row. `pods`: of the whole
+    `room`: how many of its pods fit on each of `rows`. `peers`: the number of pods of the gang by row. `pods`: of the whole
     gang; 1 if that is not known.
     """
     missing = 1 if pods == 1 else max(1, pods - sum(peers.values()))
     if not peers and missing == 1:
         return []
     there, counts = np.fromiter(peers, np.intp, len(peers)), np.fromiter(peers.values(), float, len(peers))
-    room = rows[fits] if missing > 1 else rows
     outside: list[Mask] = []
+    models = nodes.columns.model
+    rooms = np.bincount(models[rows], weights=room, minlength=len(nodes.columns.models))
+    fitting = rooms >= missing
+    if peers:
+        model = _fullest(nodes.columns.models, models[there], counts)
+        fitting &= np.arange(len(rooms)) == model
+    if fitting.any() and not fitting.all():  # which of several models is left to the score
+        outside.append(~fitting[models[rows]])
+        room = np.where(outside[0], 0, room)
     for key in keys:
         column = nodes.labels.column(key)
         if column is None:
             continue
         codes = column.padded(nodes.columns.size)
-        code = (
-            _fullest_domain(column, codes[there], counts)
-            if peers
-            else _smallest_domain(column, room, room_of, codes, missing)
-        )
-        if code and (missing == 1 or room_of(room[codes[room] == code], codes).sum() >= missing):
+        rooms = np.bincount(codes[rows], weights=room, minlength=len(column.values))
+        code = _fullest(column.values, codes[there], counts) if peers else _smallest(column.values, rooms, missing)
+        if code and (missing == 1 or rooms[code] >= missing):
             outside.append(codes[rows] != code)
     return outside
 
 
-def room_for(nodes: Nodes, rows: NDArray[np.intp], demand: Demand, beside: Demand | None = None) -> NDArray[np.int64]:
-    """How many pods with this demand still fit on each row. `beside`: the demand of another pod that goes there first."""
-    room = np.full(len(rows), _MAX_PODS, np.int64)
+def room_for(
+    nodes: Nodes, rows: NDArray[np.intp], demand: Demand, peers: Mapping[int, int], *, one_per_host: bool
+) -> Integers:
+    """How many more pods of a gang fit on each row. `peers`: the number of pods of the gang by row."""
+    room: Integers = np.full(len(rows), _MAX_PODS, np.int64)
     for resource, amount in demand.requests:
         free = nodes.columns.free.get(resource)
-        taken = 0 if beside is None else beside.amount(resource)
-        np.minimum(room, 0 if free is None else (free[rows] - taken) // amount, out=room)
-    return room
+        np.minimum(room, 0 if free is None else np.maximum(free[rows] // amount, 0), out=room)
+    return np.minimum(room, ~np.isin(rows, list(peers))) if one_per_host else room
 
 
-def _fullest_domain(column: LabelColumn, codes: NDArray[np.int32], counts: Floats) -> int:
+def _fullest(names: Sequence[str], codes: NDArray[np.int32], counts: Floats) -> int:
     """The domain with most pods of the gang, ties by name; 0 if there is none. `codes`: domains, `counts`: pods in each."""
     pods = np.bincount(codes, counts)
     pods[0] = 0
     fullest = np.flatnonzero(pods == max(pods.max(), 1)).tolist()
-    return min(fullest, key=column.values.__getitem__, default=0)
+    return min(fullest, key=names.__getitem__, default=0)
 
 
-def _smallest_domain(
-    column: LabelColumn, rows: NDArray[np.intp], room_of: Room, codes: NDArray[np.int32], missing: int
-) -> int:
+def _smallest(names: Sequence[str], rooms: NDArray[Any], missing: int) -> int:
     """The domain with the least room that holds the whole gang, so that larger ones stay free; 0 if there is none."""
-    rooms = np.bincount(codes[rows], weights=room_of(rows, codes))
     enough = [code for code in np.flatnonzero(rooms >= missing).tolist() if code]
-    return min(enough, key=lambda code: (rooms[code], column.values[code]), default=0)
+    return min(enough, key=lambda code: (rooms[code], names[code]), default=0)

@@ -62,11 +62,6 @@ class NodeScores:
         by_row: list[NDArray[Any]] = [self._index, self._selected, self._open, self._penalty, self._weights]
         return sum([array.nbytes for array in (self.rows, self.score, self._state_scores, *by_row)], self._filter_bytes)
 
-    @property
-    def passing(self) -> int:
-        """The number of nodes that the pod may use, whatever is free there."""
-        return int(np.count_nonzero(self._open[self.rows]))
-
     def refresh(self, nodes: Nodes, view: View, *, burst: bool = False) -> None:
         """Filter and score again the rows that changed. `burst`: see `Ledger.burst`."""
         changes, known = nodes.columns.changes, states(nodes.columns)

@@ -7,6 +7,8 @@ of each shape of pod, and updates only those of changed nodes.
 
 from __future__ import annotations
 
+from functools import partial
+
 from webhook.cluster.node_table import Demand
 from webhook.cluster.pods import demand_of, is_bounded
 from webhook.cluster.state import ClusterState
@@ -57,9 +59,14 @@ class Placer:
             placement = Placement((), request.strategy, request.peer_rules.left)
         elif not cluster.fresh:
             placement = Placement((), request.strategy, "cluster state is stale")
+        elif (volumes := volume_topology(request.volume_claims, self._state)).together:
+            placement = Placement((), request.strategy, "its pods share a volume that is not bound yet")
         else:
-            volumes = volume_topology(request.volume_claims, self._state)
-            placement = self._ranker(settings, gpus).place(request, cluster.gpu_metrics, preferences, volumes)
+            rank = partial(self._ranker(settings, gpus).place, request, cluster.gpu_metrics, preferences, volumes)
+            self._state.usage.seen_from(request.namespace)
+            placement = rank()
+            if not placement.nodes and self._state.usage.seen_from(""):
+                placement = rank()  # reservations that may be of pods that do not exist take no pod its last node
             placement = placement._replace(asked=request.demand.requests) if placement.nodes else placement
         if preferences is NO_PREFERENCES:
             return placement

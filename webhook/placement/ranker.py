@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Final
 
 import numpy as np
@@ -17,10 +16,10 @@ from webhook.kube.gpus import Gpus
 from webhook.kube.pod import REQUIRED, Pod
 from webhook.placement.constraints import compiled
 from webhook.placement.filters import Filter
-from webhook.placement.gangs import gang_domains
+from webhook.placement.gangs import gang_domains, room_for
 from webhook.placement.node_scores import NEVER, NodeScores, smallest
 from webhook.placement.obstacles import obstacles
-from webhook.placement.peer_rules import NO_PEER_RULES, Peers, Tier, peer_rule_tiers, room_beside
+from webhook.placement.peer_rules import Peers, Tier, peer_rule_tiers
 from webhook.placement.preferences import NO_PREFERENCES, ResolvedPreferences
 from webhook.placement.refusals import Refusals
 from webhook.placement.request import PlacementRequest, Spec, shape_key, spec_of
@@ -28,7 +27,6 @@ from webhook.placement.settings import PlacementSettings
 from webhook.placement.strategies import STRATEGIES, WEIGHTS
 from webhook.placement.use import usable_gpus, use_tiers
 from webhook.placement.volumes import UNCONFINED, VolumeTopology
-from webhook.placement.waiting import Waiting
 from webhook.placement.whole import whole_nodes
 
 _MAX_BYTES: Final = 64 << 20
@@ -52,7 +50,6 @@ class Ranker:
         """By shape of pod, the least recently used first. Without these a choice filters and scores all nodes: 0.5 ms at
         1,213 nodes, 4 ms at 65,000."""
         self._refusals = Refusals(state, gpus)
-        self._waiting = Waiting(state, self._filter)
         self._obstacles: dict[tuple[bytes, Demand], tuple[int, tuple[Obstacle, ...]]] = {}
         """By shape of pod, with the version of the nodes. Controllers retry often: this saves 0.2 ms at 1,213 nodes."""
         self._view = View(0, ())
@@ -73,12 +70,7 @@ class Ranker:
             return Placement((), request.strategy, "affinity or tolerations are too many to rank by")
         scores.refresh(nodes, self._current_view(), burst=len(nodes.replicas) > 1 and self._state.ledger.burst)
         peers = self._state.usage.peers.get(request.owner, _NO_PEERS)
-        if volumes.together:
-            request = request._replace(peer_rules=request.peer_rules.on_one_host())
-        excluded = self._waiting.excluded(request, scores.rows)
-        best = self._choose(request, scores, peers, excluded)
-        if excluded is not None and len(best) and not len(best := best[~excluded[best]]):
-            return Placement((), request.strategy, "pods that are there keep it away")
+        best = self._choose(request, scores, peers)
         if not len(best):
             rejected = self._refusals.reasons(key, scores.filter, request.demand)
             return Placement((), request.strategy, "no node fits", total=nodes.count, rejected=rejected)
@@ -131,31 +123,28 @@ class Ranker:
         return Filter(preferences.below(constraints), self._settings.health, volumes.terms)
 
     def _current_view(self) -> View:
-        columns, history = self._state.nodes.columns, self._state.history
+        columns, demands = self._state.nodes.columns, self._state.demands
         size = self._state.nodes.count.bit_length()  # a new view when the number of nodes doubles or halves
-        key = (history.version, len(columns.capacity), len(columns.models), size)
+        key = (demands.version, len(columns.capacity), len(columns.models), size)
         if key != self._view_key:
             self._view_key = key
             models = {name: number for number, name in enumerate(columns.models)}
             gpus = tuple(sorted(self._gpus.among(columns.capacity)))
-            self._view = View(self._view.version + 1, gpus, history.popular(models))
+            self._view = View(self._view.version + 1, gpus, demands.popular(models))
         return self._view
 
     # --- choose -------------------------------------------------------------------------------------------------------
 
-    def _choose(
-        self, request: PlacementRequest, scores: NodeScores, peers: Peers, excluded: Tier | None
-    ) -> NDArray[np.intp]:
+    def _choose(self, request: PlacementRequest, scores: NodeScores, peers: Peers) -> NDArray[np.intp]:
         """The best of `scores.rows`, as indices into these.
 
-        Tiers come before the score, in this order: nodes that anti-affinity of other pods does not exclude; a low
-        penalty (`Filter.penalty`); preferences of the pod's author, then of the policy; whole GPUs before shared ones;
-        the rules between peers; the domain of the gang; room for waiting pods (`Waiting`); free GPUs that are fit for
-        use; no whole nodes if few are left, and few peers, if the strategy says so; most room, for a pod that few nodes
-        can take. After the score come the load, the temperature and the name.
+        Tiers come before the score, in this order: a low penalty (`Filter.penalty`); preferences of the pod's author,
+        then of the policy; whole GPUs before shared ones; the rules between peers; the domain of the gang; free GPUs
+        that are fit for use; no whole nodes if few are left, and few peers, if the strategy says so. After the score
+        come the load, the temperature and the name.
         """
         nodes, rows = self._state.nodes, scores.rows
-        tiers: list[Tier] = [] if excluded is None else [excluded]
+        tiers: list[Tier] = []
         if scores.penalty is not None:
             tiers.append(scores.penalty)
         if scores.preference is not None:
@@ -163,24 +152,20 @@ class Ranker:
         if scores.gpu == SHARED and request.demand.amount(SHARED) > 1:
             tiers.append(nodes.columns.sharing[rows] > 1)
         pods = request.gang if request.gang > 1 else self._state.jobs.pods(request.owner, request.workload) or 1
-        if request.peer_rules is not NO_PEER_RULES:
-            fits = scores.score > NEVER
-            tiers += peer_rule_tiers(request.peer_rules, nodes, rows, fits, request.demand, pods, peers)
+        tiers += peer_rule_tiers(request.peer_rules, nodes, rows, peers)
         if request.gang:
-            keys = self._settings.gangs.keys
-            room_of = partial(room_beside, request.peer_rules, nodes, request.demand, peers)
-            tiers += gang_domains(nodes, rows, scores.score > NEVER, room_of, peers, pods, keys)
-        room, last = self._waiting.tiers(request, scores)
-        tiers += room
+            room = room_for(nodes, rows, request.demand, peers, one_per_host=request.peer_rules.one_per_host)
+            room[scores.score == NEVER] = 0
+            tiers += gang_domains(nodes, rows, room, peers, pods, self._settings.gangs.keys)
         if nodes.metered and scores.gpu is not None:
             tiers += use_tiers(nodes.columns, rows, request.demand, self._view.gpus, scores.gpu)
         if not scores.strategy.peers_first or not peers:
-            return self._best(scores, [*tiers, *last])
+            return self._best(scores, tiers)
         counts = np.zeros(nodes.columns.size, np.int32)
         counts[list(peers)] = list(peers.values())
-        best = self._best(scores, [*tiers, counts[rows], *last])
+        best = self._best(scores, [*tiers, counts[rows]])
         whole = self._scarce_among(scores, best)
-        return best if whole is None else self._best(scores, [*tiers, whole, counts[rows], *last])
+        return best if whole is None else self._best(scores, [*tiers, whole, counts[rows]])
 
     def _best(self, scores: NodeScores, tiers: list[Tier]) -> NDArray[np.intp]:
         nodes, rows = self._state.nodes, scores.rows

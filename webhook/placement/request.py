@@ -15,7 +15,7 @@ from webhook.errors import QuantityError
 from webhook.framework.cluster_view import Placement
 from webhook.kube.gpus import Gpus
 from webhook.kube.other_gpus import other_gpus
-from webhook.kube.pod import Pod, claims_devices, labels_of, owner
+from webhook.kube.pod import Pod, claims_devices, owner
 from webhook.placement.gangs import gang_size
 from webhook.placement.peer_rules import NO_PEER_RULES, PeerRules, peer_rules_of
 from webhook.placement.preferences import Preferences, preferences_of
@@ -45,8 +45,6 @@ class PlacementRequest(NamedTuple):
     peer_rules: PeerRules = NO_PEER_RULES
     volume_claims: VolumeClaims = NO_VOLUME_CLAIMS
     namespace: str = ""
-    labels: tuple[tuple[str, str], ...] = ()
-    """The pod's labels, for anti-affinity of other pods."""
     preferences: Preferences | None = None
     """The preferences of its annotations and of the policy."""
 
@@ -104,7 +102,6 @@ def placement_request(
         peer_rules=peer_rules_of(pod),
         volume_claims=volume_claims_of(pod),
         namespace=namespace_of(pod),
-        labels=tuple(labels_of(pod).items()),
         preferences=preferences,
     )
 

@@ -129,19 +129,16 @@ class PlacementSettings(Settings):
     otherwise: StrategyName = "pack"
     """For every other class. With `spread`, large pods find no node with enough free GPUs.
 
-    `pack` uses no whole node if the pod fits on a partly used one, except where recent pods need what is free there.
-    They need it if the remaining GPUs would have less than half of the CPU that such pods request per GPU (less than all
-    of it, if the pod itself requests a fifth more than they do), or if only this GPU model fits them. A whole node has
-    as many free GPUs as the largest nodes have in all.
+    `pack` uses no whole node if the pod fits on a partly used one, except where pods like those that run need what is
+    free there. They need it if the remaining GPUs would have less than half of the CPU that such pods request per GPU
+    (less than all of it, if the pod itself requests a fifth more than they do), or if only this GPU model fits them. A
+    whole node has as many free GPUs as the largest nodes have in all.
 
     With every strategy, nodes rank last that have a soft taint (PreferNoSchedule) which the pod does not tolerate, are
     cordoned or under pressure, or will soon be drained (taints of the cluster autoscaler, Karpenter and clouds).
 
-    With every strategy, room is left for pods that can go to few nodes, even if a whole node is used instead: for
-    waiting pods that selector, affinity or volumes confine to at most four nodes; and one GPU for pods that will come
-    for a local disk that is claimed but not in use. Of partly used nodes, those with most room go to pods with a zonal
-    volume, required pod affinity or anti-affinity, a hard spread or a host port. A pod to which a waiting pod has
-    required affinity goes where both fit. No pod goes where a pod has required anti-affinity to it.
+    What few pods state is left to the scheduler: for a pod with pod affinity, with preferred anti-affinity to pods of
+    other workloads, or with a volume that its workload shares and that is not bound yet, no node is chosen.
     """
     nodes: int = Field(default=10, ge=1, le=10)
     """How many nodes are ranked for a pod, 1 to 10."""

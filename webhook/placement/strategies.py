@@ -59,10 +59,10 @@ class Spread:
 
 
 class Pack:
-    """For pods that may share a node: the node that loses least for recent demands (`fragmentation`), the fullest among
+    """For pods that may share a node: the node that loses least for popular demands (`fragmentation`), the fullest among
     equals.
 
-    No whole node is used if the pod fits on a partly used one, unless a recent demand needs what is free there
+    No whole node is used if the pod fits on a partly used one, unless a popular demand needs what is free there
     (`Valuation.needed`). A score is minus the worth that the node would lose, in GPUs of an average pod. The fullest
     node has the fewest free GPUs, and the least free CPU, counted as the GPUs that it serves: best-fit, which the
     authors of FGD compare with.

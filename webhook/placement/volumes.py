@@ -2,7 +2,8 @@
 
 A claim that is bound names a PersistentVolume. A node of the pod must match the node affinity of that volume (a local
 disk, a zone) or its zone label. A claim that is not bound yet is bound where its first pod goes, if its StorageClass
-waits for that. So pods of one owner that share such a claim start where there is most room.
+waits for that. If the pods of an owner share such a claim, they are left to the scheduler: on a packed node there may be
+no room for those that must follow the first.
 
 Claims and volumes are read only if this is allowed (`persistentvolumeclaims` and `persistentvolumes` in 10-access.yaml).
 If not, and for all other kinds of volumes, the scheduler alone keeps pods off wrong nodes.
@@ -17,7 +18,7 @@ from typing import Final, NamedTuple
 
 import orjson
 
-from webhook.cluster.other_pods import volume_claim_names
+from webhook.cluster.pods import namespace_of
 from webhook.cluster.state import ClusterState
 from webhook.kube.pod import Pod, owner
 from webhook.placement.constraints import Term, terms_of
@@ -52,7 +53,10 @@ UNCONFINED: Final = VolumeTopology()
 
 def volume_claims_of(pod: Pod) -> VolumeClaims:
     """The PersistentVolumeClaims of a pod."""
-    names = volume_claim_names(pod)[:_MAX_CLAIMS]
+    if not (volumes := pod["spec"].get("volumes")):
+        return NO_VOLUME_CLAIMS
+    named = [(volume.get("persistentVolumeClaim") or {}).get("claimName") for volume in volumes]
+    names = tuple([f"{namespace_of(pod)}/{name}" for name in named if name][:_MAX_CLAIMS])
     if not names:
         return NO_VOLUME_CLAIMS
     controller = owner(pod)
@@ -63,8 +67,8 @@ def volume_topology(claims: VolumeClaims, state: ClusterState) -> VolumeTopology
     """To which nodes the volumes of these claims confine a pod."""
     if not claims.names or not state.freshness.listed.issuperset(("persistentvolumeclaims", "persistentvolumes")):
         return UNCONFINED
-    volumes = [claim.volume if (claim := state.volume_claims.get(name)) else "" for name in claims.names]
-    texts = [volume.terms for name in volumes if name and (volume := state.volumes.get(name)) and volume.terms]
+    volumes = [state.volume_claims.get(name, "") for name in claims.names]
+    texts = [text for name in volumes if name and (text := state.volumes.get(name))]
     terms = tuple([terms_of(orjson.loads(text)) for text in texts])
     key = blake2b("\0".join(texts).encode(), digest_size=16).digest() if texts else b""
     return VolumeTopology(terms, claims.shared and "" in volumes, key)

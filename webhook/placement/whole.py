@@ -1,6 +1,6 @@
 """Whole nodes: nodes with as many free GPUs as the largest nodes have in all. Nodes with shared GPUs are not whole nodes.
 
-Only whole nodes can take the largest pods, which may come although none was seen lately. So `pack` uses none of them if
+Only whole nodes can take the largest pods, which may come although none runs. So `pack` uses none of them if
 the pod fits on a partly used node.
 """
 

@@ -58,8 +58,6 @@ from webhook.rules.runtime_class import RuntimeClass
 from webhook.rules.spread_missing import SpreadMissing
 
 DEFAULT_PROFILE = "default"
-PROFILE_LABEL = "gpu-admission.io/profile"
-"""The namespace label that opts in. Its value names a profile."""
 
 
 class Injectors(Settings):

@@ -111,8 +111,8 @@ class Process:
             "reservations", "Pods with reserved resources.", "state", lambda: dict(state.ledger.counts._asdict())
         )
         metrics.counters("choices", "Bound pods with a reservation, by node.", "outcome", lambda: state.ledger.honoured)
-        declined = "Reservations not made: too many of the same owner, or of owners without pods, are open."
-        metrics.counters("reservations_declined", declined, "reason", lambda: {"unseen": state.ledger.limit.declined})
+        declined = "Reservations not made: too many of one namespace wait for their pods to be seen."
+        metrics.counters("reservations_declined", declined, "reason", lambda: {"unseen": state.ledger.parts.declined})
         metrics.counters("reservations_ended", "How reservations ended.", "end", lambda: state.ledger.ended)
         left = "Seconds until the certificate that is served ends."
         metrics.gauge("certificate_seconds_left", left, lambda: self.live.seconds_left(datetime.now(UTC)))

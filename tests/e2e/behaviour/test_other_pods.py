@@ -6,7 +6,7 @@ import pytest
 
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import deployment, job, pod
-from tests.e2e.behaviour.case import RACK, ZONE, Case, apart, as_chosen, counts, on, runs, together, waits
+from tests.e2e.behaviour.case import ZONE, Case, apart, as_chosen, counts, on, runs, together, waits
 from tests.e2e.behaviour.made import affinity, port, spread, taken
 from tests.e2e.behaviour.play import Played, judged
 
@@ -19,57 +19,6 @@ FULLER = [taken("a", 7)]
 HALF = [taken("a", 4)]
 CASES = [
     # --- required affinity
-    Case(
-        "two replicas that must share a host go where both fit",
-        [A, B],
-        [deployment("pair", 2, affinity=affinity("pair"))],
-        [on("b")],
-        there=[taken("a", 7)],
-    ),
-    Case(
-        "three replicas of two GPUs that must share a host go where all fit",
-        [A, B],
-        [deployment("trio", 3, 2, affinity=affinity("trio"))],
-        [on("b")],
-        there=[taken("a", 4)],
-    ),
-    Case(
-        "a Job whose pods must share a host goes where all fit",
-        [A, B],
-        [job("train", 4, 2, affinity=affinity("train"))],
-        [on("b")],
-        there=[taken("a", 2)],
-    ),
-    Case(
-        "two replicas that must share a host have CPU in mind too",
-        [node("a", cpu="20"), B],
-        [
-            deployment(
-                "pair",
-                2,
-                affinity=affinity("pair"),
-                container={"resources": {"limits": {"nvidia.com/gpu": "1", "cpu": "12"}}},
-            )
-        ],
-        [on("b")],
-        there=[taken("a", 4)],
-    ),
-    Case(
-        "replicas that must share a zone go to one that holds all",
-        [node("a"), node("b", zone="zone-b"), node("c", zone="zone-b"), node("d", zone="zone-b")],
-        [deployment("three", 3, 8, affinity=affinity("three", ZONE))],
-        [together(ZONE)],
-    ),
-    Case(
-        "replicas that must share a rack go to one that holds all",
-        [
-            node("a", labels={RACK: "r1"}),
-            node("b", labels={RACK: "r2"}),
-            node("c", labels={RACK: "r2"}),
-        ],
-        [deployment("two", 2, 8, affinity=affinity("two", RACK))],
-        [on("b c")],
-    ),
     Case(
         "a pod goes to the pod that it must be with, though another node is fuller",
         [A, B],
@@ -98,14 +47,6 @@ CASES = [
         [pod("one", affinity=affinity("cache"))],
         [runs("one", "cache"), together()],
         later=[pod("cache", 1)],
-        there=HALF,
-    ),
-    Case(
-        "a pod that another waits for goes where both fit",
-        [A, B],
-        [pod("one", 4, affinity=affinity("cache"))],
-        [runs("one", "cache"), together()],
-        later=[pod("cache", 4)],
         there=HALF,
     ),
     # --- required anti-affinity

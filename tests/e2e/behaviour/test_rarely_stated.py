@@ -10,7 +10,6 @@ from tests.controlplane.nodes import GPU_TAINT, node
 from tests.controlplane.objects import deployment, job, pod
 from tests.e2e.behaviour.case import (
     HOST,
-    RACK,
     ZONE,
     Case,
     Change,
@@ -24,7 +23,7 @@ from tests.e2e.behaviour.case import (
     told,
     waits,
 )
-from tests.e2e.behaviour.made import affinity, claim, port, spread, taken, using, volume
+from tests.e2e.behaviour.made import affinity, claim, spread, taken, using, volume
 from tests.e2e.behaviour.play import Played, judged
 from tests.e2e.behaviour.test_workloads import in_zones, indexed
 
@@ -94,58 +93,10 @@ TIER = rule("podAntiAffinity", HOST, {"matchLabels": {"tier": "x"}})
 CASES = [
     # --- near and apart at once
     Case(
-        "replicas in one zone, each on a host of its own, begin where there are so many hosts",
-        in_zones(a=1, b=3),
-        [deployment("chat", 3, affinity=affinity("chat", ZONE) | affinity("chat", anti=True))],
-        [runs(count=3)],
-        there=ONE_FREE_EACH,
-    ),
-    Case(
-        "replicas in one zone with a port of the host begin where there are so many hosts",
-        in_zones(a=1, b=3),
-        [deployment("chat", 3, container=port(7070), affinity=affinity("chat", ZONE))],
-        [runs(count=3)],
-        there=ONE_FREE_EACH,
-    ),
-    Case(
-        "replicas in one zone, evenly over hosts, begin where there are so many hosts",
-        in_zones(a=1, b=3),
-        [deployment("chat", 3, topologySpreadConstraints=spread("chat"), affinity=affinity("chat", ZONE))],
-        [runs(count=3)],
-        there=ONE_FREE_EACH,
-    ),
-    Case(
         "a Job whose pods have a host each goes to the zone with so many hosts",
         in_zones(a=1, b=3),
         [job("train", 3, 2, affinity=affinity("train", anti=True))],
         [together(ZONE), apart()],
-    ),
-    Case(
-        "a Job whose pods have a rack each goes to the zone with so many racks",
-        [
-            *[node(f"a{n}", zone="zone-a", labels={RACK: "a"}) for n in (1, 2, 3)],
-            *[node(f"b{n}", zone="zone-b", labels={RACK: f"b{n}"}) for n in (1, 2, 3)],
-        ],
-        [job("train", 3, 4, affinity=affinity("train", RACK, anti=True))],
-        [together(ZONE), apart(RACK)],
-    ),
-    Case(
-        "a Job that is spread with a skew of two goes to the zone with room for it",
-        in_zones(a=1, b=2),
-        [job("train", 4, topologySpreadConstraints=spread("train", skew=2))],
-        [counts(b1=2, b2=2)],
-    ),
-    Case(
-        "a Job whose pods would rather share a zone goes to one that holds all",
-        in_zones(a=1, b=2),
-        [job("train", 2, 8, affinity=affinity("train", ZONE, weight=1))],
-        [together(ZONE)],
-    ),
-    Case(
-        "two Jobs that want a zone each for themselves",
-        in_zones(a=1, b=2, c=2),
-        [job(name, 2, 8, labels={"job": name}, affinity=exclusive(name)) for name in ("one", "two")],
-        [runs(count=4), together(ZONE, "one"), together(ZONE, "two")],
     ),
     Case(
         "pods that keep off other tenants do not keep off each other",
@@ -160,21 +111,6 @@ CASES = [
         ],
         [on("a"), as_chosen()],
         there=HALF,
-    ),
-    Case(
-        "replicas of one revision go to the zone that holds them",
-        in_zones(a=1, b=2),
-        [
-            deployment(
-                "chat",
-                2,
-                8,
-                affinity=rule(
-                    "podAffinity", ZONE, {"matchLabels": {"app": "chat"}}, matchLabelKeys=["pod-template-hash"]
-                ),
-            )
-        ],
-        [runs(count=2), together(ZONE)],
     ),
     Case(
         "two workloads that must not meet on a host",

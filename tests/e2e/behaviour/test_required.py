@@ -57,7 +57,7 @@ CASES = [
         "a pod with required affinity to pods is not pinned",
         [A, B],
         [pod("one", affinity=affinity("cache"))],
-        [on("b"), recorded("one", why="required affinity to other pods")],
+        [on("b"), recorded("one", why="pod affinity")],
         there=[*FULLER, taken("b", 1, "cache")],
     ),
     Case(
@@ -102,13 +102,6 @@ CASES = [
         [pod("one", tolerations=EVERYTHING)],
         [on("b")],
         there=FULLER,
-    ),
-    Case(
-        "a pod that another one does not want is not pinned to its node",
-        [A, B],
-        [pod("one")],
-        [on("b")],
-        there=[taken("a", 7, "lonely", affinity=affinity("one", anti=True))],
     ),
     Case(
         "pods that fit no node wait, as without us",

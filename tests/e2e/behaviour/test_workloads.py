@@ -87,6 +87,15 @@ CASES = [
         there=[taken("a1", 1)],
     ),
     Case(
+        "a Job goes to the GPU model that has room for all of its pods",
+        [
+            *[node(f"h{n}", 8, "NVIDIA-H100-80GB-HBM3") for n in (1, 2, 3)],
+            *[node(f"l{n}", 8, "NVIDIA-L4") for n in (1, 2, 3, 4)],
+        ],
+        [job("train", 4, 8)],
+        [counts(l1=1, l2=1, l3=1, l4=1)],
+    ),
+    Case(
         "a Job with more completions than pods at once",
         in_zones(a=1, b=2),
         [indexed("train", 2, 8, completions=10)],

@@ -14,8 +14,8 @@ from webhook.cli.checks.result import EDIT_POLICY, Result, opted_in
 from webhook.cli.cluster.report import gpu_nodes, gpus_of
 from webhook.cli.cluster.snapshot import Snapshot
 from webhook.cli.offline import load_policy
-from webhook.kube.pod import labels_of
-from webhook.policy.model import DEFAULT_PROFILE, PROFILE_LABEL, Policy, Profile
+from webhook.kube.pod import PROFILE_LABEL, labels_of
+from webhook.policy.model import DEFAULT_PROFILE, Policy, Profile
 from webhook.policy.workload_classes import ClassRule
 from webhook.text import bare, listed, matches, matches_any, nearest, plural
 

@@ -8,8 +8,8 @@ from typing import Any, Final, NamedTuple
 from webhook.cli.cluster.kinds import OUR_NAMESPACE
 from webhook.cli.cluster.report import record_of
 from webhook.cli.cluster.snapshot import OUR_POLICY, Snapshot, created, full_name
-from webhook.kube.pod import labels_of
-from webhook.policy.model import PROFILE_LABEL, Policy
+from webhook.kube.pod import PROFILE_LABEL, labels_of
+from webhook.policy.model import Policy
 
 NAME: Final = "gpu-admission"
 """The name of both webhook configurations, of the Service and of the Deployment."""

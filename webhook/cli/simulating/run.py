@@ -20,10 +20,10 @@ from webhook.cli.waiting.diagnosis import Diagnosis, causes_before_filtering
 from webhook.cli.waiting.situation import Case, Situation, priority_of
 from webhook.errors import BadInput, BadReview
 from webhook.kube.json_patch import apply
-from webhook.kube.pod import Pod
+from webhook.kube.pod import PROFILE_LABEL, Pod
 from webhook.kube.pod_schema import check
 from webhook.placement.placer import Placer
-from webhook.policy.model import PROFILE_LABEL, Policy
+from webhook.policy.model import Policy
 
 _UNSCHEDULABLE = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}
 

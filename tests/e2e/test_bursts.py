@@ -1,0 +1,39 @@
+"""Bursts of pods: nearly all are bound to the node that was chosen for them, however late the webhook sees them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from tests.controlplane.api import Api
+from tests.controlplane.clusters import IMAGE
+from tests.controlplane.fixtures import MakeNodes
+from tests.controlplane.objects import deployment, job
+from tests.controlplane.plane import ControlPlane
+from tests.installed import Installed
+
+pytestmark = pytest.mark.controlplane
+
+DECISION = "gpu-admission.io/decision"
+
+
+async def test_a_burst_keeps_its_first_choices_while_the_watch_of_pods_is_two_seconds_late(
+    installed: Installed, control_plane: ControlPlane, api: Api, team: str, nodes: MakeNodes
+) -> None:
+    """381 of 464 were bound there when an owner of which no pod was seen had at most 16 reservations."""
+    await nodes("58x8")
+    installed.close()
+    try:
+        with Installed(control_plane, before="from tests.e2e.late import delay_pods; delay_pods(2)"):
+            await asyncio.gather(
+                api.create(deployment("many", 400, container={"image": IMAGE}), team),
+                api.create(job("some", 64, container={"image": IMAGE}), team),
+            )
+            found = await api.running(team, 464, within=180)
+    finally:
+        installed.__enter__()
+    chosen = [json.loads(one["metadata"]["annotations"][DECISION])["nodes"][0][0] for one in found]
+    first = sum(one["spec"]["nodeName"] == node for one, node in zip(found, chosen, strict=True))
+    assert first >= 460, f"{first} of 464"

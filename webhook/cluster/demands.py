@@ -1,0 +1,114 @@
+"""The demands of the GPU pods that run. `pack` keeps free GPUs useful for more pods like these.
+
+A pod counts while it is bound and not finished, so a tenant has weight by what it uses, and only as long. The pods of one
+namespace weigh at most as much as those of all others together: half of all, however many there are.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Final
+
+from webhook.cluster.node_table import Demand, PopularDemand
+
+_MAX_POPULAR: Final = 64
+_EXACT: Final = 16
+"""Demands with up to this many GPUs are told apart by their exact number."""
+Models = tuple[str, ...] | None
+"""The GPU models that a pod is confined to; None: any."""
+GroupKey = tuple[tuple[tuple[str, int], ...], Models]
+
+
+class _Group:
+    """Pods of one namespace with nearly the same demand: their number, and the sum of each resource."""
+
+    __slots__ = ("amounts", "key", "namespace", "pods")
+
+    def __init__(self, namespace: str, key: GroupKey) -> None:
+        self.namespace = namespace
+        self.key = key
+        self.pods = 0
+        self.amounts = [0] * len(key[0])
+
+
+class Demands:
+    """Counts of demands by namespace, with one method for each event of a pod.
+
+    Demands within a factor of two in CPU, memory and other resources are counted as one, with their mean amounts.
+    Workloads differ in such details: a large job that comes in ten variants is still one job that needs whole nodes.
+    """
+
+    def __init__(self) -> None:
+        self.version = 0
+        """Rises when the counts have changed enough to score nodes again: every score depends on it."""
+        self._of_pod: dict[int | str, tuple[_Group, Demand]] = {}
+        self._groups: dict[str, dict[GroupKey, _Group]] = {}
+        self._pods: Counter[str] = Counter()
+        """Number of pods by namespace."""
+        self._changes = 0
+        """Pods that came and went since the last version."""
+
+    def bound(self, uid: int | str, namespace: str, demand: Demand, models: Models) -> None:
+        """A pod is bound. Pods without GPUs, and those that are known, change nothing."""
+        if uid in self._of_pod or (key := _group_key(demand, models)) is None:
+            return
+        groups = self._groups.setdefault(namespace, {})
+        group = groups.get(key)
+        if group is None:
+            group = groups[key] = _Group(namespace, key)
+        self._of_pod[uid] = group, demand
+        self._count(group, demand, 1)
+
+    def gone(self, uid: int | str) -> None:
+        """A pod was deleted or finished. Does nothing if it was not counted."""
+        if uid not in self._of_pod:
+            return
+        group, demand = self._of_pod.pop(uid)
+        self._count(group, demand, -1)
+        if not group.pods:
+            del self._groups[group.namespace][group.key]
+            if not self._groups[group.namespace]:
+                del self._groups[group.namespace], self._pods[group.namespace]
+
+    def _count(self, group: _Group, demand: Demand, sign: int) -> None:
+        group.pods += sign
+        for index, (_, amount) in enumerate(demand.requests):
+            group.amounts[index] += sign * amount
+        self._pods[group.namespace] += sign
+        self._changes += 1
+        if self._changes >= max(len(self._of_pod) / 2, 1):
+            self._changes = 0
+            self.version += 1
+
+    def popular(self, models: Mapping[str, int]) -> tuple[PopularDemand, ...]:
+        """The demands with most weight, the heaviest first. `models`: the number of each GPU model, by name."""
+        total = len(self._of_pod)
+        merged: dict[GroupKey, list[float]] = {}
+        for namespace in sorted(self._groups):  # in one order, so that sums are the same on every replica
+            pods = self._pods[namespace]
+            weight = (min(pods, total - pods) or pods) / pods
+            for key, group in self._groups[namespace].items():
+                sums = merged.setdefault(key, [0.0] * (1 + len(group.amounts)))
+                for index, amount in enumerate((group.pods, *group.amounts)):
+                    sums[index] += weight * amount
+        heaviest = sorted(merged.items(), key=lambda item: (-item[1][0], item[0][0], item[0][1] or ()))
+        whole = sum([sums[0] for sums in merged.values()])
+        return tuple([_popular(key, sums, whole, models) for key, sums in heaviest[:_MAX_POPULAR]])
+
+
+def _popular(key: GroupKey, sums: list[float], whole: float, models: Mapping[str, int]) -> PopularDemand:
+    means = [max(1, round(amount / sums[0])) for amount in sums[1:]]
+    demand = Demand(tuple(zip([name for name, _ in key[0]], means, strict=True)))
+    numbers = None if key[1] is None else tuple(sorted([models[name] for name in key[1] if name in models]))
+    return PopularDemand(demand, numbers, sums[0] / whole)
+
+
+def _group_key(demand: Demand, models: Models) -> GroupKey | None:
+    """A key that demands of one group share: up to `_EXACT` GPUs exactly, all else to a factor of two. None without GPUs."""
+    if not any(["/" in name for name, _ in demand.requests]):
+        return None
+    amounts = [
+        (name, amount if "/" in name and amount <= _EXACT else -amount.bit_length()) for name, amount in demand.requests
+    ]
+    return tuple(amounts), models
