@@ -105,14 +105,6 @@ class Installed:
         url = f"http://127.0.0.1:{self.ops_ports[number]}/readyz"
         wait_for(lambda: _ok(url), url, [self.members[number]], within)
 
-    def forget(self) -> None:
-        """Start all replicas again: what nodes of other tests offered is still known, and is named in messages."""
-        for member in self.members:
-            member.stop(patience=0)
-            member.start()
-        for number in range(len(self.members)):
-            self.await_ready(number)
-
     def metrics(self, number: int = 0) -> dict[str, float]:
         """Every sample of /metrics, by its name with labels."""
         with urllib.request.urlopen(f"http://127.0.0.1:{self.ops_ports[number]}/metrics", timeout=10) as answer:

@@ -90,7 +90,15 @@ def counted(metric: str, value: float, **labels: str) -> list[Any]:
 
 def healthy() -> Objects:
     """An installation and a cluster without problems."""
-    installed = shipped("50-priority-classes.yaml", "70-guards.yaml", "80-mutating.yaml", "90-validating.yaml")
+    installed = shipped(
+        *(
+            "50-priority-classes.yaml",
+            "70-guards.yaml",
+            "71-running-pods.yaml",
+            "80-mutating.yaml",
+            "90-validating.yaml",
+        )
+    )
     found = [obj for obj in installed if obj["kind"] in READ]
     authority = ca()
     for configuration in (obj for obj in found if "webhooks" in obj):
@@ -259,7 +267,7 @@ CASES = [
     pytest.param("webhooks", "broken", lambda o: o.remove(of(o, "MutatingWebhookConfiguration")), id="no configuration"),
     pytest.param("webhooks", "warn", lambda o: of(o, "ValidatingWebhookConfiguration")["webhooks"].pop(), id="a webhook less"),
     pytest.param("webhooks", "warn", lambda o: _hook(o, "Validating").update(timeoutSeconds=30), id="another timeout"),
-    pytest.param("webhooks", "warn", lambda o: _hook(o, "Validating")["rules"][0].update(operations=["CREATE"]), id="another rule"),
+    pytest.param("webhooks", "warn", lambda o: _hook(o, "Validating")["rules"][0].update(operations=["UPDATE"]), id="another rule"),
     pytest.param("webhooks", "warn", lambda o: _hook(o, "Validating").update(objectSelector={"matchLabels": {"a": "b"}}), id="an objectSelector"),
     pytest.param("webhooks", "warn", lambda o: _hook(o, "Validating")["namespaceSelector"]["matchExpressions"].pop(), id="another namespaceSelector"),
     pytest.param("failurePolicies", "warn", lambda o: _hook(o, "Validating").update(failurePolicy="Ignore"), id="another failure policy"),
@@ -298,6 +306,7 @@ CASES = [
     pytest.param("mutatingPolicies", "warn", lambda o: o.extend(mutating_policy("Object{spec: Object.spec{tolerations: …}}")), id="a policy that tolerates"),
     pytest.param("guards", "warn", lambda o: o.remove(of(o, "ValidatingAdmissionPolicyBinding")), id="no guard"),
     pytest.param("guards", "warn", lambda o: of(o, "ValidatingAdmissionPolicyBinding")["spec"].update(validationActions=["Audit"]), id="a guard that only looks"),
+    pytest.param("guards", "warn", policy("profiles: {default: {rules: {deviceAnnotations: {action: warn}}}}"), id="a guard with settings that the policy does not have"),
     pytest.param("networkPolicy", "warn", lambda o: o.remove(of(o, "NetworkPolicy")), id="no network policy"),
     pytest.param("namespaces", "warn", lambda o: of(o, "Namespace")["metadata"]["labels"].update({PROFILE: "defalt"}), id="a misspelt profile"),
     pytest.param("namespaces", "warn", lambda o: of(o, "Namespace")["metadata"]["labels"].clear(), id="nobody opted in"),

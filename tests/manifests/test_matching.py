@@ -20,6 +20,7 @@ from tests.manifests.recorder import LABEL, Recorder
 pytestmark = pytest.mark.controlplane
 
 MUTATE, VALIDATE = "mutate.gpu-admission.io", "validate.gpu-admission.io"
+UPDATES = "updates.validate.gpu-admission.io"
 FIX, TELL = "templates.mutate.gpu-admission.io", "templates.validate.gpu-admission.io"
 POLICY, NAMESPACES = "policy.gpu-admission.io", "namespaces.gpu-admission.io"
 CLASS = "class.gpu-admission.io/"
@@ -192,7 +193,10 @@ async def test_only_what_comes_into_a_pod_later_is_asked_about_again(asked: Reco
     await api.patch("Pod", name, debugger, INSIDE, subresource="ephemeralcontainers", strategy="strategic-merge")
     assert asked.asked(name) == [VALIDATE]
     await api.patch("Pod", name, {"metadata": {"annotations": {"a": "b"}}}, INSIDE)
-    assert asked.asked(name) == [VALIDATE, VALIDATE]
+    assert asked.asked(name) == [UPDATES, VALIDATE]
+    more: Any = [{"op": "add", "path": "/spec/tolerations/-", "value": {"key": "a", "operator": "Exists"}}]
+    await api.patch("Pod", name, more, INSIDE)
+    assert asked.asked(name) == [UPDATES, UPDATES, VALIDATE]
     await api.delete("Pod", name, INSIDE, grace=0)
 
 

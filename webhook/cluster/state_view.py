@@ -19,15 +19,6 @@ from webhook.framework.cluster_view import Autoscaler, MetricsStatus, PriorityCl
 from webhook.kube.gpus import Gpus
 
 T = TypeVar("T")
-POOL_LABELS = (
-    "karpenter.sh/nodepool",
-    "cloud.google.com/gke-nodepool",
-    "eks.amazonaws.com/nodegroup",
-    "alpha.eksctl.io/nodegroup-name",
-    "kubernetes.azure.com/agentpool",
-    "doks.digitalocean.com/node-pool",
-)
-"""Labels of node pools, which an autoscaler may scale up from zero."""
 _MAX_ANSWERS = 256
 
 
@@ -119,7 +110,7 @@ class StateView:
 
     @property
     def elastic(self) -> bool:
-        return bool(self._state.nodes.dra) or self._state.nodes.labels.any_of(POOL_LABELS)
+        return bool(self._state.nodes.dra or self._state.nodes.provided)
 
     @property
     def dra_drivers(self) -> tuple[str, ...]:
@@ -130,7 +121,8 @@ class StateView:
 
     def resources(self) -> Mapping[str, int]:
         def answer() -> dict[str, int]:
-            names = [name for name in sorted(self._state.nodes.columns.capacity) if "/" in name]
+            installed = self._state.nodes.columns.installed
+            names = [name for name in sorted(installed) if "/" in name and installed[name].any()]
             return {name: int(self._devices(name).max(initial=0)) for name in names}
 
         return self._cached(("resources",), answer)

@@ -141,7 +141,8 @@ class Profile(Settings):
     As [{namespaces: [monitoring], serviceAccounts: [dcgm-exporter]},
         {namespaces: ["*"], users: ["system:serviceaccount:gpu-operator:*"]}]
 
-    The default is for the vendors' operators: their device plugins and drivers need what tenants must not have."""
+    The default is for the vendors' operators: their device plugins and drivers need what tenants must not have. A name counts
+    whether or not the namespace exists: let no tenant create one of these names."""
     templates: Templates = Templates()
     """Deployments, Jobs and other objects from which pods are created."""
 

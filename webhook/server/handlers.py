@@ -83,8 +83,8 @@ class Handlers:
             return decide(request, policy)
         except BadReview:
             raise
-        except Exception as error:
-            if "recursion" in str(error).lower():  # a RecursionError, or the TypeError of orjson
+        except Exception:
+            if any([obj and bounds.is_too_deep(obj) for obj in (request.object, request.old)]):
                 raise BadReview("request.object: nested too deeply: wanted what a Kubernetes type can hold") from None
             if request.resource == "pods" and not bounds.exceeded_by_size(request.size):
                 for obj in (request.object, request.old):

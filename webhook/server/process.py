@@ -15,6 +15,7 @@ from webhook.errors import BadInput, BadReview
 from webhook.feeds.certificates import read
 from webhook.feeds.events import Events
 from webhook.feeds.policy import CurrentPolicy
+from webhook.feeds.watch import Watches
 from webhook.kube.review import Request
 from webhook.placement.placer import Placer
 from webhook.server.handlers import Handlers
@@ -70,6 +71,7 @@ class Process:
         self.policies = CurrentPolicy(self.metrics, self.log)
         max_age = math.inf if offline else settings.max_age
         self.state = ClusterState(max_age=max_age, replica=settings.replica, namespace=settings.namespace)
+        self.watches = Watches((*REQUIRED, "policy"), max_age, time.monotonic)
         self.placer = Placer(self.state)
         self.live = LiveContext(read(settings.client_ca, "--client-ca") if settings.client_ca else None)
         self.events = Events(self.state, self.metrics, self.log) if settings.events and not offline else None
@@ -88,6 +90,8 @@ class Process:
     def missing(self) -> list[str]:
         """The reasons why the server is not ready; empty if it is."""
         missing = [f"{kind} were not listed yet" for kind in REQUIRED if kind not in self.state.freshness.listed]
+        for name in self.watches.stuck():
+            missing.append(f"the watch of {name} is silent, although the API server answers")
         if self.policies.current is None:
             missing.append(f"there is no policy: {self.policies.error}")
         if self.live.seconds_left(datetime.now(UTC)) <= 0:

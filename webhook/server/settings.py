@@ -50,7 +50,8 @@ class ServeSettings(BaseModel):
     replica: str = ""
     """Name of this replica, in a pod the pod's name. Each replica prefers its own part of the nodes."""
     max_age: float = Field(60.0, gt=0)
-    """Seconds without news from a watch after which the cluster state is too old to choose nodes."""
+    """Seconds without news from a watch after which the cluster state is too old to choose nodes. If the API server answers
+    other requests meanwhile, the replica is not ready any more."""
     events: bool = False
     """Write Events in namespaces that have opted in. `manifests/components/events` grants the permission."""
     prometheus_ca: Path | None = None
