@@ -31,9 +31,9 @@ MAX_BODY_BYTES: Final = 8 << 20
 """Maximum size of a body. The API server accepts requests of up to 3 MiB (MaxRequestBodyBytes), and the review of an UPDATE has
 the object twice, which is 6 MiB. The rest is for other fields and for JSON in place of protobuf (controller-runtime: 7 MiB)."""
 # A body without Content-Length is refused before any of it is parsed: chunks of one byte would take a whole core. All API servers
-# send it (v0.34.2 to v0.37.1): admission/plugin/webhook/{mutating,validating}/dispatcher.go of k8s.io/apiserver gives the
-# review to client.Post().Body as an object; rest/request.go of k8s.io/client-go encodes it and calls
-# http.NewRequestWithContext with a *bytes.Reader, whose length net/http takes.
+# send it (v0.34.2 to v0.37.1): plugin/webhook/{mutating,validating}/dispatcher.go of k8s.io/apiserver gives the review to
+# client.Post().Body as an object; rest/request.go of k8s.io/client-go encodes it and calls http.NewRequestWithContext with a
+# *bytes.Reader, whose length net/http takes.
 BODY_SECONDS: Final = 5.0
 """Maximum time for a body to arrive after its headers. The API server waits 3 s (mutate) or 5 s (validate) for the whole call."""
 LARGE_SECONDS: Final = 10.0

@@ -70,7 +70,9 @@ class Process:
         self.log = logs.configure()
         self.policies = CurrentPolicy(self.metrics, self.log)
         max_age = math.inf if offline else settings.max_age
-        self.state = ClusterState(max_age=max_age, replica=settings.replica, namespace=settings.namespace)
+        self.state = ClusterState(
+            max_age=max_age, trusted=settings.authenticated, replica=settings.replica, namespace=settings.namespace
+        )
         self.watches = Watches((*REQUIRED, "policy"), max_age, time.monotonic)
         self.placer = Placer(self.state)
         self.live = LiveContext(read(settings.client_ca, "--client-ca") if settings.client_ca else None)
