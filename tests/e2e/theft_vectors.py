@@ -29,6 +29,8 @@ class Vector:
     verbs: tuple[str, ...] = (CREATE, DEBUG, APPLY, ANNOTATE)
     group: str = ""
     """What SECURITY.md calls it, with others of its like; `what` if empty."""
+    guarded: bool = False
+    """Whether the API server refuses it by itself where nobody opted in (manifests/70-guards.yaml)."""
 
     @property
     def of_pod(self) -> bool:
@@ -244,9 +246,11 @@ VECTORS = [
             {"persistentVolumeClaim": {"claimName": "a"}},
             {"csi": {"driver": "any.example"}},
             {"flexVolume": {"driver": "any.example/any"}},
+            {"iscsi": {"targetPortal": "10.0.0.1:3260", "iqn": "iqn.2001-04.com.example:disk", "lun": 0}},
         )
     ],
     Vector("hostPID", "hostNamespaces", pod={"hostPID": True}),
+    Vector("hostNetwork", out="host-network", pod={"hostNetwork": True}),
     Vector("hostIPC in a pod with a GPU", out="host-ipc", pod={"hostIPC": True}, gpus="1"),
     *[
         Vector(
@@ -275,6 +279,7 @@ VECTORS = [
         "The priority class of a class of workload that the namespace is not entitled to",
         "priorityClass",
         pod={"priorityClassName": "gpu-inference"},
+        guarded=True,
     ),
     *[
         Vector(

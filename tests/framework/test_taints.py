@@ -106,12 +106,19 @@ def test_one_toleration_covers_another_as_upstream_says(one: str, other: str) ->
         ),
         pytest.param(
             {"key": "foo", "operator": "Lt", "value": "5"},
-            {"key": "foo", "operator": "Equal", "value": "5"},
-            False,
-            id="an unknown operator covers nothing else",
+            {"key": "foo", "operator": "Exists"},
+            True,
+            id="whoever tolerates some values is not made to tolerate all",
         ),
         pytest.param(
-            {"key": "foo", "operator": "Lt"}, {"key": "foo", "operator": "Lt"}, True, id="…but it equals itself"
+            {"key": "foo", "operator": "Gt", "value": "5"},
+            {"key": "bar", "operator": "Exists"},
+            False,
+            id="another key",
+        ),
+        pytest.param({"key": "foo", "operator": "no"}, {"key": "foo", "operator": "Exists"}, False, id="no operator"),
+        pytest.param(
+            {"key": "foo", "operator": "no"}, {"key": "foo", "operator": "no"}, True, id="…but it equals itself"
         ),
         pytest.param(
             {"key": None, "operator": "Exists", "effect": None}, {"key": "a", "operator": "Exists"}, True, id="nulls"

@@ -174,8 +174,10 @@ FOO = {"key": "foo", "value": "bar", "effect": "NoSchedule"}
         pytest.param({"key": "fox", "operator": "Exists"}, FOO, id="another key"),
         pytest.param({"key": "foo"}, FOO, id="no value is not any value"),
         pytest.param({"key": "foo", "operator": "exists"}, FOO, id="operators are spelt as they are"),
-        pytest.param({"key": "foo", "operator": "Lt", "value": "9"}, FOO | {"value": "5"}, id="a comparison"),
-        pytest.param({"key": "foo", "operator": "Gt", "value": "1"}, FOO | {"value": "5"}, id="another comparison"),
+        pytest.param(
+            {"key": "fox", "operator": "Gt", "value": "1"}, FOO | {"value": "5"}, id="a comparison of another"
+        ),
+        pytest.param({"operator": "Gt", "value": "1"}, FOO, id="no key to compare: the API refuses it"),
         pytest.param({"operator": "Equal", "value": "bar"}, FOO, id="no key without Exists: the API refuses it"),
         pytest.param({}, {"key": "foo", "effect": "NoSchedule"}, id="nothing at all"),
     ],
@@ -202,6 +204,12 @@ def test_this_toleration_does_not_match(toleration: dict[str, Any], taint: dict[
             {"key": "foo", "value": ""}, {"key": "foo", "effect": "NoExecute"}, id="an empty value equals a missing one"
         ),
         pytest.param({"key": "foo"}, {"key": "foo", "value": None, "effect": "NoSchedule"}, id="no value on both"),
+        pytest.param({"key": "foo", "operator": "Lt", "value": "9"}, FOO | {"value": "5"}, id="a comparison"),
+        pytest.param(
+            {"key": "foo", "operator": "Gt", "value": "9"},
+            FOO | {"value": "5"},
+            id="whether a comparison holds is for the scheduler to say",
+        ),
     ],
 )
 def test_this_toleration_matches(toleration: dict[str, Any], taint: dict[str, Any]) -> None:

@@ -46,6 +46,7 @@ _KEYS = (
     *("seccomp-profile.kubernetes.cri-o.io/main", "io.kubernetes.cri.untrusted-workload", "org.criu.config"),
     *("io.katacontainers.config.hypervisor.kernel", "io.katacontainers.config_path", "run.oci.handler"),
     *("org.systemd.property.DeviceAllow", "io.containers.trace-syscall", "dev.gvisor.flag.nvproxy"),
+    "dev.gvisor.spec.rootfs.source",
     *("dev.gvisor.internal.tpuproxy", "io.microsoft.virtualmachine.lcow.privileged"),
     *("io.microsoft.container.wcow.deviceextensions", "com.github.containers.virtcontainers.config.KernelPath"),
 )

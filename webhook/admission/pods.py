@@ -20,6 +20,7 @@ from webhook.admission.context import (
 from webhook.admission.decision import IGNORED, Decision, Result
 from webhook.admission.earlier import Earlier, Outgrown, as_written, earlier_choice, outgrown
 from webhook.admission.record import encoded, record
+from webhook.admission.switches import switch_warning
 from webhook.cluster.node_table import Demand
 from webhook.cluster.pods import reservation_request
 from webhook.framework.cluster_view import Cluster, Placement
@@ -51,8 +52,6 @@ def mutate(request: Request, policy: Policy, cluster: Cluster, placer: Placer | 
     if bounds.exceeded_by_size(request.size) or bounds.exceeded_by_pod(request.object):
         return IGNORED  # the validating hook reports it
     profile = profile_of(request.namespace, policy, cluster)
-    if profile is None:
-        return IGNORED
     pod = pod_of(request.object)
     context = context_of(request, pod, policy, cluster, profile, placer)
     context.written = as_written(pod)
@@ -63,7 +62,7 @@ def mutate(request: Request, policy: Policy, cluster: Cluster, placer: Placer | 
         return _refused_early(request, edit, context, policy, profile, ()) or IGNORED
     _set_placement(context, policy, profile, placer)
     first = next((n for n, (_, injector) in enumerate(injectors) if injector.needs_placement), len(injectors))
-    outcomes = {name: injector.inject(edit, context) for name, injector in injectors[:first]}
+    outcomes = {name: injector.apply(edit, context) for name, injector in injectors[:first]}
     if refusal := _refused_early(request, edit, context, policy, profile, injectors[first:]):
         return refusal
     earlier, grown = earlier_choice(edit, context.strategy), None
@@ -71,7 +70,7 @@ def mutate(request: Request, policy: Policy, cluster: Cluster, placer: Placer | 
         remove_terms(edit, earlier.placement._replace(weights=WEIGHTS))
         earlier = None
     context.placement = earlier.placement if earlier else _placed(edit.object, context)
-    outcomes |= {name: injector.inject(edit, context) for name, injector in injectors[first:]}
+    outcomes |= {name: injector.apply(edit, context) for name, injector in injectors[first:]}
     return _decision(pod, edit, context, policy, profile, outcomes, earlier, grown)
 
 
@@ -119,7 +118,12 @@ def _decision(
     asked = earlier.asked if earlier else Demand(placement.asked) if placement and placement.nodes else None
     reservation = reservation_request(edit.object, asked) if asked and not earlier else None
     text = encoded(record(policy.hash, profile.name, workload.name, outcomes, placement, asked))
-    warnings = (profile.warning, workload.warning, *[outcome.warning for outcome in outcomes.values()])
+    warnings = (
+        profile.warning,
+        workload.warning,
+        switch_warning(pod),
+        *[outcome.warning for outcome in outcomes.values()],
+    )
     result: Result = "unchanged"
     if edit or DECISION not in annotations_of(pod):
         edit.set(_ANNOTATION, text)
@@ -164,7 +168,7 @@ def _refused_early(
     if not denials(list(early)) or exempt(request, edit.object, profile):
         return None
     for _, injector in remaining:
-        injector.inject(edit, context)
+        injector.apply(edit, context)
     findings = list(findings_of(edit.object, context, policy.rules(profile.name)))
     decision = refused(request, findings, policy, profile, context.workload.name)
     return replace(decision, warnings=without_none(profile.warning, context.workload.warning))
@@ -180,8 +184,6 @@ def validate(request: Request, policy: Policy, cluster: Cluster, placer: Placer 
     if request.operation not in ("CREATE", "UPDATE"):
         return IGNORED
     profile = profile_of(request.namespace, policy, cluster)
-    if profile is None:
-        return IGNORED
     pod = pod_of(request.object)
     old = request.old
     if (
@@ -224,7 +226,7 @@ def _after_injectors(
     for _, injector in _injectors_for(pod, context, policy, profile):
         if injector.needs_placement and context.placement is None:
             context.placement = _placed(edit.object, context)
-        injector.inject(edit, context)
+        injector.apply(edit, context)
     return edit.object
 
 

@@ -18,7 +18,10 @@ from webhook.policy.model import Injectors
 from webhook.policy.units import named
 from webhook.text import amount_words, bare, listed, plural
 
-_SENTENCES: Final[Mapping[str, Mapping[str, str]]] = {name: injector.sentences for name, injector in named(Injectors())}
+_LEFT_ALONE: Final = {"leftAlone": "left alone: the pod's annotation gpu-admission.io/injection says so"}
+_SENTENCES: Final[Mapping[str, Mapping[str, str]]] = {
+    name: {**injector.sentences, **_LEFT_ALONE} for name, injector in named(Injectors())
+}
 """Sentences by injector and result; `{}` stands for the detail."""
 MEANINGS: Final = {
     "FREE": "GPUs of that name that were free before this pod",

@@ -24,6 +24,7 @@ from webhook.admission.context import (
     without_none,
 )
 from webhook.admission.decision import IGNORED, Decision, UnitFinding
+from webhook.admission.switches import switch_warning
 from webhook.cluster.jobs import workload_key
 from webhook.framework.cluster_view import Cluster
 from webhook.framework.interface import Context
@@ -165,8 +166,10 @@ def _changed(
 
     The profile is None if there is nothing to decide. If a bound is exceeded, no template may be walked.
     """
-    profile = profile_of(request.namespace, policy, cluster) if request.operation in ("CREATE", "UPDATE") else None
-    if profile is None or profile.settings.templates.mode == "off" or request.object is None or request.subresource:
+    if request.operation not in ("CREATE", "UPDATE") or request.object is None or request.subresource:
+        return None, [], []
+    profile = profile_of(request.namespace, policy, cluster)
+    if profile.settings.templates.mode == "off":
         return None, [], []
     if excesses := bounds.exceeded_by_size(request.size):  # then the object is not searched for templates
         differs = request.old is None or request.old.get("spec") != request.object.get("spec")
@@ -200,12 +203,12 @@ def _findings(
     What the injectors would change and their warnings are appended to `changes`.
     """
     pod = _defaulted(template.pod)
-    changes.append(context.workload.warning)
+    changes += [context.workload.warning, switch_warning(pod)]
     if context.gpu_names:
         edit, done = Edit(pod), []
         for name, injector in policy.injectors(profile.name):
             before = len(edit.operations)
-            changes.append(injector.inject(edit, context).warning)
+            changes.append(injector.apply(edit, context).warning)
             if len(edit.operations) > before:
                 done.append(name)
         if done:

@@ -12,7 +12,10 @@ from webhook.errors import QuantityError
 from webhook.kube.gpus import MODEL_LABELS
 from webhook.kube.pod import (
     DECISION,
+    INJECTION,
     MIRROR,
+    NODE_CHOICE,
+    OFF,
     PREFERRED,
     REQUIRED,
     Pod,
@@ -182,6 +185,9 @@ def unmanaged_reason(pod: Pod) -> str:
         return "managed by Kueue"
     if in_pod_group(pod):
         return "pod group"
+    annotations = annotations_of(pod)
+    if OFF in (annotations.get(NODE_CHOICE), annotations.get(INJECTION)):
+        return "its annotation leaves it to the scheduler"
     return "another scheduler" if (spec.get("schedulerName") or SCHEDULER) != SCHEDULER else ""
 
 

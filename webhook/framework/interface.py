@@ -19,7 +19,17 @@ from webhook.framework.cluster_view import Cluster, Obstacle, Placement, Workloa
 from webhook.kube.cel import Check
 from webhook.kube.gpus import Gpus
 from webhook.kube.json_patch import Edit
-from webhook.kube.pod import Container, Owner, Pod, asks_for_gpu, claims_devices, containers
+from webhook.kube.pod import (
+    INJECTION,
+    OFF,
+    Container,
+    Owner,
+    Pod,
+    annotations_of,
+    asks_for_gpu,
+    claims_devices,
+    containers,
+)
 from webhook.text import Hint, bare
 
 Action = Literal["deny", "warn", "off"]
@@ -170,7 +180,7 @@ class ProfileView(NamedTuple):
     """The rules by their names in the policy."""
     entitled: Mapping[str, tuple[str, ...]]
     """For each PriorityClass that a class of workload gets, in this profile or else in another: the namespaces that are
-    entitled to that class of workload (name patterns)."""
+    entitled to that class of workload (see `entitlement`)."""
 
 
 class Unit(Settings):
@@ -191,6 +201,8 @@ class Injector(Unit):
     needs_placement: ClassVar[bool] = False
     """It runs after the node is chosen, and after all injectors that do not need placement. It never refuses a pod and does not
     change what the pod requests: the node was chosen for these requests."""
+    protects: ClassVar[bool] = False
+    """It keeps pods from GPUs that they did not ask for, so it cannot be switched off by the pod's author."""
     handles_claims: ClassVar[bool] = False
     """It also changes pods that name no GPU but claim devices by DRA, or get GPUs in other ways."""
     sentences: ClassVar[Mapping[str, str]] = {}
@@ -200,6 +212,12 @@ class Injector(Unit):
     def every_pod(self) -> bool:
         """Whether it changes pods without any GPU too."""
         return False
+
+    def apply(self, edit: Edit, context: Context) -> Outcome:
+        """`inject`, unless the pod's author switched injection off."""
+        if not self.protects and annotations_of(edit.object).get(INJECTION) == OFF:
+            return Outcome("leftAlone")
+        return self.inject(edit, context)
 
     @abstractmethod
     def inject(self, edit: Edit, context: Context) -> Outcome:

@@ -72,7 +72,8 @@ def toleration(key: str, value: str | None, effects: tuple[str, ...]) -> dict[st
 def covers(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Whether toleration `one` tolerates everything that `other` does.
 
-    As isSuperset: a missing operator is not the same as Equal there.
+    As isSuperset: a missing operator is not the same as Equal there. `Gt` and `Lt` count as if they did: whoever tolerates
+    some values of a taint is not made to tolerate all.
     """
     if one == other:
         return True
@@ -85,6 +86,8 @@ def covers(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
         other_seconds = other.get("tolerationSeconds")
         if other_seconds is None or other_seconds > seconds:
             return False
+    if operator in ("Gt", "Lt"):
+        return bool(key)
     if operator in ("Equal", ""):
         return other.get("operator") == "Equal" and (other.get("value") or "") == (one.get("value") or "")
     return operator == "Exists"

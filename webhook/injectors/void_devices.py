@@ -38,6 +38,7 @@ class VoidDevices(Injector):
     obey it. A container that sets the variable itself is left alone; the rule deviceEnv checks it."""
 
     handles_claims: ClassVar[bool] = True
+    protects: ClassVar[bool] = True
     sentences: ClassVar[Mapping[str, str]] = {
         "added": "{} container(s) that ask for no GPU see none",
         "none": "no container without a GPU had to be changed",

@@ -18,6 +18,8 @@ from webhook.kube.quantity import parse_quantity, whole
 Pod = dict[str, Any]
 
 DECISION = "gpu-admission.io/decision"
+NODE_CHOICE, INJECTION, OFF = "gpu-admission.io/node-choice", "gpu-admission.io/injection", "off"
+"""Annotations of pods, and the value that they may have: see `admission.switches`."""
 PROFILE_LABEL = "gpu-admission.io/profile"
 """The namespace label that opts in. Its value names a profile."""
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"

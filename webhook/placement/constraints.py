@@ -103,10 +103,13 @@ def terms_of(terms: Iterable[Mapping[str, Any]]) -> tuple[Term, ...]:
 
 
 def _tolerated(toleration: Mapping[str, Any]) -> Tolerated | None:
-    """None if the toleration matches nothing."""
+    """None if the toleration matches nothing.
+
+    Which values `Gt` and `Lt` match depends on a feature gate (KEP-5471). The scheduler decides it: here they match any.
+    """
     key, operator = toleration.get("key") or "", toleration.get("operator") or "Equal"
     effect = toleration.get("effect") or ""
-    if operator == "Exists":
+    if operator == "Exists" or (operator in ("Gt", "Lt") and key):
         return key, None, effect
     return (key, toleration.get("value") or "", effect) if operator == "Equal" and key else None
 

@@ -36,7 +36,7 @@ from typing import Any, Final, NamedTuple
 from webhook.cluster.nodes import Nodes
 from webhook.framework.cluster_view import Cluster, Expression, Preferred
 from webhook.kube.gpus import MODEL_LABELS, Gpus
-from webhook.kube.pod import DECISION, PREFERRED, REQUIRED, Pod, annotations_of, labels_of
+from webhook.kube.pod import DECISION, INJECTION, NODE_CHOICE, PREFERRED, REQUIRED, Pod, annotations_of, labels_of
 from webhook.placement.constraints import Constraints, Term
 from webhook.placement.settings import Preference
 from webhook.text import nearest, quoted
@@ -44,6 +44,7 @@ from webhook.text import nearest, quoted
 NODES: Final = "gpu-admission.io/preferred-nodes"
 MODELS: Final = "gpu-admission.io/gpu-model"
 _OURS: Final = "gpu-admission.io/"
+_KNOWN: Final = (NODES, MODELS, NODE_CHOICE, INJECTION)
 _MAX_NAMES: Final = 10
 _MAX_CHARACTERS: Final = 4096
 _ROOM: Final = 20
@@ -157,9 +158,9 @@ def _misplaced(annotations: Mapping[str, str], labels: Mapping[str, str]) -> str
     for key in (NODES, MODELS):
         if key in labels and key not in annotations:
             return f"{key} is a label here: write it as an annotation"
-    unknown = [key for key in annotations if key.startswith(_OURS) and key not in (NODES, MODELS, DECISION)]
+    unknown = [key for key in annotations if key.startswith(_OURS) and key not in (*_KNOWN, DECISION)]
     for key in unknown[:_MAX_NAMES]:
-        near = nearest(key.removeprefix(_OURS), [known.removeprefix(_OURS) for known in (NODES, MODELS)])
+        near = nearest(key.removeprefix(_OURS), [known.removeprefix(_OURS) for known in _KNOWN])
         if near:
             return f"there is no annotation {quoted(key)}; nearest: {_OURS}{near}"
     return None

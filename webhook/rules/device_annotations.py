@@ -13,7 +13,7 @@ DRA:           the same: claims use CDI without annotations.
 
 Source: NVIDIA/nvidia-container-toolkit (annotation-prefixes, NRI plugin), containerd/nri plugins/*, CRI-O
 pkg/annotations/v2, crun (run.oci.*), runc (org.systemd.property.*), Kata (io.katacontainers.*, before 1.9 another), gVisor
-(dev.gvisor.flag.*, dev.gvisor.internal.*), hcsshim (io.microsoft.*), container-engine-accelerators nri_device_injector
+(dev.gvisor.flag.*, .internal.*, .spec.rootfs.*), hcsshim (io.microsoft.*), container-engine-accelerators nri_device_injector
 (devices.gke.io).
 """
 
@@ -40,6 +40,7 @@ class DeviceAnnotations(Rule):
     keys: tuple[str, ...] = (
         *("io.kubernetes.cri-o.*", "io.kubernetes.cri.*", "io.katacontainers.*", "run.oci.*"),
         *("org.systemd.property.*", "org.criu.*", "io.containers.*", "dev.gvisor.flag.*", "dev.gvisor.internal.*"),
+        "dev.gvisor.spec.rootfs.*",  # a file of the node as the root file system
         *("io.microsoft.*", "com.github.containers.virtcontainers.*"),
     )
     """Other annotations that container runtimes read (name patterns)."""

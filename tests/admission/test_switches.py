@@ -1,0 +1,97 @@
+"""A pod can be left alone by its annotations: recorded, and never past a rule."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+
+from tests.admission.reviews import POLICY, request, validated
+from tests.builders import GPU, container, pod
+from tests.cluster.objects import node, state
+from webhook.admission.pods import mutate
+from webhook.admission.switches import switch_warning
+from webhook.admission.words import units
+from webhook.kube.json_patch import apply
+from webhook.kube.pod import DECISION
+from webhook.placement.placer import Placer
+
+CHOICE, INJECTION = "gpu-admission.io/node-choice", "gpu-admission.io/injection"
+
+
+def made(**annotations: Any) -> Any:
+    """A pod with a GPU container and one without. The API server has filled in the requests."""
+    found = pod(container(), container("log", gpu=None))
+    found["metadata"]["annotations"] = annotations
+    return found
+
+
+def decided(found: Any) -> tuple[Any, Any]:
+    """The decision about a pod in a cluster of one node, and the pod as it is stored."""
+    of = state([node("a")])
+    decision = mutate(request(found), POLICY, of.view(0), Placer(of))
+    assert decision.patch is not None
+    return decision, apply(orjson.loads(decision.patch), orjson.loads(orjson.dumps(found)))
+
+
+@pytest.mark.parametrize(
+    ("annotations", "labels"),
+    [
+        pytest.param({}, {}, id="no switch"),
+        pytest.param({CHOICE: "on"}, {}, id="another value"),
+        pytest.param({CHOICE: ""}, {}, id="no value"),
+        pytest.param({INJECTION: "OFF"}, {}, id="upper case"),
+        pytest.param({}, {INJECTION: "off"}, id="a label"),
+    ],
+)
+def test_a_pod_is_not_left_alone(annotations: dict[str, str], labels: dict[str, str]) -> None:
+    found = made(**annotations)
+    found["metadata"]["labels"] = labels
+    decision, after = decided(found)
+    assert decision.placement.nodes[0].node == "a"
+    assert "affinity" in after["spec"]
+    assert bool(switch_warning(found)) is bool(annotations or labels)
+    assert (switch_warning(found) in decision.warnings) is bool(annotations or labels)
+
+
+def test_no_node_is_chosen_and_all_else_is_done() -> None:
+    decision, after = decided(made(**{CHOICE: "off"}))
+    record = orjson.loads(decision.record)
+    assert (record["why"], "nodes" in record) == ("its annotation leaves it to the scheduler", False)
+    assert decision.reservation is None
+    assert "affinity" not in after["spec"]
+    assert after["spec"]["tolerations"]
+    assert record["units"]["tolerations"][0] == "added"
+
+
+def test_nothing_is_injected_but_what_protects_others() -> None:
+    found = made(**{INJECTION: "off"})
+    _, after = decided(found)
+    record = orjson.loads(after["metadata"]["annotations"].pop(DECISION))
+    assert {name for name, (result, *_) in record["units"].items() if result != "leftAlone"} == {"voidDevices"}
+    assert record["why"] == "its annotation leaves it to the scheduler"
+    assert dict(units(record))["tolerations"].startswith("left alone: the pod's annotation")
+    assert after["spec"]["containers"][1]["env"] == [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}]
+    del after["spec"]["containers"][1]["env"]
+    assert after == found
+
+
+@pytest.mark.parametrize("key", [CHOICE, INJECTION])
+def test_rules_are_checked_all_the_same(key: str) -> None:
+    found = pod(container(limits={GPU: 5}))
+    found["metadata"]["annotations"] = {key: "off"}
+    decision = validated(found)
+    assert (decision.result, [finding.unit for finding in decision.findings][:1]) == ("denied", ["gpuLimit"])
+
+
+@pytest.mark.parametrize("key", [CHOICE, INJECTION])
+def test_a_second_call_changes_nothing(key: str) -> None:
+    of = state([node("a")])
+    _, after = decided(made(**{key: "off"}))
+    assert mutate(request(after), POLICY, of.view(0), Placer(of)).patch is None
+
+
+def test_a_misspelt_switch_gets_the_nearest_one() -> None:
+    decision, _ = decided(made(**{"gpu-admission.io/node-choise": "off"}))
+    assert any("nearest: gpu-admission.io/node-choice" in warning for warning in decision.warnings)
