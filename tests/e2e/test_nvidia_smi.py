@@ -19,7 +19,7 @@ from urllib.error import URLError
 import pytest
 import yaml
 
-from tests.controlplane.api import Api, wait_until
+from tests.controlplane.api import Api, ApiError, wait_until
 from tests.controlplane.fixtures import MakeNodes, remove_namespace
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
@@ -138,6 +138,15 @@ async def plugins(api: Api, kubelets: int, nodes: MakeNodes) -> AsyncIterator[No
     await wait_until(run, 60, "the pods of the device plugin run")
     yield
     await remove_namespace(api, PLUGINS)
+
+    async def gone() -> bool:
+        try:
+            await api.get("Namespace", PLUGINS)
+        except ApiError:
+            return True
+        return False
+
+    await wait_until(gone, 60, "the namespace to be gone")
 
 
 @pytest.fixture
