@@ -168,6 +168,22 @@ def source(installed: Installed) -> Iterator[Installed]:
     installed.set_policy(SHIPPED)
 
 
+MEASURED = {
+    "nodeAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": {
+            "nodeSelectorTerms": [
+                {
+                    "matchExpressions": [
+                        {"key": "kubernetes.io/hostname", "operator": "In", "values": ["a-busy", "b-lost", "c-idle"]}
+                    ]
+                }
+            ]
+        }
+    }
+}
+"""A node of which nothing is known is as good as an idle one."""
+
+
 def said(installed: Installed, event: str) -> list[Json]:
     return [line for line in installed.decisions() if event in line.get("event", "")]
 
@@ -191,7 +207,7 @@ async def test_what_nvidia_smi_says_decides_where_a_pod_is_bound_and_silent_node
         return record["by"][:2] == ["metrics", "nvidiaSmi"]
 
     await wait_until(ranked, 120, "nodes are ranked by what nvidia-smi says")
-    made = await api.create(pod("p", gpus=8), team)
+    made = await api.create(pod("p", gpus=8, affinity=MEASURED), team)
 
     async def bound() -> Json | None:
         found = await api.get("Pod", "p", team)
@@ -199,7 +215,7 @@ async def test_what_nvidia_smi_says_decides_where_a_pod_is_bound_and_silent_node
 
     found = await wait_until(bound, 60, "the pod bound")
     assert found is not None
-    assert found["spec"]["nodeName"] == "c-idle"
+    assert found["spec"]["nodeName"] == "c-idle", decision(made)
     numbers = {entry[0]: entry[4:] for entry in decision(made)["nodes"] if len(entry) > 4}
     assert numbers["c-idle"] == [8, 0]
     assert source.metrics()["gpu_admission_gpu_metrics_gpus"] == 8 * 3
@@ -220,6 +236,9 @@ REFUSED = [
 
 async def test_our_account_runs_this_command_and_no_other(component: ControlPlane, installed: Installed) -> None:
     ours = component.kubeconfig_for(NAMESPACE, ACCOUNT)
+    getter = ["clusterrolebinding", "kubectl-exec-gets-the-pod"]
+    component.kubectl("create", "clusterrole", getter[1], "--verb=get", "--resource=pods")
+    component.kubectl("create", *getter, f"--clusterrole={getter[1]}", f"--serviceaccount={NAMESPACE}:{ACCOUNT}")
     component.kubectl("run", "x", "--image=i", "--overrides", json.dumps({"spec": {"nodeName": "c-idle"}}))
     try:
         answer = component.kubectl("exec", "-n", PLUGINS, "plugin-c-idle", "--", *COMMAND, kubeconfig=ours)
@@ -231,6 +250,7 @@ async def test_our_account_runs_this_command_and_no_other(component: ControlPlan
             assert str(why) in refused.stderr, case.id
     finally:
         component.kubectl("delete", "pod", "x", "--grace-period=0", "--force")
+        component.kubectl("delete", "clusterrole,clusterrolebinding", getter[1])
 
 
 def decision(found: Json) -> Json:

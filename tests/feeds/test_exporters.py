@@ -28,7 +28,7 @@ def pod(
             "labels": {"app": "nvidia-dcgm-exporter"} if labels is None else labels,
             **metadata,
         },
-        "spec": {"nodeName": "gpu-a-1"},
+        "spec": {"nodeName": "gpu-a-1", "containers": [{"name": "exporter"}]},
         "status": {"phase": phase, "podIP": address},
     }
 
