@@ -38,17 +38,17 @@ _BROKEN = ("[GPU is lost]", "[GPU requires reset]")
 
 
 def parse_output(text: str, ignored: Counter[str]) -> Iterator[tuple[str, Reading, float]]:
-    """The GPU, reading and value of each number in an output. What `nvidia-smi` does not write is counted in `ignored`."""
+    """The GPU, reading and value of each number in an output. Lines that `nvidia-smi` does not write are counted in `ignored`."""
     for index, line in enumerate(text.split("\n")[:_MAX_GPUS]):
         cells = [cell.strip() for cell in line.split(",")]
-        broken = any(cell in _BROKEN for cell in cells)
-        if len(cells) != len(FIELDS) or not (broken or _UUID.fullmatch(cells[0])):
+        broken, named = any(cell in _BROKEN for cell in cells), bool(_UUID.fullmatch(cells[0]))
+        if len(cells) != len(FIELDS) or not (broken or named) or not all(map(_known, cells[1:])):
             if line.strip():
                 ignored["not nvidia-smi"] += 1
             continue
-        gpu = cells[0] if _UUID.fullmatch(cells[0]) else f"number {index}"
+        gpu = cells[0] if named else f"number {index}"
         yield gpu, Reading.SICK, float(broken)
-        utilisation, used, total, temperature = (_number(cell, ignored) for cell in cells[1:])
+        utilisation, used, total, temperature = map(_number, cells[1:])
         if utilisation is not None:
             yield gpu, Reading.UTILISATION, utilisation
         if used is not None and total is not None:
@@ -58,12 +58,12 @@ def parse_output(text: str, ignored: Counter[str]) -> Iterator[tuple[str, Readin
             yield gpu, Reading.TEMPERATURE, temperature
 
 
-def _number(cell: str, ignored: Counter[str]) -> float | None:
-    if _NUMBER.fullmatch(cell):
-        return float(cell)
-    if cell not in _NOT_KNOWN and cell not in _BROKEN:
-        ignored["not nvidia-smi"] += 1
-    return None
+def _known(cell: str) -> bool:
+    return cell in _NOT_KNOWN or cell in _BROKEN or _number(cell) is not None
+
+
+def _number(cell: str) -> float | None:
+    return float(cell) if _NUMBER.fullmatch(cell) else None
 
 
 class NvidiaSmiSource:
