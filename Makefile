@@ -17,10 +17,20 @@ help: ## Print this help
 demo: $(READY) ## Show what the webhook does to example pods; no cluster needed
 	@$(BIN)/python -m webhook.cli.demo
 
+BUILD = $(BIN)/python -m tests.controlplane build --k8s $(K8S)
+LIVE = $(BIN)/pytest -q -m controlplane
+# Two parts side by side, which take about equally long, each on a control plane of its own. Each ends with a test that compares
+# all decisions of its part.
+ON_A_PLANE = $(sort $(shell grep -rl --include='test_*.py' 'pytest.mark.controlplane' tests))
+AT_THE_END = tests/e2e/test_every_decision.py
+ONE = $(filter tests/e2e/behaviour/%,$(ON_A_PLANE))
+OTHER = $(filter-out $(ONE) $(AT_THE_END),$(ON_A_PLANE))
 test: check ## Run every test; builds a real Kubernetes control plane on first use (K8S=1.34 for the oldest)
-	$(BIN)/python -m tests.controlplane build --k8s $(K8S)
-	$(MAKE) -s test-unit PROFILE=unhurried
-	$(BIN)/pytest -m controlplane
+	@# The control plane is built while the unit tests run. The second line has nothing left to do, or says why there is none.
+	@trap 'kill $$(jobs -p); exit 130' INT; $(BUILD) & $(MAKE) -s test-unit PROFILE=unhurried; status=$$?; wait; exit $$status
+	$(BUILD)
+	@trap 'kill $$(jobs -p); exit 130' INT; $(LIVE) $(ONE) $(AT_THE_END) & one=$$!; $(LIVE) $(OTHER) $(AT_THE_END); status=$$?; \
+	  wait $$one || status=1; exit $$status
 
 PROFILE ?= quick
 UNIT = $(BIN)/pytest -q -m "not controlplane" --hypothesis-profile=$(PROFILE)

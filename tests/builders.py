@@ -108,6 +108,9 @@ class ClusterFacts:
     runtime_classes: Mapping[str, str] = field(default_factory=dict)
     """RuntimeClass to its handler."""
 
+    narrow: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    """Namespace and name of a PersistentVolumeClaim that not several nodes can use, to its access mode."""
+
     def runtime_handler(self, name: str) -> str | None:
         return self.runtime_classes.get(name)
 
@@ -121,6 +124,9 @@ class ClusterFacts:
 
     def autoscaler_of(self, namespace: str, kind: str, name: str) -> Autoscaler | None:
         return self.autoscalers.get((namespace, kind, name))
+
+    def narrow_access(self, namespace: str, claim: str) -> str:
+        return self.narrow.get((namespace, claim), "")
 
     def gpu_taints(self, gpus: Gpus) -> tuple[Taint, ...]:
         return self.taints

@@ -16,6 +16,7 @@ import aiohttp
 
 from webhook.server.http import Edge
 from webhook.server.listener import Listener
+from webhook.server.load import Turns
 from webhook.telemetry import logs
 from webhook.telemetry.metrics import Metrics
 from webhook.tls.issue import make_ca, make_leaf
@@ -74,8 +75,9 @@ async def running(
         bodies.append(body)
         return decide(body) if decide else (200, ANSWER)
 
-    edge = Edge({"/mutate": echo, "/validate": echo}, metrics, logs.configure(log))
-    listener = Listener(edge.handle, metrics, live.listening, **options)
+    turns = Turns()
+    edge = Edge({"/mutate": echo, "/validate": echo}, metrics, logs.configure(log), turns)
+    listener = Listener(edge.handle, metrics, turns, live.listening, **options)
     port = await listener.start("localhost", 0)
     try:
         async with asyncio.timeout(60):  # a server that never answers fails its test, and does not hang it

@@ -25,6 +25,7 @@ import yaml
 from tests.controlplane.api import Api, ApiError, wait_until
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.process import Program, wait_for
+from tests.controlplane.settings import free_port
 
 ROOT = Path(__file__).resolve().parent.parent
 NAMESPACE = ACCOUNT = "gpu-admission"
@@ -60,10 +61,10 @@ class Installed:
         self._settings = dict(settings or {})
         self._before = before
         self._policy = policy
-        self.ports = [_free_port() for _ in range(replicas)]
-        self.ops_ports = [_free_port() for _ in range(replicas)]
+        self.ports = [free_port() for _ in range(replicas)]
+        self.ops_ports = [free_port() for _ in range(replicas)]
         self.members: list[Program] = []
-        self._front = self.ports[0] if replicas == 1 else _free_port()
+        self._front = self.ports[0] if replicas == 1 else free_port()
         self._balancer: Program | None = None
 
     def __enter__(self) -> Self:
@@ -104,14 +105,6 @@ class Installed:
         """Until the replica says that it is ready."""
         url = f"http://127.0.0.1:{self.ops_ports[number]}/readyz"
         wait_for(lambda: _ok(url), url, [self.members[number]], within)
-
-    def forget(self) -> None:
-        """Start all replicas again: what nodes of other tests offered is still known, and is named in messages."""
-        for member in self.members:
-            member.stop(patience=0)
-            member.start()
-        for number in range(len(self.members)):
-            self.await_ready(number)
 
     def metrics(self, number: int = 0) -> dict[str, float]:
         """Every sample of /metrics, by its name with labels."""
@@ -203,12 +196,6 @@ def _address() -> str:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect(("192.0.2.1", 9))
         return str(probe.getsockname()[0])
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @pytest.fixture(scope="session")

@@ -64,6 +64,36 @@ class Stranger:
     async def large_bodies(self) -> None:
         await self._keep(64, head(8 * MIB) + b" " * (7 * MIB))
 
+    async def one_review_each(self) -> None:
+        """1,024 connections that are answered once and then say nothing; none comes again."""
+        body = many_containers(1)
+        for _ in range(1024):
+            reader, writer = await self._dial()
+            writer.write(head(len(body)) + body)
+            await reader.readuntil(b"\r\n\r\n")
+        self.began.set()
+        await asyncio.Event().wait()
+
+    async def chunks_of_one_byte(self) -> None:
+        await self._keep(
+            40, head(0).replace(b"Content-Length: 0", b"Transfer-Encoding: chunked") + b"1\r\n \r\n" * 100_000
+        )
+
+    async def records_of_one_byte(self) -> None:
+        """Each write of OpenSSL is a record; asyncio sends many at once."""
+        while True:
+            with suppress(OSError):
+                _, writer = await self._dial()
+                writer.write(head(MIB))
+                for _ in range(5_000):
+                    writer.get_extra_info("ssl_object").write(b" ")
+                writer.write(b" ")
+                await writer.drain()
+            self.began.set()
+            await asyncio.sleep(0.005)
+            if len(self._open) > 100:
+                self._open.pop(0)[1].transport.abort()
+
     async def unread(self) -> None:
         await self._keep(100, (head(2) + b"{}") * 1000)
 
@@ -128,6 +158,9 @@ ATTACKS: dict[str, Callable[[Stranger], Awaitable[None]]] = {
     "300 half-sent heads": Stranger.half_a_head,
     "300 half-sent bodies": Stranger.half_a_body,
     "64 bodies of 8 MB, but for their end": Stranger.large_bodies,
+    "1,024 connections with one review each": Stranger.one_review_each,
+    "bodies in chunks of one byte": Stranger.chunks_of_one_byte,
+    "bodies in records of one byte": Stranger.records_of_one_byte,
     "answers that are not read": Stranger.unread,
     "six senders of 75,000 containers": Stranger.many_containers,
     "200 connections that ask all the time": Stranger.hammering,

@@ -23,7 +23,7 @@ profiles:
     rules: {cpuPerGpu: {action: deny}}
     injectors: {cpuPerGpu: {enabled: true}}
 """)
-PLAIN, AUTOSCALED = node("a"), node("a", labels={"karpenter.sh/nodepool": "gpu"})
+PLAIN, AUTOSCALED = node("a"), node("a", provider="gce://p/z/a")
 
 
 def both(made: Pod, policy: Policy = DEFAULT, of: dict[str, object] = PLAIN) -> tuple[Decision, Decision]:

@@ -29,7 +29,6 @@ from webhook.placement.placer import Placer
         pytest.param(pod(), {"operation": "CONNECT"}, id="a connection"),
         pytest.param(pod(), {"resource": "deployments"}, id="another resource"),
         pytest.param(pod(), {"subresource": "status"}, id="a subresource"),
-        pytest.param(pod(), {"namespace": "plain"}, id="a namespace that has not opted in"),
         pytest.param(pod(container(gpu=None)), {}, id="no GPU"),
         pytest.param(pod(container(gpu=0)), {}, id="0 GPUs"),
         pytest.param(pod(), {"namespace": "nothing"}, id="no injector is on"),

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.admission.reviews import GREEDY, HOSTILE, reported, validated
+from tests.admission.reviews import GREEDY, HOSTILE, mutated, reported, validated
 from tests.builders import GPU, UNKNOWN, container, pod
 from webhook.admission.decision import IGNORED
 from webhook.admission.response import warnings_of
@@ -26,7 +26,6 @@ from webhook.kube.pod import Pod
         pytest.param(GREEDY, {"subresource": "resize"}, id="a resize"),
         pytest.param(GREEDY, {"operation": "DELETE"}, id="a deletion"),
         pytest.param(GREEDY, {"operation": "CONNECT"}, id="a connection"),
-        pytest.param(GREEDY, {"namespace": "plain"}, id="a namespace that has not opted in"),
         pytest.param(GREEDY, {"operation": "UPDATE", "old": GREEDY}, id="an update that changes nothing"),
         pytest.param(
             GREEDY | {"metadata": {"name": "trainer", "labels": {"new": "one"}, "finalizers": []}},
@@ -52,6 +51,13 @@ def test_the_request_is_not_checked(obj: Pod, tweaks: dict[str, Any]) -> None:
 def test_exempt_pods_are_not_checked(tweaks: dict[str, Any]) -> None:
     decision = validated(GREEDY | {"spec": GREEDY["spec"] | {"serviceAccountName": "exporter"}}, **tweaks)
     assert (decision.result, decision.findings) == ("allowed", ())
+
+
+def test_a_namespace_that_the_watch_knows_without_the_label_has_opted_in_since() -> None:
+    """The API server asks about labelled namespaces only."""
+    decision = validated(GREEDY, "plain")
+    assert (decision.result, decision.profile) == ("denied", "default")
+    assert mutated(pod(), "plain").profile == "default"
 
 
 def test_other_pods_are_checked() -> None:
@@ -111,6 +117,30 @@ def test_ephemeral_containers_are_checked() -> None:
     decision = validated(debugged, operation="UPDATE", subresource="ephemeralcontainers", old=old)
     assert decision.result == "denied"
     assert reported(decision)[0][2].startswith("spec.ephemeralContainers[0]")
+
+
+LONG = "cdi.k8s.io/" + "a" * 60
+VALUE = "nvidia.com/gpu=0," * 10
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "result"),
+    [
+        pytest.param({LONG: VALUE}, {LONG: VALUE, "another": "one"}, "allowed", id="what is there may stay"),
+        pytest.param({LONG: VALUE + "0"}, {LONG: VALUE + "1"}, "denied", id="a value that differs after 80 characters"),
+        pytest.param({LONG: "a" * 80 + "b"}, {LONG: "a" * 81}, "denied", id="a value of the same length"),
+        pytest.param(
+            {"x." * 40 + LONG: "all"}, {"x." * 40 + LONG: "all", "x." * 40 + LONG[:-1]: "all"}, "denied",
+            id="another key that differs after 80 characters",
+        ),
+        pytest.param({LONG: VALUE + "0", "another": "one"}, {"another": "two"}, "allowed", id="what is removed"),
+    ],
+)  # fmt: skip
+def test_values_are_compared_as_a_whole_though_messages_cut_them(
+    before: dict[str, str], after: dict[str, str], result: str
+) -> None:
+    old, new = pod(annotations=before), pod(annotations=after)
+    assert validated(new, operation="UPDATE", old=old).result == result
 
 
 def test_an_update_without_the_old_object_is_checked_as_a_whole() -> None:

@@ -26,14 +26,13 @@ from webhook.kube.json_patch import apply
 from webhook.kube.review import Request
 from webhook.policy.model import Policy, PolicyFile
 
-NO_NAMESPACE = ClusterFacts(namespaces={"team-a": {}})
+WITHOUT_LABEL = ClusterFacts(namespaces={"team-a": {}})
 
 
 # --- What must not change ---------------------------------------------------------------------------------------------
 
 SILENT = {
     "mode off": (asked(deployment(HALF)), policy("off"), TWO_NODES),
-    "a namespace that has not opted in": (asked(deployment(HALF)), policy("deny"), NO_NAMESPACE),
     "a deletion": (asked(deployment(HALF))._replace(operation="DELETE"), policy("deny"), TWO_NODES),
     "its status": (asked(deployment(HALF), subresource="status"), policy("deny"), TWO_NODES),
     "scaling": (asked(deployment(HALF, replicas=9), deployment(HALF)), policy("deny"), TWO_NODES),
@@ -52,6 +51,11 @@ def test_there_is_no_warning_and_no_change_for(request_: Request, under: Policy,
     assert mutated(request_, under, cluster).result == "ignored"
     decision = validated(request_, under, cluster)
     assert (decision.result, warnings_of(decision)) == ("ignored", [])
+
+
+def test_a_namespace_that_the_watch_knows_without_the_label_has_opted_in_since() -> None:
+    decision = validated(asked(deployment(HALF)), policy("deny"), WITHOUT_LABEL)
+    assert (decision.result, decision.profile) == ("denied", "default")
 
 
 @pytest.mark.parametrize("mode", ["warn", "fix", "deny"])

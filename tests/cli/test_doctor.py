@@ -1,7 +1,8 @@
 """`gpu-admission doctor`: every check, without and with the problem that it looks for.
 
 Covers cli.checks, cli.checks.certificate, cli.checks.configurations, cli.checks.guards, cli.checks.nodes,
-cli.checks.other_mutators, cli.checks.policy_references, cli.checks.replicas, cli.checks.result, cli.checks.sources.
+cli.checks.other_mutators, cli.checks.policy_references, cli.checks.preemption, cli.checks.replicas, cli.checks.result,
+cli.checks.sources.
 """
 
 from __future__ import annotations
@@ -89,7 +90,15 @@ def counted(metric: str, value: float, **labels: str) -> list[Any]:
 
 def healthy() -> Objects:
     """An installation and a cluster without problems."""
-    installed = shipped("50-priority-classes.yaml", "70-guards.yaml", "80-mutating.yaml", "90-validating.yaml")
+    installed = shipped(
+        *(
+            "50-priority-classes.yaml",
+            "70-guards.yaml",
+            "71-running-pods.yaml",
+            "80-mutating.yaml",
+            "90-validating.yaml",
+        )
+    )
     found = [obj for obj in installed if obj["kind"] in READ]
     authority = ca()
     for configuration in (obj for obj in found if "webhooks" in obj):
@@ -216,6 +225,12 @@ DCGM = "gpuMetrics: {source: dcgm}"
 PROMETHEUS = "gpuMetrics: {source: prometheus, url: 'http://p:9090'}"
 
 
+CRITICAL = "class.gpu-admission.io/inference-critical"
+ENTITLED = "classes: [{class: inference-critical, namespaces: [team]}]"
+PREEMPTING = "profiles: {default: {injectors: {priorityClass: {classes: {training: high}}}}}"
+STRICT = "profiles: {default: {rules: {priorityClass: {reserved: {gpu-inference: []}}}}}"
+
+
 def both(*spoils: Callable[[Objects], Any]) -> Callable[[Objects], Any]:
     return lambda objects: [spoil(objects) for spoil in spoils]
 
@@ -230,6 +245,9 @@ FINE = [
     pytest.param("apiServer", "newer than 1.37", lambda o: of(o, "ApiServerVersion")["status"].update(gitVersion="v1.41.0"), id="a newer API server"),
     pytest.param("classes", "training", lambda o: (o.append({"kind": "Namespace", "metadata": {"name": "plain"}}), of(o, "Pod", "trainer")["metadata"].update(namespace="plain", labels={"workload-type": "trainig"})), id="a misspelt class where nobody looks"),
     pytest.param("gpuMetrics", "9 s old", both(policy(PROMETHEUS), lambda o: [each["status"]["samples"][-1].__setitem__(2, 9.0) for each in o if each["kind"] == "ReplicaMetrics"]), id="metrics that come"),
+    pytest.param("preemption", "by gpu-inference: team; by gpu-inference-critical: none", lambda o: o.append({"kind": "Namespace", "metadata": {"name": "plain"}}), id="who can preempt"),
+    pytest.param("preemption", "by gpu-inference: team; by gpu-inference-critical: team", lambda o: of(o, "Namespace")["metadata"]["labels"].update({CRITICAL: ""}), id="an entitled namespace"),
+    pytest.param("preemption", "by gpu-inference: none; by gpu-inference-critical: none", policy(STRICT), id="nobody can preempt"),
     pytest.param("policyLabels", "every label", policy(LABEL.replace("NVIDIA-H100", "NVIDIA-H100, NVIDIA-A100-SXM4-80GB")), id="one label of several"),
 ]  # fmt: skip
 
@@ -249,7 +267,7 @@ CASES = [
     pytest.param("webhooks", "broken", lambda o: o.remove(of(o, "MutatingWebhookConfiguration")), id="no configuration"),
     pytest.param("webhooks", "warn", lambda o: of(o, "ValidatingWebhookConfiguration")["webhooks"].pop(), id="a webhook less"),
     pytest.param("webhooks", "warn", lambda o: _hook(o, "Validating").update(timeoutSeconds=30), id="another timeout"),
-    pytest.param("webhooks", "warn", lambda o: _hook(o, "Validating")["rules"][0].update(operations=["CREATE"]), id="another rule"),
+    pytest.param("webhooks", "warn", lambda o: _hook(o, "Validating")["rules"][0].update(operations=["UPDATE"]), id="another rule"),
     pytest.param("webhooks", "warn", lambda o: _hook(o, "Validating").update(objectSelector={"matchLabels": {"a": "b"}}), id="an objectSelector"),
     pytest.param("webhooks", "warn", lambda o: _hook(o, "Validating")["namespaceSelector"]["matchExpressions"].pop(), id="another namespaceSelector"),
     pytest.param("failurePolicies", "warn", lambda o: _hook(o, "Validating").update(failurePolicy="Ignore"), id="another failure policy"),
@@ -288,6 +306,7 @@ CASES = [
     pytest.param("mutatingPolicies", "warn", lambda o: o.extend(mutating_policy("Object{spec: Object.spec{tolerations: …}}")), id="a policy that tolerates"),
     pytest.param("guards", "warn", lambda o: o.remove(of(o, "ValidatingAdmissionPolicyBinding")), id="no guard"),
     pytest.param("guards", "warn", lambda o: of(o, "ValidatingAdmissionPolicyBinding")["spec"].update(validationActions=["Audit"]), id="a guard that only looks"),
+    pytest.param("guards", "warn", policy("profiles: {default: {rules: {deviceAnnotations: {action: warn}}}}"), id="a guard with settings that the policy does not have"),
     pytest.param("networkPolicy", "warn", lambda o: o.remove(of(o, "NetworkPolicy")), id="no network policy"),
     pytest.param("namespaces", "warn", lambda o: of(o, "Namespace")["metadata"]["labels"].update({PROFILE: "defalt"}), id="a misspelt profile"),
     pytest.param("namespaces", "warn", lambda o: of(o, "Namespace")["metadata"]["labels"].clear(), id="nobody opted in"),
@@ -295,6 +314,9 @@ CASES = [
     pytest.param("classes", "warn", policy("classes: [{class: a}, {class: training, ownerKinds: [Job]}]"), id="a class that another takes"),
     pytest.param("classes", "warn", policy("classes: [{class: a, namespaces: [teem]}, {class: b}]"), id="a class for no namespace"),
     pytest.param("priorityClasses", "broken", lambda o: o.remove(of(o, "PriorityClass")), id="a priority class that is not there"),
+    pytest.param("priorityClasses", "warn", lambda o: of(o, "PriorityClass", "gpu-service").update(value=10000), id="a service no higher than training"),
+    pytest.param("preemption", "warn", both(policy(PREEMPTING), lambda o: o.append({"kind": "PriorityClass", "metadata": {"name": "high"}, "value": 9})), id="a class that preempts and is not guarded"),
+    pytest.param("preemption", "warn", policy(ENTITLED), id="a namespace that only the policy entitles"),
     pytest.param("policyTaints", "warn", policy(TAINT), id="a taint on no node"),
     pytest.param("policyLabels", "warn", policy(LABEL), id="a label on no node"),
     pytest.param("policyLabels", "warn", policy(SPREAD % "ScheduleAnyway"), id="a topology on no node"),

@@ -28,9 +28,10 @@ def node(
     taints: Iterable[Mapping[str, str]] = (),
     conditions: Mapping[str, str] | None = None,
     cordoned: bool = False,
+    provider: str = "",
     **resources: str,
 ) -> Object:
-    """A ready node. `gpus` None: the node has no GPU resource at all."""
+    """A ready node. `gpus` None: the node has no GPU resource at all. `provider`: its providerID."""
     allocatable = {"cpu": cpu, "memory": memory, "pods": pods, "ephemeral-storage": "1000Gi", **resources}
     if gpus is not None:
         allocatable[GPU] = str(gpus)
@@ -38,6 +39,8 @@ def node(
     spec: Object = {"taints": [dict(t) for t in taints]} if taints else {}
     if cordoned:
         spec["unschedulable"] = True
+    if provider:
+        spec["providerID"] = provider
     return {
         "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **(labels or {})}},
         "spec": spec,
@@ -138,6 +141,8 @@ def facts(of: ClusterState) -> Object:
     return {
         "free": {n: _amounts(offered, row) for n, row in rows.items()},
         "capacity": {n: _amounts(columns.capacity, row) for n, row in rows.items()},
+        "installed": {n: _amounts(columns.installed, row) for n, row in rows.items()},
+        "provided": nodes.provided,
         "elsewhere": Counter(
             [*of._nowhere.values(), *[columns.name[row] for row, _ in of._pods.values() if not columns.alive[row]]]
         ),

@@ -24,6 +24,7 @@ _NODES = st.builds(
     ),
     conditions=st.dictionaries(st.sampled_from(["Ready", "GpuUnhealthy"]), st.sampled_from(["True", "False"])),
     cordoned=st.booleans(),
+    provider=st.sampled_from(["", "gce://project/zone/name"]),
 )
 _PODS = st.builds(
     pod,

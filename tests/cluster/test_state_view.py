@@ -110,18 +110,34 @@ def _answers(of: ClusterState) -> dict[str, Any]:
     }
 
 
-def test_a_resource_that_all_nodes_lost_is_still_listed() -> None:
+def test_a_resource_of_which_all_nodes_list_0_is_still_listed() -> None:
     of = state([node("a", 8)])
-    of.node_seen(node("a", None))
+    of.node_seen(node("a", 0))
     assert of.view(0).resources() == {GPU: 0}
+    of.node_seen(node("a", None))
+    assert of.view(0).resources() == {}
 
 
-def test_the_cluster_is_elastic_where_nodes_come_from_pools_or_dra_serves_gpus() -> None:
+@pytest.mark.parametrize(
+    "provider",
+    [
+        pytest.param("aws:///eu-west-1a/i-0123456789abcdef0", id="EKS, or OpenShift on AWS"),
+        pytest.param("cn-hangzhou.i-bp1a2b3c", id="ACK, without a scheme"),
+        pytest.param("ocid1.instance.oc1.phx.anyhqljt", id="OKE, without a scheme"),
+        pytest.param("metal3://rack/host-7/worker-7", id="Cluster API on bare metal"),
+    ],
+)
+def test_the_cluster_is_elastic_where_a_node_has_a_provider(provider: str) -> None:
     of = state([node("a")])
     assert not of.view(0).elastic
-    of.node_seen(node("b", labels={"karpenter.sh/nodepool": "gpu"}))
+    of.node_seen(node("b", provider=provider))
     assert of.view(0).elastic
     of.node_gone("b")
+    assert not of.view(0).elastic
+
+
+def test_the_cluster_is_elastic_where_dra_serves_gpus() -> None:
+    of = state([node("a")])
     assert not of.view(0).elastic
     of.slices.seen({"metadata": {"name": "s"}, "spec": {"nodeName": "a", "driver": "gpu.nvidia.com"}})
     assert of.view(0).elastic

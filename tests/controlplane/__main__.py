@@ -26,6 +26,7 @@ def main(arguments: list[str] | None = None) -> int:
     update = commands.add_parser("modules", help="write go.mod and go.sum for another Kubernetes release")
     update.add_argument("release", help="such as 1.38.0")
     given = parser.parse_args(arguments)
+    signal.signal(signal.SIGTERM, interrupted)
     try:
         if given.command == "modules":
             print(modules.write(given.release))
@@ -54,12 +55,13 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
+def interrupted(number: int, frame: FrameType | None) -> None:
+    """SIGTERM is as Ctrl-C: what was started ends, and nothing is left."""
+    raise KeyboardInterrupt
+
+
 def until_interrupted(plane: ControlPlane) -> None:
     """Waits for Ctrl-C or SIGTERM. Raises Failed if a program of the control plane ends by itself."""
-
-    def interrupted(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
     signal.signal(signal.SIGTERM, interrupted)
     try:
         while True:

@@ -175,6 +175,10 @@ def labelled(value: str) -> Json:
     return {"metadata": {"labels": {PROFILE_LABEL: value}}}
 
 
+def entitled(value: str | None) -> Json:
+    return {"metadata": {"labels": {"class.gpu-admission.io/inference-critical": value}}}
+
+
 def image(name: str) -> Json:
     return {"spec": {"containers": [{"name": "gpu-admission", "image": name}]}}
 
@@ -245,7 +249,7 @@ CASES = [
     pytest.param("webhooks", "warn", "timeoutSeconds", hook(VALIDATING, timeoutSeconds=30), id="a time limit"),
     pytest.param("webhooks", "warn", "rules", hook(MUTATING, rules=RULES), id="rules"),
     pytest.param("failurePolicies", "warn", "Ignore, shipped is Fail", hook(VALIDATING, failurePolicy="Ignore"), id="a failure policy"),
-    pytest.param("matchConditions", "warn", "brings-something is missing", hook(VALIDATING, matchConditions=[{"name": "not-a-mirror-pod", "expression": "!('system:nodes' in request.userInfo.groups)"}]), id="a condition"),
+    pytest.param("matchConditions", "warn", "not-a-mirror-pod is missing", hook(VALIDATING, matchConditions=[]), id="a condition"),
     pytest.param("matchConditions", "warn", "everyPod", policy(PROFILE % "placement: {everyPod: true}"), id="every pod"),
     pytest.param("templates", "warn", "Train.example.com", policy(PROFILE % "templates: {custom: [{group: example.com, kind: Train, path: spec.template}]}"), id="a template"),
     pytest.param("policyLoaded", "broken", "cannot use the newest", broken_policy, id="a policy that replicas cannot use"),
@@ -255,10 +259,13 @@ CASES = [
     pytest.param("otherWebhooks", "ok", "after us: z-other, and we are asked again", there(ANOTHER), id="another webhook"),
     *([pytest.param("mutatingPolicies", "warn", "theirs changes tolerations", there(MUTATION, BINDING), id="a mutating policy")] if MUTATES else []),
     pytest.param("guards", "warn", "gpu-admission-profile-label does not guard", gone("ValidatingAdmissionPolicyBinding", "gpu-admission-profile-label"), id="a guard"),
+    pytest.param("guards", "warn", "gpu-admission-running-pods does not guard", gone("ValidatingAdmissionPolicyBinding", "gpu-admission-running-pods"), id="the guard of running pods"),
     pytest.param("namespaces", "warn", "names profile defalt", changed("Namespace", TEAM, labelled("defalt"), labelled("default")), id="a profile"),
     pytest.param("classes", "warn", "workload-type=trainig on 1 GPU pod", there(pod("typo", 1, labels={"workload-type": "trainig"}), namespace=TEAM), id="the class of a pod"),
     pytest.param("classes", "warn", "entry 2", policy("classes: [{class: a}, {class: training, ownerKinds: [Job]}]"), id="a class that no pod can have"),
     pytest.param("priorityClasses", "broken", "gpu-training", gone("PriorityClass", "gpu-training"), id="a priority class"),
+    pytest.param("preemption", "warn", f"pods of namespace {TEAM}; the API server refuses them", policy("classes: [{class: inference-critical, labels: {a: [b]}, namespaces: ['*']}, {class: training}]"), id="a namespace that only the policy entitles"),
+    pytest.param("preemption", "ok", f"by gpu-inference-critical: {TEAM}", changed("Namespace", TEAM, entitled(""), entitled(None)), id="an entitled namespace"),
     pytest.param("policyTaints", "warn", "example.com/gpus", policy(PROFILE % "injectors: {tolerations: {taints: [{key: example.com/gpus}]}}"), id="a taint"),
     pytest.param("policyLabels", "broken", "wait for ever", policy(PROFILE % "injectors: {topologySpread: {constraints: [{key: example.com/rack, whenUnsatisfiable: DoNotSchedule}]}}"), id="a label"),
     pytest.param("nodes", "warn", "offersNoGpus", there(node("doc-c", resources={"nvidia.com/gpu": "0"})), id="a node without a device plugin"),
@@ -342,4 +349,6 @@ async def test_rights_that_are_missing_are_named_and_the_rest_is_checked(scene: 
     result = await asyncio.to_thread(call, "doctor", "--kubeconfig", kubeconfig, "-o", "json")
     states = {each["check"]: each["state"] for each in json.loads(result.stdout)}
     lacking = {check for check, state in states.items() if state == "unknown"}
-    assert lacking == {"policy", "endpoints", "priorityClasses"}, "the page has all rights but those of other commands"
+    assert lacking == {"policy", "endpoints", "priorityClasses", "preemption"}, (
+        "the page has all rights but those of other commands"
+    )

@@ -23,6 +23,7 @@ from webhook.feeds import cluster, watch
 from webhook.feeds.access import Access, from_kubeconfig
 from webhook.feeds.api import Api
 from webhook.feeds.tasks import Tasks
+from webhook.feeds.watch import Feed, Sink, Watches
 from webhook.telemetry import logs
 from webhook.telemetry.metrics import Metrics
 
@@ -125,3 +126,58 @@ async def test_the_state_equals_a_fresh_list_after(
     await fault(fed, meanwhile)
     noticed = watch.SILENCE_SECONDS if fault is half_open_for_ever else 0.0
     await wait_until(fed.equal_to_a_fresh_list, RECOVERY + noticed, f"the truth after {fault.__name__}")
+
+
+async def test_a_watch_that_is_silent_alone_is_stuck_and_none_is_while_all_are_silent(
+    control_plane: ControlPlane, api: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two watches on connections of their own. A replica is not ready while one is stuck: see `Process.missing`."""
+    monkeypatch.setattr(watch, "WATCH_SECONDS", 7)
+    monkeypatch.setattr(watch, "SILENCE_SECONDS", 4.0)
+    metrics, log, watches = Metrics(), logs.configure(), Watches(("nodes", "namespaces"), 12.0, time.monotonic)
+    seen: dict[str, int] = {"nodes": 0, "namespaces": 0}
+    monkeypatch.setattr(watches, "answered", _counted(watches.answered, seen))
+
+    async def stuck(*names: str) -> bool:
+        return watches.stuck() == [*names]
+
+    async def answered_again() -> bool:
+        return min(seen.values()) > 0 and not watches.stuck()
+
+    async with AsyncExitStack() as stack:
+        tasks, proxies = await stack.enter_async_context(Tasks(metrics, log)), []
+        for name in seen:
+            proxies.append(await stack.enter_async_context(Proxy(control_plane.port)))
+            ours = await stack.enter_async_context(Api(partial(_through, proxies[-1], control_plane)))
+            feed = Feed(ours, name, f"/api/v1/{name}", Sink(), metrics, log, watches=watches)
+            tasks.start(name, feed.run)
+        await wait_until(answered_again, 60, "both watches")
+        proxies[1].silence()
+        await wait_until(partial(stuck, "namespaces"), 60, "the silence of one to be noticed")
+        proxies[1].resume()
+        await wait_until(partial(stuck), 60, "its return")
+        for proxy in proxies:
+            proxy.silence()
+        for _ in range(40):
+            await asyncio.sleep(0.5)
+            assert watches.stuck() == [], "nothing is answered: the API server may be gone"
+        seen.update(dict.fromkeys(seen, 0))
+        for proxy in proxies:
+            proxy.resume()
+        while not min(seen.values()):
+            assert watches.stuck() == [], "one of the two is heard first"
+            await asyncio.sleep(0.01)
+
+
+async def _through(proxy: Proxy, plane: ControlPlane) -> Access:
+    return (await from_kubeconfig(plane.kubeconfig))._replace(base=f"https://127.0.0.1:{proxy.port}")
+
+
+def _counted(answered: Callable[..., None], seen: dict[str, int]) -> Callable[..., None]:
+    """Counts the answers by watch."""
+
+    def count(name: str, status: int = 200) -> None:
+        answered(name, status)
+        seen[name] += bool(status)
+
+    return count

@@ -72,7 +72,7 @@ async def test_a_deployment_with_only_a_gpu_limit_gets_every_injection_and_runs(
         assert resources["requests"]["nvidia.com/gpu"] == resources["limits"]["nvidia.com/gpu"] == "1"
         gpu_tolerations = [t for t in spec["tolerations"] if t["key"] == "nvidia.com/gpu"]
         assert gpu_tolerations == [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}]
-        assert (spec["priorityClassName"], spec["priority"]) == ("gpu-service", 10000)
+        assert (spec["priorityClassName"], spec["priority"]) == ("gpu-service", 50000)
         assert spec["preemptionPolicy"] == "Never", "it is guessed to be a service"
         keys = [c["topologyKey"] for c in spec["topologySpreadConstraints"]]
         assert keys[0] == "kubernetes.io/hostname"

@@ -9,16 +9,11 @@ import pytest
 
 from tests.controlplane.api import Api, ApiError, Object
 from tests.e2e.conftest import Sides
-from tests.installed import Installed, opt_in
+from tests.installed import opt_in
 
 pytestmark = pytest.mark.controlplane
 
 Json = dict[str, Any]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def afresh(installed: Installed) -> None:
-    installed.forget()
 
 
 async def tried(api: Api, pod: Json, namespace: str) -> Object:

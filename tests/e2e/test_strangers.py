@@ -11,7 +11,7 @@ import asyncio
 
 import pytest
 
-from tests.controlplane.api import Api
+from tests.controlplane.api import Api, ApiError
 from tests.controlplane.fixtures import MakeNodes
 from tests.controlplane.objects import pod
 from tests.installed import Installed
@@ -35,3 +35,22 @@ async def test_pods_are_created_meanwhile(
                 assert "gpu-admission.io/decision" in stored["metadata"]["annotations"], "the mutating hook was skipped"
     found = installed.metrics()
     assert found["process_resident_memory_bytes"] < 700 << 20
+
+
+@pytest.mark.parametrize("address", ["127.0.7.2", "127.0.0.1"], ids=["another address", "that of the API server"])
+async def test_of_300_pods_80_at_a_time_none_fails_while_a_stranger_holds_all_connections(
+    installed: Installed, api: Api, team: str, nodes: MakeNodes, address: str
+) -> None:
+    await nodes("two-node")
+    working, failed = asyncio.Semaphore(80), []
+
+    async def create(number: int) -> None:
+        async with working:
+            try:
+                await api.create(pod(f"p-{number}"), team)
+            except ApiError as error:
+                failed.append(str(error))
+
+    async with attacked(installed.ports[0], "1,024 connections with one review each", address):
+        await asyncio.gather(*(create(number) for number in range(300)))
+    assert failed == []

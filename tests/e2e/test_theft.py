@@ -35,7 +35,7 @@ class Cell:
     def out(self) -> str:
         """Why it is out of reach; empty where it is refused."""
         if not self.opted_in:
-            return "not-opted-in"
+            return "" if self.vector.guarded and self.verb == CREATE else "not-opted-in"
         return self.vector.out
 
 
@@ -152,7 +152,7 @@ async def test_cell(cell: Cell, api: Api, victims: Sides) -> None:
         assert refusal == ""
         assert any(text.startswith(f"{cell.vector.rule}: its pods will be refused: ") for text in warnings), warnings
     else:
-        assert f"[{cell.vector.rule}]" in refusal
+        assert (f"[{cell.vector.rule}]" if cell.opted_in else "'gpu-admission-preemption'") in refusal
 
 
 async def test_the_pods_of_a_template_that_steals_are_never_made_and_one_event_says_why_however_often(

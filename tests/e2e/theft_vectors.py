@@ -29,6 +29,8 @@ class Vector:
     verbs: tuple[str, ...] = (CREATE, DEBUG, APPLY, ANNOTATE)
     group: str = ""
     """What SECURITY.md calls it, with others of its like; `what` if empty."""
+    guarded: bool = False
+    """Whether the API server refuses it by itself where nobody opted in (manifests/70-guards.yaml)."""
 
     @property
     def of_pod(self) -> bool:
@@ -277,6 +279,7 @@ VECTORS = [
         "The priority class of a class of workload that the namespace is not entitled to",
         "priorityClass",
         pod={"priorityClassName": "gpu-inference"},
+        guarded=True,
     ),
     *[
         Vector(

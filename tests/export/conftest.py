@@ -33,8 +33,18 @@ def exported(control_plane: ControlPlane) -> Iterator[ControlPlane]:
         if found["kind"].endswith("Binding"):
             expression = {"key": "export.example/part", "operator": "Exists"}
             found["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"].append(expression)
-    before = [namespace(INSIDE, {LABEL: "default"}), namespace(OUTSIDE, {}), namespace(OPERATOR, {})]
-    for name, value in (("export-high", 5000), ("export-low", 50), ("export-kept", 60), ("export-entitled", 70)):
+    before = [
+        namespace(INSIDE, {LABEL: "default", "class.gpu-admission.io/labelled": ""}),
+        namespace(OUTSIDE, {}),
+        namespace(OPERATOR, {}),
+    ]
+    for name, value in (
+        ("export-high", 5000),
+        ("export-low", 50),
+        ("export-kept", 60),
+        ("export-entitled", 70),
+        ("export-labelled", 80),
+    ):
         policy = "Never" if name == "export-low" else "PreemptLowerPriority"
         one = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}}
         before.append({**one, "value": value, "preemptionPolicy": policy})

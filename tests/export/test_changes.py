@@ -90,6 +90,11 @@ CLASSES: dict[str, tuple[Json, Json, tuple[str | None, int, str]]] = {
         ("export-low", 50, "Never"),
     ),
     "by label": ({"workload-type": "inference"}, {}, ("export-high", 5000, "PreemptLowerPriority")),
+    "by a label of the namespace": (
+        {"workload-type": "labelled"},
+        {},
+        ("export-labelled", 80, "PreemptLowerPriority"),
+    ),
     "by owner": ({"owner": "job"}, {}, ("export-low", 50, "Never")),
 }
 

@@ -14,7 +14,8 @@ POLICY = """
 classes:
   - {class: inference, labels: {workload-type: [inference]}}
   - {class: training, ownerKinds: [Job], namespaces: [export-*]}
-  - {class: elsewhere, labels: {workload-type: [elsewhere]}, namespaces: [elsewhere]}
+  - {class: elsewhere, labels: {workload-type: [elsewhere]}, namespaces: [elsewhere, class.gpu-admission.io/elsewhere]}
+  - {class: labelled, labels: {workload-type: [labelled]}, namespaces: [a, class.gpu-admission.io/labelled]}
   - {class: reserved, labels: {workload-type: [reserved]}, namespaces: [elsewhere]}
 profiles:
   default:
@@ -24,7 +25,9 @@ profiles:
           - {key: nvidia.com/gpu, effect: NoSchedule, vendor: nvidia.com}
           - {key: amd.com/gpu, effect: NoExecute, vendor: amd.com}
           - {key: sku, value: gpu, effect: NoSchedule}
-      priorityClass: {classes: {inference: export-high, training: export-low, reserved: export-high, elsewhere: export-entitled}}
+      priorityClass:
+        classes: {inference: export-high, training: export-low, reserved: export-high, elsewhere: export-entitled,
+                  labelled: export-labelled}
     rules:
       gpuLimit: {perContainer: 8, perPod: 10, sizes: [1, 2, 4, 6, 8]}
       priorityClass: {reserved: {export-kept: [elsewhere], system-*: []}}

@@ -79,7 +79,7 @@ def optional_facts(state: ClusterState) -> Facts:
         seen.autoscaler_of("t", "Deployment", "web"),
         state.jobs.pods("t/u"),
         seen.runtime_handler("fast"),
-        state.volume_claims.get("t/c"),
+        claim.volume if (claim := state.volume_claims.get("t/c")) else None,
         "v" in state.volumes,
     )
 

@@ -107,7 +107,7 @@ async def test_our_account_may_neither_make_nor_delete_a_configuration(us: Api, 
 # --- The label that opts in -------------------------------------------------------------------------------------------
 
 HOME = "guard-people"
-EDITOR, ASSIGNER, OF_DEFAULT = "namespace-editor", "profile-assigner", "assigner-of-default"
+EDITOR, ASSIGNER, OF_DEFAULT, OF_CRITICAL = "namespace-editor", "profile-assigner", "assigner-of-default", "of-critical"
 RULES: dict[str, list[Json]] = {
     EDITOR: [],
     ASSIGNER: [{"apiGroups": ["gpu-admission.io"], "resources": ["profiles"], "verbs": ["assign"]}],
@@ -119,7 +119,17 @@ RULES: dict[str, list[Json]] = {
             "resourceNames": ["default"],
         }
     ],
+    OF_CRITICAL: [
+        {
+            "apiGroups": ["gpu-admission.io"],
+            "resources": ["classes"],
+            "verbs": ["assign"],
+            "resourceNames": ["inference-critical"],
+        }
+    ],
 }
+ENTITLED = "guard-entitled"
+"""A namespace that has opted in, and is entitled to a class."""
 BEFORE = {None: "guard-outside", "default": "guard-default", "": "guard-empty", "strict": "guard-strict"}
 """The value of the label: a namespace that has it."""
 
@@ -128,6 +138,7 @@ BEFORE = {None: "guard-outside", "default": "guard-default", "": "guard-empty", 
 def people(applied: ControlPlane) -> Iterator[dict[str, Path]]:
     """Three accounts that may change namespaces, by name: a kubeconfig each. And the namespaces of BEFORE."""
     objects = [namespace(HOME, None), *(namespace(name, value) for value, name in BEFORE.items())]
+    objects.append(namespace(ENTITLED, "default", {CLASS + "entitled": ""}))
     resources = ["namespaces", "namespaces/status", "namespaces/finalize"]
     edit = {"apiGroups": [""], "resources": resources, "verbs": ["get", "create", "update", "patch"]}
     for person, rules in RULES.items():
@@ -144,8 +155,8 @@ def people(applied: ControlPlane) -> Iterator[dict[str, Path]]:
     applied.kubectl("delete", "--wait=false", "-f", "-", input=yaml.safe_dump_all(objects))
 
 
-def namespace(name: str, profile: str | None) -> Json:
-    labels = {} if profile is None else {PROFILE_LABEL: profile}
+def namespace(name: str, profile: str | None, more: dict[str, str] | None = None) -> Json:
+    labels = (more or {}) | ({} if profile is None else {PROFILE_LABEL: profile})
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
 
 
@@ -155,6 +166,38 @@ async def relabel(person: Api, before: str | None, after: str | None, subresourc
     labels = found["metadata"]["labels"] | {"team": "a", PROFILE_LABEL: after}
     found["metadata"]["labels"] = {key: value for key, value in labels.items() if value is not None}
     return await person.replace(found, subresource=subresource, dryRun="All")
+
+
+CLASS = "class.gpu-admission.io/"
+
+
+@pytest.mark.parametrize("subresource", ["", "status"], ids=["object", "status"])
+@pytest.mark.parametrize(
+    "change", [{CLASS + "inference-critical": ""}, {CLASS + "entitled": None}], ids=["set", "removed"]
+)
+async def test_the_label_of_a_class_is_for_who_may_assign_it(
+    people: dict[str, Path], api: Api, change: dict[str, str | None], subresource: str
+) -> None:
+    """Whoever may assign profiles may not."""
+    for person in (EDITOR, ASSIGNER, OF_CRITICAL):
+        async with Api.of(people[person]) as client:
+            found = await client.get("Namespace", ENTITLED)
+            labels = found["metadata"]["labels"] | {"team": person} | change
+            found["metadata"]["labels"] = {key: value for key, value in labels.items() if value is not None}
+            if person == OF_CRITICAL and CLASS + "inference-critical" in change:
+                await client.replace(found, subresource=subresource, dryRun="All")
+                continue
+            with pytest.raises(ApiError, match="gpu-admission-class-assigner") as refused:
+                await client.replace(found, subresource=subresource, dryRun="All")
+            assert f"may not set or remove the label {next(iter(change))}" in refused.value.message
+
+
+async def test_more_than_two_classes_are_set_one_after_another(api: Api) -> None:
+    """The API server itself bounds the questions about rights."""
+    both = {CLASS + "a": "", CLASS + "b": ""}
+    await api.create(namespace("new", None, both), dryRun="All")
+    with pytest.raises(ApiError, match="at once: at most two"):
+        await api.create(namespace("new", None, both | {CLASS + "c": ""}), dryRun="All")
 
 
 REFUSED = [

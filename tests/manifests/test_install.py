@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,34 @@ def test_an_optional_file_is_accepted(applied: ControlPlane, name: str) -> None:
     applied.kubectl("apply", "-f", str(MANIFESTS / "optional" / name), "--dry-run=server")
 
 
+def test_an_upgrade_says_which_priority_class_is_immutable_and_the_command_in_the_file_replaces_it(
+    control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    """Under names of their own, so that the installed ones stay."""
+    text = (MANIFESTS / "50-priority-classes.yaml").read_text()
+    new = tmp_path / "new.yaml"
+    new.write_text(text.replace("name: gpu-", "name: upgraded-gpu-"))
+    classes = list(yaml.safe_load_all(new.read_text()))
+    before = [{**each, "value": 10000} if each["metadata"]["name"].endswith("service") else each for each in classes]
+    try:
+        control_plane.kubectl("apply", "-f", "-", input=yaml.safe_dump_all(before))
+        answer = control_plane.kubectl("apply", "-f", str(new), check=False)
+        assert answer.returncode == 1
+        assert '"upgraded-gpu-service" is invalid: value: Forbidden: may not be changed in an update' in answer.stderr
+        assert "upgraded-gpu-training" not in answer.stderr, "the others are applied"
+        (command,) = re.findall(
+            r"^#     kubectl (apply --force) -f manifests/50-priority-classes.yaml$", text, re.MULTILINE
+        )
+        said = control_plane.kubectl(*command.split(), "-f", str(new)).stdout
+        assert "upgraded-gpu-training unchanged" in " ".join(said.split())
+        stored = json.loads(control_plane.kubectl("get", "-f", str(new), "-o", "json").stdout)["items"]
+        assert {each["metadata"]["name"]: each["value"] for each in stored} == {
+            each["metadata"]["name"]: each["value"] for each in classes
+        }
+    finally:
+        control_plane.kubectl("delete", "-f", str(new), "--ignore-not-found")
+
+
 def composed(plane: ControlPlane, folder: Path, component: str) -> list[dict[str, Any]]:
     """The installation with one component, as a kustomization of a user has it."""
     (folder / "manifests").symlink_to(MANIFESTS)
@@ -102,7 +131,7 @@ def test_a_component_takes_away_the_rights_that_issuing_needs(
     read = {"namespaces", "nodes", "pods", "priorityclasses"}
     optional = {"horizontalpodautoscalers", "jobs", "poddisruptionbudgets", "resourceslices", "runtimeclasses"}
     optional |= {"persistentvolumeclaims", "persistentvolumes"}
-    assert resources == {"configmaps", "events", "profiles", *read, *optional}
+    assert resources == {"configmaps", "events", "profiles", "classes", *read, *optional}
     assert not [each for each in found if each["kind"] == "Secret"]
     (server,) = (each for each in found if each["kind"] == "Deployment")
     assert "--tls-cert=/tls/tls.crt" in server["spec"]["template"]["spec"]["containers"][0]["args"]

@@ -20,8 +20,10 @@ from tests.manifests.recorder import LABEL, Recorder
 pytestmark = pytest.mark.controlplane
 
 MUTATE, VALIDATE = "mutate.gpu-admission.io", "validate.gpu-admission.io"
+UPDATES = "updates.validate.gpu-admission.io"
 FIX, TELL = "templates.mutate.gpu-admission.io", "templates.validate.gpu-admission.io"
-POLICY = "policy.gpu-admission.io"
+POLICY, NAMESPACES = "policy.gpu-admission.io", "namespaces.gpu-admission.io"
+CLASS = "class.gpu-admission.io/"
 INSIDE, OUTSIDE = "matching-inside", "matching-outside"
 
 
@@ -47,8 +49,9 @@ async def asked(recorder: Recorder, api: Api) -> Recorder:
         await try_it(api, pod("probe"), INSIDE)
         await try_it(api, deployment("probe"), INSIDE)
         await try_it(api, configmap("gpu-admission-policy"), "gpu-admission")
+        await api.create(namespace("probe", {CLASS + "probe": ""}), dryRun="All")
         seen = {path.split("-", 1)[1] for path, _ in recorder.reviews}
-        return seen == {MUTATE, VALIDATE, FIX, TELL, POLICY}
+        return seen == {MUTATE, VALIDATE, FIX, TELL, POLICY, NAMESPACES}
 
     if not recorder.reviews:
         await wait_until(all_asked, 30, "all webhooks to be asked")
@@ -62,6 +65,10 @@ def configmap(name: str) -> Json:
         "metadata": {"name": name},
         "data": {"policy.yaml": "profiles: {}"},
     }
+
+
+def namespace(name: str, labels: dict[str, str]) -> Json:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
 
 
 async def try_it(api: Api, body: Json, namespace: str) -> None:
@@ -186,7 +193,10 @@ async def test_only_what_comes_into_a_pod_later_is_asked_about_again(asked: Reco
     await api.patch("Pod", name, debugger, INSIDE, subresource="ephemeralcontainers", strategy="strategic-merge")
     assert asked.asked(name) == [VALIDATE]
     await api.patch("Pod", name, {"metadata": {"annotations": {"a": "b"}}}, INSIDE)
-    assert asked.asked(name) == [VALIDATE, VALIDATE]
+    assert asked.asked(name) == [UPDATES, VALIDATE]
+    more: Any = [{"op": "add", "path": "/spec/tolerations/-", "value": {"key": "a", "operator": "Exists"}}]
+    await api.patch("Pod", name, more, INSIDE)
+    assert asked.asked(name) == [UPDATES, UPDATES, VALIDATE]
     await api.delete("Pod", name, INSIDE, grace=0)
 
 
@@ -262,6 +272,39 @@ async def test_a_config_map_is_asked_about(asked: Recorder, api: Api, name: str,
     asked.reviews.clear()
     await try_it(api, configmap(name), where)
     assert sorted(set(asked.asked(name))) == wanted
+
+
+# --- Namespaces -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "labels", "wanted"),
+    [
+        pytest.param("plain", {"team": "a", "example.com/profile": "b"}, [], id="labels of others"),
+        pytest.param("opted-in", {"gpu-admission.io/profile": "strict"}, [NAMESPACES], id="the profile"),
+        pytest.param("misspelt", {"gpu-admission.io/profil": "default"}, [NAMESPACES], id="a misspelt label of ours"),
+        pytest.param("entitled", {CLASS + "inference": ""}, [NAMESPACES], id="a class"),
+    ],
+)
+async def test_a_new_namespace_is_asked_about(
+    asked: Recorder, api: Api, name: str, labels: dict[str, str], wanted: list[str]
+) -> None:
+    await api.create(namespace(name, labels), dryRun="All")
+    assert asked.asked(name) == wanted
+
+
+async def test_a_namespace_is_asked_about_again_only_when_a_label_of_ours_changes(asked: Recorder, api: Api) -> None:
+    async def label(key: str, value: str | None, subresource: str = "") -> list[str]:
+        asked.reviews.clear()
+        await api.patch("Namespace", INSIDE, {"metadata": {"labels": {key: value}}}, subresource=subresource)
+        return asked.asked(INSIDE)
+
+    assert await label(CLASS + "a", "") == [NAMESPACES]
+    assert await label(CLASS + "a", "") == []
+    assert await label("team", "a") == []
+    assert await label("team", "b", "status") == []
+    assert await label(CLASS + "a", "b") == [NAMESPACES]
+    assert await label(CLASS + "a", None) == []
 
 
 # --- Cost -------------------------------------------------------------------------------------------------------------

@@ -8,6 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.builders import GPUS
 from tests.cluster.objects import Object, node, placer, pod, state
@@ -166,14 +168,80 @@ def test_two_causes_are_reported_once_each() -> None:
     assert [each.cause for each in found] == ["resource", "gpus"]
 
 
-def test_a_capacity_that_a_node_had_before_may_come_back() -> None:
-    of = state([node("a", 4), node("b")])
-    of.node_seen(node("b", 0))
-    (found,) = obstacles(of, pod("p", 8))
-    assert (found.cause, found.lasting) == ("gpus", False)
-    assert obstacles(of, pod("p", 9))[0].lasting
-    of.node_seen(node("a", 0))
-    assert obstacles(of, pod("p", 4)) == [], "their device plugins are away for the moment"
+MODEL = {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "lasting"),
+    [
+        pytest.param([node("a", 4)], True, id="every node lists its GPUs"),
+        pytest.param([node("a", 4), node("cpu", None)], True, id="a node without GPUs"),
+        pytest.param([node("a", 4), node("b", 0)], False, id="a node whose device plugin is away"),
+        pytest.param(
+            [node("a", 4), node("b", None, labels=MODEL)], False, id="a node whose device plugin never came up"
+        ),
+    ],
+)
+def test_how_many_gpus_a_node_may_have_that_lists_none_now_is_not_known(nodes: list[Object], lasting: bool) -> None:
+    (found,) = obstacles(state(nodes), pod("p", 8))
+    assert (found.cause, found.lasting) == ("gpus", lasting)
+
+
+@pytest.mark.parametrize(
+    ("other", "lasting"),
+    [
+        pytest.param(node("b", 0, cpu="200"), False, id="away"),
+        pytest.param(node("b", None, cpu="200", labels=MODEL), False, id="never came up"),
+        pytest.param(node("b", 0, cpu="64"), True, id="away, but with fewer CPUs too"),
+        pytest.param(node("b", None, cpu="200"), True, id="no GPU node"),
+    ],
+)
+def test_cpus_beside_gpus_whose_device_plugin_is(other: Object, lasting: bool) -> None:
+    (found,) = obstacles(state([node("a", 4), other]), pod("p", 4, asks={"cpu": "150"}))
+    assert (found.cause, found.lasting) == ("cpu", lasting)
+
+
+def test_while_all_device_plugins_are_away_there_is_no_obstacle() -> None:
+    assert obstacles(state([node("a", 0)]), pod("p", 4)) == []
+
+
+_NODES = st.builds(
+    node,
+    st.sampled_from(["a", "b", "c"]),
+    st.sampled_from([None, 0, 2, 8]),
+    cpu=st.sampled_from(["4", "96"]),
+    labels=st.dictionaries(st.sampled_from(["pool", "POOL", "nvidia.com/gpu.product"]), st.sampled_from(["x", "X"])),
+    taints=st.lists(st.sampled_from([TEAM, {**TEAM, "value": "y"}]), max_size=1),
+    provider=st.sampled_from(["", "aws:///zone/i-0"]),
+)
+_PODS = [
+    pod("p", 4),
+    pod("p", 16),
+    pod("p", 1, asks={"cpu": "50"}),
+    pod("p", 1, asks={"cpu": "400"}),
+    pod("p", nodeSelector={"pool": "y"}),
+    pod("p", nodeSelector={"Pool": "x"}),
+    pod("p", 0, asks={"amd.com/gpu": "1"}),
+]
+
+
+@given(st.lists(st.one_of(_NODES, st.sampled_from(["a", "b", "c"])), max_size=12))
+@settings(max_examples=100, deadline=None)
+def test_a_state_with_a_history_says_the_same_as_one_that_was_just_listed(events: list[Object | str]) -> None:
+    """Replicas have seen different events, and one that was just started has seen none."""
+    of, now = state(), dict[str, Object]()
+    for event in events:
+        if isinstance(event, str):
+            of.node_gone(event)
+            now.pop(event, None)
+        else:
+            of.node_seen(event)
+            now[event["metadata"]["name"]] = event
+    fresh = state(now.values())
+    assert of.view(0).elastic == fresh.view(0).elastic
+    assert of.view(0).resources() == fresh.view(0).resources()
+    for made in _PODS:
+        assert obstacles(of, made) == obstacles(fresh, made)
 
 
 def test_a_gpu_that_is_sick_for_now_may_come_back() -> None:

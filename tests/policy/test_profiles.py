@@ -14,6 +14,7 @@ from webhook.policy.model import Policy, PolicyFile, Profile
 MANIFESTS = Path(__file__).resolve().parents[2] / "manifests"
 FOLDER = MANIFESTS / "examples" / "profiles"
 POLICY = Policy.of(PolicyFile())
+LABEL = "class.gpu-admission.io/inference-critical"
 PRIORITIES = {
     each["metadata"]["name"]: each for each in yaml.safe_load_all((MANIFESTS / "50-priority-classes.yaml").read_text())
 }
@@ -38,6 +39,9 @@ def test_each_profile_states_only_its_differences() -> None:
     assert throughput.placement.gangs.enabled
     assert throughput.injectors.cpu_per_gpu.enabled
     assert (strict.templates.mode, strict.rules.gpu_limit.sizes) == ("deny", (1, 2, 4, 8))
+    preempting = {name for name, each in PRIORITIES.items() if each["preemptionPolicy"] != "Never"}
+    assert preempting.intersection(strict.injectors.priority_class.classes.values()) == {"gpu-inference-critical"}
+    assert preempting <= strict.rules.priority_class.reserved.keys()
 
 
 @pytest.mark.parametrize(
@@ -71,7 +75,8 @@ def test_only_an_entitled_namespace_may_use_the_critical_class() -> None:
     )
     critical = pod(labels={"workload-type": "inference-critical"})
     assert Policy.load(written).classify(critical, None, "serving").name == "inference-critical"
-    for policy, namespaces in ((POLICY, ()), (Policy.load(written), ("serving",))):
+    assert POLICY.classify(critical, None, "serving", {LABEL: ""}).name == "inference-critical"
+    for policy, namespaces in ((POLICY, (LABEL,)), (Policy.load(written), ("serving",))):
         assert policy.profile("default")[1].rules.priority_class.reserved["gpu-inference-critical"] == namespaces
 
 
@@ -94,6 +99,9 @@ profiles:
     }
 
 
-def test_the_tiers_are_four() -> None:
-    assert len({each["value"] for each in PRIORITIES.values()}) == 4
-    assert PRIORITIES.keys() == set(POLICY.profile("default")[1].injectors.priority_class.classes.values())
+def test_inference_goes_before_services_before_training_before_development() -> None:
+    classes = POLICY.profile("default")[1].injectors.priority_class.classes
+    assert list(classes) == ["inference-critical", "inference", "service", "training", "development"]
+    values = [PRIORITIES[name]["value"] for name in classes.values()]
+    assert values == sorted(set(values), reverse=True)
+    assert PRIORITIES.keys() == set(classes.values())

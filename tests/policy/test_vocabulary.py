@@ -12,6 +12,8 @@ GOOD = {
     "the shipped policy": "{}",
     "a class of one's own": "{classes: [{class: gold}], profiles: {default: {placement: {strategies: {gold: spread}}}}}",
     "a shipped class that no entry makes": "{classes: [{class: gold}], profiles: {default: {rules: {restartPolicy: {classes: [training]}}}}}",
+    "a class that no profile names": "classes: [{class: gold}, {class: online-inference}, {class: training-2}]",
+    "a class like a known one, named by a profile": "{classes: [{class: trainings}], profiles: {default: {placement: {strategies: {trainings: spread}}}}}",
     "a kind of one's own": "classes: [{class: training, ownerKinds: [HyperPodPyTorchJob, VCJob, SparkJob]}]",
     "a label of one's own": "profiles: {default: {injectors: {topologySpread: {constraints: [{key: example.com/rack}]}}}}",
     "a taint of one's own": "profiles: {default: {injectors: {tolerations: {taints: [{key: team}, {key: gpu}]}}}}",
@@ -31,6 +33,18 @@ BAD = {
     "a class that no pod can have": (
         "profiles:\n  default:\n    placement:\n      strategies:\n        trainig: pack",
         f'line 5: profiles.default.placement.strategies.trainig: {CLASS} "trainig"; did you mean "training"?',
+    ),
+    "an entry that makes a misspelt class": (
+        "classes:\n  - {class: inferense-critical, labels: {workload-type: [inference-critical]}}\n  - {class: inference-critical}",
+        'line 2: classes[0].class: no profile says what the class "inferense-critical" means; did you mean "inference-critical"?',
+    ),
+    "an entry with two slips": (
+        "classes: [{class: inferense_critcal}]",
+        'line 1: classes[0].class: no profile says what the class "inferense_critcal" means; did you mean "inference-critical"?',
+    ),
+    "an entry in other upper and lower case": (
+        "classes: [{class: Training}]",
+        'line 1: classes[0].class: no profile says what the class "Training" means; did you mean "training"?',
     ),
     "a class in a rule": (
         "profiles: {default: {rules: {pdbMissing: {classes: [inference, serving]}}}}",

@@ -65,6 +65,17 @@ def test_the_class_of_a_pod(labels: dict[str, str], kind: str | None, namespace:
     assert Policy.load(CLASSES).classify(pod(labels=labels), owner, namespace) == want
 
 
+def test_a_label_of_the_namespace_entitles_to_a_class() -> None:
+    policy = Policy.load("classes: [{class: inference, namespaces: [prod, class.gpu-admission.io/inference]}]")
+    for namespace, labels, name in (
+        ("prod", (), "inference"),
+        ("dev", ("class.gpu-admission.io/inference",), "inference"),
+        ("dev", ("class.gpu-admission.io/training", "inference"), "none"),
+        ("class.gpu-admission.io/inference", (), "none"),
+    ):
+        assert policy.classify(pod(), None, namespace, labels).name == name
+
+
 def test_a_priority_class_is_reserved_for_the_namespaces_of_its_class_of_workload() -> None:
     policy = Policy.load("""
 classes:

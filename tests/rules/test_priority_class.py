@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from tests.builders import UNKNOWN, Case, ClusterFacts, case, classes, pod
+from tests.builders import TWO_NODES, UNKNOWN, Case, ClusterFacts, case, classes, pod
 from webhook.framework.interface import ProfileView
 from webhook.rules.priority_class import PriorityClassAllowed
 
@@ -13,6 +15,11 @@ RULE = PriorityClassAllowed(reserved={"system-*": (), "gpu-inference": ("serving
 ENTITLED = PriorityClassAllowed(reserved={"system-*": (), "gpu-top": ("team-a",)}).completed(
     ProfileView(injectors={}, rules={}, entitled={"gpu-inference": ("serving", "team-b*"), "gpu-top": ("serving",)})
 )
+
+BY_LABEL = PriorityClassAllowed(
+    reserved={**RULE.reserved, "gpu-inference": ("serving", "class.gpu-admission.io/inference")}
+)
+LABELLED = replace(TWO_NODES, namespaces={"team-a": {"class.gpu-admission.io/inference": ""}})
 
 ALLOWED: dict[str, Case] = {
     "no class": case(pod()),
@@ -27,6 +34,9 @@ ALLOWED: dict[str, Case] = {
     ),
     "the class of a workload, in a namespace that is entitled to it": case(
         pod(priorityClassName="gpu-inference"), namespace="team-b-prod", rule=ENTITLED
+    ),
+    "the class of a workload, in a namespace with the label that entitles to it": case(
+        pod(priorityClassName="gpu-inference"), rule=BY_LABEL, cluster=LABELLED
     ),
     "a class of no workload": case(pod(priorityClassName="gpu-training"), rule=ENTITLED),
     "an exception that `reserved` makes": case(pod(priorityClassName="gpu-top", priority=7), rule=ENTITLED),
@@ -80,6 +90,14 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
         [
             'spec.priorityClassName: saw "gpu-inference" in namespace "team-a", wanted another class: this one is '
             "only for namespaces serving, team-b*. Use gpu-training, or remove the line."
+        ],
+    ),
+    "a class for namespaces with a label": (
+        case(pod(priorityClassName="gpu-inference"), rule=BY_LABEL),
+        [
+            'spec.priorityClassName: saw "gpu-inference" in namespace "team-a", wanted another class: this one is '
+            "only for namespaces serving, or those with the label class.gpu-admission.io/inference. Use gpu-training, or "
+            "remove the line."
         ],
     ),
     "a class that is reserved for others": (

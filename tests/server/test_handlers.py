@@ -86,7 +86,6 @@ IGNORED = [
         {"kind": {"kind": "Service"}, "resource": {"group": "", "resource": "services"}},
         id="another kind",
     ),
-    pytest.param(plain_pod(), {"namespace": "plain"}, id="a namespace that has not opted in"),
     pytest.param(pod(container(gpu=None)), {}, id="no GPU"),
     pytest.param(pod(container(gpu=0)), {}, id="0 GPUs: no tolerations of GPU nodes"),
     pytest.param(
@@ -173,7 +172,17 @@ class _Broken:
     """A method of a unit that fails."""
 
     def __call__(self, *_: Any) -> Any:
-        raise ZeroDivisionError
+        raise ZeroDivisionError("recursion")
+
+
+def test_a_template_that_is_nested_too_deeply_is_a_bad_request() -> None:
+    kind = {"group": "apps", "version": "v1", "kind": "Deployment"}
+    template = {"metadata": {}, "spec": pod()["spec"] | {"x": 0}}
+    obj = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {}, "spec": {"template": template}}
+    resource = {"group": "apps", "version": "v1", "resource": "deployments"}
+    body = review(obj, kind=kind, resource=resource).replace(b'"x":0', b'"x":' + b"[" * 500 + b"]" * 500)
+    answer = Server().handlers.validate(body)
+    assert answer == (400, b"request.object: nested too deeply: wanted what a Kubernetes type can hold")
 
 
 def test_a_bug_is_not_reported_as_a_bad_request(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -243,6 +252,7 @@ def test_shadow_refuses_nothing_and_changes_nothing_but_records() -> None:
     [
         pytest.param("default", None, id="a known profile"),
         pytest.param("nobody knows", None, id="a namespace that the watch has not seen: it must have opted in"),
+        pytest.param("plain", None, id="one that the watch knows without the label: it has opted in since"),
         pytest.param(
             "odd",
             'namespace label gpu-admission.io/profile: the policy has no such profile; "default" is used',

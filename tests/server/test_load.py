@@ -1,178 +1,186 @@
-"""Slow transfers and waiting requests are bounded, and peers share the bounds."""
+"""Connections, memory and turns are bounded, and peers share them."""
 
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
-from typing import Any
 
 import pytest
 
-from webhook.server.load import MIN_BYTES, Busy, Queue, Transfers, cost
+from webhook.server import load
+from webhook.server.load import TURN, Bounded, Held, Turns, cost
 
 MIB = 1 << 20
 
 
-class Held:
-    """Transfers, and the names of those that were dropped."""
+class Room:
+    """What peers hold by name, and the names of what was cut."""
 
-    def __init__(self, limit: int = 64 * MIB) -> None:
+    def __init__(self, limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.all = Bounded(limit)
+        self.named: dict[str, Held] = {}
+        self.cut: list[str] = []
         self.now = 0.0
-        self.transfers = Transfers(limit, lambda: self.now)
-        self.dropped: list[str] = []
+        monkeypatch.setattr(load, "monotonic", lambda: self.now)
 
-    def begin(self, peer: str, size: int, name: str = "") -> Any:
-        return self.transfers.begin(peer, size, lambda: self.dropped.append(name or peer))
+    def add(self, name: str, peer: str, size: int = 1) -> None:
+        held = self.named.setdefault(name, Held(peer, lambda: self.cut.append(name)))
+        before = len(self.cut)
+        assert self.all.add(held, size) == len(self.cut) - before
 
+    def answered(self, name: str) -> None:
+        self.all.unused(self.named[name])
 
-def test_one_peer_may_hold_all_memory() -> None:
-    held = Held()
-    for _ in range(10):
-        held.begin("load balancer", 6 * MIB)
-    assert held.dropped == []
-
-
-def test_a_small_body_counts_with_its_buffers_and_its_end_releases_them() -> None:
-    held = Held()
-    slow = held.begin("a", 2)
-    assert held.transfers.total == MIN_BYTES
-    held.transfers.end(slow)
-    held.transfers.end(slow)
-    assert held.transfers.total == 0
+    def used(self, name: str) -> None:
+        self.all.used(self.named[name])
 
 
-@pytest.mark.parametrize("order", [["dripping", "fast"], ["fast", "dripping"]], ids=" then ".join)
-def test_the_slowest_body_of_the_peer_that_holds_most_is_dropped(order: list[str]) -> None:
-    held = Held(30 * MIB)
-    bodies = {}
-    for name in order:
-        bodies[name] = held.begin("stranger", 10 * MIB, name)
-        held.now += 0.2
-    for _ in range(10):
-        held.transfers.progress(bodies["dripping"], 1)
-        held.transfers.progress(bodies["fast"], MIB)
-        held.now += 0.1
-    held.begin("api server", 6 * MIB)
-    held.begin("api server", 6 * MIB)
-    assert held.dropped == ["dripping"]
+@pytest.fixture
+def room(monkeypatch: pytest.MonkeyPatch) -> Room:
+    return Room(3, monkeypatch)
 
 
-def test_a_body_that_has_just_begun_is_not_the_slowest() -> None:
-    held = Held(30 * MIB)
-    dripping = held.begin("one", 20 * MIB, "dripping")
-    held.now += 1
-    held.transfers.progress(dripping, MIB)
-    held.begin("one", 20 * MIB, "new")
-    assert held.dropped == ["dripping"]
+def test_what_was_unused_for_longest_is_cut_whether_it_was_ever_of_use_or_not(room: Room) -> None:
+    for name in ("answered", "asks now", "silent"):
+        room.add(name, "a")
+        room.now += 10
+    room.answered("asks now")
+    room.now += 10
+    room.add("1", "a")
+    room.add("2", "a")
+    room.now += 5
+    room.add("3", "a")
+    assert room.cut == ["answered", "silent", "asks now"]
 
 
-def test_of_one_address_the_oldest_body_is_dropped_first() -> None:
-    held = Held(30 * MIB)
-    for _ in range(3):
-        held.begin("one", 8 * MIB, "stuck")
-    for _ in range(3):
-        held.begin("one", 6 * MIB, "fresh")
-    assert held.dropped == ["stuck"] * 2
+def test_nothing_new_is_cut_for_what_is_idle_even_if_its_peer_holds_most(room: Room) -> None:
+    """An API server in a burst holds more than each of many strangers."""
+    room.add("idle", "stranger")
+    room.answered("idle")
+    room.now += 5
+    for name in ("1", "2", "3"):
+        room.add(name, "api server")
+        room.now += 0.1
+    assert room.cut == ["idle"]
 
 
-def test_a_body_of_unknown_size_counts_as_it_grows() -> None:
-    held = Held(8 * MIB)
-    slow = held.begin("stranger", 0)
-    for _ in range(8):
-        held.transfers.progress(slow, MIB)
-    held.begin("api server", 4 * MIB)
-    assert held.dropped == ["stranger"]
+def test_whoever_takes_more_and_more_takes_it_from_himself(monkeypatch: pytest.MonkeyPatch) -> None:
+    room = Room(100, monkeypatch)
+    for number in range(5):
+        room.add(f"api server {number}", "a")
+        room.now += 0.01
+    for number in range(500):
+        room.add(f"stranger {number}", "b")
+        room.now += 0.001
+    assert room.cut == [f"stranger {number}" for number in range(405)]
 
 
-async def test_a_request_is_decided_at_once_if_none_waits() -> None:
-    done: list[int] = []
-    queue = Queue()
-    for i in range(3):
-        await queue.decide("a", cost(100), lambda i=i: done.append(i))  # type: ignore[misc]
-    assert done == [0, 1, 2]
+def test_what_is_in_use_is_never_cut_and_then_the_newest_is(room: Room) -> None:
+    for name in ("1", "2", "3"):
+        room.add(name, "a")
+        room.used(name)
+    room.add("4", "b")
+    assert room.cut == ["4"]
+    room.answered("2")
+    room.now += 5
+    room.add("5", "b")
+    assert room.cut == ["4", "2"]
 
 
-async def ask(queue: Queue, asked: list[tuple[str, float]]) -> tuple[list[str], list[str]]:
-    """Make all requests in one turn of the loop. Returns the peers that were decided, in order, and those that were refused."""
-    decided: list[str] = []
-    refused: list[str] = []
-
-    async def one(peer: str, seconds: float) -> None:
-        try:
-            await queue.decide(peer, seconds, lambda: decided.append(peer))
-        except Busy:
-            refused.append(peer)
-
-    await asyncio.gather(*(one(peer, seconds) for peer, seconds in asked))
-    return decided, refused
+def test_what_was_removed_does_not_count_and_does_not_come_back(room: Room) -> None:
+    room.add("1", "a")
+    for _ in range(2):
+        room.all.remove(room.named["1"])
+    assert room.all.total == 0
+    assert not room.all.cut()
 
 
-async def test_of_a_thousand_requests_at_once_some_are_refused() -> None:
-    decided, refused = await ask(Queue(limit=0.5, turn=1e-9), [("a", 0.001)] * 1000)
-    assert 450 <= len(decided) <= 502
-    assert len(decided) + len(refused) == 1000
+@pytest.mark.parametrize("stranger", ["stranger", "api server"], ids=["another address", "that of the API server"])
+def test_bytes_count_as_they_arrive_and_the_body_that_waits_for_longest_is_dropped(
+    monkeypatch: pytest.MonkeyPatch, stranger: str
+) -> None:
+    room = Room(64 * MIB, monkeypatch)
+    for number in range(10):
+        room.add(f"dripping {number}", stranger, 6 * MIB)
+    room.now += 0.5
+    for _ in range(6):
+        room.add("whole", "api server", MIB)
+        room.now += 0.01
+    assert room.cut == ["dripping 0"]
+    assert room.all.total == 60 * MIB
 
 
-async def test_large_requests_count_for_more() -> None:
-    decided, refused = await ask(Queue(limit=0.5, turn=1e-9), [("a", cost(MIB))] * 100)
-    assert len(decided) == 8
-    assert len(refused) == 92
+def test_any_number_of_peers_takes_bounded_memory(room: Room) -> None:
+    for number in range(1000):
+        room.add(str(number), str(number))
+    assert len(room.all._sizes) == len(room.all._unused) == 3
 
 
-async def test_a_request_of_any_size_is_accepted_if_none_waits() -> None:
-    assert await ask(Queue(limit=0.1, turn=1e-9), [("a", 0.001), ("a", 5.0)]) == (["a", "a"], [])
+async def given(asked: list[tuple[str, float]]) -> list[str]:
+    """All ask at once. Returns the lines in the order in which they were given turns."""
+    turns, order = Turns(), []
+
+    async def one(line: str, work: float) -> None:
+        await turns.wait(line, work)
+        order.append(line)
+
+    await asyncio.gather(*(one(line, work) for line, work in asked))
+    return order
 
 
-async def test_peers_take_turns_whatever_the_order_of_arrival() -> None:
-    decided, refused = await ask(
-        Queue(limit=0.5, turn=1e-9), [*[("stranger", 0.001)] * 400, *[("api server", 0.001)] * 50]
-    )
-    assert refused == []
-    assert max(i for i, peer in enumerate(decided) if peer == "api server") < 200
+async def test_while_nobody_waits_nobody_waits() -> None:
+    turns = Turns()
+    waiting = turns.wait("a", 1)
+    with pytest.raises(StopIteration):
+        waiting.send(None)
 
 
-async def test_a_request_of_the_peer_with_most_waiting_work_is_removed() -> None:
-    decided, refused = await ask(
-        Queue(limit=0.5, turn=1e-9), [*[("stranger", 0.001)] * 600, *[("api server", 0.001)] * 200]
-    )
-    assert decided.count("api server") == 200
-    assert set(refused) == {"stranger"}
+async def test_the_line_that_was_given_least_is_next_whatever_the_order_of_arrival() -> None:
+    order = await given([*[("stranger", 1.0)] * 400, *[("api server", 1.0)] * 50])
+    assert max(number for number, line in enumerate(order) if line == "api server") < 120
 
 
-async def test_of_one_address_large_requests_make_room_for_small_ones() -> None:
-    decided: list[float] = []
-    refused: list[float] = []
-    queue = Queue(limit=0.5, turn=1e-9)
+async def test_a_line_pays_for_what_its_work_costs() -> None:
+    order = await given([*[("stranger", 20.0)] * 20, *[("api server", 1.0)] * 50])
+    last = max(number for number, line in enumerate(order) if line == "api server")
+    assert order[:last].count("stranger") < 8
 
-    async def one(seconds: float) -> None:
-        try:
-            await queue.decide("a", seconds, lambda: decided.append(seconds))
-        except Busy:
-            refused.append(seconds)
 
-    await asyncio.gather(*(one(0.12) for _ in range(6)), *(one(0.001) for _ in range(100)))
-    assert decided.count(0.001) == 100
-    assert set(refused) == {0.12}
+async def test_a_policy_among_pods_and_a_pod_among_policies_wait_only_for_those_before_them() -> None:
+    """They are in one line, in which the first comes first: none is refused or passed because it is larger."""
+    for work, other in ((cost(5_000), cost(34_000)), (cost(34_000), cost(5_000))):
+        turns, order = Turns(), []
+
+        async def one(number: int, work: float, turns: Turns = turns, order: list[int] = order) -> None:
+            await turns.wait("a", work)
+            order.append(number)
+
+        await asyncio.gather(*(one(number, other if number == 100 else work) for number in range(200)))
+        assert order == list(range(200))
 
 
 async def test_the_work_in_one_turn_of_the_loop_is_bounded() -> None:
-    turns = [0]
-    decided: list[int] = []
+    turns, loops, done = Turns(), 0, []
 
-    async def count() -> None:
-        while True:
-            turns[0] += 1
-            await asyncio.sleep(0)
+    async def one() -> None:
+        await turns.wait("a", 1)
+        done.append(loops)
 
-    counting = asyncio.create_task(count())
-    queue = Queue(limit=0.5, turn=1e-9)
-    await asyncio.gather(*(queue.decide("a", 0.001, lambda: decided.append(turns[0])) for _ in range(50)))
-    counting.cancel()
-    with suppress(asyncio.CancelledError):
-        await counting
-    assert max(decided.count(turn) for turn in decided) <= 2
+    working = asyncio.gather(*(one() for _ in range(100)))
+    while not working.done():
+        loops += 1
+        await asyncio.sleep(0)
+    assert max(done.count(turn) for turn in done) <= TURN + 1
 
 
-@pytest.mark.parametrize("size", [0, 10_000, 8 * MIB])
-def test_the_expected_cost_of_a_body_grows_with_its_size(size: int) -> None:
-    assert 0.0005 <= cost(size) <= 0.51
+async def test_those_that_have_gone_take_no_turn() -> None:
+    turns = Turns()
+    waiting = [asyncio.create_task(turns.wait("a", 1)) for _ in range(50)]
+    await asyncio.sleep(0)
+    for task in waiting[10:]:
+        task.cancel()
+    await asyncio.gather(*waiting, return_exceptions=True)
+    assert turns._lines == {}
+
+
+def test_the_cost_of_a_body_grows_with_its_size() -> None:
+    assert (cost(0), cost(5 << 10), cost(8 * MIB)) == (1, 1.3125, 513)

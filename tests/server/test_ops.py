@@ -10,13 +10,14 @@ import pytest
 
 from webhook.server.http import ops
 from webhook.server.listener import Listener
+from webhook.server.load import Turns
 from webhook.telemetry.metrics import Metrics
 
 
 @asynccontextmanager
 async def ops_running(missing: list[str]) -> AsyncIterator[str]:
     metrics = Metrics()
-    listener = Listener(ops(metrics, lambda: missing), metrics)
+    listener = Listener(ops(metrics, lambda: missing), metrics, Turns())
     port = await listener.start("localhost", 0)
     try:
         yield f"http://localhost:{port}"

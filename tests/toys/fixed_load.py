@@ -7,8 +7,9 @@ from webhook.feeds.gpu_source import Wiring
 
 
 class FixedLoad:
-    async def poll(self, into: Utilisation) -> None:
+    async def poll(self, into: Utilisation) -> dict[str, str]:
         into.add("gpu-a-0", "GPU-0", Reading.UTILISATION, 90.0)
+        return {}
 
 
 def source(wiring: Wiring) -> FixedLoad:

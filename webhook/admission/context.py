@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
@@ -14,10 +15,10 @@ from webhook.framework.cluster_view import Cluster
 from webhook.framework.interface import Context, Finding, Rule
 from webhook.kube import bounds
 from webhook.kube.other_gpus import other_gpus
-from webhook.kube.pod import PROFILE_LABEL, Pod, claims_devices, gpu_names, owner
+from webhook.kube.pod import PROFILE_LABEL, Pod, annotations_of, claims_devices, gpu_names, owner
 from webhook.kube.review import Request
 from webhook.placement.placer import Placer
-from webhook.policy.model import DEFAULT_PROFILE, Policy, Profile
+from webhook.policy.model import Policy, Profile
 from webhook.text import quoted
 
 _MAX_FINDINGS = 20
@@ -39,18 +40,13 @@ class NamespaceProfile(NamedTuple):
     warning: str | None
 
 
-def profile_of(namespace: str, policy: Policy, cluster: Cluster) -> NamespaceProfile | None:
-    """The profile of a namespace; None if the namespace has not opted in.
+def profile_of(namespace: str, policy: Policy, cluster: Cluster) -> NamespaceProfile:
+    """The profile of a namespace; the default one if we know no label of it.
 
-    A namespace that we do not know counts as opted in: the API server sends requests of labelled namespaces only, and our
-    watch may lag behind.
+    The API server sends requests of labelled namespaces only. So a namespace that we do not know, or know without the label,
+    has opted in, and our watch lags behind.
     """
-    labels = cluster.namespace_labels(namespace)
-    if labels is None:
-        return NamespaceProfile(*policy.profile(DEFAULT_PROFILE), unknown=False, warning=None)
-    label = labels.get(PROFILE_LABEL)
-    if label is None:
-        return None
+    label = (cluster.namespace_labels(namespace) or {}).get(PROFILE_LABEL, "")
     name, settings = policy.profile(label)
     unknown = label not in (name, "")
     warning = f'namespace label {PROFILE_LABEL}: the policy has no such profile; "{name}" is used' if unknown else None
@@ -80,7 +76,7 @@ def context_of(
         namespace=request.namespace,
         gpus=policy.gpus,
         cluster=cluster,
-        workload=policy.classify(pod, controller, request.namespace),
+        workload=policy.classify(pod, controller, request.namespace, cluster.namespace_labels(request.namespace) or ()),
         owner=controller,
         gpu_names=gpu_names(pod, policy.gpus),
         other_gpus=_other_gpus(pod, cluster),
@@ -130,13 +126,25 @@ def findings_of(pod: Pod, context: Context, rules: Rules) -> Iterator[UnitFindin
 
 
 def _new(rule: Rule, pod: Pod, old: Pod, context: Context) -> Iterator[Finding]:
-    """The findings that the old object does not have. The rule checks the old object only if there is a finding."""
-    before: frozenset[Finding] | None = None
+    """The findings that the old object does not have. The rule checks the old object only if there is a finding.
+
+    The text of a finding is cut, so two values may give the same one. Annotations are the only values that an update can change
+    and a rule quotes: those that differ are left out of the old object. What is added is told by the number of equal findings.
+    """
+    before: Counter[Finding] | None = None
     for finding in rule.check(pod, context):
         if before is None:
-            before = frozenset(islice(rule.check(old, context), _MAX_OLD_FINDINGS))
-        if finding not in before:
+            before = Counter(islice(rule.check(_without_changed(old, pod), context), _MAX_OLD_FINDINGS))
+        before[finding] -= 1
+        if before[finding] < 0:
             yield finding
+
+
+def _without_changed(old: Pod, pod: Pod) -> Pod:
+    """The old object without the annotations that have another value now."""
+    now = annotations_of(pod)
+    kept = {key: value for key, value in annotations_of(old).items() if now.get(key) == value}
+    return {**old, "metadata": {**old["metadata"], "annotations": kept}}
 
 
 def size_findings(excesses: Iterable[bounds.Excess]) -> list[UnitFinding]:

@@ -52,8 +52,6 @@ def mutate(request: Request, policy: Policy, cluster: Cluster, placer: Placer | 
     if bounds.exceeded_by_size(request.size) or bounds.exceeded_by_pod(request.object):
         return IGNORED  # the validating hook reports it
     profile = profile_of(request.namespace, policy, cluster)
-    if profile is None:
-        return IGNORED
     pod = pod_of(request.object)
     context = context_of(request, pod, policy, cluster, profile, placer)
     context.written = as_written(pod)
@@ -186,8 +184,6 @@ def validate(request: Request, policy: Policy, cluster: Cluster, placer: Placer 
     if request.operation not in ("CREATE", "UPDATE"):
         return IGNORED
     profile = profile_of(request.namespace, policy, cluster)
-    if profile is None:
-        return IGNORED
     pod = pod_of(request.object)
     old = request.old
     if (

@@ -166,8 +166,10 @@ def _changed(
 
     The profile is None if there is nothing to decide. If a bound is exceeded, no template may be walked.
     """
-    profile = profile_of(request.namespace, policy, cluster) if request.operation in ("CREATE", "UPDATE") else None
-    if profile is None or profile.settings.templates.mode == "off" or request.object is None or request.subresource:
+    if request.operation not in ("CREATE", "UPDATE") or request.object is None or request.subresource:
+        return None, [], []
+    profile = profile_of(request.namespace, policy, cluster)
+    if profile.settings.templates.mode == "off":
         return None, [], []
     if excesses := bounds.exceeded_by_size(request.size):  # then the object is not searched for templates
         differs = request.old is None or request.old.get("spec") != request.object.get("spec")

@@ -110,8 +110,7 @@ def of_files(snapshot: Snapshot, policy: Policy, namespace: str | None, files: l
 def _would(snapshot: Snapshot, policy: Policy, plan: Planned) -> dict[str, Any]:
     request, state = plan.document.request, snapshot.state
     head = {"namespace": request.namespace, "of": plan.of, "replicas": plan.replicas, "refused": False}
-    labels = state.view(snapshot.taken).namespace_labels(request.namespace)
-    if labels is not None and PROFILE_LABEL not in labels:
+    if not offline.opted_in(request.namespace, state.view(snapshot.taken)):
         return head | {"undecided": _not_opted_in(request.namespace)}
     validated = offline.run(plan.document, offline.decide_validate, policy, state, snapshot.taken).decision
     mutated = offline.run(plan.document, offline.decide_mutate, policy, state, snapshot.taken)

@@ -25,6 +25,7 @@ from webhook.errors import BadInput, BadReview, PolicyError
 from webhook.feeds.file import fill
 from webhook.kube import review
 from webhook.kube.json_patch import apply
+from webhook.kube.pod import PROFILE_LABEL
 from webhook.kube.pod_schema import check
 from webhook.kube.yaml import parse_documents
 from webhook.placement.placer import Placer
@@ -173,6 +174,12 @@ def _json(item: Any) -> bytes:
         raise BadReview(f"not JSON data: {error}") from None
 
 
+def opted_in(namespace: str, view: StateView) -> bool:
+    """Whether the API server would ask about pods of this namespace. One that is not known counts as opted in."""
+    labels = view.namespace_labels(namespace)
+    return labels is None or PROFILE_LABEL in labels
+
+
 class Asked(NamedTuple):
     """The decisions of both hooks on a new pod."""
 
@@ -224,7 +231,8 @@ def run(document: Document, decide: DecideDocument, policy: Policy, state: Clust
     try:
         if request.resource == "pods" and request.subresource in ("", "ephemeralcontainers") and request.object:
             check(request.object)
-        decision = decide(document, policy, state, now)
+        asked = not document.plain or opted_in(request.namespace, state.view(now))
+        decision = decide(document, policy, state, now) if asked else IGNORED
     except BadReview as error:
         raise BadInput(f"{document.where}: {error}") from None
     pod = orjson.loads(document.original)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 from webhook.admission.decision import UnitFinding
-from webhook.cli.offline import ask
+from webhook.cli.offline import ask, opted_in
 from webhook.cluster.state import ClusterState
 from webhook.errors import BadInput, BadReview
 from webhook.framework.cluster_view import Placement
@@ -50,8 +50,10 @@ def verdict(request: Request, where: str, policy: Policy, state: ClusterState, p
     `where`: the pod's place in messages. Raises BadInput if the object is not a pod.
     """
     try:
-        pod = check(request.object)
-        mutated, validated, patched = ask(request, policy, state.view(now), placer)
+        pod, view = check(request.object), state.view(now)
+        if not opted_in(request.namespace, view):
+            return Verdict("notAsked", pod)
+        mutated, validated, patched = ask(request, policy, view, placer)
     except BadReview as error:
         raise BadInput(f"{where}: {error}") from None
     if validated.result == "denied":

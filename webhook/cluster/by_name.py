@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from sys import intern
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import orjson
 
@@ -21,6 +21,8 @@ _TOPOLOGY_LABELS: Final = frozenset(
         *("failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region"),
     )
 )
+_NARROW: Final = ("ReadWriteOnce", "ReadWriteOncePod")
+"""Access modes with which only one node, or only one pod, can use a volume."""
 
 
 class ByName(dict[str, T]):
@@ -53,9 +55,19 @@ def priority_class(obj: Mapping[str, Any]) -> PriorityClass:
     return PriorityClass(obj["metadata"]["name"], int(obj.get("value") or 0), policy, bool(obj.get("globalDefault")))
 
 
-def bound_volume(claim: Mapping[str, Any]) -> str:
-    """Name of the PersistentVolume that a claim is bound to; "" if it is not bound."""
-    return str((claim.get("spec") or {}).get("volumeName") or "")
+class VolumeClaim(NamedTuple):
+    volume: str
+    """Name of the PersistentVolume that it is bound to; "" if it is not bound."""
+    narrow_access: str
+    """`ReadWriteOnce` or `ReadWriteOncePod` if no other access mode lets several nodes use it, else ""."""
+
+
+def volume_claim(obj: Mapping[str, Any]) -> VolumeClaim:
+    """Once bound, a claim has the access modes of its volume, which may be more than it asks for."""
+    spec = obj.get("spec") or {}
+    modes = (obj.get("status") or {}).get("accessModes") or spec.get("accessModes") or ()
+    narrow = next((mode for mode in _NARROW if mode in modes), "") if set(modes) <= set(_NARROW) else ""
+    return VolumeClaim(str(spec.get("volumeName") or ""), narrow)
 
 
 def volume_terms(volume: Mapping[str, Any]) -> str:

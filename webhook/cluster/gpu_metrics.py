@@ -17,6 +17,7 @@ from webhook.text import quoted
 SOURCES: Final[dict[str, str]] = {
     "prometheus": "",
     "dcgm": "asks the DCGM exporters",
+    "nvidiaSmi": "runs nvidia-smi in pods of a DaemonSet",
 }
 """What each source does, by its name in the policy. A new source is one line here and a module of its name in
 `webhook/feeds/`."""
@@ -83,6 +84,15 @@ class Dcgm(Settings):
     port: int = Field(default=9400, ge=1, le=65535)
 
 
+class NvidiaSmi(Settings):
+    """The pods in which nvidia-smi is run, one on each GPU node: those of the device plugin, or of the driver
+    (app: nvidia-driver-daemonset). It needs manifests/components/nvidia-smi."""
+
+    namespace: Namespace = "gpu-operator"
+    selector: dict[str, str] = Field(default={"app": "nvidia-device-plugin-daemonset"}, min_length=1)
+    """Labels of the pods. The first container of each is taken."""
+
+
 class Idle(Settings):
     """A GPU is idle if both stayed below these percentages for the whole window."""
 
@@ -128,7 +138,7 @@ class GpuMetricsSettings(Settings):
     interval: Seconds = Field(default=30.0, ge=1, le=3600)
     """How often metrics are read. Durations: 30s, 5m, 1h; a bare number is seconds."""
     timeout: Seconds = Field(default=10.0, ge=0.1, le=300)
-    """Timeout of one query, or of one exporter."""
+    """Timeout of one query, of one exporter, or of one nvidia-smi."""
     window: Seconds = Field(default=300.0, ge=1, le=86400)
     """A GPU counts as busy for this long after it was busy, so that a pause between two batches does not look idle."""
     stale_after: Seconds = Field(default=180.0, ge=1, le=86400)
@@ -139,10 +149,16 @@ class GpuMetricsSettings(Settings):
     )
     """The labels of a series that may name the node; the first that is present counts. A port is cut off."""
     dcgm: Dcgm = Dcgm()
+    nvidia_smi: NvidiaSmi = NvidiaSmi()
     idle: Idle = Idle()
     busy: Busy = Busy()
     hot: Hot = Hot()
     sick: Sick = Sick()
+
+    @property
+    def pods(self) -> Dcgm | NvidiaSmi:
+        """The section that names the pods which tell about their nodes. Prometheus has series of DCGM exporters."""
+        return self.nvidia_smi if self.source == "nvidiaSmi" else self.dcgm
 
     @model_validator(mode="after")
     def _complete(self) -> GpuMetricsSettings:

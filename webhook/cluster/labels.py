@@ -81,10 +81,6 @@ class Labels:
         """The label keys of all nodes."""
         return self._nodes_with.keys()
 
-    def any_of(self, keys: Iterable[str]) -> bool:
-        """Whether a node has one of these label keys."""
-        return any(key in self._nodes_with for key in keys)
-
     def column(self, key: str) -> LabelColumn | None:
         """The column of a key; None if no node has that label. Valid until the next event."""
         column = self._columns.pop(key, None)

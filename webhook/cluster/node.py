@@ -15,6 +15,8 @@ _REPLICAS, _COUNT = "nvidia.com/gpu.replicas", "nvidia.com/gpu.count"
 _STRATEGY, _PRODUCT = "nvidia.com/gpu.sharing-strategy", "nvidia.com/gpu.product"
 _STRATEGIES = frozenset(("time-slicing", "mps"))
 _MAX_AMOUNT = 2**53  # larger amounts are not real; sums of amounts up to this fit into int64
+UNKNOWN_AMOUNT = _MAX_AMOUNT
+"""The installed amount of a resource of which a node says 0."""
 
 
 class Status(NamedTuple):
@@ -45,6 +47,14 @@ def amounts_of(node: Mapping[str, Any], part: Literal["allocatable", "capacity"]
         except QuantityError:
             amounts[name] = 0
     return amounts
+
+
+def installed_on(node: Mapping[str, Any]) -> dict[str, int]:
+    """How much of each extended resource the node may offer as it is: the larger of allocatable and capacity, since sick
+    devices count in capacity only. Where both are 0 it is UNKNOWN_AMOUNT: the kubelet writes 0 while a device plugin is away."""
+    allocatable, capacity = amounts_of(node, "allocatable"), amounts_of(node, "capacity")
+    names = [name for name in (*allocatable, *capacity) if "/" in name]
+    return {name: max(allocatable.get(name, 0), capacity.get(name, 0)) or UNKNOWN_AMOUNT for name in names}
 
 
 def pods_per_gpu(labels: Mapping[str, str], offered: int = 0) -> float:

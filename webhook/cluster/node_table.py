@@ -120,6 +120,8 @@ class Columns:
         self.capacity: dict[str, Integers] = {}
         """Allocatable by resource: "cpu" in thousandths, "memory" and "ephemeral-storage" in bytes, "pods", and each
         extended resource of some node. 0 in dead rows."""
+        self.installed: dict[str, Integers] = {}
+        """What nodes may offer of extended resources as they are: see `node.installed_on`. 0 in dead rows."""
         self.free: dict[str, Integers] = {}
         """Allocatable minus the requests of pods that are bound to the node or have a reservation there. May be negative."""
         self.pods: NDArray[np.int32] = np.zeros(self.size, np.int32)
@@ -149,6 +151,7 @@ class Columns:
     def add_resource(self, resource: str) -> None:
         """Add a resource that no node had so far."""
         self.capacity[resource] = np.zeros(self.size, np.int64)
+        self.installed[resource] = np.zeros(self.size, np.int64)
         self.free[resource] = np.zeros(self.size, np.int64)
 
     def grow(self) -> None:
@@ -162,7 +165,7 @@ class Columns:
         self.utilisation, self.heat = longer(self.utilisation, self.size), longer(self.heat, self.size)
         self.avoid, self.busy = longer(self.avoid, self.size), longer(self.busy, self.size)
         self.known = longer(self.known, self.size)
-        for arrays in (self.capacity, self.free):
+        for arrays in (self.capacity, self.installed, self.free):
             for resource, array in arrays.items():
                 arrays[resource] = longer(array, self.size)
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from webhook.cluster.journal import Journal
 from webhook.cluster.labels import Labels
-from webhook.cluster.node import SHARED, Status, amounts_of, pods_per_gpu, status_of
+from webhook.cluster.node import SHARED, Status, amounts_of, installed_on, pods_per_gpu, status_of
 from webhook.cluster.node_table import Columns
 from webhook.cluster.replicas import share
 from webhook.cluster.utilisation import UNKNOWN, NodeUse
@@ -41,15 +41,13 @@ class Nodes:
         self.row_of: dict[str, int] = {}
         self.dra: set[str] = set()
         """Names of nodes whose GPUs are listed in ResourceSlices."""
+        self.provided: set[str] = set()
+        """Names of nodes with `spec.providerID`: machines of a cloud or of a machine API, to which more may be added."""
         self.metered = 0
         """Number of nodes with GPU metrics."""
         self.count = 0
         """Number of nodes."""
         self.version = 0
-        self.max_capacity: dict[str, dict[int, int]] = {}
-        """The largest capacity of a node since this program started: by resource, then by pods per GPU of that node."""
-        self.max_capacity_beside: dict[str, dict[str, int]] = {}
-        """The same of nodes with an extended resource: by that resource, then by general resource."""
         self.changes = Journal()
         self.replicas: tuple[str, ...] = ()
         """The replicas of this program that share the nodes."""
@@ -69,9 +67,11 @@ class Nodes:
         """A node was added or changed. Returns its row."""
         metadata, columns, status = node["metadata"], self.columns, status_of(node)
         labels = metadata.get("labels") or {}
-        allocatable, capacity = amounts_of(node, "allocatable"), amounts_of(node, "capacity")
+        allocatable, installed = amounts_of(node), installed_on(node)
+        provider = (node.get("spec") or {}).get("providerID")
         # A malformed object changes nothing: only the lines above may raise.
         row = self.row(metadata["name"])
+        (self.provided.add if provider else self.provided.discard)(metadata["name"])
         changed = self.labels.put(row, labels) or not columns.alive[row]
         model = next((labels[key] for key in MODEL_LABELS if key in labels), "")
         if columns.models[columns.model[row]] != model:
@@ -82,7 +82,7 @@ class Nodes:
             changed = True
         self.count += not columns.alive[row]
         columns.alive[row] = True
-        if self._set_capacity(row, allocatable, capacity) or changed:
+        if self._set_capacity(row, allocatable, installed) or changed:
             self._changed(row)
         if self._uses and (use := self._uses.pop(metadata["name"], None)) is not None:
             self.use_seen(metadata["name"], use)
@@ -95,6 +95,7 @@ class Nodes:
             return
         self.use_seen(name, UNKNOWN)
         self.columns.alive[row] = False
+        self.provided.discard(name)
         self.count -= 1
         self.labels.put(row, {})
         self.columns.status[row] = self.columns.model[row] = 0
@@ -191,26 +192,21 @@ class Nodes:
             self.statuses.append(status)
         return number
 
-    def _set_capacity(self, row: int, amounts: Mapping[str, int], capacity_of: Mapping[str, int]) -> bool:
-        """Set the allocatable amounts of a row. Returns whether they changed. `capacity_of`: the node's `status.capacity`."""
+    def _set_capacity(self, row: int, amounts: Mapping[str, int], installed: Mapping[str, int]) -> bool:
+        """Set the amounts of a row: the allocatable ones, and those `installed`. Returns whether they changed."""
         columns = self.columns
         changed = False
-        sharing = int(columns.sharing[row])
-        for resource, amount in amounts.items():
+        for resource in (*amounts, *installed):
             if resource not in columns.capacity:
                 columns.add_resource(resource)
-            by_sharing = self.max_capacity.setdefault(resource, {})
-            # Unhealthy devices count in `status.capacity` only.
-            devices = capacity_of.get(resource, 0) if "/" in resource else 0
-            by_sharing[sharing] = max(amount, devices, by_sharing.get(sharing, 0))
-            if amount and "/" in resource:
-                beside = self.max_capacity_beside.setdefault(resource, {})
-                beside.update({name: max(amounts.get(name, 0), beside.get(name, 0)) for name in GENERAL})
         for resource, capacity in columns.capacity.items():
             change = amounts.get(resource, 0) - int(capacity[row])
             if change:
                 capacity[row] += change
                 columns.free[resource][row] += change
+                changed = True
+            if columns.installed[resource][row] != installed.get(resource, 0):
+                columns.installed[resource][row] = installed.get(resource, 0)
                 changed = True
         return changed
 

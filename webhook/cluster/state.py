@@ -12,7 +12,7 @@ from typing import Any
 
 from webhook.cluster.autoscalers import Autoscalers
 from webhook.cluster.budgets import Budgets
-from webhook.cluster.by_name import ByName, bound_volume, labels, priority_class, runtime_handler, volume_terms
+from webhook.cluster.by_name import ByName, labels, priority_class, runtime_handler, volume_claim, volume_terms
 from webhook.cluster.demands import Demands
 from webhook.cluster.freshness import REQUIRED, Freshness
 from webhook.cluster.jobs import Jobs
@@ -76,7 +76,7 @@ class ClusterState:
         self.budgets = Budgets()
         self.autoscalers = Autoscalers()
         self.jobs = Jobs()
-        self.volume_claims = ByName(bound_volume)
+        self.volume_claims = ByName(volume_claim)
         self.volumes = ByName(volume_terms)
         self.indexes: Mapping[ListKind, Index] = {
             "priorityclasses": self.priority_classes,

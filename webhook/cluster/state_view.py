@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from webhook.cluster.autoscalers import Autoscalers
 from webhook.cluster.budgets import Budgets
-from webhook.cluster.by_name import ByName
+from webhook.cluster.by_name import ByName, VolumeClaim
 from webhook.cluster.freshness import Freshness
 from webhook.cluster.node import SHARED, Status
 from webhook.cluster.nodes import Nodes
@@ -19,15 +19,6 @@ from webhook.framework.cluster_view import Autoscaler, MetricsStatus, PriorityCl
 from webhook.kube.gpus import Gpus
 
 T = TypeVar("T")
-POOL_LABELS = (
-    "karpenter.sh/nodepool",
-    "cloud.google.com/gke-nodepool",
-    "eks.amazonaws.com/nodegroup",
-    "alpha.eksctl.io/nodegroup-name",
-    "kubernetes.azure.com/agentpool",
-    "doks.digitalocean.com/node-pool",
-)
-"""Labels of node pools, which an autoscaler may scale up from zero."""
 _MAX_ANSWERS = 256
 
 
@@ -55,6 +46,7 @@ class State(Protocol):
     priority_classes: ByName[PriorityClass]
     runtime_classes: ByName[str]
     namespaces: ByName[Mapping[str, str]]
+    volume_claims: ByName[VolumeClaim]
     slices: Slices
     budgets: Budgets
     autoscalers: Autoscalers
@@ -97,6 +89,10 @@ class StateView:
         known = self.fresh and "horizontalpodautoscalers" in self._state.freshness.listed
         return self._state.autoscalers.scaling(namespace, kind, name) if known else None
 
+    def narrow_access(self, namespace: str, claim: str) -> str:
+        known = self._state.volume_claims.get(f"{namespace}/{claim}")
+        return known.narrow_access if known else ""
+
     def gpu_taints(self, gpus: Gpus) -> tuple[Taint, ...]:
         def answer() -> tuple[Taint, ...]:
             return tuple(sorted({taint for status in self._statuses(self._with_gpus(gpus)) for taint in status.taints}))
@@ -114,7 +110,7 @@ class StateView:
 
     @property
     def elastic(self) -> bool:
-        return bool(self._state.nodes.dra) or self._state.nodes.labels.any_of(POOL_LABELS)
+        return bool(self._state.nodes.dra or self._state.nodes.provided)
 
     @property
     def dra_drivers(self) -> tuple[str, ...]:
@@ -125,7 +121,8 @@ class StateView:
 
     def resources(self) -> Mapping[str, int]:
         def answer() -> dict[str, int]:
-            names = [name for name in sorted(self._state.nodes.columns.capacity) if "/" in name]
+            installed = self._state.nodes.columns.installed
+            names = [name for name in sorted(installed) if "/" in name and installed[name].any()]
             return {name: int(self._devices(name).max(initial=0)) for name in names}
 
         return self._cached(("resources",), answer)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from webhook.framework import entitlement
 from webhook.kube import cel
 from webhook.policy.workload_classes import ClassRule
 
@@ -23,6 +24,6 @@ def workload_class(rules: tuple[ClassRule, ...]) -> str:
                 f"{owners}.exists(o, o.?controller.orValue(false) && o.kind in {cel.literal(rule.owner_kinds)})"
             )
         if "*" not in rule.namespaces:
-            terms.append(cel.matches("request.namespace", rule.namespaces))
+            terms.append(entitlement.in_cel(rule.namespaces))
         expression = f"{cel.all_of(terms)} ? {cel.literal(rule.name)} :\n{expression}"
     return expression

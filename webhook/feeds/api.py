@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from types import TracebackType
 from typing import Any, Final
 
@@ -29,6 +29,10 @@ _ALIVE: Final = {"TCP_KEEPIDLE": 4, "TCP_KEEPINTVL": 2, "TCP_KEEPCNT": 3, "TCP_U
 without the other side, even if its node is lost or a NAT has forgotten it. Linux has all of them; missing ones are left out."""
 _MAX_LINE = 16 << 20
 """Maximum size of one watch event in bytes: ten times the largest object in etcd."""
+_EXEC_PROTOCOL: Final = "v5.channel.k8s.io"
+"""The first byte of a message is its channel. With this version the API server talks to the kubelet as it does for kubectl."""
+_STDOUT: Final = b"\x01"
+_STATUS: Final = b"\x03"
 _HEADERS = {hdrs.ACCEPT: "application/json", hdrs.ACCEPT_ENCODING: "identity", hdrs.USER_AGENT: "gpu-admission"}
 """`identity`: within a cluster, compressing and decompressing a list takes longer than sending it."""
 
@@ -103,12 +107,43 @@ class Api:
         async with self._open("GET", path, None, query, limits) as response:
             yield _lines(response.content)
 
+    async def execute(self, path: str, container: str, command: Sequence[str], size: int) -> bytes:
+        """The output of a command in a container, by the `exec` of a pod over a WebSocket.
+
+        Raises ApiError if the command fails or writes more than `size` bytes. It has no limit in time.
+        """
+        # By GET, the right to `create` pods/exec is needed too since Kubernetes 1.35.
+        query = [("container", container), ("stdout", "true"), *(("command", word) for word in command)]
+        output, status = bytearray(), b""
+        with _as_api_error(f"GET {path}"):
+            access = await self._current()
+            async with self._session.ws_connect(
+                access.base + path,
+                params=query,
+                headers={hdrs.AUTHORIZATION: access.authorization} if access.authorization else None,
+                protocols=(_EXEC_PROTOCOL,),
+                timeout=aiohttp.ClientWSTimeout(ws_close=1.0),
+                max_msg_size=size,
+                ssl=access.tls if access.tls is not None else True,
+                server_hostname=access.server_name,
+            ) as connection:
+                async for part in connection:
+                    if part.type is aiohttp.WSMsgType.BINARY and part.data[:1] == _STDOUT:
+                        output += part.data[1:]
+                    elif part.type is aiohttp.WSMsgType.BINARY and part.data[:1] == _STATUS:
+                        status = part.data[1:]
+                    if part.type is aiohttp.WSMsgType.ERROR or len(output) > size:
+                        raise ApiError(0, f"GET {path}: the command wrote more than {size} bytes")
+        if why := _failure(status):
+            raise ApiError(0, f"GET {path}: {why}; it wrote {quoted(output.decode(errors='replace'))}")
+        return bytes(output)
+
     @asynccontextmanager
     async def _open(
         self, method: str, path: str, obj: Object | None, query: dict[str, str], limits: ClientTimeout
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         headers = {hdrs.CONTENT_TYPE: "application/merge-patch+json" if method == "PATCH" else "application/json"}
-        try:
+        with _as_api_error(f"{method} {path}"):
             access = await self._current()
             if access.authorization:
                 headers[hdrs.AUTHORIZATION] = access.authorization
@@ -128,15 +163,32 @@ class Api:
                 if response.status >= 300:
                     raise ApiError(response.status, f"{method} {path}: {response.status}: {await message(response)}")
                 yield response
-        except (aiohttp.ClientError, OSError, TimeoutError, orjson.JSONDecodeError, BadInput) as error:
-            text = str(error) or ("no answer in time" if isinstance(error, TimeoutError) else "")
-            raise ApiError(0, f"{method} {path}: {type(error).__name__}: {text}") from error
 
     async def _current(self) -> Access:
         now = time.monotonic()
         if self._access is None or now - self._read_at > self._access.lasts:
             self._access, self._read_at = await self._read_access(), now
         return self._access
+
+
+@contextmanager
+def _as_api_error(request: str) -> Iterator[None]:
+    try:
+        yield
+    except aiohttp.WSServerHandshakeError as error:
+        raise ApiError(error.status, f"{request}: answered {error.status}; wanted a WebSocket") from error
+    except (aiohttp.ClientError, OSError, TimeoutError, orjson.JSONDecodeError, BadInput) as error:
+        text = str(error) or ("no answer in time" if isinstance(error, TimeoutError) else "")
+        raise ApiError(0, f"{request}: {type(error).__name__}: {text}") from error
+
+
+def _failure(status: bytes) -> str:
+    """Why a command failed, by the Status object at its end. Empty: it succeeded."""
+    try:
+        found = orjson.loads(status)
+        return "" if found["status"] == "Success" else quoted(found["message"])
+    except (ValueError, LookupError, TypeError):
+        return "the connection ended without a status of the command"
 
 
 def _socket(address: aiohttp.AddrInfoType) -> socket.socket:

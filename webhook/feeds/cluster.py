@@ -9,7 +9,7 @@ from webhook.cluster.listing import name_of
 from webhook.cluster.state import REQUIRED, ClusterState, Listing, ListKind
 from webhook.feeds.api import Api, Object
 from webhook.feeds.tasks import Tasks
-from webhook.feeds.watch import Feed, Sink
+from webhook.feeds.watch import Feed, Sink, Watches
 from webhook.telemetry.logs import Logger
 from webhook.telemetry.metrics import Metrics
 
@@ -47,6 +47,7 @@ def start(
     log: Logger,
     clock: Clock,
     on_bound: OnBound | None = None,
+    watches: Watches | None = None,
 ) -> None:
     """Feed `state` while `tasks` run. Kinds that it does not require may be missing or forbidden.
 
@@ -54,7 +55,8 @@ def start(
     """
     for name, kind in KINDS.items():
         sink = PodSink(state, clock, on_bound) if name == "pods" and on_bound else ClusterSink(state, name, clock)
-        feed = Feed(api, name, kind.path, sink, metrics, log, page=kind.page, optional=name not in REQUIRED)
+        optional = name not in REQUIRED
+        feed = Feed(api, name, kind.path, sink, metrics, log, page=kind.page, optional=optional, watches=watches)
         tasks.start(f"feed {name}", feed.run)
 
 

@@ -7,20 +7,15 @@ runs between lines, so that no review waits for a whole page.
 from __future__ import annotations
 
 import asyncio
-import random
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 
-import aiohttp
 from prometheus_client.parser import text_string_to_metric_families
 from yarl import URL
 
 from webhook.cluster.utilisation import Reading
-from webhook.errors import GpuAdmissionError
 from webhook.feeds.exporters import Exporter
-from webhook.feeds.gpu_source import READINGS, Round, SourceFailed, Wiring, add_sample, get
-from webhook.text import plural
+from webhook.feeds.gpu_source import READINGS, Round, SourceFailed, Wiring, add_sample, ask_each, get
 
 MAX_BYTES = 4 << 20
 """Maximum size of a page. 16 GPUs of 7 MIG instances with 60 metrics each give 3 MiB."""
@@ -60,41 +55,20 @@ class DcgmSource:
     """Scrapes the exporters that the watch has found."""
 
     def __init__(self, wiring: Wiring) -> None:
-        self._settings, self._http, self._exporters, _, self._through = wiring
+        self._settings, self._http, self._exporters, _, self._through, _ = wiring
         self._names = {name: READINGS[key] for key, name in self._settings.queries if name}
-        self.failed = 0
-        """Number of exporters that did not answer in the last poll."""
 
-    async def poll(self, into: Round) -> None:
-        """Scrape every exporter, some at a time. It fails only if none answers, because each node becomes stale on its own."""
+    async def poll(self, into: Round) -> Mapping[str, str]:
+        """Scrape every exporter, some at a time."""
         await self._exporters.listed.wait()
-        exporters = list(self._exporters)
-        if not exporters:
+        if not len(self._exporters):
             at = self._settings.dcgm
             raise SourceFailed(
                 f"no running pod with labels {dict(at.selector)} in namespace {at.namespace}; wanted DCGM exporters. "
                 "Set gpuMetrics.dcgm.namespace and .selector"
             )
-        random.shuffle(exporters)  # so that exporters that do not answer delay others in each poll
-        seconds, slots = self._settings.stale_after / 3, asyncio.Semaphore(_AT_ONCE)
-        errors = dict.fromkeys(exporters, f"no answer within the {seconds:g} s that all of them have")
-
-        async def scrape(exporter: Exporter) -> None:
-            async with slots:
-                try:
-                    await self._scrape(exporter, into)
-                    del errors[exporter]
-                except (GpuAdmissionError, TimeoutError, aiohttp.ClientError, OSError) as error:
-                    errors[exporter] = f"{type(error).__name__}: {error}"[:300]
-
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds), asyncio.TaskGroup() as group:
-                for exporter in exporters:
-                    group.create_task(scrape(exporter))
-        self.failed = len(errors)
-        if self.failed == len(exporters):
-            first = next(iter(errors.values()))
-            raise SourceFailed(f"none of {plural(self.failed, 'DCGM exporter')} answered; the first: {first}")
+        seconds = self._settings.stale_after / 3
+        return await ask_each(self._exporters, lambda exporter: self._scrape(exporter, into), _AT_ONCE, seconds)
 
     async def _scrape(self, exporter: Exporter, into: Round) -> None:
         port = self._settings.dcgm.port

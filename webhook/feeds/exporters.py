@@ -1,6 +1,6 @@
-"""Tracks the running DCGM exporters by a watch of their pods.
+"""Tracks the pods that tell about the GPUs of their nodes, by a watch: DCGM exporters, or the pods that have nvidia-smi.
 
-The source `dcgm` scrapes them. For the source `prometheus` they tell the node that an address belongs to.
+The sources `dcgm` and `nvidiaSmi` ask them. For the source `prometheus` they tell the node that an address belongs to.
 """
 
 from __future__ import annotations
@@ -10,23 +10,24 @@ import ipaddress
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from webhook.cluster.gpu_metrics import Dcgm
+from webhook.cluster.gpu_metrics import Dcgm, NvidiaSmi
 from webhook.feeds.api import Object
 from webhook.feeds.watch import Sink
 
 
 class Exporter(NamedTuple):
-    """A running DCGM exporter: its node, and the name and address of its pod."""
+    """A running pod: its node, name and address, and its first container."""
 
     node: str
     name: str
     address: str
+    container: str
 
 
 class Exporters(Sink):
     """The running exporters. Iteration gives each `Exporter`."""
 
-    def __init__(self, settings: Dcgm) -> None:
+    def __init__(self, settings: Dcgm | NvidiaSmi) -> None:
         self._settings = settings
         self._by_uid: dict[str, Exporter] = {}
         self._in_list: set[str] = set()
@@ -75,7 +76,8 @@ class Exporters(Sink):
         )
         if not (runs and chosen and address and _uid(pod) and spec.get("nodeName")):
             return None
-        return Exporter(spec["nodeName"], metadata.get("name", ""), address)
+        containers = spec.get("containers") or [{}]
+        return Exporter(spec["nodeName"], metadata.get("name", ""), address, containers[0].get("name", ""))
 
 
 def _uid(pod: Object) -> str:

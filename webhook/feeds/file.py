@@ -29,7 +29,7 @@ UNUSED: Final = frozenset(
     """ConfigMap Event ResourceQuota StorageClass CSINode Deployment ReplicaSet StatefulSet
     DaemonSet PodGroup Lease EndpointSlice ResourceClaim ResourceClaimTemplate DeviceClass NetworkPolicy
     MutatingWebhookConfiguration ValidatingWebhookConfiguration ValidatingAdmissionPolicyBinding
-    MutatingAdmissionPolicy MutatingAdmissionPolicyBinding
+    ValidatingAdmissionPolicy MutatingAdmissionPolicy MutatingAdmissionPolicyBinding
     ApiServerVersion ApiServerMetrics ServingCertificate ReplicaMetrics""".split()  # noqa: SIM905  a line each would be all there is to see
 )
 """Other kinds that `gpu-admission snapshot` writes, and that the cluster state does not use."""

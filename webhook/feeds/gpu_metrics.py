@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -30,6 +30,8 @@ from webhook.telemetry.metrics import Metrics
 ReportUse = Callable[[str, NodeUse], None]
 _REPORTED_PER_TURN = 200
 """Nodes reported between two turns of the event loop."""
+_NAMED = 10
+"""Nodes named in a log line."""
 _POLICY_SECONDS = 1.0
 """Time between two checks for a changed policy."""
 
@@ -91,9 +93,9 @@ class GpuMetrics:
 
     async def _follow(self, settings: GpuMetricsSettings, http: aiohttp.ClientSession) -> None:
         """Watch the exporters and poll the source of these settings until cancelled."""
-        file, exporters = self._token_file, Exporters(settings.dcgm)
+        file, exporters = self._token_file, Exporters(settings.pods)
         token = (lambda: file.read_text().strip()) if file else None
-        source = source_of(Wiring(settings, http, exporters, token))
+        source = source_of(Wiring(settings, http, exporters, token, api=self._api))
         feed = GpuMetricsFeed(settings, source, self._sink, self._report_use, self._polls, log=self._log)
         watch = Feed(
             self._api, "exporters", exporters.path, exporters, self._metrics, self._log, labels=exporters.labels
@@ -130,6 +132,7 @@ class GpuMetricsFeed:
         self._pause = pause
         self._jitter = jitter
         self._failure = ""
+        self._silent: Mapping[str, str] = {}
 
     async def run(self) -> None:
         """Poll, wait, and poll again. After a failure it waits a second, then twice as long, up to the interval.
@@ -155,7 +158,8 @@ class GpuMetricsFeed:
         self._sink.discard()  # samples of a poll that failed or was cancelled
         try:
             async with asyncio.timeout(self._settings.stale_after):
-                await self._source.poll(self._sink)
+                silent = await self._source.poll(self._sink)
+            self._report_silent(silent)
             self._sink.commit(self._clock())
             failure = ""
         except (GpuAdmissionError, TimeoutError, aiohttp.ClientError, OSError) as error:
@@ -181,6 +185,18 @@ class GpuMetricsFeed:
         elif self._failure and not failure:
             self._log.info("GPU metrics are read again", source=self._settings.source)
         self._failure = failure
+
+    def _report_silent(self, silent: Mapping[str, str]) -> None:
+        """Log nodes without an answer that had one in the last poll."""
+        if fewer := sorted(silent.keys() - self._silent.keys()):
+            self._log.warning(
+                "some nodes gave no GPU metrics; they are ranked by allocation once theirs are stale",
+                nodes=fewer[:_NAMED],
+                count=len(fewer),
+                why=silent[fewer[0]],
+                source=self._settings.source,
+            )
+        self._silent = silent
 
     async def _publish(self) -> None:
         for number, (name, use) in enumerate(self._sink.changes(), 1):

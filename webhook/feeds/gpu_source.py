@@ -6,10 +6,13 @@ used are counted in `Utilisation.ignored`.
 
 from __future__ import annotations
 
+import asyncio
+import random
 import re
 import ssl
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from importlib import import_module
 from typing import Any, NamedTuple, Protocol
@@ -19,8 +22,9 @@ import aiohttp
 from webhook.cluster.gpu_metrics import SOURCES, GpuMetricsSettings
 from webhook.cluster.utilisation import Reading
 from webhook.errors import GpuAdmissionError
-from webhook.feeds.api import message
-from webhook.feeds.exporters import Exporters
+from webhook.feeds.api import Api, message
+from webhook.feeds.exporters import Exporter, Exporters
+from webhook.text import plural
 
 READINGS = {
     "utilisation": Reading.UTILISATION,
@@ -56,8 +60,11 @@ class Round(Protocol):
 
 
 class Source(Protocol):
-    async def poll(self, into: Round) -> None:
-        """Add all current samples. Raises SourceFailed, TimeoutError, OSError or aiohttp.ClientError."""
+    async def poll(self, into: Round) -> Mapping[str, str]:
+        """Add all current samples. Returns why, for each node that is known to have none.
+
+        Raises SourceFailed, TimeoutError, OSError or aiohttp.ClientError.
+        """
 
 
 class Wiring(NamedTuple):
@@ -70,6 +77,8 @@ class Wiring(NamedTuple):
     """Reads the bearer token for Prometheus; None without a token."""
     through: str = ""
     """The URL of an API server, to reach pods through its proxy. Empty: pods are reached at their own addresses."""
+    api: Api | None = None
+    """The API server that runs commands in pods."""
 
 
 def source_of(wiring: Wiring) -> Source | None:
@@ -114,6 +123,36 @@ def _host(value: str) -> tuple[str, str | None]:
     """The host in "10.0.0.7:9400" or "[fd00::7]:9400"; and the host again if it can be the name of a node, else None."""
     host = value[1:].partition("]")[0] if value.startswith("[") else value.partition(":")[0]
     return host, host if _NODE.fullmatch(host) else None
+
+
+async def ask_each(
+    exporters: Iterable[Exporter], ask: Callable[[Exporter], Awaitable[None]], at_once: int, seconds: float
+) -> dict[str, str]:
+    """Ask every pod, some at a time, all of them within `seconds`. Returns the nodes without an answer, and why.
+
+    Raises SourceFailed if none answers. If some do, that is no error: each node becomes stale on its own.
+    """
+    waiting = list(exporters)
+    random.shuffle(waiting)  # so that pods that do not answer delay others in each poll
+    slots = asyncio.Semaphore(at_once)
+    errors = {each.node: f"no answer within the {seconds:g} s that all of them have" for each in waiting}
+
+    async def one(exporter: Exporter) -> None:
+        async with slots:
+            try:
+                await ask(exporter)
+                errors.pop(exporter.node, None)
+            except (GpuAdmissionError, TimeoutError, aiohttp.ClientError, OSError) as error:
+                errors[exporter.node] = f"{type(error).__name__}: {error}"[:300]
+
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds), asyncio.TaskGroup() as group:
+            for exporter in waiting:
+                group.create_task(one(exporter))
+    if waiting and len(errors) == len({each.node for each in waiting}):
+        node, why = next(iter(errors.items()))
+        raise SourceFailed(f"no answer from any of {plural(len(errors), 'node')}; the first, {node}: {why}")
+    return errors
 
 
 def http_session(

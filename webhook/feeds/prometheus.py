@@ -79,10 +79,10 @@ class PrometheusSource:
     """Makes one query after another. If one fails, the poll fails: with a part of the answers, GPUs would look idle."""
 
     def __init__(self, wiring: Wiring) -> None:
-        self._settings, self._http, self._exporters, self._token, _ = wiring
+        self._settings, self._http, self._exporters, self._token, *_ = wiring
         self._url = self._settings.url.rstrip("/") + "/api/v1/query"
 
-    async def poll(self, into: Round) -> None:
+    async def poll(self, into: Round) -> Mapping[str, str]:
         settings, exporters = self._settings, self._exporters.nodes()
         headers = {"Authorization": f"Bearer {self._token()}"} if self._token else {}
         for key, query in settings.queries:
@@ -93,6 +93,7 @@ class PrometheusSource:
             for elements in vector(body):
                 self._put(elements, READINGS[key], exporters, into)
                 await asyncio.sleep(0)
+        return {}
 
     def _put(self, elements: list[Any], reading: Reading, exporters: Mapping[str, str], into: Round) -> None:
         for element in elements:

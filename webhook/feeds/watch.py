@@ -10,7 +10,7 @@ Source: k8s.io/client-go tools/cache reflector.go; Kubernetes API concepts, "Eff
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 import orjson
@@ -62,8 +62,43 @@ class Sink:
         """The API server refuses to list or watch the kind. Its objects are unknown from now on."""
 
 
+class Watches:
+    """When the API server last answered each watch: tells a watch that is stuck from an API server that is gone.
+
+    Time in which the API server answers nothing does not count. All replicas lose it at once, and if they were not ready when it
+    is back, their Service would have no endpoints, and the first creations would be refused.
+
+    `required`: the watches without which a replica must not decide. `bound`: the longest silence, in seconds of `clock`.
+    """
+
+    def __init__(self, required: Iterable[str], bound: float, clock: Callable[[], float]) -> None:
+        self._required, self._bound, self._clock = frozenset(required), bound, clock
+        self._alive = clock()
+        """When the API server last answered anything."""
+        self._gone = 0.0
+        """Seconds in which it answered nothing."""
+        self._answered: dict[str, float] = {}
+
+    def answered(self, name: str, status: int = 200) -> None:
+        """The API server answered a list or a watch with this status; 0: it did not answer. If it has too much to do (429, 5xx),
+        that is not the fault of the watch."""
+        if not status:
+            return
+        now = self._clock()
+        if now - self._alive > self._bound / 2:
+            self._gone += now - self._alive
+        self._alive = now
+        if status < 300 or status == 429 or status >= 500:
+            self._answered[name] = now - self._gone
+
+    def stuck(self) -> list[str]:
+        """The required watches that are silent for longer than the bound while the API server answers others."""
+        oldest = self._alive - self._gone - self._bound
+        return sorted(name for name, at in self._answered.items() if name in self._required and at < oldest)
+
+
 class Feed:
-    """Lists and watches the objects of one kind for a sink. `fields`, `labels`: selectors.
+    """Lists and watches the objects of one kind for a sink. `fields`, `labels`: selectors. `watches`: is told of each answer.
 
     `optional`: the kind is not necessary. If the API server refuses it, it is asked again only rarely, and no error is counted.
     """
@@ -81,12 +116,13 @@ class Feed:
         labels: str = "",
         page: int = 500,
         optional: bool = False,
+        watches: Watches | None = None,
     ) -> None:
         self._api, self._path, self._sink = api, path, sink
         self._name, self._metrics, self._log = name, metrics, log
         selectors = {"fieldSelector": fields, "labelSelector": labels}
         self._query = {name: selector for name, selector in selectors.items() if selector}
-        self._page = page
+        self._page, self._watches = page, watches
         self._version = ""
         self._failing = False
         self._backoff = Backoff()
@@ -103,6 +139,7 @@ class Feed:
                 if not await self._watch():  # the server ended the watch at once: do not ask again without a pause
                     await self._backoff.pause()
             except ApiError as error:
+                self._answered(error.status)
                 if self._optional and error.status in _REFUSED:
                     self._sink.refused()
                     self._version = ""
@@ -122,6 +159,7 @@ class Feed:
         query = {**self._query, "limit": str(self._page)}
         while True:
             page = await self._api.get(self._path, **query)
+            self._answered()
             for obj in page.get("items") or ():
                 self._deliver(self._sink.in_list, obj)
             metadata = page.get("metadata") or {}
@@ -144,11 +182,13 @@ class Feed:
         heard = False
         async with self._api.watch(self._path, SILENCE_SECONDS, query) as batches:
             self._sink.heard()
+            self._answered()
             async for lines in batches:
                 for line in lines:
                     if line:
                         self._event(orjson.loads(line))
                 self._sink.heard()
+                self._answered()
                 self._succeeded()
                 heard = True
         return heard
@@ -170,6 +210,10 @@ class Feed:
         except Exception as error:  # one malformed object must not stop the others
             self._metrics.feed_errors.labels(self._name).inc()
             self._log.error("object not understood", feed=self._name, uid=_uid(obj), **cause(error))
+
+    def _answered(self, status: int = 200) -> None:
+        if self._watches is not None:
+            self._watches.answered(self._name, status)
 
     def _succeeded(self) -> None:
         self._backoff.reset()

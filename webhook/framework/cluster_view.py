@@ -80,9 +80,13 @@ class Cluster(Protocol):
     def autoscaler_of(self, namespace: str, kind: str, name: str) -> Autoscaler | None:
         """The HorizontalPodAutoscaler that scales a workload of the group `apps`. None if none is known."""
 
+    def narrow_access(self, namespace: str, claim: str) -> str:
+        """Why several nodes cannot use a PersistentVolumeClaim: the access mode `ReadWriteOnce` or `ReadWriteOncePod`. "" if they
+        can, or if the claim is not known."""
+
     @property
     def elastic(self) -> bool:
-        """Whether the cluster may get GPUs that no node offers now: from an autoscaled node pool, or by DRA."""
+        """Whether the cluster may get GPUs that no node offers now: some node has a `spec.providerID`, or GPUs by DRA."""
 
     @property
     def dra_drivers(self) -> tuple[str, ...]:
@@ -99,8 +103,8 @@ class Cluster(Protocol):
         """The number of different values that a label has on the nodes with GPUs."""
 
     def resources(self) -> Mapping[str, int]:
-        """Every extended resource that a node has or once had, with the largest allocatable amount of one node now. That is 0
-        where every node has lost the resource, for example while a device plugin restarts."""
+        """Every extended resource that a node lists, with the largest allocatable amount of one node now. That is 0 where every
+        node lists 0, for example while a device plugin restarts."""
 
     def least_per_gpu(self, resource: str, count: int) -> Mapping[str, int] | None:
         """The smallest allocatable `cpu` (thousandths) and `memory` (bytes) per GPU of any node that can allocate `count` of
@@ -141,8 +145,8 @@ class Obstacle(NamedTuple):
     wanted: str
     fix: str | Hint
     lasting: bool
-    """True: no node of this cluster could ever take the pod. False: that may change while the pod stays as it is, because a
-    label, a taint or a returning node may change it."""
+    """True: no node of this cluster can take the pod, whatever becomes of labels and taints. False: that may change while the
+    pod stays as it is. It follows from the nodes of this moment alone, so that all replicas say the same."""
 
 
 class Expression(NamedTuple):

@@ -180,7 +180,7 @@ class ProfileView(NamedTuple):
     """The rules by their names in the policy."""
     entitled: Mapping[str, tuple[str, ...]]
     """For each PriorityClass that a class of workload gets, in this profile or else in another: the namespaces that are
-    entitled to that class of workload (name patterns)."""
+    entitled to that class of workload (see `entitlement`)."""
 
 
 class Unit(Settings):

@@ -27,6 +27,8 @@ MAX_GROUPS: Final = 2_000
 """Maximum number of groups of a user. Exemptions compare each of them."""
 MAX_PATCH_BYTES: Final = 1 << 18
 """Maximum size of a patch. It takes a few kB, unless it repeats something huge from the pod, such as a label of a megabyte."""
+_MAX_DEPTH: Final = 100
+"""Maps and lists within each other. No Kubernetes type has as many; orjson writes 254, and Python compares some hundreds."""
 LIMITS: Final[Mapping[str, int]] = {
     "containers": 256,
     "environment variables": 4096,
@@ -163,3 +165,14 @@ def _excesses(counts: Mapping[str, int], times: int = 1) -> list[Excess]:
 
 def _map(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
+
+
+def is_too_deep(obj: Any) -> bool:
+    """Whether maps and lists are nested more deeply than in any Kubernetes type: a failure to decide is then not our bug."""
+    level = [obj]
+    for _ in range(_MAX_DEPTH):
+        inner = [each.values() if isinstance(each, dict) else each for each in level]
+        level = [value for values in inner for value in values if isinstance(value, (dict, list))]
+        if not level:
+            return False
+    return True

@@ -25,13 +25,16 @@ def nearest_label(nodes: Nodes, key: str, values: Iterable[str]) -> tuple[str, s
     models.
     """
     wanted = [value for value in values if len(value) <= _MAX_CHARACTERS][:8]
-    alike = [known_key for known_key in list(nodes.labels.keys())[:_MAX_KEYS] if _bare_key(known_key) == _bare_key(key)]
-    for candidate in (key, *sorted(alike), *MODEL_LABELS):
+    keys = sorted(nodes.labels.keys())[:_MAX_KEYS]  # sorted, as the values below: every replica finds the same
+    alike = [known_key for known_key in keys if _bare_key(known_key) == _bare_key(key)]
+    for candidate in (key, *alike, *MODEL_LABELS):
         column = nodes.labels.column(candidate)
-        if column is None or len(column.values) > _MAX_VALUES:
+        if column is None:
             continue
         counts = np.bincount(column.padded(nodes.columns.rows)[: nodes.columns.rows], minlength=len(column.values))
-        known = [value for value, count in zip(column.values, counts.tolist(), strict=True) if value and count]
+        if np.count_nonzero(counts) > _MAX_VALUES:
+            continue
+        known = sorted(value for value, count in zip(column.values, counts.tolist(), strict=True) if value and count)
         for value in wanted:
             nearest_value = _like(value, known) or (None if candidate in MODEL_LABELS else nearest(value, known))
             if nearest_value is not None and (candidate, nearest_value) != (key, value):

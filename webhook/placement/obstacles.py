@@ -38,9 +38,10 @@ class _Search:
         self._demand, self._filter, self._nodes, self._gpus = demand, pod_filter, nodes, gpus
         self._rows = slice(0, nodes.columns.rows)
         self._asked = {name: amount for name, amount in demand.requests if gpus.kind(name) is not None}
+        self._without_plugin = self._labelled_without_gpus()
 
     def obstacles(self) -> Iterator[Obstacle]:
-        missing = [name for name, _ in self._demand.requests if _may_be_missing(name) and not self._max_capacity(name)]
+        missing = [name for name, _ in self._demand.requests if _may_be_missing(name) and not self._most(name)]
         yield from map(self._on_no_node, missing)
         if any([name in missing or not self._devices(name).any() for name in self._asked]):
             return  # reported above, or the device plugin is away for the moment
@@ -72,7 +73,7 @@ class _Search:
     # --- resources ----------------------------------------------------------------------------------------------------
 
     def _on_no_node(self, name: str) -> Obstacle:
-        known = [resource for resource in self._nodes.max_capacity if "/" in resource and self._max_capacity(resource)]
+        known = [resource for resource in self._nodes.columns.capacity if "/" in resource and self._most(resource)]
         offered = self._gpus.among(known) if name in self._asked else known
         offered.sort(key=lambda resource: (vendor(resource) != vendor(name), resource))
         there = f"; nodes have {listed(map(bare, offered))}" if offered else "; no node has any"
@@ -93,7 +94,8 @@ class _Search:
         pods = -(-amount // max_gpus)
         split = f"{pods} × {max_gpus}" if amount % max_gpus == 0 else f"{pods} pods with at most {max_gpus} each"
         has = "node has" if np.count_nonzero(largest) == 1 else "nodes have"
-        lasting = amount > self._max_capacity(name)  # if not, some GPUs of a node are away now, such as sick ones
+        # If it is not lasting, some GPUs are away now: they are sick, or their device plugin does not run.
+        lasting = amount > self._most(name) and not self._without_plugin.any()
         wanted = (
             f"at most {max_gpus}, which is what the largest {has}{'' if lasting else ' now'}: {self._named(largest)}"
         )
@@ -127,9 +129,11 @@ class _Search:
             where = self._named((left if elsewhere else with_gpus) & (amounts == largest))
             seen = f"a pod that asks {amount_words(name, amount)} with {self._gpu_words()}"
             wanted = f"what some node has; the largest node with {counts}{elsewhere} has {amount_number(name, largest)}: {where}"
-            ever = max([self._nodes.max_capacity_beside.get(gpu, {}).get(name, 0) for gpu in self._asked])
-            fix = f"Ask for at most {amount_words(name, largest)}"
-            yield Obstacle(name, "spec", seen, wanted, fix, name in GENERAL and amount > ever)
+            beside = np.any(
+                [self._without_plugin, *[self._devices(gpu, installed=True) > 0 for gpu in self._asked]], axis=0
+            )
+            lasting = name in GENERAL and amount > int(amounts[beside].max(initial=0))
+            yield Obstacle(name, "spec", seen, wanted, f"Ask for at most {amount_words(name, largest)}", lasting)
 
     def _able(self, left: Mask) -> Mask:
         """Which of the nodes `left` have enough of every resource together."""
@@ -139,19 +143,27 @@ class _Search:
                 able &= self._nodes.columns.capacity[name][self._rows] >= amount
         return able
 
-    def _devices(self, name: str) -> NDArray[np.int64]:
-        """The allocatable amount of a resource by node. Shared GPUs count once, not once per pod that may share them."""
+    def _devices(self, name: str, *, installed: bool = False) -> NDArray[np.int64]:
+        """The allocatable amount of a resource by node, or what the node may offer as it is: see `node.installed_on`. Shared
+        GPUs count once, not once per pod that may share them."""
         columns = self._nodes.columns
-        if name not in columns.capacity:
+        amounts = (columns.installed if installed else columns.capacity).get(name)
+        if amounts is None:
             return np.zeros(columns.rows, np.int64)
-        amounts = columns.capacity[name][self._rows]
-        return amounts // columns.sharing[self._rows].astype(np.int64) if self._gpus.kind(name) == "whole" else amounts
-
-    def _max_capacity(self, name: str) -> int:
-        """The largest capacity of one node since this program started, in devices."""
         whole = self._gpus.kind(name) == "whole"
-        by_sharing = self._nodes.max_capacity.get(name, {})
-        return max([amount // sharing if whole else amount for sharing, amount in by_sharing.items()], default=0)
+        return amounts[self._rows] // (columns.sharing[self._rows].astype(np.int64) if whole else 1)
+
+    def _most(self, name: str) -> int:
+        """The most that one node may offer as it is."""
+        return int(self._devices(name, installed=True).max(initial=0))
+
+    def _labelled_without_gpus(self) -> Mask:
+        """Nodes with the label of a GPU model that list no GPU: their device plugin has not come up yet."""
+        columns = self._nodes.columns
+        mask = columns.model[self._rows] > 0
+        for name in self._gpus.among(columns.installed):
+            mask &= columns.installed[name][self._rows] == 0
+        return mask
 
     # --- labels and taints --------------------------------------------------------------------------------------------
 
@@ -204,10 +216,8 @@ class _Search:
         return Obstacle("label", path, label, wanted, fix, False)
 
     def _tainted(self, among: Mask) -> Obstacle:
-        statuses = np.unique(self._nodes.columns.status[self._rows][among])
-        taints = {
-            taint for number in statuses[:_MAX_LOOKED_AT].tolist() for taint in self._nodes.statuses[number].taints
-        }
+        statuses = dict.fromkeys(self._nodes.columns.status[self._sorted(among)].tolist())
+        taints = {taint for number in [*statuses][:_MAX_LOOKED_AT] for taint in self._nodes.statuses[number].taints}
         tolerate = self._filter.constraints.admits
         not_tolerated = [taint for taint in taints if not (taint.key.startswith(PASSING) or tolerate(taint))]
         shown = sorted(f"{t.key}={t.value}:{t.effect}" if t.value else f"{t.key}:{t.effect}" for t in not_tolerated)
@@ -226,9 +236,13 @@ class _Search:
         return " and ".join(f"{amount} {bare(name)}" for name, amount in self._asked.items())
 
     def _named(self, mask: Mask) -> str:
-        rows = np.flatnonzero(mask)
-        names = sorted(self._nodes.columns.name[row] for row in rows[:_MAX_LOOKED_AT].tolist())
-        return ", ".join([*names[:_MAX_NAMED], *("…" for _ in names[_MAX_NAMED : _MAX_NAMED + 1])])
+        names = [self._nodes.columns.name[row] for row in self._sorted(mask)[: _MAX_NAMED + 1].tolist()]
+        return ", ".join([*names[:_MAX_NAMED], *("…" for _ in names[_MAX_NAMED:])])
+
+    def _sorted(self, mask: Mask) -> NDArray[np.intp]:
+        """These rows by the names of their nodes: the same on every replica."""
+        rows = self._nodes.by_name()
+        return rows[mask[rows]]
 
 
 def _may_be_missing(resource: str) -> bool:

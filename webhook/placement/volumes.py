@@ -67,7 +67,7 @@ def volume_topology(claims: VolumeClaims, state: ClusterState) -> VolumeTopology
     """To which nodes the volumes of these claims confine a pod."""
     if not claims.names or not state.freshness.listed.issuperset(("persistentvolumeclaims", "persistentvolumes")):
         return UNCONFINED
-    volumes = [state.volume_claims.get(name, "") for name in claims.names]
+    volumes = [claim.volume if (claim := state.volume_claims.get(name)) else "" for name in claims.names]
     texts = [text for name in volumes if name and (text := state.volumes.get(name))]
     terms = tuple([terms_of(orjson.loads(text)) for text in texts])
     key = blake2b("\0".join(texts).encode(), digest_size=16).digest() if texts else b""

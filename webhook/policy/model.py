@@ -7,6 +7,7 @@ A new injector or rule is one line here: a field of `Injectors` or `Rules`. The 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Container
 from dataclasses import dataclass, field
 
 from pydantic import model_validator
@@ -56,6 +57,7 @@ from webhook.rules.privileged import Privileged
 from webhook.rules.restart_policy import RestartPolicy
 from webhook.rules.runtime_class import RuntimeClass
 from webhook.rules.spread_missing import SpreadMissing
+from webhook.rules.volume_access import VolumeAccess
 
 DEFAULT_PROFILE = "default"
 
@@ -116,6 +118,7 @@ class Rules(Settings):
     restart_policy: RestartPolicy = RestartPolicy()
     spread_missing: SpreadMissing = SpreadMissing()
     pdb_missing: PdbMissing = PdbMissing()
+    volume_access: VolumeAccess = VolumeAccess()
 
 
 class Profile(Settings):
@@ -138,7 +141,8 @@ class Profile(Settings):
     As [{namespaces: [monitoring], serviceAccounts: [dcgm-exporter]},
         {namespaces: ["*"], users: ["system:serviceaccount:gpu-operator:*"]}]
 
-    The default is for the vendors' operators: their device plugins and drivers need what tenants must not have."""
+    The default is for the vendors' operators: their device plugins and drivers need what tenants must not have. A name counts
+    whether or not the namespace exists: let no tenant create one of these names."""
     templates: Templates = Templates()
     """Deployments, Jobs and other objects from which pods are created."""
 
@@ -236,6 +240,6 @@ class Policy:
         """The rules of a profile that the mutating hook runs too."""
         return self._early_rules[profile]
 
-    def classify(self, pod: Pod, owner: Owner | None, namespace: str) -> Workload:
-        """The class of workload of a pod: see `workload_classes.classify`."""
-        return classify(self.file.classes, pod, owner, namespace)
+    def classify(self, pod: Pod, owner: Owner | None, namespace: str, labels: Container[str] = ()) -> Workload:
+        """The class of workload of a pod in a namespace with these labels: see `workload_classes.classify`."""
+        return classify(self.file.classes, pod, owner, namespace, labels)

@@ -5,7 +5,7 @@ Nobody would notice such a word, since the setting would just never apply. So th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import Any, Final
 
 from webhook.kube.gpus import MODEL_LABELS
@@ -54,6 +54,7 @@ def problems(classes: tuple[ClassRule, ...], gpus: Iterable[str], profiles: Mapp
         for index, kind in enumerate(rule.owner_kinds):
             yield from _kind(("classes", number, "ownerKinds", index), kind)
     class_names = tuple(dict.fromkeys(rule.name for rule in classes))
+    yield from _made_by_a_slip(classes, {name for settings in profiles.values() for _, name in _class_names(settings)})
     for profile, settings in profiles.items():
         for place, name in _class_names(settings):
             if name not in class_names and name not in _DEFAULT_CLASSES:
@@ -74,6 +75,22 @@ def problems(classes: tuple[ClassRule, ...], gpus: Iterable[str], profiles: Mapp
             place = ("profiles", profile, "templates", "custom", index)
             yield from _slip((*place, "kind"), custom.kind, _KINDS, "kind")
             yield from _slip((*place, "group"), custom.group, _GROUPS, "group")
+
+
+def _made_by_a_slip(classes: tuple[ClassRule, ...], named: Set[str]) -> Iterator[Problem]:
+    """Entries that make a class of which no profile says what it means, and whose name is like that of a known class."""
+    known = tuple(dict.fromkeys([*_DEFAULT_CLASSES, *sorted(named)]))
+    made = {rule.name for rule in classes}
+    for number, rule in enumerate(classes):
+        if rule.name in known:
+            continue
+        word = rule.name.casefold().replace("_", "-")
+        # Two slips are enough if no entry makes the known class.
+        lost = [name for name in known if name not in made and abs(len(name) - len(word)) <= 1]
+        near = next((name for name in known if one_edit_apart(word, name)), nearest(word, lost))
+        if near:
+            problem = f"no profile says what the class {quoted(rule.name)} means; did you mean {quoted(near)}?"
+            yield ("classes", number, "class"), problem
 
 
 def _class_names(profile: Any) -> Iterator[tuple[Location, str]]:

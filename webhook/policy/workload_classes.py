@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 from pydantic import Field
 
 from webhook.framework.cluster_view import Workload
+from webhook.framework.entitlement import CLASS_LABELS, covers
 from webhook.framework.interface import Settings
 from webhook.kube.gpus import GpuKind
 from webhook.kube.pod import Owner, Pod, labels_of
-from webhook.text import matches_any, one_edit_apart, quoted
+from webhook.text import one_edit_apart, quoted
 
 _EVERYWHERE = ("*",)
+_CRITICAL = f"{CLASS_LABELS}inference-critical"
 _MAX_VALUE = 63
 """Characters in a label value that the API server accepts."""
 
@@ -35,9 +37,11 @@ class ClassRule(Settings):
     owner_kinds: tuple[str, ...] = ()
     """and the controller of the pod is of one of these kinds; left out: any kind, or no controller"""
     namespaces: tuple[str, ...] = _EVERYWHERE
-    """and its namespace is entitled to the class (name patterns; []: no namespace). The pod's author writes the label, so list
-    the namespaces if classes differ in priority. For a pod that is not entitled the next entries are tried, and its author
-    gets a warning. The rule priorityClass reserves the PriorityClass of the class for these namespaces too."""
+    """and its namespace is entitled to the class: name patterns, or the keys of labels that it has; []: no namespace. The
+    pod's author writes the pod's label, so limit the namespaces if classes differ in priority. For a pod that is not
+    entitled the next entries are tried, and its author gets a warning. The rule priorityClass reserves the PriorityClass of
+    the class for these namespaces too. Labels class.gpu-admission.io/… can only be set by who may assign classes. The API
+    server itself wants the one for gpu-inference-critical, whatever stands here (70-guards.yaml)."""
 
 
 GPUS = (
@@ -50,7 +54,7 @@ GPUS = (
     GpuResource(name="habana.ai/gaudi"),
 )
 CLASSES = (
-    ClassRule(name="inference-critical", labels={"workload-type": ("inference-critical",)}, namespaces=()),
+    ClassRule(name="inference-critical", labels={"workload-type": ("inference-critical",)}, namespaces=(_CRITICAL,)),
     ClassRule(name="inference", labels={"workload-type": ("inference", "serving")}),
     ClassRule(name="training", labels={"workload-type": ("training", "batch")}),
     ClassRule(name="development", labels={"workload-type": ("development", "notebook")}),
@@ -76,7 +80,9 @@ CLASSES = (
 )
 
 
-def classify(rules: tuple[ClassRule, ...], pod: Pod, owner: Owner | None, namespace: str) -> Workload:
+def classify(
+    rules: tuple[ClassRule, ...], pod: Pod, owner: Owner | None, namespace: str, namespace_labels: Container[str]
+) -> Workload:
     """The class of workload of a pod: that of the first rule that matches and is for this namespace."""
     labels = labels_of(pod)
     kind = owner.kind if owner is not None else None
@@ -89,7 +95,7 @@ def classify(rules: tuple[ClassRule, ...], pod: Pod, owner: Owner | None, namesp
             continue
         if rule.owner_kinds and kind not in rule.owner_kinds:
             continue
-        if rule.namespaces == _EVERYWHERE or matches_any(rule.namespaces, namespace):
+        if rule.namespaces == _EVERYWHERE or covers(rule.namespaces, namespace, namespace_labels):
             return Workload(rule.name, warning if rule.labels else warning or _misspelt(rules, labels))
         if rule.labels and warning is None:  # the pod asked for this class by a label
             warning = f"namespace {quoted(namespace)} is not entitled to class {rule.name}"
@@ -115,7 +121,7 @@ def _alike(value: str, known: str) -> bool:
 
 
 Entitled = dict[str, tuple[str, ...]]
-"""For each PriorityClass the namespaces that are entitled to a class of workload with this PriorityClass (name patterns)."""
+"""For each PriorityClass the namespaces that are entitled to a class of workload with this PriorityClass (see `entitlement`)."""
 
 
 def entitled(rules: tuple[ClassRule, ...], profiles: Mapping[str, Mapping[str, str]]) -> dict[str, Entitled]:

@@ -1,16 +1,19 @@
 """Some node could take the pod if that node were empty.
 
-A pod that asks for more than any node has, or for a label that no node has, stays pending whatever becomes free. A pod that no
-node of this cluster could ever take is refused. If it may become possible without a change of the pod, there is only a
-warning, unless `whenItMayChange` says otherwise: a label or a taint may be changed, a node may come back, a device plugin or
-another scheduler may offer a resource later.
+A pod that asks for more than any node has, or for a label that no node has, stays pending whatever becomes free. It is refused
+if only a larger machine could take it, and no machine can be added. If it may become possible without a change of the pod, there
+is only a warning, unless `whenItMayChange` says otherwise: a label or a taint may be changed, a device plugin or another
+scheduler may offer a resource later. In doubt there is a warning: what is refused follows from the nodes of this moment alone,
+so every replica says the same, also after a restart.
 
 Fields read:   the fields that the scheduler reads: resources of all containers, nodeSelector, node affinity, tolerations
 Allowed:       a pod that fits on some empty node. Only CPU, memory, ephemeral storage, pods and GPUs are counted
-Refused:       more GPUs, CPU or memory than any one node has had since this program started
-Warned about:  the same if an autoscaler may add nodes; resources that no node has; labels that no node has; taints that are not
-               tolerated; a combination that no single node has. A pod of a controller is never refused for one of these: the
-               controller would retry at growing intervals, and the pod would start late
+Refused:       more GPUs, CPU or memory than any one node has, where nobody adds nodes
+Warned about:  the same where nodes may be added: some node has a `spec.providerID` (a cloud, Cluster API, OpenShift, …), or
+               GPUs by DRA; the same where a node may have GPUs that it does not list now; resources that no node has;
+               labels that no node has; taints that are not tolerated; a combination that no single node has. A pod of a
+               controller is never refused for one of these: the controller would retry at growing intervals, and the pod
+               would start late
 Not for DRA:   what a claim needs is not known here.
 
 Nothing is checked while the state of the cluster is not known, nor for pods that the default scheduler does not place: those
@@ -39,7 +42,8 @@ class GpuFits(Rule):
     """warn | deny: the action if the pod may fit later without a change of the pod: after a change of a label or taint, when a
     node comes back, or when a resource is offered later. Pods of a controller are never refused for it."""
     autoscaler: bool | None = None
-    """Whether an autoscaler may add nodes that have what all present nodes lack: true | false | null (derived from the nodes)."""
+    """Whether an autoscaler may add nodes that have what all present nodes lack: true | false | null (yes where a node has
+    spec.providerID or DRA; on machines of your own that have one, such as those of k3s, set false)."""
     extra: tuple[str, ...] = ()
     """Resources that exist although no node has them now (name patterns): served by DRA, or by node pools that are empty."""
 

@@ -1,7 +1,8 @@
 """The PriorityClass exists, and this namespace may use it.
 
 A pod of high priority preempts the pods of others, so not every namespace may use every PriorityClass. Kubernetes itself lets
-every tenant use `system-node-critical`.
+every tenant use `system-node-critical`. The API server keeps the shipped classes that preempt from namespaces that have not opted
+in (manifests/70-guards.yaml).
 
 Fields read:   spec.priorityClassName, spec.priority
 Allowed:       none; a PriorityClass that exists and is not reserved for other namespaces, neither by `reserved` nor by `classes`
@@ -16,17 +17,18 @@ DRA:           the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Self
 
 from pydantic import Field
 
+from webhook.framework import entitlement
 from webhook.framework.interface import Context, Finding, ProfileView, Rule
 from webhook.kube import cel
 from webhook.kube.cel import Check
 from webhook.kube.gpus import Gpus
 from webhook.kube.pod import Pod
-from webhook.text import Hint, listed, matches, matches_any, quoted
+from webhook.text import Hint, listed, matches, quoted
 
 _OTHERWISE = "Choose one of those, or remove the line"
 
@@ -36,9 +38,9 @@ class PriorityClassAllowed(Rule):
     the namespaces that `classes` entitles to that class may use it."""
 
     reserved: dict[str, tuple[str, ...]] = Field(default={"system-*": ()})
-    """PriorityClass: the namespaces that may use it (both are name patterns). The first entry that matches decides, even for the
-    PriorityClass of a class of workload. A PriorityClass without an entry and without a class of workload is for all
-    namespaces. kube-system is never checked."""
+    """PriorityClass: the namespaces that may use it (name patterns, or keys of labels as in `classes`). The first entry that
+    matches decides, even for the PriorityClass of a class of workload. A PriorityClass without an entry and without a class
+    of workload is for all namespaces. kube-system is never checked."""
 
     def completed(self, profile: ProfileView) -> Self:
         """The same rule, with the restrictions that follow from `classes` of the policy added to `reserved`."""
@@ -56,19 +58,19 @@ class PriorityClassAllowed(Rule):
             pod["spec"].get("priority") is not None
         )  # by the admission plugin Priority, which runs before webhooks
         exists = name in cluster.priority_classes or looked_up or not cluster.knows_priority_classes
-        entitled = self._reserved_for(name, context.namespace)
+        labels = cluster.namespace_labels(context.namespace) or ()
+        entitled = self.reserved_for(name, context.namespace, labels)
         if exists and entitled is None:
             return
-        usable = sorted(c for c in cluster.priority_classes if self._reserved_for(c, context.namespace) is None)
+        usable = sorted(c for c in cluster.priority_classes if self.reserved_for(c, context.namespace, labels) is None)
         if not exists:
             fix = Hint(name, tuple(usable), "Write ", " if that is meant, or remove the line", _OTHERWISE)
             yield Finding(path, quoted(name), f"a PriorityClass of this cluster: {listed(usable) or 'none'}", fix)
             return
-        restriction = f"only for namespaces {listed(entitled)}" if entitled else "for no namespace of a tenant"
         yield Finding(
             path=path,
             seen=f"{quoted(name)} in namespace {quoted(context.namespace)}",
-            wanted=f"another class: this one is {restriction}",
+            wanted=f"another class: this one is {'only ' if entitled else ''}for {entitlement.described(entitled or ())}",
             fix=f"Use {listed(usable)}, or remove the line" if usable else "Remove the line",
         )
 
@@ -76,13 +78,12 @@ class PriorityClassAllowed(Rule):
         name = 'object.spec.?priorityClassName.orValue("")'
         bad = "false"
         for pattern, namespaces in reversed(self.reserved.items()):
-            entitled = cel.matches("request.namespace", namespaces)
-            bad = f"({cel.matches(name, [pattern])} ? !{entitled} : {bad})"
+            bad = f"({cel.matches(name, [pattern])} ? !({entitlement.in_cel(namespaces)}) : {bad})"
         yield Check("pod", bad, "a priority class that is not kept for other namespaces")
 
-    def _reserved_for(self, name: str, namespace: str) -> tuple[str, ...] | None:
+    def reserved_for(self, name: str, namespace: str, labels: Container[str]) -> tuple[str, ...] | None:
         """The namespaces for which a PriorityClass is reserved, if `namespace` is none of them; None if it may be used."""
         for pattern, namespaces in self.reserved.items():
             if matches(pattern, name):
-                return None if matches_any(namespaces, namespace) else namespaces
+                return None if entitlement.covers(namespaces, namespace, labels) else namespaces
         return None

@@ -88,7 +88,8 @@ def _start_policy(process: Process, tasks: Tasks, api: Api | None) -> None:
         sink = ConfigMapSink(process.policies, settings.namespace, settings.config_map)
         path = f"/api/v1/namespaces/{settings.namespace}/configmaps"
         fields = f"metadata.name={settings.config_map}"
-        feed = Feed(api, "policy", path, sink, process.metrics, process.log, fields=fields)
+        watches = process.watches
+        feed = Feed(api, "policy", path, sink, process.metrics, process.log, fields=fields, watches=watches)
         tasks.start("feed policy", feed.run)
         tasks.start("policy events", lambda: sink.report(api, process.log))
         return
@@ -106,7 +107,8 @@ def _start_cluster(process: Process, tasks: Tasks, api: Api | None) -> None:
         if events is not None:
             tasks.start("events", lambda: events.run(api))
             on_bound = events.bound
-        cluster.start(tasks, api, process.state, process.metrics, process.log, time.monotonic, on_bound)
+        metrics, log, watches = process.metrics, process.log, process.watches
+        cluster.start(tasks, api, process.state, metrics, log, time.monotonic, on_bound, watches)
 
 
 def _start_gpu_metrics(process: Process, tasks: Tasks, api: Api | None) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Protocol
 
-from webhook.admission import pods, policy_configmap, workloads
+from webhook.admission import namespaces, pods, policy_configmap, workloads
 from webhook.admission.decision import Decision
 from webhook.admission.response import encode
 from webhook.cluster.state import ClusterState
@@ -83,8 +83,8 @@ class Handlers:
             return decide(request, policy)
         except BadReview:
             raise
-        except Exception as error:
-            if "recursion" in str(error).lower():  # a RecursionError, or the TypeError of orjson
+        except Exception:
+            if any([obj and bounds.is_too_deep(obj) for obj in (request.object, request.old)]):
                 raise BadReview("request.object: nested too deeply: wanted what a Kubernetes type can hold") from None
             if request.resource == "pods" and not bounds.exceeded_by_size(request.size):
                 for obj in (request.object, request.old):
@@ -99,6 +99,8 @@ class Handlers:
         view = self._state.view(self._clock())
         if request.resource == "configmaps":
             return policy_configmap.validate(request, view)
+        if request.resource == "namespaces":
+            return namespaces.validate(request, policy)
         if request.resource != "pods":
             decision = workloads.validate(request, policy, view, self._placer)
             if decision.gang is not None and decision.result == "allowed" and not request.dry_run:

@@ -18,7 +18,8 @@ from prometheus_client import CONTENT_TYPE_LATEST
 
 from webhook.kube import bounds
 from webhook.server.http_response import JSON, TEXT, Response
-from webhook.server.load import Busy, Queue, Transfer, Transfers, cost
+from webhook.server.load import MAX_BYTES, TURN, Bounded, Busy, Held, Turns, cost
+from webhook.server.protocol import let_in
 from webhook.telemetry.logs import LineLimit, Logger, cause
 from webhook.telemetry.metrics import Metrics
 from webhook.text import listed, quoted
@@ -29,6 +30,10 @@ BodyHandler = Callable[[bytes], tuple[int, bytes]]
 MAX_BODY_BYTES: Final = 8 << 20
 """Maximum size of a body. The API server accepts requests of up to 3 MiB (MaxRequestBodyBytes), and the review of an UPDATE has
 the object twice, which is 6 MiB. The rest is for other fields and for JSON in place of protobuf (controller-runtime: 7 MiB)."""
+# A body without Content-Length is refused before any of it is parsed: chunks of one byte would take a whole core. All API servers
+# send it (v0.34.2 to v0.37.1): plugin/webhook/{mutating,validating}/dispatcher.go of k8s.io/apiserver gives the review to
+# client.Post().Body as an object; rest/request.go of k8s.io/client-go encodes it and calls http.NewRequestWithContext with a
+# *bytes.Reader, whose length net/http takes.
 BODY_SECONDS: Final = 5.0
 """Maximum time for a body to arrive after its headers. The API server waits 3 s (mutate) or 5 s (validate) for the whole call."""
 LARGE_SECONDS: Final = 10.0
@@ -50,23 +55,26 @@ class _Refused(Exception):
 class Edge:
     """The HTTP side of the webhook: it checks each request, passes the body to the handler of its path, and sends the answer."""
 
-    def __init__(self, routes: Mapping[str, BodyHandler], metrics: Metrics, log: Logger) -> None:
+    def __init__(self, routes: Mapping[str, BodyHandler], metrics: Metrics, log: Logger, turns: Turns) -> None:
         self._routes = dict(routes)
         self._metrics = metrics
         self._log = log
         self._failures = LineLimit(log, "failed handlers", MAX_FAILURE_LINES)
-        self.queue = Queue()
-        self.transfers = Transfers()
+        self.turns = turns
+        self.held = Bounded(MAX_BYTES)
+        """The bytes of all bodies and of large answers that are not read."""
         self._large_at: dict[str, float] = {}
         """Time of the last large body, by path."""
         self.draining = False
 
     async def handle(self, request: web.BaseRequest) -> Response:
-        peer, body = request.remote or "", b""
+        body = b""
         try:
             handler = self._handler(request)
-            body = request.content.read_nowait() if request.content.is_eof() else await self._body(request, peer)
-            status, answer = await self.queue.decide(peer, cost(len(body)), lambda: handler(body))
+            size = self._size(request)
+            let_in(request, size)
+            body = await self._body(request, size)
+            status, answer = handler(body)
         except _Refused as refused:
             return self._error(refused.status, f"{refused}\n".encode(), close=True)
         except Busy as busy:
@@ -79,7 +87,7 @@ class Edge:
                 self._log.error("handler failed", path=path, uid=_uid(body), **cause(error))
             status, answer = 500, _INTERNAL_ERROR
         if status == HTTPStatus.OK:
-            return Response(200, answer, JSON, close=self.draining, unread=self.transfers)
+            return Response(200, answer, JSON, close=self.draining, unread=self.held)
         bad = status in (400, 503)  # no API server sends a bad review, or asks again on this connection
         return self._error(status, answer, close=self.draining or bad)
 
@@ -104,53 +112,44 @@ class Edge:
             raise _Refused(415, f"saw Content-Type {seen}, wanted application/json")
         return handler
 
-    async def _body(self, request: web.BaseRequest, peer: str) -> bytes:
-        """The body of a request that has not arrived completely. Raises Busy before reading it if the queue has no room."""
-        size = request.content_length or 0
+    def _size(self, request: web.BaseRequest) -> int:
+        """The size of the body. Raises _Refused or Busy if it must not be read."""
+        size = request.content_length
+        if size is None or hdrs.TRANSFER_ENCODING in request.headers:
+            raise _Refused(411, "saw a body without its length, wanted Content-Length, as every API server sends it")
         if size > MAX_BODY_BYTES:
             raise _Refused(413, f"saw a body of {size} bytes, wanted at most {MAX_BODY_BYTES}")
-        self.queue.check_room(peer, cost(size))
-        large = size > bounds.MAX_REVIEW_BYTES
-        if large:
-            self._check_large(request)
-        if hdrs.EXPECT in request.headers and request.transport is not None:
-            request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        body, time = bytearray(), asyncio.get_running_loop().time
+        if size > bounds.MAX_REVIEW_BYTES:
+            self._check_large(request.rel_url.raw_path)
+        return size
+
+    async def _body(self, request: web.BaseRequest, size: int) -> bytes:
+        """The body, when it is this request's turn."""
+        body, peer, loop = bytearray(), request.remote or "", asyncio.get_running_loop()
         limit = asyncio.timeout(BODY_SECONDS)
-        transfer: Transfer | None = None
-        dropped = False
-
-        def drop() -> None:
-            nonlocal dropped
-            dropped = True
-            limit.reschedule(time())
-
+        held = Held(peer, lambda: limit.reschedule(loop.time()))
+        if hdrs.EXPECT in request.headers and not request.content.is_eof() and request.transport is not None:
+            request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         try:
             async with limit:
-                transfer = self.transfers.begin(peer, size, drop)
                 while chunk := await request.content.readany():
                     body += chunk
-                    self.transfers.progress(transfer, len(chunk))
-                    if not large and len(body) > bounds.MAX_REVIEW_BYTES:
-                        large = True
-                        self._check_large(request)
-                    if len(body) > MAX_BODY_BYTES:
-                        raise _Refused(413, f"saw more than {MAX_BODY_BYTES} bytes of body, wanted at most that")
+                    self.held.add(held, len(chunk))
+                limit.reschedule(None)
+                await self.turns.wait(f"{peer} large" if cost(size) > TURN else peer, cost(size))
         except TimeoutError:
-            if dropped:
+            if body and not held.size:  # cut: too many bytes are held
                 raise Busy("bodies") from None
-            seen = f"saw {len(body)} bytes of body in {BODY_SECONDS:g} s"
-            raise _Refused(408, f"{seen}, wanted all {size or ''}".rstrip()) from None
+            raise _Refused(408, f"saw {len(body)} bytes of body in {BODY_SECONDS:g} s, wanted all {size}") from None
         except (web.RequestPayloadError, ConnectionError) as error:
             raise _Refused(400, f"the body broke off after {len(body)} bytes ({type(error).__name__})") from None
         finally:
-            if transfer is not None:
-                self.transfers.end(transfer)
+            self.held.remove(held)
         return bytes(body)
 
-    def _check_large(self, request: web.BaseRequest) -> None:
+    def _check_large(self, path: str) -> None:
         """Raises Busy if another large body came on this path less than LARGE_SECONDS ago."""
-        path, now = request.rel_url.raw_path, monotonic()
+        now = monotonic()
         if now < self._large_at.get(path, -LARGE_SECONDS) + LARGE_SECONDS:
             raise Busy("large")
         self._large_at[path] = now
@@ -180,6 +179,7 @@ def ops(
         if request.method != hdrs.METH_GET:
             text = f"saw method {quoted(request.method)}, wanted GET\n"
             return Response(405, text.encode(), TEXT, close=True, allow=hdrs.METH_GET)
+        let_in(request, 0)
         if path == "/healthz":  # any answer means alive: a restart would not repair a lost API server
             return Response(200, b"ok\n", TEXT)
         if path == "/readyz":

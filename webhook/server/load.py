@@ -1,214 +1,136 @@
-"""Bounds the memory of slow transfers and the number of waiting requests, and shares both among the peers.
-
-A peer has no fixed share, because a managed control plane calls from a single address. One peer may use everything while no other
-needs any. When a bound is reached, the peer that uses most loses something. So a stranger takes nothing from an API server that
-uses less.
-"""
+"""Divides among peers what is bounded: connections, memory, work. None has a fixed part: some control planes have one address."""
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
-from time import monotonic, perf_counter
-from typing import Any, Final, TypeVar
+from time import monotonic
+from typing import Final
 
 MAX_BYTES: Final = 64 << 20
-"""Maximum size of all incomplete bodies and unread answers: ten of the largest legitimate reviews (6 MiB)."""
-MIN_BYTES: Final = 64 << 10
-"""Each transfer counts as at least this many bytes, which its buffers take."""
-STEADY: Final = 4 << 20
-"""Bytes per second of a healthy transfer. The transfer that is furthest behind this rate is the slowest."""
-MAX_WORK: Final = 0.25
-"""Maximum expected work of all waiting requests, in seconds: 500 small ones. On a machine half as fast, with the same time
-again for TLS and refusals, the last one is answered after 1.2 s. The API server waits 3 s (mutate) or 5 s (validate)."""
-REQUEST_SECONDS: Final = 0.0005
-"""Expected work of a small review: 0.4 ms if no two pods are alike, plus its part of TLS and HTTP."""
-BYTE_SECONDS: Final = 0.5 / (8 << 20)
-"""Expected work per byte. The largest body takes at most a second, and half of that unless it was made to be slow."""
-TURN_SECONDS: Final = 0.05
-"""Maximum time for decisions in one turn of the event loop. Probes and refusals are answered in between."""
-T = TypeVar("T")
+"""Maximum size of all bodies and large unread answers: ten of the largest legitimate reviews (6 MiB)."""
+SMALL: Final = 16 << 10
+"""Bytes of a body that take as long as one more small review."""
+TURN: Final = 8.0
+"""Work in one turn of the event loop, in small reviews or handshakes; probes and refusals are answered in between."""
 
 
 class Busy(Exception):
-    """There is too much to do: the client should ask again in a second. `reason`: `bodies`, `large` or `work`."""
+    """There is too much to do: the client should ask again in a second. `reason`: `bodies` or `large`."""
 
     def __init__(self, reason: str) -> None:
         super().__init__("too much to do: ask again in a second")
         self.reason = reason
 
 
-class Transfer:
-    """Memory held for an incomplete body or an unread answer. `drop` aborts it."""
+class Held:
+    """What a peer holds: a connection, or the bytes of a body. `cut` takes it away."""
 
-    __slots__ = ("begun", "bytes", "done", "drop", "peer")
-
-    def __init__(self, peer: str, size: int, drop: Callable[[], None], begun: float) -> None:
-        self.peer = peer
-        self.bytes = max(size, MIN_BYTES)
-        self.done = 0
-        """Bytes received or sent so far."""
-        self.drop = drop
-        self.begun = begun
-
-    @property
-    def since(self) -> float:
-        """The time at which a transfer at rate STEADY would have begun. It is earliest for the slowest transfer."""
-        return self.begun + self.done / STEADY
+    def __init__(self, peer: str, cut: Callable[[], object] = lambda: None) -> None:
+        self.peer, self.cut = peer, cut
+        self.size, self.since = 0, 0.0
 
 
-class Transfers:
-    """Bounds the memory of all transfers: the slowest transfer of the peer that holds most is dropped. `clock`: seconds."""
+class Bounded:
+    """At the limit, what was of no use for longest is cut: of each peer, its longest unused; among the peers, where that time,
+    multiplied by all that the peer holds, is largest. So whoever takes more and more takes it from himself.
+    """
 
-    def __init__(self, limit: int = MAX_BYTES, clock: Callable[[], float] = monotonic) -> None:
-        self.total = 0
-        self._limit = limit
-        self._clock = clock
-        self._by_peer: dict[str, dict[Transfer, None]] = {}
+    def __init__(self, limit: int) -> None:
+        self.total, self._limit = 0, limit
+        self._sizes: Counter[str] = Counter()
+        self._unused: dict[str, dict[Held, None]] = {}
 
-    def begin(self, peer: str, size: int, drop: Callable[[], None]) -> Transfer:
-        """Hold memory for a transfer before its bytes arrive. `size`: 0 if unknown."""
-        transfer = Transfer(peer, size, drop, self._clock())
-        self._by_peer.setdefault(peer, {})[transfer] = None
-        self._hold(transfer.bytes)
-        return transfer
-
-    def progress(self, transfer: Transfer, size: int) -> None:
-        """`size` more bytes were received or sent. A transfer of unknown size may now hold more memory."""
-        transfer.done += size
-        if transfer.done > transfer.bytes and transfer in self._by_peer.get(transfer.peer, ()):
-            extra, transfer.bytes = transfer.done - transfer.bytes, transfer.done
-            self._hold(extra)
-
-    def end(self, transfer: Transfer) -> None:
-        """Release the memory of a transfer. Nothing happens if it was released before."""
-        of_peer = self._by_peer.get(transfer.peer, {})
-        if transfer in of_peer:
-            del of_peer[transfer]
-            self.total -= transfer.bytes
-            if not of_peer:
-                del self._by_peer[transfer.peer]
-
-    def _hold(self, size: int) -> None:
+    def add(self, held: Held, size: int = 1) -> int:
+        """Count this much more. Returns how many were cut for it: perhaps `held`, if all else is in use."""
+        if not held.size:
+            self.unused(held)
+        held.size += size
+        self._sizes[held.peer] += size
         self.total += size
-        while self.total > self._limit:
-            largest = max(self._by_peer.values(), key=lambda of_peer: sum(transfer.bytes for transfer in of_peer))
-            slowest = min(largest, key=lambda transfer: transfer.since)
-            self.end(slowest)
-            slowest.drop()
+        cut = 0
+        while self.total > self._limit and self.cut():
+            cut += 1
+        return cut
+
+    def unused(self, held: Held) -> None:
+        """It is unused from now on."""
+        self.used(held)
+        held.since = monotonic()
+        self._unused.setdefault(held.peer, {})[held] = None
+
+    def used(self, held: Held) -> None:
+        """It is in use, and is not cut."""
+        of_peer = self._unused.get(held.peer, {})
+        of_peer.pop(held, None)
+        if not of_peer:
+            self._unused.pop(held.peer, None)
+
+    def remove(self, held: Held) -> None:
+        """It is not held any more. Nothing happens if it was removed before."""
+        self.used(held)
+        self.total -= held.size
+        self._sizes[held.peer] -= held.size
+        if not self._sizes[held.peer]:
+            del self._sizes[held.peer]
+        held.size = 0
+
+    def cut(self) -> bool:
+        """Cut one. False if all are in use."""
+
+        if not self._unused:
+            return False
+        now, longest = monotonic(), [next(iter(of_peer)) for of_peer in self._unused.values()]
+        first = max(longest, key=lambda held: (now - held.since) * self._sizes[held.peer])
+        self.remove(first)
+        first.cut()
+        return True
 
 
 def cost(size: int) -> float:
-    """Expected work of a review with a body of `size` bytes, in seconds."""
-    return REQUEST_SECONDS + size * BYTE_SECONDS
+    """The work of a review with a body of `size` bytes, in small reviews."""
+    return 1 + size / SMALL
 
 
-class _Waiting:
-    """A waiting request."""
+class Turns:
+    """Says who may work now: some in each turn of the event loop, and next is the line for which least was done.
 
-    __slots__ = ("cost", "decide", "done")
+    A peer has a line for handshakes, one for small reviews and one for large ones, so that none keeps the others waiting.
+    """
 
-    def __init__(self, cost: float, decide: Callable[[], Any]) -> None:
-        self.cost = cost
-        self.decide = decide
-        self.done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    def __init__(self) -> None:
+        self._lines: dict[str, deque[tuple[float, asyncio.Future[None]]]] = {}
+        self._done: dict[str, float] = {}
+        """The work that was done for each line; a new one begins with that of the last, so it does not stay first for long."""
+        self._last, self._spent = 0.0, 0.0
+        self._next: asyncio.Handle | None = None
 
+    async def wait(self, line: str, cost: float) -> None:
+        """Wait in this line. A connection waits at most once, so the number of connections bounds those that wait."""
+        loop = asyncio.get_running_loop()
+        if self._next is None:
+            self._next = loop.call_soon(self._give)
+        if not self._lines and self._spent < TURN:
+            self._spent += cost
+            return
+        turn = loop.create_future()
+        if line not in self._lines:
+            self._lines[line], self._done[line] = deque(), self._last
+        self._lines[line].append((cost, turn))
+        await turn
 
-class _Peer:
-    """The waiting requests of one peer, their cost, and the work already done for the peer, in seconds."""
-
-    __slots__ = ("cost", "requests", "served")
-
-    def __init__(self, served: float) -> None:
-        self.requests: deque[_Waiting] = deque()
-        self.cost = 0.0
-        self.served = served
-
-
-class Queue:
-    """Decides whole requests one after another, some in each turn of the event loop. The peer that was served least is next."""
-
-    def __init__(self, limit: float = MAX_WORK, turn: float = TURN_SECONDS) -> None:
-        self.cost = 0.0
-        """Expected work of all waiting requests, in seconds."""
-        self._limit = limit
-        self._turn = turn
-        self._spent = 0.0
-        self._peers: dict[str, _Peer] = {}
-        self._served = 0.0
-        """Work done for the peer that was served last. A new peer starts with as much, so it does not stay first for long."""
-        self._next_turn: asyncio.Handle | None = None
-
-    def check_room(self, peer: str, seconds: float) -> None:
-        """Raises Busy if a request of this peer with this expected work would be refused now."""
-        if self.cost and self.cost + seconds > self._limit and self._to_remove(peer, seconds) is None:
-            raise Busy("work")
-
-    async def decide(self, peer: str, seconds: float, decide: Callable[[], T]) -> T:
-        """The result of `decide`, called in its turn. `seconds`: its expected work.
-
-        Raises Busy if there is no room now, or if requests of peers with less waiting work need the room later.
-        """
-        if not self._peers and self._spent < self._turn:
-            return self._timed(decide)
-        self.check_room(peer, seconds)
-        while self.cost + seconds > self._limit and (removed := self._to_remove(peer, seconds)):
-            name, request = removed
-            self._remove(name, request)
-            if not request.done.done():
-                request.done.set_exception(Busy("work"))
-        request = _Waiting(seconds, decide)
-        mine = self._peers.setdefault(peer, _Peer(self._served))
-        mine.requests.append(request)
-        mine.cost += seconds
-        self.cost += seconds
-        result: T = await request.done
-        return result
-
-    def _to_remove(self, peer: str, seconds: float) -> tuple[str, _Waiting] | None:
-        """The waiting request that makes room for a new one of `peer`, and the name of its peer; None if there is none.
-
-        It is the last request of another peer that has more waiting work, or else a larger request of the same peer.
-        """
-        mine = self._peers.get(peer)
-        name = max(self._peers, key=lambda other: self._peers[other].cost, default=peer)
-        if name != peer and self._peers[name].cost > seconds + (mine.cost if mine else 0.0):
-            return name, self._peers[name].requests[-1]
-        largest = max(mine.requests, key=lambda request: request.cost) if mine else None
-        return (peer, largest) if largest is not None and largest.cost > seconds else None
-
-    def _remove(self, name: str, request: _Waiting) -> None:
-        peer = self._peers[name]
-        peer.requests.remove(request)
-        peer.cost -= request.cost
-        self.cost -= request.cost
-        if not peer.requests:
-            del self._peers[name]
-            if not self._peers:
-                self.cost = 0.0  # removes rounding errors
-
-    def _timed(self, decide: Callable[[], T]) -> T:
-        if self._next_turn is None:
-            self._next_turn = asyncio.get_running_loop().call_soon(self._new_turn)
-        started = perf_counter()
-        try:
-            return decide()
-        finally:
-            self._spent += perf_counter() - started
-
-    def _new_turn(self) -> None:
-        self._next_turn, self._spent = None, 0.0
-        while self._peers and self._spent < self._turn:
-            name, peer = min(self._peers.items(), key=lambda item: item[1].served)
-            request, spent = peer.requests[0], self._spent
-            self._served = peer.served
-            if not request.done.done():  # otherwise the client has gone
-                try:
-                    request.done.set_result(self._timed(request.decide))
-                except Exception as error:
-                    request.done.set_exception(error)
-            peer.served += self._spent - spent
-            self._remove(name, request)
-        if self._peers and self._next_turn is None:
-            self._next_turn = asyncio.get_running_loop().call_soon(self._new_turn)
+    def _give(self) -> None:
+        self._next, self._spent = None, 0.0
+        while self._lines and self._spent < TURN:
+            line = min(self._lines, key=self._done.__getitem__)
+            cost, turn = self._lines[line].popleft()
+            if not turn.done():  # otherwise the connection is gone
+                turn.set_result(None)
+                self._spent += cost
+                self._last = self._done[line]
+                self._done[line] += cost
+            if not self._lines[line]:
+                del self._lines[line], self._done[line]
+        if self._spent:
+            self._next = asyncio.get_running_loop().call_soon(self._give)

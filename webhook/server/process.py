@@ -15,11 +15,13 @@ from webhook.errors import BadInput, BadReview
 from webhook.feeds.certificates import read
 from webhook.feeds.events import Events
 from webhook.feeds.policy import CurrentPolicy
+from webhook.feeds.watch import Watches
 from webhook.kube.review import Request
 from webhook.placement.placer import Placer
 from webhook.server.handlers import Handlers
 from webhook.server.http import Edge, ops
 from webhook.server.listener import Listener
+from webhook.server.load import Turns
 from webhook.server.settings import ServeSettings
 from webhook.telemetry import logs
 from webhook.telemetry.decision_log import fields
@@ -68,23 +70,30 @@ class Process:
         self.log = logs.configure()
         self.policies = CurrentPolicy(self.metrics, self.log)
         max_age = math.inf if offline else settings.max_age
-        self.state = ClusterState(max_age=max_age, replica=settings.replica, namespace=settings.namespace)
+        self.state = ClusterState(
+            max_age=max_age, trusted=settings.authenticated, replica=settings.replica, namespace=settings.namespace
+        )
+        self.watches = Watches((*REQUIRED, "policy"), max_age, time.monotonic)
         self.placer = Placer(self.state)
         self.live = LiveContext(read(settings.client_ca, "--client-ca") if settings.client_ca else None)
         self.events = Events(self.state, self.metrics, self.log) if settings.events and not offline else None
         recorder = Recorder(self.metrics, self.log, self.events)
         handlers = Handlers(self.policies, self.state, self.placer, recorder, time.monotonic)
-        self.edge = Edge({"/mutate": handlers.mutate, "/validate": handlers.validate}, self.metrics, self.log)
+        routes = {"/mutate": handlers.mutate, "/validate": handlers.validate}
+        turns = Turns()
+        self.edge = Edge(routes, self.metrics, self.log, turns)
         self.listener = Listener(
-            self.edge.handle, self.metrics, self.live.listening, authenticated=settings.client_ca is not None
+            self.edge.handle, self.metrics, turns, self.live.listening, authenticated=settings.authenticated
         )
         probes = ops(self.metrics, self.missing, lambda: self.policies.remark)
-        self.ops_listener = Listener(probes, self.metrics, limit=MAX_OPS_CONNECTIONS)
+        self.ops_listener = Listener(probes, self.metrics, turns, limit=MAX_OPS_CONNECTIONS)
         self._add_gauges()
 
     def missing(self) -> list[str]:
         """The reasons why the server is not ready; empty if it is."""
         missing = [f"{kind} were not listed yet" for kind in REQUIRED if kind not in self.state.freshness.listed]
+        for name in self.watches.stuck():
+            missing.append(f"the watch of {name} is silent, although the API server answers")
         if self.policies.current is None:
             missing.append(f"there is no policy: {self.policies.error}")
         if self.live.seconds_left(datetime.now(UTC)) <= 0:

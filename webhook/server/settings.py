@@ -50,7 +50,8 @@ class ServeSettings(BaseModel):
     replica: str = ""
     """Name of this replica, in a pod the pod's name. Each replica prefers its own part of the nodes."""
     max_age: float = Field(60.0, gt=0)
-    """Seconds without news from a watch after which the cluster state is too old to choose nodes."""
+    """Seconds without news from a watch after which the cluster state is too old to choose nodes. If the API server answers
+    other requests meanwhile, the replica is not ready any more."""
     events: bool = False
     """Write Events in namespaces that have opted in. `manifests/components/events` grants the permission."""
     prometheus_ca: Path | None = None
@@ -59,6 +60,11 @@ class ServeSettings(BaseModel):
     """A file with the bearer token for that Prometheus. It is read again at each poll."""
     drain_seconds: float = Field(15.0, ge=0)
     """Seconds to continue answering after SIGTERM, until every kube-proxy and API server knows of the shutdown."""
+
+    @property
+    def authenticated(self) -> bool:
+        """Whether only clients with a certificate can ask: then each review is one that an API server sent."""
+        return self.client_ca is not None
 
     @model_validator(mode="after")
     def _check_combinations(self) -> ServeSettings:

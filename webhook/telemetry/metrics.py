@@ -70,7 +70,7 @@ class Metrics:
         )
         self.refused = self._counter("http_refused", "Requests that were answered with an error.", "code")
         self.shed = self._counter("shed", "Requests refused because there was too much to do.", "reason")
-        self.cut = self._counter("connections_cut", "Connections closed to make room, or without a request.", "stage")
+        self.cut = self._counter("connections_cut", "Connections closed to make room for new ones.")
         self.policy_errors = self._counter("policy_errors", "Policies that did not parse: the last good one stayed.")
         self.certificate_errors = self._counter("certificate_errors", "Certificates that could not be served or kept.")
         self.relists = self._counter("feed_relists", "Full lists taken from the API server.", "feed")

@@ -22,8 +22,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(scope="module")
 def played(request: pytest.FixtureRequest, control_plane: ControlPlane, installed: Installed) -> dict[str, Played]:
-    """What became of the cases of the file, by id. The webhook begins anew: it knows nothing of nodes of other files."""
-    installed.forget()
+    """What became of the cases of the file, by id."""
 
     async def all_of_them() -> dict[str, Played]:
         async with Api.of(control_plane.kubeconfig) as api:

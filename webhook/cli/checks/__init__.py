@@ -12,6 +12,7 @@ from webhook.cli.checks import (
     nodes,
     other_mutators,
     policy_references,
+    preemption,
     replicas,
     sources,
 )
@@ -40,6 +41,7 @@ CHECKS: Final = (
     Check("namespaces", ("Namespace",), policy_references.namespaces),
     Check("classes", ("Namespace",), policy_references.classes),
     Check("priorityClasses", ("PriorityClass",), policy_references.priority_classes),
+    Check("preemption", ("Namespace", "PriorityClass", "ValidatingAdmissionPolicy"), preemption.preemption),
     Check("policyTaints", (), policy_references.taints),
     Check("policyLabels", (), policy_references.labels),
     Check("nodes", (), nodes.health),

@@ -10,16 +10,20 @@ from webhook.cli.cluster.answers import replica_pods
 from webhook.cli.cluster.kinds import OUR_NAMESPACE
 from webhook.cli.cluster.snapshot import Snapshot
 from webhook.policy.model import Policy
+from webhook.rules.device_annotations import DeviceAnnotations
 from webhook.text import listed
 
+_RUNNING_PODS: Final = "gpu-admission-running-pods"
 _GUARDS: Final = {
     "gpu-admission-own-configuration": "whoever takes over a replica may widen its webhooks",
     "gpu-admission-profile-label": "whoever may label a namespace opts it out, or chooses its profile",
+    "gpu-admission-preemption": "whoever may create pods, in any namespace, preempts the pods of all others",
+    _RUNNING_PODS: "while no replica answers, annotations that ask for devices may be added to pods",
 }
 
 
 def guards(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
-    """Both ValidatingAdmissionPolicies of manifests/70-guards.yaml are bound and deny."""
+    """The ValidatingAdmissionPolicies of the manifests are bound and deny, and agree with the policy."""
     bound = {
         binding["spec"].get("policyName")
         for binding in snapshot.of("ValidatingAdmissionPolicyBinding")
@@ -27,8 +31,16 @@ def guards(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
     }
     missing = {name: risk for name, risk in _GUARDS.items() if name not in bound}
     for name, risk in missing.items():
-        yield Result("guards", "warn", f"{name} does not guard: {risk}", "install it: manifests/70-guards.yaml")
-    if not missing:
+        file = "71-running-pods.yaml" if name == _RUNNING_PODS else "70-guards.yaml"
+        yield Result("guards", "warn", f"{name} does not guard: {risk}", f"install it: manifests/{file}")
+    profiles = {name: policy.profile(name)[1] for name in policy.file.profiles}
+    other = [
+        name for name, each in profiles.items() if each.shadow or each.rules.device_annotations != DeviceAnnotations()
+    ]
+    if other and _RUNNING_PODS not in missing:
+        text = f"{_RUNNING_PODS} refuses by the shipped settings of deviceAnnotations, profile {listed(other)} by others or not"
+        yield Result("guards", "warn", text, "mend manifests/71-running-pods.yaml, and apply it")
+    elif not missing:
         yield Result("guards", "ok", listed(sorted(_GUARDS)))
 
 

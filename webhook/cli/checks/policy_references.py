@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from webhook.cli.checks.result import EDIT_POLICY, Result, opted_in
@@ -44,7 +45,8 @@ def classes(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
     for number, rule in enumerate(rules):
         covering = [at for at, earlier in enumerate(rules[:number]) if _covers(earlier, rule)]
         why = f"entry {covering[0] + 1} takes all its pods first" if covering else ""
-        if not why and names and not any(matches_any(rule.namespaces or _ANY, name) for name in names):
+        by_label = any("/" in entry for entry in rule.namespaces)
+        if not why and names and not by_label and not any(matches_any(rule.namespaces or _ANY, name) for name in names):
             why = f"it is for namespaces {listed(rule.namespaces)}, and there is none"
         if why:
             wrong = True
@@ -87,8 +89,9 @@ def _misspelt(snapshot: Snapshot, policy: Policy) -> Iterator[tuple[str, str, st
 
 
 def priority_classes(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
-    """The PriorityClasses that the policy gives to pods exist."""
-    known = {name for _, name in snapshot.named("PriorityClass")}
+    """The PriorityClasses that the policy gives to pods exist, with the shipped order: a value is immutable, so that an upgrade
+    may have left an old one."""
+    known = {name: int(each.get("value") or 0) for (_, name), each in snapshot.named("PriorityClass").items()}
     wanted = {
         name
         for profile in [policy.profile(name)[1] for name in policy.file.profiles]
@@ -96,10 +99,19 @@ def priority_classes(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
         for name in profile.injectors.priority_class.classes.values()
         if name
     }
-    if missing := sorted(wanted - known):
+    if missing := sorted(wanted - known.keys()):
         text = f"the policy names what does not exist: {listed(missing)}; pods keep their priority"
         step = "kubectl apply -f manifests/50-priority-classes.yaml, or mend the policy"
         yield Result("priorityClasses", "broken", text, step)
+    elif level := [
+        (one, other)
+        for one, other in pairwise(_shipped().injectors.priority_class.classes.values())
+        if {one, other} <= known.keys() & wanted and known[one] <= known[other]
+    ]:
+        (one, other), *_ = level
+        text = f"{one} ({known[one]}) is not above {other} ({known[other]})"
+        step = "kubectl apply --force -f manifests/50-priority-classes.yaml"
+        yield Result("priorityClasses", "warn", text, step)
     else:
         yield Result("priorityClasses", "ok", listed(sorted(wanted), 10) or "the policy names none")
 

@@ -41,7 +41,10 @@ _REMOVED_FIELDS: Final = frozenset(
 )
 _REMOVED_KINDS: Final = ("ConfigMap", "ServingCertificate")
 """Kinds of which nothing but names and data would be left."""
-_OURS: Final = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "ValidatingAdmissionPolicyBinding")
+_OURS: Final = (
+    *("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"),
+    *("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"),
+)
 """Kinds whose objects stay if they are ours: these are the same in every cluster. Their labels are removed."""
 _PUBLIC_NAMES: Final = frozenset(("PriorityClass", "RuntimeClass", "DeviceClass", "StorageClass"))
 """Kinds whose names stay."""

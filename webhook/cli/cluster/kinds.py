@@ -55,6 +55,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "Lease": Kind("/apis/coordination.k8s.io/v1", "leases"),
     "MutatingWebhookConfiguration": Kind(_ADMISSION, "mutatingwebhookconfigurations", namespaced=False),
     "ValidatingWebhookConfiguration": Kind(_ADMISSION, "validatingwebhookconfigurations", namespaced=False),
+    "ValidatingAdmissionPolicy": Kind(_ADMISSION, "validatingadmissionpolicies", namespaced=False),
     "ValidatingAdmissionPolicyBinding": Kind(_ADMISSION, "validatingadmissionpolicybindings", namespaced=False),
     "MutatingAdmissionPolicy": Kind(_ADMISSION, "mutatingadmissionpolicies", namespaced=False),
     "MutatingAdmissionPolicyBinding": Kind(_ADMISSION, "mutatingadmissionpolicybindings", namespaced=False),

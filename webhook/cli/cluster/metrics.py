@@ -2,7 +2,7 @@
 
 The address in the policy is an address inside the cluster. From outside, a Service is reached through the API server, with the
 right to get services/proxy, and a DCGM exporter with the right to get pods/proxy. If that fails, the address itself is tried:
-there may be a VPN. In a pod the address is tried first.
+there may be a VPN. In a pod the address is tried first. nvidia-smi is always run by the API server.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Container
+from collections.abc import Awaitable, Callable, Container
+from contextlib import nullcontext
 from typing import Final, NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
@@ -25,6 +26,7 @@ from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.cluster.utilisation import Reading, Sample
 from webhook.errors import BadInput, GpuAdmissionError
 from webhook.feeds.access import Access
+from webhook.feeds.api import Api
 from webhook.feeds.exporters import Exporters
 from webhook.feeds.gpu_source import SourceFailed, Wiring, http_session, source_of
 from webhook.text import quoted
@@ -71,6 +73,9 @@ def with_url(url: str, settings: GpuMetricsSettings) -> GpuMetricsSettings:
 
 def ways(settings: GpuMetricsSettings, access: Access | None, in_pod: bool) -> list[Way]:
     """The ways to reach the source, the likelier one first."""
+    if settings.source == "nvidiaSmi":
+        right = f"pods/exec, and to create it, in namespace {settings.nvidia_smi.namespace}"
+        return [Way(settings, access, right)] if access else []
     candidates = [Way(settings)]
     if access is not None and settings.source == "dcgm":
         candidates.append(Way(settings, access, f"pods/proxy in namespace {settings.dcgm.namespace}"))
@@ -96,9 +101,9 @@ def _service(url: SplitResult) -> tuple[str, str] | None:
 
 async def measure(snapshot: Snapshot, settings: GpuMetricsSettings, *, in_pod: bool) -> Measured:
     """The GPU metrics of the nodes of the snapshot. Raises SourceFailed with the error of each way."""
-    exporters, failures = Exporters(settings.dcgm), []
+    exporters, failures = Exporters(settings.pods), []
     for pod in snapshot.of("Pod"):
-        if pod["metadata"].get("namespace") == settings.dcgm.namespace:
+        if pod["metadata"].get("namespace") == settings.pods.namespace:
             exporters.in_list(pod)
     exporters.list_ends()
     for way in ways(settings, snapshot.access, in_pod):
@@ -107,20 +112,29 @@ async def measure(snapshot: Snapshot, settings: GpuMetricsSettings, *, in_pod: b
                 return await _poll(way, exporters, snapshot.nodes)
         except (GpuAdmissionError, TimeoutError, aiohttp.ClientError, OSError) as error:
             failures.append(f"{way}: {_why(error, way)}")
-    raise SourceFailed("; ".join(failures))
+    raise SourceFailed("; ".join(failures) or "nvidia-smi is run by an API server; give --kubeconfig FILE")
 
 
 async def _poll(way: Way, exporters: Exporters, nodes: Container[str]) -> Measured:
     recorder, access = Recorder(nodes), way.access
     tls, authorization = (access.tls, access.authorization) if access else (None, None)
     async with http_session(tls=tls, authorization=authorization) as http:
-        source = source_of(Wiring(way.settings, http, exporters, None, access.base if access else ""))
-        assert source is not None
-        await source.poll(recorder)
+        wiring = Wiring(way.settings, http, exporters, None, access.base if access else "")
+        async with Api(_same(access)) if access else nullcontext() as api:
+            source = source_of(wiring._replace(api=api))
+            assert source is not None
+            await source.poll(recorder)
     if not recorder.samples:
         ignored = ", ".join(f"{why}: {count}" for why, count in sorted(recorder.ignored.items()))
         raise SourceFailed(f"no number of a node here{f' ({ignored})' if ignored else ''}")
     return Measured(way.settings.source, recorder.samples)
+
+
+def _same(access: Access) -> Callable[[], Awaitable[Access]]:
+    async def given() -> Access:
+        return access
+
+    return given
 
 
 def _why(error: Exception, way: Way) -> str:

@@ -127,6 +127,9 @@ _SCHEMAS: Final[Mapping[str, Schema]] = {
     "PodGroup": {"spec": {"schedulingPolicy": {"gang": {"minCount": INTEGER}}}},
     "EndpointSlice": {"endpoints": [{"conditions": {"ready": BOOLEAN}, "addresses": [STRING]}]},
     **dict.fromkeys(("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job"), _WORKLOAD),
+    "ValidatingAdmissionPolicy": {
+        "spec": {key: [{"name": STRING, "expression": STRING}] for key in ("matchConditions", "variables")}
+    },
     **dict.fromkeys(("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"), _HOOKS),
 }
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from webhook.admission.decision import IGNORED
 from webhook.admission.pods import mutate
 from webhook.admission.words import finding_line
 from webhook.cli import offline
@@ -144,8 +145,7 @@ class _Admission:
     def validate(self, plan: Planned, workload: Workload) -> None:
         """Enter into the workload whether its pods are refused, the message, and the warnings. Raises BadInput."""
         namespace, view = plan.document.request.namespace, self._state.view(self._now)
-        labels = view.namespace_labels(namespace)
-        if labels is not None and PROFILE_LABEL not in labels:
+        if not offline.opted_in(namespace, view):
             label = f"kubectl label namespace {namespace} {PROFILE_LABEL}=default"
             workload.notes = [f"namespace {namespace} has not opted in, so the webhook is not asked ({label})"]
             return
@@ -171,8 +171,9 @@ class _Admission:
 
     def admit(self, plan: Planned, pod: Pod) -> Pod:
         """The pod as the mutating hook changes it. Its node is reserved, and the state has seen the pod."""
-        request = plan.document.request._replace(object=pod)
-        decision = mutate(request, self._policy, self._state.view(self._now), self._placer)
+        request, view = plan.document.request._replace(object=pod), self._state.view(self._now)
+        asked = offline.opted_in(request.namespace, view)
+        decision = mutate(request, self._policy, view, self._placer) if asked else IGNORED
         if decision.patch is not None:
             pod = apply(orjson.loads(decision.patch), pod)
         if decision.reservation is not None and decision.placement is not None:

@@ -1,0 +1,239 @@
+"""The manifests in `manifests/examples` on a real control plane: applied with kubectl, and their pods bound.
+
+The namespace is the one of the examples. Nodes offer what the examples ask for, and volumes are there as an administrator makes
+them; nothing else is prepared.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.controlplane import clusters
+from tests.controlplane.api import Api, wait_until
+from tests.controlplane.fixtures import remove_namespace
+from tests.controlplane.nodes import GPU_TAINT, node
+from tests.controlplane.objects import pod
+from tests.controlplane.plane import ControlPlane
+from tests.e2e.terminal import SHIPPED
+from tests.installed import ROOT, Installed, opt_in
+from webhook.kube.pod import Pod
+
+pytestmark = pytest.mark.controlplane
+
+Json = dict[str, Any]
+EXAMPLES, TEAM, NAME = ROOT / "manifests" / "examples", "ml-team", "app.kubernetes.io/name"
+NODES = [
+    *[node(f"whole-{letter}", 8, taints=[GPU_TAINT]) for letter in "abcdef"],
+    node("mig", 4, mig={"1g.10gb": 14, "3g.40gb": 4}, taints=[GPU_TAINT]),
+    node("sliced", 2, "Tesla-T4", replicas=4, renamed=True, taints=[GPU_TAINT]),
+]
+CLASS: Json = {
+    "apiVersion": "storage.k8s.io/v1",
+    "kind": "StorageClass",
+    "metadata": {"name": "disks", "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}},
+    "provisioner": "kubernetes.io/no-provisioner",
+    "volumeBindingMode": "WaitForFirstConsumer",
+}
+DISKS = [f"disk-{number}" for number in range(2)]
+ENTITLED = SHIPPED.replace(
+    "[inference-critical]}, namespaces: []}", f"[inference-critical]}}, namespaces: [{TEAM}]}}", 1
+)
+
+
+def disk(name: str) -> Json:
+    spec = {
+        "storageClassName": "disks",
+        "capacity": {"storage": "200Gi"},
+        "accessModes": ["ReadWriteOnce"],
+        "hostPath": {"path": f"/mnt/{name}"},
+        "persistentVolumeReclaimPolicy": "Retain",
+    }
+    return {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": spec}
+
+
+@pytest.fixture(scope="module")
+def cluster(control_plane: ControlPlane, installed: Installed) -> Iterator[ControlPlane]:
+    """Nodes, disks, and what `kubectl apply -k manifests/examples` makes."""
+    asyncio.run(_make(control_plane))
+    control_plane.kubectl("apply", "-k", str(EXAMPLES))
+    yield control_plane
+    installed.set_policy(SHIPPED)
+    asyncio.run(_remove(control_plane))
+
+
+async def _make(plane: ControlPlane) -> None:
+    async with Api.of(plane.kubeconfig) as api:
+
+        async def free() -> bool:
+            return TEAM not in [found["metadata"]["name"] for found in await api.list("Namespace")]
+
+        await wait_until(free, 60, f"no namespace {TEAM} of another test")
+        await clusters.apply(api, NODES)
+        for made in (CLASS, *map(disk, DISKS)):
+            await api.create(made)
+        await api.namespace(TEAM)
+        await opt_in(api, TEAM)
+
+
+async def _remove(plane: ControlPlane) -> None:
+    plane.kubectl("-n", TEAM, "delete", "deployment,job", "--all", "--wait=false")
+    async with Api.of(plane.kubeconfig) as api:
+
+        async def no_pods() -> bool:
+            await api.delete_all("Pod", TEAM, gracePeriodSeconds="0")
+            return not await api.pods(TEAM)
+
+        await wait_until(no_pods, 120, "the end of the pods, of which those of Jobs have a finalizer")
+        await remove_namespace(api, TEAM)
+        for name in DISKS:
+            await api.delete("PersistentVolume", name)
+        await api.delete("StorageClass", "disks")
+        await clusters.remove(api, [each["metadata"]["name"] for each in NODES])
+
+
+def documents(path: Path) -> list[Json]:
+    return [found for found in yaml.safe_load_all(path.read_text()) if found]
+
+
+async def bound(api: Api, path: Path) -> dict[str, list[Pod]]:
+    """The pods of each workload in a file, once all of them run."""
+    found = {}
+    for workload in documents(path):
+        spec = workload["spec"]
+        if "template" in spec:
+            name = spec["template"]["metadata"]["labels"][NAME]
+            count = spec.get("replicas", spec.get("parallelism", 1))
+            found[name] = await api.running(TEAM, count, 120, **{NAME: name})
+    return found
+
+
+def only(pods: dict[str, list[Pod]], name: str) -> Pod:
+    (found,) = pods[name]
+    return found
+
+
+def resources(pod: Pod) -> tuple[Json, Json]:
+    asked = pod["spec"]["containers"][0]["resources"]
+    return asked["requests"], asked["limits"]
+
+
+# --- What a GPU team begins with ------------------------------------------------------------------------------------------
+
+
+async def test_the_objects_that_a_team_begins_with_run_within_their_quota(cluster: ControlPlane, api: Api) -> None:
+    for name in ("20-inference.yaml", "30-training.yaml"):
+        for pods in (await bound(api, EXAMPLES / name)).values():
+            assert all("gpu-admission.io/decision" in pod["metadata"]["annotations"] for pod in pods)
+    gpus = "requests.nvidia.com/gpu"
+
+    async def counted() -> bool:
+        quotas = {each["metadata"]["name"]: each["status"] for each in await api.list("ResourceQuota", TEAM)}
+        used = {name: status["used"].get(gpus) for name, status in quotas.items()}
+        assert used == {"gpus": "20", "gpus-inference": "4"}, "the class that the webhook adds counts in its quota"
+        return True
+
+    await wait_until(counted, 60, "the quotas to count")
+
+
+# --- One example for each subject -----------------------------------------------------------------------------------------
+
+
+def mig(pods: dict[str, list[Pod]]) -> None:
+    found = only(pods, "embeddings")
+    assert found["spec"]["nodeName"] == "mig"
+    assert [asked["nvidia.com/mig-1g.10gb"] for asked in resources(found)] == ["1", "1"]
+    assert found["spec"]["priorityClassName"] == "gpu-inference"
+
+
+def time_slicing(pods: dict[str, list[Pod]]) -> None:
+    found = only(pods, "notebook")
+    assert found["spec"]["nodeName"] == "sliced"
+    assert [asked["nvidia.com/gpu.shared"] for asked in resources(found)] == ["1", "1"]
+
+
+def init_volume(pods: dict[str, list[Pod]]) -> None:
+    found = only(pods, "train")
+    hidden = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}
+    assert hidden in found["spec"]["initContainers"][0]["env"]
+    assert hidden not in found["spec"]["containers"][0].get("env", [])
+    assert found["spec"]["priorityClassName"] == "gpu-training"
+
+
+def one_disk(pods: dict[str, list[Pod]]) -> None:
+    (found, other) = pods["search"]
+    assert found["spec"]["nodeName"]
+    assert other["spec"]["nodeName"]
+
+
+def tiers(pods: dict[str, list[Pod]]) -> None:
+    names = ("payments", "assistant", "nightly", "playground")
+    found = [only(pods, name)["spec"] for name in names]
+    classes = ["gpu-inference-critical", "gpu-inference", "gpu-training", "gpu-development"]
+    assert [spec["priorityClassName"] for spec in found] == classes
+    priorities = [spec["priority"] for spec in found]
+    assert priorities == sorted(priorities, reverse=True)
+    assert len({*priorities}) == len(names)
+    assert [spec["preemptionPolicy"] for spec in found] == 2 * ["PreemptLowerPriority"] + 2 * ["Never"]
+
+
+EACH: dict[str, Callable[[dict[str, list[Pod]]], None]] = {
+    "mig": mig,
+    "time-slicing": time_slicing,
+    "init-volume": init_volume,
+    "one-disk": one_disk,
+    "tiers": tiers,
+}
+
+
+def test_every_example_is_tried() -> None:
+    (kept,) = [documents(EXAMPLES / "kustomization.yaml")]
+    files = {path.name for path in EXAMPLES.glob("*.yaml")} - {*kept[0]["resources"], "kustomization.yaml"}
+    assert files == {f"{name}.yaml" for name in EACH} | {"mistakes.yaml"}
+
+
+@pytest.mark.parametrize("name", EACH)
+async def test_an_example_is_applied_and_its_pods_are_bound(
+    name: str, cluster: ControlPlane, installed: Installed, api: Api
+) -> None:
+    path = EXAMPLES / f"{name}.yaml"
+    if name == "tiers":
+        installed.set_policy(ENTITLED)
+        await wait_until(lambda: entitled(api), 60, "the namespace to be entitled to the first tier")
+    await kubectl(cluster, "apply", "-f", str(path))
+    try:
+        EACH[name](await bound(api, path))
+    finally:
+        await kubectl(cluster, "delete", "-f", str(path), "--wait=false")
+
+
+async def kubectl(cluster: ControlPlane, *arguments: str) -> str:
+    """What kubectl says to stderr about the namespace of the examples."""
+    return (await asyncio.to_thread(cluster.kubectl, "-n", TEAM, *arguments)).stderr
+
+
+async def entitled(api: Api) -> bool:
+    critical = pod("critical", labels={"workload-type": "inference-critical"})
+    found = await api.create(critical, TEAM, dryRun="All")
+    return bool(found["spec"].get("priorityClassName") == "gpu-inference-critical")
+
+
+async def test_whoever_applies_replicas_on_one_disk_is_warned_once_the_claim_exists(cluster: ControlPlane) -> None:
+    path = EXAMPLES / "one-disk.yaml"
+    claim, _ = documents(path)
+    claim["metadata"]["namespace"] = TEAM
+    await asyncio.to_thread(cluster.kubectl, "apply", "-f", "-", input=yaml.safe_dump(claim))
+
+    async def warned() -> bool:
+        said = await kubectl(cluster, "apply", "--dry-run=server", "-f", str(path))
+        return 'volumeAccess: 2 replicas and one PersistentVolumeClaim "weights", which one node can use' in said
+
+    try:
+        await wait_until(warned, 60, "the warning")
+    finally:
+        await kubectl(cluster, "delete", "-f", str(path), "--ignore-not-found", "--wait=false")

@@ -1,0 +1,127 @@
+"""Who is served first, and who may preempt: the class of workload, the priority and the label of the namespace together.
+
+What the guard of the API server refuses is in tests/manifests/test_preemption.py.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.controlplane.api import Api, ApiError, wait_until
+from tests.controlplane.fixtures import MakeNodes, remove_namespace
+from tests.controlplane.nodes import node
+from tests.controlplane.objects import Json, deployment, job, pod
+from tests.controlplane.plane import ControlPlane
+from tests.installed import OPTED_IN, PROFILE_LABEL, ROOT, Installed
+
+pytestmark = pytest.mark.controlplane
+
+CLASS, PREEMPTS = "class.gpu-admission.io/", "PreemptLowerPriority"
+CRITICAL = {"workload-type": "inference-critical"}
+
+
+async def test_pods_that_serve_users_go_before_those_that_train(api: Api, team: str, nodes: MakeNodes) -> None:
+    """They wait for the only GPU, and the scheduler takes them by the stored priority."""
+    await nodes([node("first", 1)])
+    await api.create(pod("holder", priorityClassName="gpu-service"), team)
+    await api.running(team, 1)
+    await api.create(job("train"), team)
+    await api.create(deployment("serve"), team)
+
+    async def waiting() -> dict[str, tuple[int, str]]:
+        found = [each for each in await api.pods(team) if each["metadata"]["name"] != "holder"]
+        assert len(found) == 2
+        return {each["metadata"]["labels"]["app"]: _rank(each) for each in found}
+
+    ranks = await wait_until(waiting, 60, "both pods")
+    assert ranks == {"serve": (50000, "Never"), "train": (10000, "Never")}
+
+
+def _rank(found: Json) -> tuple[int, str]:
+    return found["spec"]["priority"], found["spec"]["preemptionPolicy"]
+
+
+async def test_a_pod_takes_the_gpu_of_another_tenants_training_only_by_its_label(
+    api: Api, team: str, nodes: MakeNodes
+) -> None:
+    await nodes([node("first", 1)])
+    other = await api.namespace(f"{team}-other", OPTED_IN)
+    try:
+        await api.create(job("train"), other)
+        (trainer,) = await api.running(other, 1)
+        await api.create(deployment("guessed"), team)
+        await api.create(deployment("labelled", labels={"workload-type": "inference"}), team)
+        (serving,) = await api.running(team, 1)
+        assert serving["metadata"]["labels"]["app"] == "labelled"
+        assert trainer["metadata"]["uid"] not in [each["metadata"]["uid"] for each in await api.pods(other)]
+    finally:
+        await remove_namespace(api, other)
+
+
+async def test_only_pods_of_an_entitled_namespace_are_critical(api: Api, team: str) -> None:
+    made = await api.create(pod("one", labels=CRITICAL), team, dryRun="All")
+    assert made["spec"]["priorityClassName"] == "gpu-development"
+    assert any("is not entitled to class inference-critical" in each for each in made.warnings)
+    await api.patch("Namespace", team, {"metadata": {"labels": {f"{CLASS}inference-critical": ""}}})
+
+    async def entitled() -> bool:
+        return _rank(await api.create(pod("one", labels=CRITICAL), team, dryRun="All")) == (200000, PREEMPTS)
+
+    await wait_until(entitled, 60, "the API server and the webhook to see the label")
+
+
+async def test_in_the_profile_strict_pods_preempt_only_in_an_entitled_namespace(
+    api: Api, team: str, installed: Installed
+) -> None:
+    shipped, strict = (
+        (ROOT / "manifests" / name).read_text() for name in ("policy.yaml", "examples/profiles/strict.yaml")
+    )
+    installed.set_policy(strict)
+    try:
+        await api.patch("Namespace", team, {"metadata": {"labels": {PROFILE_LABEL: "strict"}}})
+
+        async def by_label(name: str) -> tuple[int, str]:
+            return _rank(await api.create(pod("one", labels={"workload-type": name}), team, dryRun="All"))
+
+        async def strict_is_in_force() -> bool:
+            return await by_label("inference") == (50000, "Never")
+
+        await wait_until(strict_is_in_force, 60, "the policy and the profile")
+        by_name = pod("two", priorityClassName="gpu-inference")
+        with pytest.raises(ApiError, match=r"namespaces with the label class\.gpu-admission\.io/inference\. Use gpu-"):
+            await api.create(by_name, team, dryRun="All")
+        labels = {f"{CLASS}inference": "", f"{CLASS}inference-critical": ""}
+        await api.patch("Namespace", team, {"metadata": {"labels": labels}})
+
+        async def entitled() -> bool:
+            try:
+                found = _rank(await api.create(by_name, team, dryRun="All"))
+            except ApiError:
+                return False
+            return found == (100000, PREEMPTS) and await by_label("inference-critical") == (200000, PREEMPTS)
+
+        await wait_until(entitled, 60, "the API server and the webhook to see the labels")
+    finally:
+        installed.set_policy(shipped)
+
+
+@pytest.mark.usefixtures("installed")
+@pytest.mark.parametrize(
+    ("label", "warning"),
+    [
+        (f"{PROFILE_LABEL}=strickt", 'the policy has no profile "strickt", so "default" is used; it has "default"'),
+        (
+            f"{CLASS}inferense-critical=",
+            'the policy has no class "inferense-critical"; did you mean "inference-critical"?',
+        ),
+        ("gpu-admission.io/profil=default", f"means nothing; did you mean {PROFILE_LABEL}?"),
+    ],
+    ids=["profile", "class", "key"],
+)
+def test_who_labels_a_namespace_is_told_of_a_typo_at_once(
+    control_plane: ControlPlane, namespace: str, label: str, warning: str
+) -> None:
+    said = control_plane.kubectl("label", "namespace", namespace, label).stderr
+    assert said.startswith(f"Warning: label {label.partition('=')[0]}")
+    assert said.strip().endswith(warning)
+    assert control_plane.kubectl("label", "namespace", namespace, "team=a").stderr == ""

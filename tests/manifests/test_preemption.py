@@ -1,0 +1,132 @@
+"""The guard of the classes that preempt, on a real API server. No webhook of ours is needed for it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.controlplane.api import Api, ApiError, wait_until
+from tests.controlplane.fixtures import MakeNodes
+from tests.controlplane.objects import deployment, job, pod
+from tests.controlplane.plane import ControlPlane
+from tests.manifests.files import Json, only, shipped
+from webhook.kube.pod import PROFILE_LABEL
+
+pytestmark = pytest.mark.controlplane
+
+LABEL = "class.gpu-admission.io/inference-critical"
+OUTSIDE, INSIDE, CRITICAL = "preempting-outside", "preempting-inside", "preempting-critical"
+LABELS = {OUTSIDE: {LABEL: ""}, INSIDE: {PROFILE_LABEL: "default"}}
+LABELS[CRITICAL] = LABELS[OUTSIDE] | LABELS[INSIDE]
+CLASSES = {each["metadata"]["name"]: each for each in shipped("PriorityClass")}
+PREEMPTING = {name for name, each in CLASSES.items() if each["preemptionPolicy"] != "Never"}
+
+
+@pytest.fixture(scope="module")
+def sides(applied: ControlPlane) -> Iterator[ControlPlane]:
+    """A namespace that has not opted in, one that has, and one that is entitled too; no webhook of ours is asked."""
+    objects = [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+        for name, labels in LABELS.items()
+    ]
+    applied.kubectl("apply", "-f", "-", input=yaml.safe_dump_all(objects))
+    for name in LABELS:
+        applied.kubectl("-n", name, "wait", "--for=create", "serviceaccount/default", "--timeout=60s")
+    yield applied
+    applied.kubectl("delete", "--wait=false", "-f", "-", input=yaml.safe_dump_all(objects))
+
+
+@pytest.fixture
+async def guarded(sides: ControlPlane, api: Api) -> Api:
+    async def in_force() -> bool:
+        return bool(await refusal(api, OUTSIDE, "gpu-inference"))
+
+    await wait_until(in_force, 60, "the guard of the classes that preempt")
+    return api
+
+
+async def refusal(api: Api, where: str, name: str) -> str:
+    """The message with which the API server refuses a pod of this PriorityClass; "" if it accepts it."""
+    try:
+        await api.create(pod("p", 0, priorityClassName=name), where, dryRun="All")
+    except ApiError as error:
+        return error.message
+    return ""
+
+
+MAY_USE = {OUTSIDE: set(), INSIDE: {"gpu-inference"}, CRITICAL: {"gpu-inference", "gpu-inference-critical"}}
+"""Those that preempt; all others are for every namespace."""
+ADVICE = {
+    OUTSIDE: ("has not opted in", "for the label gpu-admission.io/profile"),
+    INSIDE: ("Use gpu-inference, or", LABEL),
+}
+
+
+@pytest.mark.parametrize("name", CLASSES)
+@pytest.mark.parametrize("where", MAY_USE)
+async def test_a_class_that_preempts_is_for_namespaces_that_are_entitled(guarded: Api, where: str, name: str) -> None:
+    """The namespace outside has the label of the class, and yet has not opted in."""
+    message = await refusal(guarded, where, name)
+    assert bool(message) is (name in PREEMPTING - MAY_USE[where])
+    if message:
+        assert f"pods of priority class {name} preempt" in message
+        assert all(part in message for part in (where, *ADVICE[where]))
+
+
+async def test_a_pod_keeps_its_class_when_its_namespace_leaves(guarded: Api) -> None:
+    """As after an upgrade: what is there can be changed as before."""
+    await guarded.create(pod("kept", 0, priorityClassName="gpu-inference", schedulerName="nobody"), INSIDE)
+    label = f"/metadata/labels/{PROFILE_LABEL.replace('/', '~1')}"
+    await guarded.patch("Namespace", INSIDE, [{"op": "remove", "path": label}])
+    try:
+
+        async def left() -> bool:
+            return bool(await refusal(guarded, INSIDE, "gpu-inference"))
+
+        await wait_until(left, 60, "the guard to see that the namespace has left")
+        change = [{"op": "add", "path": "/metadata/annotations", "value": {"a": "b"}}]
+        found = await guarded.patch("Pod", "kept", change, namespace=INSIDE)
+        assert found["spec"]["priority"] == CLASSES["gpu-inference"]["value"]
+    finally:
+        await guarded.patch("Namespace", INSIDE, [{"op": "add", "path": label, "value": "default"}])
+        await guarded.delete("Pod", "kept", INSIDE)
+
+
+def daemon_set(name: str, gpus: int, **spec: Any) -> Json:
+    made = deployment(name, gpus=gpus, **spec)
+    return {**made, "kind": "DaemonSet", "spec": {k: v for k, v in made["spec"].items() if k != "replicas"}}
+
+
+@pytest.mark.parametrize("make", [deployment, job, daemon_set])
+async def test_a_controller_that_may_not_create_such_pods_says_so(
+    guarded: Api, nodes: MakeNodes, make: Callable[..., Json]
+) -> None:
+    await nodes("two-node")
+    made = make("guarded", gpus=0, priorityClassName="gpu-inference")
+    await guarded.create(made, OUTSIDE)
+
+    async def told() -> list[str]:
+        events = await guarded.list("Event", OUTSIDE, fieldSelector="reason=FailedCreate")
+        named = [each for each in events if each["involvedObject"]["name"].startswith("guarded")]
+        return [each["message"] for each in named]
+
+    try:
+        messages = await wait_until(told, 60, "an Event about the pods")
+        assert all("has not opted in" in each for each in messages)
+        assert await guarded.pods(OUTSIDE, app="guarded") == []
+    finally:
+        await guarded.delete(made["kind"], "guarded", OUTSIDE)
+        await guarded.delete_all("Event", OUTSIDE)
+
+
+async def test_the_system_is_not_guarded(guarded: Api) -> None:
+    assert await refusal(guarded, "kube-system", "gpu-inference-critical") == ""
+
+
+def test_every_class_that_preempts_is_guarded() -> None:
+    (condition, _) = only("ValidatingAdmissionPolicy", "gpu-admission-preemption")["spec"]["matchConditions"]
+    assert set(re.findall(r"'(gpu-[a-z-]+)'", condition["expression"])) == PREEMPTING

@@ -1,0 +1,115 @@
+"""Runs `nvidia-smi` in the pods of one DaemonSet, one on each node. For clusters without DCGM, with up to some hundred nodes.
+
+It runs by `pods/exec` in the namespace that the policy names, and never in a pod of a tenant. `manifests/components/nvidia-smi`
+gives the right, and has a guard by which the API server refuses our account every other command.
+
+A whole GPU that is split into MIG instances has no utilisation here. Xid errors are not known, but a GPU that is lost is sick.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from webhook.cluster.utilisation import Reading
+from webhook.errors import ApiError
+from webhook.feeds.exporters import Exporter
+from webhook.feeds.gpu_source import Round, SourceFailed, Wiring, ask_each
+from webhook.text import quoted
+
+FIELDS: Final = ("uuid", "utilization.gpu", "memory.used", "memory.total", "temperature.gpu")
+COMMAND: Final = ("nvidia-smi", f"--query-gpu={','.join(FIELDS)}", "--format=csv,noheader,nounits")
+"""The guard in `manifests/components/nvidia-smi` has it too."""
+MAX_BYTES = 1 << 16
+"""Maximum size of an answer. 16 GPUs give 1 KiB."""
+_MAX_GPUS = 64
+_AT_ONCE = 16
+"""Maximum number of commands that run at the same time."""
+_POLLS_WITHOUT = 100
+"""Polls in which a pod is not asked after it gave no answer in time. A command that hangs may go on when its connection has
+ended, and a broken driver must not collect one with each poll."""
+_UUID = re.compile(r"GPU-[0-9a-f-]{8,64}", re.ASCII)
+_NUMBER = re.compile(r"[0-9]{1,9}", re.ASCII)
+_NOT_KNOWN = ("[N/A]", "N/A", "[Not Supported]", "[Not Found]", "[Insufficient Permissions]", "[Unknown Error]")
+_BROKEN = ("[GPU is lost]", "[GPU requires reset]")
+
+
+def parse_output(text: str, ignored: Counter[str]) -> Iterator[tuple[str, Reading, float]]:
+    """The GPU, reading and value of each number in an output. What `nvidia-smi` does not write is counted in `ignored`."""
+    for index, line in enumerate(text.split("\n")[:_MAX_GPUS]):
+        cells = [cell.strip() for cell in line.split(",")]
+        broken = any(cell in _BROKEN for cell in cells)
+        if len(cells) != len(FIELDS) or not (broken or _UUID.fullmatch(cells[0])):
+            if line.strip():
+                ignored["not nvidia-smi"] += 1
+            continue
+        gpu = cells[0] if _UUID.fullmatch(cells[0]) else f"number {index}"
+        yield gpu, Reading.SICK, float(broken)
+        utilisation, used, total, temperature = (_number(cell, ignored) for cell in cells[1:])
+        if utilisation is not None:
+            yield gpu, Reading.UTILISATION, utilisation
+        if used is not None and total is not None:
+            yield gpu, Reading.MEMORY_USED, used
+            yield gpu, Reading.MEMORY_FREE, total - used
+        if temperature is not None:
+            yield gpu, Reading.TEMPERATURE, temperature
+
+
+def _number(cell: str, ignored: Counter[str]) -> float | None:
+    if _NUMBER.fullmatch(cell):
+        return float(cell)
+    if cell not in _NOT_KNOWN and cell not in _BROKEN:
+        ignored["not nvidia-smi"] += 1
+    return None
+
+
+class NvidiaSmiSource:
+    """Runs the command in the pods that the watch has found."""
+
+    def __init__(self, wiring: Wiring) -> None:
+        self._settings, self._exporters, self._api = wiring.settings, wiring.exporters, wiring.api
+        self._poll = 0
+        self._hung: dict[str, int] = {}
+        """The pods that gave no answer in time, with the poll in which they are asked again."""
+
+    async def poll(self, into: Round) -> Mapping[str, str]:
+        await self._exporters.listed.wait()
+        pods, at = list(self._exporters), self._settings.nvidia_smi
+        if not pods:
+            raise SourceFailed(
+                f"no running pod with labels {dict(at.selector)} in namespace {at.namespace}; wanted pods that have "
+                "nvidia-smi. Set gpuMetrics.nvidiaSmi.namespace and .selector"
+            )
+        self._poll += 1
+        names = {pod.name for pod in pods}
+        self._hung = {pod: again for pod, again in self._hung.items() if pod in names and again > self._poll}
+        seconds = self._settings.stale_after / 3
+        return await ask_each(pods, lambda pod: self._ask(pod, into), _AT_ONCE, seconds)
+
+    async def _ask(self, pod: Exporter, into: Round) -> None:
+        if self._api is None:
+            raise SourceFailed("there is no API server to run nvidia-smi by")
+        if pod.name in self._hung:
+            raise SourceFailed(f"nvidia-smi gave no answer in time in pod {pod.name}, and is not run there for a while")
+        path, seconds = f"{self._exporters.path}/{pod.name}/exec", self._settings.timeout
+        try:
+            async with asyncio.timeout(seconds):
+                output = await self._api.execute(path, pod.container, COMMAND, MAX_BYTES)
+        except TimeoutError:
+            self._hung[pod.name] = self._poll + _POLLS_WITHOUT
+            raise SourceFailed(f"nvidia-smi in pod {pod.name} gave no answer within {seconds:g} s") from None
+        except ApiError as error:
+            hint = ". Apply manifests/components/nvidia-smi" if error.status == 403 else ""
+            raise SourceFailed(f"nvidia-smi did not run in pod {pod.name}: {error}{hint}") from None
+        text = output.decode(errors="replace")
+        readings = list(parse_output(text, into.ignored))
+        if not readings:
+            raise SourceFailed(f"pod {pod.name} answered {quoted(text)}; wanted the output of nvidia-smi")
+        for gpu, reading, value in readings:
+            into.add(pod.node, gpu, reading, value)
+
+
+source = NvidiaSmiSource

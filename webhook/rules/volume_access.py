@@ -1,0 +1,50 @@
+"""Replicas do not share a volume that only one node, or only one pod, can use.
+
+The scheduler and Kubernetes let the replicas go to several nodes. A volume with access mode ReadWriteOnce is then attached to the
+first of these, and the pods on the others wait in ContainerCreating. With ReadWriteOncePod all pods but one stay pending.
+
+A template is checked when it is created or changed, against the claims that the cluster has then.
+
+Fields read:   spec.volumes[*].persistentVolumeClaim of a template; the replicas of its workload; the HorizontalPodAutoscaler
+               that scales it; the access modes of the claims (of their volumes, once bound), if they are known
+Allowed:       one replica; claims that several nodes can use; the claims that a StatefulSet makes for each of its pods; claims
+               that do not exist yet
+Warned about:  more than one replica with a claim that has no access mode but ReadWriteOnce and ReadWriteOncePod
+DRA:           a claim for devices counts as a GPU; which devices it is for does not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from webhook.framework.interface import Action, Context, Finding, Rule
+from webhook.framework.replicas import many_replicas
+from webhook.kube.pod import Pod
+from webhook.text import quoted
+
+_USERS = {"ReadWriteOnce": "one node", "ReadWriteOncePod": "one pod"}
+
+
+class VolumeAccess(Rule):
+    """Replicas do not share a volume that only one node or one pod can use (ReadWriteOnce, ReadWriteOncePod). Only templates are
+    checked."""
+
+    not_exported: ClassVar[str] = "is about templates, and needs the state of the cluster"
+
+    action: Action = "warn"
+
+    def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
+        if not context.template or not (volumes := pod["spec"].get("volumes")) or not context.has_gpu(pod):
+            return
+        replicas = many_replicas(pod, context, 2)
+        for index, volume in enumerate(volumes if replicas else ()):
+            name = (volume.get("persistentVolumeClaim") or {}).get("claimName") or ""
+            if access := context.cluster.narrow_access(context.namespace, name):
+                yield Finding(
+                    path=f"spec.volumes[{index}].persistentVolumeClaim.claimName",
+                    seen=f"{replicas} and one PersistentVolumeClaim {quoted(name)}, which {_USERS[access]} can use ({access})",
+                    wanted="a claim with ReadWriteMany or ReadOnlyMany, or a StatefulSet with volumeClaimTemplates",
+                    fix="Give each replica a claim of its own, or all of them one that many nodes can use: otherwise replicas on "
+                    "other nodes wait for ever",
+                )
