@@ -28,7 +28,7 @@ def pod(
             "labels": {"app": "nvidia-dcgm-exporter"} if labels is None else labels,
             **metadata,
         },
-        "spec": {"nodeName": "gpu-a-1"},
+        "spec": {"nodeName": "gpu-a-1", "containers": [{"name": "exporter"}]},
         "status": {"phase": phase, "podIP": address},
     }
 
@@ -72,7 +72,7 @@ def test_exporters_come_and_go_with_their_pods() -> None:
     exporters.in_list(pod("c"))
     assert len(exporters) == 2, "nothing is removed before the list is complete"
     exporters.list_ends()
-    assert list(exporters) == [Exporter("gpu-a-1", "c", "10.0.0.7")]
+    assert list(exporters) == [Exporter("gpu-a-1", "c", "10.0.0.7", "exporter")]
 
 
 def test_only_the_pods_with_the_labels_of_exporters_are_watched() -> None:

@@ -28,14 +28,16 @@ class Scripted:
 
     def __init__(self, *script: float | BaseException) -> None:
         self._script = list(script)
+        self.silent: dict[str, str] = {}
 
-    async def poll(self, into: Utilisation) -> None:
+    async def poll(self, into: Utilisation) -> dict[str, str]:
         if not self._script:
             raise asyncio.CancelledError(END)
         step = self._script.pop(0)
         into.add("a", "0", Reading.UTILISATION, 99.0 if isinstance(step, BaseException) else step)
         if isinstance(step, BaseException):
             raise step
+        return self.silent
 
 
 class World:
@@ -140,14 +142,28 @@ async def test_a_bug_is_logged_with_its_place_and_without_its_message() -> None:
 
 async def test_a_poll_that_never_ends_fails_when_all_metrics_are_stale() -> None:
     class Hangs:
-        async def poll(self, into: Utilisation) -> None:
+        async def poll(self, into: Utilisation) -> dict[str, str]:
             await asyncio.Event().wait()
+            return {}
 
     settings = GpuMetricsSettings.model_validate({"source": "dcgm", "interval": 1, "staleAfter": 2}).model_copy(
         update={"stale_after": 0.05}
     )
     feed = GpuMetricsFeed(settings, Hangs(), Utilisation(settings), lambda name, use: None, {"failed": 0})
     assert await feed.poll() is False
+
+
+async def test_a_node_that_gives_no_metrics_is_named_once_until_it_gave_some() -> None:
+    world = World(10.0)
+    source = world.feed._source
+    assert isinstance(source, Scripted)
+    for silent in ({}, {"a": "it is off"}, {"a": "it is off"}, {}, {"a": "again", "b": "too"}):
+        source.silent, source._script = silent, [10.0]
+        assert await world.feed.poll()
+    assert [(line["nodes"], line["count"], line["why"]) for line in world.lines] == [
+        (["a"], 1, "it is off"),
+        (["a", "b"], 2, "again"),
+    ]
 
 
 async def test_a_policy_that_turns_metrics_off_withdraws_them() -> None:

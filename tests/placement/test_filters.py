@@ -27,7 +27,7 @@ from webhook.placement.settings import Health, PlacementSettings
         ),
         pytest.param(
             node("n", taints=[TAINT]),
-            pod("p", tolerations=[{"key": KEY, "operator": "Gt", "value": "present"}]),
+            pod("p", tolerations=[{"key": KEY, "operator": "Lke", "value": "present"}]),
             "taint not tolerated",
             id="a toleration by an operator that we do not know",
         ),

@@ -178,6 +178,9 @@ MODEL = {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"}
         pytest.param([node("a", 4), node("cpu", None)], True, id="a node without GPUs"),
         pytest.param([node("a", 4), node("b", 0)], False, id="a node whose device plugin is away"),
         pytest.param(
+            [node("a", 4), node("b", 0, **{"nvidia.com/gpu.shared": "8"})], True, id="a node with renamed shares"
+        ),
+        pytest.param(
             [node("a", 4), node("b", None, labels=MODEL)], False, id="a node whose device plugin never came up"
         ),
     ],

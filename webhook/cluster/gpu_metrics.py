@@ -85,8 +85,8 @@ class Dcgm(Settings):
 
 
 class NvidiaSmi(Settings):
-    """The pods in which nvidia-smi is run, one on each GPU node: those of the device plugin, or of the driver
-    (app: nvidia-driver-daemonset). It needs manifests/components/nvidia-smi."""
+    """The pods in which nvidia-smi is run, one on each GPU node: the device plugin's here. The driver's have the label
+    app=nvidia-driver-daemonset. It needs manifests/components/nvidia-smi."""
 
     namespace: Namespace = "gpu-operator"
     selector: dict[str, str] = Field(default={"app": "nvidia-device-plugin-daemonset"}, min_length=1)

@@ -51,10 +51,17 @@ def amounts_of(node: Mapping[str, Any], part: Literal["allocatable", "capacity"]
 
 def installed_on(node: Mapping[str, Any]) -> dict[str, int]:
     """How much of each extended resource the node may offer as it is: the larger of allocatable and capacity, since sick
-    devices count in capacity only. Where both are 0 it is UNKNOWN_AMOUNT: the kubelet writes 0 while a device plugin is away."""
+    devices count in capacity only. Where both are 0 it is UNKNOWN_AMOUNT: the kubelet writes 0 while a device plugin is away. But
+    not where the node offers something else of the same vendor: a plugin that renames shared GPUs, or slices them, leaves a 0.
+    """
     allocatable, capacity = amounts_of(node, "allocatable"), amounts_of(node, "capacity")
-    names = [name for name in (*allocatable, *capacity) if "/" in name]
-    return {name: max(allocatable.get(name, 0), capacity.get(name, 0)) or UNKNOWN_AMOUNT for name in names}
+    most = {
+        name: max(allocatable.get(name, 0), capacity.get(name, 0)) for name in (*allocatable, *capacity) if "/" in name
+    }
+    offered = {name.partition("/")[0] for name, amount in most.items() if amount}
+    return {
+        name: amount or (0 if name.partition("/")[0] in offered else UNKNOWN_AMOUNT) for name, amount in most.items()
+    }
 
 
 def pods_per_gpu(labels: Mapping[str, str], offered: int = 0) -> float:

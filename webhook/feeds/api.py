@@ -9,7 +9,7 @@ import asyncio
 import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from types import TracebackType
 from typing import Any, Final
 
@@ -30,6 +30,8 @@ without the other side, even if its node is lost or a NAT has forgotten it. Linu
 _MAX_LINE = 16 << 20
 """Maximum size of one watch event in bytes: ten times the largest object in etcd."""
 _EXEC_PROTOCOL: Final = "v5.channel.k8s.io"
+_CLOSE_SECONDS: Final = 1.0
+"""Time for the other side of a WebSocket to agree to its end."""
 """The first byte of a message is its channel. With this version the API server talks to the kubelet as it does for kubectl."""
 _STDOUT: Final = b"\x01"
 _STATUS: Final = b"\x03"
@@ -117,16 +119,16 @@ class Api:
         output, status = bytearray(), b""
         with _as_api_error(f"GET {path}"):
             access = await self._current()
-            async with self._session.ws_connect(
+            connection = await self._session.ws_connect(
                 access.base + path,
                 params=query,
                 headers={hdrs.AUTHORIZATION: access.authorization} if access.authorization else None,
                 protocols=(_EXEC_PROTOCOL,),
-                timeout=aiohttp.ClientWSTimeout(ws_close=1.0),
                 max_msg_size=size,
                 ssl=access.tls if access.tls is not None else True,
                 server_hostname=access.server_name,
-            ) as connection:
+            )
+            try:
                 async for part in connection:
                     if part.type is aiohttp.WSMsgType.BINARY and part.data[:1] == _STDOUT:
                         output += part.data[1:]
@@ -134,6 +136,10 @@ class Api:
                         status = part.data[1:]
                     if part.type is aiohttp.WSMsgType.ERROR or len(output) > size:
                         raise ApiError(0, f"GET {path}: the command wrote more than {size} bytes")
+            finally:
+                with suppress(TimeoutError):  # else a command that never stops writing is read for ever
+                    async with asyncio.timeout(_CLOSE_SECONDS):
+                        await connection.close()
         if why := _failure(status):
             raise ApiError(0, f"GET {path}: {why}; it wrote {quoted(output.decode(errors='replace'))}")
         return bytes(output)

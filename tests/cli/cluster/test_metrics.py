@@ -191,7 +191,7 @@ FORBIDDEN = orjson.dumps({"kind": "Status", "message": 'services "http:p:9090" i
         pytest.param(
             {"source": "dcgm", "dcgm": {"port": 1}},
             (403, FORBIDDEN),
-            "through the API server: no right to get pods/proxy in namespace gpu-operator; the exporters: none of 1 ",
+            "through the API server: no right to get pods/proxy in namespace gpu-operator; the exporters: no answer from any of 1 node; ",
             id="no right to pods/proxy",
         ),
         pytest.param(

@@ -1,0 +1,258 @@
+"""From nvidia-smi in the pods of a device plugin to the node that a pod is bound to.
+
+The API server runs it for the webhook in a kubelet: a second kwok, which serves `exec` over SPDY as a kubelet does, and
+starts a program of this machine. That program says what nvidia-smi would.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import ssl
+import urllib.request
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+from urllib.error import URLError
+
+import pytest
+import yaml
+
+from tests.controlplane.api import Api, ApiError, wait_until
+from tests.controlplane.fixtures import MakeNodes, remove_namespace
+from tests.controlplane.nodes import node
+from tests.controlplane.objects import pod
+from tests.controlplane.plane import ControlPlane
+from tests.controlplane.process import Program, wait_for
+from tests.controlplane.settings import HOST, free_port
+from tests.installed import ACCOUNT, NAMESPACE, ROOT, Installed, settle
+from webhook.feeds.nvidia_smi import COMMAND
+
+pytestmark = pytest.mark.controlplane
+
+Json = dict[str, Any]
+PLUGINS = "gpu-operator"
+PLUGIN = {"app": "nvidia-device-plugin-daemonset"}
+SHIPPED = (ROOT / "manifests" / "policy.yaml").read_text()
+COMPONENT = ROOT / "manifests" / "components" / "nvidia-smi"
+SCRIPT = """#!/bin/sh
+[ "$*" = "$WANTED" ] || { echo "asked for $*"; exit 64; }
+case $SAYS in
+endless) exec yes "GPU-0, 0, 4, 81559, 29" ;;
+hangs) exec sleep 600 ;;
+fails) echo "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."; exit 9 ;;
+*) printf '%b' "$SAYS" ;;
+esac
+"""
+
+
+def gpus(*rows: str) -> str:
+    """What nvidia-smi writes, with a UUID for each row."""
+    return "".join(f"GPU-0000000{at}-1111-2222-3333-444444444444, {row}\\n" for at, row in enumerate(rows))
+
+
+IDLE = "0, 4, 81559, 29"
+SAYS = {
+    "a-busy": gpus("98, 73797, 81559, 66", *["100, 73797, 81559, 64"] * 7),
+    "b-lost": gpus("[GPU is lost], [GPU is lost], [GPU is lost], [GPU is lost]", *[IDLE] * 7),
+    "c-idle": gpus(*[IDLE] * 8),
+    "d-fails": "fails",
+    "e-hangs": "hangs",
+    "f-endless": "endless",
+    "g-lies": "</td>\\n,,,,\\nGPU-00000000, 1e999, -1, \\\\x00, 9\\n\\0\\033[2J",
+    "h-absent": "",
+}
+"""By node. The pod on the last one has a kubelet that cannot run the command."""
+
+
+@pytest.fixture(scope="module")
+def kubelets(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    """The port of the kubelets of all nodes that name it."""
+    folder = tmp_path_factory.mktemp("kubelets")
+    (folder / "nvidia-smi").write_text(SCRIPT)
+    (folder / "nvidia-smi").chmod(0o755)
+    execs = [
+        {
+            "apiVersion": "kwok.x-k8s.io/v1alpha1",
+            "kind": "Exec",
+            "metadata": {"name": f"plugin-{name}", "namespace": PLUGINS},
+            "spec": {"execs": [{"containers": ["main"], "local": {"envs": environment(says)}}]},
+        }
+        for name, says in SAYS.items()
+        if says
+    ]
+    (folder / "execs.yaml").write_text(yaml.safe_dump_all(execs))
+    port = free_port()
+    flags = [
+        f"--kubeconfig={control_plane.kubeconfig}",
+        f"--config={control_plane.folder / 'stages.yaml'},{folder / 'execs.yaml'}",
+        "--manage-nodes-with-label-selector=nobody/manages=this",
+        f"--server-address={HOST}:{port}",
+        f"--tls-cert-file={control_plane.folder / 'apiserver.crt'}",
+        f"--tls-private-key-file={control_plane.folder / 'apiserver.key'}",
+    ]
+    path = f"{folder}:{os.environ['PATH']}"
+    kwok = control_plane.programs.path("kwok")
+    program = Program("kubelets", [kwok, *flags], control_plane.folder, os.environ | {"PATH": path})
+    program.start()
+    wait_for(lambda: healthy(port), "the kubelets", [program], 60)
+    yield port
+    program.stop(patience=0)
+
+
+def environment(says: str) -> list[Json]:
+    return [{"name": "SAYS", "value": says}, {"name": "WANTED", "value": " ".join(COMMAND[1:])}]
+
+
+def healthy(port: int) -> bool:
+    trusting = ssl.create_default_context()
+    trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
+    try:
+        with urllib.request.urlopen(f"https://{HOST}:{port}/healthz", timeout=5, context=trusting) as answer:
+            return bool(answer.status == 200)
+    except (URLError, OSError):
+        return False
+
+
+def served(name: str, kubelets: int) -> Json:
+    """A node with eight GPUs and the address of its kubelet."""
+    made = node(name)
+    made["status"]["addresses"] = [{"type": "InternalIP", "address": HOST}]
+    made["status"]["daemonEndpoints"] = {"kubeletEndpoint": {"Port": kubelets}}
+    return made
+
+
+@pytest.fixture
+async def plugins(api: Api, kubelets: int, nodes: MakeNodes) -> AsyncIterator[None]:
+    """The nodes, each with the pod of a device plugin."""
+    await nodes([served(name, kubelets) for name in SAYS])
+    await api.namespace(PLUGINS)
+    for name in SAYS:
+        await api.create(pod(f"plugin-{name}", 0, labels=PLUGIN, nodeName=name), PLUGINS)
+
+    async def run() -> bool:
+        found = await api.pods(PLUGINS)
+        return len(found) == len(SAYS) and all(each["status"].get("podIP") for each in found)
+
+    await wait_until(run, 60, "the pods of the device plugin run")
+    yield
+    await remove_namespace(api, PLUGINS)
+
+    async def gone() -> bool:
+        try:
+            await api.get("Namespace", PLUGINS)
+        except ApiError:
+            return True
+        return False
+
+    await wait_until(gone, 60, "the namespace to be gone")
+
+
+@pytest.fixture
+def component(control_plane: ControlPlane, plugins: None) -> Iterator[ControlPlane]:
+    """The component, as it is shipped."""
+    files = [f"--filename={COMPONENT / name}" for name in ("access.yaml", "guard.yaml")]
+    control_plane.kubectl("apply", *files)
+    yield control_plane
+    control_plane.kubectl("delete", "--ignore-not-found", *files)
+
+
+@pytest.fixture
+def source(installed: Installed) -> Iterator[Installed]:
+    """A policy with nvidia-smi as the source."""
+    policy = yaml.safe_load(SHIPPED)
+    policy["gpuMetrics"] |= {"source": "nvidiaSmi", "interval": "1s", "timeout": "4s", "staleAfter": "60s"}
+    installed.set_policy(yaml.safe_dump(policy))
+    yield installed
+    installed.set_policy(SHIPPED)
+
+
+MEASURED = {
+    "nodeAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": {
+            "nodeSelectorTerms": [
+                {
+                    "matchExpressions": [
+                        {"key": "kubernetes.io/hostname", "operator": "In", "values": ["a-busy", "b-lost", "c-idle"]}
+                    ]
+                }
+            ]
+        }
+    }
+}
+"""A node of which nothing is known is as good as an idle one."""
+
+
+def said(installed: Installed, event: str) -> list[Json]:
+    return [line for line in installed.decisions() if event in line.get("event", "")]
+
+
+async def test_without_the_component_the_log_says_what_to_apply(
+    source: Installed, control_plane: ControlPlane, plugins: None
+) -> None:
+    def refused() -> bool:
+        return any("403" in line["why"] for line in said(source, "GPU metrics cannot be read"))
+
+    await asyncio.to_thread(settle, refused, 60, "a line in the log")
+    line = said(source, "GPU metrics cannot be read")[-1]
+    assert line["why"].endswith("403; wanted a WebSocket. Apply manifests/components/nvidia-smi")
+
+
+async def test_what_nvidia_smi_says_decides_where_a_pod_is_bound_and_silent_nodes_are_named(
+    api: Api, team: str, component: ControlPlane, source: Installed
+) -> None:
+    async def ranked() -> bool:
+        record = decision(await api.create(pod("probe", gpus=8), team, dryRun="All"))
+        return record["by"][:2] == ["metrics", "nvidiaSmi"]
+
+    await wait_until(ranked, 120, "nodes are ranked by what nvidia-smi says")
+    made = await api.create(pod("p", gpus=8, affinity=MEASURED), team)
+
+    async def bound() -> Json | None:
+        found = await api.get("Pod", "p", team)
+        return found if found["spec"].get("nodeName") else None
+
+    found = await wait_until(bound, 60, "the pod bound")
+    assert found is not None
+    assert found["spec"]["nodeName"] == "c-idle", decision(made)
+    numbers = {entry[0]: entry[4:] for entry in decision(made)["nodes"] if len(entry) > 4}
+    assert numbers["c-idle"] == [8, 0]
+    assert source.metrics()["gpu_admission_gpu_metrics_gpus"] == 8 * 3
+    named = {name: line["why"] for line in said(source, "some nodes gave no") for name in line["nodes"]}
+    assert named.keys() == {"d-fails", "e-hangs", "f-endless", "g-lies", "h-absent"}
+    first = next(why for name, why in named.items() if name == "d-fails")
+    assert re.search(r'exit code 9"; it wrote "NVIDIA-SMI has failed because it couldn', first)
+
+
+REFUSED = [
+    pytest.param(PLUGINS, ["exec", "plugin-c-idle", "--", "id"], "runs nothing in a pod but nvidia-smi", id="another"),
+    pytest.param(PLUGINS, ["exec", "plugin-c-idle", "--", "nvidia-smi", "-r"], "nothing in a pod but", id="other flags"),
+    pytest.param(PLUGINS, ["exec", "-i", "plugin-c-idle", "--", *COMMAND], "nothing in a pod but", id="with an input"),
+    pytest.param(PLUGINS, ["attach", "plugin-c-idle"], "cannot create resource \"pods/attach\"", id="attach"),
+    pytest.param("default", ["exec", "x", "--", *COMMAND], "cannot create resource \"pods/exec\"", id="elsewhere"),
+]  # fmt: skip
+
+
+async def test_our_account_runs_this_command_and_no_other(component: ControlPlane, installed: Installed) -> None:
+    ours = component.kubeconfig_for(NAMESPACE, ACCOUNT)
+    getter = ["clusterrolebinding", "kubectl-exec-gets-the-pod"]
+    component.kubectl("create", "clusterrole", getter[1], "--verb=get", "--resource=pods")
+    component.kubectl("create", *getter, f"--clusterrole={getter[1]}", f"--serviceaccount={NAMESPACE}:{ACCOUNT}")
+    component.kubectl("run", "x", "--image=i", "--overrides", json.dumps({"spec": {"nodeName": "c-idle"}}))
+    try:
+        answer = component.kubectl("exec", "-n", PLUGINS, "plugin-c-idle", "--", *COMMAND, kubeconfig=ours)
+        assert answer.stdout.count("GPU-") == 8
+        for case in REFUSED:
+            namespace, command, why = case.values
+            refused = component.kubectl("-n", str(namespace), *command, kubeconfig=ours, check=False)  # type: ignore[misc]
+            assert refused.returncode != 0, case.id
+            assert str(why) in refused.stderr, case.id
+    finally:
+        component.kubectl("delete", "pod", "x", "--grace-period=0", "--force")
+        component.kubectl("delete", "clusterrole,clusterrolebinding", getter[1])
+
+
+def decision(found: Json) -> Json:
+    record: Json = json.loads(found["metadata"]["annotations"]["gpu-admission.io/decision"])
+    return record
