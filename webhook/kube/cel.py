@@ -11,7 +11,7 @@ from itertools import groupby
 from typing import Literal, NamedTuple
 
 from webhook.kube.gpus import GpuKind, Gpus
-from webhook.kube.other_gpus import FRACTIONS, RESOURCES
+from webhook.kube.other_gpus import FRACTION_CONTAINER, FRACTIONS, RESOURCES
 from webhook.kube.pod import INJECTION, OFF
 
 
@@ -116,6 +116,10 @@ CLAIMS = "object.spec.?resourceClaims.orValue([]).size() > 0"
 ANNOTATIONS = "object.metadata.?annotations.orValue({})"
 FRACTION = f"{ANNOTATIONS}.exists(a, a in {literal(sorted(FRACTIONS))})"
 """Whether the pod asks for a part of a GPU by annotation."""
+IN_POD_GROUP = any_of([f"has(dyn(object.spec).{name})" for name in ("schedulingGroup", "workloadRef")])
+"""`pod.in_pod_group`. Not every version of Kubernetes has both fields."""
+FRACTION_NAME = f'{ANNOTATIONS}[?"{FRACTION_CONTAINER}"].orValue(object.spec.containers[0].name)'
+"""`other_gpus.fraction_container`."""
 LEFT_ALONE = f"{ANNOTATIONS}.exists(a, a == {literal(INJECTION)} && {ANNOTATIONS}[a] == {literal(OFF)})"
 """Whether the author switched injection off."""
 

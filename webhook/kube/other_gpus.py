@@ -16,8 +16,8 @@ from webhook.text import matches
 
 _NVIDIA: Final = "nvidia.com"
 DEVICE_CLASS: Final = "deviceclass.resource.kubernetes.io/"
-"""With the name of a DeviceClass after it: a resource that DRA serves (KEP-5004). To the API server it is a native resource, which
-may be requested without a limit, and the scheduler counts the request."""
+"""With the name of a DeviceClass after it: a resource that DRA serves (KEP-5004). To the API server it is a native resource,
+which may be requested without a limit, and the scheduler counts the request."""
 RESOURCES: Final = {
     "nvidia.com/gpumem*": _NVIDIA,  # HAMi
     "nvidia.com/gpucores": _NVIDIA,
@@ -35,6 +35,16 @@ GPU_CLASSES: Final = tuple([name for name in RESOURCES if name.startswith(DEVICE
 """Device classes that are known to be for whole GPUs."""
 FRACTIONS: Final = frozenset(("gpu-fraction", "gpu-memory", "gpu-fraction-num-devices"))
 """Annotations by which the schedulers of KAI and Run:ai assign parts of NVIDIA GPUs."""
+
+FRACTION_CONTAINER: Final = "gpu-fraction-container-name"
+
+
+def fraction_container(pod: Pod) -> str:
+    """The name of the only container that gets the part of a GPU: the first, or the one that an annotation names.
+
+    Source: kai-scheduler/KAI-Scheduler pkg/common/resources (GetFractionContainerRef).
+    """
+    return annotations_of(pod).get(FRACTION_CONTAINER, str(pod["spec"]["containers"][0].get("name")))
 
 
 def other_gpus(pod: Pod) -> frozenset[str]:

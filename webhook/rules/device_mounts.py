@@ -46,6 +46,6 @@ class DeviceMounts(Rule):
     def exported(self, gpus: Gpus) -> Iterable[Check]:
         parts = 'm.mountPath.split("/").filter(p, p != "" && p != ".")'
         begins = [f'{parts}.join("/").startsWith("{folder}/{_NAME}")' for folder in ("var/run", "run")]
-        names = f'm.mountPath.contains("{_NAME}") && {cel.any_of([f'".." in {parts}', *begins])}'
-        bad = f"{cel.field('c', 'volumeMounts')}.exists(m, {names})"
+        below = cel.any_of([f'".." in {parts}', *begins])
+        bad = f'{cel.field("c", "volumeMounts")}.exists(m, m.mountPath.contains("{_NAME}") && {below})'
         yield Check("container", bad, "no mount below /var/run/nvidia-container-devices")

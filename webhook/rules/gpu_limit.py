@@ -116,9 +116,9 @@ def _total(known: str, limit: int) -> str:
     Resource `k` is looked at in the first container that has it. Then the containers that run together are added up, and for
     each init container itself and the sidecars before it.
     """
-    init = "object.spec.?initContainers.orValue([])"
+    init = "dyn(object.spec).?initContainers.orValue([])"
     sidecar = 'd.?restartPolicy.orValue("") == "Always"'
-    overhead = "object.spec.?overhead.orValue({})"
+    overhead = "dyn(object.spec).?overhead.orValue({})"
     plain = f"variables.all.map(c, {cel.requests('c')}.filter(k, {known}).map(k, {_count('c')}).sum()).sum()"
     running = f"variables.running.map(d, {_count('d')}).sum()"
     before = f"{init}.transformList(j, d, j < n && {sidecar}, {_count('d')}).sum()"
