@@ -77,7 +77,7 @@ async def running(
 
     turns = Turns()
     edge = Edge({"/mutate": echo, "/validate": echo}, metrics, logs.configure(log), turns)
-    listener = Listener(edge.handle, metrics, turns, live.listening, **options)
+    listener = Listener(edge.handle, metrics, turns, live.listening, held=edge.held, **options)
     port = await listener.start("localhost", 0)
     try:
         async with asyncio.timeout(60):  # a server that never answers fails its test, and does not hang it

@@ -2,7 +2,7 @@
 
 The API server calls from 127.0.0.1. Strangers call from other addresses, or from the same one, as behind a load balancer.
 
-Covers server.http_response.
+Covers server.response.
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ from tests.edge import (
     streams,
 )
 from tests.waiting import until
-from webhook.server import http, http_response, load, protocol
+from webhook.server import http, load, protocol
 from webhook.server.load import MAX_BYTES
+from webhook.server.response import MAX_UNREAD
 from webhook.tls.serve import LiveContext
 
 WHERE = [
@@ -156,7 +157,7 @@ async def test_the_api_server_waits_for_one_turn_while_others_wait_for_many(monk
 
 
 async def test_unread_answers_are_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_response, "SEND_SECONDS", 600.0)
+    monkeypatch.setattr(protocol, "SEND_SECONDS", 600.0)
     answer = b"x" * (9 << 20)
     async with running(lambda body: (200, answer if body == b"{large}" else ANSWER)) as server, streams() as opened:
         for number in range(1, 21):
@@ -176,7 +177,7 @@ def answered(server: Running, number: int) -> bool:
 
 
 async def test_an_answer_that_nobody_reads_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_response, "SEND_SECONDS", 0.2)
+    monkeypatch.setattr(protocol, "SEND_SECONDS", 0.2)
     async with running(lambda body: (200, b"x" * (9 << 20))) as server, streams() as opened:
         opened.append(stranger := await dial(server))
         stranger[1].transport.pause_reading()  # type: ignore[attr-defined]
@@ -229,10 +230,11 @@ UNWANTED = [
 
 
 @pytest.mark.parametrize(("head", "body", "status"), UNWANTED)
-async def test_no_byte_of_a_body_that_is_refused_is_parsed(
+async def test_of_a_body_that_is_refused_nothing_is_parsed_and_little_is_held(
     head: bytes, body: bytes, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http_response, "LINGER_SECONDS", 0.1)
+    most = 0 if status == 411 else 3 * MAX_UNREAD  # as much as the kernel, TLS and a buffer hold: it is not looked at
+    monkeypatch.setattr(protocol, "LINGER_SECONDS", 0.1)
     parsed = fed(monkeypatch)
     async with running() as server, streams() as opened:
         opened.append(ours := await dial(server))
@@ -240,7 +242,7 @@ async def test_no_byte_of_a_body_that_is_refused_is_parsed(
         assert (await ours[0].readline()).startswith(b"HTTP/1.1 %d " % status)
         with suppress(ConnectionError):
             await ours[0].read()
-        assert b"".join(parsed) == head
+        assert len(b"".join(parsed)) <= len(head) + most
         assert server.bodies == []
 
 

@@ -17,9 +17,8 @@ from aiohttp import hdrs, web
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from webhook.kube import bounds
-from webhook.server.http_response import JSON, TEXT, Response
-from webhook.server.load import MAX_BYTES, TURN, Bounded, Busy, Held, Turns, cost
-from webhook.server.protocol import let_in
+from webhook.server.load import MAX_BYTES, TURN, Bounded, Held, Turns, cost
+from webhook.server.response import JSON, TEXT, response
 from webhook.telemetry.logs import LineLimit, Logger, cause
 from webhook.telemetry.metrics import Metrics
 from webhook.text import listed, quoted
@@ -46,6 +45,14 @@ MAX_RENDERINGS: Final = 10
 _INTERNAL_ERROR = b"internal error: the log of gpu-admission has the cause, under the uid of this review"
 
 
+class Busy(Exception):
+    """There is too much to do: the client should ask again in a second. `reason`: `bodies` or `large`."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__("too much to do: ask again in a second")
+        self.reason = reason
+
+
 class _Refused(Exception):
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -67,12 +74,11 @@ class Edge:
         """Time of the last large body, by path."""
         self.draining = False
 
-    async def handle(self, request: web.BaseRequest) -> Response:
+    async def handle(self, request: web.BaseRequest) -> web.Response:
         body = b""
         try:
             handler = self._handler(request)
             size = self._size(request)
-            let_in(request, size)
             body = await self._body(request, size)
             status, answer = handler(body)
         except _Refused as refused:
@@ -87,13 +93,13 @@ class Edge:
                 self._log.error("handler failed", path=path, uid=_uid(body), **cause(error))
             status, answer = 500, _INTERNAL_ERROR
         if status == HTTPStatus.OK:
-            return Response(200, answer, JSON, close=self.draining, unread=self.held)
+            return response(200, answer, JSON, close=self.draining)
         bad = status in (400, 503)  # no API server sends a bad review, or asks again on this connection
         return self._error(status, answer, close=self.draining or bad)
 
-    def _error(self, status: int, text: bytes, *, close: bool) -> Response:
+    def _error(self, status: int, text: bytes, *, close: bool) -> web.Response:
         self._metrics.refused.labels(str(status)).inc()
-        return Response(status, text, TEXT, close=close)
+        return response(status, text, TEXT, close=close)
 
     def _handler(self, request: web.BaseRequest) -> BodyHandler:
         """The handler of the path. Raises _Refused if path, method or headers are not those of a review."""
@@ -157,7 +163,7 @@ class Edge:
 
 def ops(
     metrics: Metrics, missing: Callable[[], list[str]], remark: Callable[[], str] = str
-) -> Callable[[web.BaseRequest], Awaitable[Response]]:
+) -> Callable[[web.BaseRequest], Awaitable[web.Response]]:
     """The handler of probes and metrics.
 
     `missing`: the reasons why the server is not ready, if any. `remark`: text that /readyz adds to "ok".
@@ -174,22 +180,21 @@ def ops(
             text = metrics.text()
         return text
 
-    async def handle(request: web.BaseRequest) -> Response:
+    async def handle(request: web.BaseRequest) -> web.Response:
         path = request.rel_url.raw_path
         if request.method != hdrs.METH_GET:
             text = f"saw method {quoted(request.method)}, wanted GET\n"
-            return Response(405, text.encode(), TEXT, close=True, allow=hdrs.METH_GET)
-        let_in(request, 0)
+            return response(405, text.encode(), TEXT, close=True, allow=hdrs.METH_GET)
         if path == "/healthz":  # any answer means alive: a restart would not repair a lost API server
-            return Response(200, b"ok\n", TEXT)
+            return response(200, b"ok\n", TEXT)
         if path == "/readyz":
             reasons = missing()
             text = "".join(f"not ready: {reason}\n" for reason in reasons) or f"ok\n{remark()}".rstrip() + "\n"
-            return Response(503 if reasons else 200, text.encode(), TEXT)
+            return response(503 if reasons else 200, text.encode(), TEXT)
         if path == "/metrics":
-            return Response(200, exposition(), CONTENT_TYPE_LATEST)
+            return response(200, exposition(), CONTENT_TYPE_LATEST)
         text = f"saw path {quoted(path)}, wanted /healthz, /readyz or /metrics\n"
-        return Response(404, text.encode(), TEXT, close=True)
+        return response(404, text.encode(), TEXT, close=True)
 
     return handle
 

@@ -13,9 +13,9 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from webhook.server.http_response import MAX_UNREAD
-from webhook.server.load import Bounded, Held, Turns
+from webhook.server.load import MAX_BYTES, Bounded, Held, Turns
 from webhook.server.protocol import Gate, Handler
+from webhook.server.response import MAX_UNREAD
 from webhook.telemetry.metrics import Metrics
 
 Handle = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
@@ -47,18 +47,18 @@ class Listener:
         *,
         limit: int = MAX_CONNECTIONS,
         keepalive: float = KEEPALIVE_SECONDS,
+        held: Bounded | None = None,
         authenticated: bool = False,
     ) -> None:
-        """`authenticated`: handshakes demand a client certificate. Strangers end there, and what comes after has no gate."""
-        self._handle = handle if authenticated else partial(_gated, handle)
-        self._metrics, self._turns, self._tls, self._authenticated = metrics, turns, tls, authenticated
+        """`held` counts large answers. `authenticated`: handshakes demand a client certificate. Strangers end there, and what
+        comes after has no gate."""
+        self._handle, self._metrics, self._turns, self._tls = handle, metrics, turns, tls
+        self._held, self._authenticated = held or Bounded(MAX_BYTES), authenticated
         self._options: dict[str, Any] = {
             "keepalive_timeout": keepalive,
             "max_line_size": 2048,
             "max_field_size": 2048,
             "max_headers": 32,
-        }
-        self._options |= {
             "read_bufsize": MAX_UNREAD // 2,
             "auto_decompress": False,
             "lingering_time": 0.0,
@@ -132,13 +132,14 @@ class Listener:
             if self._tls is not None:
                 await _first_byte(accepted)
                 self._connections.remove(connection)
-                connection.peer = connection.peer.removesuffix(
-                    " silent"
-                )  # those who said nothing are cheap, and count by themselves
+                # Those who said nothing are cheap, and count by themselves.
+                connection.peer = connection.peer.removesuffix(" silent")
                 self._metrics.cut.inc(self._connections.add(connection))
                 await self._turns.wait(f"{connection.peer} handshakes", 1)
             protocol = Handler if self._authenticated else partial(Gate, self._connections)
-            handler = protocol(connection, self._lost, self._refused, self._server, loop=loop, **self._options)
+            handler = protocol(
+                connection, self._held, self._lost, self._refused, self._server, loop=loop, **self._options
+            )
             await loop.connect_accepted_socket(
                 lambda: handler, accepted, ssl=self._tls, ssl_handshake_timeout=seconds, ssl_shutdown_timeout=seconds
             )
@@ -158,14 +159,6 @@ class Listener:
     def _lost(self, connection: Held) -> None:
         self._connections.remove(connection)
         self._open.discard(connection)
-
-
-async def _gated(handle: Handle, request: web.BaseRequest) -> web.StreamResponse:
-    try:
-        return await handle(request)
-    finally:
-        assert isinstance(request.protocol, Gate)
-        request.protocol.answered()
 
 
 async def _first_byte(accepted: socket.socket) -> None:

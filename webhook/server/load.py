@@ -16,14 +16,6 @@ TURN: Final = 8.0
 """Work in one turn of the event loop, in small reviews or handshakes; probes and refusals are answered in between."""
 
 
-class Busy(Exception):
-    """There is too much to do: the client should ask again in a second. `reason`: `bodies` or `large`."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__("too much to do: ask again in a second")
-        self.reason = reason
-
-
 class Held:
     """What a peer holds: a connection, or the bytes of a body. `cut` takes it away."""
 
@@ -78,7 +70,6 @@ class Bounded:
 
     def cut(self) -> bool:
         """Cut one. False if all are in use."""
-
         if not self._unused:
             return False
         now, longest = monotonic(), [next(iter(of_peer)) for of_peer in self._unused.values()]

@@ -83,7 +83,12 @@ class Process:
         turns = Turns()
         self.edge = Edge(routes, self.metrics, self.log, turns)
         self.listener = Listener(
-            self.edge.handle, self.metrics, turns, self.live.listening, authenticated=settings.authenticated
+            self.edge.handle,
+            self.metrics,
+            turns,
+            self.live.listening,
+            held=self.edge.held,
+            authenticated=settings.authenticated,
         )
         probes = ops(self.metrics, self.missing, lambda: self.policies.remark)
         self.ops_listener = Listener(probes, self.metrics, turns, limit=MAX_OPS_CONNECTIONS)
