@@ -85,7 +85,7 @@ class Installed:
                 self._balancer.start()
             for number in range(len(self.members)):
                 self.await_ready(number)
-            wait_for(self._trusted, "caBundle in both webhook configurations", self.members, 30)
+            wait_for(self._trusted, "caBundle in both webhook configurations", self.members, 120)
         except BaseException:
             self.close()
             raise
@@ -230,7 +230,7 @@ async def opt_in(api: Api, namespace: str, profile: str = "default") -> None:
             return "gpu-admission.io" in str(error)  # refused by us: there may be no GPU node yet
         return "gpu-admission.io/decision" in (answer["metadata"].get("annotations") or {})
 
-    await wait_until(decided, 30, f"namespace {namespace} to be served by the webhook")
+    await wait_until(decided, 120, f"namespace {namespace} to be served by the webhook")
 
 
 def settle(condition: Callable[[], bool], within: float, what: str) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 async def until(true: Callable[[], object]) -> None:
-    """Wait until `true` returns something true. Raises TimeoutError after 30 s."""
-    async with asyncio.timeout(30):
+    """Wait until `true` returns something true. Raises TimeoutError after 120 s."""
+    async with asyncio.timeout(120):
         while not true():  # noqa: ASYNC110  the condition has no event
             await asyncio.sleep(0.005)

@@ -184,7 +184,7 @@ class Api:
         await self.create(
             {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": dict(labels or {})}}
         )
-        await wait_until(lambda: self.get("ServiceAccount", "default", name), 30, f"default ServiceAccount of {name}")
+        await wait_until(lambda: self.get("ServiceAccount", "default", name), 120, f"default ServiceAccount of {name}")
         return name
 
 

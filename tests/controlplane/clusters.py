@@ -111,7 +111,7 @@ async def remove(api: Api, names: Iterable[str]) -> None:
         assert not still, f"still there: {sorted(still)}"
         return True
 
-    await wait_until(gone, 30, "the nodes gone")
+    await wait_until(gone, 120, "the nodes gone")
 
 
 async def set_ready(api: Api, name: str, ready: bool) -> None:

@@ -90,4 +90,4 @@ async def remove_namespace(api: Api, name: str) -> None:
         await api.delete_all("Pod", name, gracePeriodSeconds="0")
         return not await api.pods(name)
 
-    await wait_until(no_pods, 30, f"no pods in {name}")
+    await wait_until(no_pods, 120, f"no pods in {name}")

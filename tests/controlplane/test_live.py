@@ -46,7 +46,7 @@ async def test_a_deployment_runs_on_simulated_nodes_and_takes_their_gpus(
         (waiting,) = [each for each in await api.pods(namespace) if each["status"]["phase"] == "Pending"]
         return str(waiting["status"]["conditions"][0]["message"])
 
-    assert "Insufficient nvidia.com/gpu" in await wait_until(told, 30, "the scheduler's reason")
+    assert "Insufficient nvidia.com/gpu" in await wait_until(told, 120, "the scheduler's reason")
 
 
 async def test_a_namespace_leaves_no_pods_behind(api: Api, nodes: MakeNodes) -> None:
@@ -83,7 +83,7 @@ async def test_a_node_that_is_not_ready_gets_no_pod_until_it_is(api: Api, namesp
         (found,) = await api.pods(namespace)
         return any("untolerated taint" in each.get("message", "") for each in found["status"].get("conditions", ()))
 
-    await wait_until(refused, 30, "the scheduler to refuse the node")
+    await wait_until(refused, 120, "the scheduler to refuse the node")
     await clusters.set_ready(api, "away", True)
     await api.running(namespace, 1)
     await clusters.set_ready(api, "away", False)
@@ -97,7 +97,7 @@ async def test_a_pod_completes_when_it_asks_to(api: Api, namespace: str, nodes: 
     async def complete() -> bool:
         return bool((await api.get("Job", "ends", namespace))["status"].get("completionTime"))
 
-    await wait_until(complete, 30, "the Job complete")
+    await wait_until(complete, 120, "the Job complete")
     assert len(await api.running(namespace, 2, app="stays")) == 2
 
 
@@ -136,7 +136,7 @@ async def test_the_audit_log_says_who_created_a_pod(control_plane: ControlPlane,
     async def audited() -> list[Json]:
         return control_plane.audit_events(verb="create", resource="pods", namespace=namespace)
 
-    (event, *_) = await wait_until(audited, 30, "the audit event")
+    (event, *_) = await wait_until(audited, 120, "the audit event")
     assert event["user"]["username"] == "system:serviceaccount:kube-system:replicaset-controller"
     assert event["requestObject"]["spec"]["containers"][0]["resources"]["limits"] == {"nvidia.com/gpu": "1"}
     assert "pod-security.kubernetes.io/enforce-policy" in event["annotations"]
@@ -169,7 +169,7 @@ async def test_a_service_account_may_do_what_its_role_says_and_no_more(
             except ApiError as error:
                 raise AssertionError(str(error)) from error
 
-        await wait_until(allowed, 30, "the role in force")
+        await wait_until(allowed, 120, "the role in force")
 
 
 def test_kubectl_says_what_was_wrong(control_plane: ControlPlane) -> None:
@@ -241,7 +241,7 @@ async def test_another_control_plane_may_differ_and_takes_another_port_if_one_is
             async def complete() -> bool:
                 return bool((await api.get("Job", "j", name))["status"].get("completionTime"))
 
-            await wait_until(complete, 30, "the Job complete")
+            await wait_until(complete, 120, "the Job complete")
     assert not left(folder, pids.values())
 
 
@@ -258,7 +258,7 @@ async def test_without_kwok_pods_are_bound_and_no_more(programs: Programs) -> No
                 assert found["status"]["phase"] == "Pending"
                 return bool(found["spec"].get("nodeName") == "still")
 
-            await wait_until(bound, 30, "the pod bound")
+            await wait_until(bound, 120, "the pod bound")
 
 
 def left(folder: Path, pids: Iterable[int]) -> list[Path]:

@@ -54,7 +54,7 @@ def test_a_program_that_ends_is_told_with_its_last_words(tmp_path: Path) -> None
     program = Program("etcd", ["sh", "-c", "echo it broke >&2; exit 3"], tmp_path, os.environ)
     program.start()
     with pytest.raises(Failed, match=r"(?s)etcd ended with status 3.*it broke"):
-        wait_for(lambda: False, "never", [program], 30)
+        wait_for(lambda: False, "never", [program], 120)
 
 
 def test_what_is_not_ready_in_time_is_told_with_the_log(tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ def test_what_is_not_ready_in_time_is_told_with_the_log(tmp_path: Path) -> None:
 def test_a_program_that_does_not_listen_to_sigterm_is_ended_all_the_same(tmp_path: Path) -> None:
     program = Program("deaf", ["sh", "-c", "trap '' TERM; echo up; exec sleep 600"], tmp_path, os.environ)
     program.start()
-    wait_for(lambda: "up" in program.tail(), "it is up", [program], 30)
+    wait_for(lambda: "up" in program.tail(), "it is up", [program], 120)
     pid = program.pid
     assert pid
     program.stop(0.1)

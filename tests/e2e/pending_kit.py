@@ -33,7 +33,7 @@ class Kit:
                 p for p in await self.api.pods(self.namespace) if p["metadata"]["name"] == self.pod["metadata"]["name"]
             ]
 
-        await wait_until(gone, 20, "the pod gone")
+        await wait_until(gone, 120, "the pod gone")
         spec = {name: value for name, value in {**self.pod["spec"], **change}.items() if value is not None}
         await self.api.create({**self.pod, "spec": spec}, self.namespace)
 

@@ -104,6 +104,12 @@ class Creations:
     tried: int = 0
     failed: list[tuple[float, str]] = field(default_factory=list)
 
+    async def more(self, number: int) -> None:
+        """Until so many more were tried."""
+        until = self.tried + number
+        while self.tried < until:  # noqa: ASYNC110  it has no event
+            await asyncio.sleep(0.05)
+
     def none_failed(self) -> None:
         assert not self.failed, f"{len(self.failed)} of {self.tried} failed: {self.failed[0][1]}"
         assert self.tried > 10 * CREATORS

@@ -69,7 +69,7 @@ async def make(terminal: Terminal) -> None:
                 record = answer["metadata"].get("annotations", {}).get("gpu-admission.io/decision", "{}")
                 return bool(json.loads(record).get("profile") == f"mode-{mode}")
 
-            await wait_until(decided, 30, f"profile mode-{mode} in {name}")
+            await wait_until(decided, 120, f"profile mode-{mode} in {name}")
 
 
 async def remove(terminal: Terminal) -> None:

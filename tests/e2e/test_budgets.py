@@ -33,7 +33,7 @@ def test_a_deployment_is_warned_of_until_a_budget_takes_its_pods(
     control_plane: ControlPlane, installed: Installed, sides: Sides
 ) -> None:
     def settled(wanted: bool) -> None:
-        wait_for(lambda: warned(control_plane, sides.ours) is wanted, f"warning: {wanted}", installed.members, 30)
+        wait_for(lambda: warned(control_plane, sides.ours) is wanted, f"warning: {wanted}", installed.members, 120)
 
     settled(True)
     control_plane.kubectl("-n", sides.ours, "create", "-f", "-", input=yaml.safe_dump(BUDGET))
@@ -47,6 +47,6 @@ def test_the_optional_kinds_are_watched_without_an_error(installed: Installed, k
     def heard() -> bool:
         return f'gpu_admission_feed_age_seconds{{feed="{kind}"}}' in installed.metrics()
 
-    wait_for(heard, f"a word of {kind}", installed.members, 30)
+    wait_for(heard, f"a word of {kind}", installed.members, 120)
     failed: list[Any] = [line for line in installed.decisions() if line.get("feed") == kind]
     assert failed == []

@@ -45,7 +45,7 @@ async def team(api: Api, nodes: MakeNodes) -> AsyncIterator[MakeTeam]:
         async def served() -> bool:
             return "cpuPerGpu" in units(await api.create(pod("probe"), made[-1], dryRun="All"))
 
-        await wait_until(served, 30, "profile fed")
+        await wait_until(served, 120, "profile fed")
         return made[-1]
 
     yield make
@@ -117,7 +117,7 @@ async def test_values_of_a_limit_range_are_kept(api: Api, team: MakeTeam) -> Non
             return False
         return of_main(probe).get("cpu") == "500m"
 
-    await wait_until(defaulted, 30, "the LimitRange to be in force")
+    await wait_until(defaulted, 120, "the LimitRange to be in force")
     found = await api.create(pod("one", labels=TRAINING), fed)
     assert of_main(found) == {"cpu": "500m", "memory": "32Gi"}
     await api.running(fed, 1)
@@ -140,7 +140,7 @@ async def until_refused(api: Api, body: Json, namespace: str, words: str) -> Non
             return words in str(error)
         return False
 
-    await wait_until(refused, 30, f"a refusal: {words}")
+    await wait_until(refused, 120, f"a refusal: {words}")
 
 
 async def test_a_quota_of_cpu_takes_pods_in_that_it_refuses_without_us_and_counts_what_is_filled_in(
@@ -159,7 +159,7 @@ async def test_a_quota_of_cpu_takes_pods_in_that_it_refuses_without_us_and_count
             return False
         return True
 
-    await wait_until(counted, 30, "the quota to be counted")
+    await wait_until(counted, 120, "the quota to be counted")
     await api.running(fed, 1)
     await until_refused(api, pod("two", labels=TRAINING), fed, "exceeded quota")
 

@@ -55,7 +55,7 @@ class Scene(NamedTuple):
             assert texts, found
             return texts[0]
 
-        return await wait_until(text, 30, f"{check} to be {state}")
+        return await wait_until(text, 120, f"{check} to be {state}")
 
     async def hook(self, kind: str, **changes: Any) -> None:
         """Change the first webhook of a configuration."""
@@ -103,7 +103,7 @@ async def sound(scene: Scene) -> bool:
 
 
 async def test_all_is_well(scene: Scene) -> None:
-    await wait_until(lambda: sound(scene), 30, "doctor to be content")
+    await wait_until(lambda: sound(scene), 120, "doctor to be content")
     found = await scene.found()
     assert found["policyLoaded"][0][1].startswith("2 replicas decide by ")
     assert found["versions"][0][1].startswith("2 replicas with version ")
@@ -278,7 +278,7 @@ async def test_what_is_broken_is_named_and_well_again_when_mended(
 ) -> None:
     async with broken(scene):
         assert text in await scene.says(check, state)
-    await wait_until(lambda: sound(scene), 30, "doctor to be content again")
+    await wait_until(lambda: sound(scene), 120, "doctor to be content again")
 
 
 async def test_while_no_replica_answers_failed_calls_are_counted_and_certificates_are_still_compared(
@@ -318,7 +318,7 @@ async def test_while_no_replica_answers_failed_calls_are_counted_and_certificate
         assert {found["certificate"][0][0], found["caBundle"][0][0], found["policyLoaded"][0][0]} == {"ok"}, found
         return True
 
-    await wait_until(mended, 30, "a certificate that is served and trusted")
+    await wait_until(mended, 120, "a certificate that is served and trusted")
 
 
 async def test_rights_that_are_missing_are_named_and_the_rest_is_checked(scene: Scene) -> None:

@@ -82,7 +82,7 @@ async def test_without_the_rights_it_is_counted_and_logged_once_and_nothing_else
     async def failed() -> bool:
         return await asyncio.to_thread(counted, events, "failed") >= 3
 
-    await wait_until(failed, 30, "Events that cannot be written")
+    await wait_until(failed, 120, "Events that cannot be written")
     lines = [line for line in events.decisions() if line.get("event") == "event not written"]
     assert 1 <= len(lines) <= len(events.members)
     assert "403" in lines[0]["why"]
@@ -130,7 +130,7 @@ async def test_of_many_findings_the_first_one_is_told_whole(api: Api, rights: No
     async def told() -> list[Json]:
         return await ours(api, "PodRefused", "long")
 
-    (event,) = await wait_until(told, 30, "the Event")
+    (event,) = await wait_until(told, 120, "the Event")
     assert f'saw "/dev/{"x" * 60}0", wanted one of the folders' in event["message"]
     assert event["message"].endswith(
         f"[hostDevices] (policy {POLICY.hash}) and 11 more problems: gpu-admission explain -f FILE shows all"
@@ -163,7 +163,7 @@ async def test_a_pod_that_is_bound_elsewhere_says_so_once(
         stored = await api.create(made, TEAM, **query)
         return [entry[0] for entry in json.loads(stored["metadata"]["annotations"][DECISION]).get("nodes", ())]
 
-    await wait_until(lambda: ranked(dryRun="All"), 30, "the end of what was reserved for pods that were refused")
+    await wait_until(lambda: ranked(dryRun="All"), 120, "the end of what was reserved for pods that were refused")
     first = (await ranked())[0]
     if why == "cordoned":
         await api.patch("Node", first, {"spec": {"unschedulable": True}})
@@ -181,7 +181,7 @@ async def test_a_pod_that_is_bound_elsewhere_says_so_once(
     async def told() -> list[Json]:
         return await ours(api, "BoundElsewhere", name)
 
-    await wait_until(told, 30, "the Event")
+    await wait_until(told, 120, "the Event")
     await asyncio.sleep(3)  # the other replica would have written by then
     (event,) = await told()
     assert event["involvedObject"]["uid"] == bound["metadata"]["uid"]

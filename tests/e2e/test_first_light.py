@@ -53,8 +53,13 @@ async def test_pods_of_a_namespace_without_the_label_are_stored_as_without_us(
     with_us = [comparable(found) for found in await api.running(namespace, 2)]
     installed.close()
     try:
+        old = {each["metadata"]["uid"] for each in await api.pods(namespace)}
         await api.delete_all("Pod", namespace)
-        await asyncio.sleep(1)
+
+        async def gone() -> bool:
+            return old.isdisjoint(each["metadata"]["uid"] for each in await api.pods(namespace))
+
+        await wait_until(gone, 120, "the pods to be gone")
         without_us = [comparable(found) for found in await api.running(namespace, 2)]
     finally:
         installed.__enter__()
@@ -126,8 +131,8 @@ async def test_a_global_default_class_counts_as_not_chosen(api: Api, team: str, 
             spec = (await api.create(pod("one", gpus=0), team, dryRun="All"))["spec"]
             return bool(spec.get("priorityClassName") == "ordinary")
 
-        await wait_until(filled_in_by_the_api_server, 10, "the API server to know the default class")
-        await wait_until(ours_in_place_of_the_default, 10, "our class in place of the default one")
+        await wait_until(filled_in_by_the_api_server, 120, "the API server to know the default class")
+        await wait_until(ours_in_place_of_the_default, 120, "our class in place of the default one")
     finally:
         await api.delete("PriorityClass", "ordinary")
 
@@ -144,7 +149,7 @@ async def test_a_missing_class_leaves_the_pod_alone(api: Api, team: str, nodes: 
             assert "gpu-development" in answer.warnings[0]
             return answer["spec"]["priority"] == 0 and "priorityClassName" not in answer["spec"]
 
-        await wait_until(left_as_it_was, 10, "a pod without the missing class")
+        await wait_until(left_as_it_was, 120, "a pod without the missing class")
     finally:
         metadata = {"name": kept["metadata"]["name"]}
         named = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": metadata}

@@ -193,7 +193,7 @@ async def test_what_is_reserved_for_a_pod_outlives_a_forged_second_call(
                 await api.create(pod("probe", labels={MEANWHILE: "true"}), sides.ours, dryRun="All")
                 return bool(other.reviews)
 
-            await wait_until(called, 30, "a call of the other hook")
+            await wait_until(called, 120, "a call of the other hook")
             made = await api.create(first, sides.ours)
         finally:
             await api.delete(kind, "recorder")

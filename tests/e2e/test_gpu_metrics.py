@@ -110,7 +110,7 @@ async def bound(api: Api, made: Json) -> Json:
         found = await api.get("Pod", made["metadata"]["name"], made["metadata"]["namespace"])
         return found if found["spec"].get("nodeName") else None
 
-    found = await wait_until(seen, 30, "the pod bound")
+    found = await wait_until(seen, 120, "the pod bound")
     assert found is not None
     return found
 

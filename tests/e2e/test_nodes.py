@@ -116,7 +116,7 @@ async def test_a_service_is_asked_with_the_rights_of_the_kubeconfig(
         found, _ = await shown(reader, policy)
         return found if "utilisation" in found else None
 
-    assert (await wait_until(granted, 30, "the right"))["utilisation"] == 99
+    assert (await wait_until(granted, 120, "the right"))["utilisation"] == 99
     for kind in ("clusterrole", "clusterrolebinding"):
         await asyncio.to_thread(kubectl, "delete", kind, f"reader-{namespace}")
 
@@ -143,7 +143,7 @@ async def test_gpus_of_dra_are_counted_as_the_scheduler_gave_them(
             assert sorted(each["name"] for each in found["pods"]) == wanted, found
             return found
 
-        found, count = await wait_until(counted, 30, "the pods with a GPU"), len(wanted)
+        found, count = await wait_until(counted, 120, "the pods with a GPU"), len(wanted)
         assert found["gpus"] == {"gpu.example.com": {"total": 3, "allocated": count, "promised": 0, "free": 3 - count}}
         assert [each["gpus"] for each in found["pods"]] == [{"gpu.example.com": 1}] * count
     finally:

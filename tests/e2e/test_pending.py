@@ -122,9 +122,9 @@ async def _made(api: Api, namespace: str, case: Case) -> None:
             return True
         return False
 
-    await wait_until(settled, 30, "the other pods bound")
+    await wait_until(settled, 120, "the other pods bound")
     if any(obj["kind"] == "ValidatingAdmissionPolicy" for obj in case.before):
-        await wait_until(refusing, 30, "the policy in force")
+        await wait_until(refusing, 120, "the policy in force")
     await make(api, namespace, case.pod)
 
 

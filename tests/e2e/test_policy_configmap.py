@@ -180,7 +180,7 @@ async def test_a_bad_policy_that_got_in_is_told_of_and_not_used_and_the_next_goo
         answer = await api.create(pod("probe"), team, dryRun="All")
         return "gpu-admission.io/decision" not in answer["metadata"].get("annotations", {})
 
-    await wait_until(by_the_new_one, 20, "pods to be decided by the new policy")
+    await wait_until(by_the_new_one, 120, "pods to be decided by the new policy")
 
 
 # --- Gone -------------------------------------------------------------------------------------------------------------

@@ -65,7 +65,7 @@ async def team(api: Api) -> AsyncIterator[MakeTeam]:
             answer = await api.create(pod("probe", gpus=1), made[-1], dryRun="All")
             return bool(decision(answer)["profile"] == profile)
 
-        await wait_until(served, 30, f"profile {profile}")
+        await wait_until(served, 120, f"profile {profile}")
         return made[-1]
 
     yield make
@@ -181,7 +181,7 @@ async def test_a_pinned_pod_waits_while_its_node_is_taken_which_is_counted(
     async def counted() -> bool:
         return installed.metrics()[waited] == before + 1
 
-    await wait_until(counted, 30, "a reservation that ended because the pod waits")
+    await wait_until(counted, 120, "a reservation that ended because the pod waits")
     await api.delete("Pod", "lonely", name, grace=0)
     if MISSES_ANTI_AFFINITY:
         await api.delete("Pod", "late", name, grace=0)

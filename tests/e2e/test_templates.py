@@ -238,7 +238,7 @@ def ray(control_plane: ControlPlane, terminal: Terminal) -> Iterator[None]:
         "spec": {"group": "ray.io", "scope": "Namespaced", "names": names, "versions": [version]},
     }
     control_plane.kubectl("apply", "-f", "-", input=yaml.safe_dump(definition))
-    control_plane.kubectl("wait", "--for=condition=Established", "crd/rayclusters.ray.io", "--timeout=30s")
+    control_plane.kubectl("wait", "--for=condition=Established", "crd/rayclusters.ray.io", "--timeout=120s")
     yield
     control_plane.kubectl("delete", "crd", "rayclusters.ray.io")
 

@@ -113,7 +113,7 @@ async def _victims(plane: ControlPlane, sides: Sides) -> None:
                 return "[runtimeClass]" in error.message and "[priorityClass]" in error.message
             return False
 
-        await wait_until(known, 20, "the API server and the webhook to know the classes, and the policy")
+        await wait_until(known, 120, "the API server and the webhook to know the classes, and the policy")
 
 
 async def attempt(cell: Cell, api: Api, namespace: str) -> tuple[str, list[str]]:
@@ -168,7 +168,7 @@ async def test_the_pods_of_a_template_that_steals_are_never_made_and_one_event_s
         found = [event for event in events if event["involvedObject"]["name"].startswith("thief-")]
         return found if sum(event["count"] for event in found) >= 4 else []
 
-    (event,) = await wait_until(told, 20, "four tries of the ReplicaSet")
+    (event,) = await wait_until(told, 120, "four tries of the ReplicaSet")
     assert "[hostNamespaces]" in event["message"]
     assert (
         f'denied the request: pod generateName "{event["involvedObject"]["name"]}-": spec.hostPID' in event["message"]

@@ -54,7 +54,7 @@ def exported(control_plane: ControlPlane) -> Iterator[ControlPlane]:
     before.append({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "exporter", "namespace": INSIDE}})
     control_plane.kubectl("apply", "-f", "-", input="\n---\n".join(orjson.dumps(o).decode() for o in before + objects))
     for name in (INSIDE, OUTSIDE, OPERATOR):  # a controller creates it later, and a pod needs it
-        control_plane.kubectl("-n", name, "wait", "--for=create", "serviceaccount/default", "--timeout=30s")
+        control_plane.kubectl("-n", name, "wait", "--for=create", "serviceaccount/default", "--timeout=120s")
     try:
         yield control_plane
     finally:
@@ -80,5 +80,5 @@ async def server(exported: ControlPlane, api: Api) -> Api:
         advised = await api.create(pod("probe", 0, tolerations=[{"operator": "Exists"}]), INSIDE, dryRun="All")
         return all(refused) and bool(advised.warnings) and ("sku" in str(found["spec"]["tolerations"]) or not MUTATES)
 
-    await wait_until(in_force, 30, "the exported policies to be in force")
+    await wait_until(in_force, 120, "the exported policies to be in force")
     return api

@@ -119,3 +119,20 @@ async def test_containers_without_a_gpu_get_void_devices(server: Api) -> None:
     assert spec["containers"][1]["env"] == [{"name": "A", "value": "b"}, void]
     assert spec["initContainers"][0]["env"] == [void]
     assert spec["initContainers"][1]["env"] == [{"name": VISIBLE}]
+
+
+@pytest.mark.parametrize(("scheduler", "without"), [("kai-scheduler", ["second"]), ("default-scheduler", [])])
+async def test_all_but_the_container_that_gets_a_part_of_a_gpu_get_void_devices(
+    server: Api, scheduler: str, without: list[str]
+) -> None:
+    fraction = {"gpu-fraction": "0.5", "gpu-fraction-container-name": "second"}
+    body = pod("part", 0, annotations=fraction, schedulerName=scheduler)
+    body["spec"]["containers"] += [other("second"), other("third")]
+    spec = await stored(server, body)
+    assert [each["name"] for each in spec["containers"] if "env" not in each] == without
+
+
+async def test_a_pod_of_a_group_keeps_its_priority(server: Api) -> None:
+    body = pod("group", 1, labels={"workload-type": "inference"}, schedulingGroup={"podGroupName": "g"})
+    spec = (await server.create(body, INSIDE, dryRun="All"))["spec"]
+    assert "priorityClassName" not in spec

@@ -87,5 +87,5 @@ async def test_the_api_server_finds_no_type_mistake_in_any_expression(server: Ap
         assert all("typeChecking" in each.get("status", {}) for each in found), "the API server has not checked it yet"
         return found
 
-    for each in await wait_until(checked, 30, "type checking of the policies"):
+    for each in await wait_until(checked, 120, "type checking of the policies"):
         assert each["status"]["typeChecking"].get("expressionWarnings", []) == [], each["metadata"]["name"]

@@ -53,7 +53,7 @@ async def test_an_emptied_bundle_is_repaired(watching: bool, monkeypatch: pytest
             watched = not watching or all(fake.asked("watch", path) for path in paths)
             return watched and bundles() == [fake.objects[SECRETS]["gpu-admission-tls"]["data"]["ca.crt"]] * 2
 
-        async with Tasks(metrics, log) as tasks, asyncio.timeout(20):
+        async with Tasks(metrics, log) as tasks, asyncio.timeout(120):
             certificates.start(tasks, api, keeper, metrics, log)
             for _ in range(3):
                 while not (all(bundles()) and repaired()):  # noqa: ASYNC110  many things change it

@@ -155,13 +155,16 @@ async def test_the_node_is_that_of_the_pod_and_not_the_one_in_the_page() -> None
 
 
 async def test_the_number_of_exporters_scraped_at_once_is_bounded() -> None:
-    current, highest = 0, 0
+    current, highest, full = 0, 0, asyncio.Event()
 
     async def counted(request: web.Request) -> web.Response:
         nonlocal current, highest
         current += 1
         highest = max(highest, current)
-        await asyncio.sleep(0.02)
+        if current == dcgm._AT_ONCE:
+            full.set()
+        await full.wait()
+        await asyncio.sleep(0.02)  # for one more, if there were room
         current -= 1
         return web.Response(text=IDLE)
 
@@ -174,7 +177,7 @@ async def test_the_number_of_exporters_scraped_at_once_is_bounded() -> None:
 
 async def test_exporters_that_use_up_the_time_fail_and_the_others_count() -> None:
     async with exporters(*[silent] * 10, *[page(IDLE)] * 20, limit="60s") as source:
-        source._settings = source._settings.model_copy(update={"stale_after": 6.0})
+        source._settings = source._settings.model_copy(update={"stale_after": 30.0})
         into = Utilisation(source._settings)
         errors = await source.poll(into)
     assert (len(errors), into.gpus) == (10, 160)

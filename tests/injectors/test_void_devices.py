@@ -46,6 +46,26 @@ def test_nothing_is_set_only_for_a_scheduler_that_hands_out_parts_of_gpus(
 
 
 @pytest.mark.parametrize(
+    ("named", "gets"),
+    [
+        ({}, "first"),
+        ({"gpu-fraction-container-name": "second"}, "second"),
+        ({"gpu-fraction-container-name": "x"}, None),
+    ],
+)
+def test_all_but_the_container_that_gets_the_part_of_a_gpu_see_none(named: dict[str, str], gets: str | None) -> None:
+    unit = dict(Policy.load("{}").injectors("default"))["voidDevices"]
+    made = pod(
+        container("first", gpu=None),
+        container("second", gpu=None),
+        annotations={"gpu-fraction": "0.5", **named},
+        schedulerName="kai-scheduler",
+    )
+    after = applied(unit, case(made), own=OWN)[0]
+    assert [each["name"] for each in after["spec"]["containers"] if "env" not in each] == [gets] * (gets is not None)
+
+
+@pytest.mark.parametrize(
     ("fields", "env"),
     [
         pytest.param({}, [VOID], id="no environment"),

@@ -31,7 +31,7 @@ def our_kubeconfig(hooks: ControlPlane) -> Path:
 async def us(our_kubeconfig: Path, api: Api) -> AsyncIterator[Api]:
     """Our account, once the guard is there: the API server takes a moment to compile one that was just applied."""
     async with Api.of(our_kubeconfig) as client:
-        await wait_until(partial(_guarded, client, api), 30, "the guard of our account")
+        await wait_until(partial(_guarded, client, api), 120, "the guard of our account")
         yield client
 
 

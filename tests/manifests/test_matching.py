@@ -54,7 +54,7 @@ async def asked(recorder: Recorder, api: Api) -> Recorder:
         return seen == {MUTATE, VALIDATE, FIX, TELL, POLICY, NAMESPACES}
 
     if not recorder.reviews:
-        await wait_until(all_asked, 30, "all webhooks to be asked")
+        await wait_until(all_asked, 120, "all webhooks to be asked")
     return recorder
 
 

@@ -54,6 +54,7 @@ def _reference(rules: Rules) -> Iterator[str]:
         yield from _markdown(documentation(rule))
         yield from _settings(rule)
         exported = f"not exported: {rule.not_exported}" if rule.not_exported else "exported as CEL"
+        exported += f", which {rule.differs}" if rule.differs else ""
         yield from ("", f"[{_file(rule)}](../{_file(rule)}), action `{rule.action}`, {exported}.")
     yield ""
 

@@ -16,7 +16,18 @@ from typing import Any
 
 from webhook.export.workload_class import workload_class
 from webhook.framework.interface import Action
-from webhook.kube.cel import CLAIMS, Check, all_of, any_of, asks_for_gpu, gpu_containers, literal, matches, names_gpu
+from webhook.kube.cel import (
+    LEFT_ALONE,
+    Check,
+    all_of,
+    any_of,
+    asks_for_gpu,
+    gpu_containers,
+    literal,
+    matches,
+    names_gpu,
+    other_gpus,
+)
 from webhook.kube.pod import PROFILE_LABEL
 from webhook.kube.yaml import to_yaml
 from webhook.policy.exemptions import Exemption
@@ -33,11 +44,36 @@ _NEW = (
     "dyn(object.spec.?ephemeralContainers.orValue([]).filter(c, "
     "!oldObject.spec.?ephemeralContainers.orValue([]).exists(o, o.name == c.name)))"
 )
+_BRINGS = {
+    "name": "brings-something",
+    "expression": 'request.operation == "CREATE" || request.?subResource.orValue("") == "ephemeralcontainers" || '
+    "object.metadata.?annotations != oldObject.metadata.?annotations || "
+    "object.spec.?tolerations != oldObject.spec.?tolerations",
+}
+"""What an update can bring. All else in a pod stays as it was, or is no concern of any rule."""
+_ANNOTATIONS = (
+    "object.metadata.?annotations.orValue({})"
+    '.filter(k, request.operation == "CREATE" || '
+    "oldObject.metadata.?annotations[?k] != optional.of(object.metadata.annotations[k]))"
+)
+_TOLERATIONS = (
+    "object.spec.?tolerations.orValue([])"
+    '.filter(t, request.operation == "CREATE" || !(t in oldObject.spec.?tolerations.orValue([])))'
+)
 _FOLDERS = (
     "object.spec.?volumes.orValue([]).filter(v, has(v.hostPath))"
     '.map(v, "/" + v.hostPath.path.split("/").filter(p, p != "" && p != ".").join("/") + "/")'
-    '.map(p, p.startsWith("/var/run/") ? p.substring(4) : p == "//" ? "/" : p)'
+    '.map(p, p.startsWith("/var/run/") ? p.substring(4) : p)'
 )
+
+_UPDATED = ("pods", "pods/status", "pods/ephemeralcontainers")
+"""The subresources by which annotations, tolerations and containers may be added to a pod."""
+_PASSES = {
+    "pod": 'request.operation != "CREATE" || !({})',
+    "annotation": "!variables.annotations.exists(k, {})",
+    "toleration": "!variables.tolerations.exists(t, {})",
+}
+"""When the check of a rule passes, by what it is about."""
 
 Object = dict[str, Any]
 
@@ -73,11 +109,12 @@ def export_yaml(policy: Policy, *, everywhere: bool = False, exclude: Sequence[s
     """The exported objects as text for `kubectl apply -f -`."""
     _, profile = policy.profile(DEFAULT_PROFILE)
     units = [*named(profile.injectors), *named(profile.rules)]
+    differ = [(name, text) for name, unit in units if (text := unit.not_exported or unit.differs)]
     header = (
         f"# The static part of GPU admission policy {policy.hash}: what the API server can decide by itself.\n"
         "# MutatingAdmissionPolicy wants Kubernetes 1.36 or later. Priority classes that are named here must exist.\n"
-        "# Not in here, and why:\n"
-        + "".join(f"#   {name}: {unit.not_exported}\n" for name, unit in units if unit.not_exported)
+        "# What is not in here, or differs from the webhook, and why:\n"
+        + "".join(f"#   {name}: {text}\n" for name, text in differ)
     )
     return header + "---\n".join(map(to_yaml, export(policy, everywhere=everywhere, exclude=exclude)))
 
@@ -90,6 +127,7 @@ def _mutating(policy: Policy, name: str, profile: Profile, selector: list[Object
         ("gpuContainers", gpu_containers("variables.containers", policy.gpus)),
         ("class", workload_class(policy.file.classes)),
         ("withGpu", with_gpu),
+        ("otherGpus", other_gpus("variables.containers")),
         *(variable for _, injector in named(profile.injectors) for variable in injector.variables()),
     ]
     mutations = []
@@ -97,7 +135,9 @@ def _mutating(policy: Policy, name: str, profile: Profile, selector: list[Object
         every_pod, claims = (
             (unit, injector) in policy.injectors_for(name, gpu=False, claims=claims) for claims in (False, True)
         )
-        applies = "true" if every_pod else any_of(["variables.withGpu", *([CLAIMS] if claims else [])])
+        applies = "true" if every_pod else any_of(["variables.withGpu", *(["variables.otherGpus"] if claims else [])])
+        if not injector.protects:
+            applies = all_of([applies, f"!{LEFT_ALONE}"])
         for text in injector.exported(policy.gpus):
             expression = f"{applies} ? ({text}) : []"
             mutations.append({"patchType": "JSONPatch", "jsonPatch": {"expression": expression}})
@@ -106,7 +146,7 @@ def _mutating(policy: Policy, name: str, profile: Profile, selector: list[Object
     spec = {
         "failurePolicy": "Ignore",
         "reinvocationPolicy": "IfNeeded",
-        "matchConstraints": {"resourceRules": [_rule("pods", "CREATE")]},
+        "matchConstraints": {"resourceRules": [_rule("CREATE", "pods")]},
         "matchConditions": [_KUBELETS],
         "variables": _variables(variables),
         "mutations": mutations,
@@ -137,6 +177,8 @@ def _spec(policy: Policy, profile: Profile, checks: list[tuple[str, Check]], act
     variables = [
         ("all", f"dyn({_ALL} + object.spec.?ephemeralContainers.orValue([]))"),
         ("containers", _NEW),
+        ("annotations", _ANNOTATIONS),
+        ("tolerations", _TOLERATIONS),
         (
             "running",
             "dyn(object.spec.containers + object.spec.?initContainers.orValue([])"
@@ -149,8 +191,8 @@ def _spec(policy: Policy, profile: Profile, checks: list[tuple[str, Check]], act
     validations = []
     for number, (rule, check) in enumerate(checks):
         label = f"{check.wanted} [{rule}]"
-        if check.subject == "pod":
-            expression = f'request.operation != "CREATE" || !({check.bad})'
+        if check.subject != "container":
+            expression = _PASSES[check.subject].format(check.bad)
             validations.append({"expression": expression, "reason": "Forbidden", "message": f"wanted {label}"})
             continue
         variable = f"{rule}{number}"
@@ -160,8 +202,8 @@ def _spec(policy: Policy, profile: Profile, checks: list[tuple[str, Check]], act
         validations.append({"expression": expression, "reason": "Forbidden", "messageExpression": message})
     return {
         "failurePolicy": "Fail" if action == "deny" else "Ignore",
-        "matchConstraints": {"resourceRules": [_rule("pods", "CREATE"), _rule("pods/ephemeralcontainers", "UPDATE")]},
-        "matchConditions": [_KUBELETS, *_not_exempt(profile.exempt)],
+        "matchConstraints": {"resourceRules": [_rule("CREATE", "pods"), _rule("UPDATE", *_UPDATED)]},
+        "matchConditions": [_KUBELETS, _BRINGS, *_not_exempt(profile.exempt)],
         "variables": _variables(variables),
         "validations": validations,
     }
@@ -174,11 +216,11 @@ def _bound(kind: str, name: str, spec: Object, selector: list[Object], extra: Ob
     yield {"apiVersion": API_VERSION, "kind": f"{kind}Binding", "metadata": {"name": name}, "spec": binding}
 
 
-def _rule(resource: str, operation: str) -> Object:
+def _rule(operation: str, *resources: str) -> Object:
     return {
         "apiGroups": [""],
         "apiVersions": ["v1"],
-        "resources": [resource],
+        "resources": [*resources],
         "operations": [operation],
         "scope": "Namespaced",
     }

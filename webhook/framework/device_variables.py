@@ -1,7 +1,5 @@
 """The environment variables by which container runtimes hand out devices.
 
-A container may name a variable twice: then the last entry counts.
-
 Sources: NVIDIA/nvidia-container-toolkit internal/config/image/cuda_image.go (VisibleDevices, IsLegacy), internal/modifier/cdi.go
 (gatedDevices, imexDevices); the runtimes of AMD, Habana, Ascend, MThreads, Cambricon, MetaX, Iluvatar, Enflame, Hygon, Kunlunxin,
 XDXCT and AWS Neuron; the order of variables: kubelet GenerateRunContainerOptions.
@@ -35,6 +33,9 @@ PROGRAMS = (
 _NOTHING = ("", "void", "none")
 NO_DEVICE = f'(!has(e.valueFrom) && e.?value.orValue("") in {cel.literal(_NOTHING)})'
 """`takes_no_device` in CEL, for variable `e`."""
+_NAMED = f"e.name == {cel.literal(NVIDIA)}"
+HIDDEN = cel.all_of([cel.env(_NAMED), f"!{cel.env(f'{_NAMED} && !{NO_DEVICE}')}"])
+"""`hides_devices` in CEL, for container `c`."""
 
 
 def takes_no_device(entry: Mapping[str, Any]) -> bool:
@@ -43,9 +44,9 @@ def takes_no_device(entry: Mapping[str, Any]) -> bool:
 
 
 def hides_devices(container: Mapping[str, Any]) -> bool:
-    """Whether the container sets NVIDIA_VISIBLE_DEVICES so that its image gives it no device either."""
-    values = [entry for entry in container.get("env") or () if entry.get("name") == NVIDIA]
-    return bool(values) and takes_no_device(values[-1])
+    """Whether the container sets NVIDIA_VISIBLE_DEVICES, and never so that it gets a device."""
+    values = [takes_no_device(entry) for entry in container.get("env") or () if entry.get("name") == NVIDIA]
+    return bool(values) and all(values)
 
 
 def value_of(entry: Mapping[str, Any]) -> str:

@@ -188,6 +188,8 @@ class Unit(Settings):
 
     not_exported: ClassVar[str] = ""
     """Why there is no equivalent in CEL; "" if `exported` returns one."""
+    differs: ClassVar[str] = ""
+    """Where the equivalent in CEL decides otherwise; "" if nowhere."""
 
     def completed(self, profile: ProfileView) -> Self:
         """The same unit, with the settings that it takes over from other sections of the profile."""

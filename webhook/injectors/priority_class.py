@@ -96,4 +96,4 @@ class PriorityClassName(Injector):
         for name in ("priority", "preemptionPolicy"):
             steps.append(f'(has(object.spec.{name}) ? [JSONPatch{{op: "remove", path: "/spec/{name}"}}] : [])')
         chosen = 'object.spec.?priorityClassName.orValue("") != ""'
-        yield f'variables.priorityClass == "" || {chosen} ? [] :\n' + " +\n".join(steps)
+        yield f'variables.priorityClass == "" || {chosen} || {cel.IN_POD_GROUP} ? [] :\n' + " +\n".join(steps)

@@ -8,8 +8,8 @@ the rule `deviceEnv` checks it.
 A container with a claim gets the variable too. A claim may be for any device, and CDI, which serves it, does not read this
 variable (NVIDIA's own CDI specifications set it to `void`). So every container of a pod whose GPUs come by DRA alone gets it.
 
-Nothing is set if a pod of KAI or Run:ai asks for a part of a GPU by annotation: their scheduler sets the variable. With
-another scheduler the annotation has no meaning.
+Where a pod of KAI or Run:ai asks for a part of a GPU by annotation, one container gets it, and their scheduler sets the variable
+there. The others get `void`. With another scheduler the annotation has no meaning.
 
 `everyPod` does the same for pods without any GPU. The shipped webhook configuration does not send these pods to us; the
 component `manifests/components/every-pod` changes that.
@@ -29,7 +29,7 @@ from webhook.framework.interface import Context, Injector, Outcome, ProfileView
 from webhook.kube import cel
 from webhook.kube.gpus import Gpus
 from webhook.kube.json_patch import Edit
-from webhook.kube.other_gpus import FRACTIONS, has_other_gpu
+from webhook.kube.other_gpus import FRACTIONS, fraction_container, has_other_gpu
 from webhook.kube.pod import annotations_of, containers, gpu_counts
 
 
@@ -63,14 +63,13 @@ class VoidDevices(Injector):
         return self.all_pods
 
     def inject(self, edit: Edit, context: Context) -> Outcome:
-        scheduler = edit.object["spec"].get("schedulerName")
+        scheduler, part, count = edit.object["spec"].get("schedulerName"), None, 0
         if scheduler in (self.schedulers or ()) and not FRACTIONS.isdisjoint(annotations_of(edit.object)):
-            return Outcome("none")
-        count = 0
+            part = fraction_container(edit.object)
         for container in containers(edit.object):
             if container.kind == "ephemeralContainers" or gpu_counts(container.spec, context.gpus):
                 continue
-            if has_other_gpu(container.spec):
+            if has_other_gpu(container.spec) or container.name == part:
                 continue
             if any([entry.get("name") == self.variable for entry in container.spec.get("env") or ()]):
                 continue
@@ -79,6 +78,8 @@ class VoidDevices(Injector):
         return Outcome("added", count) if count else Outcome("none")
 
     def exported(self, gpus: Gpus) -> Iterable[str]:
+        scheduler = f'object.spec.?schedulerName.orValue("") in {cel.literal(self.schedulers or ())}'
+        part = cel.all_of([cel.FRACTION, scheduler, f"c.name == {cel.FRACTION_NAME}"])
         for kind in cel.LISTS:
             exists = f"{cel.field('c', 'env')}.exists(e, e.name == {cel.literal(self.variable)})"
             path = f'"/spec/{kind}/" + string(i) + "/env"'
@@ -87,4 +88,4 @@ class VoidDevices(Injector):
                 f'(has(c.env) ? [] : [JSONPatch{{op: "add", path: {path}, value: []}}]) + '
                 f'[JSONPatch{{op: "add", path: {path} + "/-", value: {entry}}}]'
             )
-            yield cel.for_each(kind, f"!{cel.ASKS} && !{exists}", patch)
+            yield cel.for_each(kind, f"!{cel.ASKS} && !{cel.has_other_gpu('c')} && !{exists} && !{part}", patch)

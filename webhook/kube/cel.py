@@ -7,16 +7,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from itertools import groupby
 from typing import Literal, NamedTuple
 
 from webhook.kube.gpus import GpuKind, Gpus
+from webhook.kube.other_gpus import FRACTION_CONTAINER, FRACTIONS, RESOURCES
+from webhook.kube.pod import INJECTION, OFF
 
 
 class Check(NamedTuple):
     """A condition of a rule in CEL."""
 
-    subject: Literal["container", "pod"]
-    """Whether each container is checked, as the variable `c`, or the pod."""
+    subject: Literal["pod", "container", "annotation", "toleration"]
+    """What is checked: a new pod; or each of these that comes with a pod or is added to it later, as the variable `c`, `k` (the
+    key of the annotation) or `t`."""
     bad: str
     """The expression that is true where the rule is violated."""
     wanted: str
@@ -71,8 +75,15 @@ def is_gpu(name: str, gpus: Gpus) -> str:
 
 
 def of_kinds(name: str, gpus: Gpus, kinds: tuple[GpuKind, ...]) -> str:
-    """Whether a resource name is that of a GPU of one of these kinds."""
-    return matches(name, [gpu.name for gpu in gpus.names if gpu.kind in kinds])
+    """Whether a resource name is that of a GPU of one of these kinds. The first name in `gpus` that matches decides."""
+    expression = "false"
+    for wanted, group in groupby(reversed(gpus.names), lambda gpu: gpu.kind in kinds):
+        matched = matches(name, [gpu.name for gpu in group])
+        if wanted:
+            expression = matched if expression == "false" else any_of([matched, expression])
+        elif expression != "false":
+            expression = all_of([f"!{matched}", expression])
+    return expression
 
 
 def counts(container: str, gpus: Gpus) -> str:
@@ -102,6 +113,25 @@ def asks_for_gpu(gpus: Gpus) -> str:
 
 CLAIMS = "object.spec.?resourceClaims.orValue([]).size() > 0"
 """Whether the pod claims devices through DRA."""
+ANNOTATIONS = "object.metadata.?annotations.orValue({})"
+FRACTION = f"{ANNOTATIONS}.exists(a, a in {literal(sorted(FRACTIONS))})"
+"""Whether the pod asks for a part of a GPU by annotation."""
+IN_POD_GROUP = any_of([f"has(dyn(object.spec).{name})" for name in ("schedulingGroup", "workloadRef")])
+"""`pod.in_pod_group`. Not every version of Kubernetes has both fields."""
+FRACTION_NAME = f'{ANNOTATIONS}[?"{FRACTION_CONTAINER}"].orValue(object.spec.containers[0].name)'
+"""`other_gpus.fraction_container`."""
+LEFT_ALONE = f"{ANNOTATIONS}.exists(a, a == {literal(INJECTION)} && {ANNOTATIONS}[a] == {literal(OFF)})"
+"""Whether the author switched injection off."""
+
+
+def has_other_gpu(container: str) -> str:
+    """Whether a container requests a GPU by another resource (`other_gpus.has_other_gpu`)."""
+    return f'{requests(container)}.exists(k, {matches("k", RESOURCES)} && {container}.resources.requests[k] != "0")'
+
+
+def other_gpus(containers: str) -> str:
+    """Whether the pod has GPUs without a GPU resource of the policy (`Context.other_gpus`)."""
+    return any_of([CLAIMS, FRACTION, f"{containers}.exists(o, {has_other_gpu('o')})"])
 
 
 def names_gpu(containers: str, gpus: Gpus) -> str:

@@ -9,25 +9,42 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from webhook.errors import QuantityError
 from webhook.kube.pod import Pod, annotations_of, containers, is_zero, requests_of
+from webhook.kube.quantity import whole
 from webhook.text import matches
 
 _NVIDIA: Final = "nvidia.com"
-_RESOURCES: Final = {
+DEVICE_CLASS: Final = "deviceclass.resource.kubernetes.io/"
+"""With the name of a DeviceClass after it: a resource that DRA serves (KEP-5004). To the API server it is a native resource,
+which may be requested without a limit, and the scheduler counts the request."""
+RESOURCES: Final = {
     "nvidia.com/gpumem*": _NVIDIA,  # HAMi
     "nvidia.com/gpucores": _NVIDIA,
     "volcano.sh/vgpu-*": _NVIDIA,
     "volcano.sh/gpu-*": _NVIDIA,
     "aliyun.com/gpu-*": _NVIDIA,
     "tencent.com/vcuda-*": _NVIDIA,
-    "deviceclass.resource.kubernetes.io/gpu.nvidia.com": _NVIDIA,  # KEP-5004
-    "deviceclass.resource.kubernetes.io/gpu.amd.com": "amd.com",
-    "deviceclass.resource.kubernetes.io/gpu.intel.com": "gpu.intel.com",
+    f"{DEVICE_CLASS}gpu.nvidia.com": _NVIDIA,
+    f"{DEVICE_CLASS}gpu.amd.com": "amd.com",
+    f"{DEVICE_CLASS}gpu.intel.com": "gpu.intel.com",
 }
 """Resource names, exact or with a trailing `*`, and the vendor of the GPU."""
-_PREFIXES: Final = tuple([pattern.removesuffix("*") for pattern in _RESOURCES])
+_PREFIXES: Final = tuple([pattern.removesuffix("*") for pattern in RESOURCES])
+GPU_CLASSES: Final = tuple([name for name in RESOURCES if name.startswith(DEVICE_CLASS)])
+"""Device classes that are known to be for whole GPUs."""
 FRACTIONS: Final = frozenset(("gpu-fraction", "gpu-memory", "gpu-fraction-num-devices"))
 """Annotations by which the schedulers of KAI and Run:ai assign parts of NVIDIA GPUs."""
+
+FRACTION_CONTAINER: Final = "gpu-fraction-container-name"
+
+
+def fraction_container(pod: Pod) -> str:
+    """The name of the only container that gets the part of a GPU: the first, or the one that an annotation names.
+
+    Source: kai-scheduler/KAI-Scheduler pkg/common/resources (GetFractionContainerRef).
+    """
+    return annotations_of(pod).get(FRACTION_CONTAINER, str(pod["spec"]["containers"][0].get("name")))
 
 
 def other_gpus(pod: Pod) -> frozenset[str]:
@@ -43,9 +60,24 @@ def has_other_gpu(container: Mapping[str, Any]) -> bool:
     return bool(_vendors(container))
 
 
+def device_classes(container: Mapping[str, Any]) -> dict[str, int]:
+    """The device classes that a container requests as resources, with the number of devices of each. Zero, negative and
+    malformed quantities are left out."""
+    counts: dict[str, int] = {}
+    for name, quantity in requests_of(container).items():
+        if name.startswith(DEVICE_CLASS):
+            try:
+                count = whole(quantity)
+            except QuantityError:
+                continue
+            if count > 0:
+                counts[name] = count
+    return counts
+
+
 def _vendors(container: Mapping[str, Any]) -> set[str]:
     vendors = set()
     for name, quantity in requests_of(container).items():
         if name.startswith(_PREFIXES) and not is_zero(quantity):
-            vendors.update([vendor for pattern, vendor in _RESOURCES.items() if matches(pattern, name)])
+            vendors.update([vendor for pattern, vendor in RESOURCES.items() if matches(pattern, name)])
     return vendors

@@ -1,9 +1,10 @@
 """No container gets a capability with which it can open devices that it was not given.
 
 Fields read:   securityContext.capabilities.add of spec.containers, initContainers and ephemeralContainers
-Refused:       the capabilities of `denied`, in upper or lower case, with or without the prefix CAP_. SYS_ADMIN can mount,
-               SYS_MODULE loads drivers, SYS_RAWIO accesses I/O ports and PCI without a device file, DAC_READ_SEARCH opens
-               files of the node by handle, SYS_BOOT starts another kernel, BPF and PERFMON access kernel memory
+Refused:       the capabilities of `denied`, in upper or lower case, with or without the prefix CAP_, and names with letters that
+               are not ASCII: some become ASCII in upper case (`SYS_ADMıN`). SYS_ADMIN can mount, SYS_MODULE loads drivers,
+               SYS_RAWIO accesses I/O ports and PCI without a device file, DAC_READ_SEARCH opens files of the node by handle,
+               SYS_BOOT starts another kernel, BPF and PERFMON access kernel memory
 Allowed:       all others: IPC_LOCK for RDMA, SYS_NICE for NUMA, SYS_PTRACE for profilers (it reaches only processes of this
                pod, since another rule refuses hostPID), and MKNOD (container runtimes grant it by default; the device
                cgroup decides which device files can be opened)
@@ -41,7 +42,7 @@ class Capabilities(Rule):
             security = container.spec.get("securityContext")
             added = ((security.get("capabilities") or {}).get("add") or ()) if security else ()
             for index, name in enumerate(added):
-                if name.upper().removeprefix("CAP_") in self.denied:
+                if not name.isascii() or name.upper().removeprefix("CAP_") in self.denied:
                     yield Finding(
                         path=f"{container.field}.securityContext.capabilities.add[{index}]",
                         seen=f"{quoted(name)} in container {quoted(container.name)}",
@@ -51,5 +52,6 @@ class Capabilities(Rule):
 
     def exported(self, gpus: Gpus) -> Iterable[Check]:
         denied = cel.literal([name for capability in self.denied for name in (capability, f"CAP_{capability}")])
-        bad = f"c.?securityContext.?capabilities.?add.orValue([]).exists(a, a.upperAscii() in {denied})"
+        added = "c.?securityContext.?capabilities.?add.orValue([])"
+        bad = f'{added}.exists(a, a.upperAscii() in {denied} || a.matches("[^\\\\x00-\\\\x7f]"))'
         yield Check("container", bad, "no capability that opens devices past the GPU limit")

@@ -3,7 +3,8 @@
 GPU nodes have taints so that other pods do not use up the CPUs and the memory that GPU pods need. A pod that asks for no GPU
 but tolerates such a taint can use them up.
 
-Fields read:   spec.tolerations; resources of all containers, spec.resourceClaims
+Fields read:   spec.tolerations, on an UPDATE those that are new; resources of all containers, spec.resourceClaims, annotations
+               for parts of GPUs
 Allowed:       any toleration of a pod that asks for a GPU; pods of DaemonSets, which run on every node
 Warned about:  a toleration of a taint of `taints`, or of everything
 DRA:           a claim counts as a GPU.
@@ -34,7 +35,11 @@ class CpuPodOnGpuNode(Rule):
             return
         if context.owner is not None and context.owner.kind == "DaemonSet":
             return
+        old = context.old["spec"].get("tolerations") if context.old else ()
+        before = {frozenset(toleration.items()) for toleration in old or ()}
         for index, toleration in enumerate(tolerations):
+            if before and frozenset(toleration.items()) in before:
+                continue
             key, path = toleration.get("key") or "", f"spec.tolerations[{index}]"
             if key and matches_any(self.taints, str(key)):
                 seen = f"a toleration of {quoted(key)} in a pod that asks for no GPU"
@@ -49,9 +54,8 @@ class CpuPodOnGpuNode(Rule):
         key = 't.?key.orValue("")'
         everything = f'{key} == "" && t.?operator.orValue("") == "Exists" && t.?effect.orValue("") != "NoExecute"'
         named = f'{key} != "" && {cel.matches(key, self.taints)}'
-        tolerates = f"object.spec.?tolerations.orValue([]).exists(t, ({named}) || ({everything}))"
         owners = "object.metadata.?ownerReferences.orValue([])"
         daemon = f'{owners}.exists(o, o.?controller.orValue(false) && o.kind == "DaemonSet")'
         wanted = "no toleration of the taints of GPU nodes in a pod without a GPU"
-        uses = cel.any_of(["variables.asksForGpu", cel.CLAIMS])
-        yield Check("pod", cel.all_of([tolerates, f"!{uses}", f"!{daemon}"]), wanted)
+        uses = cel.any_of(["variables.asksForGpu", cel.other_gpus("variables.all")])
+        yield Check("toleration", f"(({named}) || ({everything})) && !{uses} && !{daemon}", wanted)

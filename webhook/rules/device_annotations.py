@@ -60,7 +60,7 @@ class DeviceAnnotations(Rule):
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         for key, value in annotations_of(pod).items():
-            lower_key = key.lower()
+            lower_key = key.encode().lower().decode()  # of ASCII alone, as in CEL
             only_warn = False
             if matches_any(self.beside_gpu, lower_key):
                 only_warn = context.asks_for_gpu(pod)
@@ -82,11 +82,9 @@ class DeviceAnnotations(Rule):
         beside = cel.matches(lower_key, self.beside_gpu)
         alone = f"{asks} && !{cel.matches(lower_key, self.harmless)} && !{beside}"
         wanted = "no annotation that asks the container runtime for devices"
-        annotations = "object.metadata.?annotations.orValue({})"
-        yield Check("pod", f"{annotations}.exists(k, {alone})", wanted)
-        has_annotation = f"{annotations}.exists(k, {beside})"
-        yield Check("pod", cel.all_of([has_annotation, "!variables.asksForGpu"]), wanted)
-        yield Check("pod", cel.all_of([has_annotation, "variables.asksForGpu"]), wanted, only_warn=True)
+        yield Check("annotation", alone, wanted)
+        yield Check("annotation", f"{beside} && !variables.asksForGpu", wanted)
+        yield Check("annotation", f"{beside} && variables.asksForGpu", wanted, only_warn=True)
 
     def _asks(self, key: str) -> bool:
         """Whether the annotation `key`, in lower case, asks for devices.

@@ -23,7 +23,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from webhook.framework import device_variables
-from webhook.framework.device_variables import NO_DEVICE, NVIDIA, hides_devices, takes_no_device, value_of
+from webhook.framework.device_variables import HIDDEN, NO_DEVICE, NVIDIA, hides_devices, takes_no_device, value_of
 from webhook.framework.interface import Context, Finding, Rule
 from webhook.kube import cel
 from webhook.kube.cel import Check
@@ -96,8 +96,7 @@ class DeviceEnv(Rule):
         yield Check("container", cel.env(f"{named} && !{NO_DEVICE}"), wanted)
         hides = cel.all_of([cel.env(f"{named} && {NO_DEVICE}"), cel.ASKS])
         yield Check("container", hides, "no variable that hides the GPU from its container", only_warn=True)
-        hidden = cel.env(f"e.name == {cel.literal(NVIDIA)} && {NO_DEVICE}")
-        legacy = cel.all_of([cel.env(f"e.name == {cel.literal(_LEGACY)}"), f"!{cel.ASKS}", f"!{hidden}"])
+        legacy = cel.all_of([cel.env(f"e.name == {cel.literal(_LEGACY)}"), f"!{cel.ASKS}", f"!{HIDDEN}"])
         yield Check("container", legacy, f"no {_LEGACY} without a GPU: alone it stands for all GPUs")
         node = cel.env(f"e.name in {cel.literal(self.beside_gpu)} && !{NO_DEVICE}")
         wanted = f"no {', '.join(self.beside_gpu)}: devices of the node that no limit counts"

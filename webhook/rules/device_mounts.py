@@ -3,8 +3,9 @@
 NVIDIA's runtime can take its list of devices from mounts instead of the environment: anything mounted at
 `/var/run/nvidia-container-devices/all` gives every GPU of the node.
 
-Fields read:   volumeMounts[*].mountPath of spec.containers, initContainers and ephemeralContainers, with `//` and `..` resolved
-Refused:       every path that begins with /var/run/nvidia-container-devices: the runtime compares no more than that
+Fields read:   volumeMounts[*].mountPath of spec.containers, initContainers and ephemeralContainers, with `//` and `.` resolved
+Refused:       every path that begins with /var/run/nvidia-container-devices: the runtime compares no more than that; every path
+               with `..` that contains the name
 DRA:           the same.
 
 Source: NVIDIA/nvidia-container-toolkit internal/config/image/cuda_image.go (requestsFromMounts).
@@ -22,7 +23,7 @@ from webhook.kube.gpus import Gpus
 from webhook.kube.pod import Pod, clean_path
 from webhook.text import quoted
 
-_ROOT = "/run/nvidia-container-devices"
+_NAME = "nvidia-container-devices"
 
 
 class DeviceMounts(Rule):
@@ -34,14 +35,17 @@ class DeviceMounts(Rule):
         for container in context.containers(pod):
             for index, mount in enumerate(container.spec.get("volumeMounts") or ()):
                 path = mount.get("mountPath") or ""
-                if "nvidia-container-devices" in path and clean_path(path).startswith(_ROOT):
+                if _NAME in path and (".." in path.split("/") or clean_path(path).startswith(f"/run/{_NAME}")):
                     yield Finding(
                         path=f"{container.field}.volumeMounts[{index}].mountPath",
                         seen=f"{quoted(path)} in container {quoted(container.name)}",
-                        wanted=f"no mount below /var{_ROOT}: its name hands out devices past the GPU limit",
+                        wanted=f"no mount below /var/run/{_NAME}: its name hands out devices past the GPU limit",
                         fix="Remove the mount: the device plugin makes it for the GPUs that the limits ask for",
                     )
 
     def exported(self, gpus: Gpus) -> Iterable[Check]:
-        bad = f'{cel.field("c", "volumeMounts")}.exists(m, m.mountPath.contains("nvidia-container-devices"))'
+        parts = 'm.mountPath.split("/").filter(p, p != "" && p != ".")'
+        begins = [f'{parts}.join("/").startsWith("{folder}/{_NAME}")' for folder in ("var/run", "run")]
+        below = cel.any_of([f'".." in {parts}', *begins])
+        bad = f'{cel.field("c", "volumeMounts")}.exists(m, m.mountPath.contains("{_NAME}") && {below})'
         yield Check("container", bad, "no mount below /var/run/nvidia-container-devices")

@@ -1,15 +1,18 @@
 """A container and a pod ask for no more GPUs than the policy allows, and for a number that fills nodes well.
 
-Fields read:   spec.containers[*].resources, spec.initContainers[*].resources
+Fields read:   spec.containers[*].resources, spec.initContainers[*].resources, spec.overhead
 Allowed:       up to `perContainer` GPUs in a container and `perPod` in the pod, counted as the scheduler does: an init
                container uses the GPUs of the containers that start later, a sidecar adds to them
 Refused:       more; with `sizes`, any other number in a container: a pod with 3 GPUs on a node of 8 leaves GPUs unused
-Not for DRA:   claims count devices in their own way.
+Not for DRA:   claims count devices in their own way. But a DeviceClass that is asked for as a resource
+               (`deviceclass.resource.kubernetes.io/gpu.nvidia.com`) counts as whole GPUs. Of a class of another name it is not
+               known whether it is for GPUs: only `perContainer` holds for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import ClassVar
 
 from pydantic import Field
 
@@ -18,15 +21,20 @@ from webhook.framework.interface import Context, Finding, Rule
 from webhook.kube import cel
 from webhook.kube.cel import Check
 from webhook.kube.gpus import GpuKind, Gpus
-from webhook.kube.pod import Pod
+from webhook.kube.other_gpus import DEVICE_CLASS, GPU_CLASSES, device_classes
+from webhook.kube.pod import Container, Pod
 from webhook.kube.pod_requests import total_requests
 from webhook.text import plural, quoted
 
+_MANY = 1_000_000
+"""More GPUs than any limit. Counted up to here, no sum overflows."""
 _FEWER = "Ask for fewer, or spread the work over several pods, as a Job with parallelism does"
 
 
 class GpuLimit(Rule):
     """A container and a pod ask for no more GPUs than this; null: no limit."""
+
+    differs: ClassVar[str] = "rounds fractions of a DeviceClass up for each container, not for the whole pod"
 
     per_container: int | None = Field(default=16, ge=1)
     """The limit for one container. No server in wide use has more than 16 GPUs."""
@@ -40,13 +48,12 @@ class GpuLimit(Rule):
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         too_many, every = False, 0
-        for container in context.containers(pod) if context.gpu_names else ():
-            for name, count in container.gpu_counts(context.gpus).items():
-                if context.gpus.kind(name) not in self.kinds:
-                    continue
-                every += count
+        for container in context.containers(pod):
+            for name, count in self._counts(container, context).items():
+                known = name in GPU_CLASSES or not name.startswith(DEVICE_CLASS)
+                every += count if known else 0
                 over = self.per_container is not None and count > self.per_container
-                if not over and (not self.sizes or count in self.sizes):
+                if not over and (not self.sizes or count in self.sizes or not known):
                     continue
                 path, seen = context.field_of(container, name), f"{count} in container {quoted(container.name)}"
                 if over:
@@ -58,34 +65,69 @@ class GpuLimit(Rule):
                     nearest = _either([*smaller[-1:], *larger[:1]])
                     fix = f"Ask for {nearest}: other sizes leave GPUs on a node that nobody can use"
                     yield Finding(path, seen, f"{_either(sizes)} GPUs", fix)
-        if not context.gpu_names or too_many or self.per_pod is None:
+        if not every or too_many or self.per_pod is None:
             return
         # Without overhead the scheduler's sum is at most `every`, and need not be computed.
         if every > self.per_pod or pod["spec"].get("overhead"):
             yield from self._whole_pod(pod, context, self.per_pod)
+
+    def _counts(self, container: Container, context: Context) -> Mapping[str, int]:
+        """The GPUs of `kinds` that a container asks for, and its device classes if these may be whole GPUs."""
+        counts = {n: c for n, c in container.gpu_counts(context.gpus).items() if context.gpus.kind(n) in self.kinds}
+        return counts | device_classes(container.spec) if "whole" in self.kinds else counts
 
     def _whole_pod(self, pod: Pod, context: Context, limit: int) -> Iterable[Finding]:
         try:
             requests = total_requests(pod)
         except QuantityError:  # gpuQuantity or the API server reports it
             return
-        total = sum([requests[name] for name in context.gpus.among(requests) if context.gpus.kind(name) in self.kinds])
+        classes = GPU_CLASSES if "whole" in self.kinds else ()
+        total = sum([n for name, n in requests.items() if name in classes or context.gpus.kind(name) in self.kinds])
         if total > limit:
             seen = f"{plural(total, 'GPU')} in the whole pod"
             yield Finding("spec", seen, f"at most {limit} in a pod", _FEWER, cause="gpus")
 
     def exported(self, gpus: Gpus) -> Iterable[Check]:
+        classes = "whole" in self.kinds
         counted = cel.of_kinds("k", gpus, self.kinds)
-        count = "quantity(c.resources.limits[k]).asInteger()"
+        known = cel.any_of([counted, *([f"k in {cel.literal(GPU_CLASSES)}"] if classes else [])])
+        asks, count = cel.requests("c"), _count("c")
         if self.per_container is not None:
-            bad = f"{cel.limits('c')}.exists(k, {counted} && {count} > {self.per_container})"
+            every = cel.any_of([counted, *([f"k.startsWith({cel.literal(DEVICE_CLASS)})"] if classes else [])])
+            bad = f"{asks}.exists(k, {every} && {count} > {self.per_container})"
             yield Check("container", bad, f"at most {self.per_container} GPUs in a container")
         if self.sizes:
-            bad = f"{cel.limits('c')}.exists(k, {counted} && {count} > 0 && !({count} in {cel.literal(self.sizes)}))"
+            bad = f"{asks}.exists(k, {known} && {count} > 0 && !({count} in {cel.literal(self.sizes)}))"
             yield Check("container", bad, f"one of {', '.join(map(str, self.sizes))} GPUs in a container")
         if self.per_pod is not None:
-            total = f"variables.running.map(c, {cel.limits('c')}.filter(k, {counted}).map(k, {count}).sum()).sum()"
-            yield Check("pod", f"{total} > {self.per_pod}", f"at most {self.per_pod} GPUs in a pod")
+            yield Check("pod", _total(known, self.per_pod), f"at most {self.per_pod} GPUs in a pod")
+
+
+def _count(container: str) -> str:
+    """How many of resource `k` a container requests, rounded up and at most _MANY. The API server adds requests to limits."""
+    number = f"quantity({container}.resources.requests[k])"
+    whole = f"({number}.isInteger() ? {number}.asInteger() : 1 + int({number}.asApproximateFloat()))"
+    return f'(!(k in {cel.requests(container)}) ? 0 : {number}.isGreaterThan(quantity("{_MANY}")) ? {_MANY} : {whole})'
+
+
+def _total(known: str, limit: int) -> str:
+    """Whether the pod asks for more GPUs than `limit`, counted as in `total_requests`. First the sum without any order.
+
+    Resource `k` is looked at in the first container that has it. Then the containers that run together are added up, and for
+    each init container itself and the sidecars before it.
+    """
+    init = "dyn(object.spec).?initContainers.orValue([])"
+    sidecar = 'd.?restartPolicy.orValue("") == "Always"'
+    overhead = "dyn(object.spec).?overhead.orValue({})"
+    plain = f"variables.all.map(c, {cel.requests('c')}.filter(k, {known}).map(k, {_count('c')}).sum()).sum()"
+    running = f"variables.running.map(d, {_count('d')}).sum()"
+    before = f"{init}.transformList(j, d, j < n && {sidecar}, {_count('d')}).sum()"
+    waiting = f"{init}.transformList(n, e, {_count('e')} + {before})"
+    first = f"!variables.all.exists(j, d, j < i && k in {cel.requests('d')})"
+    by_name = f"{cel.requests('c')}.filter(k, {known} && {first}).map(k, ({waiting} + [{running}]).max()).sum()"
+    extra = f"{overhead}.filter(k, {known}).map(k, int(quantity({overhead}[k]).asApproximateFloat())).sum()"
+    total = f"variables.all.transformList(i, c, {by_name}).sum()"
+    return f"{plain} > 0 && {plain} + {extra} > {limit} && {total} + {extra} > {limit}"
 
 
 def _either(numbers: list[int]) -> str:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar
 
-from webhook.framework.device_variables import NO_DEVICE, NVIDIA, hides_devices
+from webhook.framework.device_variables import HIDDEN, NVIDIA, hides_devices
 from webhook.framework.interface import Context, Finding, Rule
 from webhook.kube import cel
 from webhook.kube.cel import Check
@@ -49,7 +49,6 @@ class GpuZero(Rule):
 
     def exported(self, gpus: Gpus) -> Iterable[Check]:
         zero = f'{cel.limits("c")}.exists(k, {cel.is_gpu("k", gpus)} && c.resources.limits[k] == "0")'
-        hidden = cel.env(f"e.name == {cel.literal(NVIDIA)} && {NO_DEVICE}")
         wanted = "at least 1 GPU, or no such limit"
-        yield Check("container", cel.all_of([zero, f"!{cel.ASKS}", f"!{hidden}"]), wanted)
-        yield Check("container", cel.all_of([zero, f"!{cel.ASKS}", hidden]), wanted, only_warn=True)
+        yield Check("container", cel.all_of([zero, f"!{cel.ASKS}", f"!{HIDDEN}"]), wanted)
+        yield Check("container", cel.all_of([zero, f"!{cel.ASKS}", HIDDEN]), wanted, only_warn=True)

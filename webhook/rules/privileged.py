@@ -68,8 +68,8 @@ class Privileged(Rule):
         for name in _PROFILES:
             if (security.get(name) or {}).get("type") == "Unconfined":
                 yield f"{name}.type", "Unconfined"
-        label = (security.get("seLinuxOptions") or {}).get("type") or ""
-        if label not in self.selinux_types:
+        label = (security.get("seLinuxOptions") or {}).get("type")
+        if label and label not in self.selinux_types:
             yield "seLinuxOptions.type", label
 
     def exported(self, gpus: Gpus) -> Iterable[Check]:
@@ -81,7 +81,9 @@ class Privileged(Rule):
         for of in ("c", "object.spec"):
             security = f"{of}.?securityContext"
             unconfined = [f'{security}.?{name}.?type.orValue("") == "Unconfined"' for name in _PROFILES]
-            unconfined += [f'!({security}.?seLinuxOptions.?type.orValue("") in {cel.literal(self.selinux_types)})']
+            unconfined += [
+                f'!({security}.?seLinuxOptions.?type.orValue("") in {cel.literal(("", *self.selinux_types))})'
+            ]
             unconfined += [f'{security}.?procMount.orValue("") == "Unmasked"'] if of == "c" else []
             confined = "no setting that confines a container less"
             yield Check("container" if of == "c" else "pod", cel.any_of(unconfined), confined, only_warn=True)

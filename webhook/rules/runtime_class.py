@@ -26,6 +26,7 @@ class RuntimeClass(Rule):
     """Only pods that ask for a GPU use a GPU runtime: under it a CUDA image gets all GPUs by itself."""
 
     everywhere: ClassVar[bool] = True
+    differs: ClassVar[str] = "knows a RuntimeClass by its name alone, not by its handler"
 
     classes: tuple[str, ...] = (
         *("nvidia*", "amd*", "habana*", "ascend*", "mthreads*", "cambricon*", "metax*", "iluvatar*", "hygon*", "dtk*"),
@@ -49,5 +50,6 @@ class RuntimeClass(Rule):
         )
 
     def exported(self, gpus: Gpus) -> Iterable[Check]:
-        named = cel.matches('object.spec.?runtimeClassName.orValue("")', self.classes)
-        yield Check("pod", f"({named} && !variables.asksForGpu)", "a GPU limit beside the GPU runtime class")
+        name = 'object.spec.?runtimeClassName.orValue("")'
+        bad = cel.all_of([f'{name} != ""', cel.matches(name, self.classes), "!variables.asksForGpu"])
+        yield Check("pod", bad, "a GPU limit beside the GPU runtime class")

@@ -19,7 +19,7 @@ from tests.installed import opt_in
 
 POOL = "behaviour/side"
 """Label of a node, and selector of every pod: which side of which case it belongs to."""
-_QUIET, _STILL, _LONGEST = 1.0, 4.0, 45.0
+_QUIET, _STILL, _LONGEST = 1.0, 20.0, 240.0
 """Seconds. All is as it should be, and stays so; nothing changes any more; and at the longest."""
 _AT_ONCE = 24
 

@@ -1,0 +1,181 @@
+"""Random pods, created and updated: the exported policies and the rules say the same, but for what the units themselves list."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import re
+from contextlib import suppress
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.controlplane.api import Api, ApiError
+from tests.controlplane.objects import pod
+from tests.export.random_pods import ANNOTATIONS, TOLERATIONS, debuggers, pods
+from tests.export.world import INSIDE, POLICY, Json
+from webhook.cli import offline
+from webhook.policy.model import DEFAULT_PROFILE, Policy
+from webhook.policy.units import named
+
+pytestmark = pytest.mark.controlplane
+
+LOADED = Policy.load(POLICY)
+RULES = dict(named(LOADED.profile(DEFAULT_PROFILE)[1].rules))
+COMPARED = frozenset(name for name, rule in RULES.items() if not rule.not_exported)
+"""The rules that are exported. The random pods avoid what their `differs` lists."""
+AT_ONCE = 30
+Verdict = tuple[set[str], set[str]]
+
+
+def ours(review: Json) -> Verdict:
+    """The rules that refuse, and those that warn."""
+    (document,) = offline.documents(orjson.dumps(review), "review")
+    assert isinstance(document, offline.Document)
+    decision = offline.run(document, offline.decide_validate, LOADED, offline.load_state(None)).decision
+    found: dict[str, set[str]] = {"deny": set(), "warn": set()}
+    for unit, action, _ in decision.findings:
+        found[action].add(unit)
+    return found["deny"], found["warn"]
+
+
+def review(new: Json, old: Json | None = None, subresource: str = "") -> Json:
+    request: Json = {
+        "uid": "u",
+        "kind": {"group": "", "version": "v1", "kind": "Pod"},
+        "resource": {"group": "", "version": "v1", "resource": "pods"},
+        "name": new["metadata"]["name"],
+        "namespace": INSIDE,
+        "operation": "UPDATE" if old else "CREATE",
+        "userInfo": {"username": "someone"},
+        "object": new,
+        "oldObject": old,
+    }
+    if subresource:
+        request["subResource"] = subresource
+    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+
+
+async def theirs(asked: Any) -> Verdict | None:
+    """What the API server says of a request. None: it refused it by itself."""
+    try:
+        found = await asked
+    except ApiError as error:
+        refused = (
+            set(re.findall(r"\[(\w+)\]", error.message)) if "ValidatingAdmissionPolicy" in error.message else set()
+        )
+        return (refused, set()) if refused else None
+    return set(), {name for text in found.warnings for name in re.findall(r"\[(\w+)\]", text)}
+
+
+def same(rules: Verdict, policies: Verdict) -> bool:
+    """Refused or not. The API server names the first rule that refuses, and no warnings beside it."""
+    denied, warned = (found & COMPARED for found in rules)
+    if denied or policies[0] & COMPARED:
+        return policies[0] & COMPARED <= denied and (bool(policies[0]) or not denied)
+    return bool(policies[0]) or bool(rules[0]) or warned == policies[1] & COMPARED
+
+
+async def created(api: Api, body: Json) -> str:
+    """How the two differ about a new pod; "" if they do not."""
+    try:
+        complete = await api.create(
+            body, "default", dryRun="All"
+        )  # with the defaults of the API server, as a webhook sees it
+    except ApiError:
+        return ""
+    with suppress(ApiError):  # and with what the exported policies add
+        complete = await api.create(body, INSIDE, dryRun="All")
+    complete = {**body, "spec": complete["spec"], "metadata": {**body["metadata"], "namespace": INSIDE}}
+    complete["spec"].pop("priority", None)
+    policies = await theirs(api.create(body, INSIDE, dryRun="All"))
+    rules = ours(review(complete))
+    return "" if policies is None or same(rules, policies) else f"rules {rules}, policies {policies}: {body}"
+
+
+async def updated(api: Api, old: Json, change: Json, subresource: str) -> str:
+    new = copy.deepcopy(old)
+    if debugger := change.get("debugger"):
+        new["spec"]["ephemeralContainers"] = [debugger]
+        patch: Json = {"spec": {"ephemeralContainers": [debugger]}}
+    else:
+        new["metadata"]["annotations"] = {**(old["metadata"].get("annotations") or {}), **change["annotations"]}
+        new["spec"]["tolerations"] = [*(old["spec"].get("tolerations") or []), *change["tolerations"]]
+        patch = {
+            "metadata": {"annotations": change["annotations"]},
+            "spec": {"tolerations": new["spec"]["tolerations"]},
+        }
+    arguments = {"strategy": "strategic-merge"} if debugger else {}
+    asked = api.patch("Pod", old["metadata"]["name"], patch, INSIDE, subresource=subresource, dryRun="All", **arguments)
+    policies = await theirs(asked)
+    # The webhook is not called for the status: manifests/71-running-pods.yaml guards it.
+    rules = ours(review(new, old, subresource if debugger else ""))
+    return "" if policies is None or same(rules, policies) else f"rules {rules}, policies {policies}: {change}"
+
+
+async def test_random_pods_are_judged_alike(server: Api) -> None:
+    room = asyncio.Semaphore(AT_ONCE)
+
+    async def one(body: Json) -> str:
+        async with room:
+            return await created(server, body)
+
+    drawn = some_of(pods(), 600)
+    wrong = [text for text in await asyncio.gather(*map(one, drawn)) if text]
+    assert not wrong, "\n".join(wrong[:9])
+
+
+def some_of(strategy: st.SearchStrategy[Json], number: int) -> list[Json]:
+    """So many examples, the same in each run. They are judged side by side."""
+    found: list[Json] = []
+
+    @settings(max_examples=number, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
+    @given(strategy)
+    def draw(one: Json) -> None:
+        found.append(one)
+
+    draw()
+    return found
+
+
+BASES = [
+    pod("with-gpu", 1, schedulingGates=[{"name": "example.com/stay"}]),
+    pod("without-gpu", 0),
+    pod("with-annotation", 1, annotations={"devices.gke.io/container.main": "1", "note": "1"}),
+    pod("with-claim", 0, resourceClaims=[{"name": "claim", "resourceClaimName": "c"}]),
+]
+CHANGES = st.fixed_dictionaries({"debugger": debuggers()}) | st.fixed_dictionaries(
+    {
+        "annotations": st.dictionaries(st.sampled_from(ANNOTATIONS), st.sampled_from(("1", "all")), max_size=2),
+        "tolerations": TOLERATIONS,
+    }
+)
+
+
+async def test_random_updates_are_judged_alike(server: Api) -> None:
+    there = [await server.create(base, INSIDE) for base in BASES]
+    room = asyncio.Semaphore(AT_ONCE)
+
+    async def one(number: int, change: Json) -> str:
+        old = there[number % len(there)]
+        subresource = "ephemeralcontainers" if "debugger" in change else "" if number % 3 else "status"
+        if subresource == "status":
+            change = {**change, "tolerations": []}
+        async with room:
+            return await updated(server, old, change, subresource)
+
+    try:
+        drawn = some_of(CHANGES, 300)
+        wrong = [text for text in await asyncio.gather(*map(one, range(len(drawn)), drawn)) if text]
+    finally:
+        for each in there:
+            await server.delete("Pod", each["metadata"]["name"], INSIDE, grace=0)
+    assert not wrong, "\n".join(wrong[:9])
+
+
+def test_what_differs_is_listed_and_little() -> None:
+    differ = {name: rule.differs for name, rule in RULES.items() if rule.differs}
+    assert differ.keys() == {"gpuLimit", "runtimeClass"}, "each is a sentence in the header of the export"
