@@ -46,7 +46,8 @@ def denied(*findings: UnitFinding) -> Decision:
 
 NOT_TOLD = [
     pytest.param(request(dry_run=True), denied(), id="a dry run"),
-    pytest.param(request(), Decision("shadow", findings=(BAD,)), id="a profile in shadow"),
+    pytest.param(request(), Decision("allowed", quiet=True), id="a profile in shadow that would do nothing"),
+    pytest.param(request(dry_run=True), Decision("allowed", would="get x", quiet=True), id="a dry run in shadow"),
     pytest.param(request(), Decision("allowed", findings=(WARNED,)), id="a warning alone"),
     pytest.param(request(operation="UPDATE"), denied(), id="an update, whose author gets the answer"),
     pytest.param(request(resource="jobs", kind="Job"), denied(), id="a workload, whose author gets the answer"),
@@ -70,6 +71,30 @@ def test_the_event_of_a_refusal_is_on_the_controller_and_has_the_first_finding_t
     assert event.involved == Involved("apps/v1", "ReplicaSet", "team", "web-1", "u-1")
     assert (event.type, event.reason, event.repeats) == ("Warning", "PodRefused", True)
     assert event.message == "its pods are refused: spec.x: saw 0 GPUs, wanted 1. Ask for 1. [gpuZero] (policy 1f0c)"
+
+
+SHADOW = "(policy 1f0c, profile quiet in shadow)"
+POD = {"metadata": {"name": "chat", "uid": "u-2"}, "spec": {}}
+IN_SHADOW = [
+    pytest.param(request(), (BAD,), "", "ReplicaSet", "PodWouldBeRefused",
+                 f"its pods would be refused: spec.x: saw 0 GPUs, wanted 1. Ask for 1. [gpuZero] {SHADOW}", id="a refusal"),
+    pytest.param(request(), (WARNED,), "get tolerations", "ReplicaSet", "PodWouldBeChanged",
+                 f"its pods would get tolerations {SHADOW}", id="a change"),
+    pytest.param(request(object=POD), (BAD,), "get tolerations", "Pod", "PodWouldBeRefused",
+                 f"it would be refused: spec.x: saw 0 GPUs, wanted 1. Ask for 1. [gpuZero] {SHADOW}", id="a pod alone"),
+    pytest.param(request(object=POD), (), "get tolerations", "Pod", "PodWouldBeChanged",
+                 f"it would get tolerations {SHADOW}", id="a change in a pod alone"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("asked", "findings", "would", "kind", "reason", "message"), IN_SHADOW)
+def test_the_event_of_a_profile_in_shadow_says_what_would_be_done(
+    asked: Request, findings: tuple[UnitFinding, ...], would: str, kind: str, reason: str, message: str
+) -> None:
+    result = "shadow" if BAD in findings else "allowed"
+    event = refused(asked, Decision(result, "quiet", policy="1f0c", findings=findings, quiet=True, would=would))
+    assert event is not None
+    assert (event.involved.kind, event.reason, event.message) == (kind, reason, message)
 
 
 def test_further_findings_are_counted_and_the_event_says_how_to_see_them() -> None:

@@ -96,6 +96,16 @@ def test_shadow_finds_and_allows() -> None:
     assert decision.result == "shadow"
     assert decision.message
     assert reported(decision)
+    assert not decision.would, "a refused pod would not be changed"
+
+
+def test_shadow_says_what_would_be_changed() -> None:
+    decision = validated(pod(container(gpu=1)), "quiet")
+    assert decision.result == "allowed"
+    assert decision.would.startswith("get ")
+    assert "topologySpread" not in decision.would, "it has no owner"
+    assert not validated(pod(container(gpu=1))).would
+    assert not validated(pod({"name": "main"}), "quiet").would, "nothing is added to a pod without GPUs"
 
 
 def test_of_an_update_only_new_violations_count() -> None:

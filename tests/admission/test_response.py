@@ -54,7 +54,9 @@ FINDING = Finding("spec.hostPID", "true", "false", "Remove it")
             id="in a shadow profile there are no warnings",
         ),
         pytest.param(
-            Decision("shadow", message="pod: no"), b'"allowed":true}}', id="a refusal in a shadow profile is allowed"
+            Decision("shadow", message="pod: no", quiet=True),
+            b'"allowed":true,"auditAnnotations":{"shadow":"pod: no"}}}',
+            id="a refusal in a shadow profile is allowed, and in the audit log",
         ),
         pytest.param(
             Decision("allowed", findings=(UnitFinding("host", "foretold", FINDING),)),

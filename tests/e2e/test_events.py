@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import uuid
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
@@ -12,6 +13,7 @@ import yaml
 
 from tests.controlplane.api import Api, wait_until
 from tests.controlplane.clusters import apply
+from tests.controlplane.fixtures import remove_namespace
 from tests.controlplane.nodes import GPU_TAINT, node
 from tests.controlplane.objects import deployment, job, pod
 from tests.controlplane.plane import ControlPlane
@@ -19,7 +21,7 @@ from tests.controlplane.programs import Programs
 from tests.installed import ROOT, Installed, opt_in
 from webhook.cli.cluster.load import load
 from webhook.cli.explain import KINDS, existing
-from webhook.kube.pod import DECISION
+from webhook.kube.pod import DECISION, PROFILE_LABEL
 from webhook.policy.model import Policy
 
 pytestmark = pytest.mark.controlplane
@@ -191,3 +193,65 @@ async def test_a_pod_that_is_bound_elsewhere_says_so_once(
     for each in (name, "filler"):
         await api.delete("Pod", each, TEAM, missing_ok=True)
     await api.patch("Node", first, {"spec": {"unschedulable": None}})
+
+
+# --- A profile in shadow ----------------------------------------------------------------------------------------------
+
+QUIET = "quiet"
+SHADOW = f"{(ROOT / 'manifests' / 'policy.yaml').read_text()}\n  {QUIET}:\n    shadow: true\n"
+REASONS = "PodWouldBeRefused", "PodWouldBeChanged"
+
+
+@pytest.fixture
+async def shadow(events: Installed, api: Api, rights: None) -> AsyncIterator[str]:
+    """A namespace whose profile is in shadow."""
+    events.set_policy(SHADOW)
+    name = f"{QUIET}-{uuid.uuid4().hex[:6]}"
+    await api.namespace(name)
+    await api.patch("Namespace", name, {"metadata": {"labels": {PROFILE_LABEL: QUIET}}})
+
+    async def untouched() -> bool:
+        found = await api.create(pod("probe", 1), name, dryRun="All")
+        return DECISION not in (found["metadata"].get("annotations") or {})
+
+    await wait_until(untouched, 60, "the profile in shadow")
+    yield name
+    await remove_namespace(api, name)
+    events.set_policy((ROOT / "manifests" / "policy.yaml").read_text())
+
+
+CHANGED, BAD = "get tolerations, priorityClass, ", "be refused: spec.hostPID: saw true, wanted false"
+WOULD = [
+    pytest.param(pod("chat", 1), "Pod", REASONS[1], f"it would {CHANGED}", id="a pod alone"),
+    pytest.param(pod("open", 1, hostPID=True), "Pod", REASONS[0], f"it would {BAD}", id="a bad pod alone"),
+    pytest.param(deployment("web", 2, 1), "ReplicaSet", REASONS[1], f"its pods would {CHANGED}", id="a Deployment"),
+    pytest.param(job("bad", 2, 1, hostPID=True), "Job", REASONS[0], f"its pods would {BAD}", id="a bad Job"),
+]
+
+
+@pytest.mark.parametrize(("made", "kind", "reason", "says"), WOULD)
+async def test_under_a_profile_in_shadow_pods_are_stored_as_written_and_kubectl_says_what_would_be_done(
+    made: Json, kind: str, reason: str, says: str, api: Api, shadow: str, events: Installed
+) -> None:
+    await api.create(made, shadow)
+    name = made["metadata"]["name"]
+
+    async def told() -> Json | None:
+        found = [
+            each for wanted in REASONS for each in await api.list("Event", shadow, fieldSelector=f"reason={wanted}")
+        ]
+        return next((each for each in found if each["involvedObject"]["name"].startswith(name)), None)
+
+    event = await wait_until(told, 60, "the Event")
+    assert event is not None
+    assert (event["reason"], event["involvedObject"]["kind"]) == (reason, kind)
+    assert event["message"].startswith(says)
+    assert event["message"].endswith(f"profile {QUIET} in shadow)")
+    described = events.plane.kubectl("describe", kind, event["involvedObject"]["name"], "-n", shadow).stdout
+    assert says in described
+    stored = (await api.pods(shadow))[0]
+    assert DECISION not in (stored["metadata"].get("annotations") or {})
+    assert not stored["spec"].get("priorityClassName")
+    snapshot = await asyncio.to_thread(load, events.plane.kubeconfig, None, KINDS)
+    explained = existing(snapshot, Policy.load(SHADOW.encode()), shadow, stored["metadata"]["name"])
+    assert explained["undecided"] == f"profile {QUIET} is in shadow, so nothing was done: {event['message']}"

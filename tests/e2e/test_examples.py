@@ -192,7 +192,7 @@ EACH: dict[str, Callable[[dict[str, list[Pod]]], None]] = {
 def test_every_example_is_tried() -> None:
     (kept,) = [documents(EXAMPLES / "kustomization.yaml")]
     files = {path.name for path in EXAMPLES.glob("*.yaml")} - {*kept[0]["resources"], "kustomization.yaml"}
-    assert files == {f"{name}.yaml" for name in EACH} | {"mistakes.yaml"}
+    assert files == {f"{name}.yaml" for name in EACH} | {"mistakes.yaml", "ome.yaml"}
 
 
 @pytest.mark.parametrize("name", EACH)
@@ -235,3 +235,45 @@ async def test_whoever_applies_replicas_on_one_disk_is_warned_once_the_claim_exi
         await wait_until(warned, 60, "the warning")
     finally:
         await kubectl(cluster, "delete", "-f", str(path), "--ignore-not-found", "--wait=false")
+
+
+@pytest.fixture
+def ome(cluster: ControlPlane) -> Iterator[ControlPlane]:
+    """The kind that OME installs, without its fields: the API server keeps whatever is written."""
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1beta1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    names = {"plural": "inferenceservices", "singular": "inferenceservice", "kind": "InferenceService"}
+    definition = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "inferenceservices.ome.io"},
+        "spec": {"group": "ome.io", "scope": "Namespaced", "names": names, "versions": [version]},
+    }
+    cluster.kubectl("apply", "-f", "-", input=yaml.safe_dump(definition))
+    cluster.kubectl("wait", "--for=condition=Established", "crd/inferenceservices.ome.io", "--timeout=60s")
+    yield cluster
+    cluster.kubectl("delete", "crd", "inferenceservices.ome.io")
+
+
+async def test_an_inference_service_of_ome_is_judged_when_it_is_applied_and_its_pod_is_bound(
+    ome: ControlPlane, api: Api
+) -> None:
+    """OME does not run here. The Deployment that it makes of the engine is made by the test."""
+    path = EXAMPLES / "ome.yaml"
+    (service,) = documents(path)
+    engine = service["spec"]["engine"]
+    bad = service | {"spec": {"engine": engine | {"hostPID": True}}, "metadata": {"name": "bad", "namespace": TEAM}}
+
+    async def judged() -> bool:
+        said = await asyncio.to_thread(ome.kubectl, "apply", "--dry-run=server", "-f", "-", input=yaml.safe_dump(bad))
+        return "its pods will be refused: engine.hostPID true" in said.stderr
+
+    await wait_until(judged, 60, "the warning about what OME's pods would be refused for")
+    assert "refused" not in await kubectl(ome, "apply", "-f", str(path))
+    template = {"metadata": {"labels": engine["labels"]}, "spec": {"containers": [engine["runner"]]}}
+    spec = {"replicas": 1, "selector": {"matchLabels": {NAME: "llama"}}, "template": template}
+    await api.create({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "llama"}, "spec": spec}, TEAM)
+    (found,) = await api.running(TEAM, 1, 120, **{NAME: "llama"})
+    assert [asked["nvidia.com/gpu"] for asked in resources(found)] == ["4", "4"]
+    assert found["spec"]["priorityClassName"] == "gpu-inference"
+    await api.delete("Deployment", "llama", TEAM)

@@ -1,7 +1,8 @@
 """From nvidia-smi in the pods of a device plugin to the node that a pod is bound to.
 
-The API server runs it for the webhook in a kubelet: a second kwok, which serves `exec` over SPDY as a kubelet does, and
-starts a program of this machine. That program says what nvidia-smi would.
+The API server, its RBAC, the guard of the component and the streams between webhook and API server are real. There is no kubelet
+here, and no GPU. In the kubelet's place stands a second kwok: it serves `exec` to the API server by the kubelet's own protocol,
+and starts a program of this machine, not one in a container. That program says what nvidia-smi would.
 """
 
 from __future__ import annotations

@@ -140,7 +140,7 @@ async def test_the_guard_refuses_what_the_rule_refuses(there: Api, name: str, gp
         for subresource in ("", "status"):
             message = await annotated(there, name, {key: "all"}, subresource=subresource)
             seen = f"ValidatingAdmissionPolicy '{GUARD}'" in message and f"annotations {key}: " in message
-            assert (key, seen, bool(message)) == (key, refused, refused), message
+            assert (key, seen) == (key, refused), message  # the webhook may be there too, and refuse for another reason
 
 
 @pytest.mark.controlplane

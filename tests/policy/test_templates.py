@@ -135,6 +135,13 @@ PARTS = [
      "ReplicaSet", "spec.predictor.model.resources.limits"),
     ("serving.kserve.io", "InferenceService", {"predictor": SPEC}, "ReplicaSet", f"spec.predictor.{GPU_FIELD[5:]}"),
     ("serving.kserve.io", "LLMInferenceService", {"template": SPEC}, "ReplicaSet", f"spec.template.{GPU_FIELD[5:]}"),
+    ("ome.io", "InferenceService", {"model": {"name": "m"}, "engine": {"minReplicas": 1, "runner": {"resources": ASKED}}},
+     "ReplicaSet", "spec.engine.runner.resources.limits"),
+    ("ome.io", "InferenceService", {"decoder": SPEC}, "ReplicaSet", f"spec.decoder.{GPU_FIELD[5:]}"),
+    ("ome.io", "InferenceService", {"router": {"runner": {"resources": ASKED}}}, "ReplicaSet",
+     "spec.router.runner.resources.limits"),
+    ("ome.io", "InferenceService", {"predictor": {"model": {"baseModel": "m", "resources": ASKED}}}, "ReplicaSet",
+     "spec.predictor.model.resources.limits"),
     ("grove.io", "PodCliqueSet", {"template": {"cliques": [{"name": "p", "spec": {"replicas": 2, "podSpec": SPEC}}]}},
      "PodClique", f"spec.template.cliques[0].spec.podSpec.{GPU_FIELD[5:]}"),
 ]  # fmt: skip
@@ -148,6 +155,15 @@ def test_a_part_of_a_template_is_read_as_a_whole_one_and_findings_name_the_field
     (main,) = template.pod["spec"]["containers"]
     assert main["resources"] == ASKED
     assert (owner(template)[0], template.field(GPU_FIELD)) == (owned_by, field)
+
+
+def test_the_leader_and_the_workers_of_an_inference_service_of_ome_are_found() -> None:
+    asked = {"runner": {"resources": ASKED}}
+    spec = {part: {"leader": asked, "worker": {"size": 3, **asked}} for part in ("engine", "decoder")}
+    made = found(workload("InferenceService", spec), "ome.io", "InferenceService")
+    fields = [t.field(GPU_FIELD) for t in made if t.pod["spec"]["containers"]]
+    parts = [f"spec.{part}.{role}" for part in ("engine", "decoder") for role in ("leader", "worker")]
+    assert fields == [f"{part}.runner.resources.limits" for part in parts]
 
 
 def test_of_a_thousand_entries_one_more_than_the_limit_is_found() -> None:

@@ -56,6 +56,8 @@ class Decision:
     """The namespace's label names a profile that the policy does not have."""
     quiet: bool = False
     """The client gets no warnings, since the profile is in shadow."""
+    would: str = ""
+    """Under a profile in shadow: what would be changed in the pod, as the end of a sentence; "" if nothing."""
 
 
 IGNORED = Decision("ignored")

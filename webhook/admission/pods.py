@@ -200,8 +200,9 @@ def validate(request: Request, policy: Policy, cluster: Cluster, placer: Placer 
         pod, old = annotated, _annotations_alone(old)  # the spec is too large, but this update does not change it
     context = context_of(request, pod, policy, cluster, profile, placer)
     context.old = None if old is None or bounds.exceeded_by_pod(old) else old  # an old pod past a bound is not compared
+    would = ""
     if profile.settings.shadow and request.operation == "CREATE":
-        pod = _after_injectors(pod, context, policy, profile, placer)
+        pod, would = _after_injectors(pod, context, policy, profile, placer)
     context.written = context.written or as_written(pod)
     findings = list(findings_of(pod, context, policy.rules(profile.name)))
     if denials(findings):
@@ -214,20 +215,26 @@ def validate(request: Request, policy: Policy, cluster: Cluster, placer: Placer 
         findings=tuple(findings),
         unknown_profile=profile.unknown,
         quiet=profile.settings.shadow,
+        would=would,
     )
 
 
 def _after_injectors(
     pod: Pod, context: Context, policy: Policy, profile: NamespaceProfile, placer: Placer | None
-) -> Pod:
-    """The pod as the mutating hook would have changed it if the profile were not in shadow."""
-    context.written, edit = pod, Edit(pod)
+) -> tuple[Pod, str]:
+    """The pod as the mutating hook would have changed it if the profile were not in shadow; and the change in words."""
+    context.written, edit, done = pod, Edit(pod), []
     _set_placement(context, policy, profile, placer)
-    for _, injector in _injectors_for(pod, context, policy, profile):
+    for name, injector in _injectors_for(pod, context, policy, profile):
         if injector.needs_placement and context.placement is None:
             context.placement = _placed(edit.object, context)
+        before = len(edit.operations)
         injector.apply(edit, context)
-    return edit.object
+        if len(edit.operations) > before:
+            done.append(name)
+    nodes = context.placement.nodes if context.placement else ()
+    first = f"; node {nodes[0].node} would be its first choice" if nodes else ""
+    return edit.object, f"get {', '.join(done)}{first}" if done else ""
 
 
 def _annotations_alone(pod: Pod) -> Pod:

@@ -19,7 +19,7 @@ def encode(request: Request, decision: Decision) -> bytes:
     """The bytes of the answer: allowed, allowed with a JSON Patch, or refused.
 
     For a refusal the client gets 403 and `admission webhook "<name>" denied the request: <message>`. The record goes to the
-    audit log.
+    audit log, and so does what a profile in shadow would have said.
     """
     response: dict[str, Any] = {"uid": request.uid, "allowed": decision.result != "denied"}
     if decision.patch is not None:
@@ -30,6 +30,8 @@ def encode(request: Request, decision: Decision) -> bytes:
         response["warnings"] = warnings
     if decision.record:
         response["auditAnnotations"] = {"decision": decision.record}
+    elif decision.quiet and decision.message:
+        response["auditAnnotations"] = {"shadow": decision.message}
     return orjson.dumps({"apiVersion": API_VERSION, "kind": "AdmissionReview", "response": response})
 
 

@@ -9,7 +9,7 @@ import typer
 from rich.text import Text
 
 from webhook.admission import words
-from webhook.admission.events import BOUND_ELSEWHERE
+from webhook.admission.events import BOUND_ELSEWHERE, WOULD
 from webhook.cli import offline, options
 from webhook.cli.cluster.report import record_of
 from webhook.cli.cluster.snapshot import FINISHED, Snapshot
@@ -25,7 +25,7 @@ from webhook.cli.waiting.cause import Cause
 from webhook.cli.waiting.scheduler_message import scheduler_message
 from webhook.cli.waiting.situation import Situation
 from webhook.errors import BadInput, GpuAdmissionError
-from webhook.kube.pod import PROFILE_LABEL, Pod
+from webhook.kube.pod import PROFILE_LABEL, Pod, controller_reference
 from webhook.policy.model import Policy
 from webhook.text import bare
 
@@ -79,7 +79,7 @@ def existing(snapshot: Snapshot, policy: Policy, namespace: str | None, name: st
     if explanation.get("choice") in ("ranked", "other"):
         explanation["text"] = _elsewhere(snapshot, pod, str(bound), [node["name"] for node in explanation["nodes"]])
     if not record:
-        explanation["undecided"] = _undecided(snapshot, pod)
+        explanation["undecided"] = _undecided(snapshot, policy, pod)
     if not bound and pod["status"].get("phase") not in FINISHED:
         explanation["causes"] = [cause.document() for cause in _causes(snapshot, policy, pod)]
     return explanation
@@ -142,12 +142,23 @@ def _elsewhere(snapshot: Snapshot, pod: Pod, bound: str, ranked: list[str]) -> s
     return f"{head}{words.why_elsewhere(pod, ranked[0], snapshot.state)} (as the cluster is now)"
 
 
-def _undecided(snapshot: Snapshot, pod: Pod) -> str:
-    """Why the pod has no decision."""
+def _undecided(snapshot: Snapshot, policy: Policy, pod: Pod) -> str:
+    """Why the pod has no decision, and what would have been done under a profile in shadow."""
     namespace = pod["metadata"]["namespace"]
     obj = snapshot.named("Namespace").get(("", namespace))
     if obj is not None and PROFILE_LABEL not in (obj["metadata"].get("labels") or {}):
         return _not_opted_in(namespace)
+    profile, settings = policy.profile(((obj or {}).get("metadata", {}).get("labels") or {}).get(PROFILE_LABEL, ""))
+    if settings.shadow:
+        uids = {pod["metadata"].get("uid"), (controller_reference(pod) or {}).get("uid")} - {None}
+        said = {
+            str(event.get("message"))
+            for event in snapshot.of("Event")
+            if event.get("reason") in WOULD and (event.get("involvedObject") or {}).get("uid") in uids
+        }
+        found = sorted([each for each in said if each.isprintable()])[:2]  # anybody may write an Event
+        nothing = "no Event says what would be done (they need manifests/components/events, and are kept for an hour)"
+        return f"profile {profile} is in shadow, so nothing was done: {'; '.join(found) or nothing}"
     return "it has no decision: it was made before its namespace opted in or while the webhook was away, or asks for no GPU"
 
 

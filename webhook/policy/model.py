@@ -125,7 +125,10 @@ class Profile(Settings):
     """One complete set of units with their settings. A namespace's label names its profile."""
 
     shadow: bool = False
-    """true: decide and record, but change and refuse nothing. Use it to try a policy on real pods."""
+    """true: decide, but change and refuse nothing. Use it to try a policy on real pods. What would be done is in Events on the
+    pod or its controller (`kubectl get events`, reasons PodWouldBeRefused and PodWouldBeChanged), if the component
+    manifests/components/events is applied; `gpu-admission explain POD` repeats it. It is also in the log of the server, and in
+    the audit log of the API server, as annotations of the two webhooks."""
     injectors: Injectors = Injectors()
     """What is added to a pod, in run order. `enabled: false` turns an injector off."""
     placement: PlacementSettings = PlacementSettings()

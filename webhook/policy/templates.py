@@ -18,8 +18,8 @@ from webhook.kube.pod import Pod
 from webhook.text import bare
 
 Mode = Literal["off", "warn", "fix", "deny"]
-_MODEL = "model"
-"""The field of an InferenceService for its main container, beside `containers`."""
+_MAIN = ("model", "runner")
+"""The fields of an InferenceService for its main container, beside `containers`: of KServe and of OME."""
 _HEAD = "headGroupSpec"
 """The field of Ray's kinds for the head, which is one pod."""
 _MAX_NAME = 253
@@ -37,7 +37,7 @@ class CustomTemplate(Settings):
     owner_kind: str | None = None
     """kind of the object that creates the pods, which decides their class of workload; left out: the resource itself"""
     holds: Holds = "template"
-    """what is at the path: template (metadata and spec) | podSpec (a `model` in it is a container) | container
+    """what is at the path: template (metadata and spec) | podSpec (a `model` or `runner` in it is a container) | container
     (`resourcesPerNode` in it are its resources)"""
 
 
@@ -87,6 +87,14 @@ CUSTOM = (
         owner="ReplicaSet",
         holds="podSpec",
     ),
+    *_custom(
+        "ome.io",
+        "InferenceService",
+        *[f"spec.{part}{role}" for part in ("engine", "decoder") for role in ("", ".leader", ".worker")],
+        *("spec.router", "spec.predictor"),
+        owner="ReplicaSet",
+        holds="podSpec",
+    ),
     *_custom("grove.io", "PodCliqueSet", "spec.template.cliques.*.spec.podSpec", owner="PodClique", holds="podSpec"),
 )
 
@@ -124,9 +132,10 @@ class Template(NamedTuple):
             first = field.removeprefix("spec.containers[0]").removeprefix(".")
             head, dot, rest = first.partition(".")
             return f"{base}.resourcesPerNode{dot}{rest}" if head == "resources" else f"{base}.{first}"
-        model = f"spec.containers[{len(self.pod['spec']['containers']) - 1}]" if _MODEL in self.pod["spec"] else None
-        if model and field.startswith(model):
-            return f"{base}.{_MODEL}{field.removeprefix(model)}"
+        main = _main(self.pod["spec"])
+        last = f"spec.containers[{len(self.pod['spec']['containers']) - 1}]"
+        if main and field.startswith(last):
+            return f"{base}.{main}{field.removeprefix(last)}"
         return f"{base}.{field.removeprefix('spec.').removeprefix('metadata.')}"
 
 
@@ -206,11 +215,16 @@ def _as_template(value: dict[str, Any], holds: Holds) -> dict[str, Any]:
     if holds == "container":
         resources = value.get("resources") or value.get("resourcesPerNode")
         return {"spec": {"containers": [{"name": "trainer", **value, "resources": resources}]}}
-    containers, model = value.get("containers"), value.get(_MODEL)
-    if isinstance(model, dict):
-        containers = [*(containers if isinstance(containers, list) else ()), {"name": _MODEL, **model}]
+    containers = value.get("containers")
+    if main := _main(value):
+        containers = [*(containers if isinstance(containers, list) else ()), {"name": main, **value[main]}]
     metadata = {key: value[key] for key in ("labels", "annotations") if key in value}
     return {"metadata": metadata, "spec": {**value, "containers": containers or []}}
+
+
+def _main(spec: dict[str, Any]) -> str | None:
+    """The field of the main container, if it is not one of `containers`."""
+    return next((field for field in _MAIN if isinstance(spec.get(field), dict)), None)
 
 
 def _replicas(holder: Any, one_by_default: bool) -> int | None:

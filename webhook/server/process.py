@@ -39,7 +39,8 @@ MAX_BAD_REVIEW_LINES: Final = 10
 
 
 class Recorder:
-    """Counts each decision, logs it unless the request was ignored, and reports a refusal as an Event if `events` is given."""
+    """Counts each decision, logs it unless the request was ignored, and reports it as an Event if `events` is given: a refusal,
+    or what a profile in shadow would do."""
 
     def __init__(self, metrics: Metrics, log: logs.Logger, events: Events | None = None) -> None:
         self._metrics = metrics
@@ -52,7 +53,7 @@ class Recorder:
         self._metrics.decided(hook, decision, seconds)
         if decision.result != "ignored" and self._decisions.allowed():
             self._log.info(decision.result, **fields(hook, request, decision, seconds))
-        if self._events is not None and decision.result == "denied":
+        if self._events is not None and (decision.result == "denied" or (decision.quiet and hook == "validate")):
             self._events.refused(request, decision)
 
     def bad_review(self, hook: str, error: BadReview) -> None:
