@@ -23,7 +23,8 @@ LIVE = $(BIN)/pytest -q -m controlplane
 # all decisions of its part.
 ON_A_PLANE = $(sort $(shell grep -rl --include='test_*.py' 'pytest.mark.controlplane' tests))
 AT_THE_END = tests/e2e/test_every_decision.py
-ONE = $(filter tests/e2e/behaviour/%,$(ON_A_PLANE))
+ALONE = tests/e2e/test_strangers.py tests/e2e/test_client_certificate.py tests/e2e/test_faults.py tests/e2e/test_operator.py
+ONE = $(filter tests/e2e/behaviour/% $(ALONE),$(ON_A_PLANE))
 OTHER = $(filter-out $(ONE) $(AT_THE_END),$(ON_A_PLANE))
 test: check ## Run every test; builds a real Kubernetes control plane on first use (K8S=1.34 for the oldest)
 	@# The control plane is built while the unit tests run. The second line has nothing left to do, or says why there is none.

