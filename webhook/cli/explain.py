@@ -9,7 +9,7 @@ import typer
 from rich.text import Text
 
 from webhook.admission import words
-from webhook.admission.events import BOUND_ELSEWHERE, WOULD
+from webhook.admission.events import BOUND_ELSEWHERE, MAX_MESSAGE, WOULD
 from webhook.cli import offline, options
 from webhook.cli.cluster.report import record_of
 from webhook.cli.cluster.snapshot import FINISHED, Snapshot
@@ -156,7 +156,7 @@ def _undecided(snapshot: Snapshot, policy: Policy, pod: Pod) -> str:
             for event in snapshot.of("Event")
             if event.get("reason") in WOULD and (event.get("involvedObject") or {}).get("uid") in uids
         }
-        found = sorted([each for each in said if each.isprintable()])[:2]  # anybody may write an Event
+        found = sorted([each[:MAX_MESSAGE] for each in said if each.isprintable()])[:2]  # anybody may write an Event
         nothing = "no Event says what would be done (they need manifests/components/events, and are kept for an hour)"
         return f"profile {profile} is in shadow, so nothing was done: {'; '.join(found) or nothing}"
     return "it has no decision: it was made before its namespace opted in or while the webhook was away, or asks for no GPU"
