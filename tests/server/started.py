@@ -34,6 +34,8 @@ class Server:
     port: int
     ops: int
     http: aiohttp.ClientSession
+    log: asyncio.Task[bytes]
+    """Read all the time: a server whose log is not read stands still once the pipe is full."""
 
     async def get(self, path: str) -> tuple[int, str]:
         async with self.http.get(f"http://127.0.0.1:{self.ops}{path}") as answer:
@@ -62,7 +64,9 @@ class Server:
         """End the process. Returns the exit status, the rest of stdout, and the log."""
         if self.process.returncode is None:
             self.process.send_signal(number)
-        out, log = await self.process.communicate()
+        assert self.process.stdout is not None
+        out, log = await self.process.stdout.read(), await self.log
+        await self.process.wait()
         assert self.process.returncode is not None
         assert all(line.startswith(b"{") for line in log.splitlines()), log.decode()
         return self.process.returncode, out, [orjson.loads(line) for line in log.splitlines()]
@@ -79,14 +83,16 @@ async def serving(*arguments: str, **environment: str) -> AsyncIterator[Server]:
     process = await start("--port", "0", "--ops-port", "0", *arguments, **environment)
     assert process.stdout is not None
     assert process.stderr is not None
+    log = asyncio.create_task(process.stderr.read())
     try:
         line = await process.stdout.readline()
-        assert line, (await process.stderr.read()).decode()
+        assert line, (await log).decode()
         ready = orjson.loads(line)
         assert set(ready) == {"port", "opsPort"}
         async with aiohttp.ClientSession() as http:
-            yield Server(process, ready["port"], ready["opsPort"], http)
+            yield Server(process, ready["port"], ready["opsPort"], http, log)
     finally:
         if process.returncode is None:
             process.kill()
-            await process.communicate()
+            await process.wait()
+        await log

@@ -1,6 +1,6 @@
 """HTTP requests over real HTTPS: refusals, limits for strangers, and the shutdown of the server.
 
-Covers server.listener, server.protocol.
+Covers server.listener.
 """
 
 from __future__ import annotations

@@ -7,7 +7,8 @@ import asyncio
 import pytest
 
 from webhook.server import load
-from webhook.server.load import TURN, Bounded, Held, Turns, cost
+from webhook.server.http import cost
+from webhook.server.load import TURN, Bounded, Held, Turns
 
 MIB = 1 << 20
 
@@ -179,7 +180,8 @@ async def test_those_that_have_gone_take_no_turn() -> None:
     for task in waiting[10:]:
         task.cancel()
     await asyncio.gather(*waiting, return_exceptions=True)
-    assert turns._lines == {}
+    assert not turns._waiting
+    assert turns._done == {}
 
 
 def test_the_cost_of_a_body_grows_with_its_size() -> None:

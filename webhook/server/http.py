@@ -7,6 +7,7 @@ without application, router and middlewares, because each has only a few paths.
 from __future__ import annotations
 
 import asyncio
+import io
 from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 from time import monotonic
@@ -17,12 +18,12 @@ from aiohttp import hdrs, web
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from webhook.kube import bounds
-from webhook.server.load import MAX_BYTES, TURN, Bounded, Held, Turns, cost
-from webhook.server.response import JSON, TEXT, response
+from webhook.server.load import MAX_BYTES, MAX_UNREAD, TURN, Bounded, Held, Turns
 from webhook.telemetry.logs import LineLimit, Logger, cause
 from webhook.telemetry.metrics import Metrics
 from webhook.text import listed, quoted
 
+JSON, TEXT = "application/json", "text/plain; charset=utf-8"
 BodyHandler = Callable[[bytes], tuple[int, bytes]]
 """The handler of a path: it takes the body of a request and returns the HTTP status and body of the answer. It does not await."""
 
@@ -38,11 +39,34 @@ BODY_SECONDS: Final = 5.0
 LARGE_SECONDS: Final = 10.0
 """Minimum time between two bodies above `bounds.MAX_REVIEW_BYTES` on one path. Their object is not read, but to parse one can
 take the only thread a third of a second. So a stranger who sends them without end takes at most a thirtieth of its time."""
+SMALL: Final = 16 << 10
+"""Bytes of a body that take as long as one more small review."""
 MAX_FAILURE_LINES: Final = 10
 """Maximum number of log lines per second about failed handlers."""
 MAX_RENDERINGS: Final = 10
 """Maximum number of times per second that /metrics is rendered. More frequent requests get the last text again."""
 _INTERNAL_ERROR = b"internal error: the log of gpu-admission has the cause, under the uid of this review"
+
+
+def response(
+    status: int, body: bytes, content_type: str = JSON, *, close: bool = False, allow: str = hdrs.METH_POST
+) -> web.Response:
+    """`close`: close the connection afterwards. `allow`: the method that a 405 names."""
+    headers = {hdrs.CONTENT_TYPE: content_type, hdrs.CONTENT_LENGTH: str(len(body)), hdrs.SERVER: "gpu-admission"}
+    if status == HTTPStatus.SERVICE_UNAVAILABLE:
+        headers[hdrs.RETRY_AFTER] = "1"
+    if status == HTTPStatus.METHOD_NOT_ALLOWED:
+        headers[hdrs.ALLOW] = allow
+    pieces = io.BytesIO(body) if len(body) > MAX_UNREAD else body  # TLS would take all of it at once
+    made = web.Response(status=status, body=pieces, headers=headers)
+    if close:
+        made.force_close()
+    return made
+
+
+def cost(size: int) -> float:
+    """The work of a review with a body of `size` bytes, in small reviews."""
+    return 1 + size / SMALL
 
 
 class Busy(Exception):

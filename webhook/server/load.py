@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable
+from heapq import heappop, heappush
+from itertools import count
 from time import monotonic
 from typing import Final
 
 MAX_BYTES: Final = 64 << 20
 """Maximum size of all bodies and large unread answers: ten of the largest legitimate reviews (6 MiB)."""
-SMALL: Final = 16 << 10
-"""Bytes of a body that take as long as one more small review."""
+MAX_UNREAD: Final = 64 << 10
+"""Bytes that a connection may hold in each buffer: in the parser, and of unread answers. All buffers of one kind hold 64 MiB, of
+1 GiB in the container. A larger answer is counted until it is read."""
 TURN: Final = 8.0
 """Work in one turn of the event loop, in small reviews or handshakes; probes and refusals are answered in between."""
 
@@ -79,11 +82,6 @@ class Bounded:
         return True
 
 
-def cost(size: int) -> float:
-    """The work of a review with a body of `size` bytes, in small reviews."""
-    return 1 + size / SMALL
-
-
 class Turns:
     """Says who may work now: some in each turn of the event loop, and next is the line for which least was done.
 
@@ -91,10 +89,11 @@ class Turns:
     """
 
     def __init__(self) -> None:
-        self._lines: dict[str, deque[tuple[float, asyncio.Future[None]]]] = {}
+        self._waiting: list[tuple[float, int, float, asyncio.Future[None]]] = []
+        """A heap: who waits, by the work that was done for the line when his turn was asked for."""
         self._done: dict[str, float] = {}
-        """The work that was done for each line; a new one begins with that of the last, so it does not stay first for long."""
-        self._last, self._spent = 0.0, 0.0
+        """The work of each line, with what waits. A new line begins with that of the last turn, so it is not first for long."""
+        self._last, self._spent, self._number = 0.0, 0.0, count()
         self._next: asyncio.Handle | None = None
 
     async def wait(self, line: str, cost: float) -> None:
@@ -102,26 +101,21 @@ class Turns:
         loop = asyncio.get_running_loop()
         if self._next is None:
             self._next = loop.call_soon(self._give)
-        if not self._lines and self._spent < TURN:
+        if not self._waiting and self._spent < TURN:
             self._spent += cost
             return
-        turn = loop.create_future()
-        if line not in self._lines:
-            self._lines[line], self._done[line] = deque(), self._last
-        self._lines[line].append((cost, turn))
+        turn, begin = loop.create_future(), max(self._last, self._done.get(line, 0.0))
+        self._done[line] = begin + cost
+        heappush(self._waiting, (begin, next(self._number), cost, turn))
         await turn
 
     def _give(self) -> None:
         self._next, self._spent = None, 0.0
-        while self._lines and self._spent < TURN:
-            line = min(self._lines, key=self._done.__getitem__)
-            cost, turn = self._lines[line].popleft()
+        while self._waiting and self._spent < TURN:
+            self._last, _, cost, turn = heappop(self._waiting)
             if not turn.done():  # otherwise the connection is gone
                 turn.set_result(None)
                 self._spent += cost
-                self._last = self._done[line]
-                self._done[line] += cost
-            if not self._lines[line]:
-                del self._lines[line], self._done[line]
+        self._done = {line: done for line, done in self._done.items() if done > self._last and self._waiting}
         if self._spent:
             self._next = asyncio.get_running_loop().call_soon(self._give)

@@ -130,7 +130,7 @@ class Process:
         metrics.gauges("build_info", "The version of the program.", "version", lambda: {program_version(): 1})
         served = "The certificate that is served, by its SHA-256."
         metrics.gauges("certificate_info", served, "sha256", lambda: {self.live.fingerprint: 1})
-        metrics.gauge("connections", "Open connections of API servers.", lambda: self.listener.connections)
+        metrics.gauge("connections", "Open connections of API servers.", lambda: len(self.listener.open))
 
     async def listen(self) -> dict[str, int]:
         """Open both ports. Returns their numbers. Raises BadInput if one cannot be opened."""
