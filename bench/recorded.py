@@ -13,10 +13,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import jsonpatch
 import orjson
 
 from webhook.cli.offline import load_policy, load_state
-from webhook.kube.json_patch import apply
 from webhook.placement.placer import Placer
 from webhook.server.handlers import Handlers
 
@@ -117,7 +117,7 @@ def mutated(body: bytes, answer: bytes) -> Object:
     """The pod of a review with the patch of the answer applied."""
     patch = orjson.loads(answer)["response"].get("patch")
     obj: Object = orjson.loads(body)["request"]["object"]
-    return apply(orjson.loads(b64decode(patch)), obj) if patch else obj
+    return jsonpatch.apply_patch(obj, orjson.loads(b64decode(patch))) if patch else obj
 
 
 def of_workloads(count: int, workloads: int, hook: str = "mutate", start: int = 0) -> list[bytes]:

@@ -13,7 +13,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from webhook.framework.cluster_view import Autoscaler, MetricsStatus, PriorityClass, Taint, Workload
+from webhook.framework.cluster_view import (
+    Autoscaler,
+    MetricsStatus,
+    Obstacle,
+    Placement,
+    PriorityClass,
+    Taint,
+    Workload,
+)
 from webhook.framework.interface import Context, Finding, Rule
 from webhook.kube.gpus import GpuName, Gpus
 from webhook.kube.pod import Pod, gpu_names, owner
@@ -184,6 +192,19 @@ POOLS = ClusterFacts(
     taints=(Taint("nvidia.com/gpu", "present", "NoSchedule"),),
 )
 """Whole GPUs, MIG slices and time-sliced shares."""
+
+
+class Obstructed:
+    """Nodes that no pod fits, for these reasons; without any, nodes that every pod fits."""
+
+    def __init__(self, *obstacles: Obstacle) -> None:
+        self._obstacles = obstacles
+
+    def obstacles(self, pod: Pod) -> tuple[Obstacle, ...]:
+        return self._obstacles
+
+    def place(self, pod: Pod) -> Placement:
+        return Placement((), "pack", reason="no node fits")
 
 
 class Case(NamedTuple):

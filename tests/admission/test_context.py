@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jsonpatch
 import orjson
 
 from tests.admission.reviews import request
@@ -10,7 +11,6 @@ from tests.cluster.objects import node, state
 from webhook.admission.decision import Decision
 from webhook.admission.pods import mutate, validate
 from webhook.admission.response import warnings_of
-from webhook.kube.json_patch import apply
 from webhook.kube.pod import Pod
 from webhook.placement.placer import Placer
 from webhook.policy.model import Policy, PolicyFile
@@ -30,7 +30,7 @@ def both(made: Pod, policy: Policy = DEFAULT, of: dict[str, object] = PLAIN) -> 
     """The decisions of the mutating and then of the validating hook."""
     cluster = state([of])
     first = mutate(request(made), policy, cluster.view(0), Placer(cluster))
-    stored = made if first.patch is None else apply(orjson.loads(first.patch), made)
+    stored = made if first.patch is None else jsonpatch.apply_patch(made, orjson.loads(first.patch))
     return first, validate(request(stored), policy, cluster.view(0), Placer(cluster))
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import pod
-from webhook.admission.earlier import earlier_choice, outgrown
+from webhook.admission.earlier import earlier_choice
 from webhook.admission.record import encoded, record, recorded_placement
 from webhook.cluster.pods import demand_of
 from webhook.framework.cluster_view import Placement, Ranked
@@ -67,7 +67,7 @@ def test_a_record_that_is_not_ours_does_not_count(text: str | None) -> None:
 
 
 def test_a_record_that_the_affinity_confirms_is_the_earlier_choice() -> None:
-    before = Placement((Ranked("a2", 8, 0, 1.0), Ranked("b", 6, 1, 0.5)), "spread", total=12)
+    before = Placement((Ranked("a2", 8, 0, 1.0), Ranked("b", 6, 1, 0.5)), "spread", total=12, apart=True)
     text = encoded(record("p", "default", "c", {}, before))
     assert recorded(text) == before
     assert recorded_placement(text, (), "spread") is None
@@ -76,7 +76,7 @@ def test_a_record_that_the_affinity_confirms_is_the_earlier_choice() -> None:
 def test_the_strategy_comes_from_the_policy_and_not_from_the_record() -> None:
     """The strategy is the label of a metric, so a tenant must not choose it."""
     found = recorded('{"strategy":"tenant text","nodes":[["a1",8,0,1]]}')
-    assert found == Placement((Ranked("a1", 8, 0, 1.0),), "spread")
+    assert found == Placement((Ranked("a1", 8, 0, 1.0),), "spread", apart=True)
 
 
 @given(
@@ -113,7 +113,7 @@ def called_again(*containers: dict[str, Any], before: dict[str, Any] = SMALL, **
 def grown(found: Pod) -> bool:
     earlier = earlier_choice(Edit(found), "pack")
     assert earlier is not None
-    return outgrown(found, earlier) is not None
+    return earlier.more(found) is not None
 
 
 @pytest.mark.parametrize(
@@ -143,14 +143,13 @@ def test_a_pod_that_asks_for_more_is_ranked_again(containers: list[dict[str, Any
     assert grown(called_again(*containers))
 
 
-def test_the_earlier_reservation_is_identified() -> None:
+def test_only_what_is_asked_for_beyond_the_earlier_demand_counts() -> None:
     found = called_again(SMALL, asking({"nvidia.com/gpu": "1"}), owned_by="Job")
     earlier = earlier_choice(Edit(found), "pack")
     assert earlier is not None
-    named = outgrown(found, earlier)
-    assert named is not None
-    assert (named.key, named.node) == (("team-a", "u-1"), "a1")
-    assert named.asked.requests == (("cpu", 4000), ("nvidia.com/gpu", 1), ("pods", 1))
+    more = earlier.more(found)
+    assert more is not None
+    assert more.requests == (("nvidia.com/gpu", 1),)
 
 
 def test_a_sidecar_counts() -> None:
@@ -168,7 +167,7 @@ def test_an_annotation_that_somebody_else_wrote_raises_no_error(asked: str) -> N
     found["metadata"]["annotations"][DECISION] = f'{{"nodes":[["a1",8,0,1.0]],"of":1,"asked":{asked}}}'
     earlier = earlier_choice(Edit(found), "pack")
     assert earlier is not None
-    outgrown(found, earlier)
+    earlier.more(found)
 
 
 def test_an_older_record_without_the_demand_still_holds() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import jsonpatch
 import orjson
 import pytest
 
@@ -13,7 +14,6 @@ from tests.cluster.objects import node, state
 from webhook.admission.pods import mutate
 from webhook.admission.switches import switch_warning
 from webhook.admission.words import units
-from webhook.kube.json_patch import apply
 from webhook.kube.pod import DECISION
 from webhook.placement.placer import Placer
 
@@ -32,7 +32,7 @@ def decided(found: Any) -> tuple[Any, Any]:
     of = state([node("a")])
     decision = mutate(request(found), POLICY, of.view(0), Placer(of))
     assert decision.patch is not None
-    return decision, apply(orjson.loads(decision.patch), orjson.loads(orjson.dumps(found)))
+    return decision, jsonpatch.apply_patch(orjson.loads(orjson.dumps(found)), orjson.loads(decision.patch))
 
 
 @pytest.mark.parametrize(

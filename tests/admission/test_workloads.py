@@ -5,6 +5,7 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import Any
 
+import jsonpatch
 import orjson
 import pytest
 
@@ -22,7 +23,6 @@ from tests.admission.templates import (
 )
 from tests.builders import GPU, TWO_NODES, ClusterFacts, container
 from webhook.admission.response import warnings_of
-from webhook.kube.json_patch import apply
 from webhook.kube.review import Request
 from webhook.policy.model import Policy, PolicyFile
 
@@ -107,7 +107,7 @@ def test_a_request_without_a_limit_gets_one_and_nothing_else_changes() -> None:
         "/spec/template/spec/initContainers/0/resources/limits",
         "/spec/template/spec/containers/0/resources/limits",
     ]
-    after = apply(orjson.loads(decision.patch), before)["spec"]["template"]["spec"]
+    after = jsonpatch.apply_patch(before, orjson.loads(decision.patch))["spec"]["template"]["spec"]
     assert after["containers"][0]["resources"] == {"limits": {GPU: "1"}, "requests": {GPU: "1"}}
 
 

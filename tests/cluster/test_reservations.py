@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import jsonpatch
 import orjson
 import pytest
 
@@ -11,7 +12,6 @@ from tests.cluster.objects import free, node, placer, pod, state
 from webhook.admission.pods import mutate
 from webhook.cluster.ledger import Counts
 from webhook.cluster.state import ClusterState
-from webhook.kube.json_patch import apply
 from webhook.kube.review import Request
 from webhook.policy.model import Policy
 
@@ -41,7 +41,7 @@ def admit(of: ClusterState, name: str, policy: Policy) -> dict[str, Any]:
     assert decision.placement is not None
     assert decision.patch is not None
     of.reserve(decision.reservation, decision.placement, 0)
-    stored = apply(orjson.loads(decision.patch), orjson.loads(orjson.dumps(template(name))))
+    stored = jsonpatch.apply_patch(orjson.loads(orjson.dumps(template(name))), orjson.loads(decision.patch))
     stored["metadata"] |= {"name": name, "uid": f"uid-{name}"}
     return {**stored, "status": {"phase": "Pending"}}
 

@@ -10,7 +10,6 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from tests.cluster.objects import GPU, admitted, facts, node, pod, state
 from tests.cluster.reserved import A, B, C, chosen
-from webhook.cluster.node_table import Demand
 from webhook.cluster.pods import reservation_request
 
 NAMES = (A, B, C)
@@ -77,16 +76,6 @@ class AnyOrder(RuleBasedStateMachine):
     @rule(made=_PODS, nodes=st.lists(st.sampled_from(NAMES), unique=True, min_size=1, max_size=3))
     def reserve(self, made: dict[str, Any], nodes: list[str]) -> None:
         self.of.reserve(reservation_request(admitted(made)), chosen(*nodes), self.now)
-
-    @rule(made=_PODS, more=st.integers(1, 3), before=st.sampled_from(NAMES), after=st.sampled_from(NAMES))
-    def asked_again(self, made: dict[str, Any], more: int, before: str, after: str) -> None:
-        request = reservation_request(admitted(made))
-        earlier = self.of.ledger.earlier(request.key, before, request.demand)
-        if earlier is not None:
-            with self.of.ledger.without(earlier):
-                pass
-            larger = Demand(tuple((name, amount + more) for name, amount in request.demand.requests))
-            self.of.reserve(request._replace(demand=larger), chosen(after), self.now, earlier)
 
     @rule(seconds=st.floats(0.0, 20.0))
     def time_passes(self, seconds: float) -> None:

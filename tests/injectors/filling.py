@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import partial
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from tests.builders import GPU, GPUS, Case, case
 from tests.cluster import objects
 from webhook.cluster.state_view import StateView
-from webhook.framework.interface import Context, Outcome
+from webhook.framework.interface import Outcome
 from webhook.framework.resources_per_gpu import CLASSES
 from webhook.injectors.cpu_per_gpu import CpuPerGpuRequests
 from webhook.kube.pod import Pod
-from webhook.placement.placer import Placer
+from webhook.placement.placer import Placer, Places
 from webhook.placement.settings import PlacementSettings
 
 OWN = r"/spec/(containers|initContainers)/\d+/resources/requests(/(cpu|memory))?"
@@ -40,14 +40,9 @@ def view(*nodes: Mapping[str, Any], taken: Iterable[Mapping[str, Any]] = (), fre
 
 def on(of: Known, made: Pod, *, workload: str = "training", strategy: str = "pack") -> Case:
     """A pod with a context of that cluster, in which nodes can be ranked for it."""
-    found = case(made, workload=workload)
-    context: Context = found.context
-    context.cluster = of.cluster
-    settings = PlacementSettings()
-    context.place = partial(
-        of.placer.place, cluster=of.cluster, settings=settings, strategy=strategy, gpus=GPUS, workload=workload
-    )
-    return found
+    places = Places(of.placer, of.cluster, PlacementSettings(), strategy, GPUS, workload)
+    found = case(made, workload=workload, nodes=places)
+    return found._replace(context=replace(found.context, cluster=of.cluster))
 
 
 def requests(made: Pod, kind: str = "containers", position: int = 0) -> dict[str, Any]:

@@ -23,6 +23,7 @@ OWN = (
 SOFT = "preferredDuringSchedulingIgnoredDuringExecution"
 LABELS = {"app": "web", "pod-template-hash": "5f6d"}
 CHOSEN = Placement((Ranked("a1", 8, 0, 1.0),), "spread", weights=(100,))
+APART = CHOSEN._replace(apart=True)
 NOT_CHOSEN = Placement((), "spread", "cluster state is stale")
 
 
@@ -39,7 +40,7 @@ ONE_ZONE = zones("z1", "z1")
 def replica(
     labels: dict[str, str] | None = None, cluster: ClusterFacts = ONE_ZONE, owner: str = "ReplicaSet", **tweaks: Any
 ) -> Case:
-    known = {k: tweaks.pop(k) for k in ("placement", "keeps_apart") if k in tweaks}
+    known = {k: tweaks.pop(k) for k in ("placement",) if k in tweaks}
     before = pod(labels=LABELS if labels is None else labels, owned_by=owner or None, **tweaks)
     return case(before, cluster=cluster, **known)
 
@@ -83,7 +84,7 @@ ANTI = TopologySpread(mode="antiAffinity")
             id="the pod spreads over that key",
         ),
         pytest.param(
-            replica(topologySpreadConstraints=[constraint("rack")], placement=CHOSEN, keeps_apart=False),
+            replica(topologySpreadConstraints=[constraint("rack")], placement=CHOSEN),
             TopologySpread(),
             Outcome("present"),
             id="packed, and the pod has a constraint of its own",
@@ -131,7 +132,7 @@ def test_left_alone(known: Case, injector: TopologySpread, outcome: Outcome) -> 
         ),
         pytest.param(replica(topologySpreadConstraints=None), [constraint(HOST)], id="a list of null"),
         pytest.param(
-            replica(placement=CHOSEN, keeps_apart=True, cluster=TWO_ZONES),
+            replica(placement=APART, cluster=TWO_ZONES),
             [constraint(HOST, 100), constraint(ZONE, 100)],
             id="with a chosen node: with a maxSkew that does not work against it",
         ),
@@ -146,7 +147,7 @@ def test_left_alone(known: Case, injector: TopologySpread, outcome: Outcome) -> 
             id="no key stands in the selector and in matchLabelKeys",
         ),
         pytest.param(
-            replica(placement=CHOSEN, keeps_apart=False),
+            replica(placement=CHOSEN),
             [
                 {
                     "maxSkew": 1,
@@ -166,14 +167,14 @@ def test_constraints(known: Case, want: list[dict[str, Any]]) -> None:
 
 
 def test_a_packed_pod_without_owner_or_labels_is_neutral_too() -> None:
-    packed = case(pod(), placement=CHOSEN, keeps_apart=False)
+    packed = case(pod(), placement=CHOSEN)
     _, outcome = applied(TopologySpread(), packed, OWN)
     assert outcome == Outcome("neutral")
 
 
 def test_a_hard_constraint_keeps_its_skew_where_a_node_was_chosen() -> None:
     injector = TopologySpread(constraints=(Constraint(key=ZONE, max_skew=2, when_unsatisfiable="DoNotSchedule"),))
-    after, _ = applied(injector, replica(cluster=TWO_ZONES, placement=CHOSEN, keeps_apart=True), OWN)
+    after, _ = applied(injector, replica(cluster=TWO_ZONES, placement=APART), OWN)
     assert after["spec"]["topologySpreadConstraints"] == [constraint(ZONE, 2, whenUnsatisfiable="DoNotSchedule")]
 
 

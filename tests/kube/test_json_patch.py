@@ -9,7 +9,7 @@ import jsonpatch
 import orjson
 import pytest
 
-from webhook.kube.json_patch import DOES_NOT_APPLY, Edit, Path, apply, pointer
+from webhook.kube.json_patch import Edit, Path, pointer
 
 
 def operations(edit: Edit) -> list[dict[str, Any]]:
@@ -138,7 +138,7 @@ def test_set(before: dict[str, Any], path: Path, value: object, after: dict[str,
     assert edit
     assert edit.object == after
     assert operations(edit) == want
-    assert apply(edit.operations, before) == after
+    assert jsonpatch.apply_patch(before, operations(edit)) == after
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_later_edits_do_not_change_recorded_operations() -> None:
     edit.set(("a", "x"), [1])
     edit.extend(("a", "x"), [2])
     assert operations(edit)[0] == {"op": "add", "path": "/a", "value": {"x": []}}
-    assert apply(edit.operations, {}) == {"a": {"x": [1, 2]}}
+    assert jsonpatch.apply_patch({}, operations(edit)) == {"a": {"x": [1, 2]}}
 
 
 @pytest.mark.parametrize(
@@ -205,32 +205,3 @@ def test_later_edits_do_not_change_recorded_operations() -> None:
 )
 def test_pointers_are_those_of_rfc_6901(path: Path, want: str) -> None:
     assert pointer(path) == want
-
-
-# --- `apply` and the library refuse the same patches ------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("before", "operation"),
-    [
-        pytest.param({}, {"op": "remove", "path": "/a"}, id="removing a missing key"),
-        pytest.param({}, {"op": "replace", "path": "/a", "value": 1}, id="replacing a missing key"),
-        pytest.param({}, {"op": "add", "path": "/a/b", "value": 1}, id="adding under a missing parent"),
-        pytest.param({"a": None}, {"op": "add", "path": "/a/b", "value": 1}, id="adding under null"),
-        pytest.param({"a": None}, {"op": "add", "path": "/a/-", "value": 1}, id="appending to null"),
-        pytest.param({"a": {}}, {"op": "remove", "path": "/a/0"}, id="removing an item of a map"),
-        pytest.param({"a": []}, {"op": "remove", "path": "/a/0"}, id="removing past the end"),
-        pytest.param({"a": []}, {"op": "replace", "path": "/a/0", "value": 1}, id="replacing past the end"),
-        pytest.param({"a": []}, {"op": "add", "path": "/a/x", "value": 1}, id="a word as index"),
-        pytest.param({"a": "text"}, {"op": "add", "path": "/a/b", "value": 1}, id="adding under a string"),
-        pytest.param({"a": 5}, {"op": "add", "path": "/a/b/c", "value": 1}, id="adding far under a number"),
-        pytest.param({"a": [1]}, {"op": "remove", "path": "/a/-"}, id="removing at the position after the end"),
-    ],
-)
-def test_a_patch_that_the_api_server_would_refuse_does_not_apply(
-    before: dict[str, Any], operation: dict[str, Any]
-) -> None:
-    with pytest.raises(DOES_NOT_APPLY):
-        apply([operation], before)
-    with pytest.raises((jsonpatch.JsonPatchException, jsonpatch.JsonPointerException, TypeError)):
-        jsonpatch.apply_patch(before, [operation])

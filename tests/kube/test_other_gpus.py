@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import jsonpatch
 import orjson
 import pytest
 
@@ -12,7 +13,6 @@ from tests.builders import GPU, container, pod
 from tests.cluster.objects import node, state
 from webhook.admission.decision import Decision
 from webhook.admission.pods import mutate, validate
-from webhook.kube.json_patch import apply
 from webhook.kube.other_gpus import other_gpus
 from webhook.kube.pod import Pod
 from webhook.placement.placer import Placer
@@ -34,7 +34,7 @@ def decided(made: Pod, *drivers: str) -> tuple[Decision, Pod, Decision]:
     for driver in drivers:
         of.slices.seen(sliced(driver))
     first = mutate(request(made), POLICY, of.view(0), Placer(of))
-    stored = made if first.patch is None else apply(orjson.loads(first.patch), made)
+    stored = made if first.patch is None else jsonpatch.apply_patch(made, orjson.loads(first.patch))
     return first, stored, validate(request(stored), POLICY, of.view(0), Placer(of))
 
 

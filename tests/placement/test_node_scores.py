@@ -13,8 +13,9 @@ from tests.cluster.objects import GPU, node, pod, state
 from webhook.cluster.node_table import Columns, Demand, Floats, Rows, View
 from webhook.cluster.state import ClusterState
 from webhook.placement.constraints import compiled
+from webhook.placement.criteria import smallest
 from webhook.placement.filters import Filter
-from webhook.placement.node_scores import NodeScores, smallest
+from webhook.placement.node_scores import NodeScores
 from webhook.placement.settings import Health
 
 DEMAND = Demand(((GPU, 1), ("pods", 1)))

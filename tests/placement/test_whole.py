@@ -13,7 +13,6 @@ from tests.builders import GPUS
 from tests.cluster.objects import GPU, admitted, node, placer, pod, state
 from webhook.cluster.node_table import Columns, Demand, View
 from webhook.cluster.pods import reservation_request
-from webhook.cluster.replicas import OTHER_REPLICA
 from webhook.cluster.state import ClusterState
 from webhook.placement.settings import PlacementSettings
 from webhook.placement.whole import Whole, whole_nodes
@@ -67,19 +66,6 @@ def test_whole_nodes_of_a_smaller_size_are_not_kept() -> None:
     full = [pod(f"x-{name}", 8, on=name) for name in names[1:]]
     of = state([*[node(name) for name in names], node("small", 4)], [pod("r", on=names[0], owner="o"), *full])
     assert ranked(of, pod("p", owner="o"), "apart")[0] == "small"
-
-
-def test_another_replica_s_nodes_come_after_a_whole_node_of_its_own() -> None:
-    names = [f"gpu-{number:02}" for number in range(40)]
-    of = state([node(name) for name in names], replica="a")
-    of.nodes.share(("a", "b"))
-    mine = [name for name in names if of.nodes.columns.share[of.nodes.row_of[name]] < OTHER_REPLICA]
-    with_a_replica, whole, another_s = mine[0], mine[1], min(set(names) - set(mine))
-    of.pod_seen(pod("r", 1, on=with_a_replica, owner="o"), 0)
-    of.pod_seen(pod("y", 1, on=another_s), 0)
-    for name in set(names) - {with_a_replica, whole, another_s}:
-        of.pod_seen(pod(f"x-{name}", 8, on=name), 0)
-    assert ranked(of, pod("p", owner="o"), "apart") == [with_a_replica, whole, another_s]
 
 
 def test_two_owners_of_four_pods_share_two_empty_nodes_evenly() -> None:

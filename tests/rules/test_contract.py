@@ -17,10 +17,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import webhook.rules
-from tests.builders import EMPTY, POOLS, TWO_NODES, UNKNOWN, Case, case, container, pod
+from tests.builders import EMPTY, POOLS, TWO_NODES, UNKNOWN, Case, Obstructed, case, container, pod
 from webhook.errors import BadPod
 from webhook.framework.cluster_view import Obstacle
-from webhook.framework.interface import Rule
+from webhook.framework.interface import Rule, Template
 from webhook.kube.pod import Pod
 from webhook.kube.pod_schema import check
 from webhook.policy.model import Rules
@@ -185,9 +185,8 @@ def cases(draw: st.DrawFn) -> Case | None:
         namespace=draw(WORDS),
         workload=draw(st.sampled_from(["training", "inference", "none"])),
         operation=draw(st.sampled_from(["CREATE", "UPDATE"])),
-        template=draw(st.booleans()),
-        replicas=draw(st.sampled_from([None, 1, 4])),
-        obstacles=draw(st.sampled_from([None, lambda _: (), lambda _: (OBSTACLE,)])),
+        template=draw(st.sampled_from([None, Template(None), Template(1), Template(4)])),
+        nodes=draw(st.sampled_from([None, Obstructed(), Obstructed(OBSTACLE)])),
     )
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.builders import GPU, TWO_NODES, Case, case, container, pod
+from tests.builders import GPU, TWO_NODES, Case, Obstructed, case, container, pod
 from webhook.framework.cluster_view import Obstacle
-from webhook.kube.pod import Pod
+from webhook.framework.interface import Template
 from webhook.rules.gpu_fits import GpuFits
 
 RULE = GpuFits()
@@ -18,17 +18,13 @@ DENY = GpuFits(when_it_may_change="deny")
 
 def meets(cause: str, about: str = "spec", *, lasting: bool = False) -> dict[str, Any]:
     """The context of a pod with this obstacle."""
-    return {"obstacles": lambda _: (Obstacle(cause, about, "this", "that", "Do it", lasting),)}
-
-
-def nothing(pod: Pod) -> tuple[Obstacle, ...]:
-    return ()
+    return {"nodes": Obstructed(Obstacle(cause, about, "this", "that", "Do it", lasting))}
 
 
 LARGE, LABEL = meets("gpus", GPU, lasting=True), meets("label", "spec.nodeSelector[a]")
 DRA = "deviceclass.resource.kubernetes.io/gpu"
 ALLOWED: dict[str, Case] = {
-    "a pod that fits some node": case(pod(), obstacles=nothing),
+    "a pod that fits some node": case(pod(), nodes=Obstructed()),
     "any pod, while nobody can tell": case(pod()),
     "a claim, whose needs are not known": case(pod(resourceClaims=[{"name": "gpu"}]), **LARGE),
     "a pod without a GPU": case(pod(container(gpu=None)), **LARGE),
@@ -63,7 +59,7 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
         [f"spec.nodeSelector[a]: saw this, {_WORDS}"],
     ),
     "the same in a template": (
-        case(pod(owned_by="Job"), rule=DENY, template=True, **LABEL),
+        case(pod(owned_by="Job"), rule=DENY, template=Template(None), **LABEL),
         [f"spec.nodeSelector[a]: saw this, {_WORDS}"],
     ),
 }

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.builders import Case, case, container, pod
+from webhook.framework.interface import Template
 from webhook.rules.gpu_parallelism import GpuParallelism
 
 RULE = GpuParallelism()
@@ -146,7 +147,7 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
     ),
     "each replica of a Deployment": (running(TP, "4", gpu=2, owned_by="ReplicaSet"), _message(f"{TP} 4", 4, 2)),
     "a Job of one pod": (
-        case(pod(serving(TP, "4", gpu=2), owned_by="Job"), template=True, replicas=1), _message(f"{TP} 4", 4, 2)
+        case(pod(serving(TP, "4", gpu=2), owned_by="Job"), template=Template(1)), _message(f"{TP} 4", 4, 2)
     ),
     "the size of the world": (running(env={"WORLD_SIZE": "4"}), _message("WORLD_SIZE=4", 4, 8, "env")),
     "the size of the world, on this machine": (

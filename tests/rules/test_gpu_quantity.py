@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.builders import EMPTY, GPU, POOLS, UNKNOWN, Case, case, container, pod, sidecar
+from webhook.framework.interface import Template
 from webhook.rules.gpu_quantity import GpuQuantity
 
 RULE = GpuQuantity()
@@ -107,7 +108,7 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
         ],
     ),
     "a request without a limit, as in a template": (
-        case(pod(only(requests={GPU: "1"})), template=True),
+        case(pod(only(requests={GPU: "1"})), template=Template(None)),
         [
             'spec.containers[0].resources.requests[nvidia.com/gpu]: saw a request of "1" without a limit in container "main"'
             ", wanted the same number as limit: GPUs cannot be overcommitted. "

@@ -10,6 +10,7 @@ import pytest
 from tests.builders import TWO_NODES, Case, case, container, pod
 from webhook.admission.record import MAX_WARNING_LENGTH
 from webhook.framework.cluster_view import Autoscaler
+from webhook.framework.interface import Template
 from webhook.rules.pdb_missing import PdbMissing
 
 RULE = PdbMissing()
@@ -31,9 +32,7 @@ def template(
     made = pod(container(gpu=gpu), name="chat", labels=labels, owned_by=owned_by)
     scaled = {("team-a", "Deployment", "chat"): Autoscaler("chat", up_to)} if up_to else {}
     cluster = replace(TWO_NODES, budgets=budgets, autoscalers=scaled)
-    return case(
-        made, template=True, template_of="Deployment", replicas=replicas, workload=workload, cluster=cluster, rule=rule
-    )
+    return case(made, template=Template(replicas, "Deployment"), workload=workload, cluster=cluster, rule=rule)
 
 
 ALLOWED: dict[str, Case] = {
@@ -51,7 +50,7 @@ ALLOWED: dict[str, Case] = {
     "a Job": template(owned_by="Job"),
     "a custom resource, whose controller adds labels": template(owned_by="RayCluster"),
     "a pod, whose workload is not asked about": case(
-        pod(owned_by="ReplicaSet"), replicas=4, workload="inference", cluster=replace(TWO_NODES, budgets={})
+        pod(owned_by="ReplicaSet"), workload="inference", cluster=replace(TWO_NODES, budgets={})
     ),
 }
 

@@ -13,6 +13,7 @@ import pytest
 
 from tests.builders import TWO_NODES, Case, case, container, pod
 from webhook.framework.cluster_view import Autoscaler
+from webhook.framework.interface import Template
 from webhook.policy.model import Policy
 from webhook.rules.spread_missing import SpreadMissing
 
@@ -37,7 +38,7 @@ def template(
 ) -> Case:
     made = pod(container(gpu=gpu), name="chat", owned_by=owned_by, **spec)
     cluster = replace(TWO_NODES, autoscalers=autoscalers or {})
-    return case(made, template=True, template_of=of, replicas=replicas, cluster=cluster, rule=rule)
+    return case(made, template=Template(replicas, of), cluster=cluster, rule=rule)
 
 
 def replica(

@@ -10,6 +10,7 @@ import pytest
 from tests.builders import TWO_NODES, Case, case, container, pod
 from webhook.admission.record import MAX_WARNING_LENGTH
 from webhook.framework.cluster_view import Autoscaler
+from webhook.framework.interface import Template
 from webhook.rules.volume_access import VolumeAccess
 
 RULE = VolumeAccess()
@@ -29,7 +30,7 @@ def template(
     made = pod(container(gpu=gpu), name="chat", owned_by=owned_by, volumes=list(volumes or (DISK,)))
     scaled = {("team-a", "Deployment", "chat"): Autoscaler("chat", up_to)} if up_to else {}
     cluster = replace(TWO_NODES, narrow=KNOWN, autoscalers=scaled)
-    context = {"template": True, "template_of": "Deployment", "replicas": replicas, "cluster": cluster}
+    context = {"template": Template(replicas, "Deployment"), "cluster": cluster}
     return case(made, **(context | more))
 
 
@@ -47,7 +48,7 @@ ALLOWED: dict[str, Case] = {
     "a volume without a source, which is an emptyDir": template(2, {"name": "weights"}),
     "a claim that the pod makes for itself": template(2, {"name": "weights", "ephemeral": {"volumeClaimTemplate": {}}}),
     "without a GPU": template(gpu=None),
-    "a pod, whose workload is not asked about": template(template=False),
+    "a pod, whose workload is not asked about": template(template=None),
 }
 
 
@@ -63,7 +64,7 @@ def message(replicas: str, index: int = 0, name: str = "weights", users: str = "
 LOCK = message("2 replicas", 0, "lock", "one pod", "ReadWriteOncePod")
 REFUSED: dict[str, tuple[Case, list[str]]] = {
     "a Deployment": (template(), [message("2 replicas")]),
-    "a Job with several pods at once": (template(4, owned_by="Job", template_of=""), [message("4 replicas")]),
+    "a Job with several pods at once": (template(4, owned_by="Job", template=Template(4)), [message("4 replicas")]),
     "one that may be scaled": (
         template(1, up_to=9),
         [message('up to 9 replicas by HorizontalPodAutoscaler "chat"')],

@@ -11,7 +11,6 @@ from tests.builders import GPU, container, pod
 from tests.cluster.objects import facts, free, node
 from tests.served import NOW, POLICY, Server, after, plain_pod, review
 from tests.strategies import PREFERRED, ZONE
-from webhook.framework import interface
 from webhook.injectors.tolerations import Tolerations
 from webhook.kube.pod import DECISION, PROFILE_LABEL
 from webhook.placement.strategies import WEIGHTS
@@ -195,24 +194,6 @@ def test_a_bug_is_not_reported_as_a_bad_request(monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(ZeroDivisionError):
         server.handlers.validate(review(pod()))
     assert server.recorder.told == []
-
-
-def test_a_patch_that_does_not_give_the_edited_pod_is_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a patch that does not apply, the user gets a 500 even under failurePolicy Ignore."""
-
-    def not_recorded(_: Tolerations, edit: Any, __: Any) -> Any:
-        edit.object = edit.object | {"spec": edit.object["spec"] | {"tolerations": []}}
-        return interface.Outcome("added")
-
-    monkeypatch.setattr(Tolerations, "inject", not_recorded)
-    server = Server()
-    before = facts(server.state)
-    response = server.mutate(plain_pod())
-    assert response["allowed"]
-    assert "patch" not in response
-    assert response["warnings"] == ["gpu-admission: internal error, the pod was left as it was: please report this"]
-    assert server.recorder.told == [("mutate", "gated")]
-    assert facts(server.state) == before, "nothing is reserved for a pod without its affinity"
 
 
 # --- refusals ---------------------------------------------------------------------------------------------------------

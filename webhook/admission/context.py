@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
@@ -12,12 +11,12 @@ from webhook.admission.decision import Decision, UnitFinding
 from webhook.admission.record import refusal_message
 from webhook.errors import BadPod
 from webhook.framework.cluster_view import Cluster
-from webhook.framework.interface import Context, Finding, Rule
+from webhook.framework.interface import Context, Finding, Rule, Template
 from webhook.kube import bounds
 from webhook.kube.other_gpus import other_gpus
 from webhook.kube.pod import PROFILE_LABEL, Pod, annotations_of, claims_devices, gpu_names, owner
 from webhook.kube.review import Request
-from webhook.placement.placer import Placer
+from webhook.placement.placer import Placer, Places
 from webhook.policy.model import Policy, Profile
 from webhook.text import quoted
 
@@ -65,24 +64,40 @@ def pod_of(obj: Pod | None) -> Pod:
 
 
 def context_of(
-    request: Request, pod: Pod, policy: Policy, cluster: Cluster, profile: NamespaceProfile, placer: Placer | None
+    request: Request,
+    pod: Pod,
+    policy: Policy,
+    cluster: Cluster,
+    profile: NamespaceProfile,
+    placer: Placer | None,
+    *,
+    written: Pod | None = None,
+    old: Pod | None = None,
+    template: Template | None = None,
 ) -> Context:
-    """The context of the units for one pod. `placer` ranks the nodes of `cluster`; None: no node is chosen."""
-    controller, obstacles = owner(pod), None
+    """The context of the units for one pod. `placer` ranks the nodes of `cluster`; None: no node is chosen. The others: see
+    `Context`."""
+    controller, names = owner(pod), gpu_names(pod, policy.gpus)
+    workload = policy.classify(pod, controller, request.namespace, cluster.namespace_labels(request.namespace) or ())
+    nodes = None
     if placer is not None:
         settings = profile.settings.placement
-        obstacles = partial(placer.obstacles, cluster=cluster, settings=settings, gpus=policy.gpus)
+        strategy = settings.strategy(workload.name) if names else "pack"
+        nodes = Places(placer, cluster, settings, strategy, policy.gpus, workload.name)
     return Context(
         namespace=request.namespace,
         gpus=policy.gpus,
         cluster=cluster,
-        workload=policy.classify(pod, controller, request.namespace, cluster.namespace_labels(request.namespace) or ()),
+        workload=workload,
         owner=controller,
-        gpu_names=gpu_names(pod, policy.gpus),
+        gpu_names=names,
         other_gpus=_other_gpus(pod, cluster),
+        written=written,
         groups=request.groups,
         operation=request.operation,
-        obstacles=obstacles,
+        old=old,
+        template=template,
+        nodes=nodes,
     )
 
 

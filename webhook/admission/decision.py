@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from webhook.admission.earlier import Outgrown
 from webhook.cluster.pods import ReservationRequest
 from webhook.framework.cluster_view import Placement
 from webhook.framework.interface import Finding, Outcome
 
-Result = Literal["ignored", "patched", "unchanged", "allowed", "denied", "shadow", "gated"]
+Result = Literal["ignored", "patched", "unchanged", "allowed", "denied", "shadow"]
 """`ignored`: the request is not decided by us. `shadow`: the object would be refused or changed if the profile were not in
-shadow. `gated`: our own patch does not apply, so the pod is allowed without it."""
+shadow."""
 
 
 class UnitFinding(NamedTuple):
@@ -50,8 +49,6 @@ class Decision:
     """What to reserve on the first node of `placement`; None if this call chose no node."""
     gang: tuple[str, int] | None = None
     """For a new workload: its key (`cluster.jobs.workload_key`) and its number of pods with GPUs."""
-    outgrown: Outgrown | None = None
-    """The choice of an earlier call that no longer holds, because the pod now asks for more."""
     unknown_profile: bool = False
     """The namespace's label names a profile that the policy does not have."""
     quiet: bool = False

@@ -1,12 +1,10 @@
 """Reads what an earlier call of the mutating hook chose for the same pod.
 
 The API server calls a second time if another hook changed the pod after us. The chosen nodes stay, so that the second call
-changes nothing. They do not stay if the pod asks for more than at the first call, for example because another hook added a
-sidecar: the chosen node may be too small for it. Then the terms for these nodes are removed, and nodes are ranked again
-without the pod's own reservation.
+changes nothing. The pod may ask for more than at the first call, for example because another hook added a sidecar. If the first
+node has no room for the rest, the terms for these nodes are removed and nodes are ranked again.
 
-Anyone can write an annotation. So it counts only if the pod's own affinity names its first node, and the reservation for the
-smaller pod stays until the watch shows the larger one (`cluster.ledger`).
+Anyone can write an annotation. So it counts only if the pod's own affinity names its first node.
 """
 
 from __future__ import annotations
@@ -18,21 +16,12 @@ import orjson
 
 from webhook.admission.record import MAX_RECORD_BYTES, recorded_placement
 from webhook.cluster.node_table import Demand
-from webhook.cluster.pods import PodKey, demand_of, key_of
+from webhook.cluster.pods import demand_of
 from webhook.errors import QuantityError
 from webhook.framework.cluster_view import Placement
 from webhook.framework.node_terms import PREFERRED_TERMS, REQUIRED_TERMS, named_node
 from webhook.kube.json_patch import Edit
 from webhook.kube.pod import CONTAINER_LISTS, DECISION, Pod, annotations_of
-
-
-class Outgrown(NamedTuple):
-    """The choice of an earlier call for a pod that now asks for more; it identifies the reservation."""
-
-    key: PodKey
-    node: str
-    asked: Demand
-    """The demand of the pod at that call."""
 
 
 class Earlier(NamedTuple):
@@ -41,6 +30,17 @@ class Earlier(NamedTuple):
     placement: Placement
     asked: Demand | None
     """The demand of the pod at that call; None if the record does not contain it."""
+
+    def more(self, pod: Pod) -> Demand | None:
+        """What `pod` asks for beyond the demand at that call; None if nothing, or if that is not known."""
+        if self.asked is None:
+            return None
+        try:
+            requests = demand_of(pod).requests
+        except QuantityError:
+            return None
+        more = tuple([(name, over) for name, amount in requests if (over := amount - self.asked.amount(name)) > 0])
+        return Demand(more) if more else None
 
 
 def earlier_choice(edit: Edit, strategy: str) -> Earlier | None:
@@ -53,19 +53,6 @@ def earlier_choice(edit: Edit, strategy: str) -> Earlier | None:
     named: Container[str | None] = preferred | {named_node({"matchFields": [field]}) for field in fields}
     placement = recorded_placement(record, named, strategy)
     return None if placement is None else Earlier(placement, _asked(record))
-
-
-def outgrown(pod: Pod, earlier: Earlier) -> Outgrown | None:
-    """The earlier choice, if `pod` now asks for more of some resource; else None."""
-    if earlier.asked is None:
-        return None
-    try:
-        demand = demand_of(pod)
-    except QuantityError:
-        return None
-    if all([amount <= earlier.asked.amount(name) for name, amount in demand.requests]):
-        return None
-    return Outgrown(key_of(pod), earlier.placement.nodes[0].node, earlier.asked)
 
 
 def _asked(record: str) -> Demand | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 
 from webhook.admission.context import (
     NamespaceProfile,
@@ -18,7 +17,7 @@ from webhook.admission.context import (
     without_none,
 )
 from webhook.admission.decision import IGNORED, Decision, Result
-from webhook.admission.earlier import Earlier, Outgrown, as_written, earlier_choice, outgrown
+from webhook.admission.earlier import Earlier, as_written, earlier_choice
 from webhook.admission.record import encoded, record
 from webhook.admission.switches import switch_warning
 from webhook.cluster.node_table import Demand
@@ -27,11 +26,11 @@ from webhook.framework.cluster_view import Cluster, Placement
 from webhook.framework.interface import Context, Injector, Outcome
 from webhook.framework.node_terms import remove_terms
 from webhook.kube import bounds
-from webhook.kube.json_patch import DOES_NOT_APPLY, Edit, apply
+from webhook.kube.json_patch import Edit
 from webhook.kube.pod import DECISION, Pod, annotations_of
 from webhook.kube.review import Request
 from webhook.placement.placer import Placer
-from webhook.placement.strategies import WEIGHTS, keeps_apart
+from webhook.placement.strategies import WEIGHTS
 from webhook.policy.model import Policy
 
 _MAX_GPU_NAMES = 64
@@ -39,7 +38,6 @@ _MAX_GPU_NAMES = 64
 _ANNOTATION = ("metadata", "annotations", DECISION)
 _Injectors = tuple[tuple[str, Injector], ...]
 """Injectors with their names, in run order."""
-_GATED = "gpu-admission: internal error, the pod was left as it was: please report this"
 
 
 def mutate(request: Request, policy: Policy, cluster: Cluster, placer: Placer | None) -> Decision:
@@ -53,51 +51,50 @@ def mutate(request: Request, policy: Policy, cluster: Cluster, placer: Placer | 
         return IGNORED  # the validating hook reports it
     profile = profile_of(request.namespace, policy, cluster)
     pod = pod_of(request.object)
-    context = context_of(request, pod, policy, cluster, profile, placer)
-    context.written = as_written(pod)
+    context = context_of(request, pod, policy, cluster, profile, placer, written=as_written(pod))
     if len(context.gpu_names) > _MAX_GPU_NAMES:
         return IGNORED
-    edit, injectors = Edit(pod), _injectors_for(pod, context, policy, profile)
-    if not injectors:  # it has no GPU that we know, but may have claims or other devices
+    edit, first, then = Edit(pod), *_injectors_for(pod, context, policy, profile)
+    if not first and not then:  # it has no GPU that we know, but may have claims or other devices
         return _refused_early(request, edit, context, policy, profile, ()) or IGNORED
-    _set_placement(context, policy, profile, placer)
-    first = next((n for n, (_, injector) in enumerate(injectors) if injector.needs_placement), len(injectors))
-    outcomes = {name: injector.apply(edit, context) for name, injector in injectors[:first]}
-    if refusal := _refused_early(request, edit, context, policy, profile, injectors[first:]):
+    outcomes = {name: injector.apply(edit, context) for name, injector in first}
+    if refusal := _refused_early(request, edit, context, policy, profile, then):
         return refusal
-    earlier, grown = earlier_choice(edit, context.strategy), None
-    if earlier and (grown := outgrown(pod, earlier)):
-        remove_terms(edit, earlier.placement._replace(weights=WEIGHTS))
-        earlier = None
-    context.placement = earlier.placement if earlier else _placed(edit.object, context)
-    outcomes |= {name: injector.apply(edit, context) for name, injector in injectors[first:]}
-    return _decision(pod, edit, context, policy, profile, outcomes, earlier, grown)
+    earlier = _kept(edit, context, profile, placer)
+    context = replace(context, placement=earlier.placement if earlier else _placed(edit.object, context, profile))
+    outcomes |= {name: injector.apply(edit, context) for name, injector in then}
+    return _decision(pod, edit, context, policy, profile, outcomes, earlier)
 
 
-def _injectors_for(pod: Pod, context: Context, policy: Policy, profile: NamespaceProfile) -> _Injectors:
-    """The injectors that run on this pod."""
+def _injectors_for(
+    pod: Pod, context: Context, policy: Policy, profile: NamespaceProfile
+) -> tuple[_Injectors, _Injectors]:
+    """The injectors that run on this pod, before and after the choice of a node."""
     claims = bool(pod["spec"].get("resourceClaims") or context.other_gpus)
-    return policy.injectors_for(profile.name, gpu=bool(context.gpu_names), claims=claims)
+    every = policy.injectors_for(profile.name, gpu=bool(context.gpu_names), claims=claims)
+    first = next((number for number, (_, injector) in enumerate(every) if injector.needs_placement), len(every))
+    return every[:first], every[first:]
 
 
-def _set_placement(context: Context, policy: Policy, profile: NamespaceProfile, placer: Placer | None) -> None:
-    """Set in the context how the node of this pod is chosen."""
-    settings, workload = profile.settings.placement, context.workload.name
-    context.strategy = settings.strategy(workload) if context.gpu_names else "pack"
-    context.keeps_apart = keeps_apart(context.strategy)
-    if placer is not None:
-        context.place = partial(
-            placer.place,
-            cluster=context.cluster,
-            settings=settings,
-            strategy=context.strategy,
-            gpus=policy.gpus,
-            workload=workload,
-        )
+def _strategy(context: Context, profile: NamespaceProfile) -> str:
+    return profile.settings.placement.strategy(context.workload.name) if context.gpu_names else "pack"
 
 
-def _placed(pod: Pod, context: Context) -> Placement:
-    return context.place(pod) if context.place else Placement((), context.strategy, "cluster state is not known")
+def _placed(pod: Pod, context: Context, profile: NamespaceProfile) -> Placement:
+    if context.nodes is None:
+        return Placement((), _strategy(context, profile), reason="cluster state is not known")
+    return context.nodes.place(pod)
+
+
+def _kept(edit: Edit, context: Context, profile: NamespaceProfile, placer: Placer | None) -> Earlier | None:
+    """The choice of an earlier call, if it still holds. If not, the terms for its nodes are removed."""
+    earlier = earlier_choice(edit, _strategy(context, profile))
+    if earlier is None or placer is None or (more := earlier.more(edit.object)) is None:
+        return earlier
+    if placer.has_room(earlier.placement.nodes[0].node, more, context.namespace):
+        return earlier
+    remove_terms(edit, earlier.placement._replace(weights=WEIGHTS))
+    return None
 
 
 def _decision(
@@ -108,12 +105,8 @@ def _decision(
     profile: NamespaceProfile,
     outcomes: dict[str, Outcome],
     earlier: Earlier | None,
-    grown: Outgrown | None,
 ) -> Decision:
-    """The decision about a pod on which all injectors have run.
-
-    `earlier`: the choice of an earlier call of the hook, if it still holds; `grown`: see `Decision.outgrown`.
-    """
+    """The decision about a pod on which all injectors have run. `earlier`: the choice of an earlier call, if it still holds."""
     placement, workload = context.placement, context.workload
     asked = earlier.asked if earlier else Demand(placement.asked) if placement and placement.nodes else None
     reservation = reservation_request(edit.object, asked) if asked and not earlier else None
@@ -127,13 +120,11 @@ def _decision(
     result: Result = "unchanged"
     if edit or DECISION not in annotations_of(pod):
         edit.set(_ANNOTATION, text)
-        result = "patched" if _holds(edit, pod) else "gated"
+        result = "patched"
     patch = edit.patch()
     if len(patch) > bounds.MAX_PATCH_BYTES:
         return IGNORED
-    if result == "gated":
-        warnings = (_GATED,)
-    elif profile.settings.shadow:
+    if profile.settings.shadow:
         result = "shadow"
     return Decision(
         result,
@@ -147,17 +138,8 @@ def _decision(
         placement=placement,
         reservation=reservation if result == "patched" else None,
         unknown_profile=profile.unknown,
-        outgrown=grown,
         quiet=profile.settings.shadow,
     )
-
-
-def _holds(edit: Edit, pod: Pod) -> bool:
-    """The gate: a patch that does not apply is a 500 for the user, even under failurePolicy Ignore."""
-    try:
-        return apply(edit.operations, pod) == edit.object
-    except DOES_NOT_APPLY:
-        return False
 
 
 def _refused_early(
@@ -198,12 +180,14 @@ def validate(request: Request, policy: Policy, cluster: Cluster, placer: Placer 
         if old is None or old["spec"] != pod["spec"] or bounds.exceeded_by_pod(annotated := _annotations_alone(pod)):
             return refused(request, size_findings(excesses), policy, profile)
         pod, old = annotated, _annotations_alone(old)  # the spec is too large, but this update does not change it
-    context = context_of(request, pod, policy, cluster, profile, placer)
-    context.old = None if old is None or bounds.exceeded_by_pod(old) else old  # an old pod past a bound is not compared
+    if old is not None and bounds.exceeded_by_pod(old):
+        old = None  # it is not compared
+    injected = profile.settings.shadow and request.operation == "CREATE"
+    written = pod if injected else as_written(pod)
+    context = context_of(request, pod, policy, cluster, profile, placer, written=written, old=old)
     would = ""
-    if profile.settings.shadow and request.operation == "CREATE":
-        pod, would = _after_injectors(pod, context, policy, profile, placer)
-    context.written = context.written or as_written(pod)
+    if injected:
+        pod, would = _after_injectors(pod, context, policy, profile)
     findings = list(findings_of(pod, context, policy.rules(profile.name)))
     if denials(findings):
         return refused(request, findings, policy, profile, context.workload.name)
@@ -219,22 +203,20 @@ def validate(request: Request, policy: Policy, cluster: Cluster, placer: Placer 
     )
 
 
-def _after_injectors(
-    pod: Pod, context: Context, policy: Policy, profile: NamespaceProfile, placer: Placer | None
-) -> tuple[Pod, str]:
+def _after_injectors(pod: Pod, context: Context, policy: Policy, profile: NamespaceProfile) -> tuple[Pod, str]:
     """The pod as the mutating hook would have changed it if the profile were not in shadow; and the change in words."""
-    context.written, edit, done = pod, Edit(pod), []
-    _set_placement(context, policy, profile, placer)
-    for name, injector in _injectors_for(pod, context, policy, profile):
+    edit, done, chosen = Edit(pod), [], ""
+    first, then = _injectors_for(pod, context, policy, profile)
+    for name, injector in (*first, *then):
         if injector.needs_placement and context.placement is None:
-            context.placement = _placed(edit.object, context)
+            placement = _placed(edit.object, context, profile)
+            context = replace(context, placement=placement)
+            chosen = f"; node {placement.nodes[0].node} would be its first choice" if placement.nodes else ""
         before = len(edit.operations)
         injector.apply(edit, context)
         if len(edit.operations) > before:
             done.append(name)
-    nodes = context.placement.nodes if context.placement else ()
-    first = f"; node {nodes[0].node} would be its first choice" if nodes else ""
-    return edit.object, f"get {', '.join(done)}{first}" if done else ""
+    return edit.object, f"get {', '.join(done)}{chosen}" if done else ""
 
 
 def _annotations_alone(pod: Pod) -> Pod:

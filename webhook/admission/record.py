@@ -4,10 +4,12 @@ It is in the annotation `gpu-admission.io/decision` and in the audit log:
 
     {"policy":"1f0c…","profile":"default","class":"inference",
      "units":{"gpuResources":["filled",1],"tolerations":["added",["nvidia.com/gpu"]], …},
-     "strategy":"spread","nodes":[["gpu-a1",8,0,1.0],["gpu-a2",6,1,0.5]],"of":12,"asked":{"cpu":8000,"nvidia.com/gpu":1}}
+     "strategy":"spread","nodes":[["gpu-a1",8,0,1.0],["gpu-a2",6,1,0.5]],"of":12,"decided":"peers",
+     "asked":{"cpu":8000,"nvidia.com/gpu":1}}
 
 `nodes`: name, free GPUs, pods of the same owner, score; best first. With GPU metrics of the node also the number of free GPUs
-that are not busy, hot or unhealthy, and the mean utilisation in percent. A node with a score below -500 is ranked after the
+that are not busy, hot or unhealthy, and the mean utilisation in percent. `decided`: the criterion by which the first node is
+before the second (`placement.criteria`). A node with a score below -500 is ranked after the
 others: a whole node that the pod would break up, or one that another replica of the webhook fills. `of`: the number of nodes
 that were considered. `by`: the numbers behind the ranking, `["metrics",source,age in seconds]` or `["allocation",reason why there
 are no metrics]`. `asked`: the demand of the pod, CPU in thousandths. If no node was chosen: `"why":"no node fits"` and
@@ -26,6 +28,7 @@ from webhook.admission.words import finding_line
 from webhook.cluster.node_table import Demand
 from webhook.framework.cluster_view import Placement, Ranked
 from webhook.framework.interface import Finding, Outcome
+from webhook.placement.strategies import keeps_apart
 from webhook.text import listed, plural, printable
 
 MAX_RECORD_BYTES = 2048
@@ -61,6 +64,8 @@ def record(
         if placement.nodes:
             data["nodes"] = [_node_entry(ranked) for ranked in placement.nodes]
             data["of"] = placement.total
+            if placement.decided:
+                data["decided"] = placement.decided
             if placement.numbers:
                 data["by"] = list(placement.numbers)
             if asked is not None and len(asked.requests) <= _MAX_ASKED_RESOURCES:
@@ -102,11 +107,12 @@ def recorded_placement(text: str, named: Container[str | None], strategy: str) -
         data = orjson.loads(text)
         nodes = tuple([_ranked(*entry) for entry in data["nodes"]])
         total, by = _count(data.get("of", 0)), tuple([_plain(part) for part in data.get("by", ())])
+        decided = str(data.get("decided", ""))[:_MAX_WORD_LENGTH]
     except (ValueError, TypeError, LookupError, AttributeError):
         return None
     if not nodes or nodes[0].node not in named:
         return None
-    return Placement(nodes, strategy, total=total, numbers=by)
+    return Placement(nodes, strategy, total=total, numbers=by, decided=decided, apart=keeps_apart(strategy))
 
 
 def _ranked(node: Any, free: Any, peers: Any, score: Any, *use: Any) -> Ranked:

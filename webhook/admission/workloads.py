@@ -26,6 +26,7 @@ from webhook.admission.context import (
 from webhook.admission.decision import IGNORED, Decision, UnitFinding
 from webhook.admission.switches import switch_warning
 from webhook.cluster.jobs import workload_key
+from webhook.framework import interface
 from webhook.framework.cluster_view import Cluster
 from webhook.framework.interface import Context
 from webhook.kube import bounds
@@ -56,10 +57,17 @@ class _Review(NamedTuple):
 
     def context(self, template: Template, placer: Placer | None) -> Context:
         request = self.pod_request(template)
-        context = context_of(request, template.pod, self.policy, self.cluster, self.profile, placer)
-        context.template, context.replicas, context.written = True, template.replicas, template.pod
-        context.template_of = request.kind if request.group == "apps" else ""
-        return context
+        stated = interface.Template(template.replicas, request.kind if request.group == "apps" else "")
+        return context_of(
+            request,
+            template.pod,
+            self.policy,
+            self.cluster,
+            self.profile,
+            placer,
+            written=template.pod,
+            template=stated,
+        )
 
 
 def mutate(request: Request, policy: Policy, cluster: Cluster, placer: Placer | None) -> Decision:

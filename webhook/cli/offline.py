@@ -24,7 +24,6 @@ from webhook.cluster.state_view import StateView
 from webhook.errors import BadInput, BadReview, PolicyError
 from webhook.feeds.file import fill
 from webhook.kube import review
-from webhook.kube.json_patch import apply
 from webhook.kube.pod import PROFILE_LABEL
 from webhook.kube.pod_schema import check
 from webhook.kube.yaml import parse_documents
@@ -200,7 +199,7 @@ def ask(request: review.Request, policy: Policy, view: StateView, placer: Placer
     if mutated.result == "denied":
         return Asked(mutated, mutated, pod)
     if mutated.patch is not None:
-        pod = apply(orjson.loads(mutated.patch), pod)
+        pod = jsonpatch.apply_patch(pod, orjson.loads(mutated.patch))
     return Asked(mutated, validate(request._replace(object=pod), policy, view, placer), pod)
 
 
@@ -208,7 +207,7 @@ DecideDocument = Callable[[Document, Policy, ClusterState, float], Decision]
 
 
 def decide_mutate(document: Document, policy: Policy, state: ClusterState, now: float) -> Decision:
-    return handlers.mutate(document.request, policy, state, Placer(state), now)
+    return handlers.admit(document.request, policy, state, Placer(state), now)
 
 
 def decide_validate(document: Document, policy: Policy, state: ClusterState, now: float) -> Decision:

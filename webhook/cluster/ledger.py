@@ -22,20 +22,17 @@ No review ends a reservation, because a review may be forged. Anybody who reache
 can a tenant whose pods a quota refuses. Therefore `Parts` says which of them are private to their namespace, until the
 pod is seen.
 
-If another webhook makes a pod larger, our hook is called a second time and ranks nodes again. Both reservations stay
-until the pod is seen. The pod then takes the reservation for what it requests, and its other reservations end. While
-both are on the same node, they hold what the larger one requests.
+If another webhook makes a pod larger, our hook is called a second time. The pod keeps its node and its reservation if the
+node has room for the rest, and holds all once it is seen. Otherwise it gets another node and a second reservation; the
+first one expires.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from webhook.cluster.node_table import Demand
 from webhook.cluster.parts import Parts
 from webhook.cluster.pods import PodKey
 from webhook.cluster.usage import PodKind, Usage
@@ -48,19 +45,15 @@ class Reservation:
     pod: PodKey
     node: str
     """The first of the ranked nodes."""
-    asked: PodKind
-    """What the pod requested when it was admitted."""
     row: int
     """The row of `node`; -1 if nothing is held any more."""
     kind: PodKind
-    """What is held; less than `asked` if an earlier call holds a part."""
+    """What is held: what the pod requested when it was admitted, and once it is seen, what it requests."""
     until: float
     reserved: bool = False
     """Whether the pod was not yet seen."""
     private_to: str = ""
     """The namespace to which it is private; "" if it counts for all."""
-    calls: list[Reservation] = field(default_factory=list)
-    """Until the pod is seen: all reservations for it, one for each call of the hook. They share this list."""
     nodes: tuple[str, ...] = ()
     """Once the pod is seen: the ranked nodes, from its annotation."""
 
@@ -82,7 +75,7 @@ class Ledger:
         """Seconds that a reservation lasts until its pod is seen."""
         self.honoured: dict[str, int] = {"first": 0, "ranked": 0, "other": 0}
         """Where pods with a reservation were bound: on the first of their ranked nodes, on another of these, or elsewhere."""
-        self.ended: dict[str, int] = {"bound": 0, "gone": 0, "expired": 0, "unschedulable": 0, "superseded": 0}
+        self.ended: dict[str, int] = {"bound": 0, "gone": 0, "expired": 0, "unschedulable": 0}
         """How many reservations ended in each way."""
         self.parts = Parts(trusted=trusted)
         self._usage = usage
@@ -104,37 +97,13 @@ class Ledger:
         """Whether pods are being admitted now: a pod is not yet seen, or the last one that was seen is not yet bound."""
         return bool(self._reserved) or (bool(self._waiting) and self._waiting[-1].row >= 0)
 
-    def reserve(self, pod: PodKey, node: str, kind: PodKind, now: float, earlier: Reservation | None = None) -> None:
-        """A pod is admitted here with this node ranked first. `earlier`: its reservation from an earlier call of the hook."""
-        calls = earlier.calls if earlier is not None else []
-        held = [call.kind.demand for call in calls if call.node == node]
-        missing = self._usage.kind(kind.demand.minus(held), "") if held else kind
+    def reserve(self, pod: PodKey, node: str, kind: PodKind, now: float) -> None:
+        """A pod is admitted here with this node ranked first."""
         private = self.parts.opened(pod.namespace, node, self._usage.nodes.count)
-        reservation = self._reserve(pod, node, missing, now + self.unseen_ttl, pod.namespace if private else "")
-        reservation.asked, reservation.reserved, reservation.calls = kind, True, calls
-        calls.append(reservation)
+        reservation = self._reserve(pod, node, kind, now + self.unseen_ttl, pod.namespace if private else "")
+        reservation.reserved = True
         self._unseen.append(reservation)
         self._reserved.setdefault((pod, node), []).append(reservation)
-
-    def earlier(self, pod: PodKey, node: str, asked: Demand) -> Reservation | None:
-        """A reservation for a pod with this demand, made in an earlier call of the hook.
-
-        Replicas of a workload cannot be told apart: one with the fewest calls is taken.
-        """
-        alike = [call for call in self._reserved.get((pod, node), ()) if call.asked.demand == asked]
-        return min(alike, key=lambda call: len(call.calls), default=None)
-
-    @contextmanager
-    def without(self, earlier: Reservation) -> Iterator[None]:
-        """Release the pod's reservations inside the `with` block, so that they do not count against the pod itself."""
-        for call in earlier.calls:
-            self._usage.give_back(call.row, call.kind, call.private_to)
-        try:
-            yield
-        finally:
-            for call in earlier.calls:
-                call.row = self._usage.nodes.row(call.node)
-                call.kind = self._usage.take(call.row, call.kind, call.private_to)
 
     def seen(self, uid: int | str, pod: PodKey, nodes: tuple[str, ...], kind: PodKind, now: float) -> None:
         """The pod exists and is not bound. Does nothing if that is known."""
@@ -217,7 +186,7 @@ class Ledger:
     def _reserve(self, pod: PodKey, node: str, kind: PodKind, until: float, private_to: str = "") -> Reservation:
         row = self._usage.nodes.row(node)
         held = self._usage.take(row, kind, private_to)
-        return Reservation(pod, node, kind, row, held, until, private_to=private_to)
+        return Reservation(pod, node, row, held, until, private_to=private_to)
 
     def _becomes(self, reservation: Reservation, kind: PodKind) -> None:
         """Hold what the pod requests in place of what was reserved. It exists, so it counts for all."""
@@ -232,25 +201,16 @@ class Ledger:
             self._usage.give_back(row, reservation.kind, reservation.private_to)
 
     def _take(self, pod: PodKey, node: str, kind: PodKind) -> Reservation | None:
-        """Take the oldest matching reservation out of the reserved ones; the other reservations for the same pod end.
-
-        A reservation with the same demand comes first, then one of a first call.
-        """
-        alike = [call for call in self._reserved.get((pod, node), ()) if call.asked.gpus == kind.gpus]
-        taken = min(alike, key=lambda call: (call.asked.demand != kind.demand, call.calls[0] is not call), default=None)
+        """Take the oldest matching reservation out of the reserved ones, if it can be one for the same demand."""
+        alike = [each for each in self._reserved.get((pod, node), ()) if each.kind.gpus == kind.gpus]
+        taken = min(alike, key=lambda each: each.kind.demand != kind.demand, default=None)
         if taken is not None:
-            for call in list(taken.calls):
-                self._forget(call)
-                if call is not taken:
-                    self.ended["superseded"] += 1
-                    self._give_back(call)
+            self._forget(taken)
         return taken
 
     def _forget(self, reservation: Reservation) -> None:
         reservation.reserved = False
         self.parts.closed(reservation.pod.namespace, reservation.node, private=bool(reservation.private_to))
-        reservation.calls.remove(reservation)
-        reservation.calls = []
         key = reservation.pod, reservation.node
         self._reserved[key].remove(reservation)
         if not self._reserved[key]:

@@ -6,7 +6,6 @@ Arrays grow by doubling, and rows of deleted nodes are reused. So keep no array 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -38,12 +37,6 @@ class Demand(NamedTuple):
             if name == resource:
                 return amount
         return 0
-
-    def minus(self, held: Sequence[Demand]) -> Demand:
-        """What remains to be reserved if `held` is reserved already, and 1 of "pods"."""
-        missing = {name: amount - sum([each.amount(name) for each in held]) for name, amount in self.requests}
-        missing["pods"] = 1  # every reservation counts as a pod: a row without pods may be released
-        return Demand(tuple([(name, amount) for name, amount in missing.items() if amount > 0]))
 
 
 class PopularDemand(NamedTuple):

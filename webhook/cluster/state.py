@@ -16,7 +16,7 @@ from webhook.cluster.by_name import ByName, labels, priority_class, runtime_hand
 from webhook.cluster.demands import Demands
 from webhook.cluster.freshness import REQUIRED, Freshness
 from webhook.cluster.jobs import Jobs
-from webhook.cluster.ledger import Ledger, Reservation
+from webhook.cluster.ledger import Ledger
 from webhook.cluster.listing import Index, Listing, ListKind
 from webhook.cluster.nodes import Nodes
 from webhook.cluster.pods import (
@@ -186,17 +186,15 @@ class ClusterState:
     def _holders(self) -> list[tuple[int, PodKind]]:
         return [*self._pods.values(), *self.ledger.holders()]
 
-    def reserve(
-        self, request: ReservationRequest, placement: Placement, now: float, earlier: Reservation | None = None
-    ) -> None:
+    def reserve(self, request: ReservationRequest, placement: Placement, now: float) -> None:
         """Reserve what a pod requests on the first node of `placement`, if there is one and its namespace has not too many
-        open reservations. `earlier`: the reservation from an earlier call of the hook for the same pod."""
+        open reservations."""
         if not placement.nodes:
             return
         node = placement.nodes[0].node
         if self.ledger.parts.allows(request.key.namespace, node, self.nodes.count):
             kind = self.usage.kind(request.demand, request.owner)
-            self.ledger.reserve(request.key, node, kind, now, earlier)
+            self.ledger.reserve(request.key, node, kind, now)
 
     def expire(self, now: float) -> None:
         self.ledger.expire(now)

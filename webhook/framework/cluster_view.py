@@ -183,5 +183,9 @@ class Placement(NamedTuple):
     """A preference of the pod's author that no node meets."""
     numbers: tuple[str | int, ...] = ()
     """The numbers behind the ranking: ("metrics", source, age in seconds), or ("allocation", the reason why no metrics)."""
+    decided: str = ""
+    """The criterion by which the first node is before the second: its name in `placement.criteria`; "" if there is no second."""
     asked: tuple[tuple[str, int], ...] = ()
     """The demand for which nodes were ranked, by resource; () if no node is ranked."""
+    apart: bool = False
+    """Whether the strategy keeps the pods of one owner on different nodes."""

@@ -8,9 +8,9 @@ logging.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Protocol, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
@@ -95,7 +95,26 @@ class Outcome(NamedTuple):
     warning: str | None = None
 
 
-@dataclass(slots=True)
+class Template(NamedTuple):
+    """What is known of a workload whose template is checked in place of a pod."""
+
+    replicas: int | None
+    """The number of pods that it asks for; None if it does not say."""
+    kind: str = ""
+    """Its kind if it is in the group `apps`; `Context.owner` has its name."""
+
+
+class Places(Protocol):
+    """Chooses nodes for one pod as it is now, or as it may be changed."""
+
+    def place(self, pod: Pod) -> Placement:
+        """Rank nodes for this version of the pod."""
+
+    def obstacles(self, pod: Pod) -> tuple[Obstacle, ...]:
+        """Why no node could take it even if all nodes were up and empty."""
+
+
+@dataclass(frozen=True, slots=True)
 class Context:
     """Everything that a unit may read besides the pod. One per request, or per template of a workload."""
 
@@ -115,37 +134,31 @@ class Context:
     operation: str = "CREATE"
     old: Pod | None = None
     """The pod before an UPDATE."""
-    obstacles: Callable[[Pod], tuple[Obstacle, ...]] | None = None
-    """Why no node could take a pod even if all nodes were up and empty. None if no placement is available."""
-    replicas: int | None = None
-    """The number of pods that the workload asks for. Only for a template, and only if the workload says it."""
-    template: bool = False
-    """The pod is the template of a workload. It lacks the defaults that a pod gets from its namespace and at admission."""
-    template_of: str = ""
-    """The kind of the template's workload, if it is in the group `apps`; `owner` has its name."""
-    strategy: str = "off"
-    """The name of the placement strategy, as in the policy."""
-    keeps_apart: bool = False
-    """Whether that strategy keeps the pods of one owner on different nodes."""
-    place: Callable[[Pod], Placement] | None = None
-    """Ranks nodes for another version of this pod, now. None if no placement is available."""
+    template: Template | None = None
+    """The pod is the template of this workload. It lacks the defaults that a pod gets from its namespace and at admission."""
+    nodes: Places | None = None
+    """Chooses nodes for the pod. None if that is not possible here."""
     placement: Placement | None = None
-    """The ranked nodes. Set before the injectors that need it run: topology spread and node affinity must agree."""
-    _containers: tuple[Pod, tuple[Container, ...]] | None = field(default=None, init=False, repr=False)
-    _variable_names: tuple[Pod, frozenset[str]] | None = field(default=None, init=False, repr=False)
+    """The ranked nodes, for the injectors that need them: topology spread and node affinity must agree."""
+    _read: dict[int, tuple[Pod, tuple[Container, ...], frozenset[str]]] = field(
+        default_factory=dict, init=False, repr=False
+    )
 
     def containers(self, pod: Pod) -> tuple[Container, ...]:
         """`pod.containers`, computed once for all rules. Not for injectors, which change the pod."""
-        if self._containers is None or self._containers[0] is not pod:
-            self._containers = pod, tuple(containers(pod))
-        return self._containers[1]
+        return self._contents(pod)[1]
 
     def variables(self, pod: Pod) -> frozenset[str]:
         """The names of the environment variables of all containers. Most rules need no more than the names."""
-        if self._variable_names is None or self._variable_names[0] is not pod:
-            every = [entry.get("name") or "" for c in self.containers(pod) for entry in c.spec.get("env") or ()]
-            self._variable_names = pod, frozenset(every)
-        return self._variable_names[1]
+        return self._contents(pod)[2]
+
+    def _contents(self, pod: Pod) -> tuple[Pod, tuple[Container, ...], frozenset[str]]:
+        known = self._read.get(id(pod))
+        if known is None:  # the entry keeps the pod, so no other one gets its id
+            every = tuple(containers(pod))
+            names = [entry.get("name") or "" for c in every for entry in c.spec.get("env") or ()]
+            known = self._read[id(pod)] = pod, every, frozenset(names)
+        return known
 
     def asks_for_gpu(self, pod: Pod) -> bool:
         """Whether a container asks for at least one GPU. Then the pod may have what only GPU pods may have."""

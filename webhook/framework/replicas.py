@@ -14,10 +14,11 @@ def many_replicas(pod: Pod, context: Context, many: int) -> str:
     """
     if context.owner is None:
         return ""
-    stated = (1 if context.replicas is None else context.replicas) if context.template else 0
-    kind, name = (context.template_of if context.template else context.owner.kind), context.owner.name
+    template, kind, name, stated = context.template, context.owner.kind, context.owner.name, 0
+    if template is not None:
+        kind, stated = template.kind, 1 if template.replicas is None else template.replicas
     revision = labels_of(pod).get("pod-template-hash")
-    if not context.template and kind == "ReplicaSet" and revision and name.endswith(f"-{revision}"):
+    if template is None and kind == "ReplicaSet" and revision and name.endswith(f"-{revision}"):
         kind, name = "Deployment", name.removesuffix(f"-{revision}")  # a ReplicaSet is named <Deployment>-<hash>
     autoscaler = context.cluster.autoscaler_of(context.namespace, kind, name)
     if autoscaler and autoscaler.max_replicas >= max(many, stated + 1):

@@ -90,7 +90,7 @@ class CpuPerGpuRequests(Injector):
         after = Edit(edit.object)
         for path, quantity in filled.items():
             after.set(path, quantity)
-        if context.place and not context.place(after.object).nodes and context.place(edit.object).nodes:
+        if (nodes := context.nodes) and not nodes.place(after.object).nodes and nodes.place(edit.object).nodes:
             return Outcome("skipped", "no node has as much free now")
         for path, quantity in filled.items():
             edit.set(path, quantity)

@@ -67,8 +67,9 @@ class TopologySpread(Injector):
             return Outcome("nodeIsFixed")
         if in_pod_group(edit.object):
             return Outcome("podGroup")
-        chosen = bool(context.placement and context.placement.nodes)
-        if chosen and not context.keeps_apart:
+        placement = context.placement
+        chosen = placement is not None and bool(placement.nodes)
+        if placement and chosen and not placement.apart:
             if edit.get(_CONSTRAINTS):
                 return Outcome("present")
             edit.set(_CONSTRAINTS, [Constraint(key=HOST).in_pod(1, NEUTRAL)])

@@ -129,31 +129,3 @@ class NodeScores:
             free = columns.free.get(resource)
             scores = np.where(free[rows] >= amount, scores, NEVER) if free is not None else np.full(len(rows), NEVER)
         return scores
-
-
-def smallest(count: int, keys: list[NDArray[Any]], left: NDArray[np.intp] | None = None) -> NDArray[np.intp]:
-    """Indices of the `count` smallest items, in order: by the first key, equal ones by the next key, at last by index.
-
-    `left`: the indices to choose from; None: all.
-    """
-    sure: list[NDArray[np.intp]] = []
-    for key in keys:
-        values = key if left is None else key[left]
-        if len(values) <= count:
-            break
-        limit = values.min()
-        equal = (values == limit).nonzero()[0]
-        if len(equal) < count:
-            limit = np.partition(values, count - 1)[count - 1]
-            below = (values < limit).nonzero()[0]
-            sure.append(below if left is None else left[below])
-            count -= len(below)
-            equal = (values == limit).nonzero()[0]
-        left = equal if left is None else left[equal]
-    else:
-        if not sure and left is not None:
-            return left[:count]
-    left = np.arange(len(keys[0])) if left is None else left
-    chosen = np.concatenate([*sure, left[:count]])
-    chosen.sort()
-    return chosen[np.lexsort([key[chosen] for key in keys[::-1]])]

@@ -8,6 +8,7 @@ of each shape of pod, and updates only those of changed nodes.
 from __future__ import annotations
 
 from functools import partial
+from typing import NamedTuple
 
 from webhook.cluster.node_table import Demand
 from webhook.cluster.pods import demand_of, is_bounded
@@ -54,13 +55,13 @@ class Placer:
         if request.preferences is not None:
             preferences = resolved(request.preferences, self._state.nodes, cluster, gpus)
         if request.strategy not in STRATEGIES:
-            placement = Placement((), request.strategy, "the policy leaves it to the scheduler")
+            placement = Placement((), request.strategy, reason="the policy leaves it to the scheduler")
         elif request.peer_rules.left:
-            placement = Placement((), request.strategy, request.peer_rules.left)
+            placement = Placement((), request.strategy, reason=request.peer_rules.left)
         elif not cluster.fresh:
-            placement = Placement((), request.strategy, "cluster state is stale")
+            placement = Placement((), request.strategy, reason="cluster state is stale")
         elif (volumes := volume_topology(request.volume_claims, self._state)).together:
-            placement = Placement((), request.strategy, "its pods share a volume that is not bound yet")
+            placement = Placement((), request.strategy, reason="its pods share a volume that is not bound yet")
         else:
             rank = partial(self._ranker(settings, gpus).place, request, cluster.gpu_metrics, preferences, volumes)
             self._state.usage.seen_from(request.namespace)
@@ -72,6 +73,14 @@ class Placer:
             return placement
         by_name = () if placement.nodes else preferences.by_name
         return placement._replace(preferred=by_name or preferences.preferred, warning=preferences.warning)
+
+    def has_room(self, node: str, demand: Demand, namespace: str) -> bool:
+        """Whether so much is free on a node, as a pod of this namespace sees it."""
+        self._state.usage.seen_from(namespace)
+        row, free = self._state.nodes.row_of.get(node), self._state.nodes.columns.free
+        if row is None or not self._state.nodes.columns.alive[row]:
+            return False
+        return all([name in free and amount <= free[name][row] for name, amount in demand.requests])
 
     def obstacles(self, pod: Pod, cluster: Cluster, settings: PlacementSettings, gpus: Gpus) -> tuple[Obstacle, ...]:
         """Why no node could take `pod` even if all of them were up and empty.
@@ -89,6 +98,23 @@ class Placer:
                 self._rankers.clear()
             self._rankers[key] = Ranker(self._state, settings, gpus)
         return self._rankers[key]
+
+
+class Places(NamedTuple):
+    """Chooses nodes for one pod: `framework.interface.Places`."""
+
+    placer: Placer
+    cluster: Cluster
+    settings: PlacementSettings
+    strategy: str
+    gpus: Gpus
+    workload: str
+
+    def place(self, pod: Pod) -> Placement:
+        return self.placer.place(pod, self.cluster, self.settings, self.strategy, self.gpus, self.workload)
+
+    def obstacles(self, pod: Pod) -> tuple[Obstacle, ...]:
+        return self.placer.obstacles(pod, self.cluster, self.settings, self.gpus)
 
 
 def _comparable_demand(pod: Pod, cluster: Cluster, gpus: Gpus) -> Demand | None:

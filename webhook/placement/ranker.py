@@ -4,30 +4,24 @@ from __future__ import annotations
 
 from typing import Final
 
-import numpy as np
-from numpy.typing import NDArray
-
-from webhook.cluster.node import SHARED
 from webhook.cluster.node_table import Demand, View
-from webhook.cluster.replicas import OTHER_REPLICA
 from webhook.cluster.state import ClusterState
 from webhook.framework.cluster_view import MetricsStatus, Obstacle, Placement, Ranked
 from webhook.kube.gpus import Gpus
 from webhook.kube.pod import REQUIRED, Pod
 from webhook.placement.constraints import compiled
+from webhook.placement.criteria import Candidates, Indices, best
 from webhook.placement.filters import Filter
-from webhook.placement.gangs import gang_domains, room_for
-from webhook.placement.node_scores import NEVER, NodeScores, smallest
+from webhook.placement.node_scores import NodeScores
 from webhook.placement.obstacles import obstacles
-from webhook.placement.peer_rules import Peers, Tier, peer_rule_tiers
+from webhook.placement.peer_rules import Peers
 from webhook.placement.preferences import NO_PREFERENCES, ResolvedPreferences
 from webhook.placement.refusals import Refusals
 from webhook.placement.request import PlacementRequest, Spec, shape_key, spec_of
 from webhook.placement.settings import PlacementSettings
 from webhook.placement.strategies import STRATEGIES, WEIGHTS
-from webhook.placement.use import usable_gpus, use_tiers
+from webhook.placement.use import usable_gpus
 from webhook.placement.volumes import UNCONFINED, VolumeTopology
-from webhook.placement.whole import whole_nodes
 
 _MAX_BYTES: Final = 64 << 20
 """Maximum memory for cached scores: tenants write the shapes of pods."""
@@ -67,16 +61,25 @@ class Ranker:
         key = request.key + preferences.key + volumes.key
         scores = self._scores_of(key, request, preferences, volumes)
         if scores is None:
-            return Placement((), request.strategy, "affinity or tolerations are too many to rank by")
+            return Placement((), request.strategy, reason="affinity or tolerations are too many to rank by")
         scores.refresh(nodes, self._current_view(), burst=len(nodes.replicas) > 1 and self._state.ledger.burst)
         peers = self._state.usage.peers.get(request.owner, _NO_PEERS)
-        best = self._choose(request, scores, peers)
-        if not len(best):
+        pods = request.gang if request.gang > 1 else self._state.jobs.pods(request.owner, request.workload) or 1
+        chosen, decided = best(Candidates(request, nodes, scores, peers, pods, self._view, self._settings))
+        if not len(chosen):
             rejected = self._refusals.reasons(key, scores.filter, request.demand)
-            return Placement((), request.strategy, "no node fits", total=nodes.count, rejected=rejected)
-        ranked = self._ranked(scores, best, peers)
+            return Placement((), request.strategy, reason="no node fits", total=nodes.count, rejected=rejected)
+        ranked = self._ranked(scores, chosen, peers)
         numbers = _numbers(metrics, ranked) if scores.gpu is not None else ()
-        return Placement(ranked, request.strategy, "", WEIGHTS, nodes.count, numbers=numbers)
+        return Placement(
+            ranked,
+            request.strategy,
+            weights=WEIGHTS,
+            total=nodes.count,
+            numbers=numbers,
+            decided=decided,
+            apart=scores.strategy.peers_first,
+        )
 
     def obstacles(self, pod: Pod, demand: Demand) -> tuple[Obstacle, ...]:
         """Why no node could take the pod if all were up and empty."""
@@ -133,71 +136,13 @@ class Ranker:
             self._view = View(self._view.version + 1, gpus, demands.popular(models))
         return self._view
 
-    # --- choose -------------------------------------------------------------------------------------------------------
-
-    def _choose(self, request: PlacementRequest, scores: NodeScores, peers: Peers) -> NDArray[np.intp]:
-        """The best of `scores.rows`, as indices into these.
-
-        Tiers come before the score, in this order: a low penalty (`Filter.penalty`); preferences of the pod's author,
-        then of the policy; whole GPUs before shared ones; the rules between peers; the domain of the gang; free GPUs
-        that are fit for use; no whole nodes if few are left, and few peers, if the strategy says so. After the score
-        come the load, the temperature and the name.
-        """
-        nodes, rows = self._state.nodes, scores.rows
-        tiers: list[Tier] = []
-        if scores.penalty is not None:
-            tiers.append(scores.penalty)
-        if scores.preference is not None:
-            tiers.append(-scores.preference)
-        if scores.gpu == SHARED and request.demand.amount(SHARED) > 1:
-            tiers.append(nodes.columns.sharing[rows] > 1)
-        pods = request.gang if request.gang > 1 else self._state.jobs.pods(request.owner, request.workload) or 1
-        tiers += peer_rule_tiers(request.peer_rules, nodes, rows, peers)
-        if request.gang:
-            room = room_for(nodes, rows, request.demand, peers, one_per_host=request.peer_rules.one_per_host)
-            room[scores.score == NEVER] = 0
-            tiers += gang_domains(nodes, rows, room, peers, pods, self._settings.gangs.keys)
-        if nodes.metered and scores.gpu is not None:
-            tiers += use_tiers(nodes.columns, rows, request.demand, self._view.gpus, scores.gpu)
-        if not scores.strategy.peers_first or not peers:
-            return self._best(scores, tiers)
-        counts = np.zeros(nodes.columns.size, np.int32)
-        counts[list(peers)] = list(peers.values())
-        best = self._best(scores, [*tiers, counts[rows]])
-        whole = self._scarce_among(scores, best)
-        return best if whole is None else self._best(scores, [*tiers, whole, counts[rows]])
-
-    def _best(self, scores: NodeScores, tiers: list[Tier]) -> NDArray[np.intp]:
-        nodes, rows = self._state.nodes, scores.rows
-        fits = (scores.score > NEVER).nonzero()[0] if tiers else None
-        keys = [*tiers, -scores.score]
-        if nodes.metered and scores.gpu is not None:  # among equal nodes, idle and cool ones first
-            keys += [nodes.columns.utilisation[rows], nodes.columns.heat[rows]]
-        if len(nodes.replicas) > 1:
-            keys.append(nodes.columns.share[rows])
-        best = smallest(self._settings.nodes, keys, fits)
-        return best if tiers else best[scores.score[best] > NEVER]
-
-    def _scarce_among(self, scores: NodeScores, best: NDArray[np.intp]) -> Tier | None:
-        """Which nodes are scarce whole nodes; None if `best` has none."""
-        columns = self._state.nodes.columns
-        kinds = whole_nodes(columns, self._view, scores.demand) if scores.strategy.keeps_whole_nodes else []
-        few = [whole.among(columns, scores.rows) for whole in kinds if whole.scarce(columns)]
-        spared = [whole for whole in few if whole[best].any()]
-        if not spared:
-            return None
-        whole: Tier = np.logical_or.reduce(spared)
-        if len(self._state.nodes.replicas) > 1:  # another replica may be using its own nodes now
-            whole = whole + 2 * (columns.share[scores.rows] >= OTHER_REPLICA)
-        return whole
-
-    def _ranked(self, scores: NodeScores, best: NDArray[np.intp], peers: Peers) -> tuple[Ranked, ...]:
+    def _ranked(self, scores: NodeScores, chosen: Indices, peers: Peers) -> tuple[Ranked, ...]:
         """The chosen rows with the numbers that they were ranked by."""
-        columns, rows = self._state.nodes.columns, scores.rows[best]
+        columns, rows = self._state.nodes.columns, scores.rows[chosen]
         free = columns.free[scores.gpu][rows].tolist() if scores.gpu is not None else [0] * len(rows)
         ranked = [
             Ranked(columns.name[row], gpus, peers.get(row, 0), score)
-            for row, gpus, score in zip(rows.tolist(), free, scores.score[best].tolist(), strict=True)
+            for row, gpus, score in zip(rows.tolist(), free, scores.score[chosen].tolist(), strict=True)
         ]
         if self._state.nodes.metered and scores.gpu is not None:
             usable = usable_gpus(columns, rows, self._view.gpus, scores.gpu).tolist()

@@ -73,22 +73,22 @@ def placement_request(
     """
     preferences = preferences_of(pod, settings.preferences, workload)
     if strategy not in STRATEGIES and preferences is None:
-        return Placement((), strategy, "the policy leaves it to the scheduler")
+        return Placement((), strategy, reason="the policy leaves it to the scheduler")
     if reason := ineligible(pod):
-        return Placement((), strategy, reason)
+        return Placement((), strategy, reason=reason)
     if other_gpus(pod):
-        return Placement((), strategy, "GPUs that another scheduler serves")
+        return Placement((), strategy, reason="GPUs that another scheduler serves")
     try:
         demand = demand_of(pod)
     except QuantityError:
-        return Placement((), strategy, "a request is not a quantity")
+        return Placement((), strategy, reason="a request is not a quantity")
     if not gpus.among([name for name, _ in demand.requests]):
         if claims_devices(pod):
-            return Placement((), strategy, "GPUs only through DRA")
+            return Placement((), strategy, reason="GPUs only through DRA")
         if not settings.every_pod:
-            return Placement((), strategy, "no GPU is asked for")
+            return Placement((), strategy, reason="no GPU is asked for")
     if not is_bounded(demand):
-        return Placement((), strategy, "too many resources are asked for")
+        return Placement((), strategy, reason="too many resources are asked for")
     spec_json, shape = shape_key(pod["spec"])
     controller = owner(pod)
     return PlacementRequest(

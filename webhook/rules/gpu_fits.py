@@ -48,9 +48,9 @@ class GpuFits(Rule):
     """Resources that exist although no node has them now (name patterns): served by DRA, or by node pools that are empty."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
-        if not context.gpu_names or context.other_gpus or context.obstacles is None or claims_devices(pod):
+        if not context.gpu_names or context.other_gpus or context.nodes is None or claims_devices(pod):
             return
-        obstacles = context.obstacles(pod)
+        obstacles = context.nodes.obstacles(pod)
         served = (_DRA, *self.extra)
         if any([obstacle.cause == "resource" and matches_any(served, obstacle.about) for obstacle in obstacles]):
             return

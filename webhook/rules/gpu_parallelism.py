@@ -63,5 +63,5 @@ class GpuParallelism(Rule):
 def _works_alone(context: Context) -> bool:
     """Whether the program runs in this pod only, and not in several pods together."""
     kind = context.owner.kind if context.owner else ""
-    single = context.template and context.replicas == 1
+    single = context.template is not None and context.template.replicas == 1
     return kind not in _GANGS and (single or kind not in ("Job", "StatefulSet"))

@@ -57,10 +57,10 @@ class Handlers:
         self._placer = placer
 
     def mutate(self, body: bytes) -> Answer:
-        return self._answer("mutate", body, self._mutate)
+        return self._answer("mutate", body, self._admit)
 
     def validate(self, body: bytes) -> Answer:
-        return self._answer("validate", body, self._validate)
+        return self._answer("validate", body, self._check)
 
     def _answer(self, hook: str, body: bytes, decide: Decide) -> Answer:
         started = perf_counter()
@@ -92,10 +92,10 @@ class Handlers:
                         check(obj)  # BadPod if the pod is malformed; otherwise it is a bug
             raise
 
-    def _mutate(self, request: review.Request, policy: Policy) -> Decision:
-        return mutate(request, policy, self._state, self._placer, self._clock())
+    def _admit(self, request: review.Request, policy: Policy) -> Decision:
+        return admit(request, policy, self._state, self._placer, self._clock())
 
-    def _validate(self, request: review.Request, policy: Policy) -> Decision:
+    def _check(self, request: review.Request, policy: Policy) -> Decision:
         view = self._state.view(self._clock())
         if request.resource == "configmaps":
             return policy_configmap.validate(request, view)
@@ -109,16 +109,12 @@ class Handlers:
         return pods.validate(request, policy, view, self._placer)
 
 
-def mutate(request: review.Request, policy: Policy, state: ClusterState, placer: Placer, now: float) -> Decision:
+def admit(request: review.Request, policy: Policy, state: ClusterState, placer: Placer, now: float) -> Decision:
     """Decide about a creation, and reserve the demand of the pod on its node."""
     view = state.view(now)
     if request.resource != "pods":
         return workloads.mutate(request, policy, view, placer)
     decision = pods.mutate(request, policy, view, placer)
-    earlier = None
-    if decision.outgrown and not request.dry_run and (earlier := state.ledger.earlier(*decision.outgrown)):
-        with state.ledger.without(earlier):  # the pod may stay on its node if it still fits there
-            decision = pods.mutate(request, policy, view, placer)
     if decision.reservation is not None and decision.placement is not None and not request.dry_run:
-        state.reserve(decision.reservation, decision.placement, now, earlier)
+        state.reserve(decision.reservation, decision.placement, now)
     return decision

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+import jsonpatch
 import orjson
 
 from webhook.admission.decision import IGNORED
@@ -19,7 +20,6 @@ from webhook.cli.simulating.scheduler import Scheduler
 from webhook.cli.waiting.diagnosis import Diagnosis, causes_before_filtering
 from webhook.cli.waiting.situation import Case, Situation, priority_of
 from webhook.errors import BadInput, BadReview
-from webhook.kube.json_patch import apply
 from webhook.kube.pod import PROFILE_LABEL, Pod
 from webhook.kube.pod_schema import check
 from webhook.placement.placer import Placer
@@ -175,7 +175,7 @@ class _Admission:
         asked = offline.opted_in(request.namespace, view)
         decision = mutate(request, self._policy, view, self._placer) if asked else IGNORED
         if decision.patch is not None:
-            pod = apply(orjson.loads(decision.patch), pod)
+            pod = jsonpatch.apply_patch(pod, orjson.loads(decision.patch))
         if decision.reservation is not None and decision.placement is not None:
             self._state.reserve(decision.reservation, decision.placement, self._now)
         self._state.pod_seen(pod, self._now)
