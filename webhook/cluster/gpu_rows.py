@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 MAX_GPUS = 500_000
 MAX_PER_NODE = 256
 """Twice what 16 GPUs with 7 MIG instances each need: a row for every GPU and every instance."""
-BUCKETS: Final = 16
 Key = tuple[str, str, str]
 """Node, GPU and instance."""
 _INITIAL_SIZE = 64
@@ -64,16 +63,15 @@ _ROW: Final = np.dtype(
         ("average", np.float32),
         ("temperature", np.float32),
         ("sick", np.bool_),
-        ("utilisation", np.uint8, BUCKETS),
-        ("memory", np.uint8, BUCKETS),
+        ("used", np.float64),
         ("fresh", np.float32, len(Reading)),
     ]
 )
 """node: index of the node; -1 if the row is unused. parent: row of the GPU of a MIG instance, else -1. heard, measured:
 time of the last number of any kind, and of the last utilisation, in seconds. split: when the GPU last had MIG instances.
-utilisation, memory: the highest whole percent per bucket of time; 0 without a sample. fresh: numbers of the current
+used: time of the last sample by which it was not idle. fresh: numbers of the current
 poll; NaN without one."""
-_NEW: Final = np.array((-1, -1, _NEVER, _NEVER, _NEVER, 0, np.nan, False, 0, 0, np.nan), _ROW)
+_NEW: Final = np.array((-1, -1, _NEVER, _NEVER, _NEVER, 0, np.nan, False, _NEVER, np.nan), _ROW)
 
 
 class GpuRows:

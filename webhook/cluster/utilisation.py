@@ -6,9 +6,9 @@ One poll of a source is a round: `add` for each number, then `commit`, or `disca
                             |    ^
                             +----+  commit
 
-A GPU is idle if utilisation and memory stayed below their limits in every sample of the window. The window is divided
-into buckets of time and the highest value of each bucket is kept, in 32 bytes per GPU. So a pause between two batches
-does not look idle. The mean utilisation is weighted exponentially, with the window as its time constant.
+A GPU is idle if utilisation and memory stayed below their limits in every sample of the window: the time of the last
+sample that did not is kept. So a pause between two batches does not look idle. The mean utilisation is weighted
+exponentially, with the window as its time constant.
 
 A GPU that is split into MIG instances is counted as its instances; they have its temperature and its Xid errors. No pod
 needs metrics to be admitted: if they are missing or stale, `status` says so, and nodes are ranked by allocation alone.
@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
-from webhook.cluster.gpu_rows import BUCKETS, MAX_GPUS, RANGES, GpuRows, Reading, Sample
+from webhook.cluster.gpu_rows import MAX_GPUS, RANGES, GpuRows, Reading, Sample
 from webhook.framework.cluster_view import MetricsStatus
 
 __all__ = ["UNKNOWN", "GpuMetricsSettings", "NodeUse", "Reading", "Sample", "Utilisation"]
@@ -63,7 +63,6 @@ class Utilisation:
     def __init__(self, settings: GpuMetricsSettings, max_gpus: int = MAX_GPUS) -> None:
         self._settings = settings
         self._rows = GpuRows(max_gpus)
-        self._bucket = 0
         self._newest: float | None = None
         self._table = np.empty((0, len(UNKNOWN)), np.float32)
         self._reported = self._table
@@ -77,15 +76,11 @@ class Utilisation:
         return self._rows.count
 
     def configure(self, settings: GpuMetricsSettings) -> None:
-        """Apply the settings of a new policy. With another source all metrics are forgotten, with another window their
-        history."""
+        """Apply the settings of a new policy. With another source all metrics are forgotten."""
         if settings.source != self._settings.source:
             self._forget(np.flatnonzero(self._rows.column("node") >= 0))
             self._newest = None
             self._table = self._aggregate(np.inf)
-        if settings.window != self._settings.window:
-            self._rows.table["utilisation"] = self._rows.table["memory"] = 0
-            self._bucket = 0
         self._settings = settings
 
     def add(self, node: str, gpu: str, reading: Reading, value: float, instance: str = "") -> None:
@@ -130,12 +125,9 @@ class Utilisation:
         memory = np.divide(used * 100, total, out=np.zeros_like(used), where=total > 0)
         seen = ~np.isnan(percent)
         if seen.any():
-            self._advance(now)
             self._newest = now
-        at = self._bucket % BUCKETS
-        for name, value in (("utilisation", percent), ("memory", memory)):
-            history = column(name)[:, at]
-            np.maximum(history, value, out=history, where=seen, casting="unsafe")
+        limits = self._settings.idle
+        column("used")[seen & ((percent >= limits.utilisation) | (memory >= limits.memory))] = now
         keep = np.exp((column("measured") - now) / self._settings.window).astype(np.float32)
         average = column("average")
         np.copyto(average, average * keep + percent * (1 - keep), where=seen)
@@ -151,10 +143,9 @@ class Utilisation:
 
     def refresh(self, now: float) -> None:
         """Drop what is stale at the time `now`; called while polls fail, too."""
-        self._advance(now)
         column, oldest = self._rows.column, now - self._settings.stale_after
         self._forget(np.flatnonzero((column("node") >= 0) & (column("heard") < oldest)))
-        self._table = self._aggregate(oldest)
+        self._table = self._aggregate(now)
 
     def node(self, name: str) -> NodeUse:
         """The metrics of a node as of the last `commit` or `refresh`."""
@@ -190,19 +181,9 @@ class Utilisation:
                 self._gone.append(self._rows.node_names[at])
                 self._reported[at] = UNKNOWN
 
-    def _advance(self, now: float) -> None:
-        """Clear the buckets of time that passed since the last call.
-
-        The ring has one bucket more than the window, so that the window is always covered.
-        """
-        bucket = int(now // (self._settings.window / (BUCKETS - 1)))
-        for passed in range(max(self._bucket + 1, bucket - BUCKETS + 1), bucket + 1):
-            for name in ("utilisation", "memory"):
-                self._rows.table[name][:, passed % BUCKETS] = 0
-        self._bucket = bucket
-
-    def _aggregate(self, oldest: float) -> NDArray[np.float32]:
+    def _aggregate(self, now: float) -> NDArray[np.float32]:
         column, settings, count = self._rows.column, self._settings, len(self._rows.node_names)
+        oldest = now - settings.stale_after
         leaf = np.flatnonzero((column("heard") >= oldest) & (column("split") < oldest))
         gpus, parent = self._rows.table[leaf], column("parent")[leaf]
         whole = self._rows.table[np.where(parent >= 0, parent, leaf)]
@@ -210,8 +191,7 @@ class Utilisation:
         hot = temperature >= settings.hot.temperature
         sick = gpus["sick"] | whole["sick"]  # a GPU that is lost reports an Xid but no utilisation
         measured = gpus["measured"] >= oldest
-        idle = measured & (gpus["utilisation"].max(axis=1, initial=0) < settings.idle.utilisation)
-        idle &= gpus["memory"].max(axis=1, initial=0) < settings.idle.memory
+        idle = measured & (gpus["used"] < now - settings.window)
         busy = measured & ~idle & settings.busy.avoid
         avoid = ((hot & settings.hot.avoid) | (sick & settings.sick.avoid)) & ~busy
 
