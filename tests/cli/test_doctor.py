@@ -26,8 +26,9 @@ from tests.controlplane.programs import KUBERNETES
 from webhook.cli.checks import CHECKS
 from webhook.cli.checks.sources import TESTED
 from webhook.cli.cluster.answers import QUESTIONS
-from webhook.cli.cluster.kinds import ENGINE, KINDS
+from webhook.cli.cluster.kinds import ENGINE
 from webhook.cli.doctor import READ
+from webhook.kube.kinds import KINDS
 from webhook.kube.pod import DECISION
 from webhook.policy.model import Policy
 from webhook.telemetry.metrics import program_version

@@ -1,6 +1,6 @@
 """Another webhook made a pod larger after us, and the API server calls our hook again.
 
-Covers admission.earlier and cluster.ledger.
+Covers admission.earlier, cluster.ledger.
 """
 
 from __future__ import annotations

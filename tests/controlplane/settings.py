@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import base64
+import fcntl
 import json
 import os
 import random
 import socket
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -69,15 +71,25 @@ def most_allocated(*resources: str) -> dict[str, Any]:
     return {"profiles": [{"schedulerName": "default-scheduler", "pluginConfig": [fit]}]}
 
 
+_LOCKS: list[int] = []
+"""One for each port that this process was given. They are held until it ends, so that no other run of tests gets the port."""
+
+
 def free_port() -> int:
-    """A port that nothing has now, below those that the system hands out: fewer races than asking it for one."""
+    """A port that nothing has now, and no other run of tests gets; below those that the system hands out."""
+    folder = Path(tempfile.gettempdir(), "gpu-admission-ports")
+    folder.mkdir(exist_ok=True)
     for port in random.sample(range(20_000, 32_000), 100):
+        lock = os.open(folder / str(port), os.O_CREAT | os.O_RDWR)
         with socket.socket() as probe:
             try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 probe.bind((HOST, port))
             except OSError:
+                os.close(lock)
                 continue
-            return port
+        _LOCKS.append(lock)
+        return port
     raise RuntimeError(f"none of 100 ports between 20000 and 32000 is free on {HOST}")
 
 

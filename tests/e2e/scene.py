@@ -70,6 +70,8 @@ class Scene:
                 trusted = b64decode(bundle).count(b"BEGIN")
                 raise NotTrusted(f"replica {port} is not trusted by who knows {trusted} authorities: {error}") from None
             except OSError:
+                for member in self.webhook.members:
+                    member.check()  # one that has ended never will
                 raise AssertionError(f"replica {port} does not serve yet") from None
             writer.close()
             await writer.wait_closed()

@@ -15,13 +15,13 @@ from tests.feeds.fake_api import FakeApi, client_of, fake_api
 from tests.waiting import until
 from webhook.cluster.state import REQUIRED, ClusterState
 from webhook.feeds import cluster, watch
-from webhook.feeds.cluster import KINDS
+from webhook.feeds.cluster import PATHS
 from webhook.feeds.tasks import Backoff, Tasks
 from webhook.framework.cluster_view import Autoscaler
 from webhook.telemetry import logs
 from webhook.telemetry.metrics import Metrics
 
-NODES, PODS = KINDS["nodes"].path, KINDS["pods"].path
+NODES, PODS = PATHS["nodes"], PATHS["pods"]
 
 
 @pytest.fixture(autouse=True)
@@ -52,7 +52,7 @@ OPTIONAL = (
     *("resourceslices", "poddisruptionbudgets", "horizontalpodautoscalers", "jobs", "runtimeclasses"),
     *("persistentvolumeclaims", "persistentvolumes"),
 )
-SLICES, BUDGETS, AUTOSCALERS, JOBS, RUNTIMES, CLAIMS, VOLUMES = OPTIONAL_PATHS = [KINDS[kind].path for kind in OPTIONAL]
+SLICES, BUDGETS, AUTOSCALERS, JOBS, RUNTIMES, CLAIMS, VOLUMES = OPTIONAL_PATHS = [PATHS[kind] for kind in OPTIONAL]
 
 
 def optional_objects(fake: FakeApi) -> None:
@@ -90,14 +90,14 @@ NONE_KNOWN: Facts = set(), None, None, 0, None, None, False
 
 
 def test_the_kinds_are_the_required_and_the_optional_ones() -> None:
-    assert set(KINDS) == {*REQUIRED, *OPTIONAL}
+    assert set(PATHS) == {*REQUIRED, *OPTIONAL}
 
 
 async def test_all_required_kinds_reach_the_state_and_make_it_fresh() -> None:
     async with fake_api() as fake:
         node(fake, "a")
-        fake.put(KINDS["namespaces"].path, "team", metadata={"labels": {"x": "y"}})
-        fake.put(KINDS["priorityclasses"].path, "high", value=7)
+        fake.put(PATHS["namespaces"], "team", metadata={"labels": {"x": "y"}})
+        fake.put(PATHS["priorityclasses"], "high", value=7)
         async with fed(fake) as (state, _):
             await until(lambda: state.fresh(time.monotonic()))
             view = state.view(time.monotonic())
@@ -105,8 +105,8 @@ async def test_all_required_kinds_reach_the_state_and_make_it_fresh() -> None:
             assert view.namespace_labels("team") == {"x": "y"}
             assert view.priority_classes["high"].value == 7
             node(fake, "b", 4)
-            fake.delete(KINDS["namespaces"].path, "team")
-            fake.delete(KINDS["priorityclasses"].path, "high")
+            fake.delete(PATHS["namespaces"], "team")
+            fake.delete(PATHS["priorityclasses"], "high")
             fake.delete(NODES, "a")
             await until(lambda: "high" not in state.priority_classes and "team" not in state.namespaces)
             await until(lambda: state.view(0.0).resources() == {"nvidia.com/gpu": 4})
@@ -132,7 +132,7 @@ async def test_the_state_is_not_fresh_before_every_required_kind_was_listed() ->
     async with fake_api() as fake:
         fake.refuse["list", PODS] = (403, "forbidden")
         async with fed(fake) as (state, _):
-            await until(lambda: len(state.freshness.listed) == len(KINDS) - 1)
+            await until(lambda: len(state.freshness.listed) == len(PATHS) - 1)
             assert not state.fresh(time.monotonic())
             fake.refuse.clear()
             await until(lambda: state.fresh(time.monotonic()))

@@ -22,7 +22,7 @@ import trustme
 from tests.feeds.fake_api import FakeApi, fake_api
 from tests.server.started import CA, CLUSTER, NOW, REGISTRATION, serving, start
 from webhook.errors import GpuAdmissionError
-from webhook.feeds.cluster import KINDS
+from webhook.feeds.cluster import PATHS
 from webhook.server.app import run
 from webhook.server.settings import ServeSettings
 from webhook.tls.issue import Pair, make_leaf
@@ -127,7 +127,7 @@ def install(fake: FakeApi) -> None:
     )
     for kind in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"):
         fake.put(f"{REGISTRATION}/{kind}", "gpu-admission", webhooks=[{"name": "a", "clientConfig": {}}])
-    fake.put(KINDS["namespaces"].path, "ml", metadata={"labels": {"gpu-admission.io/profile": "default"}})
+    fake.put(PATHS["namespaces"], "ml", metadata={"labels": {"gpu-admission.io/profile": "default"}})
 
 
 def kubeconfig(folder: Path, fake: FakeApi) -> list[str]:
@@ -167,7 +167,7 @@ async def test_readyz_says_what_is_missing(tmp_path: Path) -> None:
     async with fake_api() as fake:
         install(fake)
         fake.refuse["list", "/api/v1/namespaces/gpu-admission/configmaps"] = (403, "configmaps is forbidden")
-        fake.refuse["list", KINDS["pods"].path] = (403, "pods is forbidden")
+        fake.refuse["list", PATHS["pods"]] = (403, "pods is forbidden")
         fake.refuse["get", "/api/v1/namespaces/gpu-admission/secrets/gpu-admission-tls"] = (403, "forbidden")
         wanted = (
             "not ready: pods were not listed yet\n"

@@ -62,6 +62,7 @@ def test_a_plain_gpu_pod_is_completed() -> None:
         "strategy": "apart",
         "nodes": [["gpu-b1", 4, 0, -0.25], ["gpu-a1", 8, 0, -1000.203], ["gpu-a2", 8, 0, -1000.203]],
         "of": 3,
+        "decided": "score",
         "by": ["allocation", "GPU metrics are off"],
         "asked": {GPU: 1},
     }

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from webhook.errors import BadInput
+from webhook.kube import selectors
 from webhook.text import quoted
 
 _PART: Final = re.compile(r"(?:[^,(]|\([^)]*\))+")
@@ -37,19 +38,8 @@ def _test(part: str) -> Callable[[Labels], bool]:
 
 
 def selects(label_selector: Any, labels: Labels) -> bool:
-    """Whether a LabelSelector of an object matches these labels. None matches nothing, an empty one matches everything."""
-    if label_selector is None:
+    """Whether a LabelSelector of an object matches these labels; one that is malformed or too large matches nothing."""
+    try:
+        return bool(selectors.selects(selectors.compiled(label_selector), labels))
+    except (ValueError, TypeError, LookupError):
         return False
-    if any(labels.get(key) != value for key, value in (label_selector.get("matchLabels") or {}).items()):
-        return False
-    for requirement in label_selector.get("matchExpressions") or ():
-        key, operator, values = requirement.get("key"), requirement.get("operator"), requirement.get("values") or ()
-        met = {
-            "In": labels.get(key) in values,
-            "NotIn": labels.get(key) not in values,
-            "Exists": key in labels,
-            "DoesNotExist": key not in labels,
-        }
-        if not met.get(operator, False):
-            return False
-    return True

@@ -11,10 +11,10 @@ from webhook.cli import options
 from webhook.cli.cluster.anonymous import anonymous
 from webhook.cli.cluster.answers import QUESTIONS
 from webhook.cli.cluster.files import write_snapshot
-from webhook.cli.cluster.kinds import KINDS
 from webhook.cli.reading import measure_gpus, policy_of, snapshot_of
 from webhook.cli.terminal import out, say
 from webhook.errors import PolicyError
+from webhook.kube.kinds import KINDS
 from webhook.text import listed, plural
 
 

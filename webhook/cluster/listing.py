@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Set
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal, Protocol, get_args
 
 from webhook.cluster.pods import pod_id
+from webhook.kube.kinds import KINDS
 
 ListKind = Literal[
     "nodes",
@@ -20,9 +21,11 @@ ListKind = Literal[
     "persistentvolumeclaims",
     "persistentvolumes",
 ]
-_IN_NAMESPACES: Final = frozenset(
-    ("poddisruptionbudgets", "horizontalpodautoscalers", "jobs", "persistentvolumeclaims")
-)
+STATE_KINDS: Final[Mapping[str, ListKind]] = {
+    name: plural for name, kind in KINDS.items() for plural in get_args(ListKind) if plural == kind.plural
+}
+"""The kinds that the cluster state is made of, by their names in objects."""
+_IN_NAMESPACES: Final = frozenset([kind.plural for kind in KINDS.values() if kind.namespaced])
 
 
 class Listed(Protocol):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
-from webhook.cluster.listing import name_of
+from webhook.cluster.listing import STATE_KINDS, name_of
 from webhook.cluster.state import REQUIRED, ClusterState, Listing, ListKind
 from webhook.feeds.api import Api, Object
 from webhook.feeds.tasks import Tasks
 from webhook.feeds.watch import Feed, Sink, Watches
+from webhook.kube.kinds import KINDS
 from webhook.telemetry.logs import Logger
 from webhook.telemetry.metrics import Metrics
 
@@ -17,26 +18,11 @@ Clock = Callable[[], float]
 OnBound = Callable[[Object], None]
 
 
-class _Resource(NamedTuple):
-    path: str
-    page: int
-    """Number of objects in one page of a list."""
-
-
+PATHS: Final[Mapping[ListKind, str]] = {plural: KINDS[name].path() for name, plural in STATE_KINDS.items()}
 # A review may wait until one page is read. Pods are large: a page of 250 takes some 10 ms. A slice names every device of a node.
-KINDS: Final[Mapping[ListKind, _Resource]] = {
-    "nodes": _Resource("/api/v1/nodes", 250),
-    "pods": _Resource("/api/v1/pods", 250),
-    "namespaces": _Resource("/api/v1/namespaces", 500),
-    "priorityclasses": _Resource("/apis/scheduling.k8s.io/v1/priorityclasses", 500),
-    "runtimeclasses": _Resource("/apis/node.k8s.io/v1/runtimeclasses", 500),
-    "resourceslices": _Resource("/apis/resource.k8s.io/v1/resourceslices", 100),
-    "poddisruptionbudgets": _Resource("/apis/policy/v1/poddisruptionbudgets", 500),
-    "horizontalpodautoscalers": _Resource("/apis/autoscaling/v2/horizontalpodautoscalers", 500),
-    "jobs": _Resource("/apis/batch/v1/jobs", 250),
-    "persistentvolumeclaims": _Resource("/api/v1/persistentvolumeclaims", 500),
-    "persistentvolumes": _Resource("/api/v1/persistentvolumes", 500),
-}
+_PAGE: Final = 500
+_PAGES: Final[Mapping[ListKind, int]] = {"nodes": 250, "pods": 250, "jobs": 250, "resourceslices": 100}
+"""Number of objects in one page of a list, where it is not _PAGE."""
 
 
 def start(
@@ -53,10 +39,11 @@ def start(
 
     `on_bound` is called once for each pod that becomes bound during a watch.
     """
-    for name, kind in KINDS.items():
+    for name, path in PATHS.items():
         sink = PodSink(state, clock, on_bound) if name == "pods" and on_bound else ClusterSink(state, name, clock)
         optional = name not in REQUIRED
-        feed = Feed(api, name, kind.path, sink, metrics, log, page=kind.page, optional=optional, watches=watches)
+        page = _PAGES.get(name, _PAGE)
+        feed = Feed(api, name, path, sink, metrics, log, page=page, optional=optional, watches=watches)
         tasks.start(f"feed {name}", feed.run)
 
 

@@ -2,37 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from webhook.cluster.listing import STATE_KINDS
 from webhook.cluster.state import REQUIRED, ClusterState, Listing, ListKind
 from webhook.errors import BadInput
+from webhook.kube.kinds import KINDS
 from webhook.kube.yaml import parse_documents
 from webhook.text import listed, quoted
 
-KINDS: Final[Mapping[str, ListKind]] = {
-    "Node": "nodes",
-    "Pod": "pods",
-    "Namespace": "namespaces",
-    "PriorityClass": "priorityclasses",
-    "RuntimeClass": "runtimeclasses",
-    "ResourceSlice": "resourceslices",
-    "PodDisruptionBudget": "poddisruptionbudgets",
-    "HorizontalPodAutoscaler": "horizontalpodautoscalers",
-    "Job": "jobs",
-    "PersistentVolumeClaim": "persistentvolumeclaims",
-    "PersistentVolume": "persistentvolumes",
-}
-"""The kinds that the cluster state is made of."""
-UNUSED: Final = frozenset(
-    """ConfigMap Event ResourceQuota StorageClass CSINode Deployment ReplicaSet StatefulSet
-    DaemonSet PodGroup Lease EndpointSlice ResourceClaim ResourceClaimTemplate DeviceClass NetworkPolicy
-    MutatingWebhookConfiguration ValidatingWebhookConfiguration ValidatingAdmissionPolicyBinding
-    ValidatingAdmissionPolicy MutatingAdmissionPolicy MutatingAdmissionPolicyBinding
-    ApiServerVersion ApiServerMetrics ServingCertificate ReplicaMetrics""".split()  # noqa: SIM905  a line each would be all there is to see
-)
-"""Other kinds that `gpu-admission snapshot` writes, and that the cluster state does not use."""
+_ANSWERS: Final = ("ApiServerVersion", "ApiServerMetrics", "ServingCertificate", "ReplicaMetrics")
+"""What `gpu-admission snapshot` writes besides objects of Kubernetes, as objects of these kinds."""
 
 
 def fill(state: ClusterState, path: Path, now: float) -> None:
@@ -56,8 +38,8 @@ def load_cluster(path: Path) -> dict[ListKind, list[dict[str, Any]]]:
     objects: dict[ListKind, list[dict[str, Any]]] = {kind: [] for kind in REQUIRED}
     for document in documents_in(path):
         for kind, obj in objects_in(document, path):
-            if kind in KINDS:
-                objects.setdefault(KINDS[kind], []).append(obj)
+            if kind in STATE_KINDS:
+                objects.setdefault(STATE_KINDS[kind], []).append(obj)
     return objects
 
 
@@ -78,8 +60,8 @@ def objects_in(document: Any, path: Path) -> Iterator[tuple[str, dict[str, Any]]
     """The kind and the object for each object in a document, which is a List or a single object. Raises BadInput."""
     for position, (kind, obj) in enumerate(_objects(document, path)):
         where = f"{path}: object {position + 1}"
-        if kind not in KINDS and kind not in UNUSED:
-            raise BadInput(f"{where}: saw kind {quoted(kind)}, wanted {listed(KINDS)} or a List of them")
+        if kind not in KINDS and kind not in _ANSWERS:
+            raise BadInput(f"{where}: saw kind {quoted(kind)}, wanted {listed(STATE_KINDS)} or a List of them")
         _check(obj, f"{where}, {kind}")
         yield kind, obj
 

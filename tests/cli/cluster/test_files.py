@@ -1,6 +1,6 @@
 """Snapshots as files: what is written is read again, and answers by it are the same, also without names.
 
-Covers cli.cluster.anonymous, cli.cluster.schemas, cli.cluster.snapshot, cli.snapshot.
+Covers cli.cluster.anonymous, cli.cluster.schemas, cli.cluster.snapshot, cli.snapshot, kube.kinds.
 """
 
 from __future__ import annotations

@@ -15,11 +15,11 @@ import yaml
 from tests.cli.objects import snapshot
 from tests.feeds.fake_api import FakeApi, fake_api
 from webhook.cli.cluster.answers import QUESTIONS
-from webhook.cli.cluster.kinds import KINDS
 from webhook.cli.cluster.load import load
 from webhook.cli.reading import namespace_of, snapshot_of
 from webhook.errors import BadInput
 from webhook.feeds import file
+from webhook.kube.kinds import KINDS
 
 NODES, PODS, EVENTS = "/api/v1/nodes", "/api/v1/pods", "/api/v1/events"
 
@@ -152,8 +152,10 @@ def test_an_unknown_namespace_is_an_error_if_all_are_known(tmp_path: Path) -> No
     assert namespace_of("team-b", False, snapshot(tmp_path)) == "team-b"
 
 
-def test_a_file_may_have_every_kind_that_is_read() -> None:
-    assert {*KINDS, *QUESTIONS} == set(file.KINDS) | file.UNUSED
+def test_a_file_may_have_every_kind_that_is_read(tmp_path: Path) -> None:
+    for kind in (*KINDS, *QUESTIONS):
+        obj = {"kind": kind, "metadata": {"name": "a", "namespace": "b"}}
+        assert list(file.objects_in(obj, tmp_path)) == [(kind, obj)]
 
 
 async def test_rights_that_are_missing_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,12 +8,13 @@ from typing import Any, Final
 import orjson
 
 from webhook.cli.cluster.answers import QUESTIONS
-from webhook.cli.cluster.kinds import ENGINE, KINDS
+from webhook.cli.cluster.kinds import ENGINE
 from webhook.cli.cluster.measured import Measured
 from webhook.cli.cluster.schemas import check
 from webhook.cli.cluster.snapshot import Snapshot
 from webhook.errors import BadInput, BadPod
 from webhook.feeds.file import documents_in, objects_in
+from webhook.kube.kinds import KINDS
 from webhook.text import quoted
 
 _MARK: Final = "snapshot"

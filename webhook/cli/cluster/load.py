@@ -14,11 +14,12 @@ from typing import Final
 from rich.console import Console
 
 from webhook.cli.cluster.answers import QUESTIONS, ask_all
-from webhook.cli.cluster.kinds import KINDS, NAMESPACE_OF, Kind
+from webhook.cli.cluster.kinds import NAMESPACE_OF, NEEDED
 from webhook.cli.cluster.snapshot import Object, Snapshot
 from webhook.errors import ApiError, BadInput
 from webhook.feeds.access import Access, from_kubeconfig, in_cluster
 from webhook.feeds.api import Api
+from webhook.kube.kinds import KINDS, Kind
 
 _PAGE: Final = 500
 FORBIDDEN: Final = "no right to list "
@@ -57,7 +58,7 @@ def load(
         snapshot.access = await access()
         return snapshot.access
 
-    needed = {name for name, kind in KINDS.items() if kind.needed and (nodes_needed or name != "Node")}
+    needed = {name for name in NEEDED if nodes_needed or name != "Node"}
     asyncio.run(_list_all(Api(access_kept), snapshot, list(kinds), needed, default if namespace is None else namespace))
     return snapshot
 

@@ -12,11 +12,11 @@ from webhook.cli import offline
 from webhook.cli.cluster.kinds import OUR_NAMESPACE
 from webhook.cli.cluster.measured import Measured
 from webhook.cli.terminal import no_such
+from webhook.cluster.listing import STATE_KINDS
 from webhook.cluster.pods import SCHEDULER
 from webhook.cluster.state import REQUIRED, ClusterState, ListKind
 from webhook.errors import BadInput
 from webhook.feeds.access import Access
-from webhook.feeds.file import KINDS
 from webhook.kube.pod import Pod
 from webhook.policy.loader import KEY
 from webhook.policy.model import Policy
@@ -94,7 +94,7 @@ class Snapshot:
         Raises BadInput, which names the malformed object.
         """
         state = ClusterState(max_age=float("inf"))
-        for name, kind in KINDS.items():
+        for name, kind in STATE_KINDS.items():
             if name in self.objects or (kind in REQUIRED and name not in self.missing):
                 self._fill(state, name, kind)
         return state

@@ -1,0 +1,85 @@
+"""The order of criteria: each one decides between two nodes that are equal by all before it, and against all after it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.builders import GPUS
+from tests.cluster.objects import node, placer, pod, state
+from webhook.cluster.state import ClusterState
+from webhook.framework.cluster_view import Placement
+from webhook.placement.criteria import CRITERIA, NAME
+from webhook.placement.settings import PlacementSettings
+
+Object = dict[str, Any]
+SOFT = {"key": "spot", "effect": "PreferNoSchedule"}
+SPREAD = {"topologyKey": "rack", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {}}
+
+
+def placed(of: ClusterState, made: Object, strategy: str) -> Placement:
+    return placer(of).place(made, of.view(0), PlacementSettings(), strategy, GPUS)
+
+
+CASES: dict[str, tuple[list[Object], list[Object], Object, str]] = {
+    "penalty": ([node("a", taints=[SOFT]), node("b")], [pod("x", 1, on="b")], pod("p"), "spread"),
+    "preference": (
+        [node("a", labels={"fast": "no"}), node("b", labels={"fast": "yes"})],
+        [pod("x", 1, on="b")],
+        pod(
+            "p",
+            affinity={
+                "nodeAffinity": {
+                    "preferredDuringSchedulingIgnoredDuringExecution": [
+                        {
+                            "weight": 1,
+                            "preference": {"matchExpressions": [{"key": "fast", "operator": "In", "values": ["yes"]}]},
+                        }
+                    ]
+                }
+            },
+        ),
+        "spread",
+    ),
+    "wholeGpus": (
+        [node("a", labels={"nvidia.com/gpu.replicas": "4"}), node("b")],
+        [pod("x", 1, on="b")],
+        pod("p", 2),
+        "spread",
+    ),
+    "peerRules": (
+        [node("a", labels={"rack": "1"}), node("b", labels={"rack": "2"})],
+        [pod("x", 1, on="a", owner="o"), pod("y", 7, on="b")],
+        pod("p", owner="o", topologySpreadConstraints=[SPREAD]),
+        "spread",
+    ),
+    "peers": (
+        [node("a"), node("b")],
+        [pod("x", 1, on="a", owner="o"), pod("y", 7, on="b")],
+        pod("p", owner="o"),
+        "spread",
+    ),
+    "score": ([node("a"), node("b")], [pod("y", 1, on="a")], pod("p"), "spread"),
+    NAME: ([node("b"), node("a")], [], pod("p"), "spread"),
+}
+
+
+@pytest.mark.parametrize(("name", "case"), CASES.items())
+def test_the_criterion_that_decided_is_named(name: str, case: tuple[list[Object], list[Object], Object, str]) -> None:
+    nodes, taken, made, strategy = case
+    found = placed(state(nodes, taken), made, strategy)
+    assert found.decided == name
+    assert found.nodes[0].node == ("a" if name == NAME else "b")
+
+
+def test_without_a_second_node_nothing_decided() -> None:
+    assert placed(state([node("a")]), pod("p"), "pack").decided == ""
+
+
+def test_names_are_told_apart_and_sentences_are_phrases() -> None:
+    names = [criterion.name for criterion in CRITERIA]
+    assert len({*names, NAME}) == len(names) + 1
+    for criterion in CRITERIA:
+        assert criterion.sentence[0].islower()
+        assert not criterion.sentence.endswith(".")

@@ -1,0 +1,57 @@
+"""The kinds of objects that this program reads, and their paths in the API server."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+
+class Kind(NamedTuple):
+    """`group` is the path of its group and version, `plural` its name in RBAC and in paths."""
+
+    group: str
+    plural: str
+    namespaced: bool = True
+
+    def path(self, namespace: str | None = None) -> str:
+        """The path of its list, in one namespace or in all."""
+        return f"{self.group}/{f'namespaces/{namespace}/' if namespace and self.namespaced else ''}{self.plural}"
+
+
+_CORE, _APPS, _BATCH, _RESOURCE = "/api/v1", "/apis/apps/v1", "/apis/batch/v1", "/apis/resource.k8s.io/v1"
+_STORAGE, _ADMISSION = "/apis/storage.k8s.io/v1", "/apis/admissionregistration.k8s.io/v1"
+KINDS: Final[Mapping[str, Kind]] = {
+    "Node": Kind(_CORE, "nodes", namespaced=False),
+    "Pod": Kind(_CORE, "pods"),
+    "Namespace": Kind(_CORE, "namespaces", namespaced=False),
+    "PriorityClass": Kind("/apis/scheduling.k8s.io/v1", "priorityclasses", namespaced=False),
+    "RuntimeClass": Kind("/apis/node.k8s.io/v1", "runtimeclasses", namespaced=False),
+    "ResourceSlice": Kind(_RESOURCE, "resourceslices", namespaced=False),
+    "PodDisruptionBudget": Kind("/apis/policy/v1", "poddisruptionbudgets"),
+    "HorizontalPodAutoscaler": Kind("/apis/autoscaling/v2", "horizontalpodautoscalers"),
+    "ConfigMap": Kind(_CORE, "configmaps"),
+    "Event": Kind(_CORE, "events"),
+    "ResourceQuota": Kind(_CORE, "resourcequotas"),
+    "PersistentVolume": Kind(_CORE, "persistentvolumes", namespaced=False),
+    "PersistentVolumeClaim": Kind(_CORE, "persistentvolumeclaims"),
+    "EndpointSlice": Kind("/apis/discovery.k8s.io/v1", "endpointslices"),
+    "StorageClass": Kind(_STORAGE, "storageclasses", namespaced=False),
+    "CSINode": Kind(_STORAGE, "csinodes", namespaced=False),
+    "Deployment": Kind(_APPS, "deployments"),
+    "ReplicaSet": Kind(_APPS, "replicasets"),
+    "StatefulSet": Kind(_APPS, "statefulsets"),
+    "DaemonSet": Kind(_APPS, "daemonsets"),
+    "Job": Kind(_BATCH, "jobs"),
+    "ResourceClaim": Kind(_RESOURCE, "resourceclaims"),
+    "ResourceClaimTemplate": Kind(_RESOURCE, "resourceclaimtemplates"),
+    "DeviceClass": Kind(_RESOURCE, "deviceclasses", namespaced=False),
+    "PodGroup": Kind("/apis/scheduling.k8s.io/v1beta1", "podgroups"),
+    "Lease": Kind("/apis/coordination.k8s.io/v1", "leases"),
+    "MutatingWebhookConfiguration": Kind(_ADMISSION, "mutatingwebhookconfigurations", namespaced=False),
+    "ValidatingWebhookConfiguration": Kind(_ADMISSION, "validatingwebhookconfigurations", namespaced=False),
+    "ValidatingAdmissionPolicy": Kind(_ADMISSION, "validatingadmissionpolicies", namespaced=False),
+    "ValidatingAdmissionPolicyBinding": Kind(_ADMISSION, "validatingadmissionpolicybindings", namespaced=False),
+    "MutatingAdmissionPolicy": Kind(_ADMISSION, "mutatingadmissionpolicies", namespaced=False),
+    "MutatingAdmissionPolicyBinding": Kind(_ADMISSION, "mutatingadmissionpolicybindings", namespaced=False),
+    "NetworkPolicy": Kind("/apis/networking.k8s.io/v1", "networkpolicies"),
+}
