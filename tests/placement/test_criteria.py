@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -75,6 +76,12 @@ def test_the_criterion_that_decided_is_named(name: str, case: tuple[list[Object]
 
 def test_without_a_second_node_nothing_decided() -> None:
     assert placed(state([node("a")]), pod("p"), "pack").decided == ""
+
+
+def test_the_documentation_has_the_criteria_in_their_order() -> None:
+    page = (Path(__file__).parent.parent.parent / "docs" / "cli.md").read_text()
+    names = [f"`{criterion.name}`" for criterion in CRITERIA]
+    assert ", ".join(names) in " ".join(page.split())
 
 
 def test_names_are_told_apart_and_sentences_are_phrases() -> None:

@@ -14,6 +14,7 @@ from webhook.cluster.state import ClusterState
 from webhook.framework.interface import Finding
 from webhook.kube.pod import Pod
 from webhook.placement.constraints import compiled
+from webhook.placement.criteria import CRITERIA, NAME
 from webhook.policy.model import Injectors
 from webhook.policy.units import named
 from webhook.text import amount_words, bare, listed, plural
@@ -49,6 +50,19 @@ def why_none(record: Mapping[str, Any]) -> str:
         return ""
     reasons = listed([f"{plural(number, 'node')} {reason}" for reason, number in record.get("rejected") or ()], 8)
     return f"{bare(why)}{f': {reasons}' if reasons else ''}"
+
+
+def decided(record: Mapping[str, Any]) -> str:
+    """Why the first ranked node is before the second: the criteria by which they are equal, and the one that decided; "" if
+    the record does not say."""
+    names, word = [str(node[0]) for node in record.get("nodes") or ()][:2], record.get("decided")
+    order = [criterion.name for criterion in CRITERIA]
+    if len(names) < 2 or word not in (*order, NAME):
+        return ""
+    equal = order[: order.index(word)] if word in order else order
+    why = next((criterion.sentence for criterion in CRITERIA if criterion.name == word), "it comes first by name")
+    before = f"; equal by {listed(equal, len(order))}" if equal else ""
+    return f"{bare(names[0])} is before {bare(names[1])} by {word}: {why}{before}"
 
 
 def finding_line(unit: str, finding: Finding) -> str:

@@ -31,6 +31,7 @@ def of_record(record: Mapping[str, Any], bound: str | None, pod: Pod, snapshot: 
         **{key: record.get(key) for key in ("class", "profile", "policy", "strategy")},
         "units": [{"name": name, "text": text} for name, text in words.units(record)],
         "nodes": nodes,
+        "decided": words.decided(record),
         "why": words.why_none(record),
         "by": words.source(record),
         "boundTo": bound,
@@ -51,6 +52,8 @@ def print_decision(decision: dict[str, Any]) -> None:
     if decision["nodes"]:
         used = f", {decision['by']}" if decision["by"] else ""
         show(Text(f"  strategy {decision['strategy']}{used}; {decision['text']}"))
+        if decision["decided"]:
+            show(Text(f"  {decision['decided']}"))
         metered = any("usable" in n for n in decision["nodes"])
         rows = [
             [
