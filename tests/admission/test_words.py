@@ -38,7 +38,7 @@ def test_every_result_of_an_injector_has_a_sentence(unit: str, result: str) -> N
 @pytest.mark.parametrize(
     ("done", "text"),
     [
-        pytest.param(["filled", 2], "GPU requests were filled in from limits in 2 place(s)", id="a number"),
+        pytest.param(["filled", 2], "GPU requests were filled in from limits in 2 places", id="a number"),
         pytest.param(["equal"], "GPU requests equal limits already", id="no detail"),
         pytest.param(["newer", {"a": [1, "b"]}], "newer a 1, b", id="a result of a later version"),
         pytest.param("odd", "odd", id="an entry that is not ours"),

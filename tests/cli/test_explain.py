@@ -32,7 +32,7 @@ RECORD = {
 PRINTED = """\
 team/chat
   class inference, profile default, policy 1f0c
-  gpuResources: GPU requests were filled in from limits in 1 place(s)
+  gpuResources: GPU requests were filled in from limits in 1 place
   tolerations: it got tolerations of nvidia.com/gpu
   strategy apart; bound to gpu-b, number 2 of the ranking, not to gpu-a: the scheduler's other scores weighed more \
 (as the cluster is now)
@@ -194,7 +194,7 @@ def test_a_file_of_pods_that_would_be_admitted(tmp_path: Path, manifest: Any) ->
     assert result.exit_code == 0
     assert result.stdout.startswith("team: deployment/chat (3 pods)\n")
     assert "  +  tolerations:\n  +  - key: nvidia.com/gpu\n" in result.stdout
-    assert "  nodeAffinity: 2 node(s) are preferred, the chosen one most\n" in result.stdout
+    assert "  nodeAffinity: 2 nodes preferred, the chosen one most\n" in result.stdout
     assert DECISION not in result.stdout
 
 

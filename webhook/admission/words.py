@@ -5,6 +5,7 @@ Refusals, Events and the command line all use these sentences.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -23,7 +24,8 @@ _LEFT_ALONE: Final = {"leftAlone": "left alone: the pod's annotation gpu-admissi
 _SENTENCES: Final[Mapping[str, Mapping[str, str]]] = {
     name: {**injector.sentences, **_LEFT_ALONE} for name, injector in named(Injectors())
 }
-"""Sentences by injector and result; `{}` stands for the detail."""
+"""Sentences by injector and result; `{}` stands for the detail, `{node}` for that number of nodes."""
+_COUNTED: Final = re.compile(r"\{([a-z]+)\}")
 MEANINGS: Final = {
     "FREE": "GPUs of that name that were free before this pod",
     "PEERS": "pods of its owner there",
@@ -41,7 +43,9 @@ def sentence(unit: str, outcome: Any) -> str:
     """The sentence for an entry of the record: `[result]` or `[result, detail]`. An unknown result is shown as it is."""
     result, *detail = outcome if isinstance(outcome, list) and outcome else [str(outcome)]
     text = _SENTENCES.get(unit, {}).get(result, f"{bare(result)}{' {}' if detail else ''}")
-    return text.replace("{}", _detail(detail[0]) if detail else "")
+    if (counted := _COUNTED.search(text)) and detail and isinstance(detail[0], int):
+        return text.replace(counted[0], plural(detail[0], counted[1]))
+    return _COUNTED.sub(r"\1", text).replace("{}", _detail(detail[0]) if detail else "")
 
 
 def why_none(record: Mapping[str, Any]) -> str:

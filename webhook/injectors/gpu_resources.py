@@ -24,8 +24,8 @@ class GpuResources(Injector):
     """GPU requests are made equal to GPU limits, in containers, init containers and sidecars."""
 
     sentences: ClassVar[Mapping[str, str]] = {
-        "filled": "GPU requests were filled in from limits in {} place(s)",
-        "limitsFilled": "GPU limits were filled in from requests, or requests from limits, in {} place(s)",
+        "filled": "GPU requests were filled in from limits in {place}",
+        "limitsFilled": "GPU limits were filled in from requests, or requests from limits, in {place}",
         "equal": "GPU requests equal limits already",
     }
 

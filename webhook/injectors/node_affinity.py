@@ -46,7 +46,7 @@ class NodeAffinity(Injector):
         "present": "it prefers the chosen nodes already",
         "preferredPools": "no node was chosen ({}), so pools are preferred by label",
         "notPinned": "not pinned to one node ({}), the chosen ones are preferred",
-        "preferred": "{} node(s) are preferred, the chosen one most",
+        "preferred": "{node} preferred, the chosen one most",
         "required": "it must run on {}",
     }
 

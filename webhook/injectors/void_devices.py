@@ -40,7 +40,7 @@ class VoidDevices(Injector):
     handles_claims: ClassVar[bool] = True
     protects: ClassVar[bool] = True
     sentences: ClassVar[Mapping[str, str]] = {
-        "added": "{} container(s) that ask for no GPU see none",
+        "added": "the GPUs of the node are hidden from {container} without a GPU",
         "none": "no container without a GPU had to be changed",
     }
 
