@@ -194,9 +194,7 @@ class Policy:
     @classmethod
     def load(cls, text: str | bytes) -> Policy:
         """Read a policy from YAML. Raises PolicyError with all problems."""
-        return cls.of(
-            read(text, PolicyFile, lambda file: problems(file.classes, [g.name for g in file.gpus], file.profiles))
-        )
+        return cls.of(read(text, PolicyFile, lambda file: problems(file.model_dump(mode="json", by_alias=True))))
 
     @classmethod
     def of(cls, file: PolicyFile) -> Policy:
