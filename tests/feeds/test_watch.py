@@ -1,7 +1,4 @@
-"""A feed of an API server that fails in many ways. Afterwards the sink must have the same objects as the server.
-
-Covers feeds.tasks.
-"""
+"""A feed of an API server that fails in many ways. Afterwards the sink must have the same objects as the server."""
 
 from __future__ import annotations
 

@@ -16,8 +16,7 @@ from webhook.cli.offline import load_policy
 from webhook.errors import PolicyError
 from webhook.feeds.policy import CurrentPolicy
 from webhook.placement.strategies import STRATEGIES
-from webhook.policy.model import Injectors, Policy, PolicyFile
-from webhook.policy.units import named
+from webhook.policy.model import Injectors, Policy, PolicyFile, named
 from webhook.telemetry.metrics import Metrics
 
 SHIPPED = files("webhook.defaults").joinpath("policy.yaml").read_text()
