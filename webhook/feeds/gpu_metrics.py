@@ -38,8 +38,8 @@ _POLICY_SECONDS = 1.0
 class GpuMetrics:
     """Polls the source that the policy in force names.
 
-    `report_use` is called for each node whose metrics changed, with UNKNOWN for a lost or stale node. `ca_file` and `token_file` are
-    for Prometheus. The token is read again at each poll.
+    `report_use` is called for each node whose metrics changed, with UNKNOWN for a lost or stale node. `ca_file` and `token_file`
+    are for Prometheus. The token is read again at each poll.
     """
 
     def __init__(
