@@ -8,7 +8,6 @@ import json
 import os
 import random
 import socket
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -77,8 +76,8 @@ _LOCKS: list[int] = []
 
 def free_port() -> int:
     """A port that nothing has now, and no other run of tests gets; below those that the system hands out."""
-    folder = Path(tempfile.gettempdir(), "gpu-admission-ports")
-    folder.mkdir(exist_ok=True)
+    folder = Path.home() / ".cache/gpu-admission/ports"
+    folder.mkdir(parents=True, exist_ok=True)
     for port in random.sample(range(20_000, 32_000), 100):
         lock = os.open(folder / str(port), os.O_CREAT | os.O_RDWR)
         with socket.socket() as probe:
