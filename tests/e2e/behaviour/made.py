@@ -28,6 +28,12 @@ def affinity(app: str, key: str = HOST, *, anti: bool = False, weight: int = 0) 
     return {kind: {REQUIRED: [term]}}
 
 
+def required(key: str, operator: str, *values: str, part: str = "matchExpressions") -> Json:
+    """To nodes by a label, or by a field of theirs: the `affinity` of a pod."""
+    term = {part: [{"key": key, "operator": operator, "values": list(values)}]}
+    return {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [term]}}}
+
+
 def spread(app: str, key: str = HOST, *, hard: bool = True, skew: int = 1, **more: Any) -> list[Json]:
     """The topologySpreadConstraints of a pod."""
     return [

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.controlplane.nodes import GPU_TAINT, node
 from tests.controlplane.objects import deployment, job, pod
 from tests.e2e.behaviour.case import Case, Change, counts, on, recorded, runs, waits
 from tests.e2e.behaviour.made import EVERYTHING, taken
-from tests.e2e.behaviour.play import Played, judged
-
-pytestmark = pytest.mark.controlplane
 
 SOFT = "team=other:PreferNoSchedule"
 SOFT_TOO = "window=tonight:PreferNoSchedule"
@@ -260,7 +255,3 @@ CASES = [
         later=[Change("Node", "a", {"spec": {"taints": None}})],
     ),
 ]
-
-
-def test_with_us_and_without(case: Case, played: dict[str, Played]) -> None:
-    judged(case, played)

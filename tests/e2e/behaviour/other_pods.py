@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import deployment, job, pod
 from tests.e2e.behaviour.case import ZONE, Case, apart, as_chosen, counts, on, runs, together, waits
 from tests.e2e.behaviour.made import affinity, port, spread, taken
-from tests.e2e.behaviour.play import Played, judged
-
-pytestmark = pytest.mark.controlplane
 
 A, B, C = node("a"), node("b"), node("c")
 ZONES = [node("a"), node("b", zone="zone-b")]
@@ -220,7 +215,3 @@ CASES = [
         without=[waits(count=1)],
     ),
 ]
-
-
-def test_with_us_and_without(case: Case, played: dict[str, Played]) -> None:
-    judged(case, played)

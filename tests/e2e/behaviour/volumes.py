@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import job, pod, pod_spec
 from tests.e2e.behaviour.case import ZONE, Case, Json, apart, as_chosen, on, runs, waits
 from tests.e2e.behaviour.made import LATE, claim, taken, using, volume
-from tests.e2e.behaviour.play import Played, judged
-
-pytestmark = pytest.mark.controlplane
 
 A, B = node("a"), node("b")
 ZONES = [node("a"), node("b", zone="zone-b")]
@@ -146,7 +141,3 @@ CASES = [
         there=[taken("a", 4), volume("disk", "@b"), claim("data", "disk")],
     ),
 ]
-
-
-def test_with_us_and_without(case: Case, played: dict[str, Played]) -> None:
-    judged(case, played)

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import job, pod, pod_spec
 from tests.e2e.behaviour.case import RACK, ZONE, Case, Json, counts, runs, together
 from tests.e2e.behaviour.made import taken
-from tests.e2e.behaviour.play import Played, judged
-
-pytestmark = pytest.mark.controlplane
 
 CLIQUE = "nvidia.com/gpu.clique"
 
@@ -161,7 +156,3 @@ CASES = [
         [runs(count=3)],
     ),
 ]
-
-
-def test_with_us_and_without(case: Case, played: dict[str, Played]) -> None:
-    judged(case, played)

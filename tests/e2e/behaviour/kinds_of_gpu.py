@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.controlplane.nodes import GPU_TAINT, node
 from tests.controlplane.objects import deployment, job, pod
 from tests.e2e.behaviour.case import Case, Json, Side, as_chosen, counts, on, recorded, runs, waits
-from tests.e2e.behaviour.made import taken
-from tests.e2e.behaviour.play import Played, judged
-
-pytestmark = pytest.mark.controlplane
+from tests.e2e.behaviour.made import required, taken
 
 H100, L4 = "NVIDIA-H100-80GB-HBM3", "NVIDIA-L4"
 MODEL = "nvidia.com/gpu.product"
@@ -19,13 +14,6 @@ MODEL = "nvidia.com/gpu.product"
 def other(name: str, resource: str, count: int, **more: object) -> Json:
     """A node with the GPUs of another vendor."""
     return node(name, 0, resources={resource: str(count)}, **more)  # type: ignore[arg-type]
-
-
-def choosing(operator: str, *values: str, key: str = MODEL) -> Json:
-    """The affinity of a pod to nodes by a label."""
-    expression = {"key": key, "operator": operator, "values": list(values)}
-    terms = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
-    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
 
 
 def preferring(weight: int, *values: str) -> Json:
@@ -91,21 +79,21 @@ CASES = [
     Case(
         "a model by affinity",
         [node("a", product=L4), node("b", product=H100)],
-        [pod("one", affinity=choosing("In", H100))],
+        [pod("one", affinity=required(MODEL, "In", H100))],
         [on("b"), as_chosen()],
         there=[taken("a", 7)],
     ),
     Case(
         "all models but one",
         [node("a", product=L4), node("b", product=H100)],
-        [pod("one", affinity=choosing("NotIn", L4))],
+        [pod("one", affinity=required(MODEL, "NotIn", L4))],
         [on("b"), as_chosen()],
         there=[taken("a", 7)],
     ),
     Case(
         "memory above so much",
         [node("a", product=L4), node("b", product=H100)],
-        [pod("one", affinity=choosing("Gt", "40000", key="nvidia.com/gpu.memory"))],
+        [pod("one", affinity=required("nvidia.com/gpu.memory", "Gt", "40000"))],
         [on("b"), as_chosen()],
         there=[taken("a", 7)],
     ),
@@ -209,7 +197,3 @@ CASES = [
         [on("b"), as_chosen()],
     ),
 ]
-
-
-def test_with_us_and_without(case: Case, played: dict[str, Played]) -> None:
-    judged(case, played)

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
 from tests.e2e.behaviour.case import Case, Json, on, recorded, runs, told, waits
-from tests.e2e.behaviour.play import Played, judged
-
-pytestmark = pytest.mark.controlplane
 
 A, B = node("a"), node("b")
 
@@ -172,7 +167,3 @@ CASES = [
     ),
     Case("a pod without a GPU is left alone", [A], [pod("one", 0)], [runs("one")]),
 ]
-
-
-def test_with_us_and_without(case: Case, played: dict[str, Played]) -> None:
-    judged(case, played)

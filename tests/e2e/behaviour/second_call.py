@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from base64 import b64encode
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
-import pytest
 import yaml
 
 from tests.controlplane.nodes import node
@@ -15,15 +15,9 @@ from tests.controlplane.objects import deployment, job, pod
 from tests.controlplane.plane import ControlPlane
 from tests.e2e.behaviour.case import Case, Json, as_chosen, counts, on, recorded, runs
 from tests.e2e.behaviour.made import taken
-from tests.e2e.behaviour.play import Played, judged
-from tests.installed import ROOT, Installed
 from tests.manifests.recorder import Recorder
 
-pytestmark = pytest.mark.controlplane
-
 A, B, C = node("a"), node("b"), node("c")
-SHIPPED = (ROOT / "manifests" / "policy.yaml").read_text()
-PINNED = "  pinned: {injectors: {nodeAffinity: {mode: required}}}\n"
 SIDECAR = "behaviour/sidecar"
 """Label of a pod: the requests of the container that the other hook adds, as JSON in a label's letters."""
 GPU, TWO, CPU, SMALL = ({SIDECAR: name} for name in ("gpu", "two", "cpu", "small"))
@@ -48,8 +42,8 @@ def _other_hook(path: str, body: bytes) -> bytes:
     return json.dumps(review).encode()
 
 
-@pytest.fixture(scope="module", autouse=True)
-def another_hook(control_plane: ControlPlane, installed: Installed) -> Iterator[None]:
+@contextmanager
+def another_hook(plane: ControlPlane) -> Iterator[None]:
     """Its configuration comes after ours by name."""
     hook = {
         "name": "sidecar.example.com",
@@ -60,13 +54,13 @@ def another_hook(control_plane: ControlPlane, installed: Installed) -> Iterator[
         "admissionReviewVersions": ["v1"],
     }
     kind = "MutatingWebhookConfiguration"
-    installed.set_policy(SHIPPED + PINNED)
     with Recorder(_other_hook) as other:
         shipped = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "webhooks": [hook]}
-        control_plane.kubectl("apply", "-f", "-", input=yaml.safe_dump(other.configuration(shipped)))
-        yield
-        control_plane.kubectl("delete", kind, "recorder")
-    installed.set_policy(SHIPPED)
+        plane.kubectl("apply", "-f", "-", input=yaml.safe_dump(other.configuration(shipped)))
+        try:
+            yield
+        finally:
+            plane.kubectl("delete", kind, "recorder")
 
 
 CASES = [
@@ -163,7 +157,3 @@ CASES = [
         [on("a b")],
     ),
 ]
-
-
-def test_with_us_and_without(case: Case, played: dict[str, Played]) -> None:
-    judged(case, played)

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import deployment, job, pod
 from tests.e2e.behaviour.case import Case, Change, on, runs, waits
-from tests.e2e.behaviour.made import affinity, taken
-from tests.e2e.behaviour.play import Played, judged
-
-pytestmark = pytest.mark.controlplane
+from tests.e2e.behaviour.made import affinity, required, taken
 
 A, B = node("a"), node("b")
 MODEL = "nvidia.com/gpu.product"
@@ -55,20 +50,7 @@ CASES = [
     Case(
         "a label of affinity that comes late",
         [A],
-        [
-            pod(
-                "one",
-                affinity={
-                    "nodeAffinity": {
-                        "requiredDuringSchedulingIgnoredDuringExecution": {
-                            "nodeSelectorTerms": [
-                                {"matchExpressions": [{"key": "fabric", "operator": "In", "values": ["ib"]}]}
-                            ]
-                        }
-                    }
-                },
-            )
-        ],
+        [pod("one", affinity=required("fabric", "In", "ib"))],
         [on("a")],
         later=[Change("Node", "a", {"metadata": {"labels": {"fabric": "ib"}}})],
     ),
@@ -156,7 +138,3 @@ CASES = [
         later=[node("b", labels={"kubernetes.io/arch": "arm64"})],
     ),
 ]
-
-
-def test_with_us_and_without(case: Case, played: dict[str, Played]) -> None:
-    judged(case, played)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from tests.controlplane.nodes import GPU_TAINT, node
 from tests.controlplane.objects import deployment, job, pod
 from tests.e2e.behaviour.case import (
@@ -23,11 +21,8 @@ from tests.e2e.behaviour.case import (
     told,
     waits,
 )
-from tests.e2e.behaviour.made import affinity, claim, spread, taken, using, volume
-from tests.e2e.behaviour.play import Played, judged
-from tests.e2e.behaviour.test_workloads import in_zones, indexed
-
-pytestmark = pytest.mark.controlplane
+from tests.e2e.behaviour.made import REQUIRED, affinity, claim, required, spread, taken, using, volume
+from tests.e2e.behaviour.workloads import in_zones, indexed
 
 GPU, RDMA, PROFILE = "nvidia.com/gpu", "rdma/hca_shared_devices_a", "nvidia.com/mig-3g.40gb"
 A, B, C, D = (node(name) for name in "abcd")
@@ -42,11 +37,7 @@ def limits(**amounts: str) -> Json:
 
 def rule(kind: str, key: str, selector: Json, **more: Any) -> Json:
     """A required rule about pods."""
-    return {
-        kind: {
-            "requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": key, "labelSelector": selector} | more]
-        }
-    }
+    return {kind: {REQUIRED: [{"topologyKey": key, "labelSelector": selector} | more]}}
 
 
 def exclusive(name: str) -> Json:
@@ -56,11 +47,6 @@ def exclusive(name: str) -> Json:
     return rule("podAffinity", ZONE, {"matchExpressions": [own]}) | rule(
         "podAntiAffinity", ZONE, {"matchExpressions": others}
     )
-
-
-def required(part: str, key: str, operator: str, value: str) -> Json:
-    term = {part: [{"key": key, "operator": operator, "values": [value]}]}
-    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
 
 
 def once(found: Json) -> Json:
@@ -187,14 +173,14 @@ CASES = [
     Case(
         "a node by its name in a field",
         [A, B],
-        [pod("one", affinity=required("matchFields", "metadata.name", "NotIn", "@a"))],
+        [pod("one", affinity=required("metadata.name", "NotIn", "@a", part="matchFields"))],
         [on("b"), as_chosen()],
         there=FULLER,
     ),
     Case(
         "an affinity that matches nothing is told",
         [A],
-        [pod("one", affinity=required("matchExpressions", "nvidia.com/gpu.memory", "Gt", "80Gi"))],
+        [pod("one", affinity=required("nvidia.com/gpu.memory", "Gt", "80Gi"))],
         [waits("one"), told("one", "Gt and Lt compare with one whole number")],
         without=[waits("one")],
     ),
@@ -248,7 +234,3 @@ CASES = [
         [runs("one"), told("one", "nearest: inference")],
     ),
 ]
-
-
-def test_with_us_and_without(case: Case, played: dict[str, Played]) -> None:
-    judged(case, played)
