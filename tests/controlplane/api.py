@@ -179,6 +179,17 @@ class Api:
 
         return await wait_until(enough, within, f"{count} running pods in {namespace}")
 
+    async def bound(self, namespace: str, name: str) -> Json:
+        """Waits until the scheduler has bound a pod, and returns it."""
+
+        async def there() -> Json | None:
+            found = await self.get("Pod", name, namespace)
+            return found if found["spec"].get("nodeName") else None
+
+        found = await wait_until(there, 120, f"pod {name} bound")
+        assert found is not None
+        return found
+
     async def namespace(self, name: str, labels: Mapping[str, str] | None = None) -> str:
         """Creates a namespace and waits for its default ServiceAccount: before that no pod can be created in it."""
         await self.create(
@@ -186,6 +197,15 @@ class Api:
         )
         await wait_until(lambda: self.get("ServiceAccount", "default", name), 120, f"default ServiceAccount of {name}")
         return name
+
+
+async def refusal(of: Awaitable[Any]) -> str:
+    """Why the API server refuses it; "" where it does not."""
+    try:
+        await of
+    except ApiError as error:
+        return error.message
+    return ""
 
 
 async def wait_until(attempt: Callable[[], Awaitable[T]], within: float, what: str, every: float = 0.1) -> T:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +113,16 @@ async def remove(api: Api, names: Iterable[str]) -> None:
         return True
 
     await wait_until(gone, 120, "the nodes gone")
+
+
+@asynccontextmanager
+async def applied(api: Api, nodes: Iterable[Json]) -> AsyncIterator[list[str]]:
+    """With these nodes. Their names."""
+    names = await apply(api, nodes)
+    try:
+        yield names
+    finally:
+        await remove(api, names)
 
 
 async def set_ready(api: Api, name: str, ready: bool) -> None:

@@ -17,7 +17,7 @@ from tests.controlplane.objects import pod
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.programs import find
 from tests.controlplane.settings import Options
-from tests.installed import ROOT, Installed, opt_in
+from tests.installed import ROOT, Installed, decision, opt_in
 from tests.strangers import anybody, attacked
 
 pytestmark = pytest.mark.controlplane
@@ -65,7 +65,7 @@ async def test_the_api_server_is_heard_and_nobody_else(asked: tuple[ControlPlane
         await api.namespace("ours")
         await opt_in(api, "ours")
         stored = await api.create(pod("mutated"), "ours")
-        assert "gpu-admission.io/decision" in stored["metadata"]["annotations"]
+        assert decision(stored)
         with pytest.raises(ApiError, match=r"\[hostNamespaces\]"):
             await api.create(pod("thief", hostPID=True), "ours")
     before = installed.metrics()

@@ -20,7 +20,7 @@ from tests.controlplane.nodes import GPU_TAINT, node
 from tests.controlplane.objects import pod
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.programs import MUTATES, Programs
-from tests.installed import NAMESPACE, PROFILE_LABEL, ROOT, Installed, opt_in
+from tests.installed import NAMESPACE, PROFILE_LABEL, ROOT, SHIPPED, Installed, opt_in
 from webhook.cli.cluster.load import load
 from webhook.cli.doctor import READ, results
 from webhook.tls.issue import make_ca
@@ -30,7 +30,6 @@ pytestmark = pytest.mark.controlplane
 Json = dict[str, Any]
 MUTATING, VALIDATING = "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"
 POLICY, SECRET, TEAM = "gpu-admission-policy", "gpu-admission-tls", "team"
-SHIPPED = (ROOT / "manifests" / "policy.yaml").read_text()
 
 
 class Scene(NamedTuple):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tests.controlplane.nodes import GPU_TAINT, node
-from tests.controlplane.objects import deployment, job, pod
+from tests.controlplane.objects import deployment, job, pod, required
 from tests.e2e.behaviour.case import Case, Json, Side, as_chosen, counts, on, recorded, runs, waits
-from tests.e2e.behaviour.made import required, taken
+from tests.e2e.behaviour.made import taken
 
 H100, L4 = "NVIDIA-H100-80GB-HBM3", "NVIDIA-L4"
 MODEL = "nvidia.com/gpu.product"

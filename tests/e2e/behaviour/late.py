@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tests.controlplane.nodes import node
-from tests.controlplane.objects import deployment, job, pod
+from tests.controlplane.objects import deployment, job, pod, required
 from tests.e2e.behaviour.case import Case, Change, on, runs, waits
-from tests.e2e.behaviour.made import affinity, required, taken
+from tests.e2e.behaviour.made import affinity, taken
 
 A, B = node("a"), node("b")
 MODEL = "nvidia.com/gpu.product"

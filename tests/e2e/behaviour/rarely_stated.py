@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.controlplane.nodes import GPU_TAINT, node
-from tests.controlplane.objects import deployment, job, pod
+from tests.controlplane.objects import REQUIRED, deployment, job, made, pod, required
 from tests.e2e.behaviour.case import (
     HOST,
     ZONE,
@@ -21,7 +21,7 @@ from tests.e2e.behaviour.case import (
     told,
     waits,
 )
-from tests.e2e.behaviour.made import REQUIRED, affinity, claim, required, spread, taken, using, volume
+from tests.e2e.behaviour.made import affinity, claim, spread, taken, using, volume
 from tests.e2e.behaviour.workloads import in_zones, indexed
 
 GPU, RDMA, PROFILE = "nvidia.com/gpu", "rdma/hca_shared_devices_a", "nvidia.com/mig-3g.40gb"
@@ -55,25 +55,11 @@ def once(found: Json) -> Json:
     return found
 
 
-KATA = {
-    "apiVersion": "node.k8s.io/v1",
-    "kind": "RuntimeClass",
-    "metadata": {"name": "@kata"},
-    "handler": "kata",
-    "overhead": {"podFixed": {"cpu": "16"}},
-}
-GPU_BY_DEFAULT = {
-    "apiVersion": "v1",
-    "kind": "LimitRange",
-    "metadata": {"name": "gpus"},
-    "spec": {"limits": [{"type": "Container", "default": {GPU: "1"}, "defaultRequest": {GPU: "1"}}]},
-}
-GUARD = {
-    "apiVersion": "policy/v1",
-    "kind": "PodDisruptionBudget",
-    "metadata": {"name": "guard"},
-    "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "guarded"}}},
-}
+KATA = made("RuntimeClass", "@kata", handler="kata", overhead={"podFixed": {"cpu": "16"}})
+DEFAULTS = {"type": "Container", "default": {GPU: "1"}, "defaultRequest": {GPU: "1"}}
+GPU_BY_DEFAULT = made("LimitRange", "gpus", spec={"limits": [DEFAULTS]})
+GUARDED = {"minAvailable": 1, "selector": {"matchLabels": {"app": "guarded"}}}
+GUARD = made("PodDisruptionBudget", "guard", spec=GUARDED)
 TENANTS = {"matchExpressions": [{"key": "tenant", "operator": "Exists"}]}
 TIER = rule("podAntiAffinity", HOST, {"matchLabels": {"tier": "x"}})
 CASES = [

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.controlplane.nodes import node
-from tests.controlplane.objects import deployment, job, pod
+from tests.controlplane.objects import deployment, job, pod, required
 from tests.e2e.behaviour.case import HOST, Case, Change, as_chosen, on, recorded, runs, waits
-from tests.e2e.behaviour.made import EVERYTHING, affinity, claim, port, required, spread, taken, using, volume
+from tests.e2e.behaviour.made import EVERYTHING, affinity, claim, port, spread, taken, using, volume
 
 A, B = node("a"), node("b")
 FULLER = [taken("a", 7)]

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from tests.controlplane.nodes import node
-from tests.controlplane.objects import deployment, job, pod
+from tests.controlplane.objects import deployment, job, made, pod
 from tests.controlplane.plane import ControlPlane
 from tests.e2e.behaviour.case import Case, Json, as_chosen, counts, on, recorded, runs
 from tests.e2e.behaviour.made import taken
@@ -55,8 +55,8 @@ def another_hook(plane: ControlPlane) -> Iterator[None]:
     }
     kind = "MutatingWebhookConfiguration"
     with Recorder(_other_hook) as other:
-        shipped = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "webhooks": [hook]}
-        plane.kubectl("apply", "-f", "-", input=yaml.safe_dump(other.configuration(shipped)))
+        shipped = other.configuration(made(kind, webhooks=[hook]))
+        plane.kubectl("apply", "-f", "-", input=yaml.safe_dump(shipped))
         try:
             yield
         finally:

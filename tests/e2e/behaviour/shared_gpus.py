@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from tests.controlplane.nodes import node
-from tests.controlplane.objects import deployment, job, pod
+from tests.controlplane.objects import deployment, job, pod, required
 from tests.e2e.behaviour.case import Case, Json, counts, not_told, on, refused, runs, told, waits
-from tests.e2e.behaviour.made import required, taken
+from tests.e2e.behaviour.made import taken
 
 STRATEGY, PRODUCT = "nvidia.com/gpu.sharing-strategy", "nvidia.com/gpu.product"
 SLOTS_ARE_NO_GPUS = "32 slots of 8 GPUs are not 12 GPUs"

@@ -25,7 +25,7 @@ from tests.e2e.behaviour import (
 )
 from tests.e2e.behaviour.case import Case
 from tests.e2e.behaviour.play import Played, judged, play
-from tests.installed import ROOT, Installed
+from tests.installed import SHIPPED, Installed
 
 pytestmark = pytest.mark.controlplane
 
@@ -34,7 +34,6 @@ SUBJECTS = (
     *(volumes, workloads),
 )
 CASES: list[Case] = [case for subject in SUBJECTS for case in subject.CASES]
-SHIPPED = (ROOT / "manifests" / "policy.yaml").read_text()
 PINNED = "  pinned: {injectors: {nodeAffinity: {mode: required}}}\n"
 TOGETHER = 75
 """Cases at once: of more, nobody would wait less."""
@@ -44,6 +43,7 @@ TOGETHER = 75
 def played(request: pytest.FixtureRequest, control_plane: ControlPlane, installed: Installed) -> dict[str, Played]:
     """What became of the cases of this run, by id."""
     cases = [item.callspec.params["case"] for item in request.session.items if item.module is request.module]
+    assert len({case.id for case in cases}) == len(cases), "each has a name of its own"
     size = math.ceil(len(cases) / math.ceil(len(cases) / TOGETHER))
     found: dict[str, Played] = {}
 
@@ -51,18 +51,12 @@ def played(request: pytest.FixtureRequest, control_plane: ControlPlane, installe
         async with Api.of(control_plane.kubeconfig) as api:
             return await play(api, some)
 
-    installed.set_policy(SHIPPED + PINNED)
-    with second_call.another_hook(control_plane):
+    with installed.policy(SHIPPED + PINNED), second_call.another_hook(control_plane):
         for begin in range(0, len(cases), size):
             found |= asyncio.run(some_of_them(cases[begin : begin + size]))
-    installed.set_policy(SHIPPED)
     return found
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])
 def test_with_us_and_without(case: Case, played: dict[str, Played]) -> None:
     judged(case, played)
-
-
-def test_no_two_cases_have_one_name() -> None:
-    assert len({case.id for case in CASES}) == len(CASES)
