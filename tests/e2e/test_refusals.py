@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.controlplane.api import Api, ApiError, Object
+from tests.controlplane.api import Api, refusal
+from tests.controlplane.objects import pod
 from tests.e2e.conftest import Sides
 from tests.installed import opt_in
 
@@ -16,33 +17,21 @@ pytestmark = pytest.mark.controlplane
 Json = dict[str, Any]
 
 
-async def tried(api: Api, pod: Json, namespace: str) -> Object:
-    """Create it as a dry run."""
-    metadata = {key: value for key, value in pod["metadata"].items() if key != "namespace"}
-    made = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod["spec"]}
-    return await api.request("POST", f"/api/v1/namespaces/{namespace}/pods", made, dryRun="All")
-
-
-async def words(api: Api, pod: Json, namespace: str) -> str:
+async def words(api: Api, obj: Json, namespace: str) -> str:
     """Why it is refused; empty where it is not."""
-    try:
-        await tried(api, pod, namespace)
-    except ApiError as error:
-        return error.message
-    return ""
+    return await refusal(api.create(obj, namespace, dryRun="All"))
 
 
 GPU = "nvidia.com/gpu"
 FED = {"cpu": "8", "memory": "32Gi"}
 
 
-def trainer(gpus: str = "1", *, name: str = "trainer", **spec: Any) -> Json:
+def trainer(gpus: str = "1", name: str = "trainer", **spec: Any) -> Json:
     """A good pod of class training. `container` in `spec`: fields of its container."""
-    main = {"name": "main", "image": "registry.example/app:1", "resources": {"limits": {GPU: gpus}, "requests": FED}}
-    main |= spec.pop("container", {})
+    resources = {"resources": {"limits": {GPU: gpus}, "requests": FED}}
+    container = resources | spec.pop("container", {})
     labels = {"workload-type": "training"}
-    body = {"restartPolicy": "Never", "containers": [main], **spec}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": labels}, "spec": body}
+    return pod(name, 0, labels=labels, container=container, **{"restartPolicy": "Never"} | spec)
 
 
 def asking(limits: Json, requests: Json | None = None) -> Json:
@@ -148,9 +137,9 @@ MISTAKES: dict[str, tuple[Json, str, list[str]]] = {
 }
 
 
-@pytest.mark.parametrize(("pod", "hook", "told"), MISTAKES.values(), ids=MISTAKES)
-async def test_the_refusal_that_a_user_reads(pod: Json, hook: str, told: list[str], api: Api, sides: Sides) -> None:
-    message = await words(api, pod, sides.ours)
+@pytest.mark.parametrize(("obj", "hook", "told"), MISTAKES.values(), ids=MISTAKES)
+async def test_the_refusal_that_a_user_reads(obj: Json, hook: str, told: list[str], api: Api, sides: Sides) -> None:
+    message = await words(api, obj, sides.ours)
     message = re.sub(r"\(policy [0-9a-f]{12}\)", "(policy)", message.replace(sides.ours, "NAMESPACE"))
     head = f'admission webhook "{hook}.gpu-admission.io" denied the request: pod "trainer": '
     if len(told) == 1:
@@ -228,9 +217,9 @@ WARNED: dict[str, tuple[Json, list[str]]] = {
 }
 
 
-@pytest.mark.parametrize(("pod", "warnings"), WARNED.values(), ids=WARNED)
-async def test_the_warnings_that_a_user_gets(pod: Json, warnings: list[str], api: Api, sides: Sides) -> None:
-    assert list((await tried(api, pod, sides.ours)).warnings) == warnings
+@pytest.mark.parametrize(("obj", "warnings"), WARNED.values(), ids=WARNED)
+async def test_the_warnings_that_a_user_gets(obj: Json, warnings: list[str], api: Api, sides: Sides) -> None:
+    assert list((await api.create(obj, sides.ours, dryRun="All")).warnings) == warnings
 
 
 # --- What was there before, and what is there to hurt -----------------------------------------------------------------
@@ -244,21 +233,16 @@ async def test_a_bad_pod_that_was_there_before_is_left_alone_and_only_what_is_ad
     await opt_in(api, namespace)
     assert "[deviceEnv]" in await words(api, bad | {"metadata": {"name": "another"}}, namespace)
     await api.patch("Pod", "trainer", {"metadata": {"labels": {"team": "a"}, "annotations": {"note": "b"}}}, namespace)
-    path = f"/api/v1/namespaces/{namespace}/pods/trainer/ephemeralcontainers"
-    merge = "application/strategic-merge-patch+json"
 
-    def adding(name: str, **fields: Any) -> Json:
-        return {"spec": {"ephemeralContainers": [{"name": name, "image": "registry.example/debug:1", **fields}]}}
+    async def add(name: str, **fields: Any) -> None:
+        change = {"spec": {"ephemeralContainers": [{"name": name, "image": "registry.example/debug:1", **fields}]}}
+        how = {"subresource": "ephemeralcontainers", "strategy": "strategic-merge"}
+        await api.patch("Pod", "trainer", change, namespace, **how)
 
-    await api.request("PATCH", path, adding("look"), merge)
-    with pytest.raises(ApiError) as refused:
-        await api.request("PATCH", path, adding("take", securityContext={"privileged": True}), merge)
-    assert '.securityContext.privileged: saw true in container "take"' in refused.value.message
-    assert "[deviceEnv]" not in refused.value.message
-
-
-def many(count: int, **container: Any) -> list[Json]:
-    return [{"name": f"c{number}", "image": "i", **container} for number in range(count)]
+    await add("look")
+    said = await refusal(add("take", securityContext={"privileged": True}))
+    assert '.securityContext.privileged: saw true in container "take"' in said
+    assert "[deviceEnv]" not in said
 
 
 # As much as we look at: of larger ones we answer one in ten seconds.
@@ -272,10 +256,10 @@ HUGE: dict[str, Json] = {
 
 
 @pytest.mark.filterwarnings("ignore:Sending a large body")
-@pytest.mark.parametrize("pod", HUGE.values(), ids=HUGE)
-async def test_a_pod_of_megabytes_is_answered_by_us_in_time(pod: Json, api: Api, sides: Sides) -> None:
+@pytest.mark.parametrize("obj", HUGE.values(), ids=HUGE)
+async def test_a_pod_of_megabytes_is_answered_by_us_in_time(obj: Json, api: Api, sides: Sides) -> None:
     """An answer that came too late would be a 500 of the validating webhook, or the words of the API server alone."""
-    message = await words(api, pod, sides.ours)
+    message = await words(api, obj, sides.ours)
     assert 'gpu-admission.io" denied the request: pod "trainer"' in message
     assert len(message) < 30_000
     assert await words(api, trainer(), sides.ours) == ""
