@@ -63,7 +63,7 @@ class Installed:
         reachable: bool = False,
     ) -> None:
         self.plane = plane
-        self._host = _address() if reachable else "127.0.0.1"
+        self._host = address_of_this_machine() if reachable else "127.0.0.1"
         self._settings = dict(settings or {})
         self._before = before
         self._text = policy
@@ -206,8 +206,8 @@ def _ok(url: str) -> bool:
         return False
 
 
-def _address() -> str:
-    """Of this machine, as others see it: no packet is sent."""
+def address_of_this_machine() -> str:
+    """As others see it. No packet is sent."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect(("192.0.2.1", 9))
         return str(probe.getsockname()[0])

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 import trustme
 import yaml
 
@@ -41,22 +42,16 @@ def shown_by_the_api_server(folder: Path, authority: trustme.CA) -> Path:
     return folder / "admission.yaml"
 
 
-@pytest.fixture(scope="module")
-def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ControlPlane, Installed]]:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def asked(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[ControlPlane, Installed]]:
     folder, authority = tmp_path_factory.mktemp("certificates"), trustme.CA()
     authority.cert_pem.write_to_path(folder / "ca.crt")
-    configuration = shown_by_the_api_server(folder, authority)
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("GPU_ADMISSION_CLIENT_CA", str(folder / "ca.crt"))
-        options = Options(apiserver=(f"--admission-control-config-file={configuration}",))
-        with ControlPlane(find(), options) as plane, Installed(plane) as installed:
-            asyncio.run(_nodes(plane))
-            yield plane, installed
-
-
-async def _nodes(plane: ControlPlane) -> None:
-    async with Api.of(plane.kubeconfig) as api:
-        await clusters.apply(api, clusters.cluster("two-node"))
+    options = Options(apiserver=(f"--admission-control-config-file={shown_by_the_api_server(folder, authority)}",))
+    settings = {"GPU_ADMISSION_CLIENT_CA": str(folder / "ca.crt")}
+    with ControlPlane(find(), options) as plane, Installed(plane, settings=settings) as installed:
+        async with Api.of(plane.kubeconfig) as api:
+            await clusters.apply(api, clusters.cluster("two-node"))
+        yield plane, installed
 
 
 async def test_the_api_server_is_heard_and_nobody_else(asked: tuple[ControlPlane, Installed]) -> None:
