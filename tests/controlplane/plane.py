@@ -19,11 +19,14 @@ import subprocess
 import tempfile
 import urllib.error
 import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import trustme
+import yaml
 
 from tests.controlplane import settings
 from tests.controlplane.process import Failed, Guard, Program, wait_for
@@ -123,6 +126,16 @@ class ControlPlane:
         if check and answer.returncode != 0:
             raise AssertionError(f"kubectl {' '.join(arguments)} gave {answer.returncode}:\n{answer.stderr.strip()}")
         return answer
+
+    @contextmanager
+    def having(self, *objects: Mapping[str, Any]) -> Iterator[None]:
+        """With these objects, as kubectl applies and deletes them."""
+        text = yaml.safe_dump_all(objects)
+        self.kubectl("apply", "-f", "-", input=text)
+        try:
+            yield
+        finally:
+            self.kubectl("delete", "--wait=false", "--ignore-not-found", "-f", "-", input=text)
 
     def stop(self, name: str, patience: float = PATIENCE) -> None:
         """Ends one program, such as "kube-apiserver": SIGTERM, SIGKILL after `patience` seconds (0: a crash)."""

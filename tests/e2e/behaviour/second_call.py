@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import yaml
-
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import deployment, job, made, pod
 from tests.controlplane.plane import ControlPlane
@@ -53,14 +51,9 @@ def another_hook(plane: ControlPlane) -> Iterator[None]:
         "sideEffects": "None",
         "admissionReviewVersions": ["v1"],
     }
-    kind = "MutatingWebhookConfiguration"
-    with Recorder(_other_hook) as other:
-        shipped = other.configuration(made(kind, webhooks=[hook]))
-        plane.kubectl("apply", "-f", "-", input=yaml.safe_dump(shipped))
-        try:
-            yield
-        finally:
-            plane.kubectl("delete", kind, "recorder")
+    configuration = made("MutatingWebhookConfiguration", webhooks=[hook])
+    with Recorder(_other_hook) as other, plane.having(other.configuration(configuration)):
+        yield
 
 
 CASES = [
