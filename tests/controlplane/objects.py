@@ -10,7 +10,6 @@ from tests.controlplane.kinds import KINDS
 Json = dict[str, Any]
 Text = Mapping[str, str]
 
-COMPLETE_AFTER = "controlplane/complete-after"  # annotation of a pod: it succeeds that long after it runs, such as 1s
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
@@ -61,7 +60,7 @@ def deployment(name: str, replicas: int = 1, gpus: int = 1, kind: str = "Deploym
 
 
 def job(name: str, pods: int = 1, gpus: int = 1, **of_pods: Any) -> Json:
-    """A Job of `pods` pods at once. They run until they are asked to end (COMPLETE_AFTER)."""
+    """A Job of `pods` pods at once. They run until they are deleted."""
     of = {"parallelism": pods, "completions": pods}
     return workload("Job", name, gpus, of=of, **{"restartPolicy": "Never"} | of_pods)
 

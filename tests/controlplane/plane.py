@@ -155,10 +155,6 @@ class ControlPlane:
         for member in self._members.values():
             member.check()
 
-    def tail(self, name: str, lines: int = 40) -> str:
-        """The end of a program's log."""
-        return self._members[name].tail(lines)
-
     def pids(self) -> dict[str, int]:
         """The programs that run, by name."""
         return {name: member.pid for name, member in self._members.items() if member.pid is not None}
@@ -189,11 +185,10 @@ class ControlPlane:
         commands = {
             "etcd": settings.etcd(self.folder, socket_path),
             "kube-apiserver": settings.apiserver(self.folder, socket_path, self.port, self.options),
-            "kube-controller-manager": settings.controller_manager(self.folder, self.options),
+            "kube-controller-manager": settings.controller_manager(self.folder),
             "kube-scheduler": settings.scheduler(self.folder, self.options),
+            "kwok": settings.kwok(self.folder),
         }
-        if self.options.kwok:
-            commands["kwok"] = settings.kwok(self.folder, self.options)
         self._members = {
             name: Program(name, [self.programs.path(name), *flags], self.folder, self._environment())
             for name, flags in commands.items()

@@ -159,7 +159,10 @@ async def test_a_pod_that_is_bound_elsewhere_says_so_once(
         stored = await api.create(made, TEAM, **query)
         return [entry[0] for entry in decision(stored).get("nodes", ())]
 
-    await wait_until(lambda: ranked(dryRun="All"), 120, "the end of what was reserved for pods that were refused")
+    async def all_free() -> bool:
+        return len(await ranked(dryRun="All")) == len(NODES)
+
+    await wait_until(all_free, 120, "the end of what was reserved for pods that were refused")
     first = (await ranked())[0]
     if why == "cordoned":
         await api.patch("Node", first, {"spec": {"unschedulable": True}})

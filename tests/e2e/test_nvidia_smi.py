@@ -26,7 +26,7 @@ from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod, required
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.process import Program, wait_for
-from tests.controlplane.settings import HOST, free_port
+from tests.controlplane.settings import HOST, STAGES, free_port
 from tests.installed import ACCOUNT, NAMESPACE, ROOT, SHIPPED, Installed, decision, settle
 from webhook.feeds.nvidia_smi import COMMAND
 
@@ -86,7 +86,7 @@ def kubelets(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFacto
     port = free_port()
     flags = [
         f"--kubeconfig={control_plane.kubeconfig}",
-        f"--config={control_plane.folder / 'stages.yaml'},{folder / 'execs.yaml'}",
+        f"--config={STAGES},{folder / 'execs.yaml'}",
         "--manage-nodes-with-label-selector=nobody/manages=this",
         f"--server-address={HOST}:{port}",
         f"--tls-cert-file={control_plane.folder / 'apiserver.crt'}",
