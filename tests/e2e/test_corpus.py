@@ -1,6 +1,6 @@
 """Manifests as people write them: what is admitted without us is admitted with us, or refused by the rules that its file names.
 
-`python -m tests.corpus FOLDER` says the same of any folder.
+`python -m bench.corpus FOLDER` says the same of any folder.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from tests.controlplane import clusters
 from tests.controlplane.api import Api, ApiError
-from tests.controlplane.fixtures import remove_namespace
+from tests.controlplane.fixtures import remove_pods
 from tests.controlplane.kinds import CLUSTER_WIDE
 from tests.e2e.behaviour.case import HOST, Case, Change, Json, Side
 from tests.installed import opt_in
@@ -58,7 +58,7 @@ async def play(api: Api, cases: Sequence[Case]) -> dict[str, Played]:
                 await _gathered(_change(api, changes(case), side) for case, side in each)
         await _settle(api, sides)
     finally:
-        await _gathered(remove_namespace(api, side.tag) for _, side in each)
+        await _gathered(_end(api, side) for _, side in each)
         await clusters.remove(api, [f"{side.tag}-{name}" for _, side in each for name in side.labels])
         await _gathered(_remove_cluster_wide(api, case, side) for case, side in each)
     return {case.id: Played(ours, plain) for case, ours, plain in sides}
@@ -235,6 +235,13 @@ def _state(pod: Json) -> tuple[str, str]:
 def _tried(state: Iterable[Iterable[tuple[str, str]]]) -> bool:
     """Whether the scheduler looked at each of them."""
     return all(why for side in state for _, why in side)
+
+
+async def _end(api: Api, side: Side) -> None:
+    """All that makes pods, and the pods. The namespace stays: to remove one takes the API server a hundred requests."""
+    for kind in ("Deployment", "StatefulSet", "ReplicaSet", "Job"):
+        await api.delete_all(kind, side.tag, propagationPolicy="Background")
+    await remove_pods(api, side.tag)
 
 
 async def _remove_cluster_wide(api: Api, case: Case, side: Side) -> None:
