@@ -11,6 +11,7 @@ Json = dict[str, Any]
 Text = Mapping[str, str]
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def made(
@@ -78,6 +79,12 @@ def required(key: str, operator: str, *values: str, part: str = "matchExpression
     """To nodes by a label, or by a field of theirs: the `affinity` of a pod."""
     term = {part: [{"key": key, "operator": operator, "values": list(values)}]}
     return {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [term]}}}
+
+
+def preferred(key: str, operator: str, *values: str, weight: int = 1) -> Json:
+    """The same, if there is room."""
+    term = {"matchExpressions": [{"key": key, "operator": operator, "values": list(values)}]}
+    return {"nodeAffinity": {PREFERRED: [{"weight": weight, "preference": term}]}}
 
 
 def _metadata(name: str, labels: Text | None, annotations: Text | None) -> Json:

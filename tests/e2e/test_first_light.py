@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from tests.controlplane.api import Api, ApiError, refusal, wait_until
+from tests.controlplane.api import Api, ApiError, wait_until
 from tests.controlplane.clusters import IMAGE, cluster
 from tests.controlplane.fixtures import MakeNodes
-from tests.controlplane.objects import deployment, job, made, pod
+from tests.controlplane.objects import deployment, made, pod
 from tests.installed import OPTED_IN, Installed, decision, opt_in
 
 pytestmark = pytest.mark.controlplane
@@ -80,17 +80,6 @@ async def test_a_deployment_with_only_a_gpu_limit_gets_every_injection_and_runs(
         assert (record["profile"], record["class"], record["strategy"]) == ("default", "service", "apart")
         assert [ranked[0] for ranked in record["nodes"]] == preferred_nodes(found)
         assert spec["nodeName"] in names
-
-
-async def test_training_never_preempts_and_inference_by_its_label_does(api: Api, team: str, nodes: MakeNodes) -> None:
-    await nodes("two-node")
-    serving = (await api.create(pod("serve", labels={"workload-type": "inference"}), team, dryRun="All"))["spec"]
-    assert (serving["priorityClassName"], serving["preemptionPolicy"]) == ("gpu-inference", "PreemptLowerPriority")
-    await api.create(job("train", 1), team)
-    (found,) = await api.running(team, 1)
-    spec = found["spec"]
-    assert (spec["priorityClassName"], spec["priority"]) == ("gpu-training", 10000)
-    assert spec["preemptionPolicy"] == "Never"
 
 
 async def test_a_priority_class_that_the_user_chose_is_kept(api: Api, team: str, nodes: MakeNodes) -> None:
@@ -188,22 +177,10 @@ async def test_64_one_gpu_pods_at_once_fill_8_nodes_of_8(api: Api, team: str, no
     assert gpus_per_node(await api.running(team, 64)) == [8] * 8
 
 
-async def test_conflicting_request_and_limit_are_refused_with_both_numbers(api: Api, team: str) -> None:
-    resources = {"requests": {"nvidia.com/gpu": "1"}, "limits": {"nvidia.com/gpu": "2"}}
-    message = await refusal(api.create(pod("unsure", container={"resources": resources}), team))
-    assert '"1" beside a limit of "2"' in message
-    assert "spec.containers[0].resources.requests[nvidia.com/gpu]" in message
-
-
 async def test_a_request_without_a_limit_is_repaired(api: Api, team: str, nodes: MakeNodes) -> None:
     await nodes("two-node")
     found = await api.create(pod("asked", container={"resources": {"requests": {"nvidia.com/gpu": "1"}}}), team)
     assert found["spec"]["containers"][0]["resources"]["limits"] == {"nvidia.com/gpu": "1"}
-
-
-async def test_a_stolen_gpu_is_refused(api: Api, team: str) -> None:
-    thief = pod("thief", container={"env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]})
-    assert "NVIDIA_VISIBLE_DEVICES" in await refusal(api.create(thief, team))
 
 
 async def test_the_stored_choice_survives_a_second_call_of_the_hook(api: Api, team: str, nodes: MakeNodes) -> None:

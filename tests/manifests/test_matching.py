@@ -74,7 +74,20 @@ def resources(**parts: dict[str, str]) -> Json:
     return {"resources": parts}
 
 
-PODS: list[tuple[str, Json, list[str]]] = [
+def cron_job(name: str, gpus: int) -> Json:
+    spec = {"schedule": "@daily", "jobTemplate": {"spec": job(name, gpus=gpus)["spec"]}}
+    return made("CronJob", name, spec=spec)
+
+
+def replica_set(name: str, owner: str) -> Json:
+    found = deployment(name, kind="ReplicaSet")
+    if owner:
+        reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": owner, "uid": "1", "controller": True}
+        found["metadata"]["ownerReferences"] = [reference]
+    return found
+
+
+ASKED: list[tuple[str, Json, list[str]]] = [
     ("without-resources", pod("p", 0), [VALIDATE]),
     ("cpu-and-memory", pod("p", 0, container=resources(limits={"cpu": "1", "memory": "1Gi"})), [VALIDATE]),
     (
@@ -96,14 +109,27 @@ PODS: list[tuple[str, Json, list[str]]] = [
         pod("p", 0, resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "one"}]),
         [MUTATE, VALIDATE],
     ),
+    ("deployment-without-gpu", deployment("w", gpus=0), [TELL]),
+    ("cron-job-without-gpu", cron_job("w", 0), [TELL]),
+    (
+        "driver-with-a-folder-of-the-node",
+        deployment("w", gpus=0, volumes=[{"name": "plugins", "hostPath": {"path": "/var/lib/kubelet"}}]),
+        [TELL],
+    ),
+    ("replica-set-of-a-deployment", replica_set("w", "app"), []),
+    ("deployment", deployment("w"), [FIX, TELL]),
+    ("job", job("w"), [FIX, TELL]),
+    ("cron-job", cron_job("w", 1), [FIX, TELL]),
+    ("replica-set-of-nobody", replica_set("w", ""), [FIX, TELL]),
 ]
 
 
-@pytest.mark.parametrize(("name", "body", "wanted"), PODS, ids=[row[0] for row in PODS])
-async def test_a_pod_is_asked_about(asked: Recorder, api: Api, name: str, body: Json, wanted: list[str]) -> None:
-    body = {**body, "metadata": {"name": name}}
-    await try_it(api, body, INSIDE)
-    await try_it(api, {**body, "metadata": {"name": f"{name}-outside"}}, OUTSIDE)
+@pytest.mark.parametrize(("name", "body", "wanted"), ASKED, ids=[row[0] for row in ASKED])
+async def test_a_pod_or_a_workload_is_asked_about(
+    asked: Recorder, api: Api, name: str, body: Json, wanted: list[str]
+) -> None:
+    for each, where in ((name, INSIDE), (f"{name}-outside", OUTSIDE)):
+        await try_it(api, {**body, "metadata": {**body["metadata"], "name": each}}, where)
     assert sorted(set(asked.asked(name))) == wanted
     assert asked.asked(f"{name}-outside") == []
 
@@ -177,43 +203,6 @@ async def test_only_what_comes_into_a_pod_later_is_asked_about_again(asked: Reco
 
 
 # --- Templates --------------------------------------------------------------------------------------------------------
-
-
-def cron_job(name: str, gpus: int) -> Json:
-    spec = {"schedule": "@daily", "jobTemplate": {"spec": job(name, gpus=gpus)["spec"]}}
-    return made("CronJob", name, spec=spec)
-
-
-def replica_set(name: str, owner: str) -> Json:
-    found = deployment(name, kind="ReplicaSet")
-    if owner:
-        reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": owner, "uid": "1", "controller": True}
-        found["metadata"]["ownerReferences"] = [reference]
-    return found
-
-
-WORKLOADS: list[tuple[str, Json, list[str]]] = [
-    ("deployment-without-gpu", deployment("w", gpus=0), [TELL]),
-    ("cron-job-without-gpu", cron_job("w", 0), [TELL]),
-    (
-        "driver-with-a-folder-of-the-node",
-        deployment("w", gpus=0, volumes=[{"name": "plugins", "hostPath": {"path": "/var/lib/kubelet"}}]),
-        [TELL],
-    ),
-    ("replica-set-of-a-deployment", replica_set("w", "app"), []),
-    ("deployment", deployment("w"), [FIX, TELL]),
-    ("job", job("w"), [FIX, TELL]),
-    ("cron-job", cron_job("w", 1), [FIX, TELL]),
-    ("replica-set-of-nobody", replica_set("w", ""), [FIX, TELL]),
-]
-
-
-@pytest.mark.parametrize(("name", "body", "wanted"), WORKLOADS, ids=[row[0] for row in WORKLOADS])
-async def test_a_workload_is_asked_about(asked: Recorder, api: Api, name: str, body: Json, wanted: list[str]) -> None:
-    for suffix, where in (("", INSIDE), ("-outside", OUTSIDE)):
-        await try_it(api, {**body, "metadata": {**body["metadata"], "name": f"{name}{suffix}"}}, where)
-    assert asked.asked(name) == wanted
-    assert asked.asked(f"{name}-outside") == []
 
 
 async def test_a_workload_is_asked_about_again_only_when_its_template_changes(asked: Recorder, api: Api) -> None:

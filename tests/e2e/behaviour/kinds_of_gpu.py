@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.controlplane.nodes import GPU_TAINT, node
-from tests.controlplane.objects import deployment, job, pod, required
+from tests.controlplane.objects import deployment, job, pod, preferred, required
 from tests.e2e.behaviour.case import Case, Json, Side, as_chosen, counts, on, recorded, runs, waits
 from tests.e2e.behaviour.made import taken
 
@@ -14,12 +14,6 @@ MODEL = "nvidia.com/gpu.product"
 def other(name: str, resource: str, count: int, **more: object) -> Json:
     """A node with the GPUs of another vendor."""
     return node(name, 0, resources={resource: str(count)}, **more)  # type: ignore[arg-type]
-
-
-def preferring(weight: int, *values: str) -> Json:
-    expression = {"key": MODEL, "operator": "In", "values": list(values)}
-    term = {"weight": weight, "preference": {"matchExpressions": [expression]}}
-    return {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [term]}}
 
 
 def tolerates(name: str, key: str, wanted: bool = True) -> object:
@@ -44,12 +38,6 @@ CASES = [
         MIXED,
         [pod("one", resource="gpu.intel.com/i915")],
         [on("c"), as_chosen()],
-    ),
-    Case(
-        "a pod of NVIDIA's does not tolerate AMD's taint",
-        MIXED,
-        [pod("one")],
-        [tolerates("one", "nvidia.com/gpu"), tolerates("one", "amd.com/gpu", False)],
     ),
     Case(
         "a pod of AMD's does not tolerate NVIDIA's taint",
@@ -84,13 +72,6 @@ CASES = [
         there=[taken("a", 7)],
     ),
     Case(
-        "all models but one",
-        [node("a", product=L4), node("b", product=H100)],
-        [pod("one", affinity=required(MODEL, "NotIn", L4))],
-        [on("b"), as_chosen()],
-        there=[taken("a", 7)],
-    ),
-    Case(
         "memory above so much",
         [node("a", product=L4), node("b", product=H100)],
         [pod("one", affinity=required("nvidia.com/gpu.memory", "Gt", "40000"))],
@@ -100,14 +81,14 @@ CASES = [
     Case(
         "a model that the pod prefers comes first",
         [node("a", product=L4), node("b", product=H100)],
-        [pod("one", affinity=preferring(1, H100))],
+        [pod("one", affinity=preferred(MODEL, "In", H100, weight=1))],
         [on("b")],
         there=[taken("a", 7)],
     ),
     Case(
         "a model that the pod prefers and that is full is no reason to wait",
         [node("a", product=L4), node("b", product=H100)],
-        [pod("one", affinity=preferring(100, H100))],
+        [pod("one", affinity=preferred(MODEL, "In", H100, weight=100))],
         [on("a")],
         there=[taken("b", 8)],
     ),

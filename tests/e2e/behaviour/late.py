@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.controlplane.nodes import node
-from tests.controlplane.objects import deployment, job, pod, required
+from tests.controlplane.objects import deployment, pod, required
 from tests.e2e.behaviour.case import Case, Change, on, runs, waits
 from tests.e2e.behaviour.made import affinity, taken
 
@@ -27,25 +27,11 @@ CASES = [
         later=[Change("Node", "a", {"metadata": {"labels": {"gpu-type": "a100"}}})],
     ),
     Case(
-        "a label that comes late, for a Job",
-        [A, B],
-        [job("train", 2, nodeSelector={"gpu-type": "a100"})],
-        [runs(count=2)],
-        later=[Change("Node", "b", {"metadata": {"labels": {"gpu-type": "a100"}}})],
-    ),
-    Case(
         "a model that is labelled late",
         [A],
         [pod("one", nodeSelector={MODEL: "NVIDIA-GB200"})],
         [on("a")],
         later=[Change("Node", "a", {"metadata": {"labels": {MODEL: "NVIDIA-GB200"}}})],
-    ),
-    Case(
-        "a model that is labelled late, for a Deployment",
-        [A],
-        [deployment("chat", 1, nodeSelector={MODEL: "NVIDIA-GB300"})],
-        [on("a")],
-        later=[Change("Node", "a", {"metadata": {"labels": {MODEL: "NVIDIA-GB300"}}})],
     ),
     Case(
         "a label of affinity that comes late",
@@ -97,13 +83,6 @@ CASES = [
         [on("a")],
         there=[taken("a", 1, "first")],
         later=[Change("Pod", "first")],
-    ),
-    Case(
-        "a gate that opens",
-        [A, B],
-        [pod("one", schedulingGates=GATE)],
-        [on("a b")],
-        later=[Change("Pod", "one", {"spec": {"schedulingGates": None}})],
     ),
     Case(
         "a gate that opens when the node is labelled",

@@ -103,13 +103,6 @@ CASES = [
         there=[*FULLER, taken("b", 1, "cache")],
     ),
     Case(
-        "preferred affinity of little weight is not outweighed",
-        [A, B],
-        [pod("one", affinity=affinity("cache", weight=1))],
-        [on("b")],
-        there=[*FULLER, taken("b", 1, "cache")],
-    ),
-    Case(
         "preferred anti-affinity is not outweighed",
         [A, B],
         [job("two", 2, affinity=affinity("two", anti=True, weight=100))],
@@ -134,13 +127,6 @@ CASES = [
         "a hard spread over hosts is kept",
         [A, B],
         [job("train", 4, topologySpreadConstraints=spread("train"))],
-        [counts(a=2, b=2)],
-        there=HALF,
-    ),
-    Case(
-        "a hard spread over zones is kept",
-        ZONES,
-        [deployment("chat", 4, topologySpreadConstraints=spread("chat", ZONE))],
         [counts(a=2, b=2)],
         there=HALF,
     ),

@@ -36,12 +36,6 @@ CASES = [
         [on("b"), not_told("one", "share")],
     ),
     Case(
-        "a pod of eight goes to whole GPUs",
-        WHOLE_AND_SLICED,
-        [pod("one", 8)],
-        [on("b"), not_told("one", "share")],
-    ),
-    Case(
         "a pod of two goes to whole GPUs, though the sliced node is fuller",
         WHOLE_AND_SLICED,
         [pod("one", 2)],
@@ -104,12 +98,6 @@ CASES = [
         "a pod of two that can only go to slots is told, by the product that it selects",
         WHOLE_AND_SLICED,
         [pod("one", 2, nodeSelector={PRODUCT: "NVIDIA-A100-SXM4-80GB-SHARED"})],
-        [on("a"), told("one", "share")],
-    ),
-    Case(
-        "a pod of two that can only go to slots is told, by the node that it selects",
-        WHOLE_AND_SLICED,
-        [pod("one", 2, nodeSelector={"kubernetes.io/hostname": "@a"})],
         [on("a"), told("one", "share")],
     ),
     Case(
@@ -195,23 +183,11 @@ CASES = [
         [on("b"), not_told("one", "share")],
     ),
     Case(
-        "a pod of eight goes to whole GPUs without labels, and hears nothing of shares",
-        [sliced("a"), bare("b")],
-        [pod("one", 8)],
-        [on("b"), not_told("one", "share")],
-    ),
-    Case(
         "a pod of two goes to whole GPUs without labels, though the sliced node is fuller",
         [sliced("a"), bare("b")],
         [pod("one", 2)],
         [on("b")],
         there=[taken("a", 30)],
-    ),
-    Case(
-        "a Job of pods of four fills whole GPUs without labels",
-        [sliced("a"), bare("b"), bare("c")],
-        [job("train", 4, 4)],
-        [counts(b=2, c=2)],
     ),
     Case(
         "a pod of twelve is refused beside whole GPUs without labels",
