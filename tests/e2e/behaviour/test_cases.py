@@ -1,4 +1,4 @@
-"""All cases of all subjects. They are played before the first test, many side by side."""
+"""All cases of all subjects. They are played before the first test, many side by side (`__init__.py`)."""
 
 from __future__ import annotations
 
