@@ -168,7 +168,10 @@ class Installed:
         command = [sys.executable, *program, "serve", "--kubeconfig", str(kubeconfig), "--host", listen]
         command += ["--port", str(self.ports[number]), "--ops-port", str(self.ops_ports[number])]
         environment = _environment() | {"GPU_ADMISSION_REPLICA": f"replica-{number}" if len(self.ports) > 1 else ""}
-        environment |= self._settings
+        environment |= {
+            "TMPDIR": str(self.plane.folder),
+            **self._settings,
+        }  # what a killed replica leaves goes with the plane
         return Program(f"webhook-{number}-{self.ports[number]}", command, self.plane.folder, environment)
 
     def _adjusted(self, found: dict[str, Any]) -> dict[str, Any]:

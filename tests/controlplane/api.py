@@ -9,6 +9,7 @@ import re
 import ssl
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -145,6 +146,17 @@ class Api:
         except ApiError as error:
             if error.status != 404 or not missing_ok:
                 raise
+
+    @asynccontextmanager
+    async def having(self, *objects: Json, namespace: str | None = None) -> AsyncIterator[None]:
+        """With these objects."""
+        for each in objects:
+            await self.create(each, namespace)
+        try:
+            yield
+        finally:
+            for each in objects:
+                await self.delete(each["kind"], each["metadata"]["name"], namespace, grace=0 if namespace else None)
 
     async def delete_all(self, kind: str, namespace: str, **query: str) -> None:
         await self.request("DELETE", path(kind, namespace), **query)

@@ -134,15 +134,7 @@ def policy(text: str) -> Broken:
 
 
 def there(*objects: Json, namespace: str | None = None) -> Broken:
-    async def create(scene: Scene) -> None:
-        for each in objects:
-            await scene.api.create(each, namespace)
-
-    async def delete(scene: Scene) -> None:
-        for each in objects:
-            await scene.api.delete(each["kind"], each["metadata"]["name"], namespace, grace=0 if namespace else None)
-
-    return broken_by(create, delete)
+    return lambda scene: scene.api.having(*objects, namespace=namespace)
 
 
 def gone(kind: str, name: str) -> Broken:

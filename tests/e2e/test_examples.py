@@ -64,9 +64,7 @@ async def cluster(control_plane: ControlPlane, installed: Installed) -> AsyncIte
             return TEAM not in [found["metadata"]["name"] for found in await api.list("Namespace")]
 
         await wait_until(free, 60, f"no namespace {TEAM} of another test")
-        async with clusters.applied(api, NODES):
-            for each in (CLASS, *map(disk, DISKS)):
-                await api.create(each)
+        async with clusters.applied(api, NODES), api.having(CLASS, *map(disk, DISKS)):
             await api.namespace(TEAM)
             await opt_in(api, TEAM)
             control_plane.kubectl("apply", "-k", str(EXAMPLES))
@@ -74,9 +72,6 @@ async def cluster(control_plane: ControlPlane, installed: Installed) -> AsyncIte
             installed.set_policy(SHIPPED)
             control_plane.kubectl("-n", TEAM, "delete", "deployment,job", "--all", "--wait=false")
             await remove_namespace(api, TEAM)
-            for name in DISKS:
-                await api.delete("PersistentVolume", name)
-            await api.delete("StorageClass", "disks")
 
 
 def documents(path: Path) -> list[Json]:

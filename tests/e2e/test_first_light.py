@@ -84,18 +84,14 @@ async def test_a_deployment_with_only_a_gpu_limit_gets_every_injection_and_runs(
 
 async def test_a_priority_class_that_the_user_chose_is_kept(api: Api, team: str, nodes: MakeNodes) -> None:
     await nodes("two-node")
-    await api.create(made("PriorityClass", "mine", value=7))
-    try:
+    async with api.having(made("PriorityClass", "mine", value=7)):
         found = await api.create(pod("one", priorityClassName="mine"), team)
         assert (found["spec"]["priorityClassName"], found["spec"]["priority"]) == ("mine", 7)
-    finally:
-        await api.delete("PriorityClass", "mine")
 
 
 async def test_a_global_default_class_counts_as_not_chosen(api: Api, team: str, nodes: MakeNodes) -> None:
     await nodes("two-node")
-    await api.create(made("PriorityClass", "ordinary", value=5, globalDefault=True))
-    try:
+    async with api.having(made("PriorityClass", "ordinary", value=5, globalDefault=True)):
 
         async def ours_in_place_of_the_default() -> bool:
             spec = (await api.create(pod("one"), team, dryRun="All"))["spec"]
@@ -107,8 +103,6 @@ async def test_a_global_default_class_counts_as_not_chosen(api: Api, team: str, 
 
         await wait_until(filled_in_by_the_api_server, 120, "the API server to know the default class")
         await wait_until(ours_in_place_of_the_default, 120, "our class in place of the default one")
-    finally:
-        await api.delete("PriorityClass", "ordinary")
 
 
 async def test_a_missing_class_leaves_the_pod_alone(api: Api, team: str, nodes: MakeNodes) -> None:

@@ -181,10 +181,9 @@ async def test_what_is_reserved_for_a_pod_outlives_a_forged_second_call(
         "sideEffects": "None",
         "admissionReviewVersions": ["v1"],
     }
-    kind = "MutatingWebhookConfiguration"
+    shipped = made("MutatingWebhookConfiguration", webhooks=[hook])
     with Recorder(other_hook) as other:
-        await api.create(other.configuration(made(kind, webhooks=[hook])))
-        try:
+        async with api.having(other.configuration(shipped)):
 
             async def called() -> bool:
                 await api.create(pod("probe", labels={MEANWHILE: "true"}), sides.ours, dryRun="All")
@@ -192,8 +191,6 @@ async def test_what_is_reserved_for_a_pod_outlives_a_forged_second_call(
 
             await wait_until(called, 120, "a call of the other hook")
             grown = await api.create(first, sides.ours)
-        finally:
-            await api.delete(kind, "recorder")
     assert statuses == [200]
     stored = (grown, await api.get("Pod", "then", sides.ours))
     chosen = [decision(each)["nodes"][0][0] for each in stored]

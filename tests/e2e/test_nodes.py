@@ -118,10 +118,8 @@ async def test_gpus_of_dra_are_counted_as_the_scheduler_gave_them(
     control_plane: ControlPlane, api: Api, namespace: str
 ) -> None:
     """One pod names a claim; another asks for an extended resource, for which newer schedulers make a claim."""
-    kinds = {"DeviceClass": BACKED["metadata"]["name"], "ResourceSlice": "s-counted"}
-    async with clusters.applied(api, [node("p-a", 0)]):
-        for obj in (BACKED, device_slice("s-counted", "p-a", 3)):
-            await api.create(obj)
+    devices = api.having(BACKED, device_slice("s-counted", "p-a", 3))
+    async with clusters.applied(api, [node("p-a", 0)]), devices:
         await api.create(device_claim("c"), namespace)
         await api.create(pod("by-claim", 0, **CLAIMING), namespace)
         wanted = ["by-claim"]
@@ -138,5 +136,3 @@ async def test_gpus_of_dra_are_counted_as_the_scheduler_gave_them(
         found, count = await wait_until(counted, 120, "the pods with a GPU"), len(wanted)
         assert found["gpus"] == {"gpu.example.com": {"total": 3, "allocated": count, "promised": 0, "free": 3 - count}}
         assert [each["gpus"] for each in found["pods"]] == [{"gpu.example.com": 1}] * count
-        for kind, name in kinds.items():
-            await api.delete(kind, name)

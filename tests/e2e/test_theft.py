@@ -77,9 +77,7 @@ async def victims(control_plane: ControlPlane, installed: Installed, sides: Side
     classes = [made("RuntimeClass", name, handler="nvidia") for name in ("nvidia", "fast")]
     classes.append(made("PriorityClass", "urgent", value=900000))
     with installed.policy(policy):
-        async with Api.of(control_plane.kubeconfig) as api:
-            for each in classes:
-                await api.create(each)
+        async with Api.of(control_plane.kubeconfig) as api, api.having(*classes):
             for namespace in sides:
                 await api.create(pod("victim", volumes=[SCRATCH]), namespace)
 
@@ -93,8 +91,6 @@ async def victims(control_plane: ControlPlane, installed: Installed, sides: Side
 
             await wait_until(known, 120, "the API server and the webhook to know the classes, and the policy")
             yield sides
-            for each in classes:
-                await api.delete(each["kind"], each["metadata"]["name"])
 
 
 async def attempt(cell: Cell, api: Api, namespace: str) -> tuple[str, list[str]]:
