@@ -15,12 +15,12 @@ from tests.builders import GPU
 from tests.controlplane.api import Api, ApiError, wait_until
 from tests.controlplane.fixtures import MakeNodes
 from tests.controlplane.nodes import node
-from tests.controlplane.objects import made, pod, required
+from tests.controlplane.objects import pod, required
 from tests.controlplane.plane import ControlPlane
 from tests.e2e.conftest import Sides
 from tests.edge import post
 from tests.installed import Installed, decision
-from tests.manifests.recorder import Recorder
+from tests.manifests.recorder import Recorder, allowed
 from tests.strangers import anybody
 from webhook.kube.pod import DECISION
 
@@ -171,19 +171,10 @@ async def test_what_is_reserved_for_a_pod_outlives_a_forged_second_call(
             forged["spec"]["containers"][0]["resources"] = {"limits": {GPU: "64"}, "requests": {GPU: "64"}}
             statuses.append(asyncio.run(send(installed, "mutate", sides.ours, forged)))
             control_plane.kubectl("create", "-n", sides.ours, "-f", "-", input=orjson.dumps(then).decode())
-        return orjson.dumps(HEAD | {"response": {"uid": request["uid"], "allowed": True}})
+        return allowed(body)
 
-    hook = {
-        "name": "meanwhile.example.com",
-        "clientConfig": {"service": {"path": "/"}},
-        "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}],
-        "objectSelector": {"matchLabels": {MEANWHILE: "true"}},
-        "sideEffects": "None",
-        "admissionReviewVersions": ["v1"],
-    }
-    shipped = made("MutatingWebhookConfiguration", webhooks=[hook])
     with Recorder(other_hook) as other:
-        async with api.having(other.configuration(shipped)):
+        async with api.having(other.of_new_pods(MEANWHILE)):
 
             async def called() -> bool:
                 await api.create(pod("probe", labels={MEANWHILE: "true"}), sides.ours, dryRun="All")

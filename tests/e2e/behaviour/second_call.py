@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from tests.controlplane.nodes import node
-from tests.controlplane.objects import deployment, job, made, pod
+from tests.controlplane.objects import deployment, job, pod
 from tests.controlplane.plane import ControlPlane
 from tests.e2e.behaviour.case import Case, Json, as_chosen, counts, on, recorded, runs
 from tests.e2e.behaviour.made import taken
-from tests.manifests.recorder import Recorder
+from tests.manifests.recorder import Recorder, allowed
 
 A, B, C = node("a"), node("b"), node("c")
 SIDECAR = "behaviour/sidecar"
@@ -28,31 +26,17 @@ _ADDED: dict[str, Json] = {
 
 
 def _other_hook(path: str, body: bytes) -> bytes:
-    request = json.loads(body)["request"]
-    found = request["object"]
+    found = json.loads(body)["request"]["object"]
     added = _ADDED.get(found["metadata"].get("labels", {}).get(SIDECAR, ""))
-    response: dict[str, Any] = {"uid": request["uid"], "allowed": True}
-    if added and all(container["name"] != "added" for container in found["spec"]["containers"]):
-        container = {"name": "added", "image": "i", "resources": {"limits": added}}
-        patch = [{"op": "add", "path": "/spec/containers/-", "value": container}]
-        response |= {"patchType": "JSONPatch", "patch": b64encode(json.dumps(patch).encode()).decode()}
-    review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}
-    return json.dumps(review).encode()
+    if not added or any(container["name"] == "added" for container in found["spec"]["containers"]):
+        return allowed(body)
+    container = {"name": "added", "image": "i", "resources": {"limits": added}}
+    return allowed(body, [{"op": "add", "path": "/spec/containers/-", "value": container}])
 
 
 @contextmanager
 def another_hook(plane: ControlPlane) -> Iterator[None]:
-    """Its configuration comes after ours by name."""
-    hook = {
-        "name": "sidecar.example.com",
-        "clientConfig": {"service": {"path": "/add"}},
-        "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}],
-        "objectSelector": {"matchExpressions": [{"key": SIDECAR, "operator": "Exists"}]},
-        "sideEffects": "None",
-        "admissionReviewVersions": ["v1"],
-    }
-    configuration = made("MutatingWebhookConfiguration", webhooks=[hook])
-    with Recorder(_other_hook) as other, plane.having(other.configuration(configuration)):
+    with Recorder(_other_hook) as other, plane.having(other.of_new_pods(SIDECAR)):
         yield
 
 
