@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+import pytest_asyncio
 import yaml
 
 from tests.controlplane import clusters
-from tests.controlplane.api import Api, ApiError, wait_until
+from tests.controlplane.api import Api, ApiError, refusal, wait_until
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.programs import Programs
 from tests.e2e.scene import CREATORS, POLICY, ROUND, SECRET, SOONER, TRUSTED, NotTrusted, Scene
@@ -25,19 +26,15 @@ from webhook.tls.issue import make_ca, make_leaf
 pytestmark = pytest.mark.controlplane
 
 
-@pytest.fixture(scope="module")
-def running(programs: Programs) -> Iterator[tuple[ControlPlane, Installed]]:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def running(programs: Programs) -> AsyncIterator[tuple[ControlPlane, Installed]]:
     """A control plane of its own, without other webhooks."""
     with ControlPlane(programs) as plane, Installed(plane, replicas=2, before=SOONER) as webhook:
-        asyncio.run(_prepare(plane))
+        async with Api.of(plane.kubeconfig) as api:
+            await clusters.apply(api, clusters.cluster("two-node"))
+            await api.namespace("ours")
+            await opt_in(api, "ours")
         yield plane, webhook
-
-
-async def _prepare(plane: ControlPlane) -> None:
-    async with Api.of(plane.kubeconfig) as api:
-        await clusters.apply(api, clusters.cluster("two-node"))
-        await api.namespace("ours")
-        await opt_in(api, "ours")
 
 
 @pytest.fixture
@@ -244,11 +241,9 @@ async def broken(scene: Scene) -> None:
 
     async def stored() -> bool:
         text = "profiles: {default: {noLonger: true}}"
-        try:
-            await scene.api.patch("ConfigMap", POLICY, {"data": {"policy.yaml": text}}, NAMESPACE)
-        except ApiError as error:  # the API server asks still
-            return "denied the request" not in str(error)
-        return True
+        change = {"data": {"policy.yaml": text}}
+        said = await refusal(scene.api.patch("ConfigMap", POLICY, change, NAMESPACE))
+        return "denied the request" not in said  # the API server asks still
 
     await wait_until(stored, 120, "a broken policy that is stored")
     back = away | {"value": hook[number]["matchConditions"][0]["expression"]}

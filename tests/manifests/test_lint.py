@@ -40,27 +40,20 @@ def test_no_right_is_a_wildcard(role: Json) -> None:
         ]
 
 
+WATCHED = (
+    *("nodes", "pods", "namespaces", "priorityclasses", "runtimeclasses", "resourceslices", "poddisruptionbudgets"),
+    *("horizontalpodautoscalers", "jobs", "persistentvolumeclaims", "persistentvolumes", "configmaps"),
+)
+CONFIGURED = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
 ALLOWED = {
-    "nodes": {"list", "watch"},
-    "pods": {"list", "watch"},
-    "namespaces": {"list", "watch"},
-    "priorityclasses": {"list", "watch"},
-    "runtimeclasses": {"list", "watch"},
-    "resourceslices": {"list", "watch"},
-    "poddisruptionbudgets": {"list", "watch"},
-    "horizontalpodautoscalers": {"list", "watch"},
-    "jobs": {"list", "watch"},
-    "persistentvolumeclaims": {"list", "watch"},
-    "persistentvolumes": {"list", "watch"},
-    "configmaps": {"list", "watch"},
-    "secrets": {"get", "update"},
-    "events": {"create"},
-    "mutatingwebhookconfigurations": {"get", "list", "watch", "update"},
-    "validatingwebhookconfigurations": {"get", "list", "watch", "update"},
+    **{name: {"list", "watch"} for name in WATCHED},
+    **{name: {"get", "list", "watch", "update"} for name in CONFIGURED},
     "profiles": {"assign"},
     "classes": {"assign"},
+    "secrets": {"get", "update"},
+    "events": {"create"},
 }
-BY_NAME = {"configmaps", "secrets", "mutatingwebhookconfigurations", "validatingwebhookconfigurations"}
+BY_NAME = {"configmaps", "secrets", *CONFIGURED}
 
 
 @pytest.mark.parametrize("role", ROLES)

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.controlplane.api import Api, ApiError, wait_until
-from tests.controlplane.objects import deployment, job, pod
+from tests.controlplane.api import Api, ApiError, refusal, wait_until
+from tests.controlplane.objects import deployment, job, made, pod
 from tests.controlplane.plane import ControlPlane
 from tests.export.random_pods import pods
 from tests.export.test_random import some_of
@@ -35,14 +35,10 @@ INSIDE, OUTSIDE = "matching-inside", "matching-outside"
 def recorder(applied: ControlPlane) -> Iterator[Recorder]:
     """Both configurations in force under another name, and two namespaces: one has opted in."""
     with Recorder() as found:
-        objects = [found.configuration(only(kind)) for kind in HOOKS]
-        for name, labels in ((INSIDE, {LABEL: "matching"}), (OUTSIDE, {})):
-            objects.append({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}})
-        applied.kubectl("apply", "-f", "-", input=yaml.safe_dump_all(objects))
-        try:
+        hooks = [found.configuration(only(kind)) for kind in HOOKS]
+        inside, outside = made("Namespace", INSIDE, labels={LABEL: "matching"}), made("Namespace", OUTSIDE)
+        with applied.having(*hooks, inside, outside):
             yield found
-        finally:
-            applied.kubectl("delete", "--wait=false", "-f", "-", input=yaml.safe_dump_all(objects))
 
 
 @pytest.fixture
@@ -53,7 +49,7 @@ async def asked(recorder: Recorder, api: Api) -> Recorder:
         await try_it(api, pod("probe"), INSIDE)
         await try_it(api, deployment("probe"), INSIDE)
         await try_it(api, configmap("gpu-admission-policy"), "gpu-admission")
-        await api.create(namespace("probe", {CLASS + "probe": ""}), dryRun="All")
+        await api.create(made("Namespace", "probe", labels={CLASS + "probe": ""}), dryRun="All")
         seen = {path.split("-", 1)[1] for path, _ in recorder.reviews}
         return seen == {MUTATE, VALIDATE, FIX, TELL, POLICY, NAMESPACES}
 
@@ -63,34 +59,36 @@ async def asked(recorder: Recorder, api: Api) -> Recorder:
 
 
 def configmap(name: str) -> Json:
-    return {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": name},
-        "data": {"policy.yaml": "profiles: {}"},
-    }
-
-
-def namespace(name: str, labels: dict[str, str]) -> Json:
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+    return made("ConfigMap", name, data={"policy.yaml": "profiles: {}"})
 
 
 async def try_it(api: Api, body: Json, namespace: str) -> None:
     """As a dry run. Another webhook may refuse it; ours has been asked by then, or at the same time."""
-    where = {"Pod": "pods", "ConfigMap": "configmaps"}.get(body["kind"], f"{body['kind'].lower()}s")
-    prefix = {"v1": "/api/v1", "apps/v1": "/apis/apps/v1", "batch/v1": "/apis/batch/v1"}[body["apiVersion"]]
-    path = f"{prefix}/namespaces/{namespace}/{where}"
     try:
-        await api.request("POST", path, body, dryRun="All")
+        await api.create(body, namespace, dryRun="All")
     except ApiError as error:
         if error.status == 409:
-            await api.request("PUT", f"{path}/{body['metadata']['name']}", body, dryRun="All")
+            metadata = body["metadata"] | {"namespace": namespace}
+            await api.replace({**body, "metadata": metadata}, dryRun="All")
         elif "admission webhook" not in error.message:
             raise
 
 
 def resources(**parts: dict[str, str]) -> Json:
     return {"resources": parts}
+
+
+def cron_job(name: str, gpus: int) -> Json:
+    spec = {"schedule": "@daily", "jobTemplate": {"spec": job(name, gpus=gpus)["spec"]}}
+    return made("CronJob", name, spec=spec)
+
+
+def replica_set(name: str, owner: str) -> Json:
+    found = deployment(name, kind="ReplicaSet")
+    if owner:
+        reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": owner, "uid": "1", "controller": True}
+        found["metadata"]["ownerReferences"] = [reference]
+    return found
 
 
 HARMLESS = {"runAsUser": 1000, "allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
@@ -118,7 +116,7 @@ SUSPICIOUS: dict[str, Json] = {
         "volumes": [{"name": "v", "emptyDir": {}}],
     },
 }
-PODS: list[tuple[str, Json, list[str]]] = [
+ASKED: list[tuple[str, Json, list[str]]] = [
     ("without-resources", pod("p", 0), []),
     ("cpu-and-memory", pod("p", 0, container=resources(limits={"cpu": "1", "memory": "1Gi"})), []),
     (
@@ -142,14 +140,27 @@ PODS: list[tuple[str, Json, list[str]]] = [
         pod("p", 0, resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "one"}]),
         [MUTATE, VALIDATE],
     ),
+    ("deployment-without-gpu", deployment("w", gpus=0), [TELL]),
+    ("cron-job-without-gpu", cron_job("w", 0), [TELL]),
+    (
+        "driver-with-a-folder-of-the-node",
+        deployment("w", gpus=0, volumes=[{"name": "plugins", "hostPath": {"path": "/var/lib/kubelet"}}]),
+        [TELL],
+    ),
+    ("replica-set-of-a-deployment", replica_set("w", "app"), []),
+    ("deployment", deployment("w"), [FIX, TELL]),
+    ("job", job("w"), [FIX, TELL]),
+    ("cron-job", cron_job("w", 1), [FIX, TELL]),
+    ("replica-set-of-nobody", replica_set("w", ""), [FIX, TELL]),
 ]
 
 
-@pytest.mark.parametrize(("name", "body", "wanted"), PODS, ids=[row[0] for row in PODS])
-async def test_a_pod_is_asked_about(asked: Recorder, api: Api, name: str, body: Json, wanted: list[str]) -> None:
-    metadata = {key: value for key, value in body["metadata"].items() if key == "annotations"}
-    await try_it(api, {**body, "metadata": metadata | {"name": name}}, INSIDE)
-    await try_it(api, {**body, "metadata": metadata | {"name": f"{name}-outside"}}, OUTSIDE)
+@pytest.mark.parametrize(("name", "body", "wanted"), ASKED, ids=[row[0] for row in ASKED])
+async def test_a_pod_or_a_workload_is_asked_about(
+    asked: Recorder, api: Api, name: str, body: Json, wanted: list[str]
+) -> None:
+    for each, where in ((name, INSIDE), (f"{name}-outside", OUTSIDE)):
+        await try_it(api, {**body, "metadata": {**body["metadata"], "name": each}}, where)
     assert sorted(set(asked.asked(name))) == wanted
     assert asked.asked(f"{name}-outside") == []
 
@@ -174,8 +185,7 @@ async def test_every_pod_in_which_a_rule_finds_something_is_asked_about(asked: R
 async def test_a_gpu_request_without_a_limit_is_asked_about(asked: Recorder, api: Api) -> None:
     """The API server would refuse it, but only after us."""
     body = pod("request-alone", 0, container=resources(requests={"nvidia.com/gpu": "1"}))
-    with pytest.raises(ApiError, match="Limit must be set"):
-        await api.request("POST", f"/api/v1/namespaces/{INSIDE}/pods", body, dryRun="All")
+    assert "Limit must be set" in await refusal(api.create(body, INSIDE, dryRun="All"))
     assert asked.asked("request-alone") == [MUTATE]
 
 
@@ -210,16 +220,8 @@ def test_a_mirror_pod_is_not_asked_about_if_it_is_registered(
     name = f"mirror-{groups[0].split(':')[-1]}"
     body = pod(name, annotations={"kubernetes.io/config.mirror": "a"}, nodeName="node-1")
     as_whom = ["--as=system:node:node-1", *(f"--as-group={group}" for group in [*groups, "system:masters"])]
-    answer = applied.kubectl(
-        "create",
-        f"--namespace={INSIDE}",
-        "--dry-run=server",
-        "-f",
-        "-",
-        *as_whom,
-        input=yaml.safe_dump(body),
-        check=False,
-    )
+    create = ["create", f"--namespace={INSIDE}", "--dry-run=server", "-f", "-", *as_whom]
+    answer = applied.kubectl(*create, input=yaml.safe_dump(body), check=False)
     wanted = {MUTATE, VALIDATE} if groups == ["teams"] else set()
     assert set(asked.asked(name)) == wanted, answer.stderr
 
@@ -249,42 +251,6 @@ async def test_only_what_comes_into_a_pod_later_is_asked_about_again(asked: Reco
 
 
 # --- Templates --------------------------------------------------------------------------------------------------------
-
-
-def cron_job(name: str, gpus: int) -> Json:
-    spec = {"schedule": "@daily", "jobTemplate": {"spec": job(name, gpus=gpus)["spec"]}}
-    return {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": name}, "spec": spec}
-
-
-def replica_set(name: str, owner: str) -> Json:
-    found = deployment(name)
-    reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": owner, "uid": "1", "controller": True}
-    metadata = {"name": name} | ({"ownerReferences": [reference]} if owner else {})
-    return found | {"kind": "ReplicaSet", "metadata": metadata}
-
-
-WORKLOADS: list[tuple[str, Json, list[str]]] = [
-    ("deployment-without-gpu", deployment("w", gpus=0), [TELL]),
-    ("cron-job-without-gpu", cron_job("w", 0), [TELL]),
-    (
-        "driver-with-a-folder-of-the-node",
-        deployment("w", gpus=0, volumes=[{"name": "plugins", "hostPath": {"path": "/var/lib/kubelet"}}]),
-        [TELL],
-    ),
-    ("replica-set-of-a-deployment", replica_set("w", "app"), []),
-    ("deployment", deployment("w"), [FIX, TELL]),
-    ("job", job("w"), [FIX, TELL]),
-    ("cron-job", cron_job("w", 1), [FIX, TELL]),
-    ("replica-set-of-nobody", replica_set("w", ""), [FIX, TELL]),
-]
-
-
-@pytest.mark.parametrize(("name", "body", "wanted"), WORKLOADS, ids=[row[0] for row in WORKLOADS])
-async def test_a_workload_is_asked_about(asked: Recorder, api: Api, name: str, body: Json, wanted: list[str]) -> None:
-    for suffix, where in (("", INSIDE), ("-outside", OUTSIDE)):
-        await try_it(api, {**body, "metadata": {**body["metadata"], "name": f"{name}{suffix}"}}, where)
-    assert asked.asked(name) == wanted
-    assert asked.asked(f"{name}-outside") == []
 
 
 async def test_a_workload_is_asked_about_again_only_when_its_template_changes(asked: Recorder, api: Api) -> None:
@@ -337,7 +303,7 @@ async def test_a_config_map_is_asked_about(asked: Recorder, api: Api, name: str,
 async def test_a_new_namespace_is_asked_about(
     asked: Recorder, api: Api, name: str, labels: dict[str, str], wanted: list[str]
 ) -> None:
-    await api.create(namespace(name, labels), dryRun="All")
+    await api.create(made("Namespace", name, labels=labels), dryRun="All")
     assert asked.asked(name) == wanted
 
 
