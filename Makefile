@@ -21,7 +21,7 @@ BUILD = $(BIN)/python -m tests.controlplane build --k8s $(K8S)
 LIVE = $(BIN)/pytest -q -m controlplane
 # Two parts side by side, which take about equally long, each on a control plane of its own. Each ends with a test that compares
 # all decisions of its part.
-ON_A_PLANE = $(sort $(shell grep -rl --include='test_*.py' 'pytest.mark.controlplane' tests))
+ON_A_PLANE = $(filter-out $(UNCHANGED),$(sort $(shell grep -rl --include='test_*.py' 'pytest.mark.controlplane' tests)))
 AT_THE_END = tests/e2e/test_every_decision.py
 ALONE = tests/e2e/test_strangers.py tests/e2e/test_client_certificate.py tests/e2e/test_faults.py tests/e2e/test_operator.py
 ONE = $(filter tests/e2e/behaviour/% $(ALONE),$(ON_A_PLANE))
@@ -32,12 +32,20 @@ test: check ## Run every test; builds a real Kubernetes control plane on first u
 	$(BUILD)
 	@trap 'kill $$(jobs -p); exit 130' INT; $(LIVE) $(ONE) $(AT_THE_END) & one=$$!; $(LIVE) $(OTHER) $(AT_THE_END); status=$$?; \
 	  wait $$one || status=1; exit $$status
+	@mkdir -p $(CACHE) && rm -f $(CACHE)/harness-$(K8S)-* && touch $(PASSED)
+
+# The control plane that tests run on has tests itself, in tests/controlplane. They run when a file there is not as it was when they
+# last passed here (PASSED says so), and with HARNESS=1.
+CACHE = $(or $(GPU_ADMISSION_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/gpu-admission)
+PASSED := $(CACHE)/harness-$(K8S)-$(shell find tests/controlplane tests/up.py -type f ! -name '*.pyc' | sort | xargs sha256sum | sha256sum | head -c 12)
+HARNESS ?= $(if $(wildcard $(PASSED)),,1)
+UNCHANGED = $(if $(HARNESS),,tests/controlplane/ tests/controlplane/test_live.py)
 
 PROFILE ?= quick
 UNIT = $(BIN)/pytest -q -m "not controlplane" --hypothesis-profile=$(PROFILE)
 # Three parts side by side: one starts programs, one waits most of the time, one has all the rest.
-STARTING = tests/admission/ tests/cli/ tests/controlplane/ tests/server/ $(wildcard tests/test_[a-c]*.py)
-REST = $(filter-out $(STARTING) tests/feeds/,$(wildcard tests/test_*.py) $(wildcard tests/*/))
+STARTING = $(filter-out $(UNCHANGED),tests/admission/ tests/cli/ tests/controlplane/ tests/server/ $(wildcard tests/test_[a-c]*.py))
+REST = $(filter-out $(STARTING) $(UNCHANGED) tests/feeds/,$(wildcard tests/test_*.py) $(wildcard tests/*/))
 test-unit: $(READY) ## Run the tests that need no control plane; three minutes on two cores
 	@# Properties are tried on fewer examples than by `make test` (PROFILE=unhurried).
 	@trap 'kill $$(jobs -p); exit 130' INT; $(UNIT) $(STARTING) & one=$$!; $(UNIT) tests/feeds & two=$$!; $(UNIT) $(REST); status=$$?; \

@@ -1,6 +1,6 @@
 """Whether pods are ever worse off with us: `python -m bench.behaviour --pods 2000`.
 
-Small clusters and pods are drawn at random (`tests/e2e/behaviour/drawn.py`): soft and hard taints, cordons, several GPU models,
+Small clusters and pods are drawn at random (`bench/drawn.py`): soft and hard taints, cordons, several GPU models,
 affinity to other pods and to pods of the same owner, spread constraints, volumes, host ports, scheduling gates. Each case is
 played on the real scheduler twice, with us and without us, side by side. The benchmark counts the pods that run, and measures
 the time from the creation of each pod until it is bound.
@@ -23,11 +23,11 @@ from typing import Any, NamedTuple
 from rich.console import Console
 from rich.table import Table
 
+from bench.drawn import drawn
 from tests.controlplane.api import Api
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.programs import find
 from tests.e2e.behaviour.case import Case, Side
-from tests.e2e.behaviour.drawn import drawn
 from tests.e2e.behaviour.play import Played, play
 from tests.installed import Installed
 
@@ -109,9 +109,8 @@ def main() -> int:
     console, times = Console(), Times()
     done: list[Played] = []
     again: dict[str, list[Worse]] = {}
-    with ControlPlane(find("1.37")) as plane, Installed(plane) as webhook:
+    with ControlPlane(find("1.37")) as plane, Installed(plane):
         for batch in _batches(given.seed):
-            webhook.forget()
             played = asyncio.run(_played(plane, batch, times))
             done += played.values()
             for case in batch:

@@ -1,4 +1,4 @@
-"""Real manifests through the API server, with us and without: `python -m tests.corpus FOLDER [--prereqs FILE]`.
+"""Real manifests through the API server, with us and without: for the tests and `bench.corpus`.
 
 Every pod in FOLDER, the pod of every template, and every workload itself, is created as a dry run in two namespaces that are
 alike but for the opt-in. What is admitted without us must be admitted with us, or be refused by a rule that is named here. Prints
@@ -8,10 +8,7 @@ the manifests name, so that the size of one cluster says nothing here.
 
 from __future__ import annotations
 
-import argparse
-import asyncio
 import re
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -20,14 +17,9 @@ from typing import Any
 
 import yaml
 
-from tests.controlplane import clusters
 from tests.controlplane.api import Api, ApiError
 from tests.controlplane.kinds import path
 from tests.controlplane.nodes import node
-from tests.controlplane.plane import ControlPlane
-from tests.controlplane.programs import find
-from tests.controlplane.settings import Options
-from tests.installed import Installed, opt_in
 from webhook.policy.templates import Templates, is_workload, templates
 
 Json = dict[str, Any]
@@ -151,56 +143,3 @@ def node_labels(spec: Json) -> Json:
             elif expression["operator"] == "Gt":
                 labels[expression["key"]] = str(int(values[0]) + 1)
     return labels
-
-
-def show(what: str, tally: Tally) -> None:
-    total = len(tally.both) + len(tally.neither) + len(tally.refused) + len(tally.repaired)
-    print(f"\n{total} {what}: {len(tally.both)} admitted either way, {len(tally.refused)} refused with us alone,")
-    ours = sum("gpu-admission.io" in with_us for _, _, with_us in tally.neither)
-    print(f"{len(tally.repaired)} repaired, {len(tally.neither)} refused either way, {ours} of them in our words")
-    for title, counts in (("findings in refusals", tally.rules), ("warnings", tally.warned)):
-        print(f"{title}: {', '.join(f'{rule} {count}' for rule, count in counts.most_common())}")
-    for title, entries in (("refused with us alone", tally.refused), ("repaired", tally.repaired)):
-        print(f"\n# {title}")
-        for name, words in entries:
-            print(f"{name}\n    {words[:700]}")
-    print("\n# refused either way")
-    for name, without, with_us in tally.neither:
-        print(f"{name}\n    without: {without[:400]}\n    with us: {with_us[:700]}")
-
-
-async def _run(plane: ControlPlane, folder: Path, prereqs: Path | None) -> tuple[Tally, Tally]:
-    """Of the pods, and of the workloads."""
-    if prereqs is not None:
-        plane.kubectl("apply", "-f", str(prereqs))
-    found = [pod for name, document in documents(folder) for pod in pods(name, document)]
-    whole = [each for name, document in documents(folder) for each in workload(name, document)]
-    async with Api.of(plane.kubeconfig) as api:
-        await clusters.apply(api, generous(found))
-        for namespace in ("plain", "ours"):
-            await api.namespace(namespace)
-            accounts = {str(p["spec"].get("serviceAccountName", "default")) for _, p in found} - {"default"}
-            for account in sorted(name for name in accounts if re.fullmatch(r"[a-z0-9-]+", name)):
-                body = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": account}}
-                await api.create(body, namespace)
-        await opt_in(api, "ours")
-        return await compare(api, found, "plain", "ours"), await compare(api, whole, "plain", "ours")
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--prereqs", type=Path, help="what the manifests expect to be there")
-    parser.add_argument("--without", metavar="PLUGIN", help="an admission plugin to switch off, as ServiceAccount")
-    given = parser.parse_args()
-    flags = (f"--disable-admission-plugins={given.without}",) if given.without else ()
-    with ControlPlane(find(), Options(apiserver=flags)) as plane, Installed(plane):
-        for what, tally in zip(
-            ("pods", "workloads"), asyncio.run(_run(plane, given.folder, given.prereqs)), strict=True
-        ):
-            show(what, tally)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -14,7 +14,9 @@ import socket
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+import uuid
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 from urllib.error import URLError
@@ -23,11 +25,15 @@ import pytest
 import yaml
 
 from tests.controlplane.api import Api, ApiError, wait_until
+from tests.controlplane.fixtures import remove_namespace
+from tests.controlplane.objects import made, pod
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.process import Program, wait_for
 from tests.controlplane.settings import free_port
 
 ROOT = Path(__file__).resolve().parent.parent
+SHIPPED = (ROOT / "manifests" / "policy.yaml").read_text()
+DECISION = "gpu-admission.io/decision"
 NAMESPACE = ACCOUNT = "gpu-admission"
 PROFILE_LABEL = "gpu-admission.io/profile"
 OPTED_IN = {PROFILE_LABEL: "default"}
@@ -57,10 +63,10 @@ class Installed:
         reachable: bool = False,
     ) -> None:
         self.plane = plane
-        self._host = _address() if reachable else "127.0.0.1"
+        self._host = address_of_this_machine() if reachable else "127.0.0.1"
         self._settings = dict(settings or {})
         self._before = before
-        self._policy = policy
+        self._text = policy
         self.ports = [free_port() for _ in range(replicas)]
         self.ops_ports = [free_port() for _ in range(replicas)]
         self.members: list[Program] = []
@@ -131,6 +137,15 @@ class Installed:
         """Replace the policy in its ConfigMap. The webhook takes it up by its watch."""
         self._apply([_policy_map(text)])
 
+    @contextmanager
+    def policy(self, text: str) -> Iterator[None]:
+        """Another policy within, and the shipped one again after it."""
+        self.set_policy(text)
+        try:
+            yield
+        finally:
+            self.set_policy(SHIPPED)
+
     def _pretend(self, deployments: list[dict[str, Any]]) -> None:
         """The pods that the replicas would run in: ready, and not for any scheduler. Replicas know each other by them."""
         template = next(found["spec"]["template"] for found in deployments)
@@ -139,7 +154,7 @@ class Installed:
             spec = copy.deepcopy(template["spec"]) | {"schedulerName": "nobody"}
             for port in spec["containers"][0]["ports"]:
                 port["containerPort"] = {"https": self.ports, "ops": self.ops_ports}[port["name"]][number]
-            self._apply([{"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}])
+            self._apply([made("Pod", spec=spec) | {"metadata": metadata}])
             status: dict[str, Any] = {"conditions": [{"type": "Ready", "status": "True"}]}
             if self._host != "127.0.0.1":
                 status |= {"podIP": self._host, "podIPs": [{"ip": self._host}]}
@@ -153,7 +168,10 @@ class Installed:
         command = [sys.executable, *program, "serve", "--kubeconfig", str(kubeconfig), "--host", listen]
         command += ["--port", str(self.ports[number]), "--ops-port", str(self.ops_ports[number])]
         environment = _environment() | {"GPU_ADMISSION_REPLICA": f"replica-{number}" if len(self.ports) > 1 else ""}
-        environment |= self._settings
+        environment |= {
+            "TMPDIR": str(self.plane.folder),
+            **self._settings,
+        }  # what a killed replica leaves goes with the plane
         return Program(f"webhook-{number}-{self.ports[number]}", command, self.plane.folder, environment)
 
     def _adjusted(self, found: dict[str, Any]) -> dict[str, Any]:
@@ -161,8 +179,8 @@ class Installed:
             for hook in found["webhooks"]:
                 path = hook["clientConfig"].pop("service")["path"]
                 hook["clientConfig"]["url"] = f"https://127.0.0.1:{self._front}{path}"
-        if found["kind"] == "ConfigMap" and self._policy is not None:
-            return _policy_map(self._policy)
+        if found["kind"] == "ConfigMap" and self._text is not None:
+            return _policy_map(self._text)
         return found
 
     def _apply(self, objects: list[dict[str, Any]]) -> None:
@@ -179,8 +197,8 @@ def _environment() -> dict[str, str]:
 
 
 def _policy_map(text: str) -> dict[str, Any]:
-    metadata = {"name": "gpu-admission-policy", "namespace": NAMESPACE}
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"policy.yaml": text}}
+    found = made("ConfigMap", "gpu-admission-policy", data={"policy.yaml": text})
+    return found | {"metadata": found["metadata"] | {"namespace": NAMESPACE}}
 
 
 def _ok(url: str) -> bool:
@@ -191,8 +209,8 @@ def _ok(url: str) -> bool:
         return False
 
 
-def _address() -> str:
-    """Of this machine, as others see it: no packet is sent."""
+def address_of_this_machine() -> str:
+    """As others see it. No packet is sent."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect(("192.0.2.1", 9))
         return str(probe.getsockname()[0])
@@ -200,37 +218,53 @@ def _address() -> str:
 
 @pytest.fixture(scope="session")
 def installed(control_plane: ControlPlane) -> Iterator[Installed]:
-    """The webhook with the shipped policy, for the whole run. A test that breaks it mends it."""
+    """The webhook with the shipped policy, for the whole run. A test that breaks it corrects it."""
     with Installed(control_plane) as webhook:
         yield webhook
 
 
+MakeTeam = Callable[..., Coroutine[Any, Any, str]]
+
+
 @pytest.fixture
-async def team(installed: Installed, api: Api, namespace: str) -> str:
+async def team_of(installed: Installed, api: Api) -> AsyncIterator[MakeTeam]:
+    """Makes a namespace that lives under a profile of the policy: `await team_of("strict")`. Its name."""
+    there = []
+
+    async def make(profile: str = "default") -> str:
+        there.append(await api.namespace(f"test-{uuid.uuid4().hex[:8]}"))
+        await opt_in(api, there[-1], profile)
+        return there[-1]
+
+    yield make
+    for name in there:
+        await remove_namespace(api, name)
+
+
+@pytest.fixture
+async def team(team_of: MakeTeam) -> str:
     """A namespace of its own that has opted in, once the API server calls the webhook for it: its name."""
-    await opt_in(api, namespace)
-    return namespace
+    return await team_of()
 
 
 async def opt_in(api: Api, namespace: str, profile: str = "default") -> None:
-    """Label a namespace, and wait until a new GPU pod in it is decided (tried as a dry run)."""
-    labels = {"metadata": {"labels": {PROFILE_LABEL: profile}}}
-    await api.patch("Namespace", namespace, labels)
-    probe = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": "probe", "namespace": namespace},
-        "spec": {"containers": [{"name": "c", "image": "i", "resources": {"limits": {"nvidia.com/gpu": "1"}}}]},
-    }
+    """Label a namespace, and wait until a new GPU pod in it is decided by the profile (tried as a dry run)."""
+    await api.patch("Namespace", namespace, {"metadata": {"labels": {PROFILE_LABEL: profile}}})
 
     async def decided() -> bool:
         try:
-            answer = await api.create(probe, dryRun="All")
+            answer = await api.create(pod("probe"), namespace, dryRun="All")
         except ApiError as error:
             return "gpu-admission.io" in str(error)  # refused by us: there may be no GPU node yet
-        return "gpu-admission.io/decision" in (answer["metadata"].get("annotations") or {})
+        return bool(decision(answer).get("profile") == profile)
 
     await wait_until(decided, 120, f"namespace {namespace} to be served by the webhook")
+
+
+def decision(found: Mapping[str, Any]) -> dict[str, Any]:
+    """The decision record of a pod; empty where it has none."""
+    record: dict[str, Any] = json.loads((found["metadata"].get("annotations") or {}).get(DECISION, "{}"))
+    return record
 
 
 def settle(condition: Callable[[], bool], within: float, what: str) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Iterator
+from random import Random
 from typing import Any
 
 from hypothesis import strategies as st
@@ -233,3 +236,24 @@ def pods() -> st.SearchStrategy[Object]:
         _METADATA,
         _SPECS,
     )
+
+
+WRONG = _word(None, True, 0, -1, 1.5, 2**63, "", "x", [], {}, [None], [[]], {"a": None}, [{}], ["x"])
+
+
+def damaged(obj: Object, wrong: Any, random: Random) -> Object:
+    """A copy with a wrong value in some place."""
+    found = copy.deepcopy(obj)
+    *parents, last = random.choice(list(_paths(found)))
+    here: Any = found
+    for part in parents:
+        here = here[part]
+    here[last] = wrong
+    return found
+
+
+def _paths(value: Any, here: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in items:
+        yield (*here, key)
+        yield from _paths(item, (*here, key))

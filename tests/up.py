@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import time
+from types import FrameType
 
 from tests.controlplane import clusters
-from tests.controlplane.__main__ import until_interrupted
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.process import Failed
 from tests.controlplane.programs import KUBERNETES, MAIN, Unavailable, find
@@ -48,6 +49,7 @@ def main() -> int:
     parser.add_argument("--cluster", default="pools", help=f"{', '.join(clusters.NAMES)}; default %(default)s")
     given = parser.parse_args()
     started = time.monotonic()
+    signal.signal(signal.SIGTERM, interrupted)
     try:
         programs = find(given.k8s)
         clusters.cluster(given.cluster)
@@ -61,7 +63,9 @@ def main() -> int:
             )
             paths = {"kubeconfig": plane.kubeconfig, "kubectl": programs.path("kubectl"), "log": webhook.members[0].log}
             print(TRY.format(**paths), flush=True)
-            until_interrupted(plane)
+            while True:
+                plane.check()
+                time.sleep(0.5)
     except (Unavailable, ValueError) as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)
         return 2
@@ -69,8 +73,13 @@ def main() -> int:
         print(f"{parser.prog}: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        pass
+        print("\nending", file=sys.stderr)
     return 0
+
+
+def interrupted(number: int, frame: FrameType | None) -> None:
+    """SIGTERM is as Ctrl-C: what was started ends, and nothing is left."""
+    raise KeyboardInterrupt
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import re
 import ssl
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -146,6 +147,17 @@ class Api:
             if error.status != 404 or not missing_ok:
                 raise
 
+    @asynccontextmanager
+    async def having(self, *objects: Json, namespace: str | None = None) -> AsyncIterator[None]:
+        """With these objects."""
+        for each in objects:
+            await self.create(each, namespace)
+        try:
+            yield
+        finally:
+            for each in objects:
+                await self.delete(each["kind"], each["metadata"]["name"], namespace, grace=0 if namespace else None)
+
     async def delete_all(self, kind: str, namespace: str, **query: str) -> None:
         await self.request("DELETE", path(kind, namespace), **query)
 
@@ -179,6 +191,17 @@ class Api:
 
         return await wait_until(enough, within, f"{count} running pods in {namespace}")
 
+    async def bound(self, namespace: str, name: str) -> Json:
+        """Waits until the scheduler has bound a pod, and returns it."""
+
+        async def there() -> Json | None:
+            found = await self.get("Pod", name, namespace)
+            return found if found["spec"].get("nodeName") else None
+
+        found = await wait_until(there, 120, f"pod {name} bound")
+        assert found is not None
+        return found
+
     async def namespace(self, name: str, labels: Mapping[str, str] | None = None) -> str:
         """Creates a namespace and waits for its default ServiceAccount: before that no pod can be created in it."""
         await self.create(
@@ -186,6 +209,15 @@ class Api:
         )
         await wait_until(lambda: self.get("ServiceAccount", "default", name), 120, f"default ServiceAccount of {name}")
         return name
+
+
+async def refusal(of: Awaitable[Any]) -> str:
+    """Why the API server refuses it; "" where it does not."""
+    try:
+        await of
+    except ApiError as error:
+        return error.message
+    return ""
 
 
 async def wait_until(attempt: Callable[[], Awaitable[T]], within: float, what: str, every: float = 0.1) -> T:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -64,22 +65,13 @@ def _pools() -> list[Json]:
     ]
 
 
-def listed(*objects: Json) -> Json:
-    """A v1 List, as `kubectl get -o json` prints one: what --cluster FILE takes."""
-    return {"apiVersion": "v1", "kind": "List", "items": list(objects)}
-
-
-async def apply(api: Api, nodes: Iterable[Json], within: float = 60, by_hand: bool = False) -> list[str]:
+async def apply(api: Api, nodes: Iterable[Json], within: float = 60) -> list[str]:
     """Creates the nodes, and waits until they are as they are meant to be: Ready (or not), and with their taints.
 
-    by_hand: for a control plane without kwok and so without node controllers, which leave a new node tainted.
     Returns the names.
     """
     wanted = {each["metadata"]["name"]: each for each in nodes}
     await asyncio.gather(*(_create(api, each) for each in wanted.values()))
-    if by_hand:
-        for name, each in wanted.items():
-            await api.patch("Node", name, {"spec": {"taints": each["spec"].get("taints", [])}})
 
     async def settled() -> bool:
         found = {each["metadata"]["name"]: each for each in await api.list("Node")}
@@ -112,6 +104,16 @@ async def remove(api: Api, names: Iterable[str]) -> None:
         return True
 
     await wait_until(gone, 120, "the nodes gone")
+
+
+@asynccontextmanager
+async def applied(api: Api, nodes: Iterable[Json]) -> AsyncIterator[list[str]]:
+    """With these nodes. Their names."""
+    names = await apply(api, nodes)
+    try:
+        yield names
+    finally:
+        await remove(api, names)
 
 
 async def set_ready(api: Api, name: str, ready: bool) -> None:

@@ -85,9 +85,14 @@ async def nodes(api: Api) -> AsyncIterator[MakeNodes]:
 async def remove_namespace(api: Api, name: str) -> None:
     """Removes a namespace; waits for the end of its pods (they hold GPUs), not of the rest."""
     await api.delete("Namespace", name, missing_ok=True)  # from here on nothing new is created in it
+    await remove_pods(api, name)
+
+
+async def remove_pods(api: Api, namespace: str) -> None:
+    """Removes all pods of a namespace, and waits for their end."""
 
     async def no_pods() -> bool:
-        await api.delete_all("Pod", name, gracePeriodSeconds="0")
-        return not await api.pods(name)
+        await api.delete_all("Pod", namespace, gracePeriodSeconds="0")
+        return not await api.pods(namespace)
 
-    await wait_until(no_pods, 120, f"no pods in {name}")
+    await wait_until(no_pods, 120, f"no pods in {namespace}")

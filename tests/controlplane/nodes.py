@@ -122,32 +122,17 @@ def node(
 
 
 def gpu_labels(gpus: int, product: str, mig: Mapping[str, int], replicas: int, renamed: bool) -> dict[str, str]:
-    """The labels of GPU Feature Discovery and of the GPU operator for such a node."""
+    """Of the labels of GPU Feature Discovery and of the GPU operator for such a node, those that say what it has."""
     known = PRODUCTS[product]
     major, minor = known.compute.split(".")
     shared = replicas > 1
     labels = {
-        "nvidia.com/cuda.driver-version.full": "580.95.05",
-        "nvidia.com/cuda.driver-version.major": "580",
-        "nvidia.com/cuda.driver-version.minor": "95",
-        "nvidia.com/cuda.driver-version.revision": "05",
-        "nvidia.com/cuda.driver.major": "580",
-        "nvidia.com/cuda.driver.minor": "95",
-        "nvidia.com/cuda.driver.rev": "05",
-        "nvidia.com/cuda.runtime-version.full": "13.0",
-        "nvidia.com/cuda.runtime-version.major": "13",
-        "nvidia.com/cuda.runtime-version.minor": "0",
-        "nvidia.com/cuda.runtime.major": "13",
-        "nvidia.com/cuda.runtime.minor": "0",
-        "nvidia.com/gfd.timestamp": "1760000000",
         "nvidia.com/gpu-driver-upgrade-state": "upgrade-done",
         "nvidia.com/gpu.compute.major": major,
         "nvidia.com/gpu.compute.minor": minor,
         "nvidia.com/gpu.count": str(gpus),
         "nvidia.com/gpu.family": known.family,
-        "nvidia.com/gpu.machine": "Google-Compute-Engine",
         "nvidia.com/gpu.memory": str(known.memory),
-        "nvidia.com/gpu.mode": "compute",
         "nvidia.com/gpu.present": "true",
         "nvidia.com/gpu.product": f"{product}-SHARED" if shared and not renamed else product,
         "nvidia.com/gpu.replicas": "0" if mig else str(replicas),
@@ -155,28 +140,16 @@ def gpu_labels(gpus: int, product: str, mig: Mapping[str, int], replicas: int, r
         "nvidia.com/mig.capable": str(known.mig).lower(),
         "nvidia.com/mig.strategy": "mixed" if mig else "single",
         "nvidia.com/mps.capable": "false",
-        "nvidia.com/vgpu.present": "false",
     }
-    parts = "container-toolkit dcgm dcgm-exporter device-plugin driver gpu-feature-discovery node-status-exporter"
-    labels |= {f"nvidia.com/gpu.deploy.{part}": "true" for part in [*parts.split(), "operator-validator"]}
     if known.mig:
-        labels |= {
-            "nvidia.com/gpu.deploy.mig-manager": "true",
-            "nvidia.com/mig.config": "custom" if mig else "all-disabled",
-            "nvidia.com/mig.config.state": "success",
-        }
+        labels["nvidia.com/mig.config"] = "custom" if mig else "all-disabled"
     for profile, count in mig.items():
-        slices, _, gigabytes = profile.partition("g.")
         prefix = f"nvidia.com/mig-{profile}"
         labels |= {
             f"{prefix}.count": str(count),
-            f"{prefix}.memory": str(int(gigabytes.removesuffix("gb")) * 1024 * 95 // 100),
-            f"{prefix}.multiprocessors": str(14 * int(slices)),
             f"{prefix}.product": f"{product}-MIG-{profile}",
             f"{prefix}.replicas": "1",
             f"{prefix}.sharing-strategy": "none",
-            f"{prefix}.slices.ci": slices,
-            f"{prefix}.slices.gi": slices,
         }
     return labels
 

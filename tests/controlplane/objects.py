@@ -1,13 +1,25 @@
-"""The objects that tests create, as plain dicts with one container each: change in them what the test is about."""
+"""The objects that tests create, as plain dicts: change in them what the test is about."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-Json = dict[str, Any]
+from tests.controlplane.kinds import KINDS
 
-COMPLETE_AFTER = "controlplane/complete-after"  # annotation of a pod: it succeeds that long after it runs, such as 1s
+Json = dict[str, Any]
+Text = Mapping[str, str]
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+def made(
+    kind: str, name: str = "", *, labels: Text | None = None, annotations: Text | None = None, **fields: Any
+) -> Json:
+    """An object of any kind in KINDS, with these fields beside its metadata."""
+    version = KINDS[kind][0].removeprefix("/apis/").removeprefix("/api/")
+    return {"apiVersion": version, "kind": kind, "metadata": _metadata(name, labels, annotations), **fields}
 
 
 def pod_spec(
@@ -20,67 +32,61 @@ def pod_spec(
     return {"containers": [main | dict(container or {})], **spec}
 
 
-def pod(
-    name: str,
-    gpus: int = 1,
-    *,
-    labels: Mapping[str, str] | None = None,
-    annotations: Mapping[str, str] | None = None,
-    **spec: Any,
-) -> Json:
+def pod(name: str, gpus: int = 1, *, labels: Text | None = None, annotations: Text | None = None, **spec: Any) -> Json:
     """A bare pod; `spec`: arguments of pod_spec."""
-    metadata = _metadata(name, {"app": name} | dict(labels or {}), annotations)
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod_spec(gpus, **spec)}
+    labels = {"app": name} | dict(labels or {})
+    return made("Pod", name, labels=labels, annotations=annotations, spec=pod_spec(gpus, **spec))
 
 
-def deployment(
+def workload(
+    kind: str,
     name: str,
-    replicas: int = 1,
     gpus: int = 1,
     *,
-    labels: Mapping[str, str] | None = None,
-    annotations: Mapping[str, str] | None = None,
+    of: Mapping[str, Any],
+    labels: Text | None = None,
+    annotations: Text | None = None,
     **spec: Any,
 ) -> Json:
-    """A Deployment whose pods are labelled app=`name`; labels, annotations and `spec` are those of its pods."""
-    template = {
-        "metadata": _metadata(None, {"app": name} | dict(labels or {}), annotations),
-        "spec": pod_spec(gpus, **spec),
-    }
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": _metadata(name, {"app": name}, None),
-        "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": name}}, "template": template},
-    }
+    """Its pods are labelled app=`name`; labels, annotations and `spec` are those of its pods. `of`: the rest of its own spec."""
+    metadata = _metadata("", {"app": name} | dict(labels or {}), annotations)
+    template = {"metadata": metadata, "spec": pod_spec(gpus, **spec)}
+    return made(kind, name, labels={"app": name}, spec={**of, "template": template})
 
 
-def job(
-    name: str,
-    pods: int = 1,
-    gpus: int = 1,
-    *,
-    labels: Mapping[str, str] | None = None,
-    annotations: Mapping[str, str] | None = None,
-    **spec: Any,
-) -> Json:
-    """A Job of `pods` pods at once, labelled app=`name`. They run until they are asked to end (COMPLETE_AFTER)."""
-    template = {
-        "metadata": _metadata(None, {"app": name} | dict(labels or {}), annotations),
-        "spec": {"restartPolicy": "Never", **pod_spec(gpus, **spec)},
-    }
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": _metadata(name, {"app": name}, None),
-        "spec": {"parallelism": pods, "completions": pods, "template": template},
-    }
+def deployment(name: str, replicas: int = 1, gpus: int = 1, kind: str = "Deployment", **of_pods: Any) -> Json:
+    """Or a ReplicaSet, or what else selects its pods. `of_pods`: as of `workload`."""
+    selector = {"matchLabels": {"app": name}}
+    return workload(kind, name, gpus, of={"replicas": replicas, "selector": selector}, **of_pods)
 
 
-def _metadata(name: str | None, labels: Mapping[str, str], annotations: Mapping[str, str] | None) -> Json:
-    metadata: Json = {"labels": dict(labels)}
-    if name:
-        metadata["name"] = name
-    if annotations:
-        metadata["annotations"] = dict(annotations)
-    return metadata
+def job(name: str, pods: int = 1, gpus: int = 1, **of_pods: Any) -> Json:
+    """A Job of `pods` pods at once. They run until they are deleted."""
+    of = {"parallelism": pods, "completions": pods}
+    return workload("Job", name, gpus, of=of, **{"restartPolicy": "Never"} | of_pods)
+
+
+def custom(kind: str, group: str, version: str) -> Json:
+    """The definition of a kind whose objects have any fields."""
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    names = {"plural": f"{kind.lower()}s", "singular": kind.lower(), "kind": kind}
+    versions = [{"name": version, "served": True, "storage": True, "schema": schema}]
+    spec = {"group": group, "scope": "Namespaced", "names": names, "versions": versions}
+    return made("CustomResourceDefinition", f"{names['plural']}.{group}", spec=spec)
+
+
+def required(key: str, operator: str, *values: str, part: str = "matchExpressions") -> Json:
+    """To nodes by a label, or by a field of theirs: the `affinity` of a pod."""
+    term = {part: [{"key": key, "operator": operator, "values": list(values)}]}
+    return {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [term]}}}
+
+
+def preferred(key: str, operator: str, *values: str, weight: int = 1) -> Json:
+    """The same, if there is room."""
+    term = {"matchExpressions": [{"key": key, "operator": operator, "values": list(values)}]}
+    return {"nodeAffinity": {PREFERRED: [{"weight": weight, "preference": term}]}}
+
+
+def _metadata(name: str, labels: Text | None, annotations: Text | None) -> Json:
+    found = {"name": name, "labels": dict(labels or {}), "annotations": dict(annotations or {})}
+    return {key: value for key, value in found.items() if value}

@@ -19,11 +19,14 @@ import subprocess
 import tempfile
 import urllib.error
 import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import trustme
+import yaml
 
 from tests.controlplane import settings
 from tests.controlplane.process import Failed, Guard, Program, wait_for
@@ -124,6 +127,16 @@ class ControlPlane:
             raise AssertionError(f"kubectl {' '.join(arguments)} gave {answer.returncode}:\n{answer.stderr.strip()}")
         return answer
 
+    @contextmanager
+    def having(self, *objects: Mapping[str, Any]) -> Iterator[None]:
+        """With these objects, as kubectl applies and deletes them."""
+        text = yaml.safe_dump_all(objects)
+        self.kubectl("apply", "-f", "-", input=text)
+        try:
+            yield
+        finally:
+            self.kubectl("delete", "--wait=false", "--ignore-not-found", "-f", "-", input=text)
+
     def stop(self, name: str, patience: float = PATIENCE) -> None:
         """Ends one program, such as "kube-apiserver": SIGTERM, SIGKILL after `patience` seconds (0: a crash)."""
         self._members[name].stop(patience)
@@ -141,10 +154,6 @@ class ControlPlane:
         """Raises Failed, with its last words, if a program ended by itself."""
         for member in self._members.values():
             member.check()
-
-    def tail(self, name: str, lines: int = 40) -> str:
-        """The end of a program's log."""
-        return self._members[name].tail(lines)
 
     def pids(self) -> dict[str, int]:
         """The programs that run, by name."""
@@ -176,11 +185,10 @@ class ControlPlane:
         commands = {
             "etcd": settings.etcd(self.folder, socket_path),
             "kube-apiserver": settings.apiserver(self.folder, socket_path, self.port, self.options),
-            "kube-controller-manager": settings.controller_manager(self.folder, self.options),
+            "kube-controller-manager": settings.controller_manager(self.folder),
             "kube-scheduler": settings.scheduler(self.folder, self.options),
+            "kwok": settings.kwok(self.folder),
         }
-        if self.options.kwok:
-            commands["kwok"] = settings.kwok(self.folder, self.options)
         self._members = {
             name: Program(name, [self.programs.path(name), *flags], self.folder, self._environment())
             for name, flags in commands.items()

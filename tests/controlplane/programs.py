@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-import json
 import os
 import platform
 import shutil
@@ -85,9 +84,8 @@ def _in_assets_folder(minor: str) -> Programs | None:
     if not named:
         return None
     folder = Path(named).expanduser().absolute()
-    missing = [name for name in NAMES if not os.access(folder / name, os.X_OK)]
-    if missing:
-        say(f"KUBEBUILDER_ASSETS={named} is not used: it has no {', '.join(missing)}")
+    if lacking := missing(folder):
+        say(f"KUBEBUILDER_ASSETS={named} is not used: it has no {', '.join(lacking)}")
         return None
     answer = subprocess.run([folder / "kube-apiserver", "--version"], capture_output=True, text=True, check=False)
     release = answer.stdout.strip().removeprefix("Kubernetes v")
@@ -124,13 +122,13 @@ def key(minor: str) -> str:
 def _in_cache(minor: str, release: str, build: Builder) -> Programs:
     parent = cache_folder() / "controlplane"
     folder = parent / key(minor)
-    if complete(folder):
+    if not missing(folder):
         return Programs(folder, release)
     parent.mkdir(parents=True, exist_ok=True)
     with _locked(parent / f"{folder.name}.lock"):
-        if not complete(folder):  # else another run built it while this one waited
+        if missing(folder):  # else another run built it while this one waited
             if folder.exists():
-                say(f"{folder} is broken or half-written: it is built again")
+                say(f"{folder} is broken: it is built again")
             _build_into(folder, minor, build)
     return Programs(folder, release)
 
@@ -143,35 +141,17 @@ def _build_into(folder: Path, minor: str, build: Builder) -> None:
     try:
         new.mkdir()
         build(minor, new)
-        missing = [name for name in NAMES if not os.access(new / name, os.X_OK)]
-        if missing:
-            raise RuntimeError(f"the build of Kubernetes {minor} made no {', '.join(missing)} in {new}")
-        (new / "manifest.json").write_text(json.dumps({"files": checksums(new)}, indent=1) + "\n")
+        if lacking := missing(new):
+            raise RuntimeError(f"the build of Kubernetes {minor} made no {', '.join(lacking)} in {new}")
         remove(folder)
         new.rename(folder)
     finally:
         remove(new)
 
 
-def complete(folder: Path) -> bool:
-    """True if the folder has every program, and every byte is as it was built."""
-    try:
-        files = json.loads((folder / "manifest.json").read_text())["files"]
-        return all(os.access(folder / name, os.X_OK) for name in NAMES) and bool(files == checksums(folder))
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
-
-
-def checksums(folder: Path) -> dict[str, str]:
-    """name -> SHA-256 of the file, or where the link points. The manifest itself is left out."""
-    found = {}
-    for path in sorted(folder.iterdir()):
-        if path.is_symlink():
-            found[path.name] = f"-> {path.readlink()}"
-        elif path.name != "manifest.json":
-            with path.open("rb") as file:
-                found[path.name] = hashlib.file_digest(file, "sha256").hexdigest()
-    return found
+def missing(folder: Path) -> list[str]:
+    """The programs that a folder has not."""
+    return [name for name in NAMES if not os.access(folder / name, os.X_OK)]
 
 
 def remove(path: Path) -> None:

@@ -8,15 +8,13 @@ import json
 import os
 import random
 import socket
-import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-HERE = Path(__file__).parent
+STAGES = Path(__file__).parent / "stages.yaml"
+"""What kwok does in place of kubelets."""
 HOST = "127.0.0.1"
 # Their default RBAC roles are bound to these names; the webhook and the audit log see who a request is from.
 USERS = {
@@ -43,7 +41,6 @@ AUDIT_POLICY = {
         {"level": "None"},
     ],
 }
-NO_KUBELETS = "*,-node-lifecycle-controller,-taint-eviction-controller,-node-ipam-controller"
 
 
 @dataclass(frozen=True)
@@ -52,15 +49,10 @@ class Options:
 
     apiserver: more flags, such as ("--enable-admission-plugins=PodTolerationRestriction",).
     scheduler: a KubeSchedulerConfiguration (kubescheduler.config.k8s.io/v1) without its connection; None: as released.
-    kwok: nodes become Ready and pods run. Without: nothing plays the kubelets, and nodes keep what tests write.
-    complete_jobs: pods of Jobs succeed as soon as they run (else only pods that ask for it, see stages.yaml).
     """
 
     apiserver: Sequence[str] = ()
     scheduler: Mapping[str, Any] | None = None
-    kwok: bool = True
-    complete_jobs: bool = False
-    audit_policy: Mapping[str, Any] = field(default_factory=lambda: AUDIT_POLICY)
 
 
 def most_allocated(*resources: str) -> dict[str, Any]:
@@ -77,8 +69,8 @@ _LOCKS: list[int] = []
 
 def free_port() -> int:
     """A port that nothing has now, and no other run of tests gets; below those that the system hands out."""
-    folder = Path(tempfile.gettempdir(), "gpu-admission-ports")
-    folder.mkdir(exist_ok=True)
+    folder = Path.home() / ".cache/gpu-admission/ports"
+    folder.mkdir(parents=True, exist_ok=True)
     for port in random.sample(range(20_000, 32_000), 100):
         lock = os.open(folder / str(port), os.O_CREAT | os.O_RDWR)
         with socket.socket() as probe:
@@ -104,21 +96,6 @@ def kubeconfig(server: str, ca: bytes, user: str, token: str, namespace: str = "
         "contexts": [{"name": "simulated", "context": {"cluster": "simulated", "user": user, "namespace": namespace}}],
         "current-context": "simulated",
     }
-
-
-def stages(complete_jobs: bool) -> list[dict[str, Any]]:
-    """kwok's stages; with `complete_jobs` one more, that ends pods of Jobs as soon as they run."""
-    found: list[dict[str, Any]] = list(yaml.safe_load_all((HERE / "stages.yaml").read_text()))
-    if complete_jobs:
-        asked = next(stage for stage in found if stage["metadata"]["name"] == "pod-complete-when-asked")
-        selector = [
-            *asked["spec"]["selector"]["matchExpressions"][:2],
-            {"key": ".metadata.ownerReferences.[].kind", "operator": "In", "values": ["Job"]},
-        ]
-        spec = {name: asked["spec"][name] for name in ("resourceRef", "next")}
-        spec["selector"] = {"matchExpressions": selector}
-        found.append({**asked, "metadata": {"name": "pod-complete-jobs"}, "spec": spec})
-    return found
 
 
 def write_private(path: Path, content: str | bytes) -> Path:
@@ -147,7 +124,7 @@ def etcd(folder: Path, socket_path: Path) -> list[str]:
 
 
 def apiserver(folder: Path, etcd_socket: Path, port: int, options: Options) -> list[str]:
-    write_private(folder / "audit-policy.json", json.dumps(options.audit_policy))
+    write_private(folder / "audit-policy.json", json.dumps(AUDIT_POLICY))
     return [
         f"--etcd-servers=unix://{etcd_socket}",
         f"--secure-port={port}",
@@ -170,7 +147,7 @@ def apiserver(folder: Path, etcd_socket: Path, port: int, options: Options) -> l
     ]
 
 
-def controller_manager(folder: Path, options: Options) -> list[str]:
+def controller_manager(folder: Path) -> list[str]:
     """Each controller under its own service account, as everywhere; quick enough for a burst of pods."""
     return [
         f"--kubeconfig={folder / 'system:kube-controller-manager.kubeconfig'}",
@@ -182,7 +159,6 @@ def controller_manager(folder: Path, options: Options) -> list[str]:
         "--use-service-account-credentials",
         "--kube-api-qps=200",
         "--kube-api-burst=400",
-        *([] if options.kwok else [f"--controllers={NO_KUBELETS}"]),
     ]
 
 
@@ -202,11 +178,10 @@ def scheduler(folder: Path, options: Options) -> list[str]:
     return [*configuration, "--secure-port=0", "--authentication-skip-lookup"]
 
 
-def kwok(folder: Path, options: Options) -> list[str]:
-    documents = yaml.safe_dump_all(stages(options.complete_jobs))
+def kwok(folder: Path) -> list[str]:
     return [
         f"--kubeconfig={folder / 'kwok.kubeconfig'}",
-        f"--config={write_private(folder / 'stages.yaml', documents)}",
+        f"--config={STAGES}",
         "--manage-all-nodes",
         "--node-lease-duration-seconds=40",
         "--cidr=10.64.0.1/14",

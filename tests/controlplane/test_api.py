@@ -2,30 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 
-from tests.controlplane import objects
 from tests.controlplane.api import ApiError, _warning, wait_until
 from tests.controlplane.kinds import path
-
-
-@pytest.mark.parametrize("build", [objects.deployment, objects.job])
-def test_labels_annotations_and_spec_are_those_of_the_pods(build: Callable[..., dict[str, Any]]) -> None:
-    template = build("a", 2, 3, labels={"l": "1"}, annotations={"n": "2"}, nodeName="x", container={"image": "i"})[
-        "spec"
-    ]["template"]
-    assert template["metadata"] == {"labels": {"app": "a", "l": "1"}, "annotations": {"n": "2"}}
-    assert template["spec"]["nodeName"] == "x"
-    assert template["spec"]["containers"] == [
-        {"name": "main", "image": "i", "resources": {"limits": {"nvidia.com/gpu": "3"}}}
-    ]
-
-
-def test_a_pod_without_gpus_asks_for_nothing() -> None:
-    assert "resources" not in objects.pod("a", 0)["spec"]["containers"][0]
 
 
 @pytest.mark.parametrize(

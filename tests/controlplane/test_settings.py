@@ -12,14 +12,6 @@ from tests.controlplane import settings
 from tests.controlplane.nodes import Json
 
 
-def test_jobs_complete_by_themselves_only_if_asked() -> None:
-    plain, completing = settings.stages(False), settings.stages(True)
-    assert completing[: len(plain)] == plain
-    (added,) = completing[len(plain) :]
-    assert added["spec"]["selector"]["matchExpressions"][-1]["values"] == ["Job"]
-    assert "delay" not in added["spec"]
-
-
 def _exclude(one: Json, other: Json) -> bool:
     """Whether no object can match both expressions of a Stage."""
     if one["key"] != other["key"]:
@@ -34,7 +26,7 @@ def _exclude(one: Json, other: Json) -> bool:
 
 def test_no_object_matches_two_stages_with_different_outcomes() -> None:
     """kwok would draw one of them by lot: a node that a test made not ready, or a heartbeat that keeps it Ready."""
-    for one, other in itertools.combinations(settings.stages(True), 2):
+    for one, other in itertools.combinations(yaml.safe_load_all(settings.STAGES.read_text()), 2):
         first, second = one["spec"], other["spec"]
         if first["resourceRef"] == second["resourceRef"] and first["next"] != second["next"]:
             pairs = itertools.product(first["selector"]["matchExpressions"], second["selector"]["matchExpressions"])
@@ -48,10 +40,6 @@ def test_a_scheduler_configuration_goes_into_a_file_with_its_connection(tmp_path
     assert content["clientConnection"]["kubeconfig"].startswith(str(tmp_path))
     strategy = content["profiles"][0]["pluginConfig"][0]["args"]["scoringStrategy"]
     assert strategy == {"type": "MostAllocated", "resources": [{"name": "nvidia.com/gpu", "weight": 1}]}
-
-
-def test_the_released_scheduler_has_no_configuration_of_ours(tmp_path: Path) -> None:
-    assert not [flag for flag in settings.scheduler(tmp_path, settings.Options()) if flag.startswith("--config")]
 
 
 def test_a_kubeconfig_is_for_its_owner_only(tmp_path: Path) -> None:

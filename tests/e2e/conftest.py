@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import uuid
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from typing import NamedTuple
 
 import pytest
+import pytest_asyncio
 
 from tests.controlplane import clusters
 from tests.controlplane.api import Api
@@ -34,26 +34,15 @@ class Sides(NamedTuple):
     """One that has, to the default profile."""
 
 
-@pytest.fixture(scope="module")
-def sides(control_plane: ControlPlane, installed: Installed) -> Iterator[Sides]:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def sides(control_plane: ControlPlane, installed: Installed) -> AsyncIterator[Sides]:
     """Both namespaces, and two nodes of eight A100, for one file of tests."""
     tag = uuid.uuid4().hex[:6]
     found = Sides(f"plain-{tag}", f"ours-{tag}")
-    asyncio.run(_make(control_plane, found))
-    yield found
-    asyncio.run(_remove(control_plane, found))
-
-
-async def _make(plane: ControlPlane, sides: Sides) -> None:
-    async with Api.of(plane.kubeconfig) as api:
-        await clusters.apply(api, NODES)
-        for name in sides:
+    async with Api.of(control_plane.kubeconfig) as api, clusters.applied(api, NODES):
+        for name in found:
             await api.namespace(name)
-        await opt_in(api, sides.ours)
-
-
-async def _remove(plane: ControlPlane, sides: Sides) -> None:
-    async with Api.of(plane.kubeconfig) as api:
-        for name in sides:
+        await opt_in(api, found.ours)
+        yield found
+        for name in found:
             await remove_namespace(api, name)
-        await clusters.remove(api, [each["metadata"]["name"] for each in NODES])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.controlplane import clusters
 from tests.controlplane.api import Api
 from tests.controlplane.nodes import node
-from tests.controlplane.objects import deployment, pod
+from tests.controlplane.objects import deployment, pod, required
 from tests.e2e.pending_kit import (
     A100,
     CLAIMING,
@@ -29,7 +29,6 @@ from tests.e2e.pending_kit import (
     held,
     in_zone,
     mounts,
-    node_affinity,
     one,
     priority,
     quota,
@@ -81,12 +80,12 @@ CASES = [
         "required node affinity", "nodeAffinity",
         "required node affinity «topology.kubernetes.io/zone In zone-x» matches no node; "
         "nearest: topology.kubernetes.io/zone=zone-a; nodes have zone-a",
-        one(), waits(affinity=node_affinity({"key": ZONE, "operator": "In", "values": ["zone-x"]})), "node affinity/selector",
-        lambda k: k.again(affinity=node_affinity({"key": ZONE, "operator": "In", "values": ["zone-a"]})),
+        one(), waits(affinity=required(ZONE, "In", "zone-x")), "node affinity/selector",
+        lambda k: k.again(affinity=required(ZONE, "In", "zone-a")),
     ),
     Case(
         "a pin to a node that is full", "pinnedNode", "pinned to 1 node (p-a) by its manifest",
-        two(), waits(8, affinity=node_affinity({"key": HOSTNAME, "operator": "In", "values": ["p-a"]})), "node affinity/selector",
+        two(), waits(8, affinity=required(HOSTNAME, "In", "p-a")), "node affinity/selector",
         lambda k: k.again(affinity=None), [held("other", 1)],
     ),
     Case(

@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.controlplane.api import Api, wait_until
 from tests.controlplane.nodes import node
-from tests.controlplane.objects import pod
+from tests.controlplane.objects import REQUIRED, made, pod
 from tests.controlplane.programs import MISSES_ANTI_AFFINITY
 
 Json = dict[str, Any]
@@ -75,12 +75,8 @@ class Case:
 
 
 def asking(limits: Json, **fields: Any) -> Json:
-    return {
-        "name": "main",
-        "image": "registry.example/app:1",
-        "resources": {"limits": limits, "requests": limits},
-        **fields,
-    }
+    resources = {"limits": limits, "requests": limits}
+    return {"name": "main", "image": "registry.example/app:1", "resources": resources, **fields}
 
 
 def key(name: str) -> str:
@@ -110,12 +106,7 @@ def held(name: str, gpus: int, on: str = "p-a", **spec: Any) -> Json:
 
 def affine(kind: str, app: str, key: str = HOSTNAME) -> Json:
     term = {"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": key}
-    return {"affinity": {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
-
-
-def node_affinity(*expressions: Json) -> Json:
-    required = {"nodeSelectorTerms": [{"matchExpressions": list(expressions)}]}
-    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+    return {"affinity": {kind: {REQUIRED: [term]}}}
 
 
 def claim(name: str, **spec: Any) -> Json:
@@ -125,14 +116,14 @@ def claim(name: str, **spec: Any) -> Json:
         "storageClassName": "",
         **spec,
     }
-    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name}, "spec": asked}
+    return made("PersistentVolumeClaim", name, spec=asked)
 
 
 def volume(name: str, **spec: Any) -> Json:
     asked = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": "", **spec}
     if "csi" not in asked:
         asked["hostPath"] = {"path": "/x"}
-    return {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": asked}
+    return made("PersistentVolume", name, spec=asked)
 
 
 def mounts(*claims: str) -> Json:
@@ -146,8 +137,7 @@ def in_zone(zone: str) -> Json:
 
 def device_claim(name: str, count: int = 1) -> Json:
     request = {"name": "gpu", "exactly": {"deviceClassName": "gpu.example.com", "count": count}}
-    spec = {"devices": {"requests": [request]}}
-    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": name}, "spec": spec}
+    return made("ResourceClaim", name, spec={"devices": {"requests": [request]}})
 
 
 def device_slice(name: str, on: str, devices: int) -> Json:
@@ -158,28 +148,22 @@ def device_slice(name: str, on: str, devices: int) -> Json:
         "pool": pool,
         "devices": [{"name": f"gpu-{n}"} for n in range(devices)],
     }
-    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": name}, "spec": spec}
+    return made("ResourceSlice", name, spec=spec)
 
 
-DEVICE_CLASS: Json = {
-    "apiVersion": "resource.k8s.io/v1",
-    "kind": "DeviceClass",
-    "metadata": {"name": "gpu.example.com"},
-    "spec": {"selectors": [{"cel": {"expression": 'device.driver == "gpu.example.com"'}}]},
-}
+SELECTORS = [{"cel": {"expression": 'device.driver == "gpu.example.com"'}}]
+DEVICE_CLASS = made("DeviceClass", "gpu.example.com", spec={"selectors": SELECTORS})
 CLAIMING = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "c"}]}
 CSI = {"csi": {"driver": "csi.example.com", "volumeHandle": "h1"}, "claimRef": None}
 
 
 def priority(name: str, value: int, policy: str) -> Json:
-    head = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}}
-    return {**head, "value": value, "preemptionPolicy": policy}
+    return made("PriorityClass", name, value=value, preemptionPolicy=policy)
 
 
 def csi_node(name: str, count: int) -> Json:
     driver = {"name": "csi.example.com", "nodeID": name, "allocatable": {"count": count}}
-    head = {"apiVersion": "storage.k8s.io/v1", "kind": "CSINode", "metadata": {"name": name}}
-    return {**head, "spec": {"drivers": [driver]}}
+    return made("CSINode", name, spec={"drivers": [driver]})
 
 
 def spread() -> Json:
@@ -188,15 +172,9 @@ def spread() -> Json:
 
 
 def quota(gpus: str) -> Json:
-    hard = {"requests.nvidia.com/gpu": gpus}
-    return {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "gpus"}, "spec": {"hard": hard}}
+    return made("ResourceQuota", "gpus", spec={"hard": {"requests.nvidia.com/gpu": gpus}})
 
 
 A100, L4 = "NVIDIA-A100-SXM4-80GB", "NVIDIA-L4"
 TOLERATION = {"key": "team", "operator": "Equal", "value": "x", "effect": "NoSchedule"}
-LIMITS: Json = {
-    "apiVersion": "v1",
-    "kind": "LimitRange",
-    "metadata": {"name": "small"},
-    "spec": {"limits": [{"type": "Container", "max": {"cpu": "1"}}]},
-}
+LIMITS = made("LimitRange", "small", spec={"limits": [{"type": "Container", "max": {"cpu": "1"}}]})

@@ -3,9 +3,7 @@ the API server does not take."""
 
 from __future__ import annotations
 
-from typing import Any
-
-from tests.controlplane.objects import deployment, pod
+from tests.controlplane.objects import deployment, job, made, pod, required
 from tests.controlplane.programs import SERVES_EXTENDED_RESOURCES
 from tests.e2e.pending_kit import (
     CLAIMING,
@@ -21,7 +19,6 @@ from tests.e2e.pending_kit import (
     held,
     in_zone,
     mounts,
-    node_affinity,
     one,
     priority,
     spread,
@@ -33,21 +30,8 @@ from tests.e2e.pending_kit import (
 BACKED = {**DEVICE_CLASS, "spec": {**DEVICE_CLASS["spec"], "extendedResourceName": "example.com/gpu"}}
 
 
-def by_field(name: str) -> Json:
-    expression = {"key": "metadata.name", "operator": "In", "values": [name]}
-    required = {"nodeSelectorTerms": [{"matchFields": [expression]}]}
-    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
-
-
 def of_class(name: str, binding: str) -> Json:
-    head = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": name}}
-    return {**head, "provisioner": "kubernetes.io/no-provisioner", "volumeBindingMode": binding}
-
-
-def job(**spec: Any) -> Json:
-    template = {"spec": {**pod("waits", 1)["spec"], "restartPolicy": "Never"}}
-    head = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "waits"}}
-    return {**head, "spec": {"template": template, **spec}}
+    return made("StorageClass", name, provisioner="kubernetes.io/no-provisioner", volumeBindingMode=binding)
 
 
 async def unhold(kit: Kit) -> None:
@@ -57,7 +41,6 @@ async def unhold(kit: Kit) -> None:
 def _refusing() -> list[Json]:
     """A policy that refuses pods with a label."""
     rules = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
-    version = {"apiVersion": "admissionregistration.k8s.io/v1", "metadata": {"name": "pending-refuses"}}
     expression = "!has(object.metadata.labels) || !('refuse' in object.metadata.labels)"
     policy = {
         "matchConstraints": {"resourceRules": [rules]},
@@ -65,8 +48,8 @@ def _refusing() -> list[Json]:
     }
     binding = {"policyName": "pending-refuses", "validationActions": ["Deny"]}
     return [
-        version | {"kind": "ValidatingAdmissionPolicy", "spec": policy},
-        version | {"kind": "ValidatingAdmissionPolicyBinding", "spec": binding},
+        made("ValidatingAdmissionPolicy", "pending-refuses", spec=policy),
+        made("ValidatingAdmissionPolicyBinding", "pending-refuses", spec=binding),
     ]
 
 
@@ -74,6 +57,8 @@ async def _allowed(kit: Kit) -> None:
     await kit.api.delete("ValidatingAdmissionPolicyBinding", "pending-refuses")
 
 
+SUSPENDED = job("waits")
+SUSPENDED["spec"]["suspend"] = True
 EXTENDED = [
     Case(
         "an extended resource that a device class has, and too few devices", "noDevice",
@@ -86,19 +71,19 @@ MORE = [
     Case(
         "node affinity by a number", "nodeAffinity",
         "required node affinity «gpu-memory Gt 79» matches no node; nodes have 40",
-        one(labels={"gpu-memory": "40"}), waits(affinity=node_affinity({"key": "gpu-memory", "operator": "Gt", "values": ["79"]})),
-        "node affinity/selector", lambda k: k.again(affinity=node_affinity({"key": "gpu-memory", "operator": "Gt", "values": ["39"]})),
+        one(labels={"gpu-memory": "40"}), waits(affinity=required("gpu-memory", "Gt", "79")),
+        "node affinity/selector", lambda k: k.again(affinity=required("gpu-memory", "Gt", "39")),
     ),
     Case(
         "node affinity that excludes", "nodeAffinity",
         "required node affinity «topology.kubernetes.io/zone DoesNotExist» matches no node; nodes have zone-a",
-        one(), waits(affinity=node_affinity({"key": ZONE, "operator": "DoesNotExist"})),
+        one(), waits(affinity=required(ZONE, "DoesNotExist")),
         "node affinity/selector", lambda k: k.again(affinity=None),
     ),
     Case(
         "a node by its field that is not there", "pinnedNode",
         "pinned to 1 node (p-z) by its manifest, and p-z is no node of this cluster",
-        one(), waits(affinity=by_field("p-z")), "[NodeAffinity]", lambda k: k.again(affinity=None),
+        one(), waits(affinity=required("metadata.name", "In", "p-z", part="matchFields")), "[NodeAffinity]", lambda k: k.again(affinity=None),
     ),
     Case(
         "fewer domains than minDomains", "topologySpread",
@@ -142,13 +127,13 @@ MORE = [
     Case(
         "a suspended Job", "suspended",
         "spec.suspend is true: its pods are made when it is resumed",
-        one(), job(suspend=True), "", lambda k: k.patch("Job", "waits", {"spec": {"suspend": False}}, True), [], "job/waits",
+        one(), SUSPENDED, "", lambda k: k.patch("Job", "waits", {"spec": {"suspend": False}}, True), [], "job/waits",
     ),
     Case(
         "a ServiceAccount that is not there", "serviceAccountMissing",
         '1 pod could not be created: ServiceAccount "robot" does not exist in NAMESPACE',
         one(), deployment("waits", 1, 1, serviceAccountName="robot"), "",
-        lambda k: k.api.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "robot"}}, k.namespace),
+        lambda k: k.api.create(made("ServiceAccount", "robot"), k.namespace),
         [], "replicaset/waits-",
     ),
     Case(
@@ -161,7 +146,7 @@ MORE = [
         "a RuntimeClass that is not there", "runtimeClassMissing",
         '1 pod could not be created: RuntimeClass "r-new" does not exist',
         one(), deployment("waits", 1, 1, runtimeClassName="r-new"), "",
-        lambda k: k.api.create({"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "r-new"}, "handler": "runc"}),
+        lambda k: k.api.create(made("RuntimeClass", "r-new", handler="runc")),
         [], "replicaset/waits-",
     ),
     Case(

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
 import yaml
 
 from tests.controlplane import clusters
-from tests.controlplane.api import Api, ApiError, wait_until
+from tests.controlplane.api import Api, refusal, wait_until
 from tests.controlplane.fixtures import remove_namespace
 from tests.controlplane.objects import pod
 from tests.controlplane.plane import ControlPlane
 from tests.e2e.conftest import NODES
-from tests.installed import PROFILE_LABEL, ROOT
+from tests.installed import opt_in
 
 Json = dict[str, Any]
-SHIPPED = (ROOT / "manifests" / "policy.yaml").read_text()
 MODES = ("off", "warn", "fix", "deny")
 PROFILES = "".join(f'  mode-{mode}: {{templates: {{mode: "{mode}"}}}}\n' for mode in MODES)
 
@@ -55,25 +56,18 @@ class Terminal:
         return dict(main)
 
 
-async def make(terminal: Terminal) -> None:
-    async with Api.of(terminal.plane.kubeconfig) as api:
-        await clusters.apply(api, NODES)
+@asynccontextmanager
+async def namespaces(terminal: Terminal) -> AsyncIterator[None]:
+    """Those of the terminal, and two nodes of eight A100."""
+    async with Api.of(terminal.plane.kubeconfig) as api, clusters.applied(api, NODES):
         for mode, name in terminal.namespaces.items():
-            await api.namespace(name, {PROFILE_LABEL: f"mode-{mode}"})
+            await api.namespace(name)
+            await opt_in(api, name, f"mode-{mode}")
 
-            async def decided(name: str = name, mode: str = mode) -> bool:
-                try:
-                    answer = await api.create(pod("probe"), name, dryRun="All")
-                except ApiError:
-                    return False  # the nodes are not known yet
-                record = answer["metadata"].get("annotations", {}).get("gpu-admission.io/decision", "{}")
-                return bool(json.loads(record).get("profile") == f"mode-{mode}")
+        async def taken() -> bool:
+            return not await refusal(api.create(pod("probe"), terminal.namespaces["off"], dryRun="All"))
 
-            await wait_until(decided, 120, f"profile mode-{mode} in {name}")
-
-
-async def remove(terminal: Terminal) -> None:
-    async with Api.of(terminal.plane.kubeconfig) as api:
+        await wait_until(taken, 120, "the webhook to know the nodes")
+        yield
         for name in terminal.namespaces.values():
             await remove_namespace(api, name)
-        await clusters.remove(api, [each["metadata"]["name"] for each in NODES])

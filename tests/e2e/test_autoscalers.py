@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
-import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
 import yaml
 
-from tests.controlplane import clusters
-from tests.controlplane.api import Api
-from tests.controlplane.fixtures import remove_namespace
-from tests.controlplane.objects import deployment
+from tests.controlplane.fixtures import MakeNodes
+from tests.controlplane.objects import deployment, made
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.process import wait_for
 from tests.e2e.conftest import NODES
-from tests.installed import ROOT, Installed, opt_in
+from tests.installed import SHIPPED, Installed, MakeTeam
 
 pytestmark = pytest.mark.controlplane
 
 Json = dict[str, Any]
-SHIPPED = (ROOT / "manifests" / "policy.yaml").read_text()
 PROFILE = "  no-spread: {injectors: {topologySpread: {enabled: false}}}\n"
 TOLD = 'Warning: spreadMissing: up to 40 replicas by HorizontalPodAutoscaler "chat" without topology spread or pod anti-affini'
 SPREAD: Json = {
@@ -31,22 +26,10 @@ SPREAD: Json = {
     "whenUnsatisfiable": "ScheduleAnyway",
     "labelSelector": {"matchLabels": {"app": "chat"}},
 }
-AUTOSCALER = {
-    "apiVersion": "autoscaling/v2",
-    "kind": "HorizontalPodAutoscaler",
-    "metadata": {"name": "chat"},
-    "spec": {
-        "minReplicas": 1,
-        "maxReplicas": 40,
-        "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "chat"},
-        "metrics": [
-            {
-                "type": "Resource",
-                "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 70}},
-            }
-        ],
-    },
-}
+METRIC = {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 70}}}
+TARGET = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "chat"}
+SCALE = {"minReplicas": 1, "maxReplicas": 40, "scaleTargetRef": TARGET, "metrics": [METRIC]}
+AUTOSCALER = made("HorizontalPodAutoscaler", "chat", spec=SCALE)
 
 
 class Team:
@@ -72,26 +55,12 @@ class Team:
 
 
 @pytest.fixture
-def team(control_plane: ControlPlane, installed: Installed) -> Iterator[Team]:
-    made = Team(control_plane, installed, f"scaled-{uuid.uuid4().hex[:6]}")
-    installed.set_policy(SHIPPED + PROFILE)
-    asyncio.run(_make(made))
-    yield made
-    asyncio.run(_remove(made))
-    installed.set_policy(SHIPPED)
-
-
-async def _make(team: Team) -> None:
-    async with Api.of(team.plane.kubeconfig) as api:
-        await clusters.apply(api, NODES)
-        await api.namespace(team.name)
-        await opt_in(api, team.name, "no-spread")
-
-
-async def _remove(team: Team) -> None:
-    async with Api.of(team.plane.kubeconfig) as api:
-        await remove_namespace(api, team.name)
-        await clusters.remove(api, [each["metadata"]["name"] for each in NODES])
+async def team(
+    control_plane: ControlPlane, installed: Installed, nodes: MakeNodes, team_of: MakeTeam
+) -> AsyncIterator[Team]:
+    with installed.policy(SHIPPED + PROFILE):
+        await nodes(NODES)
+        yield Team(control_plane, installed, await team_of("no-spread"))
 
 
 def test_the_warning_about_a_scaled_workload_ends_when_it_is_spread_or_not_scaled(

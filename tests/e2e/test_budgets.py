@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.controlplane.objects import deployment
+from tests.controlplane.objects import deployment, made
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.process import wait_for
 from tests.e2e.conftest import Sides
@@ -16,12 +16,7 @@ from tests.installed import Installed
 pytestmark = pytest.mark.controlplane
 
 WORKLOAD = yaml.safe_dump(deployment("chat", 2))
-BUDGET = {
-    "apiVersion": "policy/v1",
-    "kind": "PodDisruptionBudget",
-    "metadata": {"name": "chat"},
-    "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "chat"}}},
-}
+BUDGET = made("PodDisruptionBudget", "chat", spec={"maxUnavailable": 1, "selector": {"matchLabels": {"app": "chat"}}})
 
 
 def warned(plane: ControlPlane, namespace: str) -> bool:

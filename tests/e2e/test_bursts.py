@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 
 import pytest
 
@@ -12,11 +11,9 @@ from tests.controlplane.clusters import IMAGE
 from tests.controlplane.fixtures import MakeNodes
 from tests.controlplane.objects import deployment, job
 from tests.controlplane.plane import ControlPlane
-from tests.installed import Installed
+from tests.installed import Installed, decision
 
 pytestmark = pytest.mark.controlplane
-
-DECISION = "gpu-admission.io/decision"
 
 
 async def test_a_burst_keeps_its_first_choices_while_the_watch_of_pods_is_two_seconds_late(
@@ -34,6 +31,6 @@ async def test_a_burst_keeps_its_first_choices_while_the_watch_of_pods_is_two_se
             found = await api.running(team, 464, within=180)
     finally:
         installed.__enter__()
-    chosen = [json.loads(one["metadata"]["annotations"][DECISION])["nodes"][0][0] for one in found]
+    chosen = [decision(one)["nodes"][0][0] for one in found]
     first = sum(one["spec"]["nodeName"] == node for one, node in zip(found, chosen, strict=True))
     assert first >= 460, f"{first} of 464"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 import trustme
 import yaml
 
@@ -17,7 +18,7 @@ from tests.controlplane.objects import pod
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.programs import find
 from tests.controlplane.settings import Options
-from tests.installed import ROOT, Installed, opt_in
+from tests.installed import ROOT, Installed, decision, opt_in
 from tests.strangers import anybody, attacked
 
 pytestmark = pytest.mark.controlplane
@@ -41,22 +42,16 @@ def shown_by_the_api_server(folder: Path, authority: trustme.CA) -> Path:
     return folder / "admission.yaml"
 
 
-@pytest.fixture(scope="module")
-def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ControlPlane, Installed]]:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def asked(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[ControlPlane, Installed]]:
     folder, authority = tmp_path_factory.mktemp("certificates"), trustme.CA()
     authority.cert_pem.write_to_path(folder / "ca.crt")
-    configuration = shown_by_the_api_server(folder, authority)
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("GPU_ADMISSION_CLIENT_CA", str(folder / "ca.crt"))
-        options = Options(apiserver=(f"--admission-control-config-file={configuration}",))
-        with ControlPlane(find(), options) as plane, Installed(plane) as installed:
-            asyncio.run(_nodes(plane))
-            yield plane, installed
-
-
-async def _nodes(plane: ControlPlane) -> None:
-    async with Api.of(plane.kubeconfig) as api:
-        await clusters.apply(api, clusters.cluster("two-node"))
+    options = Options(apiserver=(f"--admission-control-config-file={shown_by_the_api_server(folder, authority)}",))
+    settings = {"GPU_ADMISSION_CLIENT_CA": str(folder / "ca.crt")}
+    with ControlPlane(find(), options) as plane, Installed(plane, settings=settings) as installed:
+        async with Api.of(plane.kubeconfig) as api:
+            await clusters.apply(api, clusters.cluster("two-node"))
+        yield plane, installed
 
 
 async def test_the_api_server_is_heard_and_nobody_else(asked: tuple[ControlPlane, Installed]) -> None:
@@ -65,7 +60,7 @@ async def test_the_api_server_is_heard_and_nobody_else(asked: tuple[ControlPlane
         await api.namespace("ours")
         await opt_in(api, "ours")
         stored = await api.create(pod("mutated"), "ours")
-        assert "gpu-admission.io/decision" in stored["metadata"]["annotations"]
+        assert decision(stored)
         with pytest.raises(ApiError, match=r"\[hostNamespaces\]"):
             await api.create(pod("thief", hostPID=True), "ours")
     before = installed.metrics()

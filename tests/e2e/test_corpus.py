@@ -1,16 +1,16 @@
 """Manifests as people write them: what is admitted without us is admitted with us, or refused by the rules that its file names.
 
-`python -m tests.corpus FOLDER` says the same of any folder.
+`python -m bench.corpus FOLDER` says the same of any folder.
 """
 
 from __future__ import annotations
 
-import asyncio
 import re
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 from tests.controlplane import clusters
 from tests.controlplane.api import Api
@@ -33,19 +33,12 @@ def refused_by(file: str) -> list[str]:
     return found[1].split(", ") if found else []
 
 
-@pytest.fixture(scope="module")
-def stocked(control_plane: ControlPlane, sides: Sides) -> Iterator[Sides]:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def stocked(control_plane: ControlPlane, sides: Sides) -> AsyncIterator[Sides]:
     """Both namespaces, and nodes that offer all that the manifests name."""
     nodes = generous([pod for file, document in DOCUMENTS.items() for pod in pods(file, document)])
-    names = [each["metadata"]["name"] for each in nodes]
-
-    async def of_nodes(make: bool) -> None:
-        async with Api.of(control_plane.kubeconfig) as api:
-            await (clusters.apply(api, nodes) if make else clusters.remove(api, names))
-
-    asyncio.run(of_nodes(True))
-    yield sides
-    asyncio.run(of_nodes(False))
+    async with Api.of(control_plane.kubeconfig) as api, clusters.applied(api, nodes):
+        yield sides
 
 
 @pytest.mark.parametrize("file", FILES)

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import json
-import uuid
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from tests.controlplane.api import Api, ApiError, wait_until
-from tests.controlplane.fixtures import MakeNodes, remove_namespace
+from tests.controlplane.api import Api, ApiError, refusal, wait_until
+from tests.controlplane.fixtures import MakeNodes
 from tests.controlplane.nodes import node
-from tests.controlplane.objects import deployment, job, pod
-from tests.installed import ROOT, Installed, opt_in
+from tests.controlplane.objects import deployment, job, made, pod
+from tests.installed import SHIPPED, Installed, MakeTeam, decision
 
 pytestmark = pytest.mark.controlplane
 
 Json = dict[str, Any]
-MakeTeam = Callable[..., Coroutine[Any, Any, str]]
-SHIPPED = (ROOT / "manifests" / "policy.yaml").read_text()
 FED = {"injectors": {"cpuPerGpu": {"enabled": True}}}
 TRAINING = {"workload-type": "training"}
 NODE = node("fed-a", 8, cpu="128", memory="1Ti")
@@ -27,36 +24,24 @@ NODE = node("fed-a", 8, cpu="128", memory="1Ti")
 
 @pytest.fixture(scope="module", autouse=True)
 def profile(installed: Installed) -> Iterator[None]:
-    installed.set_policy(f"{SHIPPED}  fed: {json.dumps(FED)}\n")
-    yield
-    installed.set_policy(SHIPPED)
+    with installed.policy(f"{SHIPPED}  fed: {json.dumps(FED)}\n"):
+        yield
 
 
 @pytest.fixture
-async def team(api: Api, nodes: MakeNodes) -> AsyncIterator[MakeTeam]:
+async def make_team(nodes: MakeNodes, team_of: MakeTeam) -> MakeTeam:
     """Puts nodes into the cluster and makes a namespace that lives under the profile."""
-    made = []
 
     async def make(*machines: Json) -> str:
         await nodes(list(machines or (NODE,)))
-        made.append(await api.namespace(f"test-{uuid.uuid4().hex[:8]}"))
-        await opt_in(api, made[-1], "fed")
+        return await team_of("fed")
 
-        async def served() -> bool:
-            return "cpuPerGpu" in units(await api.create(pod("probe"), made[-1], dryRun="All"))
-
-        await wait_until(served, 120, "profile fed")
-        return made[-1]
-
-    yield make
-    for name in made:
-        await remove_namespace(api, name)
+    return make
 
 
 def units(found: Json) -> Json:
     """What each injector says it did."""
-    record: Json = json.loads(found["metadata"]["annotations"]["gpu-admission.io/decision"])
-    done: Json = record["units"]
+    done: Json = decision(found)["units"]
     return done
 
 
@@ -66,12 +51,8 @@ def of_main(found: Json) -> Json:
     return {name: asked[name] for name in asked if "/" not in name}
 
 
-def named(kind: str, **spec: Any) -> Json:
-    return {"apiVersion": "v1", "kind": kind, "metadata": {"name": "rules"}, "spec": spec}
-
-
-async def test_replicas_without_requests_get_those_of_their_class_and_run(api: Api, team: MakeTeam) -> None:
-    fed = await team()
+async def test_replicas_without_requests_get_those_of_their_class_and_run(api: Api, make_team: MakeTeam) -> None:
+    fed = await make_team()
     await api.create(deployment("chat", 3), fed)
     for found in await api.running(fed, 3):
         assert of_main(found) == {"cpu": "4", "memory": "8Gi"}
@@ -80,10 +61,10 @@ async def test_replicas_without_requests_get_those_of_their_class_and_run(api: A
 
 
 async def test_all_gpus_of_a_node_are_used_where_its_cpus_are_fewer_than_the_class_asks(
-    api: Api, team: MakeTeam
+    api: Api, make_team: MakeTeam
 ) -> None:
     """With what a DaemonSet takes besides."""
-    fed = await team(node("fed-a", 8, cpu="48", memory="128Gi"))
+    fed = await make_team(node("fed-a", 8, cpu="48", memory="128Gi"))
     agent = pod("agent", gpus=0, container={"resources": {"requests": {"cpu": "4", "memory": "8Gi"}}})
     await api.create(agent, fed)
     await api.running(fed, 1)
@@ -93,8 +74,8 @@ async def test_all_gpus_of_a_node_are_used_where_its_cpus_are_fewer_than_the_cla
     assert {units(one)["cpuPerGpu"][0] for one in found} == {"filledLess"}
 
 
-async def test_nobody_waits_for_cpus_that_others_have_taken(api: Api, team: MakeTeam) -> None:
-    fed = await team(node("fed-a", 4, cpu="64", memory="512Gi"))
+async def test_nobody_waits_for_cpus_that_others_have_taken(api: Api, make_team: MakeTeam) -> None:
+    fed = await make_team(node("fed-a", 4, cpu="64", memory="512Gi"))
     greedy = pod("greedy", gpus=0, container={"resources": {"requests": {"cpu": "46", "memory": "1Gi"}}})
     await api.create(greedy, fed)
     await api.running(fed, 1)
@@ -105,10 +86,10 @@ async def test_nobody_waits_for_cpus_that_others_have_taken(api: Api, team: Make
     assert ["skipped", "no node has as much free now"] in [units(one)["cpuPerGpu"] for one in found]
 
 
-async def test_values_of_a_limit_range_are_kept(api: Api, team: MakeTeam) -> None:
-    fed = await team()
+async def test_values_of_a_limit_range_are_kept(api: Api, make_team: MakeTeam) -> None:
+    fed = await make_team()
     limits = {"type": "Container", "max": {"cpu": "2"}, "defaultRequest": {"cpu": "500m"}}
-    await api.create(named("LimitRange", limits=[limits]), fed)
+    await api.create(made("LimitRange", "rules", spec={"limits": [limits]}), fed)
 
     async def defaulted() -> bool:
         try:
@@ -123,8 +104,8 @@ async def test_values_of_a_limit_range_are_kept(api: Api, team: MakeTeam) -> Non
     await api.running(fed, 1)
 
 
-async def test_resources_of_the_whole_pod_are_left_alone(api: Api, team: MakeTeam) -> None:
-    fed = await team()
+async def test_resources_of_the_whole_pod_are_left_alone(api: Api, make_team: MakeTeam) -> None:
+    fed = await make_team()
     resources = {"requests": {"cpu": "2", "memory": "4Gi"}, "limits": {"cpu": "4"}}
     found = await api.create(pod("one", labels=TRAINING, resources=resources), fed)
     assert of_main(found) == {}
@@ -134,30 +115,22 @@ async def test_resources_of_the_whole_pod_are_left_alone(api: Api, team: MakeTea
 
 async def until_refused(api: Api, body: Json, namespace: str, words: str) -> None:
     async def refused() -> bool:
-        try:
-            await api.create(body, namespace, dryRun="All")
-        except ApiError as error:
-            return words in str(error)
-        return False
+        return words in await refusal(api.create(body, namespace, dryRun="All"))
 
     await wait_until(refused, 120, f"a refusal: {words}")
 
 
 async def test_a_quota_of_cpu_takes_pods_in_that_it_refuses_without_us_and_counts_what_is_filled_in(
-    api: Api, team: MakeTeam, namespace: str
+    api: Api, make_team: MakeTeam, namespace: str
 ) -> None:
-    fed = await team()
-    quota = named("ResourceQuota", hard={"requests.cpu": "8"})
+    fed = await make_team()
+    quota = made("ResourceQuota", "rules", spec={"hard": {"requests.cpu": "8"}})
     for name in (fed, namespace):
         await api.create(quota, name)
     await until_refused(api, pod("probe", labels=TRAINING), namespace, "must specify requests.cpu for: main")
 
-    async def counted() -> bool:
-        try:
-            await api.create(pod("one", labels=TRAINING), fed)
-        except ApiError:  # the controller has not yet counted what is there
-            return False
-        return True
+    async def counted() -> bool:  # refused while the controller has not yet counted what is there
+        return not await refusal(api.create(pod("one", labels=TRAINING), fed))
 
     await wait_until(counted, 120, "the quota to be counted")
     await api.running(fed, 1)
@@ -168,22 +141,22 @@ async def test_a_quota_of_cpu_takes_pods_in_that_it_refuses_without_us_and_count
     ("rules", "words"),
     [
         pytest.param(
-            named("ResourceQuota", hard={"pods": "0"}, scopes=["NotBestEffort"]),
+            made("ResourceQuota", "rules", spec={"hard": {"pods": "0"}, "scopes": ["NotBestEffort"]}),
             "exceeded quota",
             id="a quota of pods that request something",
         ),
         pytest.param(
-            named("LimitRange", limits=[{"type": "Pod", "max": {"cpu": "4"}}]),
+            made("LimitRange", "rules", spec={"limits": [{"type": "Pod", "max": {"cpu": "4"}}]}),
             "maximum cpu usage per Pod is 4, but request is",
             id="a LimitRange over whole pods",
         ),
     ],
 )
 async def test_admission_plugins_that_count_requests_may_refuse_a_filled_in_pod(
-    rules: Json, words: str, api: Api, team: MakeTeam, namespace: str
+    rules: Json, words: str, api: Api, make_team: MakeTeam, namespace: str
 ) -> None:
     """As the documentation of the injector says: without us these pods are admitted."""
-    fed = await team()
+    fed = await make_team()
     body = pod("one", labels=TRAINING)
     if rules["kind"] == "LimitRange":
         limited = {"name": "side", "image": "side", "resources": {"limits": {"cpu": "1"}}}

@@ -1,26 +1,28 @@
-"""`gpu-admission doctor` on a real API server: each thing that is broken is named by its check, and is well again when mended."""
+"""`gpu-admission doctor` on a real API server: each thing that is broken is named by its check, and is well again when corrected."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 from base64 import b64encode
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import pytest
+import pytest_asyncio
 import yaml
 
 from tests.cli.objects import call
 from tests.controlplane import clusters
 from tests.controlplane.api import Api, ApiError, wait_until
 from tests.controlplane.nodes import GPU_TAINT, node
-from tests.controlplane.objects import pod
+from tests.controlplane.objects import made, pod
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.programs import MUTATES, Programs
-from tests.installed import NAMESPACE, PROFILE_LABEL, ROOT, Installed, opt_in
+from tests.installed import NAMESPACE, PROFILE_LABEL, ROOT, SHIPPED, Installed, opt_in
+from tests.manifests.files import only
 from webhook.cli.cluster.load import load
 from webhook.cli.doctor import READ, results
 from webhook.tls.issue import make_ca
@@ -30,7 +32,6 @@ pytestmark = pytest.mark.controlplane
 Json = dict[str, Any]
 MUTATING, VALIDATING = "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"
 POLICY, SECRET, TEAM = "gpu-admission-policy", "gpu-admission-tls", "team"
-SHIPPED = (ROOT / "manifests" / "policy.yaml").read_text()
 
 
 class Scene(NamedTuple):
@@ -66,21 +67,17 @@ class Scene(NamedTuple):
         await self.api.patch("ConfigMap", POLICY, {"data": {"policy.yaml": text}}, NAMESPACE)
 
 
-@pytest.fixture(scope="module")
-def running(programs: Programs) -> Iterator[tuple[ControlPlane, Installed]]:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def running(programs: Programs) -> AsyncIterator[tuple[ControlPlane, Installed]]:
     """A control plane of its own, and replicas that it can ask."""
     with ControlPlane(programs) as plane, Installed(plane, replicas=2, reachable=True) as webhook:
-        asyncio.run(_prepare(plane))
+        async with Api.of(plane.kubeconfig) as api:
+            await clusters.apply(api, [node("doc-a", taints=[GPU_TAINT]), node("doc-b", taints=[GPU_TAINT])])
+            await api.namespace(TEAM)
+            await opt_in(api, TEAM)
+            await api.create(pod("trainer", 1, labels={"workload-type": "training"}), TEAM)
+            await api.running(TEAM, 1)
         yield plane, webhook
-
-
-async def _prepare(plane: ControlPlane) -> None:
-    async with Api.of(plane.kubeconfig) as api:
-        await clusters.apply(api, [node("doc-a", taints=[GPU_TAINT]), node("doc-b", taints=[GPU_TAINT])])
-        await api.namespace(TEAM)
-        await opt_in(api, TEAM)
-        await api.create(pod("trainer", 1, labels={"workload-type": "training"}), TEAM)
-        await api.running(TEAM, 1)
 
 
 @pytest.fixture
@@ -116,59 +113,40 @@ async def test_all_is_well(scene: Scene) -> None:
 Broken = Callable[[Scene], AbstractAsyncContextManager[None]]
 
 
-def hook(kind: str, **changes: Any) -> Broken:
+def broken_by(do: Callable[[Scene], Awaitable[Any]], undo: Callable[[Scene], Awaitable[Any]]) -> Broken:
     @asynccontextmanager
     async def broken(scene: Scene) -> AsyncIterator[None]:
-        before = (await scene.api.get(kind, "gpu-admission"))["webhooks"][0]
-        await scene.hook(kind, **changes)
+        await do(scene)
         yield
-        await scene.hook(kind, **{key: before[key] for key in changes})
+        await undo(scene)
 
     return broken
+
+
+def hook(kind: str, **changes: Any) -> Broken:
+    (shipped, *_) = only(kind)["webhooks"]
+    back = {key: shipped[key] for key in changes}
+    return broken_by(lambda scene: scene.hook(kind, **changes), lambda scene: scene.hook(kind, **back))
 
 
 def policy(text: str) -> Broken:
-    @asynccontextmanager
-    async def broken(scene: Scene) -> AsyncIterator[None]:
-        await scene.policy(text)
-        yield
-        await scene.policy(SHIPPED)
-
-    return broken
+    return broken_by(lambda scene: scene.policy(text), lambda scene: scene.policy(SHIPPED))
 
 
 def there(*objects: Json, namespace: str | None = None) -> Broken:
-    @asynccontextmanager
-    async def broken(scene: Scene) -> AsyncIterator[None]:
-        for each in objects:
-            await scene.api.create(each, namespace)
-        yield
-        for each in objects:
-            await scene.api.delete(each["kind"], each["metadata"]["name"], namespace, grace=0 if namespace else None)
-
-    return broken
+    return lambda scene: scene.api.having(*objects, namespace=namespace)
 
 
 def gone(kind: str, name: str) -> Broken:
-    @asynccontextmanager
-    async def broken(scene: Scene) -> AsyncIterator[None]:
-        stored = await scene.api.get(kind, name)
-        await scene.api.delete(kind, name)
-        yield
-        metadata = {key: stored["metadata"][key] for key in ("name", "labels") if key in stored["metadata"]}
-        await scene.api.create({**stored, "metadata": metadata})
-
-    return broken
+    shipped = only(kind, name)
+    return broken_by(lambda scene: scene.api.delete(kind, name), lambda scene: scene.api.create(shipped))
 
 
-def changed(kind: str, name: str, change: Json, back: Json, namespace: str | None = None) -> Broken:
-    @asynccontextmanager
-    async def broken(scene: Scene) -> AsyncIterator[None]:
-        await scene.api.patch(kind, name, change, namespace)
-        yield
-        await scene.api.patch(kind, name, back, namespace)
-
-    return broken
+def changed(change: Json, back: Json) -> Broken:
+    """The namespace of the team."""
+    return broken_by(
+        lambda scene: scene.api.patch("Namespace", TEAM, change), lambda scene: scene.api.patch("Namespace", TEAM, back)
+    )
 
 
 def labelled(value: str) -> Json:
@@ -179,27 +157,17 @@ def entitled(value: str | None) -> Json:
     return {"metadata": {"labels": {"class.gpu-admission.io/inference-critical": value}}}
 
 
-def image(name: str) -> Json:
-    return {"spec": {"containers": [{"name": "gpu-admission", "image": name}]}}
+def image(name: str) -> Callable[[Scene], Awaitable[Any]]:
+    change = {"spec": {"containers": [{"name": "gpu-admission", "image": name}]}}
+    return lambda scene: scene.api.patch("Pod", "replica-1", change, NAMESPACE, strategy="strategic-merge")
 
 
-@asynccontextmanager
-async def another_image(scene: Scene) -> AsyncIterator[None]:
-    for name in ("gpu-admission:9", "gpu-admission:0.1.0"):
-        await scene.api.patch("Pod", "replica-1", image(name), NAMESPACE, strategy="strategic-merge")
-        if name.endswith("9"):
-            yield
-
-
-@asynccontextmanager
-async def broken_policy(scene: Scene) -> AsyncIterator[None]:
+async def broken_policy(scene: Scene) -> None:
     """It got in while no webhook looked at it."""
     await asyncio.to_thread(stop, scene)
     await scene.policy("gpu: []")
     await asyncio.to_thread(start, scene)
     assert "gpu: unknown key" in await scene.says("policy", "broken")
-    yield
-    await scene.policy(SHIPPED)
 
 
 def stop(scene: Scene) -> None:
@@ -214,36 +182,26 @@ def start(scene: Scene) -> None:
 
 
 RULES = [{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["CREATE"]}]
-ANOTHER = {
-    "apiVersion": "admissionregistration.k8s.io/v1",
-    "kind": MUTATING,
-    "metadata": {"name": "z-other"},
-    "webhooks": [
-        {
-            "name": "other.example.com",
-            "clientConfig": {"url": "https://127.0.0.1:1/"},
-            "rules": RULES,
-            "failurePolicy": "Ignore",
-            "sideEffects": "None",
-            "timeoutSeconds": 1,
-            "admissionReviewVersions": ["v1"],
-        }
-    ],
+OTHER = {
+    "name": "other.example.com",
+    "clientConfig": {"url": "https://127.0.0.1:1/"},
+    "rules": RULES,
+    "failurePolicy": "Ignore",
+    "sideEffects": "None",
+    "timeoutSeconds": 1,
+    "admissionReviewVersions": ["v1"],
 }
+ANOTHER = made(MUTATING, "z-other", webhooks=[OTHER])
 EXPRESSION = 'Object{spec: Object.spec{tolerations: [Object.spec.tolerations{key: "a", operator: "Exists"}]}}'
-MUTATION = {
-    "apiVersion": "admissionregistration.k8s.io/v1",
-    "kind": "MutatingAdmissionPolicy",
-    "metadata": {"name": "theirs"},
-    "spec": {
-        "matchConstraints": {"resourceRules": RULES},
-        "failurePolicy": "Ignore",
-        "reinvocationPolicy": "Never",
-        "matchConditions": [{"name": "never", "expression": "false"}],
-        "mutations": [{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": EXPRESSION}}],
-    },
+CHANGES = {
+    "matchConstraints": {"resourceRules": RULES},
+    "failurePolicy": "Ignore",
+    "reinvocationPolicy": "Never",
+    "matchConditions": [{"name": "never", "expression": "false"}],
+    "mutations": [{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": EXPRESSION}}],
 }
-BINDING = MUTATION | {"kind": "MutatingAdmissionPolicyBinding", "spec": {"policyName": "theirs"}}
+MUTATION = made("MutatingAdmissionPolicy", "theirs", spec=CHANGES)
+BINDING = made("MutatingAdmissionPolicyBinding", "theirs", spec={"policyName": "theirs"})
 PROFILE = "profiles: {default: {%s}}"
 CASES = [
     pytest.param("webhooks", "warn", "timeoutSeconds", hook(VALIDATING, timeoutSeconds=30), id="a time limit"),
@@ -252,20 +210,20 @@ CASES = [
     pytest.param("matchConditions", "warn", "not-a-mirror-pod is missing", hook(VALIDATING, matchConditions=[]), id="a condition"),
     pytest.param("matchConditions", "warn", "everyPod", policy(PROFILE % "placement: {everyPod: true}"), id="every pod"),
     pytest.param("templates", "warn", "Train.example.com", policy(PROFILE % "templates: {custom: [{group: example.com, kind: Train, path: spec.template}]}"), id="a template"),
-    pytest.param("policyLoaded", "broken", "cannot use the newest", broken_policy, id="a policy that replicas cannot use"),
-    pytest.param("versions", "warn", "different images", another_image, id="an image"),
+    pytest.param("policyLoaded", "broken", "cannot use the newest", broken_by(broken_policy, lambda scene: scene.policy(SHIPPED)), id="a policy that replicas cannot use"),
+    pytest.param("versions", "warn", "different images", broken_by(image("gpu-admission:9"), image("gpu-admission:0.1.0")), id="an image"),
     pytest.param("gpuMetrics", "broken", "has none from prometheus", policy("gpuMetrics: {source: prometheus, url: 'http://127.0.0.1:9'}"), id="a source of metrics"),
     pytest.param("gpuMetrics", "broken", "no DCGM exporter", policy("gpuMetrics: {source: dcgm}"), id="exporters"),
     pytest.param("otherWebhooks", "ok", "after us: z-other, and we are asked again", there(ANOTHER), id="another webhook"),
     *([pytest.param("mutatingPolicies", "warn", "theirs changes tolerations", there(MUTATION, BINDING), id="a mutating policy")] if MUTATES else []),
     pytest.param("guards", "warn", "gpu-admission-profile-label does not guard", gone("ValidatingAdmissionPolicyBinding", "gpu-admission-profile-label"), id="a guard"),
     pytest.param("guards", "warn", "gpu-admission-running-pods does not guard", gone("ValidatingAdmissionPolicyBinding", "gpu-admission-running-pods"), id="the guard of running pods"),
-    pytest.param("namespaces", "warn", "names profile defalt", changed("Namespace", TEAM, labelled("defalt"), labelled("default")), id="a profile"),
+    pytest.param("namespaces", "warn", "names profile defalt", changed(labelled("defalt"), labelled("default")), id="a profile"),
     pytest.param("classes", "warn", "workload-type=trainig on 1 GPU pod", there(pod("typo", 1, labels={"workload-type": "trainig"}), namespace=TEAM), id="the class of a pod"),
     pytest.param("classes", "warn", "entry 2", policy("classes: [{class: a}, {class: training, ownerKinds: [Job]}]"), id="a class that no pod can have"),
     pytest.param("priorityClasses", "broken", "gpu-training", gone("PriorityClass", "gpu-training"), id="a priority class"),
     pytest.param("preemption", "warn", f"pods of namespace {TEAM}; the API server refuses them", policy("classes: [{class: inference-critical, labels: {a: [b]}, namespaces: ['*']}, {class: training}]"), id="a namespace that only the policy entitles"),
-    pytest.param("preemption", "ok", f"by gpu-inference-critical: {TEAM}", changed("Namespace", TEAM, entitled(""), entitled(None)), id="an entitled namespace"),
+    pytest.param("preemption", "ok", f"by gpu-inference-critical: {TEAM}", changed(entitled(""), entitled(None)), id="an entitled namespace"),
     pytest.param("policyTaints", "warn", "example.com/gpus", policy(PROFILE % "injectors: {tolerations: {taints: [{key: example.com/gpus}]}}"), id="a taint"),
     pytest.param("policyLabels", "broken", "wait for ever", policy(PROFILE % "injectors: {topologySpread: {constraints: [{key: example.com/rack, whenUnsatisfiable: DoNotSchedule}]}}"), id="a label"),
     pytest.param("nodes", "warn", "offersNoGpus", there(node("doc-c", resources={"nvidia.com/gpu": "0"})), id="a node without a device plugin"),
@@ -273,7 +231,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("check", "state", "text", "broken"), CASES)
-async def test_what_is_broken_is_named_and_well_again_when_mended(
+async def test_what_is_broken_is_named_and_well_again_when_repaired(
     check: str, state: str, text: str, broken: Broken, scene: Scene
 ) -> None:
     async with broken(scene):
@@ -313,22 +271,21 @@ async def test_while_no_replica_answers_failed_calls_are_counted_and_certificate
         await asyncio.to_thread(start, scene)
     assert all(hook["clientConfig"]["caBundle"] for hook in ready)
 
-    async def mended() -> bool:
+    async def corrected() -> bool:
         found = await scene.found()
         assert {found["certificate"][0][0], found["caBundle"][0][0], found["policyLoaded"][0][0]} == {"ok"}, found
         return True
 
-    await wait_until(mended, 120, "a certificate that is served and trusted")
+    await wait_until(corrected, 120, "a certificate that is served and trusted")
 
 
 async def test_rights_that_are_missing_are_named_and_the_rest_is_checked(scene: Scene) -> None:
     rights = [{"apiGroups": [""], "resources": ["nodes", "pods", "namespaces"], "verbs": ["list"]}]
     subject = {"kind": "ServiceAccount", "name": "reader", "namespace": "default"}
     reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "reader"}
-    named: Json = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "reader"}}
-    await scene.api.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "reader"}}, "default")
-    await scene.api.create(named | {"kind": "ClusterRole", "rules": rights})
-    await scene.api.create(named | {"kind": "ClusterRoleBinding", "subjects": [subject], "roleRef": reference})
+    await scene.api.create(made("ServiceAccount", "reader"), "default")
+    await scene.api.create(made("ClusterRole", "reader", rules=rights))
+    await scene.api.create(made("ClusterRoleBinding", "reader", subjects=[subject], roleRef=reference))
     kubeconfig = await asyncio.to_thread(scene.plane.kubeconfig_for, "default", "reader")
     result = await asyncio.to_thread(call, "doctor", "--kubeconfig", kubeconfig, "-o", "json")
     found = {each["check"]: each for each in json.loads(result.stdout)}

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import pytest
+import pytest_asyncio
 import yaml
 
 from tests.controlplane.api import Api, wait_until
@@ -18,10 +18,10 @@ from tests.controlplane.nodes import GPU_TAINT, node
 from tests.controlplane.objects import deployment, job, pod
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.programs import Programs
-from tests.installed import ROOT, Installed, opt_in
+from tests.installed import ROOT, SHIPPED, Installed, decision, opt_in
 from webhook.cli.cluster.load import load
 from webhook.cli.explain import KINDS, existing
-from webhook.kube.pod import DECISION, PROFILE_LABEL
+from webhook.kube.pod import PROFILE_LABEL
 from webhook.policy.model import Policy
 
 pytestmark = pytest.mark.controlplane
@@ -29,26 +29,22 @@ pytestmark = pytest.mark.controlplane
 Json = dict[str, Any]
 COMPONENT = ROOT / "manifests" / "components" / "events"
 TEAM = "team"
-POLICY = Policy.load((ROOT / "manifests" / "policy.yaml").read_bytes())
+POLICY = Policy.load(SHIPPED.encode())
 NODES = [node(f"ev-{letter}", 4, taints=[GPU_TAINT]) for letter in "abc"]
 
 
-@pytest.fixture(scope="module")
-def events(programs: Programs) -> Iterator[Installed]:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def events(programs: Programs) -> AsyncIterator[Installed]:
     """The webhook as the component sets it up, in two replicas, on a control plane of its own."""
     (component,) = yaml.safe_load_all((COMPONENT / "kustomization.yaml").read_text())
     (added,) = yaml.safe_load(component["patches"][0]["patch"])
     settings = {added["value"]["name"]: added["value"]["value"]}
     with ControlPlane(programs) as plane, Installed(plane, replicas=2, settings=settings) as installed:
-        asyncio.run(_prepare(plane))
+        async with Api.of(plane.kubeconfig) as client:
+            await apply(client, NODES)
+            await client.namespace(TEAM)
+            await opt_in(client, TEAM)
         yield installed
-
-
-async def _prepare(plane: ControlPlane) -> None:
-    async with Api.of(plane.kubeconfig) as api:
-        await apply(api, NODES)
-        await api.namespace(TEAM)
-        await opt_in(api, TEAM)
 
 
 @pytest.fixture
@@ -88,7 +84,7 @@ async def test_without_the_rights_it_is_counted_and_logged_once_and_nothing_else
     assert "403" in lines[0]["why"]
     assert "events is forbidden" in lines[0]["why"]
     assert await ours(api, "PodRefused") == []
-    assert DECISION in (await api.create(pod("still-fine"), TEAM))["metadata"]["annotations"]
+    assert decision(await api.create(pod("still-fine"), TEAM))
     await api.delete("Deployment", "silent", TEAM)
     await api.delete("Pod", "still-fine", TEAM)
 
@@ -161,9 +157,12 @@ async def test_a_pod_that_is_bound_elsewhere_says_so_once(
 
     async def ranked(**query: str) -> list[str]:
         stored = await api.create(made, TEAM, **query)
-        return [entry[0] for entry in json.loads(stored["metadata"]["annotations"][DECISION]).get("nodes", ())]
+        return [entry[0] for entry in decision(stored).get("nodes", ())]
 
-    await wait_until(lambda: ranked(dryRun="All"), 120, "the end of what was reserved for pods that were refused")
+    async def all_free() -> bool:
+        return len(await ranked(dryRun="All")) == len(NODES)
+
+    await wait_until(all_free, 120, "the end of what was reserved for pods that were refused")
     first = (await ranked())[0]
     if why == "cordoned":
         await api.patch("Node", first, {"spec": {"unschedulable": True}})
@@ -198,26 +197,23 @@ async def test_a_pod_that_is_bound_elsewhere_says_so_once(
 # --- A profile in shadow ----------------------------------------------------------------------------------------------
 
 QUIET = "quiet"
-SHADOW = f"{(ROOT / 'manifests' / 'policy.yaml').read_text()}\n  {QUIET}:\n    shadow: true\n"
+SHADOW = f"{SHIPPED}\n  {QUIET}:\n    shadow: true\n"
 REASONS = "PodWouldBeRefused", "PodWouldBeChanged"
 
 
 @pytest.fixture
 async def shadow(events: Installed, api: Api, rights: None) -> AsyncIterator[str]:
     """A namespace whose profile is in shadow."""
-    events.set_policy(SHADOW)
     name = f"{QUIET}-{uuid.uuid4().hex[:6]}"
-    await api.namespace(name)
-    await api.patch("Namespace", name, {"metadata": {"labels": {PROFILE_LABEL: QUIET}}})
+    with events.policy(SHADOW):
+        await api.namespace(name, {PROFILE_LABEL: QUIET})
 
-    async def untouched() -> bool:
-        found = await api.create(pod("probe", 1), name, dryRun="All")
-        return DECISION not in (found["metadata"].get("annotations") or {})
+        async def untouched() -> bool:
+            return not decision(await api.create(pod("probe", 1), name, dryRun="All"))
 
-    await wait_until(untouched, 60, "the profile in shadow")
-    yield name
-    await remove_namespace(api, name)
-    events.set_policy((ROOT / "manifests" / "policy.yaml").read_text())
+        await wait_until(untouched, 60, "the profile in shadow")
+        yield name
+        await remove_namespace(api, name)
 
 
 CHANGED, BAD = "get tolerations, priorityClass, ", "be refused: spec.hostPID: saw true, wanted false"
@@ -250,7 +246,7 @@ async def test_under_a_profile_in_shadow_pods_are_stored_as_written_and_kubectl_
     described = events.plane.kubectl("describe", kind, event["involvedObject"]["name"], "-n", shadow).stdout
     assert says in described
     stored = (await api.pods(shadow))[0]
-    assert DECISION not in (stored["metadata"].get("annotations") or {})
+    assert not decision(stored)
     assert not stored["spec"].get("priorityClassName")
     snapshot = await asyncio.to_thread(load, events.plane.kubeconfig, None, KINDS)
     explained = existing(snapshot, Policy.load(SHADOW.encode()), shadow, stored["metadata"]["name"])

@@ -7,21 +7,21 @@ them; nothing else is prepared.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 import yaml
 
 from tests.controlplane import clusters
 from tests.controlplane.api import Api, wait_until
 from tests.controlplane.fixtures import remove_namespace
 from tests.controlplane.nodes import GPU_TAINT, node
-from tests.controlplane.objects import pod
+from tests.controlplane.objects import custom, deployment, made, pod
 from tests.controlplane.plane import ControlPlane
-from tests.e2e.terminal import SHIPPED
-from tests.installed import ROOT, Installed, opt_in
+from tests.installed import DECISION, ROOT, SHIPPED, Installed, opt_in
 from webhook.kube.pod import Pod
 
 pytestmark = pytest.mark.controlplane
@@ -34,13 +34,13 @@ NODES = [
     node("mig", 4, mig={"1g.10gb": 14, "3g.40gb": 4}, taints=[GPU_TAINT]),
     node("sliced", 2, "Tesla-T4", replicas=4, renamed=True, taints=[GPU_TAINT]),
 ]
-CLASS: Json = {
-    "apiVersion": "storage.k8s.io/v1",
-    "kind": "StorageClass",
-    "metadata": {"name": "disks", "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}},
-    "provisioner": "kubernetes.io/no-provisioner",
-    "volumeBindingMode": "WaitForFirstConsumer",
-}
+CLASS = made(
+    "StorageClass",
+    "disks",
+    annotations={"storageclass.kubernetes.io/is-default-class": "true"},
+    provisioner="kubernetes.io/no-provisioner",
+    volumeBindingMode="WaitForFirstConsumer",
+)
 DISKS = [f"disk-{number}" for number in range(2)]
 
 
@@ -52,47 +52,26 @@ def disk(name: str) -> Json:
         "hostPath": {"path": f"/mnt/{name}"},
         "persistentVolumeReclaimPolicy": "Retain",
     }
-    return {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": spec}
+    return made("PersistentVolume", name, spec=spec)
 
 
-@pytest.fixture(scope="module")
-def cluster(control_plane: ControlPlane, installed: Installed) -> Iterator[ControlPlane]:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def cluster(control_plane: ControlPlane, installed: Installed) -> AsyncIterator[ControlPlane]:
     """Nodes, disks, and what `kubectl apply -k manifests/examples` makes."""
-    asyncio.run(_make(control_plane))
-    control_plane.kubectl("apply", "-k", str(EXAMPLES))
-    yield control_plane
-    installed.set_policy(SHIPPED)
-    asyncio.run(_remove(control_plane))
-
-
-async def _make(plane: ControlPlane) -> None:
-    async with Api.of(plane.kubeconfig) as api:
+    async with Api.of(control_plane.kubeconfig) as api:
 
         async def free() -> bool:
             return TEAM not in [found["metadata"]["name"] for found in await api.list("Namespace")]
 
         await wait_until(free, 60, f"no namespace {TEAM} of another test")
-        await clusters.apply(api, NODES)
-        for made in (CLASS, *map(disk, DISKS)):
-            await api.create(made)
-        await api.namespace(TEAM)
-        await opt_in(api, TEAM)
-
-
-async def _remove(plane: ControlPlane) -> None:
-    plane.kubectl("-n", TEAM, "delete", "deployment,job", "--all", "--wait=false")
-    async with Api.of(plane.kubeconfig) as api:
-
-        async def no_pods() -> bool:
-            await api.delete_all("Pod", TEAM, gracePeriodSeconds="0")
-            return not await api.pods(TEAM)
-
-        await wait_until(no_pods, 120, "the end of the pods, of which those of Jobs have a finalizer")
-        await remove_namespace(api, TEAM)
-        for name in DISKS:
-            await api.delete("PersistentVolume", name)
-        await api.delete("StorageClass", "disks")
-        await clusters.remove(api, [each["metadata"]["name"] for each in NODES])
+        async with clusters.applied(api, NODES), api.having(CLASS, *map(disk, DISKS)):
+            await api.namespace(TEAM)
+            await opt_in(api, TEAM)
+            control_plane.kubectl("apply", "-k", str(EXAMPLES))
+            yield control_plane
+            installed.set_policy(SHIPPED)
+            control_plane.kubectl("-n", TEAM, "delete", "deployment,job", "--all", "--wait=false")
+            await remove_namespace(api, TEAM)
 
 
 def documents(path: Path) -> list[Json]:
@@ -127,7 +106,7 @@ def resources(pod: Pod) -> tuple[Json, Json]:
 async def test_the_objects_that_a_team_begins_with_run_within_their_quota(cluster: ControlPlane, api: Api) -> None:
     for name in ("20-inference.yaml", "30-training.yaml"):
         for pods in (await bound(api, EXAMPLES / name)).values():
-            assert all("gpu-admission.io/decision" in pod["metadata"]["annotations"] for pod in pods)
+            assert all(DECISION in pod["metadata"]["annotations"] for pod in pods)
     gpus = "requests.nvidia.com/gpu"
 
     async def counted() -> bool:
@@ -240,15 +219,7 @@ async def test_whoever_applies_replicas_on_one_disk_is_warned_once_the_claim_exi
 @pytest.fixture
 def ome(cluster: ControlPlane) -> Iterator[ControlPlane]:
     """The kind that OME installs, without its fields: the API server keeps whatever is written."""
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    version = {"name": "v1beta1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-    names = {"plural": "inferenceservices", "singular": "inferenceservice", "kind": "InferenceService"}
-    definition = {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": "inferenceservices.ome.io"},
-        "spec": {"group": "ome.io", "scope": "Namespaced", "names": names, "versions": [version]},
-    }
+    definition = custom("InferenceService", "ome.io", "v1beta1")
     cluster.kubectl("apply", "-f", "-", input=yaml.safe_dump(definition))
     cluster.kubectl("wait", "--for=condition=Established", "crd/inferenceservices.ome.io", "--timeout=60s")
     yield cluster
@@ -270,9 +241,7 @@ async def test_an_inference_service_of_ome_is_judged_when_it_is_applied_and_its_
 
     await wait_until(judged, 60, "the warning about what OME's pods would be refused for")
     assert "refused" not in await kubectl(ome, "apply", "-f", str(path))
-    template = {"metadata": {"labels": engine["labels"]}, "spec": {"containers": [engine["runner"]]}}
-    spec = {"replicas": 1, "selector": {"matchLabels": {NAME: "llama"}}, "template": template}
-    await api.create({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "llama"}, "spec": spec}, TEAM)
+    await api.create(deployment("llama", labels=engine["labels"], container=engine["runner"]), TEAM)
     (found,) = await api.running(TEAM, 1, 120, **{NAME: "llama"})
     assert [asked["nvidia.com/gpu"] for asked in resources(found)] == ["4", "4"]
     assert found["spec"]["priorityClassName"] == "gpu-inference"

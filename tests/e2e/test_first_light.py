@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections import Counter
 from typing import Any
 
@@ -12,18 +11,12 @@ import pytest
 from tests.controlplane.api import Api, ApiError, wait_until
 from tests.controlplane.clusters import IMAGE, cluster
 from tests.controlplane.fixtures import MakeNodes
-from tests.controlplane.objects import deployment, job, pod
-from tests.installed import OPTED_IN, Installed, opt_in
+from tests.controlplane.objects import deployment, made, pod
+from tests.installed import OPTED_IN, Installed, decision, opt_in
 
 pytestmark = pytest.mark.controlplane
 
-DECISION = "gpu-admission.io/decision"
 Json = dict[str, Any]
-
-
-def decision(found: Json) -> Json:
-    record: Json = json.loads(found["metadata"]["annotations"][DECISION])
-    return record
 
 
 def preferred_nodes(found: Json) -> list[str]:
@@ -89,39 +82,16 @@ async def test_a_deployment_with_only_a_gpu_limit_gets_every_injection_and_runs(
         assert spec["nodeName"] in names
 
 
-async def test_training_never_preempts_and_inference_by_its_label_does(api: Api, team: str, nodes: MakeNodes) -> None:
-    await nodes("two-node")
-    serving = (await api.create(pod("serve", labels={"workload-type": "inference"}), team, dryRun="All"))["spec"]
-    assert (serving["priorityClassName"], serving["preemptionPolicy"]) == ("gpu-inference", "PreemptLowerPriority")
-    await api.create(job("train", 1), team)
-    (found,) = await api.running(team, 1)
-    spec = found["spec"]
-    assert (spec["priorityClassName"], spec["priority"]) == ("gpu-training", 10000)
-    assert spec["preemptionPolicy"] == "Never"
-
-
 async def test_a_priority_class_that_the_user_chose_is_kept(api: Api, team: str, nodes: MakeNodes) -> None:
     await nodes("two-node")
-    chosen = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "mine"}, "value": 7}
-    await api.create(chosen)
-    try:
+    async with api.having(made("PriorityClass", "mine", value=7)):
         found = await api.create(pod("one", priorityClassName="mine"), team)
         assert (found["spec"]["priorityClassName"], found["spec"]["priority"]) == ("mine", 7)
-    finally:
-        await api.delete("PriorityClass", "mine")
 
 
 async def test_a_global_default_class_counts_as_not_chosen(api: Api, team: str, nodes: MakeNodes) -> None:
     await nodes("two-node")
-    default = {
-        "apiVersion": "scheduling.k8s.io/v1",
-        "kind": "PriorityClass",
-        "metadata": {"name": "ordinary"},
-        "value": 5,
-        "globalDefault": True,
-    }
-    await api.create(default)
-    try:
+    async with api.having(made("PriorityClass", "ordinary", value=5, globalDefault=True)):
 
         async def ours_in_place_of_the_default() -> bool:
             spec = (await api.create(pod("one"), team, dryRun="All"))["spec"]
@@ -133,8 +103,6 @@ async def test_a_global_default_class_counts_as_not_chosen(api: Api, team: str, 
 
         await wait_until(filled_in_by_the_api_server, 120, "the API server to know the default class")
         await wait_until(ours_in_place_of_the_default, 120, "our class in place of the default one")
-    finally:
-        await api.delete("PriorityClass", "ordinary")
 
 
 async def test_a_missing_class_leaves_the_pod_alone(api: Api, team: str, nodes: MakeNodes) -> None:
@@ -151,9 +119,7 @@ async def test_a_missing_class_leaves_the_pod_alone(api: Api, team: str, nodes: 
 
         await wait_until(left_as_it_was, 120, "a pod without the missing class")
     finally:
-        metadata = {"name": kept["metadata"]["name"]}
-        named = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": metadata}
-        await api.create({k: v for k, v in kept.items() if k != "metadata"} | named)
+        await api.create(dict(kept) | made("PriorityClass", "gpu-development"))
 
 
 def everything_injected(found: Json) -> bool:
@@ -179,16 +145,15 @@ async def two_deployments_of_four(api: Api, team: str) -> list[Json]:
     return found
 
 
-@pytest.mark.parametrize("run", range(20))
+@pytest.mark.parametrize("run", range(5))
 async def test_two_deployments_of_four_share_two_nodes_evenly(run: int, api: Api, team: str, nodes: MakeNodes) -> None:
     await nodes("two-node")
     assert gpus_per_node(await two_deployments_of_four(api, team)) == [4, 4]
 
 
-@pytest.mark.parametrize("run", range(3))
 @pytest.mark.parametrize("failed", ["two-a", "two-b"])
 async def test_a_node_whose_driver_upgrade_failed_gets_none_and_nobody_waits(
-    failed: str, run: int, api: Api, team: str, nodes: MakeNodes
+    failed: str, api: Api, team: str, nodes: MakeNodes
 ) -> None:
     """Node two-b has the image, so the scheduler prefers it: the cases differ only in that."""
     both = cluster("two-node")
@@ -206,30 +171,10 @@ async def test_64_one_gpu_pods_at_once_fill_8_nodes_of_8(api: Api, team: str, no
     assert gpus_per_node(await api.running(team, 64)) == [8] * 8
 
 
-async def test_conflicting_request_and_limit_are_refused_with_both_numbers(api: Api, team: str) -> None:
-    unsure = pod("unsure", gpus=0)
-    resources = {"requests": {"nvidia.com/gpu": "1"}, "limits": {"nvidia.com/gpu": "2"}}
-    unsure["spec"]["containers"][0]["resources"] = resources
-    with pytest.raises(ApiError) as refused:
-        await api.create(unsure, team)
-    message = str(refused.value)
-    assert '"1" beside a limit of "2"' in message
-    assert "spec.containers[0].resources.requests[nvidia.com/gpu]" in message
-
-
 async def test_a_request_without_a_limit_is_repaired(api: Api, team: str, nodes: MakeNodes) -> None:
     await nodes("two-node")
-    asked = pod("asked", gpus=0)
-    asked["spec"]["containers"][0]["resources"] = {"requests": {"nvidia.com/gpu": "1"}}
-    found = await api.create(asked, team)
+    found = await api.create(pod("asked", container={"resources": {"requests": {"nvidia.com/gpu": "1"}}}), team)
     assert found["spec"]["containers"][0]["resources"]["limits"] == {"nvidia.com/gpu": "1"}
-
-
-async def test_a_stolen_gpu_is_refused(api: Api, team: str) -> None:
-    thief = pod("thief", container={"env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]})
-    with pytest.raises(ApiError) as refused:
-        await api.create(thief, team)
-    assert "NVIDIA_VISIBLE_DEVICES" in str(refused.value)
 
 
 async def test_the_stored_choice_survives_a_second_call_of_the_hook(api: Api, team: str, nodes: MakeNodes) -> None:
@@ -238,8 +183,7 @@ async def test_the_stored_choice_survives_a_second_call_of_the_hook(api: Api, te
     found = await api.create(pod("one"), team)
     again = {k: v for k, v in found["metadata"].items() if k in ("labels", "annotations")}
     spec = {k: v for k, v in found["spec"].items() if k != "nodeName"}
-    copy = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "two", **again}, "spec": spec}
-    second = await api.create(copy, team)
+    second = await api.create(made("Pod", "two", **again, spec=spec), team)
     assert second["spec"]["affinity"] == found["spec"]["affinity"]
     assert decision(second) == decision(found)
 

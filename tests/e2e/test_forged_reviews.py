@@ -15,12 +15,12 @@ from tests.builders import GPU
 from tests.controlplane.api import Api, ApiError, wait_until
 from tests.controlplane.fixtures import MakeNodes
 from tests.controlplane.nodes import node
-from tests.controlplane.objects import pod
+from tests.controlplane.objects import pod, required
 from tests.controlplane.plane import ControlPlane
 from tests.e2e.conftest import Sides
 from tests.edge import post
-from tests.installed import Installed
-from tests.manifests.recorder import Recorder
+from tests.installed import Installed, decision
+from tests.manifests.recorder import Recorder, allowed
 from tests.strangers import anybody
 from webhook.kube.pod import DECISION
 
@@ -142,9 +142,7 @@ async def test_pods_of_another_node_are_not_judged_as_those_of_a_node_with_a_str
     await nodes([node(name, 1), node(other, 8)])
 
     def requires(wanted: str, gpus: int = 4) -> dict[str, Any]:
-        terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [wanted]}]}]
-        required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
-        return replica("strange-", gpus, affinity={"nodeAffinity": required})
+        return replica("strange-", gpus, affinity=required("metadata.name", "In", wanted, part="matchFields"))
 
     await api.create(requires(other, 8), sides.ours)
     for _ in range(3):
@@ -173,31 +171,18 @@ async def test_what_is_reserved_for_a_pod_outlives_a_forged_second_call(
             forged["spec"]["containers"][0]["resources"] = {"limits": {GPU: "64"}, "requests": {GPU: "64"}}
             statuses.append(asyncio.run(send(installed, "mutate", sides.ours, forged)))
             control_plane.kubectl("create", "-n", sides.ours, "-f", "-", input=orjson.dumps(then).decode())
-        return orjson.dumps(HEAD | {"response": {"uid": request["uid"], "allowed": True}})
+        return allowed(body)
 
-    hook = {
-        "name": "meanwhile.example.com",
-        "clientConfig": {"service": {"path": "/"}},
-        "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}],
-        "objectSelector": {"matchLabels": {MEANWHILE: "true"}},
-        "sideEffects": "None",
-        "admissionReviewVersions": ["v1"],
-    }
-    kind = "MutatingWebhookConfiguration"
     with Recorder(other_hook) as other:
-        wanted = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "webhooks": [hook]}
-        await api.create(other.configuration(wanted))
-        try:
+        async with api.having(other.of_new_pods(MEANWHILE)):
 
             async def called() -> bool:
                 await api.create(pod("probe", labels={MEANWHILE: "true"}), sides.ours, dryRun="All")
                 return bool(other.reviews)
 
             await wait_until(called, 120, "a call of the other hook")
-            made = await api.create(first, sides.ours)
-        finally:
-            await api.delete(kind, "recorder")
+            grown = await api.create(first, sides.ours)
     assert statuses == [200]
-    stored = (made, await api.get("Pod", "then", sides.ours))
-    chosen = [orjson.loads(each["metadata"]["annotations"][DECISION])["nodes"][0][0] for each in stored]
+    stored = (grown, await api.get("Pod", "then", sides.ours))
+    chosen = [decision(each)["nodes"][0][0] for each in stored]
     assert chosen == ["second-a", "second-b"], "four GPUs of second-a are reserved for the first pod"

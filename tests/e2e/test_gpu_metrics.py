@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import uuid
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +12,12 @@ import pytest
 import yaml
 
 from tests.controlplane.api import Api, wait_until
-from tests.controlplane.fixtures import MakeNodes, remove_namespace
+from tests.controlplane.fixtures import MakeNodes
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
 from tests.feeds import prometheus_server
 from tests.feeds.prometheus_server import Exporter, Prometheus
-from tests.installed import ROOT, Installed, opt_in
+from tests.installed import SHIPPED, Installed, MakeTeam, decision
 from webhook.placement.strategies import STRATEGIES
 
 pytestmark = pytest.mark.controlplane
@@ -27,7 +25,6 @@ pytestmark = pytest.mark.controlplane
 Json = dict[str, Any]
 DATA = Path(__file__).parents[1] / "feeds" / "data"
 BUSY, IDLE = ((DATA / f"dcgm-8-{kind}.txt").read_text() for kind in ("busy", "idle"))
-SHIPPED = (ROOT / "manifests" / "policy.yaml").read_text()
 NAMES = ("a-busy", "b-hot", "c-sick", "d-warm", "e-idle")
 NODES = [node(name) for name in NAMES]
 """The best has the last name, so that no other reason puts it first."""
@@ -73,26 +70,8 @@ def metrics(installed: Installed, exporter: Exporter) -> Iterator[None]:
         policy["gpuMetrics"] |= {"source": "prometheus", "url": prometheus.url, "interval": "1s", "staleAfter": "4s"}
         for name in STRATEGIES:
             policy["profiles"][name] = {"placement": {"strategies": {}, "otherwise": name}}
-        installed.set_policy(yaml.safe_dump(policy))
-        yield
-        installed.set_policy(SHIPPED)
-
-
-@pytest.fixture
-async def teams(api: Api) -> AsyncIterator[dict[str, str]]:
-    """A namespace for each strategy."""
-    made = {}
-    for name in STRATEGIES:
-        made[name] = await api.namespace(f"test-{uuid.uuid4().hex[:8]}")
-        await opt_in(api, made[name], name)
-    yield made
-    for namespace in made.values():
-        await remove_namespace(api, namespace)
-
-
-def decision(found: Json) -> Json:
-    record: Json = json.loads(found["metadata"]["annotations"]["gpu-admission.io/decision"])
-    return record
+        with installed.policy(yaml.safe_dump(policy)):
+            yield
 
 
 async def decided(api: Api, namespace: str, by: str, known: int) -> None:
@@ -105,23 +84,15 @@ async def decided(api: Api, namespace: str, by: str, known: int) -> None:
     await wait_until(seen, 60, f"ranked by {by}, {known} nodes with metrics")
 
 
-async def bound(api: Api, made: Json) -> Json:
-    async def seen() -> Json | None:
-        found = await api.get("Pod", made["metadata"]["name"], made["metadata"]["namespace"])
-        return found if found["spec"].get("nodeName") else None
-
-    found = await wait_until(seen, 120, "the pod bound")
-    assert found is not None
-    return found
-
-
 async def test_what_an_exporter_says_decides_where_a_pod_is_bound_by_every_strategy_until_it_is_stale(
-    api: Api, teams: dict[str, str], nodes: MakeNodes, exporter: Exporter
+    api: Api, team_of: MakeTeam, nodes: MakeNodes, exporter: Exporter
 ) -> None:
     await nodes(NODES)
+    teams = {name: await team_of(name) for name in STRATEGIES}
     for strategy, team in teams.items():
         await decided(api, team, "metrics", 5)
-        found = await bound(api, await api.create(pod("p", gpus=1), team))
+        await api.create(pod("p", gpus=1), team)
+        found = await api.bound(team, "p")
         record = decision(found)
         assert (strategy, found["spec"]["nodeName"]) == (strategy, "e-idle")
         assert [entry[0] for entry in record["nodes"]][:2] == ["e-idle", "d-warm"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,13 +16,14 @@ from tests.controlplane import clusters
 from tests.controlplane.api import Api, wait_until
 from tests.controlplane.fixtures import MakeNodes
 from tests.controlplane.nodes import node
-from tests.controlplane.objects import pod
+from tests.controlplane.objects import made, pod
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.programs import SERVES_EXTENDED_RESOURCES
 from tests.e2e.pending_kit import CLAIMING, device_claim, device_slice
 from tests.e2e.pending_more_cases import BACKED
 from tests.feeds.prometheus_server import Exporter, Prometheus
 from tests.feeds.test_prometheus import program  # noqa: F401  a fixture
+from tests.installed import address_of_this_machine
 from webhook.cli.cluster.kinds import ENGINE
 from webhook.cli.cluster.load import load
 from webhook.cli.cluster.report import report
@@ -38,17 +38,10 @@ NODE = "gpu-a-0"
 READER = ["nodes", "pods", "namespaces", "configmaps", "resourcequotas", "persistentvolumeclaims"]
 
 
-def own_address() -> str:
-    """One of this machine that is not its loopback: the API server takes no other as an endpoint. Nothing is sent."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.connect(("192.0.2.1", 9))
-        return str(probe.getsockname()[0])
-
-
 @pytest.fixture(scope="module")
 def prometheus(program: str) -> Iterator[Prometheus]:  # noqa: F811
     with Exporter(BUSY) as exporter:
-        with Prometheus(f"127.0.0.1:{exporter.server_address[1]}", own_address()) as running:
+        with Prometheus(f"127.0.0.1:{exporter.server_address[1]}", address_of_this_machine()) as running:
             yield running
         exporter.shutdown()
 
@@ -57,15 +50,15 @@ def prometheus(program: str) -> Iterator[Prometheus]:  # noqa: F811
 async def policy(api: Api, namespace: str, prometheus: Prometheus, tmp_path: Path) -> Path:
     """One that names the Prometheus as a Service of the namespace. The API server passes requests on to pods only
     (pkg/registry/core/service/storage/storage.go, isValidAddress): one stands for it here."""
-    name, address = {"name": "prometheus"}, own_address()
+    address = address_of_this_machine()
     await api.create(pod("prometheus", 0, nodeName="elsewhere"), namespace)
     status = {"phase": "Running", "podIP": address, "podIPs": [{"ip": address}]}
     await api.patch("Pod", "prometheus", {"status": status}, namespace, subresource="status")
-    service = {"kind": "Service", "metadata": name, "spec": {"ports": [{"port": 9090, "targetPort": prometheus.port}]}}
-    await api.create({"apiVersion": "v1", **service}, namespace)
+    ports = [{"port": 9090, "targetPort": prometheus.port}]
+    await api.create(made("Service", "prometheus", spec={"ports": ports}), namespace)
     target = {"kind": "Pod", "name": "prometheus", "namespace": namespace}
     subset = {"addresses": [{"ip": address, "targetRef": target}], "ports": [{"port": prometheus.port}]}
-    await api.create({"apiVersion": "v1", "kind": "Endpoints", "metadata": name, "subsets": [subset]}, namespace)
+    await api.create(made("Endpoints", "prometheus", subsets=[subset]), namespace)
     file = tmp_path / "policy.yaml"
     url = f"http://prometheus.{namespace}.svc:9090"
     file.write_text(yaml.safe_dump({"gpuMetrics": {"source": "prometheus", "url": url}}))
@@ -94,7 +87,7 @@ async def test_a_service_is_asked_with_the_rights_of_the_kubeconfig(
     assert (found["measured"], found["utilisation"], found["temperature"]) == (8, 99, 68)
     assert found["idle"] == 0
 
-    await api.create({"kind": "ServiceAccount", "metadata": {"name": "reader"}}, namespace)
+    await api.create(made("ServiceAccount", "reader"), namespace)
     kubectl = control_plane.kubectl
     account = f"--serviceaccount={namespace}:reader"
     grant = ["create", "clusterrole", f"reader-{namespace}", "--verb=list", f"--resource={','.join(READER)}"]
@@ -125,11 +118,8 @@ async def test_gpus_of_dra_are_counted_as_the_scheduler_gave_them(
     control_plane: ControlPlane, api: Api, namespace: str
 ) -> None:
     """One pod names a claim; another asks for an extended resource, for which newer schedulers make a claim."""
-    kinds = {"DeviceClass": BACKED["metadata"]["name"], "ResourceSlice": "s-counted"}
-    names = await clusters.apply(api, [node("p-a", 0)])
-    try:
-        for obj in (BACKED, device_slice("s-counted", "p-a", 3)):
-            await api.create(obj)
+    devices = api.having(BACKED, device_slice("s-counted", "p-a", 3))
+    async with clusters.applied(api, [node("p-a", 0)]), devices:
         await api.create(device_claim("c"), namespace)
         await api.create(pod("by-claim", 0, **CLAIMING), namespace)
         wanted = ["by-claim"]
@@ -146,7 +136,3 @@ async def test_gpus_of_dra_are_counted_as_the_scheduler_gave_them(
         found, count = await wait_until(counted, 120, "the pods with a GPU"), len(wanted)
         assert found["gpus"] == {"gpu.example.com": {"total": 3, "allocated": count, "promised": 0, "free": 3 - count}}
         assert [each["gpus"] for each in found["pods"]] == [{"gpu.example.com": 1}] * count
-    finally:
-        for kind, name in kinds.items():
-            await api.delete(kind, name, missing_ok=True)
-        await clusters.remove(api, names)

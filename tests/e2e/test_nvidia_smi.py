@@ -20,14 +20,14 @@ from urllib.error import URLError
 import pytest
 import yaml
 
-from tests.controlplane.api import Api, ApiError, wait_until
+from tests.controlplane.api import Api, refusal, wait_until
 from tests.controlplane.fixtures import MakeNodes, remove_namespace
 from tests.controlplane.nodes import node
-from tests.controlplane.objects import pod
+from tests.controlplane.objects import pod, required
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.process import Program, wait_for
-from tests.controlplane.settings import HOST, free_port
-from tests.installed import ACCOUNT, NAMESPACE, ROOT, Installed, settle
+from tests.controlplane.settings import HOST, STAGES, free_port
+from tests.installed import ACCOUNT, NAMESPACE, ROOT, SHIPPED, Installed, decision, settle
 from webhook.feeds.nvidia_smi import COMMAND
 
 pytestmark = pytest.mark.controlplane
@@ -35,7 +35,6 @@ pytestmark = pytest.mark.controlplane
 Json = dict[str, Any]
 PLUGINS = "gpu-operator"
 PLUGIN = {"app": "nvidia-device-plugin-daemonset"}
-SHIPPED = (ROOT / "manifests" / "policy.yaml").read_text()
 COMPONENT = ROOT / "manifests" / "components" / "nvidia-smi"
 SCRIPT = """#!/bin/sh
 [ "$*" = "$WANTED" ] || { echo "asked for $*"; exit 64; }
@@ -87,7 +86,7 @@ def kubelets(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFacto
     port = free_port()
     flags = [
         f"--kubeconfig={control_plane.kubeconfig}",
-        f"--config={control_plane.folder / 'stages.yaml'},{folder / 'execs.yaml'}",
+        f"--config={STAGES},{folder / 'execs.yaml'}",
         "--manage-nodes-with-label-selector=nobody/manages=this",
         f"--server-address={HOST}:{port}",
         f"--tls-cert-file={control_plane.folder / 'apiserver.crt'}",
@@ -141,11 +140,7 @@ async def plugins(api: Api, kubelets: int, nodes: MakeNodes) -> AsyncIterator[No
     await remove_namespace(api, PLUGINS)
 
     async def gone() -> bool:
-        try:
-            await api.get("Namespace", PLUGINS)
-        except ApiError:
-            return True
-        return False
+        return bool(await refusal(api.get("Namespace", PLUGINS)))
 
     await wait_until(gone, 60, "the namespace to be gone")
 
@@ -164,24 +159,11 @@ def source(installed: Installed) -> Iterator[Installed]:
     """A policy with nvidia-smi as the source."""
     policy = yaml.safe_load(SHIPPED)
     policy["gpuMetrics"] |= {"source": "nvidiaSmi", "interval": "1s", "timeout": "4s", "staleAfter": "60s"}
-    installed.set_policy(yaml.safe_dump(policy))
-    yield installed
-    installed.set_policy(SHIPPED)
+    with installed.policy(yaml.safe_dump(policy)):
+        yield installed
 
 
-MEASURED = {
-    "nodeAffinity": {
-        "requiredDuringSchedulingIgnoredDuringExecution": {
-            "nodeSelectorTerms": [
-                {
-                    "matchExpressions": [
-                        {"key": "kubernetes.io/hostname", "operator": "In", "values": ["a-busy", "b-lost", "c-idle"]}
-                    ]
-                }
-            ]
-        }
-    }
-}
+MEASURED = required("kubernetes.io/hostname", "In", "a-busy", "b-lost", "c-idle")
 """A node of which nothing is known is as good as an idle one."""
 
 
@@ -209,14 +191,7 @@ async def test_what_nvidia_smi_says_decides_where_a_pod_is_bound_and_silent_node
 
     await wait_until(ranked, 120, "nodes are ranked by what nvidia-smi says")
     made = await api.create(pod("p", gpus=8, affinity=MEASURED), team)
-
-    async def bound() -> Json | None:
-        found = await api.get("Pod", "p", team)
-        return found if found["spec"].get("nodeName") else None
-
-    found = await wait_until(bound, 60, "the pod bound")
-    assert found is not None
-    assert found["spec"]["nodeName"] == "c-idle", decision(made)
+    assert (await api.bound(team, "p"))["spec"]["nodeName"] == "c-idle", decision(made)
     numbers = {entry[0]: entry[4:] for entry in decision(made)["nodes"] if len(entry) > 4}
     assert numbers["c-idle"] == [8, 0]
     assert source.metrics()["gpu_admission_gpu_metrics_gpus"] == 8 * 3
@@ -252,8 +227,3 @@ async def test_our_account_runs_this_command_and_no_other(component: ControlPlan
     finally:
         component.kubectl("delete", "pod", "x", "--grace-period=0", "--force")
         component.kubectl("delete", "clusterrole,clusterrolebinding", getter[1])
-
-
-def decision(found: Json) -> Json:
-    record: Json = json.loads(found["metadata"]["annotations"]["gpu-admission.io/decision"])
-    return record

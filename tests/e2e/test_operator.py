@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+import pytest_asyncio
 import yaml
 
 from tests.controlplane import clusters
-from tests.controlplane.api import Api, ApiError, wait_until
+from tests.controlplane.api import Api, ApiError, refusal, wait_until
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.programs import Programs
 from tests.e2e.scene import CREATORS, POLICY, ROUND, SECRET, SOONER, TRUSTED, NotTrusted, Scene
@@ -25,19 +26,15 @@ from webhook.tls.issue import make_ca, make_leaf
 pytestmark = pytest.mark.controlplane
 
 
-@pytest.fixture(scope="module")
-def running(programs: Programs) -> Iterator[tuple[ControlPlane, Installed]]:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def running(programs: Programs) -> AsyncIterator[tuple[ControlPlane, Installed]]:
     """A control plane of its own, without other webhooks."""
     with ControlPlane(programs) as plane, Installed(plane, replicas=2, before=SOONER) as webhook:
-        asyncio.run(_prepare(plane))
+        async with Api.of(plane.kubeconfig) as api:
+            await clusters.apply(api, clusters.cluster("two-node"))
+            await api.namespace("ours")
+            await opt_in(api, "ours")
         yield plane, webhook
-
-
-async def _prepare(plane: ControlPlane) -> None:
-    async with Api.of(plane.kubeconfig) as api:
-        await clusters.apply(api, clusters.cluster("two-node"))
-        await api.namespace("ours")
-        await opt_in(api, "ours")
 
 
 @pytest.fixture
@@ -204,10 +201,10 @@ async def test_a_bundle_that_is_blanked_all_the_time_is_written_once_a_second_at
         await blanked_quietly(scene)
         await asyncio.sleep(0.05)
 
-    async def mended() -> bool:
+    async def corrected() -> bool:
         return await scene.bundles() == right
 
-    await wait_until(mended, 120, "the bundle")
+    await wait_until(corrected, 120, "the bundle")
     most = 2 * 2 * (5 + (time.monotonic() - begin) * (1 + 1 / ROUND))
     quiet = len(_writes(scene.plane))
     assert quiet - written <= most, f"{quiet - written} writes"
@@ -244,11 +241,9 @@ async def broken(scene: Scene) -> None:
 
     async def stored() -> bool:
         text = "profiles: {default: {noLonger: true}}"
-        try:
-            await scene.api.patch("ConfigMap", POLICY, {"data": {"policy.yaml": text}}, NAMESPACE)
-        except ApiError as error:  # the API server asks still
-            return "denied the request" not in str(error)
-        return True
+        change = {"data": {"policy.yaml": text}}
+        said = await refusal(scene.api.patch("ConfigMap", POLICY, change, NAMESPACE))
+        return "denied the request" not in said  # the API server asks still
 
     await wait_until(stored, 120, "a broken policy that is stored")
     back = away | {"value": hook[number]["matchConditions"][0]["expression"]}
@@ -289,7 +284,7 @@ async def test_a_replica_that_starts_without_a_good_policy_serves_the_shipped_on
         else:
             await scene.api.patch("ConfigMap", POLICY, {"data": good["data"]}, NAMESPACE)
 
-    async def mended() -> bool:
+    async def corrected() -> bool:
         return all([webhook.metrics(number)["gpu_admission_policy_shipped"] == 0.0 for number in (0, 1)])
 
-    await wait_until(mended, 120, "the good policy")
+    await wait_until(corrected, 120, "the good policy")

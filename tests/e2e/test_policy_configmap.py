@@ -10,14 +10,13 @@ import pytest
 import yaml
 
 from tests.controlplane.api import Api, ApiError, wait_until
-from tests.controlplane.objects import pod
+from tests.controlplane.objects import made, pod
 from tests.controlplane.plane import ControlPlane
-from tests.installed import NAMESPACE, ROOT, Installed, settle
+from tests.installed import NAMESPACE, SHIPPED, Installed, decision, settle
 
 pytestmark = pytest.mark.controlplane
 
 Json = dict[str, Any]
-SHIPPED = (ROOT / "manifests" / "policy.yaml").read_text()
 NAME = "gpu-admission-policy"
 OTHER = "profiles: {default: {shadow: true}}\n"
 BAD = SHIPPED.replace("\n    shadow: false\n", "\n    shadow: maybe\n").replace(
@@ -32,10 +31,8 @@ PROBLEMS = [
 
 
 def config_map(text: str, **more: str) -> str:
-    metadata = {"name": NAME, "namespace": NAMESPACE}
-    return yaml.safe_dump(
-        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"policy.yaml": text, **more}}
-    )
+    found = made("ConfigMap", NAME, data={"policy.yaml": text, **more})
+    return yaml.safe_dump(found | {"metadata": {"name": NAME, "namespace": NAMESPACE}})
 
 
 class Guarded:
@@ -68,10 +65,10 @@ class Guarded:
 @pytest.fixture
 def guarded(control_plane: ControlPlane, installed: Installed) -> Iterator[Guarded]:
     """The shipped policy is in force before and after."""
-    made = Guarded(control_plane, installed)
-    yield made
+    found = Guarded(control_plane, installed)
+    yield found
     installed.set_policy(SHIPPED)
-    settle(made.is_valid, 30, "the shipped policy to be in force again")
+    settle(found.is_valid, 30, "the shipped policy to be in force again")
 
 
 @pytest.fixture
@@ -99,7 +96,7 @@ async def decided_by(api: Api, namespace: str) -> str:
         answer = await api.create(pod("probe"), namespace, dryRun="All")
     except ApiError as error:
         return error.message.partition("(policy ")[2][:12]
-    return str(json.loads(answer["metadata"]["annotations"]["gpu-admission.io/decision"])["policy"])
+    return str(decision(answer)["policy"])
 
 
 # --- At kubectl apply -------------------------------------------------------------------------------------------------
@@ -178,7 +175,7 @@ async def test_a_bad_policy_that_got_in_is_told_of_and_not_used_and_the_next_goo
 
     async def by_the_new_one() -> bool:  # under a profile in shadow nothing is written into a pod
         answer = await api.create(pod("probe"), team, dryRun="All")
-        return "gpu-admission.io/decision" not in answer["metadata"].get("annotations", {})
+        return not decision(answer)
 
     await wait_until(by_the_new_one, 120, "pods to be decided by the new policy")
 

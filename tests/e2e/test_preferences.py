@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import json
-import uuid
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from tests.controlplane.api import Api, wait_until
 from tests.controlplane.clusters import IMAGE
-from tests.controlplane.fixtures import MakeNodes, remove_namespace
+from tests.controlplane.fixtures import MakeNodes
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import deployment, job, pod
 from tests.controlplane.programs import MISSES_ANTI_AFFINITY
-from tests.installed import ROOT, Installed, opt_in
+from tests.installed import SHIPPED, Installed, MakeTeam, decision
 
 pytestmark = pytest.mark.controlplane
 
 Json = dict[str, Any]
-MakeTeam = Callable[[str], Coroutine[Any, Any, str]]
-SHIPPED = (ROOT / "manifests" / "policy.yaml").read_text()
 CAPACITY = "karpenter.sh/capacity-type"
 PREFERENCES = [
     {"classes": ["training"], "weight": 60, "nodes": [{"key": CAPACITY, "values": ["spot"]}]},
@@ -47,35 +44,8 @@ WITH_IMAGE = {"container": {"image": IMAGE}}
 
 @pytest.fixture(scope="module", autouse=True)
 def profiles(installed: Installed) -> Iterator[None]:
-    installed.set_policy(SHIPPED + "".join(f"  {name}: {json.dumps(of)}\n" for name, of in PROFILES.items()))
-    yield
-    installed.set_policy(SHIPPED)
-
-
-@pytest.fixture
-async def team(api: Api) -> AsyncIterator[MakeTeam]:
-    """Makes a namespace that lives under a profile."""
-    made = []
-
-    async def make(profile: str) -> str:
-        made.append(await api.namespace(f"test-{uuid.uuid4().hex[:8]}"))
-        await opt_in(api, made[-1], profile)
-
-        async def served() -> bool:
-            answer = await api.create(pod("probe", gpus=1), made[-1], dryRun="All")
-            return bool(decision(answer)["profile"] == profile)
-
-        await wait_until(served, 120, f"profile {profile}")
-        return made[-1]
-
-    yield make
-    for name in made:
-        await remove_namespace(api, name)
-
-
-def decision(found: Json) -> Json:
-    record: Json = json.loads(found["metadata"]["annotations"]["gpu-admission.io/decision"])
-    return record
+    with installed.policy(SHIPPED + "".join(f"  {name}: {json.dumps(of)}\n" for name, of in PROFILES.items())):
+        yield
 
 
 def placed(pods: list[Json]) -> dict[str, int]:
@@ -88,10 +58,10 @@ def chosen(pods: list[Json]) -> dict[str, int]:
 
 
 async def test_training_fills_the_spot_nodes_the_better_one_first_and_goes_elsewhere_when_they_are_full(
-    api: Api, team: MakeTeam, nodes: MakeNodes
+    api: Api, team_of: MakeTeam, nodes: MakeNodes
 ) -> None:
     await nodes(FOUR)
-    name = await team("pools")
+    name = await team_of("pools")
     await api.create(job("one", 8, **WITH_IMAGE), name)
     first = await api.running(name, 8)
     assert placed(first) == chosen(first) == {"c-spot": 8}
@@ -104,20 +74,20 @@ async def test_training_fills_the_spot_nodes_the_better_one_first_and_goes_elsew
     assert sum(count for at, count in placed(found).items() if at.endswith("on-demand")) == 8
 
 
-async def test_inference_is_spread_over_the_nodes_on_demand(api: Api, team: MakeTeam, nodes: MakeNodes) -> None:
+async def test_inference_is_spread_over_the_nodes_on_demand(api: Api, team_of: MakeTeam, nodes: MakeNodes) -> None:
     await nodes(FOUR)
-    name = await team("pools")
+    name = await team_of("pools")
     await api.create(deployment("chat", 8, **WITH_IMAGE), name)
     found = await api.running(name, 8)
     assert placed(found) == chosen(found) == {"a-on-demand": 4, "b-on-demand": 4}
 
 
 async def test_where_no_node_is_chosen_the_scheduler_keeps_to_the_pool(
-    api: Api, team: MakeTeam, nodes: MakeNodes
+    api: Api, team_of: MakeTeam, nodes: MakeNodes
 ) -> None:
     """Of pods without an owner: replicas would be spread by the scheduler, which weighs as much as a preference."""
     await nodes(FOUR)
-    name = await team("unranked")
+    name = await team_of("unranked")
     labels = {"workload-type": "training"}
     await asyncio.gather(*[api.create(pod(f"p{i}", labels=labels, **WITH_IMAGE), name) for i in range(16)])
     found = await api.running(name, 16)
@@ -133,28 +103,28 @@ async def test_where_no_node_is_chosen_the_scheduler_keeps_to_the_pool(
     ],
 )
 async def test_a_pod_gets_what_it_wishes_for_before_what_the_policy_prefers(
-    annotation: str, value: str, lands: str, api: Api, team: MakeTeam, nodes: MakeNodes
+    annotation: str, value: str, lands: str, api: Api, team_of: MakeTeam, nodes: MakeNodes
 ) -> None:
     await nodes(FOUR)
-    name = await team("pools")
+    name = await team_of("pools")
     wish = {f"gpu-admission.io/{annotation}": value}
     await api.create(job("wishing", 4, annotations=wish, **WITH_IMAGE), name)
     assert placed(await api.running(name, 4)) == {lands: 4}
 
 
-async def test_a_wish_that_cannot_be_granted_is_told_and_no_more(api: Api, team: MakeTeam, nodes: MakeNodes) -> None:
+async def test_a_wish_that_cannot_be_granted_is_told_and_no_more(api: Api, team_of: MakeTeam, nodes: MakeNodes) -> None:
     await nodes(FOUR)
-    name = await team("pools")
+    name = await team_of("pools")
     answer = await api.create(pod("one", annotations={"gpu-admission.io/gpu-model": "B300"}), name)
     assert answer.warnings == ('gpu-admission.io/gpu-model: no GPU node has a model like "B300"',)
     await api.running(name, 1)
 
 
 async def test_required_does_not_pin_pods_to_a_node_whose_port_is_taken(
-    api: Api, team: MakeTeam, nodes: MakeNodes
+    api: Api, team_of: MakeTeam, nodes: MakeNodes
 ) -> None:
     await nodes(FOUR)
-    name = await team("pinned")
+    name = await team_of("pinned")
     port = {"container": {"ports": [{"containerPort": 80, "hostPort": 80}]}}
     await api.create(job("one", 3, **port), name)
     found = await api.running(name, 3)
@@ -163,11 +133,11 @@ async def test_required_does_not_pin_pods_to_a_node_whose_port_is_taken(
 
 
 async def test_a_pinned_pod_waits_while_its_node_is_taken_which_is_counted(
-    installed: Installed, api: Api, team: MakeTeam, nodes: MakeNodes
+    installed: Installed, api: Api, team_of: MakeTeam, nodes: MakeNodes
 ) -> None:
     """By the ninth rule of a pod that is there: of each pod, eight rules about others are kept."""
     await nodes(FOUR[:2])
-    name = await team("pinned")
+    name = await team_of("pinned")
     names = [*(f"nobody-{number}" for number in range(8)), "late"]
     terms = [{"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": app}}} for app in names]
     alone = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import uuid
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
+import pytest_asyncio
 import yaml
 
-from tests.controlplane.objects import deployment, pod_spec
+from tests.controlplane.objects import custom, deployment, made, pod_spec
 from tests.controlplane.plane import ControlPlane
-from tests.e2e.terminal import MODES, PROFILES, SHIPPED, Json, Terminal, make, remove
-from tests.installed import PROFILE_LABEL, Installed, settle
+from tests.e2e.terminal import MODES, PROFILES, Json, Terminal, namespaces
+from tests.installed import PROFILE_LABEL, SHIPPED, Installed, settle
 
 pytestmark = pytest.mark.controlplane
 
@@ -36,15 +36,13 @@ PATH = "spec.template.spec.containers[0]"
 DENIED = 'Error from server (Forbidden): error when creating "STDIN": admission webhook "'
 
 
-@pytest.fixture(scope="module")
-def terminal(control_plane: ControlPlane, installed: Installed) -> Iterator[Terminal]:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def terminal(control_plane: ControlPlane, installed: Installed) -> AsyncIterator[Terminal]:
     """A namespace for each mode of templates, under one policy with a profile for each; two nodes of eight A100."""
-    made = Terminal(control_plane, uuid.uuid4().hex[:6])
-    installed.set_policy(SHIPPED + PROFILES)
-    asyncio.run(make(made))
-    yield made
-    asyncio.run(remove(made))
-    installed.set_policy(SHIPPED)
+    found = Terminal(control_plane, uuid.uuid4().hex[:6])
+    with installed.policy(SHIPPED + PROFILES):
+        async with namespaces(found):
+            yield found
 
 
 # --- What must not change ---------------------------------------------------------------------------------------------
@@ -96,11 +94,11 @@ def test_a_workload_that_was_there_is_scaled_and_labelled_freely_and_judged_when
 def test_the_replica_set_of_a_deployment_is_not_judged_again(terminal: Terminal) -> None:
     terminal.apply("warn", deployment("parent", 0, **THIEF))
 
-    def made() -> list[Json]:
+    def stored() -> list[Json]:
         return list(json.loads(terminal.run("warn", "get", "rs", "-l", "app=parent", "-o", "json").out)["items"])
 
-    settle(lambda: bool(made()), 20, "the ReplicaSet")
-    (found,) = made()
+    settle(lambda: bool(stored()), 20, "the ReplicaSet")
+    (found,) = stored()
     found["spec"]["template"]["metadata"]["labels"]["note"] = "a"
     assert terminal.run("warn", "replace", "-f", "-", input=json.dumps(found)).err == ""
 
@@ -152,7 +150,7 @@ def test_a_request_without_a_limit_is_refused(terminal: Terminal, mode: str) -> 
     ]
 
 
-def test_a_request_without_a_limit_is_mended_under_fix_and_applying_it_again_changes_nothing(
+def test_a_request_without_a_limit_is_corrected_under_fix_and_applying_it_again_changes_nothing(
     terminal: Terminal,
 ) -> None:
     assert terminal.apply("fix", deployment("asks", **NO_LIMIT)).out == "deployment.apps/asks created"
@@ -175,25 +173,22 @@ def template(**spec: Any) -> Json:
     return {"metadata": {"labels": {"app": "a"}}, "spec": pod_spec(**THIEF, **spec)}
 
 
-KINDS: dict[str, tuple[str, Json, str]] = {
-    "Deployment": ("apps/v1", {"selector": SELECTOR, "template": template()}, "spec.template."),
-    "ReplicaSet": ("apps/v1", {"selector": SELECTOR, "template": template()}, "spec.template."),
-    "StatefulSet": ("apps/v1", {"selector": SELECTOR, "serviceName": "a", "template": template()}, "spec.template."),
-    "DaemonSet": ("apps/v1", {"selector": SELECTOR, "template": template()}, "spec.template."),
-    "Job": ("batch/v1", {"template": template(restartPolicy="Never")}, "spec.template."),
-    "CronJob": (
-        "batch/v1",
-        {"schedule": "0 1 * * *", "jobTemplate": {"spec": {"template": template(restartPolicy="Never")}}},
-        "spec.jobTemplate.spec.template.",
-    ),
-    "ReplicationController": ("v1", {"selector": {"app": "a"}, "template": template()}, "spec.template."),
+SELECTED, ENDING = {"selector": SELECTOR, "template": template()}, {"template": template(restartPolicy="Never")}
+KINDS: dict[str, Json] = {
+    "Deployment": SELECTED,
+    "ReplicaSet": SELECTED,
+    "StatefulSet": SELECTED | {"serviceName": "a"},
+    "DaemonSet": SELECTED,
+    "Job": ENDING,
+    "CronJob": {"schedule": "0 1 * * *", "jobTemplate": {"spec": ENDING}},
+    "ReplicationController": SELECTED | {"selector": {"app": "a"}},
 }
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_workload_is_judged_by_its_template(terminal: Terminal, kind: str) -> None:
-    version, spec, field = KINDS[kind]
-    obj = {"apiVersion": version, "kind": kind, "metadata": {"name": "taker"}, "spec": spec}
+    obj = made(kind, "taker", spec=KINDS[kind])
+    field = "spec.jobTemplate.spec.template." if kind == "CronJob" else "spec.template."
     assert terminal.apply("deny", obj).lines == [
         f'{DENIED}templates.validate.gpu-admission.io" denied the request: {kind} "taker": 2 problems (policy):',
         f"- {field}spec.hostPID: saw true, wanted false: it shows the GPU processes of all pods of the node. Remove it; use "
@@ -215,7 +210,7 @@ def test_a_stateful_set_that_mounts_its_claim_templates_is_fine(terminal: Termin
         "template": {"metadata": {"labels": {"app": "a"}}, "spec": mounting},
         "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": claim}],
     }
-    obj = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "stateful"}, "spec": spec}
+    obj = made("StatefulSet", "stateful", spec=spec)
     for mode in ("warn", "deny"):
         said = terminal.apply(mode, obj)
         assert said.out == "statefulset.apps/stateful created"
@@ -228,15 +223,7 @@ def test_a_stateful_set_that_mounts_its_claim_templates_is_fine(terminal: Termin
 @pytest.fixture
 def ray(control_plane: ControlPlane, terminal: Terminal) -> Iterator[None]:
     """A custom resource that holds pod templates in a list, as KubeRay's does."""
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-    names = {"plural": "rayclusters", "singular": "raycluster", "kind": "RayCluster"}
-    definition = {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": "rayclusters.ray.io"},
-        "spec": {"group": "ray.io", "scope": "Namespaced", "names": names, "versions": [version]},
-    }
+    definition = custom("RayCluster", "ray.io", "v1")
     control_plane.kubectl("apply", "-f", "-", input=yaml.safe_dump(definition))
     control_plane.kubectl("wait", "--for=condition=Established", "crd/rayclusters.ray.io", "--timeout=120s")
     yield

@@ -5,21 +5,21 @@ Each cell is refused, or out of reach of admission. SECURITY.md has both lists; 
 
 from __future__ import annotations
 
-import asyncio
 import re
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
-from tests.controlplane.api import Api, ApiError, wait_until
-from tests.controlplane.objects import pod_spec
+from tests.controlplane.api import Api, ApiError, refusal, wait_until
+from tests.controlplane.objects import deployment, made, pod, pod_spec
 from tests.controlplane.plane import ControlPlane
 from tests.e2e.conftest import Sides
 from tests.e2e.theft_vectors import ANNOTATE, APPLY, CLAIM, CREATE, DEBUG, FROM_MAP, VECTORS, Json, Vector, env
-from tests.installed import ROOT, Installed
+from tests.installed import ROOT, SHIPPED, Installed
 
 pytestmark = pytest.mark.controlplane
 
@@ -52,92 +52,61 @@ def _cells() -> Iterator[Any]:
 
 
 CELLS = list(_cells())
+SCRATCH = {"name": "scratch", "emptyDir": {}}
 
 
 def spec_of(cell: Cell) -> Json:
     """A pod that does nothing wrong but this."""
-    made = pod_spec(gpus=0, volumes=[{"name": "scratch", "emptyDir": {}}])
+    spec = pod_spec(gpus=0, volumes=[SCRATCH])
     thief: Json = {"name": "thief", "image": "registry.example/app:1", **cell.vector.container}
     if cell.vector.gpus is not None:
         thief["resources"] = {"limits": {"nvidia.com/gpu": cell.vector.gpus}}
     if cell.kind == "sidecar":
         thief["restartPolicy"] = "Always"
-    made["containers" if cell.kind in ("container", "pod") else "initContainers"] = [thief]
-    volumes = [*made["volumes"], *cell.vector.pod.get("volumes", ())]
-    return made | (CLAIM if cell.vector.claims else {}) | cell.vector.pod | {"volumes": volumes}
+    spec["containers" if cell.kind in ("container", "pod") else "initContainers"] = [thief]
+    volumes = [SCRATCH, *cell.vector.pod.get("volumes", ())]
+    return spec | (CLAIM if cell.vector.claims else {}) | cell.vector.pod | {"volumes": volumes}
 
 
-@pytest.fixture(scope="module")
-def victims(control_plane: ControlPlane, installed: Installed, sides: Sides) -> Iterator[Sides]:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def victims(control_plane: ControlPlane, installed: Installed, sides: Sides) -> AsyncIterator[Sides]:
     """A GPU pod `victim` in both namespaces, to add containers and annotations to; RuntimeClasses and a PriorityClass; and the
     shipped policy, but that inference is not for these namespaces."""
-    shipped = (ROOT / "manifests" / "policy.yaml").read_text()
-    found, count = re.subn(r"(\{class: inference, .*namespaces: )\['\*'\]", r"\1[production]", shipped)
+    policy, count = re.subn(r"(\{class: inference, .*namespaces: )\['\*'\]", r"\1[production]", SHIPPED)
     assert count == 1
-    installed.set_policy(found)
-    asyncio.run(_victims(control_plane, sides))
-    yield sides
-    installed.set_policy(shipped)
-    control_plane.kubectl("delete", "runtimeclass", "nvidia", "fast")
-    control_plane.kubectl("delete", "priorityclass", "urgent")
+    classes = [made("RuntimeClass", name, handler="nvidia") for name in ("nvidia", "fast")]
+    classes.append(made("PriorityClass", "urgent", value=900000))
+    with installed.policy(policy):
+        async with Api.of(control_plane.kubeconfig) as api, api.having(*classes):
+            for namespace in sides:
+                await api.create(pod("victim", volumes=[SCRATCH]), namespace)
 
+            async def known() -> bool:
+                """Both the API server and we know what stands in another object."""
+                wanted = pod("a", runtimeClassName="nvidia", priorityClassName="urgent")
+                thief = pod("a", 0, runtimeClassName="fast", priorityClassName="gpu-inference")
+                refused = await refusal(api.create(thief, sides.ours, dryRun="All"))
+                accepted = not await refusal(api.create(wanted, sides.plain, dryRun="All"))
+                return accepted and "[runtimeClass]" in refused and "[priorityClass]" in refused
 
-async def _victims(plane: ControlPlane, sides: Sides) -> None:
-    spec = pod_spec(gpus=1, volumes=[{"name": "scratch", "emptyDir": {}}])
-    async with Api.of(plane.kubeconfig) as api:
-        for name in ("nvidia", "fast"):
-            await api.create(
-                {
-                    "apiVersion": "node.k8s.io/v1",
-                    "kind": "RuntimeClass",
-                    "metadata": {"name": name},
-                    "handler": "nvidia",
-                }
-            )
-        urgent = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "urgent"}}
-        await api.create(urgent | {"value": 900000})
-        for namespace in sides:
-            await api.create(
-                {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "victim"}, "spec": spec}, namespace
-            )
-
-        async def known() -> bool:
-            """Both the API server and we know what stands in another object."""
-            pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}
-            wanted = pod | {"spec": pod_spec(1, runtimeClassName="nvidia", priorityClassName="urgent")}
-            thief = pod | {"spec": pod_spec(0, runtimeClassName="fast", priorityClassName="gpu-inference")}
-            try:
-                await api.create(wanted, sides.plain, dryRun="All")
-                await api.create(thief, sides.ours, dryRun="All")
-            except ApiError as error:
-                return "[runtimeClass]" in error.message and "[priorityClass]" in error.message
-            return False
-
-        await wait_until(known, 120, "the API server and the webhook to know the classes, and the policy")
+            await wait_until(known, 120, "the API server and the webhook to know the classes, and the policy")
+            yield sides
 
 
 async def attempt(cell: Cell, api: Api, namespace: str) -> tuple[str, list[str]]:
     """Why the API server refuses, empty where it does not; and its warnings. All but ANNOTATE as a dry run, and that too."""
-    base = f"/api/v1/namespaces/{namespace}/pods"
-    metadata = {"name": "thief", "annotations": cell.vector.annotations}
-    merge = "application/strategic-merge-patch+json"
+    annotations, spec, dry = cell.vector.annotations, spec_of(cell), {"dryRun": "All"}
+    merge = {"strategy": "strategic-merge", **dry}
     try:
         if cell.verb == CREATE:
-            pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec_of(cell)}
-            answer = await api.request("POST", base, pod, dryRun="All")
+            answer = await api.create(made("Pod", "thief", annotations=annotations, spec=spec), namespace, **dry)
         elif cell.verb == APPLY:
-            labels = {"app": "thief"}
-            template = {"metadata": {"labels": labels, "annotations": cell.vector.annotations}, "spec": spec_of(cell)}
-            deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "thief"}}
-            spec = {"selector": {"matchLabels": labels}, "template": template}
-            answer = await api.create(deployment | {"spec": spec}, namespace, dryRun="All")
+            answer = await api.create(deployment("thief", annotations=annotations, **spec), namespace, **dry)
         elif cell.verb == DEBUG:
-            (thief,) = spec_of(cell)["initContainers"]
-            change = {"spec": {"ephemeralContainers": [thief]}}
-            answer = await api.request("PATCH", f"{base}/victim/ephemeralcontainers", change, merge, dryRun="All")
+            change = {"spec": {"ephemeralContainers": spec["initContainers"]}}
+            answer = await api.patch("Pod", "victim", change, namespace, subresource="ephemeralcontainers", **merge)
         else:
-            change = {"metadata": {"annotations": cell.vector.annotations}}
-            answer = await api.request("PATCH", f"{base}/victim", change, merge, dryRun="All")
+            answer = await api.patch("Pod", "victim", {"metadata": {"annotations": annotations}}, namespace, **merge)
     except ApiError as error:
         return error.message, list(error.warnings)
     return "", list(answer.warnings)
@@ -158,10 +127,7 @@ async def test_cell(cell: Cell, api: Api, victims: Sides) -> None:
 async def test_the_pods_of_a_template_that_steals_are_never_made_and_one_event_says_why_however_often(
     api: Api, victims: Sides
 ) -> None:
-    template = {"metadata": {"labels": {"app": "thief"}}, "spec": pod_spec(1, hostPID=True)}
-    spec = {"replicas": 1, "selector": {"matchLabels": {"app": "thief"}}, "template": template}
-    made = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "thief"}, "spec": spec}
-    await api.create(made, victims.ours)
+    await api.create(deployment("thief", hostPID=True), victims.ours)
 
     async def told() -> list[Json]:
         events = await api.list("Event", victims.ours, fieldSelector="reason=FailedCreate")
@@ -184,8 +150,7 @@ async def test_containers_without_a_gpu_beside_one_with_are_given_none_by_their_
         {"name": "before", "image": "i"},
         {"name": "along", "image": "i", "restartPolicy": "Always"},
     ]
-    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": spec}
-    found = (await api.create(pod, victims.ours, dryRun="All"))["spec"]
+    found = (await api.create(made("Pod", "a", spec=spec), victims.ours, dryRun="All"))["spec"]
     stored = {each["name"]: each.get("env") for each in (*found["containers"], *found["initContainers"])}
     void = env("NVIDIA_VISIBLE_DEVICES", "void")["env"]
     assert stored == {"main": None, "beside": void, "before": void, "along": void}
@@ -197,8 +162,7 @@ async def test_containers_of_a_pod_whose_devices_are_claimed_are_given_no_gpu_by
     spec = pod_spec(0) | CLAIM
     spec["containers"][0]["resources"] = {"claims": [{"name": "any"}]}
     spec["containers"].append({"name": "beside", "image": "i"})
-    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": spec}
-    found = (await api.create(pod, victims.ours, dryRun="All"))["spec"]
+    found = (await api.create(made("Pod", "a", spec=spec), victims.ours, dryRun="All"))["spec"]
     assert [each["env"] for each in found["containers"]] == [env("NVIDIA_VISIBLE_DEVICES", "void")["env"]] * 2
 
 
@@ -209,8 +173,7 @@ async def test_a_container_that_asks_for_0_gpus_beside_a_claim_is_given_none_by_
     spec = pod_spec(0) | CLAIM
     spec["containers"][0] |= env("CUDA_VERSION", "12.4")
     spec["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": "0"}, "claims": [{"name": "any"}]}
-    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": spec}
-    (found,) = (await api.create(pod, victims.ours, dryRun="All"))["spec"]["containers"]
+    (found,) = (await api.create(made("Pod", "a", spec=spec), victims.ours, dryRun="All"))["spec"]["containers"]
     assert env("NVIDIA_VISIBLE_DEVICES", "void")["env"][0] in found["env"]
 
 

@@ -29,8 +29,5 @@ def hooks(applied: ControlPlane) -> Iterator[ControlPlane]:
         yield applied
         return
     objects = [found for found in kustomized(applied) if found["kind"] in HOOKS]
-    applied.kubectl("apply", "-f", "-", input=yaml.safe_dump_all(objects))
-    try:
+    with applied.having(*objects):
         yield applied
-    finally:
-        applied.kubectl("delete", "-f", "-", input=yaml.safe_dump_all(objects))

@@ -13,6 +13,7 @@ from typing import Any, Self
 
 import trustme
 
+from tests.controlplane.objects import made
 from tests.manifests.files import Json
 from webhook.kube.pod import PROFILE_LABEL
 
@@ -26,7 +27,7 @@ class Recorder:
     `answer`: gives the answer to a path and a body; without, everything is allowed."""
 
     def __init__(self, answer: Callable[[str, bytes], bytes] | None = None) -> None:
-        self._answer = answer or _allowed
+        self._answer = answer or (lambda _, body: allowed(body))
         self.reviews: list[tuple[str, Json]] = []
         """Path and review, in the order in which they came."""
         self.bodies: list[tuple[str, bytes]] = []
@@ -80,6 +81,18 @@ class Recorder:
             hook["clientConfig"] = {"url": url, "caBundle": b64encode(self._ca).decode()}
         return found
 
+    def of_new_pods(self, label: str) -> Json:
+        """The configuration of somebody's hook that changes new pods with this label. By its name it comes after ours."""
+        hook = {
+            "name": "recorder.example.com",
+            "clientConfig": {"service": {"path": "/"}},
+            "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}],
+            "objectSelector": {"matchExpressions": [{"key": label, "operator": "Exists"}]},
+            "sideEffects": "None",
+            "admissionReviewVersions": ["v1"],
+        }
+        return self.configuration(made("MutatingWebhookConfiguration", webhooks=[hook]))
+
     def asked(self, name: str) -> list[str]:
         """The webhooks that were asked about objects of this name, sorted: "mutate.gpu-admission.io"."""
         found = []
@@ -90,7 +103,10 @@ class Recorder:
         return sorted(found)
 
 
-def _allowed(path: str, body: bytes) -> bytes:
-    response = {"uid": json.loads(body)["request"]["uid"], "allowed": True}
+def allowed(body: bytes, patch: list[Json] | None = None) -> bytes:
+    """The answer to a review, with a change of its object."""
+    response: Json = {"uid": json.loads(body)["request"]["uid"], "allowed": True}
+    if patch:
+        response |= {"patchType": "JSONPatch", "patch": b64encode(json.dumps(patch).encode()).decode()}
     kind = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}
     return json.dumps({**kind, "response": response}).encode()

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.controlplane.api import Api, ApiError, wait_until
+from tests.controlplane.api import Api, refusal, wait_until
 from tests.controlplane.objects import pod
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.programs import Programs
@@ -214,11 +214,7 @@ async def test_the_documented_removal_ends_well_and_leaves_nothing_that_blocks(p
             await api.namespace("ours", labels={PROFILE_LABEL: "default"})
 
             async def blocked() -> bool:
-                try:
-                    await api.create(pod("a"), "ours", dryRun="All")
-                except ApiError as error:
-                    return "failed calling webhook" in str(error)
-                return False
+                return "failed calling webhook" in await refusal(api.create(pod("a"), "ours", dryRun="All"))
 
             await wait_until(blocked, 120, "the hooks")
             await asyncio.to_thread(plane.kubectl, *first)

@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-import yaml
 
-from tests.controlplane.api import Api, ApiError, wait_until
+from tests.controlplane.api import Api, refusal, wait_until
 from tests.controlplane.fixtures import MakeNodes
-from tests.controlplane.objects import deployment, job, pod
+from tests.controlplane.objects import deployment, job, made, pod, workload
 from tests.controlplane.plane import ControlPlane
 from tests.manifests.files import Json, only, shipped
 from webhook.kube.pod import PROFILE_LABEL
@@ -29,33 +28,24 @@ PREEMPTING = {name for name, each in CLASSES.items() if each["preemptionPolicy"]
 @pytest.fixture(scope="module")
 def sides(applied: ControlPlane) -> Iterator[ControlPlane]:
     """A namespace that has not opted in, one that has, and one that is entitled too; no webhook of ours is asked."""
-    objects = [
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
-        for name, labels in LABELS.items()
-    ]
-    applied.kubectl("apply", "-f", "-", input=yaml.safe_dump_all(objects))
-    for name in LABELS:
-        applied.kubectl("-n", name, "wait", "--for=create", "serviceaccount/default", "--timeout=60s")
-    yield applied
-    applied.kubectl("delete", "--wait=false", "-f", "-", input=yaml.safe_dump_all(objects))
+    with applied.having(*(made("Namespace", name, labels=labels) for name, labels in LABELS.items())):
+        for name in LABELS:
+            applied.kubectl("-n", name, "wait", "--for=create", "serviceaccount/default", "--timeout=60s")
+        yield applied
 
 
 @pytest.fixture
 async def guarded(sides: ControlPlane, api: Api) -> Api:
     async def in_force() -> bool:
-        return bool(await refusal(api, OUTSIDE, "gpu-inference"))
+        return bool(await refused(api, OUTSIDE, "gpu-inference"))
 
     await wait_until(in_force, 60, "the guard of the classes that preempt")
     return api
 
 
-async def refusal(api: Api, where: str, name: str) -> str:
+async def refused(api: Api, where: str, name: str) -> str:
     """The message with which the API server refuses a pod of this PriorityClass; "" if it accepts it."""
-    try:
-        await api.create(pod("p", 0, priorityClassName=name), where, dryRun="All")
-    except ApiError as error:
-        return error.message
-    return ""
+    return await refusal(api.create(pod("p", 0, priorityClassName=name), where, dryRun="All"))
 
 
 MAY_USE = {OUTSIDE: set(), INSIDE: {"gpu-inference"}, CRITICAL: {"gpu-inference", "gpu-inference-critical"}}
@@ -70,7 +60,7 @@ ADVICE = {
 @pytest.mark.parametrize("where", MAY_USE)
 async def test_a_class_that_preempts_is_for_namespaces_that_are_entitled(guarded: Api, where: str, name: str) -> None:
     """The namespace outside has the label of the class, and yet has not opted in."""
-    message = await refusal(guarded, where, name)
+    message = await refused(guarded, where, name)
     assert bool(message) is (name in PREEMPTING - MAY_USE[where])
     if message:
         assert f"pods of priority class {name} preempt" in message
@@ -85,7 +75,7 @@ async def test_a_pod_keeps_its_class_when_its_namespace_leaves(guarded: Api) -> 
     try:
 
         async def left() -> bool:
-            return bool(await refusal(guarded, INSIDE, "gpu-inference"))
+            return bool(await refused(guarded, INSIDE, "gpu-inference"))
 
         await wait_until(left, 60, "the guard to see that the namespace has left")
         change = [{"op": "add", "path": "/metadata/annotations", "value": {"a": "b"}}]
@@ -97,8 +87,7 @@ async def test_a_pod_keeps_its_class_when_its_namespace_leaves(guarded: Api) -> 
 
 
 def daemon_set(name: str, gpus: int, **spec: Any) -> Json:
-    made = deployment(name, gpus=gpus, **spec)
-    return {**made, "kind": "DaemonSet", "spec": {k: v for k, v in made["spec"].items() if k != "replicas"}}
+    return workload("DaemonSet", name, gpus, of={"selector": {"matchLabels": {"app": name}}}, **spec)
 
 
 @pytest.mark.parametrize("make", [deployment, job, daemon_set])
@@ -106,8 +95,8 @@ async def test_a_controller_that_may_not_create_such_pods_says_so(
     guarded: Api, nodes: MakeNodes, make: Callable[..., Json]
 ) -> None:
     await nodes("two-node")
-    made = make("guarded", gpus=0, priorityClassName="gpu-inference")
-    await guarded.create(made, OUTSIDE)
+    asking = make("guarded", gpus=0, priorityClassName="gpu-inference")
+    await guarded.create(asking, OUTSIDE)
 
     async def told() -> list[str]:
         events = await guarded.list("Event", OUTSIDE, fieldSelector="reason=FailedCreate")
@@ -119,12 +108,12 @@ async def test_a_controller_that_may_not_create_such_pods_says_so(
         assert all("has not opted in" in each for each in messages)
         assert await guarded.pods(OUTSIDE, app="guarded") == []
     finally:
-        await guarded.delete(made["kind"], "guarded", OUTSIDE)
+        await guarded.delete(asking["kind"], "guarded", OUTSIDE)
         await guarded.delete_all("Event", OUTSIDE)
 
 
 async def test_the_system_is_not_guarded(guarded: Api) -> None:
-    assert await refusal(guarded, "kube-system", "gpu-inference-critical") == ""
+    assert await refused(guarded, "kube-system", "gpu-inference-critical") == ""
 
 
 def test_every_class_that_preempts_is_guarded() -> None:

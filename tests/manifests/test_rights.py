@@ -62,34 +62,22 @@ DENIED = [
     ("assign", "gpu-admission.io", "profiles", "", "default"),
     ("get", "coordination.k8s.io", "leases", OWN, "gpu-admission"),
 ]
+WATCHED = {
+    "": ("nodes", "pods", "namespaces", "persistentvolumeclaims", "persistentvolumes"),
+    "scheduling.k8s.io": ("priorityclasses",),
+    "node.k8s.io": ("runtimeclasses",),
+    "resource.k8s.io": ("resourceslices",),
+    "policy": ("poddisruptionbudgets",),
+    "autoscaling": ("horizontalpodautoscalers",),
+    "batch": ("jobs",),
+}
+OF_HOOKS = ("admissionregistration.k8s.io", ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"))
 NEEDED = [
-    ("watch", "", "nodes", "", ""),
-    ("watch", "", "pods", "", ""),
-    ("watch", "", "namespaces", "", ""),
-    ("watch", "scheduling.k8s.io", "priorityclasses", "", ""),
-    ("list", "node.k8s.io", "runtimeclasses", "", ""),
-    ("watch", "node.k8s.io", "runtimeclasses", "", ""),
-    ("list", "resource.k8s.io", "resourceslices", "", ""),
-    ("watch", "resource.k8s.io", "resourceslices", "", ""),
-    ("list", "policy", "poddisruptionbudgets", "", ""),
-    ("watch", "policy", "poddisruptionbudgets", "", ""),
-    ("list", "autoscaling", "horizontalpodautoscalers", "", ""),
-    ("watch", "autoscaling", "horizontalpodautoscalers", "", ""),
-    ("list", "batch", "jobs", "", ""),
-    ("watch", "batch", "jobs", "", ""),
-    ("list", "", "persistentvolumeclaims", "", ""),
-    ("watch", "", "persistentvolumeclaims", "", ""),
-    ("list", "", "persistentvolumes", "", ""),
-    ("watch", "", "persistentvolumes", "", ""),
+    *[(verb, group, name, "", "") for group in WATCHED for name in WATCHED[group] for verb in ("list", "watch")],
+    *[(verb, OF_HOOKS[0], name, "", OWN) for name in OF_HOOKS[1] for verb in ("list", "watch", "update")],
+    *[(verb, "", "secrets", OWN, "gpu-admission-tls") for verb in ("get", "update")],
     ("watch", "", "configmaps", OWN, "gpu-admission-policy"),
-    ("get", "", "secrets", OWN, "gpu-admission-tls"),
-    ("update", "", "secrets", OWN, "gpu-admission-tls"),
     ("create", "", "events", OWN, ""),
-    ("update", "admissionregistration.k8s.io", "mutatingwebhookconfigurations", "", "gpu-admission"),
-    ("update", "admissionregistration.k8s.io", "validatingwebhookconfigurations", "", "gpu-admission"),
-    ("list", "admissionregistration.k8s.io", "mutatingwebhookconfigurations", "", "gpu-admission"),
-    ("watch", "admissionregistration.k8s.io", "mutatingwebhookconfigurations", "", "gpu-admission"),
-    ("watch", "admissionregistration.k8s.io", "validatingwebhookconfigurations", "", "gpu-admission"),
 ]
 
 

@@ -11,7 +11,7 @@ import yaml
 
 from tests.builders import case, container
 from tests.builders import pod as unit_pod
-from tests.controlplane.api import Api, ApiError, wait_until
+from tests.controlplane.api import Api, ApiError, refusal, wait_until
 from tests.controlplane.objects import pod
 from tests.controlplane.plane import ControlPlane
 from tests.manifests.files import AUTHORITY, HOOKS, Json, only
@@ -64,12 +64,9 @@ def gone(applied: ControlPlane) -> Iterator[ControlPlane]:
     for name, gpus in (("trainer", 1), ("web", 0)):
         applied.kubectl("create", "-n", INSIDE, "-f", "-", input=yaml.safe_dump(pod(name, gpus)))
     applied.kubectl("label", "namespace", INSIDE, f"{PROFILE_LABEL}=default", f"{LABEL}=default")
-    applied.kubectl("apply", "-f", "-", input=yaml.safe_dump_all(objects))
-    try:
+    with applied.having(*objects):
         yield applied
-    finally:
-        applied.kubectl("delete", "-f", "-", input=yaml.safe_dump_all(objects))
-        applied.kubectl("delete", "--wait=false", "namespace", INSIDE)
+    applied.kubectl("delete", "--wait=false", "namespace", INSIDE)
 
 
 @pytest.fixture
@@ -86,20 +83,13 @@ async def there(gone: ControlPlane, api: Api) -> Api:
 
 async def created(api: Api) -> str:
     """Why a new pod is refused."""
-    try:
-        await api.create(pod("new"), INSIDE, dryRun="All")
-    except ApiError as error:
-        return error.message
-    return ""
+    return await refusal(api.create(pod("new"), INSIDE, dryRun="All"))
 
 
 async def annotated(api: Api, name: str, annotations: Json, **query: Any) -> str:
     """Why these annotations are refused on a pod; "" where they are not. A dry run."""
-    try:
-        await api.patch("Pod", name, {"metadata": {"annotations": annotations}}, INSIDE, dryRun="All", **query)
-    except ApiError as error:
-        return error.message
-    return ""
+    change = {"metadata": {"annotations": annotations}}
+    return await refusal(api.patch("Pod", name, change, INSIDE, dryRun="All", **query))
 
 
 @pytest.mark.controlplane

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from tests.installed import decision
+
 Json = dict[str, Any]
 HOST, ZONE, RACK = "kubernetes.io/hostname", "topology.kubernetes.io/zone", "topology.kubernetes.io/rack"
-DECISION = "gpu-admission.io/decision"
 
 
 @dataclass
@@ -85,11 +85,6 @@ class Case:
 def _workload(pod: Json) -> str:
     labels = pod["metadata"].get("labels") or {}
     return str(labels.get("app", ""))
-
-
-def _record(pod: Json) -> Json:
-    record: Json = json.loads((pod["metadata"].get("annotations") or {}).get(DECISION, "{}"))
-    return record
 
 
 def _where(side: Side, pods: Sequence[Json]) -> str:
@@ -214,7 +209,7 @@ def recorded(name: str, **wanted: Any) -> Check:
         if not pods:
             return f"no pod {name} {side.refused or ''}"
         wrong = []
-        for found in map(_record, pods):
+        for found in map(decision, pods):
             nodes = found.get("nodes") or [[""]]
             seen: dict[str, Any] = {**found, "node": nodes[0][0].removeprefix(f"{side.tag}-")}
             if "unit" in wanted:
@@ -230,7 +225,7 @@ def as_chosen(*names: str) -> Check:
     """They run where they were ranked first."""
 
     def check(side: Side) -> str:
-        firsts = [((_record(found).get("nodes") or [[""]])[0][0], found) for found in side.of(names)]
+        firsts = [((decision(found).get("nodes") or [[""]])[0][0], found) for found in side.of(names)]
         wrong = [
             f"{first} for {_where(side, [found])}" for first, found in firsts if first != found["spec"].get("nodeName")
         ]

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.controlplane.objects import pod
+from tests.controlplane.objects import REQUIRED, made, pod
 from tests.e2e.behaviour.case import HOST, Json
 
-REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 EVERYTHING = [{"operator": "Exists"}]
 """Tolerations."""
 
@@ -46,18 +45,13 @@ def port(number: int) -> Json:
     return {"ports": [{"containerPort": number, "hostPort": number}]}
 
 
-LATE: Json = {
-    "apiVersion": "storage.k8s.io/v1",
-    "kind": "StorageClass",
-    "metadata": {"name": "@late"},
-    "provisioner": "kubernetes.io/no-provisioner",
-    "volumeBindingMode": "WaitForFirstConsumer",
-}
+NOBODY = "kubernetes.io/no-provisioner"
+LATE = made("StorageClass", "@late", provisioner=NOBODY, volumeBindingMode="WaitForFirstConsumer")
 """Volumes of this class are bound once the pod has a node."""
 
 
-def volume(name: str, at: str = "", key: str = HOST, *, claim: str = "", late: bool = False, **metadata: Any) -> Json:
-    """A PersistentVolume that only nodes with this label value can use. `claim`: bound to it already."""
+def volume(name: str, at: str = "", key: str = HOST, *, late: bool = False, **metadata: Any) -> Json:
+    """A PersistentVolume that only nodes with this label value can use."""
     spec: Json = {
         "capacity": {"storage": "10Gi"},
         "accessModes": ["ReadWriteOnce"],
@@ -68,7 +62,7 @@ def volume(name: str, at: str = "", key: str = HOST, *, claim: str = "", late: b
     if at:
         requirement = {"key": key, "operator": "In", "values": [at]}
         spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [{"matchExpressions": [requirement]}]}}
-    return {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": f"@{name}", **metadata}, "spec": spec}
+    return made("PersistentVolume", f"@{name}", spec=spec, **metadata)
 
 
 def claim(name: str, of: str = "", *, late: bool = False) -> Json:
@@ -80,7 +74,7 @@ def claim(name: str, of: str = "", *, late: bool = False) -> Json:
     }
     if of:
         spec["volumeName"] = f"@{of}"
-    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name}, "spec": spec}
+    return made("PersistentVolumeClaim", name, spec=spec)
 
 
 def using(*claims: str) -> list[Json]:

@@ -7,12 +7,13 @@ import contextlib
 import json
 import time
 import uuid
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from tests.controlplane import clusters
 from tests.controlplane.api import Api, ApiError
-from tests.controlplane.fixtures import remove_namespace
+from tests.controlplane.fixtures import remove_pods
 from tests.controlplane.kinds import CLUSTER_WIDE
 from tests.e2e.behaviour.case import HOST, Case, Change, Json, Side
 from tests.installed import opt_in
@@ -51,16 +52,13 @@ async def play(api: Api, cases: Sequence[Case]) -> dict[str, Played]:
         await _settle(api, sides, before=True)
         await _gathered(opt_in(api, ours.tag, case.profile) for case, ours, _ in sides)
         await _gathered(_create(api, case.objects, side) for case, side in each)
+        for changes in (attrgetter("later"), attrgetter("last")):
+            if any(map(changes, cases)):
+                await _settle(api, sides, goes_on=changes)
+                await _gathered(_change(api, changes(case), side) for case, side in each)
         await _settle(api, sides)
-        for changes in ([case.later for case in cases], [case.last for case in cases]):
-            if any(changes):
-                sides_of = [
-                    (of_case, side) for of_case, (_, *both) in zip(changes, sides, strict=True) for side in both
-                ]
-                await _gathered(_change(api, of_case, side) for of_case, side in sides_of)
-                await _settle(api, sides)
     finally:
-        await _gathered(remove_namespace(api, side.tag) for _, side in each)
+        await _gathered(_end(api, side) for _, side in each)
         await clusters.remove(api, [f"{side.tag}-{name}" for _, side in each for name in side.labels])
         await _gathered(_remove_cluster_wide(api, case, side) for case, side in each)
     return {case.id: Played(ours, plain) for case, ours, plain in sides}
@@ -165,9 +163,11 @@ _CLUSTER_WIDE = frozenset(kind for kinds in CLUSTER_WIDE.values() for kind in ki
 # --- until it is settled ------------------------------------------------------------------------------------------------
 
 
-async def _settle(api: Api, sides: Sequence[_Sides], before: bool = False) -> None:
+async def _settle(
+    api: Api, sides: Sequence[_Sides], before: bool = False, goes_on: Callable[[Case], object] = lambda _: False
+) -> None:
     """Until all is as it is to be, or nothing changes any more: while a claim is on its way to its volume, something does.
-    `before`: until all pods that are there run."""
+    `before`: until all pods that are there run. `goes_on`: of these cases until their pods are there, since more is to happen."""
     started = changed = time.monotonic()
     seen: object = None
     there = {(side.tag, obj["metadata"]["name"]) for case, *both in sides for side in both for obj in case.there}
@@ -185,7 +185,9 @@ async def _settle(api: Api, sides: Sequence[_Sides], before: bool = False) -> No
         if before:
             if not unbound and all(why == "running" for side in state for _, why in side):
                 return
-        elif now - changed > (_QUIET if all(map(_as_wanted, sides)) else _STILL) and _tried(state):
+        elif now - changed > (
+            _QUIET if all(_complete(s) if goes_on(s.case) else _as_wanted(s) for s in sides) else _STILL
+        ) and _tried(state):
             return
         if now - started > _LONGEST:
             return
@@ -206,6 +208,13 @@ def _as_wanted(sides: _Sides) -> bool:
     return not wrong and not any(check(plain) for check in case.without)
 
 
+def _complete(sides: _Sides) -> bool:
+    """Whether all pods are there that the objects of a case ask for."""
+    specs = [obj["spec"] for obj in sides.case.objects]
+    wanted = sum(0 if spec.get("suspend") else spec.get("replicas", spec.get("parallelism", 1)) for spec in specs)
+    return all(len(side.pods) >= wanted for side in (sides.ours, sides.plain))
+
+
 def _by_namespace(pods: Iterable[Json]) -> dict[str, list[Json]]:
     found: dict[str, list[Json]] = {}
     for pod in pods:
@@ -218,12 +227,21 @@ def _state(pod: Json) -> tuple[str, str]:
     reasons = [c.get("reason", "") for c in status.get("conditions") or () if c["type"] == "PodScheduled"]
     if pod["spec"].get("nodeName"):
         return pod["metadata"]["name"], "running" if status.get("phase") == "Running" else "bound"
+    if pod["spec"]["schedulerName"] != "default-scheduler":
+        reasons = ["not the scheduler's"]
     return pod["metadata"]["name"], reasons[0] if reasons else ""
 
 
 def _tried(state: Iterable[Iterable[tuple[str, str]]]) -> bool:
     """Whether the scheduler looked at each of them."""
     return all(why for side in state for _, why in side)
+
+
+async def _end(api: Api, side: Side) -> None:
+    """All that makes pods, and the pods. The namespace stays: to remove one takes the API server a hundred requests."""
+    for kind in ("Deployment", "StatefulSet", "ReplicaSet", "Job"):
+        await api.delete_all(kind, side.tag, propagationPolicy="Background")
+    await remove_pods(api, side.tag)
 
 
 async def _remove_cluster_wide(api: Api, case: Case, side: Side) -> None:

@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import pytest
-
 from tests.controlplane.nodes import node
-from tests.controlplane.objects import pod
+from tests.controlplane.objects import made, pod
 from tests.e2e.behaviour.case import Case, Json, on, recorded, runs, told, waits
-from tests.e2e.behaviour.play import Played, judged
-
-pytestmark = pytest.mark.controlplane
 
 A, B = node("a"), node("b")
 
@@ -27,46 +20,23 @@ def asking(name: str, scheduler: str = "", annotations: dict[str, str] | None = 
     return found
 
 
-def driver(of: str, nodes: tuple[str, ...]) -> list[Json]:
+def driver(of: str, *nodes: str) -> list[Json]:
     """A DRA driver's devices on nodes."""
-    return [
-        {
-            "apiVersion": "resource.k8s.io/v1",
-            "kind": "ResourceSlice",
-            "metadata": {"name": f"@slice-{name}"},
-            "spec": {
-                "driver": of,
-                "nodeName": f"@{name}",
-                "pool": {"name": f"@{name}", "generation": 1, "resourceSliceCount": 1},
-                "devices": [{"name": f"gpu-{n}"} for n in range(8)],
-            },
-        }
-        for name in nodes
-    ]
+    devices = [{"name": f"gpu-{n}"} for n in range(8)]
+
+    def on(name: str) -> Json:
+        pool = {"name": f"@{name}", "generation": 1, "resourceSliceCount": 1}
+        spec = {"driver": of, "nodeName": f"@{name}", "pool": pool, "devices": devices}
+        return made("ResourceSlice", f"@slice-{name}", spec=spec)
+
+    return [on(name) for name in nodes]
 
 
-def device_class(name: str, of: str, **more: Any) -> Json:
-    return {
-        "apiVersion": "resource.k8s.io/v1",
-        "kind": "DeviceClass",
-        "metadata": {"name": f"@{name}"},
-        "spec": {"selectors": [{"cel": {"expression": f"device.driver == '{of}'"}}], **more},
-    }
-
-
+NVIDIA = "gpu.nvidia.com"
+CLASS = made("DeviceClass", "@gpus", spec={"selectors": [{"cel": {"expression": f"device.driver == '{NVIDIA}'"}}]})
 REQUEST = {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "@gpus"}}]}}
-CLAIM: Json = {
-    "apiVersion": "resource.k8s.io/v1",
-    "kind": "ResourceClaim",
-    "metadata": {"name": "mine"},
-    "spec": REQUEST,
-}
-TEMPLATE: Json = {
-    "apiVersion": "resource.k8s.io/v1",
-    "kind": "ResourceClaimTemplate",
-    "metadata": {"name": "mine"},
-    "spec": {"spec": REQUEST},
-}
+CLAIM = made("ResourceClaim", "mine", spec=REQUEST)
+TEMPLATE = made("ResourceClaimTemplate", "mine", spec={"spec": REQUEST})
 
 
 def claiming(name: str, **how: str) -> Json:
@@ -75,7 +45,6 @@ def claiming(name: str, **how: str) -> Json:
     return found
 
 
-NVIDIA = "gpu.nvidia.com"
 CASES = [
     Case(
         "HAMi: a GPU with so much memory",
@@ -132,22 +101,22 @@ CASES = [
         [A, B],
         [claiming("one", resourceClaimName="mine")],
         [on("b"), recorded("one", why="GPUs only through DRA")],
-        there=[device_class("gpus", NVIDIA), *driver(NVIDIA, ("b",)), CLAIM],
+        there=[CLASS, *driver(NVIDIA, "b"), CLAIM],
     ),
     Case(
         "DRA: a claim by a template",
         [A, B],
         [claiming("one", resourceClaimTemplateName="mine")],
         [on("b"), recorded("one", why="GPUs only through DRA")],
-        there=[device_class("gpus", NVIDIA), *driver(NVIDIA, ("b",)), TEMPLATE],
+        there=[CLASS, *driver(NVIDIA, "b"), TEMPLATE],
     ),
     Case(
         "DRA: a claim that nobody serves yet",
         [A],
         [claiming("one", resourceClaimName="mine")],
         [on("a")],
-        there=[device_class("gpus", NVIDIA), CLAIM],
-        later=driver(NVIDIA, ("a",)),
+        there=[CLASS, CLAIM],
+        later=driver(NVIDIA, "a"),
     ),
     Case(
         "a name that is nearly NVIDIA's",
@@ -172,7 +141,3 @@ CASES = [
     ),
     Case("a pod without a GPU is left alone", [A], [pod("one", 0)], [runs("one")]),
 ]
-
-
-def test_with_us_and_without(case: Case, played: dict[str, Played]) -> None:
-    judged(case, played)

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
 from tests.e2e.behaviour.case import Case, on, runs
 from tests.e2e.behaviour.made import taken
-from tests.e2e.behaviour.play import Played, judged
-
-pytestmark = pytest.mark.controlplane
 
 A, B = node("a"), node("b")
 CASES = [
@@ -31,7 +26,3 @@ CASES = [
         for used, gpus in ((1, 1), (1, 2), (1, 4), (2, 2), (2, 4), (3, 1), (3, 4), (4, 1), (4, 2), (6, 1))
     ],
 ]
-
-
-def test_with_us_and_without(case: Case, played: dict[str, Played]) -> None:
-    judged(case, played)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from tests.controlplane.nodes import GPU_TAINT, node
-from tests.controlplane.objects import deployment, job, pod
+from tests.controlplane.objects import REQUIRED, deployment, job, made, pod, required
 from tests.e2e.behaviour.case import (
     HOST,
     ZONE,
@@ -24,10 +22,7 @@ from tests.e2e.behaviour.case import (
     waits,
 )
 from tests.e2e.behaviour.made import affinity, claim, spread, taken, using, volume
-from tests.e2e.behaviour.play import Played, judged
-from tests.e2e.behaviour.test_workloads import in_zones, indexed
-
-pytestmark = pytest.mark.controlplane
+from tests.e2e.behaviour.workloads import in_zones, indexed
 
 GPU, RDMA, PROFILE = "nvidia.com/gpu", "rdma/hca_shared_devices_a", "nvidia.com/mig-3g.40gb"
 A, B, C, D = (node(name) for name in "abcd")
@@ -42,11 +37,7 @@ def limits(**amounts: str) -> Json:
 
 def rule(kind: str, key: str, selector: Json, **more: Any) -> Json:
     """A required rule about pods."""
-    return {
-        kind: {
-            "requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": key, "labelSelector": selector} | more]
-        }
-    }
+    return {kind: {REQUIRED: [{"topologyKey": key, "labelSelector": selector} | more]}}
 
 
 def exclusive(name: str) -> Json:
@@ -58,36 +49,17 @@ def exclusive(name: str) -> Json:
     )
 
 
-def required(part: str, key: str, operator: str, value: str) -> Json:
-    term = {part: [{"key": key, "operator": operator, "values": [value]}]}
-    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
-
-
 def once(found: Json) -> Json:
     """A volume or a claim for one pod alone."""
     found["spec"]["accessModes"] = ["ReadWriteOncePod"]
     return found
 
 
-KATA = {
-    "apiVersion": "node.k8s.io/v1",
-    "kind": "RuntimeClass",
-    "metadata": {"name": "@kata"},
-    "handler": "kata",
-    "overhead": {"podFixed": {"cpu": "16"}},
-}
-GPU_BY_DEFAULT = {
-    "apiVersion": "v1",
-    "kind": "LimitRange",
-    "metadata": {"name": "gpus"},
-    "spec": {"limits": [{"type": "Container", "default": {GPU: "1"}, "defaultRequest": {GPU: "1"}}]},
-}
-GUARD = {
-    "apiVersion": "policy/v1",
-    "kind": "PodDisruptionBudget",
-    "metadata": {"name": "guard"},
-    "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "guarded"}}},
-}
+KATA = made("RuntimeClass", "@kata", handler="kata", overhead={"podFixed": {"cpu": "16"}})
+DEFAULTS = {"type": "Container", "default": {GPU: "1"}, "defaultRequest": {GPU: "1"}}
+GPU_BY_DEFAULT = made("LimitRange", "gpus", spec={"limits": [DEFAULTS]})
+GUARDED = {"minAvailable": 1, "selector": {"matchLabels": {"app": "guarded"}}}
+GUARD = made("PodDisruptionBudget", "guard", spec=GUARDED)
 TENANTS = {"matchExpressions": [{"key": "tenant", "operator": "Exists"}]}
 TIER = rule("podAntiAffinity", HOST, {"matchLabels": {"tier": "x"}})
 CASES = [
@@ -187,14 +159,14 @@ CASES = [
     Case(
         "a node by its name in a field",
         [A, B],
-        [pod("one", affinity=required("matchFields", "metadata.name", "NotIn", "@a"))],
+        [pod("one", affinity=required("metadata.name", "NotIn", "@a", part="matchFields"))],
         [on("b"), as_chosen()],
         there=FULLER,
     ),
     Case(
         "an affinity that matches nothing is told",
         [A],
-        [pod("one", affinity=required("matchExpressions", "nvidia.com/gpu.memory", "Gt", "80Gi"))],
+        [pod("one", affinity=required("nvidia.com/gpu.memory", "Gt", "80Gi"))],
         [waits("one"), told("one", "Gt and Lt compare with one whole number")],
         without=[waits("one")],
     ),
@@ -248,7 +220,3 @@ CASES = [
         [runs("one"), told("one", "nearest: inference")],
     ),
 ]
-
-
-def test_with_us_and_without(case: Case, played: dict[str, Played]) -> None:
-    judged(case, played)

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.controlplane.nodes import GPU_TAINT, node
-from tests.controlplane.objects import deployment, job, pod
-from tests.e2e.behaviour.case import Case, Change, counts, on, recorded, runs, waits
+from tests.controlplane.objects import deployment, job, pod, preferred
+from tests.e2e.behaviour.case import HOST, Case, Change, counts, on, recorded, runs, waits
 from tests.e2e.behaviour.made import EVERYTHING, taken
-from tests.e2e.behaviour.play import Played, judged
-
-pytestmark = pytest.mark.controlplane
 
 SOFT = "team=other:PreferNoSchedule"
 SOFT_TOO = "window=tonight:PreferNoSchedule"
@@ -140,13 +135,6 @@ CASES = [
         there=FULLER,
     ),
     Case(
-        "a node that an older Karpenter disrupts comes last",
-        [node("a", taints=["karpenter.sh/disruption=disrupting:NoSchedule"]), B],
-        [job("train", 2, tolerations=EVERYTHING)],
-        [counts(b=2)],
-        there=HALF,
-    ),
-    Case(
         "a node that Karpenter disrupts is taken where no other has room",
         [node("a", taints=["karpenter.sh/disrupted:NoSchedule"]), B],
         [pod("one", 8, tolerations=EVERYTHING)],
@@ -223,25 +211,7 @@ CASES = [
     Case(
         "a preferred node of the pod's own comes first",
         [A, B],
-        [
-            pod(
-                "one",
-                affinity={
-                    "nodeAffinity": {
-                        "preferredDuringSchedulingIgnoredDuringExecution": [
-                            {
-                                "weight": 1,
-                                "preference": {
-                                    "matchExpressions": [
-                                        {"key": "kubernetes.io/hostname", "operator": "In", "values": ["@b"]}
-                                    ]
-                                },
-                            }
-                        ]
-                    }
-                },
-            )
-        ],
+        [pod("one", affinity=preferred(HOST, "In", "@b"))],
         [on("b")],
         there=FULLER,
     ),
@@ -260,7 +230,3 @@ CASES = [
         later=[Change("Node", "a", {"spec": {"taints": None}})],
     ),
 ]
-
-
-def test_with_us_and_without(case: Case, played: dict[str, Played]) -> None:
-    judged(case, played)

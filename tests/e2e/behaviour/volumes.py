@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.controlplane.nodes import node
-from tests.controlplane.objects import job, pod, pod_spec
+from tests.controlplane.objects import deployment, job, pod
 from tests.e2e.behaviour.case import ZONE, Case, Json, apart, as_chosen, on, runs, waits
 from tests.e2e.behaviour.made import LATE, claim, taken, using, volume
-from tests.e2e.behaviour.play import Played, judged
-
-pytestmark = pytest.mark.controlplane
 
 A, B = node("a"), node("b")
 ZONES = [node("a"), node("b", zone="zone-b")]
@@ -20,21 +15,10 @@ FULLER = [taken("a", 7)]
 
 def stateful(name: str, replicas: int, gpus: int = 1) -> Json:
     """A StatefulSet whose pods have a volume each, bound late."""
-    claimed = claim("data", late=True)
-    labels = {"app": name}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "StatefulSet",
-        "metadata": {"name": name},
-        "spec": {
-            "replicas": replicas,
-            "serviceName": name,
-            "podManagementPolicy": "Parallel",
-            "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": pod_spec(gpus)},
-            "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": claimed["spec"]}],
-        },
-    }
+    found = deployment(name, replicas, gpus, "StatefulSet")
+    claimed = {"metadata": {"name": "data"}, "spec": claim("data", late=True)["spec"]}
+    found["spec"] |= {"serviceName": name, "podManagementPolicy": "Parallel", "volumeClaimTemplates": [claimed]}
+    return found
 
 
 CASES = [
@@ -146,7 +130,3 @@ CASES = [
         there=[taken("a", 4), volume("disk", "@b"), claim("data", "disk")],
     ),
 ]
-
-
-def test_with_us_and_without(case: Case, played: dict[str, Played]) -> None:
-    judged(case, played)

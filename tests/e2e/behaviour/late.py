@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.controlplane.nodes import node
-from tests.controlplane.objects import deployment, job, pod
+from tests.controlplane.objects import deployment, pod, required
 from tests.e2e.behaviour.case import Case, Change, on, runs, waits
 from tests.e2e.behaviour.made import affinity, taken
-from tests.e2e.behaviour.play import Played, judged
-
-pytestmark = pytest.mark.controlplane
 
 A, B = node("a"), node("b")
 MODEL = "nvidia.com/gpu.product"
@@ -32,13 +27,6 @@ CASES = [
         later=[Change("Node", "a", {"metadata": {"labels": {"gpu-type": "a100"}}})],
     ),
     Case(
-        "a label that comes late, for a Job",
-        [A, B],
-        [job("train", 2, nodeSelector={"gpu-type": "a100"})],
-        [runs(count=2)],
-        later=[Change("Node", "b", {"metadata": {"labels": {"gpu-type": "a100"}}})],
-    ),
-    Case(
         "a model that is labelled late",
         [A],
         [pod("one", nodeSelector={MODEL: "NVIDIA-GB200"})],
@@ -46,29 +34,9 @@ CASES = [
         later=[Change("Node", "a", {"metadata": {"labels": {MODEL: "NVIDIA-GB200"}}})],
     ),
     Case(
-        "a model that is labelled late, for a Deployment",
-        [A],
-        [deployment("chat", 1, nodeSelector={MODEL: "NVIDIA-GB300"})],
-        [on("a")],
-        later=[Change("Node", "a", {"metadata": {"labels": {MODEL: "NVIDIA-GB300"}}})],
-    ),
-    Case(
         "a label of affinity that comes late",
         [A],
-        [
-            pod(
-                "one",
-                affinity={
-                    "nodeAffinity": {
-                        "requiredDuringSchedulingIgnoredDuringExecution": {
-                            "nodeSelectorTerms": [
-                                {"matchExpressions": [{"key": "fabric", "operator": "In", "values": ["ib"]}]}
-                            ]
-                        }
-                    }
-                },
-            )
-        ],
+        [pod("one", affinity=required("fabric", "In", "ib"))],
         [on("a")],
         later=[Change("Node", "a", {"metadata": {"labels": {"fabric": "ib"}}})],
     ),
@@ -117,13 +85,6 @@ CASES = [
         later=[Change("Pod", "first")],
     ),
     Case(
-        "a gate that opens",
-        [A, B],
-        [pod("one", schedulingGates=GATE)],
-        [on("a b")],
-        later=[Change("Pod", "one", {"spec": {"schedulingGates": None}})],
-    ),
-    Case(
         "a gate that opens when the node is labelled",
         [A, B],
         [pod("one", schedulingGates=GATE, nodeSelector={"gpu-type": "a100"})],
@@ -156,7 +117,3 @@ CASES = [
         later=[node("b", labels={"kubernetes.io/arch": "arm64"})],
     ),
 ]
-
-
-def test_with_us_and_without(case: Case, played: dict[str, Played]) -> None:
-    judged(case, played)

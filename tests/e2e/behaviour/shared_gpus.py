@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from tests.controlplane.nodes import node
-from tests.controlplane.objects import deployment, job, pod
+from tests.controlplane.objects import deployment, job, pod, required
 from tests.e2e.behaviour.case import Case, Json, counts, not_told, on, refused, runs, told, waits
 from tests.e2e.behaviour.made import taken
-from tests.e2e.behaviour.play import Played, judged
-
-pytestmark = pytest.mark.controlplane
 
 STRATEGY, PRODUCT = "nvidia.com/gpu.sharing-strategy", "nvidia.com/gpu.product"
 SLOTS_ARE_NO_GPUS = "32 slots of 8 GPUs are not 12 GPUs"
@@ -27,18 +22,17 @@ def mps(name: str, **more: Any) -> Json:
     return sliced(name, labels={STRATEGY: "mps", "nvidia.com/mps.capable": "true"}, **more)
 
 
+def bare(name: str, gpus: int = 8) -> Json:
+    """A node with whole GPUs that nothing labelled: GPU Feature Discovery does not run on every node."""
+    return node(name, 0, resources={"nvidia.com/gpu": str(gpus)})
+
+
 WHOLE_AND_SLICED = [sliced("a"), node("b")]
 CASES = [
     Case(
         "a pod of two goes to whole GPUs",
         WHOLE_AND_SLICED,
         [pod("one", 2)],
-        [on("b"), not_told("one", "share")],
-    ),
-    Case(
-        "a pod of eight goes to whole GPUs",
-        WHOLE_AND_SLICED,
-        [pod("one", 8)],
         [on("b"), not_told("one", "share")],
     ),
     Case(
@@ -107,29 +101,9 @@ CASES = [
         [on("a"), told("one", "share")],
     ),
     Case(
-        "a pod of two that can only go to slots is told, by the node that it selects",
-        WHOLE_AND_SLICED,
-        [pod("one", 2, nodeSelector={"kubernetes.io/hostname": "@a"})],
-        [on("a"), told("one", "share")],
-    ),
-    Case(
         "a pod of two that can only go to slots is told, by its affinity",
         WHOLE_AND_SLICED,
-        [
-            pod(
-                "one",
-                2,
-                affinity={
-                    "nodeAffinity": {
-                        "requiredDuringSchedulingIgnoredDuringExecution": {
-                            "nodeSelectorTerms": [
-                                {"matchExpressions": [{"key": STRATEGY, "operator": "In", "values": ["time-slicing"]}]}
-                            ]
-                        }
-                    }
-                },
-            )
-        ],
+        [pod("one", 2, affinity=required(STRATEGY, "In", "time-slicing"))],
         [on("a"), told("one", "share")],
     ),
     Case(
@@ -202,8 +176,24 @@ CASES = [
         [on("b")],
         there=[taken("a", 30)],
     ),
+    Case(
+        "a pod of two goes to whole GPUs without labels, and hears nothing of shares",
+        [sliced("a"), bare("b")],
+        [pod("one", 2)],
+        [on("b"), not_told("one", "share")],
+    ),
+    Case(
+        "a pod of two goes to whole GPUs without labels, though the sliced node is fuller",
+        [sliced("a"), bare("b")],
+        [pod("one", 2)],
+        [on("b")],
+        there=[taken("a", 30)],
+    ),
+    Case(
+        "a pod of twelve is refused beside whole GPUs without labels",
+        [sliced("a"), bare("b")],
+        [pod("one", 12)],
+        [refused("one", "at most 8")],
+        fewer=SLOTS_ARE_NO_GPUS,
+    ),
 ]
-
-
-def test_with_us_and_without(case: Case, played: dict[str, Played]) -> None:
-    judged(case, played)

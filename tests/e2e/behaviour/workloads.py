@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from tests.controlplane.nodes import node
-from tests.controlplane.objects import job, pod, pod_spec
+from tests.controlplane.objects import deployment, job, pod
 from tests.e2e.behaviour.case import RACK, ZONE, Case, Json, counts, runs, together
 from tests.e2e.behaviour.made import taken
-from tests.e2e.behaviour.play import Played, judged
-
-pytestmark = pytest.mark.controlplane
 
 CLIQUE = "nvidia.com/gpu.clique"
 
@@ -27,19 +22,6 @@ def indexed(name: str, parallelism: int, gpus: int, **more: Any) -> Json:
     found = job(name, parallelism, gpus)
     found["spec"] |= {"completionMode": "Indexed", **more}
     return found
-
-
-def replica_set(name: str, replicas: int, gpus: int, **more: Any) -> Json:
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "ReplicaSet",
-        "metadata": {"name": name},
-        "spec": {
-            "replicas": replicas,
-            "selector": {"matchLabels": {"app": name}},
-            "template": {"metadata": {"labels": {"app": name}}, "spec": pod_spec(gpus, **more)},
-        },
-    }
 
 
 def of_jobset(name: str) -> Json:
@@ -157,11 +139,7 @@ CASES = [
     Case(
         "pods of a ReplicaSet need no domain of their own",
         in_zones(a=1, b=2),
-        [replica_set("chat", 3, 8)],
+        [deployment("chat", 3, 8, "ReplicaSet")],
         [runs(count=3)],
     ),
 ]
-
-
-def test_with_us_and_without(case: Case, played: dict[str, Played]) -> None:
-    judged(case, played)

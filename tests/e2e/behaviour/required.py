@@ -1,0 +1,97 @@
+"""Under `nodeAffinity: {mode: required}`: a pod is pinned to its node only where nothing but us has a say in it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.controlplane.nodes import node
+from tests.controlplane.objects import deployment, job, pod, required
+from tests.e2e.behaviour.case import HOST, Case, Change, as_chosen, on, recorded, runs, waits
+from tests.e2e.behaviour.made import EVERYTHING, affinity, claim, port, spread, taken, using, volume
+
+A, B = node("a"), node("b")
+FULLER = [taken("a", 7)]
+HALF = [taken("a", 4)]
+PINNED = ("nodeAffinity", "required")
+NOT_PINNED = ("nodeAffinity", "notPinned")
+
+
+CASES = [
+    replace(case, profile="pinned")
+    for case in [
+        Case(
+            "a pod is pinned to the node that it is ranked first on",
+            [A, B],
+            [pod("one")],
+            [on("a"), as_chosen(), recorded("one", unit=PINNED)],
+            there=FULLER,
+        ),
+        Case("sixteen pods are pinned and fill two nodes", [A, B], [job("train", 16)], [runs(count=16), as_chosen()]),
+        Case("replicas are pinned apart", [A, B], [deployment("chat", 4)], [runs(count=4), as_chosen()]),
+        Case(
+            "a pod with affinity of its own is pinned within it",
+            [A, B],
+            [pod("one", affinity=required(HOST, "In", "@b"))],
+            [on("b"), recorded("one", unit=PINNED)],
+            there=FULLER,
+        ),
+        Case(
+            "a pod with required affinity to pods is not pinned",
+            [A, B],
+            [pod("one", affinity=affinity("cache"))],
+            [on("b"), recorded("one", why="pod affinity")],
+            there=[*FULLER, taken("b", 1, "cache")],
+        ),
+        Case(
+            "pods with required anti-affinity are not pinned",
+            [A, B],
+            [job("train", 2, affinity=affinity("train", anti=True))],
+            [runs(count=2)],
+            there=HALF,
+        ),
+        Case(
+            "pods with a hard spread are not pinned",
+            [A, B],
+            [job("train", 4, topologySpreadConstraints=spread("train"))],
+            [runs(count=4)],
+            there=HALF,
+        ),
+        Case(
+            "a pod with a volume is not pinned",
+            [A, B],
+            [pod("one", volumes=using("data"))],
+            [on("b"), recorded("one", unit=NOT_PINNED)],
+            there=[*FULLER, volume("disk", "@b"), claim("data", "disk")],
+        ),
+        Case(
+            "pods with a port of the host are not pinned",
+            [A, B],
+            [job("train", 2, container=port(7070))],
+            [runs(count=2)],
+            there=HALF,
+        ),
+        Case(
+            "a pod that finds no room waits unpinned, and runs where room comes",
+            [A, B],
+            [pod("one")],
+            [on("b")],
+            there=[taken("a", 8, "first"), taken("b", 8, "second")],
+            later=[Change("Pod", "second")],
+        ),
+        Case(
+            "a pod that tolerates everything is not pinned to a cordoned node while there is another",
+            [node("a", cordoned=True), B],
+            [pod("one", tolerations=EVERYTHING)],
+            [on("b")],
+            there=FULLER,
+        ),
+        Case(
+            "pods that fit no node wait, as without us",
+            [A],
+            [pod("one", 8)],
+            [waits("one")],
+            there=[taken("a", 1)],
+            without=[waits("one")],
+        ),
+    ]
+]
