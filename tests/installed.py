@@ -218,7 +218,7 @@ def address_of_this_machine() -> str:
 
 @pytest.fixture(scope="session")
 def installed(control_plane: ControlPlane) -> Iterator[Installed]:
-    """The webhook with the shipped policy, for the whole run. A test that breaks it mends it."""
+    """The webhook with the shipped policy, for the whole run. A test that breaks it corrects it."""
     with Installed(control_plane) as webhook:
         yield webhook
 

@@ -8,7 +8,6 @@ import json
 import os
 import random
 import socket
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,15 +63,14 @@ def most_allocated(*resources: str) -> dict[str, Any]:
     return {"profiles": [{"schedulerName": "default-scheduler", "pluginConfig": [fit]}]}
 
 
-PORTS = "gpu-admission-ports"
 _LOCKS: list[int] = []
 """One for each port that this process was given. They are held until it ends, so that no other run of tests gets the port."""
 
 
 def free_port() -> int:
     """A port that nothing has now, and no other run of tests gets; below those that the system hands out."""
-    folder = Path(tempfile.gettempdir(), PORTS)
-    folder.mkdir(exist_ok=True)
+    folder = Path.home() / ".cache/gpu-admission/ports"
+    folder.mkdir(parents=True, exist_ok=True)
     for port in random.sample(range(20_000, 32_000), 100):
         lock = os.open(folder / str(port), os.O_CREAT | os.O_RDWR)
         with socket.socket() as probe:

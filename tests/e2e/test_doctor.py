@@ -1,4 +1,4 @@
-"""`gpu-admission doctor` on a real API server: each thing that is broken is named by its check, and is well again when mended."""
+"""`gpu-admission doctor` on a real API server: each thing that is broken is named by its check, and is well again when corrected."""
 
 from __future__ import annotations
 
@@ -231,7 +231,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("check", "state", "text", "broken"), CASES)
-async def test_what_is_broken_is_named_and_well_again_when_mended(
+async def test_what_is_broken_is_named_and_well_again_when_repaired(
     check: str, state: str, text: str, broken: Broken, scene: Scene
 ) -> None:
     async with broken(scene):
@@ -271,12 +271,12 @@ async def test_while_no_replica_answers_failed_calls_are_counted_and_certificate
         await asyncio.to_thread(start, scene)
     assert all(hook["clientConfig"]["caBundle"] for hook in ready)
 
-    async def mended() -> bool:
+    async def corrected() -> bool:
         found = await scene.found()
         assert {found["certificate"][0][0], found["caBundle"][0][0], found["policyLoaded"][0][0]} == {"ok"}, found
         return True
 
-    await wait_until(mended, 120, "a certificate that is served and trusted")
+    await wait_until(corrected, 120, "a certificate that is served and trusted")
 
 
 async def test_rights_that_are_missing_are_named_and_the_rest_is_checked(scene: Scene) -> None:

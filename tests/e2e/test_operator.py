@@ -201,10 +201,10 @@ async def test_a_bundle_that_is_blanked_all_the_time_is_written_once_a_second_at
         await blanked_quietly(scene)
         await asyncio.sleep(0.05)
 
-    async def mended() -> bool:
+    async def corrected() -> bool:
         return await scene.bundles() == right
 
-    await wait_until(mended, 120, "the bundle")
+    await wait_until(corrected, 120, "the bundle")
     most = 2 * 2 * (5 + (time.monotonic() - begin) * (1 + 1 / ROUND))
     quiet = len(_writes(scene.plane))
     assert quiet - written <= most, f"{quiet - written} writes"
@@ -284,7 +284,7 @@ async def test_a_replica_that_starts_without_a_good_policy_serves_the_shipped_on
         else:
             await scene.api.patch("ConfigMap", POLICY, {"data": good["data"]}, NAMESPACE)
 
-    async def mended() -> bool:
+    async def corrected() -> bool:
         return all([webhook.metrics(number)["gpu_admission_policy_shipped"] == 0.0 for number in (0, 1)])
 
-    await wait_until(mended, 120, "the good policy")
+    await wait_until(corrected, 120, "the good policy")

@@ -150,7 +150,7 @@ def test_a_request_without_a_limit_is_refused(terminal: Terminal, mode: str) -> 
     ]
 
 
-def test_a_request_without_a_limit_is_mended_under_fix_and_applying_it_again_changes_nothing(
+def test_a_request_without_a_limit_is_corrected_under_fix_and_applying_it_again_changes_nothing(
     terminal: Terminal,
 ) -> None:
     assert terminal.apply("fix", deployment("asks", **NO_LIMIT)).out == "deployment.apps/asks created"

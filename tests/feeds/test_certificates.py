@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import datetime
 from typing import Any
 
 import pytest
 
 from tests.feeds.fake_api import client_of, fake_api
 from webhook.feeds import certificates
+from webhook.feeds.certificates import FilePair
 from webhook.feeds.tasks import Tasks
 from webhook.telemetry import logs
 from webhook.telemetry.metrics import Metrics
@@ -60,3 +62,24 @@ async def test_an_emptied_bundle_is_repaired(watching: bool, monkeypatch: pytest
                     await asyncio.sleep(0.01)
                 empty_bundles()
         assert metrics.text().count(b"gpu_admission_feed_errors_total{") == 0
+
+
+@pytest.mark.parametrize("ticks", range(4))
+async def test_it_ends_when_it_is_cancelled_just_as_it_is_woken(ticks: int) -> None:
+    class Idle(FilePair):
+        def __init__(self) -> None: ...
+
+        async def round(self, now: datetime) -> list[str]:
+            return []
+
+    woken = asyncio.Event()
+    task = asyncio.create_task(certificates.keep(Idle(), Metrics(), logs.configure(), woken))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    woken.set()
+    for _ in range(ticks):
+        await asyncio.sleep(0)
+    task.cancel()
+    done, _ = await asyncio.wait([task], timeout=120)
+    task.cancel()
+    assert done

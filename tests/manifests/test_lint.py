@@ -126,11 +126,11 @@ def test_a_hook_fails_as_documented(name: str, policy: str, seconds: int, effect
     assert (hook["failurePolicy"], hook["timeoutSeconds"], hook["sideEffects"]) == (policy, seconds, effects)
 
 
-def test_the_validating_hook_for_pods_has_no_condition_on_gpus() -> None:
-    """A pod that takes GPUs without asking for one is what it is for."""
+def test_the_conditions_of_the_validating_hook_for_pods() -> None:
+    """A pod that takes GPUs without asking for one is what it is for: test_matching.py has what each condition lets through."""
     hook = only("ValidatingWebhookConfiguration")["webhooks"][0]
     names = [condition["name"] for condition in hook["matchConditions"]]
-    assert names == ["not-a-mirror-pod"]
+    assert names == ["not-a-mirror-pod", "may-break-a-rule"]
 
 
 # --- Names agree with the program -------------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ from webhook.placement.strategies import WEIGHTS
 from webhook.policy.model import Policy
 
 _MAX_GPU_NAMES = 64
-"""Maximum number of GPU resource names in one pod. A pod with more is not changed; the validating hook reports it."""
+"""Maximum number of GPU resource names in one pod. A pod with more is not changed."""
 _ANNOTATION = ("metadata", "annotations", DECISION)
 _Injectors = tuple[tuple[str, Injector], ...]
 """Injectors with their names, in run order."""

@@ -87,7 +87,8 @@ async def keep(source: FilePair | Keeper, metrics: Metrics, log: Logger, woken: 
                 last = str(error)
                 log.error("certificate", why=last)
         with suppress(TimeoutError):
-            await asyncio.wait_for(woken.wait(), seconds)
+            async with asyncio.timeout(seconds):  # wait_for of Python 3.11 loses a cancellation beside the event
+                await woken.wait()
             await asyncio.sleep(early_rounds.reserve(clock()))
 
 

@@ -27,7 +27,7 @@ from prometheus_client.registry import Collector
 from webhook.admission.decision import Decision
 
 BUCKETS = (0.00001, 0.000025, 0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.25, 1.0)
-"""Seconds. A decision takes about 0.1 ms, and the API server waits 3 s for a mutation."""
+"""Seconds. A decision takes about a millisecond, and the API server waits 3 s for a mutation."""
 disable_created_metrics()  # type: ignore[no-untyped-call]  # they double the series of counters, and nobody reads them
 
 

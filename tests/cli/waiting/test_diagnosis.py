@@ -295,7 +295,7 @@ team/waits
 ! untoleratedTaint: node gpu-b: tainted nvidia.com/gpu=present:NoSchedule, which the pod does not tolerate
     → if the pod may run there, add to spec.tolerations: {key: nvidia.com/gpu, operator: Equal, value: "present", effect: NoSchedule}
 ! notReady: node gpu-c: not-ready
-    → see what is wrong there: kubectl describe node gpu-c; the taint goes when it is mended
+    → see what is wrong there: kubectl describe node gpu-c; the taint goes when it is repaired
   noGpus: node cpu-a: no nvidia.com/gpu
     → nothing: they are for other pods
   scheduler: 0/4 nodes are available: 1 Insufficient nvidia.com/gpu, …

@@ -60,7 +60,7 @@ def served(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
     distrusted = [hook["name"] for hook in hooks if not is_trusted(pem, _bundle(hook))]
     if distrusted:
         text = f"the one in Secret {OUR_SECRET} is of an authority that caBundle lacks in {listed(distrusted)}"
-        yield Result("certificate", "broken", f"{text}: the API server hangs up", _ISSUE)
+        yield Result("certificate", "broken", f"{text}: the API server closes the connection", _ISSUE)
     called = {_host(hook["clientConfig"]) for hook in hooks}
     if lacking := sorted(name for name in called if name not in names_in(leaf)):
         text = f"not for {listed(lacking)}, by which the API server calls, only for {listed(names_in(leaf))}"

@@ -39,7 +39,7 @@ def guards(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
     ]
     if other and _RUNNING_PODS not in missing:
         text = f"{_RUNNING_PODS} refuses by the shipped settings of deviceAnnotations, profile {listed(other)} by others or not"
-        yield Result("guards", "warn", text, "mend manifests/71-running-pods.yaml, and apply it")
+        yield Result("guards", "warn", text, "correct manifests/71-running-pods.yaml, and apply it")
     elif not missing:
         yield Result("guards", "ok", listed(sorted(_GUARDS)))
 

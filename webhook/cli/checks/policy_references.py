@@ -51,7 +51,7 @@ def classes(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
         if why:
             wrong = True
             text = f"entry {number + 1} of `classes`, {bare(rule.name)}, fits no pod: {why}"
-            yield Result("classes", "warn", text, f"mend `classes`: {EDIT_POLICY}")
+            yield Result("classes", "warn", text, f"correct `classes`: {EDIT_POLICY}")
     for key, value, near, pods in _misspelt(snapshot, policy):
         wrong = True
         text = f"label {bare(key)}={bare(value)} on {plural(pods, 'GPU pod')} is of no class"
@@ -101,7 +101,7 @@ def priority_classes(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
     }
     if missing := sorted(wanted - known.keys()):
         text = f"the policy names what does not exist: {listed(missing)}; pods keep their priority"
-        step = "kubectl apply -f manifests/50-priority-classes.yaml, or mend the policy"
+        step = "kubectl apply -f manifests/50-priority-classes.yaml, or correct the policy"
         yield Result("priorityClasses", "broken", text, step)
     elif level := [
         (one, other)
@@ -176,7 +176,7 @@ def _report(check: str, noun: str, lacking: Iterable[tuple[str, _Reference]], kn
         hint = f"; nearest: {bare(near)}" if near else ""
         waits = ": its pods wait for ever" if ref.required else ""
         text = f"profiles.{profile}.{ref.field}: no node has the {noun} {ref.text}{hint}{waits}"
-        yield Result(check, "broken" if ref.required else "warn", text, f"mend it, or {noun} nodes: {EDIT_POLICY}")
+        yield Result(check, "broken" if ref.required else "warn", text, f"correct it, or {noun} nodes: {EDIT_POLICY}")
 
 
 def _taints(profile: Profile) -> Iterator[_Reference]:

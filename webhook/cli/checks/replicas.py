@@ -38,7 +38,7 @@ def endpoints(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
     if not ready and (why := snapshot.missing.get(MUTATING)):
         yield Result("endpoints", "unknown", f"the Service has none, and whether it is called is not known: {why}")
     elif not ready:
-        yield Result("endpoints", "broken", "no replica is ready: namespaces that opted in start no pods", step)
+        yield Result("endpoints", "broken", "no replica is ready: namespaces that opted in start no GPU pods", step)
     elif ready == 1:
         text = "1 replica is ready: its restart stops pod creation"
         yield Result("endpoints", "warn", text, f"{step}; run two at least")

@@ -81,7 +81,9 @@ def gpu_metrics(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
         ):
             labels = ",".join(f"{key}={value}" for key, value in dcgm.selector.items())
             text = f"no DCGM exporter: no pod with {labels} in namespace {dcgm.namespace}"
-            yield Result("gpuMetrics", "broken", text, "mend gpuMetrics.dcgm in the policy, or install the exporters")
+            yield Result(
+                "gpuMetrics", "broken", text, "correct gpuMetrics.dcgm in the policy, or install the exporters"
+            )
             return
     ages = {pod: age for pod, _, age in samples_of(snapshot, "gpu_metrics_age_seconds")}
     if not ages:

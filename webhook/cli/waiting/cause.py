@@ -18,7 +18,7 @@ class Cause(NamedTuple):
     nodes: tuple[str, ...] = ()
     """The names of the nodes that it excludes, without those that an earlier check of the scheduler excludes."""
     helps: int = 0
-    """How many of these nodes no other cause excludes: they would take the pod if only this cause were mended."""
+    """How many of these nodes no other cause excludes: they would take the pod if only this cause were corrected."""
 
     def document(self) -> dict[str, Any]:
         """The JSON form, described in docs/cli.md."""

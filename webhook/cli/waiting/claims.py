@@ -79,7 +79,7 @@ def devices(case: Case) -> NodeCheck:
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
         if (off := mask & few).any():
             text = f"{listed(shortages)}: not on {s.where(off)}"
-            fix = "ask for fewer devices, wait for a claim to be released, or mend the driver there: kubectl get resourceslices"
+            fix = "ask for fewer devices, wait for a claim to be released, or repair the driver there: kubectl get resourceslices"
             yield s.cause("noDevice", text, fix, off, alone)
         for who, elsewhere in away.items():
             if (off := mask & ~few & elsewhere).any():

@@ -53,7 +53,7 @@ def taints(case: Case) -> NodeCheck:
             if by_condition:
                 why = listed([taint.key.rpartition("/")[2] for taint in by_condition])
                 look = f"kubectl describe node {s.named(rows)[0]}"
-                fix = f"see what is wrong there: {look}; the taint goes when it is mended"
+                fix = f"see what is wrong there: {look}; the taint goes when it is repaired"
                 yield s.cause("notReady", f"{s.where(rows)}: {why}", fix, rows, alone)
             else:
                 taints_text = listed([bare(taint_text(taint._asdict())) for taint in not_tolerated[code]])
@@ -114,7 +114,9 @@ def _selector(case: Case, mask: Mask) -> tuple[str, str]:
         fix = f"remove spec.nodeSelector[{bare(key)}] if the pod may run elsewhere, or {more}"
         where = f"{plural(count, 'node')} of {_count(s.alive)} ({listed(s.named(left[worst]), 3)})"
         return f"{selector} is on {where}; {s.where(mask)} without it", fix
-    return f"{selector} is on no node{_nearest(case, worst)}", _mend(case, worst, f"spec.nodeSelector[{bare(key)}]")
+    return f"{selector} is on no node{_nearest(case, worst)}", _correction(
+        case, worst, f"spec.nodeSelector[{bare(key)}]"
+    )
 
 
 def _affinity(case: Case, mask: Mask, alone: Mask) -> Cause:
@@ -143,7 +145,7 @@ def _affinity(case: Case, mask: Mask, alone: Mask) -> Cause:
     wrong = next((e for term in terms for e in term if not (s.alive & s.matching([(e,)])).any()), terms[0][0])
     values = f" {listed(map(bare, wrong.values))}" if wrong.values else ""
     text = f"required node affinity «{bare(wrong.key)} {wrong.operator}{values}» matches no node{_nearest(case, wrong)}"
-    return s.cause("nodeAffinity", text, _mend(case, wrong, "spec.affinity.nodeAffinity"), mask, alone)
+    return s.cause("nodeAffinity", text, _correction(case, wrong, "spec.affinity.nodeAffinity"), mask, alone)
 
 
 def _pin(term: Term) -> tuple[str, ...] | None:
@@ -181,7 +183,7 @@ def _nearest(case: Case, wrong: Expression) -> str:
     return f"; no node has a label {quoted(wrong.key)}{f'; nearest: {bare(near)}' if near else ''}"
 
 
-def _mend(case: Case, wrong: Expression, field: str) -> str:
+def _correction(case: Case, wrong: Expression, field: str) -> str:
     """The fix for an expression in `field` that matches no node."""
     if wrong.operator in ("NotIn", "DoesNotExist"):
         return f"remove it from {field}, or the label from a node: kubectl label node NAME {bare(wrong.key)}-"

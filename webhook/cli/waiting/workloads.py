@@ -93,10 +93,14 @@ def _cause(namespace: str, missing: int, message: str) -> Cause:
         ours = _OURS in match[1]
         who = "" if ours else f"webhook {bare(match[1])}: "
         text = f"{lacks}{who}{_printable(match[2])}"
-        fix = "mend the pod template as it says" if ours else "mend the pod template, or ask who runs that webhook"
+        fix = (
+            "correct the pod template as it says" if ours else "correct the pod template, or ask who runs that webhook"
+        )
         return Cause("refused", text, fix)
     if match := _POLICY.search(message):
-        return Cause("refused", f"{lacks}{_printable(match[0])}", "mend the pod template, or ask who keeps that policy")
+        return Cause(
+            "refused", f"{lacks}{_printable(match[0])}", "correct the pod template, or ask who keeps that policy"
+        )
     for word, kind, pattern in _ABSENT:
         if match := pattern.search(message):
             name = bare(match[1])
@@ -112,7 +116,7 @@ def _cause(namespace: str, missing: int, message: str) -> Cause:
         fix = f"ask for what the LimitRange allows: kubectl describe limits -n {namespace}"
         return Cause("limitRange", f"{lacks}{_printable(message)}", fix)
     return Cause(
-        "notCreated", f"{lacks}{_printable(message)}", "mend what it says; the controller tries again by itself"
+        "notCreated", f"{lacks}{_printable(message)}", "correct what it says; the controller tries again by itself"
     )
 
 
