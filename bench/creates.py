@@ -38,7 +38,7 @@ from tests.controlplane.objects import pod
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.programs import find
 from tests.installed import Installed, opt_in
-from webhook.tls.files import write_certificates
+from webhook.tls.issue import write_certificates
 
 SIDES = {
     "plain": "no webhook",

@@ -31,7 +31,7 @@ from bench import recorded, samples, watched
 from bench.least import command, started
 from bench.load import Outcome, client_context, cpu_seconds, request, run
 from bench.output import percentile, stdout
-from webhook.tls.files import write_certificates
+from webhook.tls.issue import write_certificates
 
 console = Console(stderr=True)
 YARDSTICK = "fixed patch"

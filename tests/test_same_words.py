@@ -18,7 +18,7 @@ from webhook.cli.cluster.snapshot import Snapshot
 from webhook.cli.explain import existing, of_files
 from webhook.kube.pod import DECISION
 from webhook.policy.model import Policy
-from webhook.telemetry.decision_log import fields
+from webhook.telemetry.logs import fields
 
 Json = dict[str, Any]
 OPTED_IN = {"kind": "Namespace", "metadata": {"name": "team", "labels": {"gpu-admission.io/profile": "default"}}}

@@ -11,8 +11,7 @@ from webhook.admission.decision import Decision
 from webhook.admission.pods import mutate, validate
 from webhook.kube.pod import PROFILE_LABEL, Pod
 from webhook.kube.review import Request
-from webhook.policy.model import Injectors, Policy
-from webhook.policy.units import named
+from webhook.policy.model import Injectors, Policy, named
 
 POLICY = Policy.load(
     """

@@ -32,8 +32,7 @@ from webhook.kube.kinds import KINDS
 from webhook.kube.pod import DECISION
 from webhook.policy.model import Policy
 from webhook.telemetry.metrics import program_version
-from webhook.tls.issue import Pair, make_ca, make_leaf, service_names
-from webhook.tls.read import fingerprint
+from webhook.tls.issue import Pair, fingerprint, make_ca, make_leaf, service_names
 
 MANIFESTS = Path(__file__).resolve().parents[2] / "manifests"
 POLICY = (MANIFESTS / "policy.yaml").read_text()

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from webhook.cluster.utilisation import (
-    GpuMetricsSettings,
-    Reading,
-    Sample,
-    Utilisation,
-)
+from webhook.cluster.gpu_metrics import GpuMetricsSettings
+from webhook.cluster.utilisation import NodeUse, Reading, Sample, Utilisation
 
 SETTINGS = GpuMetricsSettings(source="dcgm")
 """Window 300 s, stale after 180 s, idle below 30 % and 50 %, hot from 85 °C."""
@@ -42,3 +38,8 @@ def seen(*samples: list[Sample], settings: GpuMetricsSettings = SETTINGS, now: f
     utilisation = Utilisation(settings)
     utilisation.observe([sample for one in samples for sample in one], now)
     return utilisation
+
+
+def changes(utilisation: Utilisation) -> list[tuple[str, NodeUse]]:
+    """The nodes whose metrics changed since this was asked last."""
+    return [(name, use) for name in utilisation.nodes() if (use := utilisation.changed(name)) is not None]

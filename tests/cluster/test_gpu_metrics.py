@@ -5,9 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from webhook.cluster.utilisation import (
-    GpuMetricsSettings,
-)
+from webhook.cluster.gpu_metrics import GpuMetricsSettings
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,4 @@
-"""From samples to the metrics of a node. There is no clock: `now` is an argument.
-
-Covers cluster.gpu_rows.
-"""
+"""From samples to the metrics of a node. There is no clock: `now` is an argument."""
 
 from __future__ import annotations
 
@@ -12,16 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.cluster.samples import NAN, SETTINGS, START, gpu, seen
-from webhook.cluster import gpu_rows
-from webhook.cluster.utilisation import (
-    UNKNOWN,
-    GpuMetricsSettings,
-    NodeUse,
-    Reading,
-    Sample,
-    Utilisation,
-)
+from tests.cluster.samples import NAN, SETTINGS, START, changes, gpu, seen
+from webhook.cluster.gpu_metrics import GpuMetricsSettings
+from webhook.cluster.utilisation import MAX_PER_NODE, UNKNOWN, NodeUse, Reading, Sample, Utilisation
 
 # --- What must be ignored ---------------------------------------------------------------------------------------------
 
@@ -76,7 +66,7 @@ def test_gpus_beyond_the_limit_are_ignored_and_the_known_ones_are_updated() -> N
 
 def test_one_node_cannot_use_up_the_rows_of_all() -> None:
     utilisation = seen([Sample("a", str(n), Reading.UTILISATION, 0.0) for n in range(1000)], gpu("b"))
-    assert (utilisation.node("a").measured, utilisation.node("b").measured) == (gpu_rows.MAX_PER_NODE, 1)
+    assert (utilisation.node("a").measured, utilisation.node("b").measured) == (MAX_PER_NODE, 1)
 
 
 def test_gpus_of_the_same_name_on_two_nodes_are_two_gpus() -> None:
@@ -115,16 +105,17 @@ def test_answers_without_a_gpu_do_not_keep_old_samples_fresh() -> None:
 
 def test_stale_samples_are_dropped_also_while_no_source_answers() -> None:
     utilisation = seen(gpu("a"), gpu("b"))
-    utilisation.changes()
+    changes(utilisation)
     utilisation.observe(gpu("b"), START + 100)
     utilisation.refresh(START + 181)
-    assert utilisation.changes() == [("a", UNKNOWN)]
+    assert changes(utilisation) == [("a", UNKNOWN)]
     assert (utilisation.gpus, utilisation.node("b").measured) == (1, 1)
 
 
 def test_a_gpu_that_comes_back_starts_a_new_history() -> None:
     utilisation = seen(gpu(utilisation=95.0))
     utilisation.refresh(START + 181)
+    changes(utilisation)
     utilisation.observe(gpu(utilisation=0.0), START + 200)
     assert utilisation.node("a") == NodeUse(1, 1, 0.0, 40.0, 0, 0, 0, 0, 1)
 
@@ -133,9 +124,8 @@ def test_nodes_that_come_and_go_do_not_fill_the_memory() -> None:
     utilisation = Utilisation(SETTINGS)
     for day in range(50):
         utilisation.observe([s for n in range(10) for s in gpu(f"node-{day}-{n}")], START + 200 * day)
-    assert utilisation.gpus == 10
-    assert len(utilisation._rows.table) == gpu_rows._INITIAL_SIZE
-    assert len(utilisation._rows.node_names) <= 20
+        changes(utilisation)
+    assert utilisation.gpus == len(utilisation.nodes()) == 10
 
 
 # --- Changes ----------------------------------------------------------------------------------------------------------
@@ -143,11 +133,11 @@ def test_nodes_that_come_and_go_do_not_fill_the_memory() -> None:
 
 def test_only_changed_nodes_are_reported() -> None:
     utilisation = seen(gpu("a"), gpu("b"))
-    assert [name for name, _ in utilisation.changes()] == ["a", "b"]
+    assert [name for name, _ in changes(utilisation)] == ["a", "b"]
     utilisation.observe([*gpu("a"), *gpu("b", utilisation=80.0)], START + 30)
-    [(name, use)] = utilisation.changes()
+    [(name, use)] = changes(utilisation)
     assert (name, use.idle) == ("b", 0)
-    assert utilisation.changes() == []
+    assert changes(utilisation) == []
 
 
 @given(st.lists(st.lists(st.sampled_from("abcdef"), max_size=6), max_size=12), st.integers(0, 2**32))
@@ -157,7 +147,7 @@ def test_the_changes_add_up_to_the_metrics(rounds: list[list[str]], seed: int) -
     for step, nodes in enumerate(rounds):
         samples = [gpu(n, str(g), utilisation=float(random.integers(0, 100))) for n in nodes for g in range(2)]
         utilisation.observe([s for one in samples for s in one], START + 100 * step)
-        told.update(utilisation.changes())
+        told.update(changes(utilisation))
         known = {name: utilisation.node(name) for name in "abcdef"}
         assert {name: use for name, use in told.items() if use.measured} == {
             name: use for name, use in known.items() if use.measured
@@ -176,7 +166,7 @@ def test_another_window_holds_at_once_and_other_limits_from_the_next_sample_on()
 
 def test_another_source_starts_from_nothing_and_withdraws_the_metrics_of_the_old_one() -> None:
     utilisation = seen(gpu(utilisation=95.0))
-    utilisation.changes()
+    changes(utilisation)
     utilisation.configure(GpuMetricsSettings())
-    assert utilisation.changes() == [("a", UNKNOWN)]
+    assert changes(utilisation) == [("a", UNKNOWN)]
     assert (utilisation.gpus, utilisation.status(START).reason) == (0, "GPU metrics are off")

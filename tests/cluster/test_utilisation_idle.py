@@ -9,11 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cluster.samples import NAN, SETTINGS, START, gpu, seen
-from webhook.cluster.utilisation import (
-    GpuMetricsSettings,
-    NodeUse,
-    Utilisation,
-)
+from webhook.cluster.gpu_metrics import GpuMetricsSettings
+from webhook.cluster.utilisation import NodeUse, Utilisation
 
 
 @pytest.mark.parametrize(

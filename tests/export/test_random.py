@@ -18,8 +18,7 @@ from tests.controlplane.objects import pod
 from tests.export.random_pods import ANNOTATIONS, TOLERATIONS, debuggers, pods
 from tests.export.world import INSIDE, POLICY, Json
 from webhook.cli import offline
-from webhook.policy.model import DEFAULT_PROFILE, Policy
-from webhook.policy.units import named
+from webhook.policy.model import DEFAULT_PROFILE, Policy, named
 
 pytestmark = pytest.mark.controlplane
 

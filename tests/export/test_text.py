@@ -1,6 +1,6 @@
 """The exported objects, without a cluster.
 
-Covers export, export.workload_class, kube.cel.
+Covers export, kube.cel.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from webhook.export import export, export_yaml
 from webhook.framework.interface import Injector, Rule
 from webhook.kube.cel import literal, matches
 from webhook.kube.pod import PROFILE_LABEL
-from webhook.policy.model import Injectors, Policy, PolicyFile, Rules
-from webhook.policy.units import named
+from webhook.policy.model import Injectors, Policy, PolicyFile, Rules, named
 from webhook.server.settings import ServeSettings
 
 Json = dict[str, Any]

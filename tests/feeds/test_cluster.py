@@ -16,17 +16,12 @@ from tests.waiting import until
 from webhook.cluster.state import REQUIRED, ClusterState
 from webhook.feeds import cluster, watch
 from webhook.feeds.cluster import PATHS
-from webhook.feeds.tasks import Backoff, Tasks
+from webhook.feeds.tasks import Tasks
 from webhook.framework.cluster_view import Autoscaler
 from webhook.telemetry import logs
 from webhook.telemetry.metrics import Metrics
 
 NODES, PODS = PATHS["nodes"], PATHS["pods"]
-
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Backoff.__init__, "__defaults__", (0.01,))
 
 
 @asynccontextmanager
@@ -136,16 +131,6 @@ async def test_the_state_is_not_fresh_before_every_required_kind_was_listed() ->
             assert not state.fresh(time.monotonic())
             fake.refuse.clear()
             await until(lambda: state.fresh(time.monotonic()))
-
-
-async def test_a_malformed_pod_does_not_stop_the_others() -> None:
-    async with fake_api() as fake:
-        fake.put(PODS, "malformed", spec=17)
-        fake.put(PODS, "good", spec={"nodeName": "a", "containers": []}, status={})
-        async with fed(fake) as (state, metrics):
-            await until(lambda: state.fresh(time.monotonic()))
-            assert len(state.known("pods")) == 1
-            assert b'gpu_admission_feed_errors_total{feed="pods"} 1.0' in metrics.text()
 
 
 async def test_the_optional_kinds_reach_the_state_and_leave_it() -> None:

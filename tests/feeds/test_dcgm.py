@@ -18,7 +18,7 @@ from webhook.cluster.utilisation import Utilisation
 from webhook.feeds import dcgm
 from webhook.feeds.dcgm import DcgmSource
 from webhook.feeds.exporters import Exporters
-from webhook.feeds.gpu_source import SourceFailed, Wiring, http_session
+from webhook.feeds.gpu_source import AT_ONCE, SourceFailed, Wiring, http_session
 
 DATA = Path(__file__).parent / "data"
 IDLE = (DATA / "dcgm-8-idle.txt").read_text()
@@ -118,7 +118,7 @@ async def exporters(*handlers: Handler, limit: str = "5s") -> AsyncIterator[Dcgm
 )  # fmt: skip
 async def test_an_exporter_that_misbehaves_fails_and_the_others_count(handler: Handler, says: str) -> None:
     async with exporters(handler, page(IDLE), limit="2s") as source:
-        into = Utilisation(source._settings)
+        into = Utilisation(source.wiring.settings)
         errors = await source.poll(into)
         into.commit(0.0)
         assert errors.keys() == {"node-1"}
@@ -126,7 +126,7 @@ async def test_an_exporter_that_misbehaves_fails_and_the_others_count(handler: H
         assert into.node("node-2").idle == 8
     async with exporters(handler, limit="100ms" if handler is silent else "10s") as source:
         with pytest.raises(SourceFailed) as error:
-            await source.poll(Utilisation(source._settings))
+            await source.poll(Utilisation(source.wiring.settings))
     assert says.replace("\\\\", "\\") in str(error.value)
 
 
@@ -135,7 +135,7 @@ async def test_no_exporter_is_an_error_with_the_namespace_and_the_labels() -> No
         with pytest.raises(
             SourceFailed, match=r"nvidia-dcgm-exporter.* in namespace gpu-operator; wanted DCGM exporters"
         ):
-            await source.poll(Utilisation(source._settings))
+            await source.poll(Utilisation(source.wiring.settings))
 
 
 async def test_an_exporter_that_does_not_listen_is_an_error() -> None:
@@ -143,12 +143,12 @@ async def test_an_exporter_that_does_not_listen_is_an_error() -> None:
     async with http_session() as http:
         source = DcgmSource(Wiring(settings, http, exporters_of(settings, pod("a", "127.0.0.1")), None))
         with pytest.raises(SourceFailed, match="no answer from any of 1 node; the first, a: "):
-            await source.poll(Utilisation(source._settings))
+            await source.poll(Utilisation(source.wiring.settings))
 
 
 async def test_the_node_is_that_of_the_pod_and_not_the_one_in_the_page() -> None:
     async with exporters(page(BUSY), page(IDLE)) as source:
-        into = Utilisation(source._settings)
+        into = Utilisation(source.wiring.settings)
         await source.poll(into)
         into.commit(0.0)
     assert (into.node("node-1").idle, into.node("node-2").idle, into.node("gpu-a-0").measured) == (0, 8, 0)
@@ -161,7 +161,7 @@ async def test_the_number_of_exporters_scraped_at_once_is_bounded() -> None:
         nonlocal current, highest
         current += 1
         highest = max(highest, current)
-        if current == dcgm._AT_ONCE:
+        if current == AT_ONCE:
             full.set()
         await full.wait()
         await asyncio.sleep(0.02)  # for one more, if there were room
@@ -169,16 +169,16 @@ async def test_the_number_of_exporters_scraped_at_once_is_bounded() -> None:
         return web.Response(text=IDLE)
 
     async with exporters(*[counted] * 40) as source:
-        into = Utilisation(source._settings)
+        into = Utilisation(source.wiring.settings)
         await source.poll(into)
     assert into.gpus == 320
-    assert highest == dcgm._AT_ONCE
+    assert highest == AT_ONCE
 
 
 async def test_exporters_that_use_up_the_time_fail_and_the_others_count() -> None:
     async with exporters(*[silent] * 10, *[page(IDLE)] * 20, limit="60s") as source:
-        source._settings = source._settings.model_copy(update={"stale_after": 30.0})
-        into = Utilisation(source._settings)
+        source.wiring = source.wiring._replace(settings=source.wiring.settings.model_copy(update={"stale_after": 30.0}))
+        into = Utilisation(source.wiring.settings)
         errors = await source.poll(into)
     assert (len(errors), into.gpus) == (10, 160)
 
@@ -190,7 +190,7 @@ async def test_a_missing_ca_file_is_an_error_at_once() -> None:
 
 async def test_a_poll_that_is_cancelled_ends() -> None:
     async with exporters(silent, limit="60s") as source:
-        poll = asyncio.create_task(source.poll(Utilisation(source._settings)))
+        poll = asyncio.create_task(source.poll(Utilisation(source.wiring.settings)))
         await asyncio.sleep(0.05)
         poll.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -200,5 +200,5 @@ async def test_a_poll_that_is_cancelled_ends() -> None:
 async def test_the_session_uses_no_proxy_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
     async with exporters(page(IDLE)) as source:
-        await source.poll(Utilisation(source._settings))
-        assert isinstance(source._http, aiohttp.ClientSession)
+        await source.poll(Utilisation(source.wiring.settings))
+        assert isinstance(source.wiring.http, aiohttp.ClientSession)

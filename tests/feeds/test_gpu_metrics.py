@@ -7,33 +7,42 @@ from __future__ import annotations
 
 import asyncio
 import io
+from collections.abc import Callable
 from typing import Any
 
 import orjson
 import pytest
 import structlog
 
+from tests.waiting import until
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.cluster.utilisation import UNKNOWN, NodeUse, Reading, Utilisation
-from webhook.feeds.gpu_metrics import GpuMetricsFeed
+from webhook.feeds.access import Access
+from webhook.feeds.api import Api
+from webhook.feeds.gpu_metrics import GpuMetrics
 from webhook.feeds.gpu_source import SourceFailed
 from webhook.telemetry import logs
+from webhook.telemetry.metrics import Metrics
 
 SETTINGS = GpuMetricsSettings(source="dcgm")
 END = "no more polls"
+
+
+async def nobody() -> Access:
+    raise AssertionError("no API server is asked")
 
 
 class Scripted:
     """A source with a list of answers: a number is the utilisation of a GPU, and an exception is raised."""
 
     def __init__(self, *script: float | BaseException) -> None:
-        self._script = list(script)
+        self.script = list(script)
         self.silent: dict[str, str] = {}
 
     async def poll(self, into: Utilisation) -> dict[str, str]:
-        if not self._script:
+        if not self.script:
             raise asyncio.CancelledError(END)
-        step = self._script.pop(0)
+        step = self.script.pop(0)
         into.add("a", "0", Reading.UTILISATION, 99.0 if isinstance(step, BaseException) else step)
         if isinstance(step, BaseException):
             raise step
@@ -43,23 +52,22 @@ class Scripted:
 class World:
     """A feed whose clock moves when it waits, with everything that it reports."""
 
-    def __init__(self, *script: float | BaseException, settings: GpuMetricsSettings = SETTINGS) -> None:
-        self.now = 1000.0
+    def __init__(self, *script: float | BaseException, jitter: Callable[[float, float], float] = max) -> None:
+        self.now, self.source = 1000.0, Scripted(*script)
         self.pauses: list[float] = []
         self.reported: list[tuple[str, NodeUse]] = []
-        self.out = io.BytesIO()
-        self.polls = {"succeeded": 0, "failed": 0}
-        self.sink = Utilisation(settings)
-        self.feed = GpuMetricsFeed(
-            settings,
-            Scripted(*script),
+        self.out, self.metrics = io.BytesIO(), Metrics()
+        self.sink = Utilisation(SETTINGS)
+        self.feed = GpuMetrics(
+            lambda: None,
             self.sink,
             lambda name, use: self.reported.append((name, use)),
-            self.polls,
-            log=logs.configure(self.out),
+            Api(nobody),
+            self.metrics,
+            logs.configure(self.out),
             clock=lambda: self.now,
             pause=self.pause,
-            jitter=lambda low, high: high,
+            jitter=jitter,
         )
 
     async def pause(self, seconds: float) -> None:
@@ -69,7 +77,7 @@ class World:
 
     async def play(self) -> None:
         with pytest.raises(asyncio.CancelledError, match=END):
-            await self.feed.run()
+            await self.feed.keep_polling(SETTINGS, self.source)
 
     @property
     def lines(self) -> list[Any]:
@@ -98,7 +106,8 @@ async def test_a_failed_poll_changes_nothing_and_the_next_one_succeeds(error: Ba
     world = World(10.0, error, 10.0)
     await world.play()
     assert [use.idle for _, use in world.reported] == [1], "the samples of the failed poll, 99 %, are not used"
-    assert world.polls == {"succeeded": 2, "failed": 1}
+    assert b'polls_total{result="succeeded"} 2.0' in world.metrics.text()
+    assert b'polls_total{result="failed"} 1.0' in world.metrics.text()
 
 
 async def test_it_waits_longer_after_each_failure_but_never_longer_than_the_interval() -> None:
@@ -108,8 +117,7 @@ async def test_it_waits_longer_after_each_failure_but_never_longer_than_the_inte
 
 
 async def test_replicas_that_start_together_drift_apart() -> None:
-    world = World(10.0, 10.0, FAILED)
-    world.feed._jitter = lambda low, high: low
+    world = World(10.0, 10.0, FAILED, jitter=min)
     await world.play()
     assert world.pauses == [27, 27, 0.5]
 
@@ -146,20 +154,15 @@ async def test_a_poll_that_never_ends_fails_when_all_metrics_are_stale() -> None
             await asyncio.Event().wait()
             return {}
 
-    settings = GpuMetricsSettings.model_validate({"source": "dcgm", "interval": 1, "staleAfter": 2}).model_copy(
-        update={"stale_after": 0.05}
-    )
-    feed = GpuMetricsFeed(settings, Hangs(), Utilisation(settings), lambda name, use: None, {"failed": 0})
-    assert await feed.poll() is False
+    world = World()
+    assert await world.feed.poll(SETTINGS.model_copy(update={"stale_after": 0.05}), Hangs()) is False
 
 
 async def test_a_node_that_gives_no_metrics_is_named_once_until_it_gave_some() -> None:
-    world = World(10.0)
-    source = world.feed._source
-    assert isinstance(source, Scripted)
+    world = World()
     for silent in ({}, {"a": "it is off"}, {"a": "it is off"}, {}, {"a": "again", "b": "too"}):
-        source.silent, source._script = silent, [10.0]
-        assert await world.feed.poll()
+        world.source.silent, world.source.script = silent, [10.0]
+        assert await world.feed.poll(SETTINGS, world.source)
     assert [(line["nodes"], line["count"], line["why"]) for line in world.lines] == [
         (["a"], 1, "it is off"),
         (["a", "b"], 2, "again"),
@@ -169,13 +172,9 @@ async def test_a_node_that_gives_no_metrics_is_named_once_until_it_gave_some() -
 async def test_a_policy_that_turns_metrics_off_withdraws_them() -> None:
     world = World(10.0)
     await world.play()
-    world.sink.configure(GpuMetricsSettings())
-    reported: list[tuple[str, NodeUse]] = []
-    feed = GpuMetricsFeed(GpuMetricsSettings(), None, world.sink, lambda name, use: reported.append((name, use)), {})
-    task = asyncio.create_task(feed.run())
-    await asyncio.sleep(0)
-    await asyncio.sleep(0)
+    task = asyncio.create_task(world.feed.run())
+    await until(lambda: len(world.reported) == 2)
     task.cancel()
-    assert reported == [("a", UNKNOWN)]
+    assert world.reported[-1] == ("a", UNKNOWN)
     with pytest.raises(asyncio.CancelledError):
         await task

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.cluster.utilisation import UNKNOWN, NodeUse, Utilisation
 from webhook.feeds import dcgm
-from webhook.feeds.gpu_source import READINGS, SourceFailed, add_sample, node_of
-from webhook.feeds.prometheus import series, vector
+from webhook.feeds.gpu_source import READINGS, SourceFailed, add_sample
+from webhook.feeds.prometheus import node_of, series, vector
 
 DATA = Path(__file__).parent / "data"
 SETTINGS = GpuMetricsSettings(source="dcgm")

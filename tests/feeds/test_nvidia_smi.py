@@ -243,7 +243,7 @@ async def test_a_pod_in_which_the_command_hangs_is_asked_again_after_many_polls(
             assert "no answer" in errors["a"]
         assert [name for name, *_ in runs.asked].count("exporter-a") == 1
         runs.scripts["exporter-a"] = says(IDLE.encode())
-        source._settings = SETTINGS
+        source.wiring = source.wiring._replace(settings=SETTINGS)
         assert await source.poll(Utilisation(SETTINGS)) == {}
 
 

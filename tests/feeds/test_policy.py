@@ -15,7 +15,7 @@ from tests.feeds.fake_api import FakeApi, client_of, fake_api
 from tests.waiting import until
 from webhook.feeds import policy
 from webhook.feeds.policy import ConfigMapSink, CurrentPolicy, shipped_policy
-from webhook.feeds.tasks import Backoff, Tasks
+from webhook.feeds.tasks import Tasks
 from webhook.feeds.watch import Feed
 from webhook.policy.model import Policy
 from webhook.telemetry import logs
@@ -61,11 +61,6 @@ async def started(first: str | None = GOOD) -> AsyncIterator[Scene]:
             tasks.start("feed", feed.run)
             tasks.start("events", lambda: sink.report(api, logger))
             yield scene
-
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Backoff.__init__, "__defaults__", (0.01,))
 
 
 async def test_a_good_policy_takes_effect_and_its_hash_is_logged() -> None:

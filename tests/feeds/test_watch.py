@@ -1,7 +1,4 @@
-"""A feed of an API server that fails in many ways. Afterwards the sink must have the same objects as the server.
-
-Covers feeds.tasks.
-"""
+"""A feed of an API server that fails in many ways. Afterwards the sink must have the same objects as the server."""
 
 from __future__ import annotations
 
@@ -17,9 +14,8 @@ import pytest
 
 from tests.feeds.fake_api import FakeApi, client_of, fake_api
 from tests.waiting import until
-from webhook.feeds import tasks as tasks_module
 from webhook.feeds import watch
-from webhook.feeds.tasks import Backoff, Tasks
+from webhook.feeds.tasks import Tasks
 from webhook.feeds.watch import Feed, Sink, Watches
 from webhook.telemetry import logs
 from webhook.telemetry.metrics import Metrics
@@ -86,13 +82,6 @@ async def started(**options: Any) -> AsyncIterator[Scene]:
         async with Tasks(scene.metrics, log) as tasks:
             tasks.start("feed", feed.run)
             yield scene
-
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make the pauses short."""
-    monkeypatch.setattr(Backoff.__init__, "__defaults__", (0.01,))
-    monkeypatch.setattr(tasks_module, "MAX_PAUSE", 0.05)
 
 
 async def test_listed_and_changed_objects_are_mirrored() -> None:

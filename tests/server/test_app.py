@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
-import orjson
 import pytest
 import trustme
 
 from tests.feeds.fake_api import FakeApi, fake_api
+from tests.feeds.test_api import kubeconfig as written_kubeconfig
 from tests.server.started import CA, CLUSTER, NOW, REGISTRATION, serving, start
 from webhook.errors import GpuAdmissionError
 from webhook.feeds.cluster import PATHS
@@ -131,14 +131,7 @@ def install(fake: FakeApi) -> None:
 
 
 def kubeconfig(folder: Path, fake: FakeApi) -> list[str]:
-    document = {
-        "current-context": "c",
-        "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
-        "clusters": [{"name": "k", "cluster": {"server": fake.url}}],
-        "users": [{"name": "u", "user": {"token": "abc"}}],
-    }
-    (folder / "kubeconfig").write_bytes(orjson.dumps(document))
-    return ["--kubeconfig", str(folder / "kubeconfig")]
+    return ["--kubeconfig", str(written_kubeconfig(folder / "kubeconfig", {"token": "abc"}, server=fake.url))]
 
 
 async def test_with_an_api_server_it_is_ready_when_nothing_is_missing_and_drains_at_the_end(tmp_path: Path) -> None:

@@ -269,13 +269,6 @@ async def test_a_request_with_connection_close_is_answered_with_connection_close
     assert b"\r\nConnection: close\r\n" in answer
 
 
-async def test_a_connection_that_pipelines_requests_is_cut(server: Running) -> None:
-    """No API server pipelines, and one packet could bring hundreds of requests."""
-    with suppress(ConnectionError):
-        assert await server.raw((post() + b"{}") * 3) == b""
-    assert len(server.bodies) <= 1
-
-
 async def test_a_new_certificate_is_used_for_new_connections_and_the_old_ones_continue(server: Running) -> None:
     def shown(writer: asyncio.StreamWriter) -> Any:
         return writer.get_extra_info("ssl_object").getpeercert()["serialNumber"]

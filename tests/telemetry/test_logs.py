@@ -1,7 +1,4 @@
-"""The log: one JSON line for each event, whatever a tenant writes, and no secrets of tenants.
-
-Covers telemetry.decision_log.
-"""
+"""The log: one JSON line for each event, whatever a tenant writes, and no secrets of tenants."""
 
 from __future__ import annotations
 

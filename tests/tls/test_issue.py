@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ipaddress
 import re
+import stat
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from cryptography import x509
@@ -18,12 +20,18 @@ from webhook.tls.issue import (
     LEAF_LIFE,
     SKEW,
     Pair,
+    bundled,
+    certificates,
     check,
     check_issued,
+    fingerprint,
+    is_trusted,
     make_ca,
     make_leaf,
+    names_in,
     renewal,
     service_names,
+    write_certificates,
 )
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -155,3 +163,49 @@ def test_a_leaf_without_one_of_the_names_is_refused_with_the_names_it_has() -> N
     leaf = make_leaf(CA, ["localhost", "127.0.0.1"], NOW)
     with pytest.raises(CertificateError, match=r"is not for a\.b\.svc, only for localhost, 127\.0\.0\.1"):
         check_issued(leaf, CA.certificate, ["a.b.svc", "localhost"], NOW)
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+OTHER = make_ca(NOW - timedelta(days=1))
+
+
+@pytest.mark.parametrize(
+    ("chain", "bundle", "trusted"),
+    [
+        pytest.param(LEAF.certificate, CA.certificate, True, id="its CA"),
+        pytest.param(LEAF.certificate, bundled(OTHER, [CA.certificate], NOW).certificate, True, id="one of several"),
+        pytest.param(LEAF.certificate, LEAF.certificate, True, id="itself"),
+        pytest.param(LEAF.certificate + CA.certificate, CA.certificate, True, id="a CA that is in the chain"),
+        pytest.param(LEAF.certificate, OTHER.certificate, False, id="another CA"),
+        pytest.param(
+            LEAF.certificate + CA.certificate, OTHER.certificate, False, id="another CA than that of the chain"
+        ),
+        pytest.param(LEAF.certificate, b"junk", False, id="a malformed bundle"),
+    ],
+)
+def test_is_trusted(chain: bytes, bundle: bytes, trusted: bool) -> None:
+    assert is_trusted(chain, bundle) is trusted
+
+
+def test_names_and_fingerprint() -> None:
+    assert names_in(certificates(LEAF.certificate)[0]) == [*NAMES]
+    assert names_in(certificates(CA.certificate)[0]) == []
+    assert len(fingerprint(LEAF.certificate)) == 64
+    assert fingerprint(LEAF.certificate + CA.certificate) == fingerprint(LEAF.certificate)
+
+
+@pytest.mark.parametrize("pem", [b"", b"junk"])
+def test_text_without_a_certificate_is_an_error(pem: bytes) -> None:
+    with pytest.raises(CertificateError, match="no whole PEM certificate"):
+        fingerprint(pem)
+
+
+def test_files_are_readable_by_their_owner_only_and_replace_existing_ones(tmp_path: Path) -> None:
+    folder = tmp_path / "a" / "b"
+    written = write_certificates(folder, ["localhost", "127.0.0.1"])
+    assert [path.name for path in written] == ["ca.pem", "tls.pem", "tls-key.pem"]
+    before = [path.read_bytes() for path in written]
+    assert [stat.S_IMODE(path.stat().st_mode) for path in written] == [0o600] * 3
+    assert [path.read_bytes() for path in write_certificates(folder, ["localhost"])] != before

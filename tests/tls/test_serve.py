@@ -6,6 +6,7 @@ import ssl
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trustme
@@ -27,24 +28,30 @@ def rsa_pair() -> tuple[trustme.CA, Pair]:
     return authority, Pair(b"".join(blob.bytes() for blob in issued.cert_chain_pems), issued.private_key_pem.bytes())
 
 
-def handshake(live: LiveContext, ca: bytes, name: str | None = "localhost", **client: ssl.TLSVersion) -> bytes:
-    """Do a handshake in memory. Returns the certificate (DER) that the client has accepted."""
+def handshake(
+    live: LiveContext, ca: bytes, name: str | None = "localhost", client: trustme.CA | None = None, **more: Any
+) -> bytes:
+    """Do a handshake in memory, as a client with a certificate of this authority if there is one.
+
+    Returns the certificate (DER) that the client has accepted.
+    """
     context = ssl.create_default_context(cadata=ca.decode())
     context.verify_flags |= ssl.VERIFY_X509_STRICT
     context.check_hostname = name is not None
-    for attribute, value in client.items():
+    for attribute, value in more.items():
         setattr(context, attribute, value)
+    if client is not None:
+        client.issue_cert("kube-apiserver").configure_cert(context)
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     ours = live.listening.wrap_bio(to_server, to_client, server_side=True)
     theirs = context.wrap_bio(to_client, to_server, server_hostname=name)
     for _ in range(4):
         for side in (theirs, ours):
-            try:
+            with suppress(ssl.SSLWantReadError):
                 side.do_handshake()
-            except ssl.SSLWantReadError:
-                continue
     shown = theirs.getpeercert(binary_form=True)
     assert shown
+    assert bool(ours.getpeercert(binary_form=True)) is bool(client)
     return shown
 
 
@@ -136,19 +143,7 @@ def demanding() -> LiveContext:
 
 
 def meet(live: LiveContext, client: trustme.CA | None, version: ssl.TLSVersion) -> None:
-    """Do a handshake as a client with a certificate of this authority. Raises the error of the server."""
-    context = ssl.create_default_context(cadata=CA.certificate.decode())
-    context.maximum_version = version
-    if client is not None:
-        client.issue_cert("kube-apiserver").configure_cert(context)
-    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
-    ours = live.listening.wrap_bio(to_server, to_client, server_side=True)
-    theirs = context.wrap_bio(to_client, to_server, server_hostname="localhost")
-    for _ in range(4):
-        for side in (theirs, ours):
-            with suppress(ssl.SSLWantReadError):
-                side.do_handshake()
-    assert ours.getpeercert() if client else not ours.getpeercert()
+    handshake(live, CA.certificate, client=client, maximum_version=version)
 
 
 VERSIONS = [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3]

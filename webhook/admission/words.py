@@ -16,8 +16,7 @@ from webhook.framework.interface import Finding
 from webhook.kube.pod import Pod
 from webhook.placement.constraints import compiled
 from webhook.placement.criteria import CRITERIA, NAME
-from webhook.policy.model import Injectors
-from webhook.policy.units import named
+from webhook.policy.model import Injectors, named
 from webhook.text import amount_words, bare, listed, plural
 
 _LEFT_ALONE: Final = {"leftAlone": "left alone: the pod's annotation gpu-admission.io/injection says so"}

@@ -15,7 +15,7 @@ def certs(
     host: Annotated[list[str] | None, typer.Option(help="A DNS name or address; may be repeated.")] = None,
 ) -> None:
     """Write a CA and a serving certificate for development."""
-    from webhook.tls.files import write_certificates  # noqa: PLC0415  slow to import, and few commands need it
+    from webhook.tls.issue import write_certificates  # noqa: PLC0415  slow to import, and few commands need it
 
     for path in write_certificates(folder, host or ["localhost", "127.0.0.1"]):
         out(str(path))

@@ -79,8 +79,8 @@ def measure_gpus(snapshot: Snapshot, policy: Policy, address: str | None) -> Non
         _ask(snapshot, settings)
     if snapshot.measured and settings.source != "off":
         use = Figures(snapshot.measured, settings, snapshot.taken).use
-        for name, now in use.changes():
-            snapshot.state.gpu_use_seen(name, now)
+        for name in use.nodes():
+            snapshot.state.gpu_use_seen(name, use.node(name))
         snapshot.state.gpu_metrics = use.status
 
 

@@ -14,8 +14,7 @@ from typing import Final
 from webhook.cli.units import documentation
 from webhook.framework.interface import Rule
 from webhook.policy.document import document
-from webhook.policy.model import PolicyFile, Rules
-from webhook.policy.units import named
+from webhook.policy.model import PolicyFile, Rules, named
 
 ROOT: Final = Path(__file__).resolve().parent.parent.parent
 POLICY: Final = ROOT / "manifests" / "policy.yaml"

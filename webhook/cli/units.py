@@ -14,8 +14,7 @@ from webhook.cli.terminal import out, policy_named
 from webhook.errors import BadInput
 from webhook.framework.interface import Rule
 from webhook.kube.yaml import to_yaml
-from webhook.policy.model import DEFAULT_PROFILE, Policy
-from webhook.policy.units import named
+from webhook.policy.model import DEFAULT_PROFILE, Policy, named
 from webhook.text import nearest, quoted
 
 

@@ -1,6 +1,7 @@
 """GPU metrics by node: idle GPUs, mean utilisation, temperature and sick GPUs, smoothed over a window.
 
-One poll of a source is a round: `add` for each number, then `commit`, or `discard` if the poll failed half-way.
+One poll of a source is a round: `add` for each number, then `commit`, or `refresh` if the poll failed. Either moves the time.
+Then `changed` is asked for each of the `nodes`, some in each turn of the event loop: 10,000 take a fifth of a second.
 
     nothing -- commit --> measured -- `staleAfter` without a sample --> gone
                             |    ^
@@ -12,26 +13,59 @@ exponentially, with the window as its time constant.
 
 A GPU that is split into MIG instances is counted as its instances; they have its temperature and its Xid errors. No pod
 needs metrics to be admitted: if they are missing or stale, `status` says so, and nodes are ranked by allocation alone.
+
+The numbers of GPUs in all and per node are bounded. Names come from metrics, so from outside: they are compared, never
+parsed.
 """
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
 from collections.abc import Iterable
-from math import isnan
+from enum import IntEnum
+from math import exp, inf, isnan, nan
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
-from webhook.cluster.gpu_rows import MAX_GPUS, RANGES, GpuRows, Reading, Sample
 from webhook.framework.cluster_view import MetricsStatus
 
-__all__ = ["UNKNOWN", "GpuMetricsSettings", "NodeUse", "Reading", "Sample", "Utilisation"]
-
+MAX_GPUS = 500_000
+MAX_PER_NODE = 256
+"""Twice what 16 GPUs with 7 MIG instances each need."""
 NONE_YET = "no GPU metrics yet"
 STALE = "GPU metrics are stale"
+
+
+class Reading(IntEnum):
+    """What a number measures."""
+
+    UTILISATION = 0
+    """Percent."""
+    ENGINE = 1
+    """Part of the time that the engine is active, 0 to 1: the utilisation of a MIG instance."""
+    MEMORY_USED = 2
+    """MiB."""
+    MEMORY_FREE = 3
+    """MiB."""
+    TEMPERATURE = 4
+    """Degrees Celsius."""
+    SICK = 5
+    """1 if the GPU needs a reset or a repair, else 0."""
+
+
+RANGES = ((0.0, 100.0), (0.0, 1.01), (0.0, 2.0**30), (0.0, 2.0**30), (-50.0, 200.0), (0.0, 1.0))
+"""Valid values of each reading. DCGM marks unknown values by numbers from 2**31 - 16 and from 2**47 upwards."""
+
+
+class Sample(NamedTuple):
+    """One number about one GPU. `gpu` is unique on its node. `instance` is the MIG instance, or ""."""
+
+    node: str
+    gpu: str
+    reading: Reading
+    value: float
+    instance: str = ""
 
 
 class NodeUse(NamedTuple):
@@ -54,33 +88,61 @@ class NodeUse(NamedTuple):
     """GPUs with any metric."""
 
 
-UNKNOWN = NodeUse(0, 0, float("nan"), float("nan"), 0, 0, 0)
+UNKNOWN = NodeUse(0, 0, nan, nan, 0, 0, 0)
+_NOTHING = array("f", [nan] * len(Reading))
+
+
+class _Gpu:
+    """A GPU or MIG instance. `fresh`: the numbers of the round, until they are looked at."""
+
+    __slots__ = ("average", "fresh", "heard", "measured", "sick", "temperature", "used")
+
+    def __init__(self) -> None:
+        self.fresh: array[float] | None = None
+        self.heard = self.measured = self.used = -inf
+        """The times of the last number, of the last utilisation, and of the last sample by which it was not idle."""
+        self.average, self.temperature, self.sick = 0.0, -inf, False
+
+    def read(self, now: float, instance: str, settings: GpuMetricsSettings) -> None:
+        """Take over the numbers of the round, if there are any."""
+        if self.fresh is None:
+            return
+        percent, engine, used, free, temperature, sick = self.fresh
+        self.fresh, self.heard = None, now
+        self.temperature, self.sick = -inf if isnan(temperature) else temperature, sick > 0
+        if instance or isnan(percent):
+            percent = min(engine, 1) * 100
+        if isnan(percent):
+            return
+        memory = used * 100 / (used + free) if used + free > 0 else 0.0
+        if percent >= settings.idle.utilisation or memory >= settings.idle.memory:
+            self.used = now
+        keep = exp((self.measured - now) / settings.window)
+        self.average, self.measured = self.average * keep + percent * (1 - keep), now
 
 
 class Utilisation:
     """The metrics of all GPUs. Times are seconds of one clock that never goes back."""
 
     def __init__(self, settings: GpuMetricsSettings, max_gpus: int = MAX_GPUS) -> None:
-        self._settings = settings
-        self._rows = GpuRows(max_gpus)
-        self._newest: float | None = None
-        self._table = np.empty((0, len(UNKNOWN)), np.float32)
-        self._reported = self._table
-        self._gone: list[str] = []
+        self._settings, self._max_gpus = settings, max_gpus
+        self._nodes: dict[str, dict[tuple[str, str], _Gpu]] = {}
+        """The GPUs of each node, by name and instance."""
+        self._round: list[_Gpu] = []
+        """The GPUs with numbers in the round."""
+        self._measures = False
+        """Whether one of these numbers is a utilisation."""
+        self._now, self._newest = -inf, -inf
+        self._told: dict[str, NodeUse] = {}
+        self.gpus = 0
+        """Number of GPUs and MIG instances with metrics."""
         self.ignored: Counter[str] = Counter()
         """Numbers that were not used, by a constant reason."""
-
-    @property
-    def gpus(self) -> int:
-        """Number of GPUs and MIG instances with metrics."""
-        return self._rows.count
 
     def configure(self, settings: GpuMetricsSettings) -> None:
         """Apply the settings of a new policy. With another source all metrics are forgotten."""
         if settings.source != self._settings.source:
-            self._forget(np.flatnonzero(self._rows.column("node") >= 0))
-            self._newest = None
-            self._table = self._aggregate(np.inf)
+            self._nodes, self.gpus, self._newest = {}, 0, -inf
         self._settings = settings
 
     def add(self, node: str, gpu: str, reading: Reading, value: float, instance: str = "") -> None:
@@ -90,123 +152,104 @@ class Utilisation:
             # NaN alone differs from itself; `isnan` would raise for an integer that no float can hold.
             self.ignored["not a number" if value != value else "out of range"] += 1  # noqa: PLR0124
             return
-        row = self._rows.row(node, gpu, instance)
-        if row < 0:
-            self.ignored["too many GPUs"] += 1
-            return
-        fresh = self._rows.table["fresh"][row]
-        before = fresh[reading]
+        gpus = self._nodes.get(node, {})
+        if (found := gpus.get((gpu, instance))) is None:
+            if self.gpus >= self._max_gpus or len(gpus) >= MAX_PER_NODE:
+                self.ignored["too many GPUs"] += 1
+                return
+            found = gpus[gpu, instance] = _Gpu()
+            self._nodes[node] = gpus
+            self.gpus += 1
+        if found.fresh is None:
+            found.fresh = _NOTHING[:]
+            self._round.append(found)
+        before = found.fresh[reading]
         if not isnan(before):
             self.ignored["duplicate"] += 1
             if (value >= before) == (reading is Reading.MEMORY_FREE):
                 return
-        fresh[reading] = value
+        found.fresh[reading] = value
+        self._measures |= reading is Reading.ENGINE or (reading is Reading.UTILISATION and not instance)
 
     def discard(self) -> None:
         """Forget the numbers of the round."""
-        self._rows.table["fresh"] = np.nan
+        for gpu in self._round:
+            gpu.fresh = None
+        self._round, self._measures = [], False
 
     def commit(self, now: float) -> None:
         """Complete the round."""
-        column = self._rows.column
-        fresh, parent = column("fresh").T, column("parent")
-        instance = parent >= 0
-        heard = ~np.isnan(fresh).all(axis=0)
-        column("heard")[heard] = now
-        parents = parent[heard & instance]
-        column("heard")[parents] = column("split")[parents] = now
-        column("temperature")[heard] = fresh[Reading.TEMPERATURE][heard]
-        column("sick")[heard] = fresh[Reading.SICK][heard] > 0
-
-        engine = np.minimum(fresh[Reading.ENGINE], 1) * 100
-        percent = fresh[Reading.UTILISATION]
-        percent = np.where(instance | np.isnan(percent), engine, percent)
-        used, total = fresh[Reading.MEMORY_USED], fresh[Reading.MEMORY_USED] + fresh[Reading.MEMORY_FREE]
-        memory = np.divide(used * 100, total, out=np.zeros_like(used), where=total > 0)
-        seen = ~np.isnan(percent)
-        if seen.any():
+        if self._measures:
             self._newest = now
-        limits = self._settings.idle
-        column("used")[seen & ((percent >= limits.utilisation) | (memory >= limits.memory))] = now
-        keep = np.exp((column("measured") - now) / self._settings.window).astype(np.float32)
-        average = column("average")
-        np.copyto(average, average * keep + percent * (1 - keep), where=seen)
-        column("measured")[seen] = now
+        self._now, self._round, self._measures = now, [], False
+
+    def refresh(self, now: float) -> None:
+        """Let time pass while polls fail, so that metrics become stale."""
         self.discard()
-        self.refresh(now)
+        self._now = now
 
     def observe(self, samples: Iterable[Sample], now: float) -> None:
-        """Add and complete a whole round."""
+        """Add and complete a whole round, for all nodes."""
         for sample in samples:
             self.add(*sample)
         self.commit(now)
+        for name in [*self._nodes]:
+            self.node(name)
 
-    def refresh(self, now: float) -> None:
-        """Drop what is stale at the time `now`; called while polls fail, too."""
-        column, oldest = self._rows.column, now - self._settings.stale_after
-        self._forget(np.flatnonzero((column("node") >= 0) & (column("heard") < oldest)))
-        self._table = self._aggregate(now)
+    def nodes(self) -> list[str]:
+        """The nodes that `changed` may be asked for."""
+        return [*dict.fromkeys((*self._told, *self._nodes))]
+
+    def changed(self, name: str) -> NodeUse | None:
+        """The metrics of a node if they have changed since this was asked last; UNKNOWN if there are none any more."""
+        use = self.node(name)
+        if use == self._told.get(name, UNKNOWN):
+            return None
+        if use is UNKNOWN:
+            del self._told[name]
+        else:
+            self._told[name] = use
+        return use
 
     def node(self, name: str) -> NodeUse:
-        """The metrics of a node as of the last `commit` or `refresh`."""
-        at = self._rows.nodes.get(name)
-        return UNKNOWN if at is None or at >= len(self._table) else _use(self._table[at].tolist())
-
-    def changes(self) -> list[tuple[str, NodeUse]]:
-        """The nodes whose metrics changed since the last call; UNKNOWN for those without metrics now."""
-        names = self._rows.node_names
-        changed = [(name, UNKNOWN) for name in self._gone]
-        self._gone.clear()
-        reported = np.full_like(self._table, UNKNOWN)
-        reported[: len(self._reported)] = self._reported
-        same = (reported == self._table) | (np.isnan(reported) & np.isnan(self._table))
-        for at in np.flatnonzero(~same.all(axis=1)).tolist():
-            changed.append((names[at], _use(self._table[at].tolist())))
-        self._reported = self._table.copy()
-        return changed
+        """The metrics of a node as of the last `commit` or `refresh`. Those that are stale are dropped."""
+        gpus, oldest = self._nodes.get(name, {}), self._now - self._settings.stale_after
+        for (gpu, instance), found in [*gpus.items()]:
+            found.read(self._now, instance, self._settings)
+            if found.heard < oldest:
+                del gpus[gpu, instance]
+                self.gpus -= 1
+        if not gpus:
+            self._nodes.pop(name, None)
+            return UNKNOWN
+        return self._use(gpus, oldest)
 
     def status(self, now: float) -> MetricsStatus:
         """Whether there are samples to rank by, and if not, why."""
-        source = self._settings.source
+        source, age = self._settings.source, now - self._newest
         if source == "off":
             return MetricsStatus()
-        if self._newest is None:
+        if age == inf:
             return MetricsStatus(source, NONE_YET)
-        age = now - self._newest
         return MetricsStatus(source, "" if age <= self._settings.stale_after else STALE, age)
 
-    def _forget(self, rows: NDArray[np.intp]) -> None:
-        for at in self._rows.release(rows.tolist()):
-            if at < len(self._reported) and not np.array_equal(self._reported[at], UNKNOWN, equal_nan=True):
-                self._gone.append(self._rows.node_names[at])
-                self._reported[at] = UNKNOWN
-
-    def _aggregate(self, now: float) -> NDArray[np.float32]:
-        column, settings, count = self._rows.column, self._settings, len(self._rows.node_names)
-        oldest = now - settings.stale_after
-        leaf = np.flatnonzero((column("heard") >= oldest) & (column("split") < oldest))
-        gpus, parent = self._rows.table[leaf], column("parent")[leaf]
-        whole = self._rows.table[np.where(parent >= 0, parent, leaf)]
-        temperature = np.fmax(gpus["temperature"], whole["temperature"])
-        hot = temperature >= settings.hot.temperature
-        sick = gpus["sick"] | whole["sick"]  # a GPU that is lost reports an Xid but no utilisation
-        measured = gpus["measured"] >= oldest
-        idle = measured & (gpus["used"] < now - settings.window)
-        busy = measured & ~idle & settings.busy.avoid
-        avoid = ((hot & settings.hot.avoid) | (sick & settings.sick.avoid)) & ~busy
-
-        table = np.full((count, len(UNKNOWN)), UNKNOWN, np.float32)
-        node = gpus["node"]
-        for place, which in ((0, measured), (1, idle), (4, hot), (5, sick), (6, avoid), (7, busy)):
-            table[:, place] = np.bincount(node[which], minlength=count)
-        table[:, 8] = np.bincount(node, minlength=count)
-        total = np.bincount(node[measured], weights=gpus["average"][measured], minlength=count)
-        some = table[:, 0] > 0
-        table[some, 2] = np.round(total[some] / table[some, 0]) / 100
-        np.fmax.at(table[:, 3], node, temperature)
-        return table
-
-
-def _use(row: list[float]) -> NodeUse:
-    measured, idle, utilisation, hottest, *counts = row
-    return NodeUse(int(measured), int(idle), round(utilisation, 2), hottest, *map(int, counts))
+    def _use(self, gpus: dict[tuple[str, str], _Gpu], oldest: float) -> NodeUse:
+        settings, split = self._settings, {gpu for gpu, instance in gpus if instance}
+        measured = idle = hot = sick = avoid = busy = known = 0
+        total, hottest = 0.0, -inf
+        for (name, instance), gpu in gpus.items():
+            if name in split and not instance:
+                continue
+            whole = gpus.get((name, ""), gpu)
+            temperature = max(gpu.temperature, whole.temperature)
+            is_hot = temperature >= settings.hot.temperature
+            is_sick = gpu.sick or whole.sick  # a GPU that is lost reports an Xid but no utilisation
+            is_measured = gpu.measured >= oldest
+            is_idle = is_measured and gpu.used < self._now - settings.window
+            is_busy = is_measured and not is_idle and settings.busy.avoid
+            known, measured, idle, busy = known + 1, measured + is_measured, idle + is_idle, busy + is_busy
+            hot, sick, hottest = hot + is_hot, sick + is_sick, max(hottest, temperature)
+            avoid += not is_busy and ((is_hot and settings.hot.avoid) or (is_sick and settings.sick.avoid))
+            total += gpu.average if is_measured else 0.0
+        utilisation = round(round(total / measured) / 100, 2) if measured else nan
+        return NodeUse(measured, idle, utilisation, hottest if hottest > -inf else nan, hot, sick, avoid, busy, known)

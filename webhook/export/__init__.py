@@ -14,8 +14,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from webhook.export.workload_class import workload_class
+from webhook.framework import entitlement
 from webhook.framework.interface import Action
+from webhook.kube import cel
 from webhook.kube.cel import (
     LEFT_ALONE,
     Check,
@@ -31,8 +32,8 @@ from webhook.kube.cel import (
 from webhook.kube.pod import PROFILE_LABEL
 from webhook.kube.yaml import to_yaml
 from webhook.policy.exemptions import Exemption
-from webhook.policy.model import DEFAULT_PROFILE, Policy, Profile
-from webhook.policy.units import named
+from webhook.policy.model import DEFAULT_PROFILE, Policy, Profile, named
+from webhook.policy.workload_classes import ClassRule
 
 API_VERSION = "admissionregistration.k8s.io/v1"
 SYSTEM = ("gpu-admission", "kube-system")
@@ -125,7 +126,7 @@ def _mutating(policy: Policy, name: str, profile: Profile, selector: list[Object
     variables = [
         ("containers", f"dyn({_ALL})"),
         ("gpuContainers", gpu_containers("variables.containers", policy.gpus)),
-        ("class", workload_class(policy.file.classes)),
+        ("class", _workload_class(policy.file.classes)),
         ("withGpu", with_gpu),
         ("otherGpus", other_gpus("variables.containers")),
         *(variable for _, injector in named(profile.injectors) for variable in injector.variables()),
@@ -253,3 +254,25 @@ def _title(profile: str) -> str:
     if plain == profile != EVERYWHERE:
         return f"gpu-admission.{plain}"
     return f"gpu-admission.{plain}-{hashlib.sha256(profile.encode()).hexdigest()[:6]}"
+
+
+def _workload_class(rules: tuple[ClassRule, ...]) -> str:
+    """The expression for the class that `Policy.classify` gives."""
+    labels = "object.metadata.?labels.orValue({})"
+    owners = "object.metadata.?ownerReferences.orValue([])"
+    expression = '"none"'
+    for rule in reversed(rules):
+        terms = []
+        if rule.labels:
+            label_terms = [
+                f'{labels}[?{cel.literal(k)}].orValue("") in {cel.literal(v)}' for k, v in rule.labels.items()
+            ]
+            terms.append(cel.any_of(label_terms))
+        if rule.owner_kinds:
+            terms.append(
+                f"{owners}.exists(o, o.?controller.orValue(false) && o.kind in {cel.literal(rule.owner_kinds)})"
+            )
+        if "*" not in rule.namespaces:
+            terms.append(entitlement.in_cel(rule.namespaces))
+        expression = f"{cel.all_of(terms)} ? {cel.literal(rule.name)} :\n{expression}"
+    return expression

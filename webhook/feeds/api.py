@@ -29,9 +29,9 @@ _ALIVE: Final = {"TCP_KEEPIDLE": 4, "TCP_KEEPINTVL": 2, "TCP_KEEPCNT": 3, "TCP_U
 without the other side, even if its node is lost or a NAT has forgotten it. Linux has all of them; missing ones are left out."""
 _MAX_LINE = 16 << 20
 """Maximum size of one watch event in bytes: ten times the largest object in etcd."""
-_EXEC_PROTOCOL: Final = "v5.channel.k8s.io"
 _CLOSE_SECONDS: Final = 1.0
 """Time for the other side of a WebSocket to agree to its end."""
+_EXEC_PROTOCOL: Final = "v5.channel.k8s.io"
 """The first byte of a message is its channel. With this version the API server talks to the kubelet as it does for kubectl."""
 _STDOUT: Final = b"\x01"
 _STATUS: Final = b"\x03"

@@ -13,8 +13,7 @@ from typing import Final
 
 from webhook.errors import ApiError, BadInput, CertificateError
 from webhook.feeds.api import Api, Object
-from webhook.feeds.tasks import Tasks
-from webhook.feeds.token_bucket import TokenBucket
+from webhook.feeds.tasks import Tasks, TokenBucket
 from webhook.feeds.watch import Feed, Sink
 from webhook.telemetry.logs import Logger
 from webhook.telemetry.metrics import Metrics

@@ -15,13 +15,11 @@ from yarl import URL
 
 from webhook.cluster.utilisation import Reading
 from webhook.feeds.exporters import Exporter
-from webhook.feeds.gpu_source import READINGS, Round, SourceFailed, Wiring, add_sample, ask_each, get
+from webhook.feeds.gpu_source import READINGS, Round, Wiring, add_sample, ask_each, get
 
 MAX_BYTES = 4 << 20
 """Maximum size of a page. 16 GPUs of 7 MIG instances with 60 metrics each give 3 MiB."""
 _MAX_LINE = 4096
-_AT_ONCE = 16
-"""Maximum number of exporters that are scraped at the same time."""
 _LINES_AT_ONCE = 16
 """Samples between two turns of the event loop. They take about 0.7 ms."""
 
@@ -55,32 +53,23 @@ class DcgmSource:
     """Scrapes the exporters that the watch has found."""
 
     def __init__(self, wiring: Wiring) -> None:
-        self._settings, self._http, self._exporters, _, self._through, _ = wiring
-        self._names = {name: READINGS[key] for key, name in self._settings.queries if name}
+        self.wiring = wiring
+        self._names = {name: READINGS[key] for key, name in wiring.settings.queries if name}
 
     async def poll(self, into: Round) -> Mapping[str, str]:
-        """Scrape every exporter, some at a time."""
-        await self._exporters.listed.wait()
-        if not len(self._exporters):
-            at = self._settings.dcgm
-            raise SourceFailed(
-                f"no running pod with labels {dict(at.selector)} in namespace {at.namespace}; wanted DCGM exporters. "
-                "Set gpuMetrics.dcgm.namespace and .selector"
-            )
-        seconds = self._settings.stale_after / 3
-        return await ask_each(self._exporters, lambda exporter: self._scrape(exporter, into), _AT_ONCE, seconds)
+        return await ask_each(self.wiring, lambda exporter: self._scrape(exporter, into), "DCGM exporters")
 
     async def _scrape(self, exporter: Exporter, into: Round) -> None:
-        port = self._settings.dcgm.port
+        settings, http, exporters, _, through, _ = self.wiring
+        port = settings.dcgm.port
         url = str(URL.build(scheme="http", host=exporter.address, port=port, path="/metrics"))
-        if self._through:
-            pods = f"{self._through}{self._exporters.path}"
-            url = f"{pods}/http:{exporter.name}:{port}/proxy/metrics"
+        if through:
+            url = f"{through}{exporters.path}/http:{exporter.name}:{port}/proxy/metrics"
         # There may be thousands of connections, and each would be closed as idle before the next poll.
         headers = {"Connection": "close"}
-        page = (await get(self._http, url, self._settings.timeout, MAX_BYTES, headers=headers)).decode(errors="replace")
+        page = (await get(http, url, settings.timeout, MAX_BYTES, headers=headers)).decode(errors="replace")
         for number, (labels, reading, value) in enumerate(parse_page(page, self._names, into.ignored), 1):
-            add_sample(into, exporter.node, labels, reading, value, xids=self._settings.sick.xids)
+            add_sample(into, exporter.node, labels, reading, value, xids=settings.sick.xids)
             if not number % _LINES_AT_ONCE:
                 await asyncio.sleep(0)
 

@@ -19,7 +19,7 @@ from webhook.admission.events import Event, Involved, bound_elsewhere, refused
 from webhook.cluster.state import ClusterState
 from webhook.errors import ApiError
 from webhook.feeds.api import Api, Object
-from webhook.feeds.token_bucket import TokenBucket
+from webhook.feeds.tasks import TokenBucket
 from webhook.kube.pod import PROFILE_LABEL
 from webhook.kube.review import Request
 from webhook.telemetry.logs import Logger, cause

@@ -30,7 +30,7 @@ class Exporters(Sink):
     def __init__(self, settings: Dcgm | NvidiaSmi) -> None:
         self._settings = settings
         self._by_uid: dict[str, Exporter] = {}
-        self._in_list: set[str] = set()
+        self._listing: dict[str, Exporter] = {}
         self.path = f"/api/v1/namespaces/{settings.namespace}/pods"
         self.labels = ",".join(f"{key}={value}" for key, value in sorted(settings.selector.items()))
         self.listed = asyncio.Event()
@@ -43,14 +43,14 @@ class Exporters(Sink):
         return len(self._by_uid)
 
     def list_begins(self) -> None:
-        self._in_list = set()
+        self._listing = {}
 
     def in_list(self, pod: Object) -> None:
-        self._in_list.add(_uid(pod))
-        self.seen(pod)
+        if exporter := self._exporter(pod):
+            self._listing[_uid(pod)] = exporter
 
     def list_ends(self) -> None:
-        self._by_uid = {uid: exporter for uid, exporter in self._by_uid.items() if uid in self._in_list}
+        self._by_uid = self._listing
         self.listed.set()
 
     def seen(self, pod: Object) -> None:

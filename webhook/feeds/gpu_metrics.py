@@ -14,7 +14,6 @@ from contextlib import suppress
 from pathlib import Path
 
 import aiohttp
-import structlog
 
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.cluster.utilisation import NodeUse, Utilisation
@@ -28,8 +27,8 @@ from webhook.telemetry.logs import Logger, cause
 from webhook.telemetry.metrics import Metrics
 
 ReportUse = Callable[[str, NodeUse], None]
-_REPORTED_PER_TURN = 200
-"""Nodes reported between two turns of the event loop."""
+_NODES_PER_TURN = 50
+"""Nodes looked at between two turns of the event loop. They take about a millisecond."""
 _NAMED = 10
 """Nodes named in a log line."""
 _POLICY_SECONDS = 1.0
@@ -37,9 +36,10 @@ _POLICY_SECONDS = 1.0
 
 
 class GpuMetrics:
-    """Runs a `GpuMetricsFeed` for the policy in force, and a new one when `gpuMetrics` of the policy changes.
+    """Polls the source that the policy in force names.
 
-    `ca_file` and `token_file` are for Prometheus. The token is read again at each poll.
+    `report_use` is called for each node whose metrics changed, with UNKNOWN for a lost or stale node. `ca_file` and `token_file`
+    are for Prometheus. The token is read again at each poll.
     """
 
     def __init__(
@@ -53,27 +53,28 @@ class GpuMetrics:
         *,
         ca_file: Path | None = None,
         token_file: Path | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        jitter: Callable[[float, float], float] = random.uniform,
     ) -> None:
-        self._current = current
-        self._sink, self._report_use = sink, report_use
+        self._current, self._sink, self._report_use = current, sink, report_use
         self._api, self._metrics, self._log = api, metrics, log
         self._ca_file, self._token_file = ca_file, token_file
+        self._clock, self._pause, self._jitter = clock, pause, jitter
+        self._failure = ""
+        self._silent: Mapping[str, str] = {}
         self._polls = {"succeeded": 0, "failed": 0}
-        self._add_gauges()
-
-    def _add_gauges(self) -> None:
-        metrics, sink = self._metrics, self._sink
         metrics.gauge("gpu_metrics_age_seconds", "Seconds since the newest sample of a GPU; NaN: none.", self._age)
         metrics.gauge("gpu_metrics_gpus", "Known GPUs and MIG instances.", lambda: sink.gpus)
         metrics.counters("gpu_metrics_polls", "Polls of the source.", "result", lambda: self._polls)
         metrics.counters("gpu_metrics_ignored", "Samples that were not used.", "reason", lambda: sink.ignored)
 
     def _age(self) -> float:
-        age = self._sink.status(time.monotonic()).age
+        age = self._sink.status(self._clock()).age
         return float("nan") if age is None else age
 
     async def run(self) -> None:
-        """Poll until cancelled. Only a bug ends it."""
+        """Poll until cancelled, and another source when the policy changes. Only a bug ends it."""
         async with http_session(str(self._ca_file) if self._ca_file else None) as http:
             while True:
                 settings = self._settings()
@@ -96,70 +97,36 @@ class GpuMetrics:
         file, exporters = self._token_file, Exporters(settings.pods)
         token = (lambda: file.read_text().strip()) if file else None
         source = source_of(Wiring(settings, http, exporters, token, api=self._api))
-        feed = GpuMetricsFeed(settings, source, self._sink, self._report_use, self._polls, log=self._log)
         watch = Feed(
             self._api, "exporters", exporters.path, exporters, self._metrics, self._log, labels=exporters.labels
         )
-        async with asyncio.TaskGroup() as group:
-            if source:
-                group.create_task(watch.run())
-            await feed.run()
-
-
-class GpuMetricsFeed:
-    """Polls one source. `report_use` is called for each node whose metrics changed, with UNKNOWN for a lost or stale node."""
-
-    def __init__(
-        self,
-        settings: GpuMetricsSettings,
-        source: Source | None,
-        sink: Utilisation,
-        report_use: ReportUse,
-        polls: dict[str, int],
-        *,
-        log: Logger | None = None,
-        clock: Callable[[], float] = time.monotonic,
-        pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        jitter: Callable[[float, float], float] = random.uniform,
-    ) -> None:
-        self._settings = settings
-        self._source = source
-        self._sink = sink
-        self._report_use = report_use
-        self._polls = polls
-        self._log: Logger = log or structlog.get_logger()
-        self._clock = clock
-        self._pause = pause
-        self._jitter = jitter
-        self._failure = ""
-        self._silent: Mapping[str, str] = {}
-
-    async def run(self) -> None:
-        """Poll, wait, and poll again. After a failure it waits a second, then twice as long, up to the interval.
-
-        Without a source it withdraws the metrics of an earlier source, and waits to be cancelled.
-        """
-        await self._publish()
-        if self._source is None:
+        self._failure, self._silent = "", {}
+        await self._publish()  # an earlier source may have left metrics
+        if source is None:
             await asyncio.Event().wait()
-        interval = self._settings.interval
+        else:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(watch.run())
+                await self.keep_polling(settings, source)
+
+    async def keep_polling(self, settings: GpuMetricsSettings, source: Source) -> None:
+        """Poll, wait, and poll again. After a failure it waits a second, then twice as long, up to the interval."""
         failures = 0
         while True:
-            failures = 0 if await self.poll() else failures + 1
+            failures = 0 if await self.poll(settings, source) else failures + 1
             # The jitter keeps replicas that started together from polling together.
             if failures:
-                await self._pause(min(interval, 2.0 ** min(failures - 1, 20)) * self._jitter(0.5, 1.0))
+                await self._pause(min(settings.interval, 2.0 ** min(failures - 1, 20)) * self._jitter(0.5, 1.0))
             else:
-                await self._pause(interval * self._jitter(0.9, 1.1))
+                await self._pause(settings.interval * self._jitter(0.9, 1.1))
 
-    async def poll(self) -> bool:
+    async def poll(self, settings: GpuMetricsSettings, source: Source) -> bool:
         """Poll once. Returns whether it succeeded."""
-        assert self._source is not None
-        self._sink.discard()  # samples of a poll that failed or was cancelled
+        self._sink.discard()  # samples of a poll that was cancelled
         try:
-            async with asyncio.timeout(self._settings.stale_after):
-                silent = await self._source.poll(self._sink)
-            self._report_silent(silent)
+            async with asyncio.timeout(settings.stale_after):
+                silent = await source.poll(self._sink)
+            self._report_silent(silent, settings.source)
             self._sink.commit(self._clock())
             failure = ""
         except (GpuAdmissionError, TimeoutError, aiohttp.ClientError, OSError) as error:
@@ -170,23 +137,23 @@ class GpuMetricsFeed:
         if failure:
             self._sink.refresh(self._clock())
         self._polls["failed" if failure else "succeeded"] += 1
-        self._report(failure)
+        self._report(failure, settings.source)
         await self._publish()
         return not failure
 
-    def _report(self, failure: str) -> None:
+    def _report(self, failure: str, source: str) -> None:
         """Log a failure that is new or has changed, and a recovery, but not every poll."""
         if failure and failure != self._failure:
             self._log.warning(
                 "GPU metrics cannot be read; nodes are ranked by allocation once they are stale",
                 why=failure,
-                source=self._settings.source,
+                source=source,
             )
         elif self._failure and not failure:
-            self._log.info("GPU metrics are read again", source=self._settings.source)
+            self._log.info("GPU metrics are read again", source=source)
         self._failure = failure
 
-    def _report_silent(self, silent: Mapping[str, str]) -> None:
+    def _report_silent(self, silent: Mapping[str, str], source: str) -> None:
         """Log nodes without an answer that had one in the last poll."""
         if fewer := sorted(silent.keys() - self._silent.keys()):
             self._log.warning(
@@ -194,12 +161,13 @@ class GpuMetricsFeed:
                 nodes=fewer[:_NAMED],
                 count=len(fewer),
                 why=silent[fewer[0]],
-                source=self._settings.source,
+                source=source,
             )
         self._silent = silent
 
     async def _publish(self) -> None:
-        for number, (name, use) in enumerate(self._sink.changes(), 1):
-            self._report_use(name, use)
-            if not number % _REPORTED_PER_TURN:
+        for number, name in enumerate(self._sink.nodes(), 1):
+            if (use := self._sink.changed(name)) is not None:
+                self._report_use(name, use)
+            if not number % _NODES_PER_TURN:
                 await asyncio.sleep(0)

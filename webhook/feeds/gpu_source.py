@@ -1,4 +1,4 @@
-"""Shared parts of the sources of GPU metrics: the GPU and node of a series, and bounded HTTP answers.
+"""Shared parts of the sources of GPU metrics: the GPU of a series, pods asked some at a time, and bounded HTTP answers.
 
 Nothing in an answer is trusted. Sizes are bounded before anything is read, names are only compared, and samples that cannot be
 used are counted in `Utilisation.ignored`.
@@ -11,9 +11,8 @@ import random
 import re
 import ssl
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from functools import lru_cache
 from importlib import import_module
 from typing import Any, NamedTuple, Protocol
 
@@ -40,9 +39,9 @@ _GPU = ("UUID", "uuid", "gpu_uuid", "gpu", "gpu_id", "device")
 with GPU_I_ID."""
 _INSTANCE = "GPU_I_ID"
 _MAX_LABEL = 128
-_MAX_NODE = 300
-_NODE = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?", re.ASCII)
 MAX_CONNECTIONS = 32
+AT_ONCE = 16
+"""Maximum number of pods that are asked at the same time."""
 _CONNECT_SECONDS = 3.0
 """Maximum time to connect. A lost node does not even refuse a connection, and hundreds of them must not use up the time."""
 
@@ -105,36 +104,22 @@ def add_sample(
     into.add(node, gpu, reading, value, instance)
 
 
-def node_of(labels: Mapping[str, Any], settings: GpuMetricsSettings, exporters: Mapping[str, str]) -> str | None:
-    """The node of a series, or None. `exporters`: nodes by the address and by the pod name of their exporter.
+async def ask_each(wiring: Wiring, ask: Callable[[Exporter], Awaitable[None]], wanted: str) -> dict[str, str]:
+    """Ask every pod that the watch has found, some at a time. Returns the nodes without an answer, and why.
 
-    The label `instance` is the address of the exporter with a port. Before dcgm-exporter 3.1.3 `Hostname` was the name of its pod
-    (dcgm-exporter pull request 129).
+    Raises SourceFailed if there is no pod or none answers. If some do, that is no error: each node becomes stale on its own.
     """
-    value = next((labels[key] for key in settings.node_labels if labels.get(key)), None)
-    if not isinstance(value, str) or len(value) > _MAX_NODE:
-        return None
-    host, name = _host(value)
-    return exporters.get(host) or name
-
-
-@lru_cache(maxsize=8192)
-def _host(value: str) -> tuple[str, str | None]:
-    """The host in "10.0.0.7:9400" or "[fd00::7]:9400"; and the host again if it can be the name of a node, else None."""
-    host = value[1:].partition("]")[0] if value.startswith("[") else value.partition(":")[0]
-    return host, host if _NODE.fullmatch(host) else None
-
-
-async def ask_each(
-    exporters: Iterable[Exporter], ask: Callable[[Exporter], Awaitable[None]], at_once: int, seconds: float
-) -> dict[str, str]:
-    """Ask every pod, some at a time, all of them within `seconds`. Returns the nodes without an answer, and why.
-
-    Raises SourceFailed if none answers. If some do, that is no error: each node becomes stale on its own.
-    """
+    settings, exporters = wiring.settings, wiring.exporters
+    await exporters.listed.wait()
     waiting = list(exporters)
+    if not waiting:
+        at = settings.pods
+        raise SourceFailed(
+            f"no running pod with labels {dict(at.selector)} in namespace {at.namespace}; wanted {wanted}. "
+            f"Set gpuMetrics.{settings.source}.namespace and .selector"
+        )
     random.shuffle(waiting)  # so that pods that do not answer delay others in each poll
-    slots = asyncio.Semaphore(at_once)
+    slots, seconds = asyncio.Semaphore(AT_ONCE), settings.stale_after / 3
     errors = {each.node: f"no answer within the {seconds:g} s that all of them have" for each in waiting}
 
     async def one(exporter: Exporter) -> None:
@@ -149,7 +134,7 @@ async def ask_each(
         async with asyncio.timeout(seconds), asyncio.TaskGroup() as group:
             for exporter in waiting:
                 group.create_task(one(exporter))
-    if waiting and len(errors) == len({each.node for each in waiting}):
+    if len(errors) == len({each.node for each in waiting}):
         node, why = next(iter(errors.items()))
         raise SourceFailed(f"no answer from any of {plural(len(errors), 'node')}; the first, {node}: {why}")
     return errors

@@ -26,8 +26,6 @@ COMMAND: Final = ("nvidia-smi", f"--query-gpu={','.join(FIELDS)}", "--format=csv
 MAX_BYTES = 1 << 16
 """Maximum size of an answer. 16 GPUs give 1 KiB."""
 _MAX_GPUS = 64
-_AT_ONCE = 16
-"""Maximum number of commands that run at the same time."""
 _POLLS_WITHOUT = 100
 """Polls in which a pod is not asked after it gave no answer in time. A command that hangs may go on when its connection has
 ended, and a broken driver must not collect one with each poll."""
@@ -70,34 +68,26 @@ class NvidiaSmiSource:
     """Runs the command in the pods that the watch has found."""
 
     def __init__(self, wiring: Wiring) -> None:
-        self._settings, self._exporters, self._api = wiring.settings, wiring.exporters, wiring.api
+        self.wiring = wiring
         self._poll = 0
         self._hung: dict[str, int] = {}
         """The pods that gave no answer in time, with the poll in which they are asked again."""
 
     async def poll(self, into: Round) -> Mapping[str, str]:
-        await self._exporters.listed.wait()
-        pods, at = list(self._exporters), self._settings.nvidia_smi
-        if not pods:
-            raise SourceFailed(
-                f"no running pod with labels {dict(at.selector)} in namespace {at.namespace}; wanted pods that have "
-                "nvidia-smi. Set gpuMetrics.nvidiaSmi.namespace and .selector"
-            )
         self._poll += 1
-        names = {pod.name for pod in pods}
-        self._hung = {pod: again for pod, again in self._hung.items() if pod in names and again > self._poll}
-        seconds = self._settings.stale_after / 3
-        return await ask_each(pods, lambda pod: self._ask(pod, into), _AT_ONCE, seconds)
+        self._hung = {pod: again for pod, again in self._hung.items() if again > self._poll}
+        return await ask_each(self.wiring, lambda pod: self._ask(pod, into), "pods that have nvidia-smi")
 
     async def _ask(self, pod: Exporter, into: Round) -> None:
-        if self._api is None:
+        api, exporters = self.wiring.api, self.wiring.exporters
+        if api is None:
             raise SourceFailed("there is no API server to run nvidia-smi by")
         if pod.name in self._hung:
             raise SourceFailed(f"nvidia-smi gave no answer in time in pod {pod.name}, and is not run there for a while")
-        path, seconds = f"{self._exporters.path}/{pod.name}/exec", self._settings.timeout
+        path, seconds = f"{exporters.path}/{pod.name}/exec", self.wiring.settings.timeout
         try:
             async with asyncio.timeout(seconds):
-                output = await self._api.execute(path, pod.container, COMMAND, MAX_BYTES)
+                output = await api.execute(path, pod.container, COMMAND, MAX_BYTES)
         except TimeoutError:
             self._hung[pod.name] = self._poll + _POLLS_WITHOUT
             raise SourceFailed(f"nvidia-smi in pod {pod.name} gave no answer within {seconds:g} s") from None

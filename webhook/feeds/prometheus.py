@@ -7,17 +7,21 @@ of memory, and reviews would wait.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import orjson
 
+from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.cluster.utilisation import Reading
-from webhook.feeds.gpu_source import READINGS, Round, SourceFailed, Wiring, add_sample, get, node_of
+from webhook.feeds.gpu_source import READINGS, Round, SourceFailed, Wiring, add_sample, get
 from webhook.text import quoted
 
 MAX_BYTES = 64 << 20
 """Maximum size of the answer to one query."""
+_MAX_NODE = 300
+_NODE = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?", re.ASCII)
 _PART = 1 << 16
 """Bytes parsed in one turn of the event loop."""
 _HEAD = b'"resultType":"vector","result":['
@@ -73,6 +77,19 @@ def series(element: Any) -> tuple[Mapping[str, Any], float] | None:
         return labels, float(text)
     except ValueError:
         return None
+
+
+def node_of(labels: Mapping[str, Any], settings: GpuMetricsSettings, exporters: Mapping[str, str]) -> str | None:
+    """The node of a series, or None. `exporters`: nodes by the address and by the pod name of their exporter.
+
+    The label `instance` is the address of the exporter with a port. Before dcgm-exporter 3.1.3 `Hostname` was the name of its pod
+    (dcgm-exporter pull request 129).
+    """
+    value = next((labels[key] for key in settings.node_labels if labels.get(key)), None)
+    if not isinstance(value, str) or len(value) > _MAX_NODE:
+        return None
+    host = value[1:].partition("]")[0] if value.startswith("[") else value.partition(":")[0]  # [fd00::7]:9400
+    return exporters.get(host) or (host if _NODE.fullmatch(host) else None)
 
 
 class PrometheusSource:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from typing import Any, Final, TypeVar, get_args
 
@@ -14,7 +14,7 @@ from webhook.kube.yaml import line_of, why_unsafe
 from webhook.text import bare, kind, nearest, quoted
 
 Model = TypeVar("Model", bound=BaseModel)
-Key = str | int
+Location = tuple[str | int, ...]
 KEY: Final = "policy.yaml"
 """The key of the ConfigMap under which the policy is."""
 _MAX_BYTES = 1 << 17
@@ -36,15 +36,15 @@ _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 def read(
     text: str | bytes,
     model: type[Model],
-    check: Callable[[Model], Iterable[tuple[tuple[Key, ...], str]]] = lambda _: (),
+    check: Callable[[Model], Iterable[tuple[Location, str]]] = lambda _: (),
 ) -> Model:
     """Parse the document, complete its profiles from `default`, and validate it. Raises PolicyError with a line per problem.
 
     `check` yields further problems of a valid model, each with its location.
     """
-    root = _compose(text)
+    root, lines = _compose(text), dict[Location, int]()
     problems: list[str] = []
-    data = _plain(root, "", problems)
+    data = _plain(root, (), lines, problems)
     if problems:
         raise PolicyError(problems[:_MAX_PROBLEMS])
     if not isinstance(data, dict):
@@ -53,9 +53,9 @@ def read(
     try:
         parsed = model.model_validate(_filled(data), by_alias=True, by_name=False)
     except ValidationError as error:
-        raise PolicyError(_problems(error, root, model)) from None
+        raise PolicyError(_problems(error, lines, model)) from None
     for location, problem in islice(check(parsed), _MAX_PROBLEMS):
-        line, place = _place(root, location)
+        line, place = _place(lines, location)
         problems.append(f"line {line}: {_dotted(place)}: {problem}")
     if problems:
         raise PolicyError(list(dict.fromkeys(problems)))
@@ -78,46 +78,47 @@ def _compose(text: str | bytes) -> yaml.Node | None:
         raise PolicyError([f"not YAML: {' '.join(str(error).split())}"]) from None
 
 
-def _plain(node: yaml.Node | None, path: str, problems: list[str]) -> Any:
-    """A node as plain data. PyYAML itself would silently take the last of two equal keys."""
+def _plain(node: yaml.Node | None, path: Location, lines: dict[Location, int], problems: list[str]) -> Any:
+    """A node as plain data. `lines` gets the line of each path. PyYAML itself would silently take the last of two equal keys."""
+    lines.setdefault(path, line_of(node))
+    where = f"line {line_of(node)}: {_dotted(path)}: "
     if isinstance(node, yaml.CollectionNode) and len(node.value) > _MAX_ENTRIES:
-        problem = f"saw {len(node.value)} entries, wanted at most {_MAX_ENTRIES}: use patterns with *"
-        problems.append(f"line {line_of(node)}: {path}: {problem}")
+        problems.append(f"{where}saw {len(node.value)} entries, wanted at most {_MAX_ENTRIES}: use patterns with *")
     elif isinstance(node, yaml.SequenceNode):
-        return [_plain(item, f"{path}[{i}]", problems) for i, item in enumerate(node.value)]
+        return [_plain(item, (*path, number), lines, problems) for number, item in enumerate(node.value)]
     elif isinstance(node, yaml.MappingNode):
         entries: dict[str, Any] = {}
         for key_node, value_node in node.value:
+            line = line_of(key_node)
             if not isinstance(key_node, yaml.ScalarNode):
-                prefix = f"{path}: " if path else ""
-                problems.append(f"line {line_of(key_node)}: {prefix}wanted a word as key, saw a list or a map")
+                prefix = f"{_dotted(path)}: " if path else ""
+                problems.append(f"line {line}: {prefix}wanted a word as key, saw a list or a map")
                 continue
             key = str(key_node.value)
-            key_path = f"{path}.{bare(key)}" if path else bare(key)
+            key_path = (*path, key)
             if key in entries:
-                problems.append(f"line {line_of(key_node)}: {key_path}: the key stands here twice")
-            entries[key] = _plain(value_node, key_path, problems)
+                problems.append(f"line {line}: {_dotted(key_path)}: the key stands here twice")
+            lines[key_path] = line
+            entries[key] = _plain(value_node, key_path, lines, problems)
         return entries
     elif isinstance(node, yaml.ScalarNode):
-        return _scalar(node, path, problems)
-    return None
-
-
-def _scalar(node: yaml.ScalarNode, path: str, problems: list[str]) -> Any:
-    text: str = node.value
-    if node.tag.endswith(":bool") and text.lower() not in ("true", "false"):
-        return text  # `off` is text, as in YAML 1.2; pydantic still accepts it for a boolean
-    if node.tag.endswith(":str"):
-        return text
-    if len(text) > _MAX_SCALAR:
-        problem = "is too long for what is no text: put text in quotes"
-    else:
         try:
-            return yaml.SafeLoader("").construct_object(node)
-        except (yaml.YAMLError, ValueError, LookupError, TypeError, AttributeError):
-            problem = f"is no {bare(node.tag.rpartition(':')[2])}"
-    problems.append(f"line {line_of(node)}: {path}: {quoted(text)} {problem}")
+            return _scalar(node)
+        except ValueError as error:
+            problems.append(f"{where}{quoted(node.value)} {error}")
     return None
+
+
+def _scalar(node: yaml.ScalarNode) -> Any:
+    text: str = node.value
+    if node.tag.endswith(":str") or (node.tag.endswith(":bool") and text.lower() not in ("true", "false")):
+        return text  # `off` is text, as in YAML 1.2; pydantic still accepts it for a boolean
+    if len(text) > _MAX_SCALAR:
+        raise ValueError("is too long for what is no text: put text in quotes")
+    try:
+        return yaml.SafeLoader("").construct_object(node)
+    except (yaml.YAMLError, ValueError, LookupError, TypeError, AttributeError):
+        raise ValueError(f"is no {bare(node.tag.rpartition(':')[2])}") from None
 
 
 def _filled(data: dict[str, Any]) -> dict[str, Any]:
@@ -160,16 +161,16 @@ def _merged(base: Any, over: Any) -> Any:
 # --- what is wrong, and where -----------------------------------------------------------------------------------------
 
 
-def _problems(error: ValidationError, root: yaml.Node | None, model: type[BaseModel]) -> list[str]:
+def _problems(error: ValidationError, lines_of: Mapping[Location, int], model: type[BaseModel]) -> list[str]:
     """One line per problem. A problem in `default` is reported once, not for every profile that inherits it."""
     lines: dict[str, None] = {}
     for mistake in error.errors(include_url=False, include_context=False)[:_MAX_PROBLEMS]:
-        line, location = _place(root, tuple(mistake["loc"]))
+        line, location = _place(lines_of, tuple(mistake["loc"]))
         lines[f"line {line}: {_dotted(location)}: {_in_words(mistake, location, model)}"] = None
     return list(lines)
 
 
-def _in_words(error: Any, location: tuple[Key, ...], model: type[BaseModel]) -> str:
+def _in_words(error: Any, location: Location, model: type[BaseModel]) -> str:
     if error["type"] == "extra_forbidden":
         keys = _known_keys(model, location[:-1])
         near = nearest(str(location[-1]), keys)
@@ -194,38 +195,26 @@ _WANTED = {
 """What is wanted, in the words of YAML, by pydantic's type of error."""
 
 
-def _dotted(location: tuple[Key, ...]) -> str:
+def _dotted(location: Location) -> str:
     return "".join(f"[{part}]" if isinstance(part, int) else f".{bare(part)}" for part in location).lstrip(".")
 
 
-def _place(root: yaml.Node | None, location: tuple[Key, ...]) -> tuple[int, tuple[Key, ...]]:
+def _place(lines: Mapping[Location, int], location: Location) -> tuple[int, Location]:
     """The line and the location of a problem. They are in `default` if the profile inherits the value."""
-    depth, line = _walk(root, location)
+    depth = _depth(lines, location)
     if location[:1] == ("profiles",) and len(location) > 1:
         above = ("profiles", "default", *location[2:])
-        deeper, line_above = _walk(root, above)
-        if deeper > depth:
-            return line_above, above
-    return line, location
+        if (deeper := _depth(lines, above)) > depth:
+            return lines[above[:deeper]], above
+    return lines[location[:depth]], location
 
 
-def _walk(node: yaml.Node | None, location: tuple[Key, ...]) -> tuple[int, int]:
-    """How many parts of `location` the document contains, and the line of the last of them."""
-    line, depth = line_of(node), 0
-    for part in location:
-        if isinstance(node, yaml.MappingNode):
-            key, value = next(((k, v) for k, v in node.value if k.value == part), (None, None))
-        elif isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
-            key = value = node.value[part]
-        else:
-            break
-        if key is None:
-            break
-        line, node, depth = line_of(key), value, depth + 1
-    return depth, line
+def _depth(lines: Mapping[Location, int], location: Location) -> int:
+    """How many parts of `location` the document contains."""
+    return next(depth for depth in range(len(location), -1, -1) if location[:depth] in lines)
 
 
-def _known_keys(model: type[BaseModel], location: tuple[Key, ...]) -> list[str]:
+def _known_keys(model: type[BaseModel], location: Location) -> list[str]:
     """The keys of the model at `location`."""
     fields = {info.alias or name: info.annotation for name, info in model.model_fields.items()}
     if not location:

@@ -7,14 +7,15 @@ A new injector or rule is one line here: a field of `Injectors` or `Rules`. The 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Container
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from pydantic import model_validator
 
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.framework.cluster_view import Workload
-from webhook.framework.interface import Injector, Rule, Settings
+from webhook.framework.interface import Injector, ProfileView, Rule, Settings
 from webhook.injectors.cpu_per_gpu import CpuPerGpuRequests
 from webhook.injectors.gpu_resources import GpuResources
 from webhook.injectors.node_affinity import NodeAffinity
@@ -28,7 +29,6 @@ from webhook.placement.settings import PlacementSettings
 from webhook.policy.exemptions import OPERATORS, Exemption
 from webhook.policy.loader import read
 from webhook.policy.templates import Templates
-from webhook.policy.units import completed, named
 from webhook.policy.vocabulary import problems
 from webhook.policy.workload_classes import CLASSES, GPUS, ClassRule, GpuResource, classify, entitled
 from webhook.rules.capabilities import Capabilities
@@ -59,6 +59,7 @@ from webhook.rules.runtime_class import RuntimeClass
 from webhook.rules.spread_missing import SpreadMissing
 from webhook.rules.volume_access import VolumeAccess
 
+Model = TypeVar("Model", bound=Settings)
 DEFAULT_PROFILE = "default"
 
 
@@ -194,9 +195,7 @@ class Policy:
     @classmethod
     def load(cls, text: str | bytes) -> Policy:
         """Read a policy from YAML. Raises PolicyError with all problems."""
-        return cls.of(
-            read(text, PolicyFile, lambda file: problems(file.classes, [g.name for g in file.gpus], file.profiles))
-        )
+        return cls.of(read(text, PolicyFile, lambda file: problems(file.model_dump(mode="json", by_alias=True))))
 
     @classmethod
     def of(cls, file: PolicyFile) -> Policy:
@@ -246,3 +245,22 @@ class Policy:
     def classify(self, pod: Pod, owner: Owner | None, namespace: str, labels: Container[str] = ()) -> Workload:
         """The class of workload of a pod in a namespace with these labels: see `workload_classes.classify`."""
         return classify(self.file.classes, pod, owner, namespace, labels)
+
+
+def named(section: Settings) -> Iterator[tuple[str, Any]]:
+    """The fields of a section with their names in the policy, in run order."""
+    for name, info in type(section).model_fields.items():
+        yield info.alias or name, getattr(section, name)
+
+
+def completed(profile: Model, entitled: Mapping[str, tuple[str, ...]]) -> Model:
+    """The profile with the settings that units take over from other units or from the classes of workload (`entitled`)."""
+    sections = {name: getattr(profile, name) for name in ("injectors", "rules")}
+    injectors, rules = (dict(named(section)) for section in sections.values())
+    view = ProfileView(injectors, rules, entitled)
+    return profile.model_copy(update={name: _completed(section, view) for name, section in sections.items()})
+
+
+def _completed(section: Model, view: ProfileView) -> Model:
+    units = {name: getattr(section, name).completed(view) for name in type(section).model_fields}
+    return section.model_copy(update=units)

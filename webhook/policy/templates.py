@@ -7,7 +7,7 @@ an Event of a ReplicaSet. So the templates are checked when the workload is appl
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from pydantic import Field
 
@@ -41,61 +41,37 @@ class CustomTemplate(Settings):
     (`resourcesPerNode` in it are its resources)"""
 
 
-def _custom(
-    group: str, kind: str, *paths: str, owner: str | None = None, holds: Holds = "template"
-) -> tuple[CustomTemplate, ...]:
-    return tuple([CustomTemplate(group=group, kind=kind, path=path, owner_kind=owner, holds=holds) for path in paths])
-
-
-_RAY = (f"{_HEAD}.template", "workerGroupSpecs.*.template")
-CUSTOM = (
-    *_custom("kubeflow.org", "PyTorchJob", "spec.pytorchReplicaSpecs.*.template"),
-    *_custom("kubeflow.org", "MPIJob", "spec.mpiReplicaSpecs.*.template"),
-    *_custom("kubeflow.org", "TFJob", "spec.tfReplicaSpecs.*.template"),
-    *_custom("kubeflow.org", "JAXJob", "spec.jaxReplicaSpecs.*.template"),
-    *_custom("trainer.kubeflow.org", "TrainJob", "spec.trainer", owner="Job", holds="container"),
-    *_custom(
-        "trainer.kubeflow.org",
-        "TrainingRuntime",
-        "spec.template.spec.replicatedJobs.*.template.spec.template",
-        owner="Job",
-    ),
-    *_custom("ray.io", "RayCluster", *[f"spec.{path}" for path in _RAY]),
-    *_custom("ray.io", "RayJob", *[f"spec.rayClusterSpec.{path}" for path in _RAY], owner="RayCluster"),
-    *_custom("ray.io", "RayService", *[f"spec.rayClusterConfig.{path}" for path in _RAY], owner="RayService"),
-    *_custom("jobset.x-k8s.io", "JobSet", "spec.replicatedJobs.*.template.spec.template", owner="Job"),
-    *_custom(
-        "leaderworkerset.x-k8s.io",
-        "LeaderWorkerSet",
-        *("spec.leaderWorkerTemplate.leaderTemplate", "spec.leaderWorkerTemplate.workerTemplate"),
-    ),
-    *_custom("batch.volcano.sh", "Job", "spec.tasks.*.template"),
-    *_custom(
-        "serving.kserve.io",
-        "InferenceService",
-        "spec.predictor",
-        "spec.transformer",
-        owner="ReplicaSet",
-        holds="podSpec",
-    ),
-    *_custom(
-        "serving.kserve.io",
-        "LLMInferenceService",
-        "spec.template",
-        "spec.worker",
-        "spec.prefill.template",
-        owner="ReplicaSet",
-        holds="podSpec",
-    ),
-    *_custom(
-        "ome.io",
-        "InferenceService",
-        *[f"spec.{part}{role}" for part in ("engine", "decoder") for role in ("", ".leader", ".worker")],
-        *("spec.router", "spec.predictor"),
-        owner="ReplicaSet",
-        holds="podSpec",
-    ),
-    *_custom("grove.io", "PodCliqueSet", "spec.template.cliques.*.spec.podSpec", owner="PodClique", holds="podSpec"),
+_ROWS: Final = """
+kubeflow.org             PyTorchJob           template  -           spec.pytorchReplicaSpecs.*.template
+kubeflow.org             MPIJob               template  -           spec.mpiReplicaSpecs.*.template
+kubeflow.org             TFJob                template  -           spec.tfReplicaSpecs.*.template
+kubeflow.org             JAXJob               template  -           spec.jaxReplicaSpecs.*.template
+trainer.kubeflow.org     TrainJob             container Job         spec.trainer
+trainer.kubeflow.org     TrainingRuntime      template  Job         spec.template.spec.replicatedJobs.*.template.spec.template
+ray.io                   RayCluster           template  -           spec.headGroupSpec.template spec.workerGroupSpecs.*.template
+ray.io                   RayJob               template  RayCluster  spec.rayClusterSpec.headGroupSpec.template \
+    spec.rayClusterSpec.workerGroupSpecs.*.template
+ray.io                   RayService           template  RayService  spec.rayClusterConfig.headGroupSpec.template \
+    spec.rayClusterConfig.workerGroupSpecs.*.template
+jobset.x-k8s.io          JobSet               template  Job         spec.replicatedJobs.*.template.spec.template
+leaderworkerset.x-k8s.io LeaderWorkerSet      template  -           spec.leaderWorkerTemplate.leaderTemplate \
+    spec.leaderWorkerTemplate.workerTemplate
+batch.volcano.sh         Job                  template  -           spec.tasks.*.template
+serving.kserve.io        InferenceService     podSpec   ReplicaSet  spec.predictor spec.transformer
+serving.kserve.io        LLMInferenceService  podSpec   ReplicaSet  spec.template spec.worker spec.prefill.template
+ome.io                   InferenceService     podSpec   ReplicaSet  spec.engine spec.engine.leader spec.engine.worker \
+    spec.decoder spec.decoder.leader spec.decoder.worker spec.router spec.predictor
+grove.io                 PodCliqueSet         podSpec   PodClique   spec.template.cliques.*.spec.podSpec
+"""
+"""Group, kind, what is held, the kind that owns the pods (-: the resource itself), and the paths."""
+CUSTOM = tuple(
+    [
+        CustomTemplate.model_validate(
+            {"group": group, "kind": kind, "path": path, "holds": holds, "ownerKind": None if owner == "-" else owner}
+        )
+        for group, kind, holds, owner, *places in map(str.split, _ROWS.strip().splitlines())
+        for path in places
+    ]
 )
 
 
@@ -181,10 +157,10 @@ def templates(obj: dict[str, Any], group: str, kind: str, settings: Templates) -
         return
     for custom in settings.custom:
         if (custom.group, custom.kind) == (group, kind):
-            for number, path in enumerate(_paths(obj, custom.path.split("."))):
+            for number, path in enumerate(paths(obj, custom.path.split("."))):
                 if number > LIMITS["templates"]:  # one more than the limit shows that there are too many
                     return
-                replicas = _replicas(_at(obj, path[:-1]), group == "kubeflow.org" or _HEAD in path)
+                replicas = _replicas(at(obj, path[:-1]), group == "kubeflow.org" or _HEAD in path)
                 yield from _template_at(obj, path, custom.owner_kind or kind, replicas, holds=custom.holds)
 
 
@@ -196,7 +172,7 @@ def _controlled(metadata: dict[str, Any]) -> bool:
 def _template_at(
     obj: dict[str, Any], path: Path, owner: str, replicas: int | None, creator: str = "", holds: Holds = "template"
 ) -> Iterator[Template]:
-    value = _at(obj, path)
+    value = at(obj, path)
     template = _as_template(value, holds) if isinstance(value, dict) else {}
     if not isinstance(template.get("spec"), dict):
         return
@@ -243,14 +219,14 @@ def _count(holder: Any, key: str) -> int | None:
     return count if isinstance(count, int) and not isinstance(count, bool) else None
 
 
-def _at(obj: Any, path: Path) -> Any:
+def at(obj: Any, path: Path) -> Any:
     for part in path:
         listed = isinstance(obj, list) and isinstance(part, int)
         obj = obj[part] if listed else obj.get(part) if isinstance(obj, dict) else None
     return obj
 
 
-def _paths(obj: Any, parts: Sequence[str], done: Path = ()) -> Iterator[Path]:
+def paths(obj: Any, parts: Sequence[str], done: Path = ()) -> Iterator[Path]:
     """The paths in `obj` that match the pattern `parts`."""
     if not parts:
         yield done
@@ -261,4 +237,4 @@ def _paths(obj: Any, parts: Sequence[str], done: Path = ()) -> Iterator[Path]:
     else:
         keys = sorted(obj) if isinstance(obj, dict) else range(len(obj)) if isinstance(obj, list) else ()
     for part in keys:
-        yield from _paths(obj[part], rest, (*done, part))
+        yield from paths(obj[part], rest, (*done, part))

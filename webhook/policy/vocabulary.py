@@ -5,12 +5,12 @@ Nobody would notice such a word, since the setting would just never apply. So th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterator, Set
 from typing import Any, Final
 
 from webhook.kube.gpus import MODEL_LABELS
-from webhook.policy.templates import CUSTOM
-from webhook.policy.workload_classes import CLASSES, GPUS, ClassRule
+from webhook.policy.templates import CUSTOM, at, paths
+from webhook.policy.workload_classes import CLASSES, GPUS
 from webhook.text import bare, nearest, one_edit_apart, quoted
 
 Location = tuple[str | int, ...]
@@ -46,89 +46,77 @@ _LABELS: Final = (
 _GPUS: Final = tuple([gpu.name for gpu in GPUS])
 
 
-def problems(classes: tuple[ClassRule, ...], gpus: Iterable[str], profiles: Mapping[str, Any]) -> Iterator[Problem]:
-    """The misspelt words, each with its location in the policy."""
-    for index, name in enumerate(gpus):
-        yield from _slip(("gpus", index, "name"), name, _GPUS, "resource")
-    for number, rule in enumerate(classes):
-        for index, kind in enumerate(rule.owner_kinds):
-            yield from _kind(("classes", number, "ownerKinds", index), kind)
-    class_names = tuple(dict.fromkeys(rule.name for rule in classes))
-    yield from _made_by_a_slip(classes, {name for settings in profiles.values() for _, name in _class_names(settings)})
-    for profile, settings in profiles.items():
-        for place, name in _class_names(settings):
-            if name not in class_names and name not in _DEFAULT_CLASSES:
-                near = nearest(name, class_names)
-                hint = (
-                    f"did you mean {quoted(near)}?" if near else f"`classes` makes {', '.join(map(bare, class_names))}"
-                )
-                yield ("profiles", profile, *place), f"no entry of `classes` makes the class {quoted(name)}; {hint}"
-        for place, label in _labels(settings):
-            yield from _slip(("profiles", profile, *place), label, _LABELS, "label")
-        for index, kind in enumerate(settings.placement.gangs.kinds):
-            yield from _kind(("profiles", profile, "placement", "gangs", "kinds", index), kind)
-        for section in ("taints", "allowed"):
-            for index, taint in enumerate(getattr(settings.injectors.tolerations, section)):
-                place = ("profiles", profile, "injectors", "tolerations", section, index, "key")
-                yield from _slip(place, taint.key, _GPUS, "taint")
-        for index, custom in enumerate(settings.templates.custom):
-            place = ("profiles", profile, "templates", "custom", index)
-            yield from _slip((*place, "kind"), custom.kind, _KINDS, "kind")
-            yield from _slip((*place, "group"), custom.group, _GROUPS, "group")
+_WORDS: Final = (
+    ("gpus.*.name", _GPUS, "resource"),
+    ("classes.*.ownerKinds.*", _KINDS, "kind"),
+    ("profiles.*.injectors.topologySpread.constraints.*.key", _LABELS, "label"),
+    ("profiles.*.placement.gangs.keys.*", _LABELS, "label"),
+    ("profiles.*.placement.preferences.*.nodes.*.key", _LABELS, "label"),
+    ("profiles.*.placement.health.labels.*", _LABELS, "label"),
+    ("profiles.*.placement.gangs.kinds.*", _KINDS, "kind"),
+    ("profiles.*.injectors.tolerations.taints.*.key", _GPUS, "taint"),
+    ("profiles.*.injectors.tolerations.allowed.*.key", _GPUS, "taint"),
+    ("profiles.*.templates.custom.*.kind", _KINDS, "kind"),
+    ("profiles.*.templates.custom.*.group", _GROUPS, "group"),
+)
+"""Where a policy has words, what is known of them, and what they are. `*` stands for every entry of a list or map."""
+_OWNER_KINDS: Final = ("classes.*.ownerKinds.*", "profiles.*.placement.gangs.kinds.*")
+"""Where it names kinds that create pods themselves."""
+_CLASSES: Final = (
+    "profiles.*.injectors.priorityClass.classes.*",
+    "profiles.*.injectors.cpuPerGpu.classes.*",
+    "profiles.*.rules.cpuPerGpu.classes.*",
+    "profiles.*.rules.restartPolicy.classes.*",
+    "profiles.*.rules.pdbMissing.classes.*",
+    "profiles.*.placement.strategies.*",
+    "profiles.*.placement.preferences.*.classes.*",
+)
+"""Where profiles name classes of workload."""
 
 
-def _made_by_a_slip(classes: tuple[ClassRule, ...], named: Set[str]) -> Iterator[Problem]:
+def problems(policy: dict[str, Any]) -> Iterator[Problem]:
+    """The misspelt words of a complete policy, each with its location."""
+    for pattern, known, noun in _WORDS:
+        for place, word in _words(policy, pattern):
+            yield from _slip(place, word, known, noun)
+    for pattern in _OWNER_KINDS:
+        for place, kind in _words(policy, pattern):
+            if creator := _CREATORS.get(kind):
+                yield place, f"the pods of a {kind} are made by its {creator}: write {creator}"
+    made = [rule["class"] for rule in policy["classes"]]
+    named = [found for pattern in _CLASSES for found in _words(policy, pattern)]
+    yield from _made_by_a_slip(made, {name for _, name in named})
+    for place, name in named:
+        if name not in made and name not in _DEFAULT_CLASSES:
+            near = nearest(name, made)
+            hint = (
+                f"did you mean {quoted(near)}?"
+                if near
+                else f"`classes` makes {', '.join(map(bare, dict.fromkeys(made)))}"
+            )
+            yield place, f"no entry of `classes` makes the class {quoted(name)}; {hint}"
+
+
+def _words(policy: dict[str, Any], pattern: str) -> Iterator[tuple[Location, str]]:
+    """The words at the paths that match a pattern: the keys of a map, or the values."""
+    for path in paths(policy, pattern.split(".")):
+        key = path[-1]
+        yield path, key if pattern.endswith("*") and isinstance(key, str) else at(policy, path)
+
+
+def _made_by_a_slip(made: list[str], named: Set[str]) -> Iterator[Problem]:
     """Entries that make a class of which no profile says what it means, and whose name is like that of a known class."""
     known = tuple(dict.fromkeys([*_DEFAULT_CLASSES, *sorted(named)]))
-    made = {rule.name for rule in classes}
-    for number, rule in enumerate(classes):
-        if rule.name in known:
+    for number, name in enumerate(made):
+        if name in known:
             continue
-        word = rule.name.casefold().replace("_", "-")
+        word = name.casefold().replace("_", "-")
         # Two slips are enough if no entry makes the known class.
-        lost = [name for name in known if name not in made and abs(len(name) - len(word)) <= 1]
-        near = next((name for name in known if one_edit_apart(word, name)), nearest(word, lost))
+        lost = [other for other in known if other not in made and abs(len(other) - len(word)) <= 1]
+        near = next((other for other in known if one_edit_apart(word, other)), nearest(word, lost))
         if near:
-            problem = f"no profile says what the class {quoted(rule.name)} means; did you mean {quoted(near)}?"
+            problem = f"no profile says what the class {quoted(name)} means; did you mean {quoted(near)}?"
             yield ("classes", number, "class"), problem
-
-
-def _class_names(profile: Any) -> Iterator[tuple[Location, str]]:
-    """The classes of workload that a profile names, with their locations."""
-    injectors, rules, placement = profile.injectors, profile.rules, profile.placement
-    for place, names in (
-        (("injectors", "priorityClass", "classes"), injectors.priority_class.classes),
-        (("injectors", "cpuPerGpu", "classes"), injectors.cpu_per_gpu.classes or ()),
-        (("rules", "cpuPerGpu", "classes"), rules.cpu_per_gpu.classes),
-        (("rules", "restartPolicy", "classes"), rules.restart_policy.classes),
-        (("rules", "pdbMissing", "classes"), rules.pdb_missing.classes),
-        (("placement", "strategies"), placement.strategies),
-    ):
-        for index, name in enumerate(names):
-            yield (*place, name if isinstance(names, dict) else index), name
-    for number, preference in enumerate(placement.preferences):
-        for index, name in enumerate(preference.classes):
-            yield ("placement", "preferences", number, "classes", index), name
-
-
-def _labels(profile: Any) -> Iterator[tuple[Location, str]]:
-    """The node labels that a profile names, with their locations."""
-    for index, constraint in enumerate(profile.injectors.topology_spread.constraints):
-        yield ("injectors", "topologySpread", "constraints", index, "key"), constraint.key
-    for index, key in enumerate(profile.placement.gangs.keys):
-        yield ("placement", "gangs", "keys", index), key
-    for number, preference in enumerate(profile.placement.preferences):
-        for index, requirement in enumerate(preference.nodes):
-            yield ("placement", "preferences", number, "nodes", index, "key"), requirement.key
-    for key in profile.placement.health.labels:
-        yield ("placement", "health", "labels", key), key
-
-
-def _kind(place: Location, kind: str) -> Iterator[Problem]:
-    if creator := _CREATORS.get(kind):
-        yield place, f"the pods of a {kind} are made by its {creator}: write {creator}"
-    else:
-        yield from _slip(place, kind, _KINDS, "kind")
 
 
 def _slip(place: Location, word: str, known: tuple[str, ...], noun: str) -> Iterator[Problem]:

@@ -24,7 +24,7 @@ from webhook.server.listener import Listener
 from webhook.server.load import Turns
 from webhook.server.settings import ServeSettings
 from webhook.telemetry import logs
-from webhook.telemetry.decision_log import fields
+from webhook.telemetry.logs import fields
 from webhook.telemetry.metrics import Metrics, program_version
 from webhook.tls.serve import LiveContext
 

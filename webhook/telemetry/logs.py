@@ -1,4 +1,4 @@
-"""The log: JSON lines on stderr, one for each decision (`decision_log`) and one for each other event. No objects and no bodies.
+"""The log: JSON lines on stderr, one for each decision and one for each other event. No objects and no bodies.
 
 Text of a tenant (the name of a pod or namespace) is always inside a JSON string, so it can neither end a line nor forge one.
 """
@@ -11,10 +11,13 @@ import traceback
 from collections.abc import Callable, Mapping, MutableMapping
 from datetime import UTC, datetime
 from time import monotonic
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Final
 
 import orjson
 import structlog
+
+from webhook.admission.decision import Decision
+from webhook.kube.review import Request
 
 Logger = structlog.typing.FilteringBoundLogger
 
@@ -46,6 +49,8 @@ class LineLimit:
         return False
 
 
+_MAX_NAME: Final = 500
+"""Maximum length of a name. No object has a longer one, but a forged review may."""
 _OPTIONS = orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS
 _MAX_MESSAGE = 500
 """Maximum length of a message from another library. It may contain text of a stranger."""
@@ -92,3 +97,29 @@ def cause(error: BaseException) -> Mapping[str, Any]:
         "error": type(error).__name__,
         "trace": [f"{frame.filename.rpartition('webhook/')[2]}:{frame.lineno} {frame.name}" for frame in frames],
     }
+
+
+def fields(hook: str, request: Request, decision: Decision, seconds: float) -> dict[str, Any]:
+    """The fields of the line, without the result.
+
+    Findings are logged by rule, action and path. The record is logged only if the pod does not get it as an annotation.
+    """
+    line: dict[str, Any] = {
+        "hook": hook,
+        "uid": request.uid,
+        "namespace": request.namespace[:_MAX_NAME],
+        "pod": (request.name or f"{request.generated}*")[:_MAX_NAME],
+        "us": round(seconds * 1e6),
+    }
+    if (placement := decision.placement) is not None:
+        line |= {"node": placement.nodes[0].node} if placement.nodes else {"why": placement.reason}
+    if request.dry_run:
+        line["dryRun"] = True
+    line |= {"profile": decision.profile, "policy": decision.policy}
+    if decision.workload:
+        line["class"] = decision.workload
+    if decision.record and decision.patch is None:
+        line["record"] = orjson.Fragment(decision.record)
+    if decision.findings:
+        line["findings"] = [[unit, action, finding.path] for unit, action, finding in decision.findings]
+    return line

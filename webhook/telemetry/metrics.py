@@ -60,7 +60,6 @@ class Metrics:
             registry=self.registry,
             buckets=BUCKETS,
         )
-        self._reviews_of: dict[tuple[str, str], Histogram] = {}
         # Plain counts and no `Counter`: a decision adds to about ten of them, and each would take a microsecond or two.
         self._injections = self._counts("injections", "Results of injectors.", "injector", "result")
         self._findings = self._counts("findings", "Violations found, by rule and action.", "rule", "action")
@@ -80,9 +79,7 @@ class Metrics:
 
     def decided(self, hook: str, decision: Decision, seconds: float) -> None:
         """Count one decision. `hook`: `mutate` or `validate`. `seconds`: the time that it took."""
-        key = hook, decision.result
-        reviews = self._reviews_of.get(key) or self._reviews_of.setdefault(key, self._reviews.labels(*key))
-        reviews.observe(seconds)
+        self._reviews.labels(hook, decision.result).observe(seconds)
         for injector, outcome in decision.outcomes.items():
             self._injections[injector, outcome.result] += 1
         for rule, action, _ in decision.findings:

@@ -1,4 +1,4 @@
-"""Issues and checks certificates: a CA, and the leaf that it signs. The caller gives the time; only the keys are random.
+"""Issues, checks and reads certificates: a CA, and the leaf that it signs. The caller gives the time; only the keys are random.
 
 Two verifiers must accept the certificates: crypto/x509 of Go in the API server (names in the SAN, not in the CN), and OpenSSL
 with X509_V_FLAG_X509_STRICT, the default since Python 3.13 (key identifiers, key usage, critical basic constraints).
@@ -7,12 +7,13 @@ with X509_V_FLAG_X509_STRICT, the default since Python 3.13 (key identifiers, ke
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 from cryptography import x509
-from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes, PublicKeyTypes
 from cryptography.hazmat.primitives.hashes import SHA256
@@ -27,7 +28,6 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from webhook.errors import CertificateError
 from webhook.text import listed
-from webhook.tls.read import certificates, names_in, readable, signed_by
 
 CA_LIFE = timedelta(days=365)
 LEAF_LIFE = timedelta(days=30)
@@ -147,6 +147,83 @@ def renewal(certificate: bytes) -> datetime:
     """The time to renew a certificate: after two thirds of its life. The last third is left to notice that renewal fails."""
     begins, ends = certificates(certificate)[0].not_valid_before_utc, certificates(certificate)[0].not_valid_after_utc
     return begins + (ends - begins) * 2 / 3
+
+
+def write_certificates(folder: Path, names: Sequence[str]) -> list[Path]:
+    """Write a new CA and leaf to ca.pem, tls.pem and tls-key.pem, readable by their owner only. Existing files are replaced."""
+    now = datetime.now(UTC)
+    ca = make_ca(now)
+    leaf = make_leaf(ca, names, now)
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for name, pem in (("ca.pem", ca.certificate), ("tls.pem", leaf.certificate), ("tls-key.pem", leaf.key)):
+        path = folder / name
+        path.unlink(missing_ok=True)
+        path.touch(mode=0o600)
+        path.write_bytes(pem)
+        paths.append(path)
+    return paths
+
+
+# --- reading; dates are not checked here ------------------------------------------------------------------------------
+
+
+def certificates(pem: bytes) -> list[x509.Certificate]:
+    """The certificates in a PEM text, in order. Raises CertificateError if there is none."""
+    try:
+        return x509.load_pem_x509_certificates(pem)
+    except ValueError:
+        seen = f"{len(pem)} bytes with no whole PEM certificate"
+        raise CertificateError(f"saw {seen}: give BEGIN CERTIFICATE … END CERTIFICATE") from None
+
+
+def readable(pem: bytes) -> list[x509.Certificate]:
+    """The same; an empty list if there is none."""
+    try:
+        return certificates(pem)
+    except CertificateError:
+        return []
+
+
+def names_in(certificate: x509.Certificate) -> list[str]:
+    """The DNS names and IP addresses that a certificate is valid for."""
+    try:
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return []
+    return [*names.get_values_for_type(x509.DNSName), *map(str, names.get_values_for_type(x509.IPAddress))]
+
+
+def fingerprint(certificate: bytes) -> str:
+    """The SHA-256 fingerprint of the first certificate: that of `openssl x509 -fingerprint -sha256`, in lower case, no colons."""
+    return certificates(certificate)[0].fingerprint(SHA256()).hex()
+
+
+def is_trusted(chain: bytes, bundle: bytes) -> bool:
+    """Whether the first certificate of `chain` is in `bundle`, or signed by one in it, directly or through others of the chain.
+
+    Go's verifier builds a chain in the same way. Dates are not compared.
+    """
+    trusted, (leaf, *intermediates) = readable(bundle), certificates(chain)
+    visited = []
+    while leaf not in visited:
+        if leaf in trusted or any(signed_by(leaf, issuer) for issuer in trusted):
+            return True
+        visited.append(leaf)
+        leaf = next((issuer for issuer in intermediates if signed_by(leaf, issuer)), leaf)
+    return False
+
+
+def signed_by(certificate: x509.Certificate, issuer: x509.Certificate) -> bool:
+    """Whether `issuer` has signed a certificate directly."""
+    try:
+        certificate.verify_directly_issued_by(issuer)
+    except (ValueError, TypeError, InvalidSignature):
+        return False
+    return True
+
+
+# --- parts ------------------------------------------------------------------------------------------------------------
 
 
 def _issued(

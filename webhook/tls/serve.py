@@ -16,8 +16,7 @@ from contextlib import contextmanager
 from datetime import datetime
 
 from webhook.errors import CertificateError
-from webhook.tls.issue import Pair, check
-from webhook.tls.read import fingerprint
+from webhook.tls.issue import Pair, check, fingerprint
 
 
 class LiveContext:

@@ -18,7 +18,7 @@ from webhook.cli.cluster.snapshot import Snapshot
 from webhook.errors import CertificateError
 from webhook.policy.model import Policy
 from webhook.text import listed, plural
-from webhook.tls.read import certificates, fingerprint, is_trusted, names_in
+from webhook.tls.issue import certificates, fingerprint, is_trusted, names_in
 
 _MIN_LEFT: Final = timedelta(days=7)
 """A certificate that expires sooner should have been renewed."""

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
-from webhook.cluster.gpu_rows import RANGES
-from webhook.cluster.utilisation import Reading, Sample, Utilisation
+from webhook.cluster.utilisation import RANGES, Reading, Sample, Utilisation
 from webhook.errors import BadInput
 from webhook.feeds.gpu_source import READINGS
 from webhook.text import quoted

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from webhook.feeds.token_bucket import TokenBucket
+from webhook.feeds.tasks import TokenBucket
 
 BURST = 5
 
