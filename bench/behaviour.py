@@ -24,6 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.drawn import drawn
+from bench.output import stdout
 from tests.controlplane.api import Api
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.programs import find
@@ -106,7 +107,7 @@ def main() -> int:
     parser.add_argument("--pods", type=int, default=2000, help="minimum number of pods on each side")
     parser.add_argument("--seed", type=int, default=1000, help="seed of the first case; each case adds one")
     given = parser.parse_args()
-    console, times = Console(), Times()
+    console, times = stdout(), Times()
     done: list[Played] = []
     again: dict[str, list[Worse]] = {}
     with ControlPlane(find("1.37")) as plane, Installed(plane):

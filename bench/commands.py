@@ -15,9 +15,9 @@ from collections.abc import Callable
 from contextlib import redirect_stdout
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
+from bench.output import stdout
 from webhook.cli import audit, balance, checks, explain, manifests, nodes, pending
 from webhook.cli.cluster.snapshot import Snapshot
 from webhook.cli.offline import load_policy
@@ -122,7 +122,7 @@ def main() -> None:
         with redirect_stdout(io.StringIO()):
             run(Snapshot(objects, {}, _TAKEN))
         table.add_row(name, f"{time.perf_counter() - wall:.1f}", f"{time.process_time() - cpu:.1f}")
-    Console().print(table)
+    stdout().print(table)
 
 
 if __name__ == "__main__":

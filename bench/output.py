@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import sys
 from pathlib import Path
 
@@ -13,8 +14,10 @@ TENTHS = 10
 
 
 def stdout() -> Console:
-    """The console for tables. Progress goes to stderr."""
-    return Console() if sys.stdout.isatty() else Console(width=_FILE_WIDTH)
+    """The console for tables. Progress goes to stderr. Says which interpreter the figures are of."""
+    console = Console() if sys.stdout.isatty() else Console(width=_FILE_WIDTH)
+    console.print(f"CPython {platform.python_version()} of {platform.python_build()[1]}, {platform.python_compiler()}")
+    return console
 
 
 def save(folder: Path | None, name: str, text: str) -> None:

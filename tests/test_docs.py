@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import rooms
 from tests.builders import GPUS
 from tests.cluster.objects import node, placer, pod, state
 from webhook.cli import reference
@@ -31,6 +32,7 @@ ROWS = [row.strip("| ").split(" | ") for row in QUESTIONS.splitlines()[1:]]
     [
         pytest.param(reference.POLICY, lambda _: document(PolicyFile()), id="the policy"),
         pytest.param(reference.PAGE, lambda written: reference.page(written, Rules()), id="the page of rules"),
+        pytest.param(rooms.PAGE, rooms.page, id="the drawing of the rooms"),
     ],
 )
 def test_what_is_generated_from_the_models_is_current(file: Path, generated: Callable[[str], str]) -> None:
