@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import aiohttp
 import pytest
 from aiohttp import web
 
+from tests.feeds.exporters import Handler, exporters_of, pod, served
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.cluster.utilisation import Utilisation
 from webhook.feeds import dcgm
 from webhook.feeds.dcgm import DcgmSource
-from webhook.feeds.exporters import Exporters
 from webhook.feeds.gpu_source import AT_ONCE, SourceFailed, Wiring, http_session
 
 DATA = Path(__file__).parent / "data"
 IDLE = (DATA / "dcgm-8-idle.txt").read_text()
 BUSY = (DATA / "dcgm-8-busy.txt").read_text()
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def page(text: str, **more: object) -> Handler:
@@ -60,48 +58,24 @@ async def zipped_error(request: web.Request) -> web.StreamResponse:
 
 
 async def elsewhere(request: web.Request) -> web.StreamResponse:
+    if request.path == "/good":
+        return web.Response(text=BUSY)
     raise web.HTTPFound("/good")
-
-
-def pod(node: str, address: str) -> dict[str, Any]:
-    labels = {"app": "nvidia-dcgm-exporter"}
-    metadata = {"name": f"exporter-{node}", "uid": node, "namespace": "gpu-operator", "labels": labels}
-    return {"metadata": metadata, "spec": {"nodeName": node}, "status": {"phase": "Running", "podIP": address}}
-
-
-def exporters_of(settings: GpuMetricsSettings, *pods: dict[str, Any]) -> Exporters:
-    exporters = Exporters(settings.pods)
-    exporters.list_begins()
-    for each in pods:
-        exporters.in_list(each)
-    exporters.list_ends()
-    return exporters
 
 
 @asynccontextmanager
 async def exporters(*handlers: Handler, limit: str = "5s") -> AsyncIterator[DcgmSource]:
     """One exporter per handler, on node-1 at 127.0.0.1, on node-2 at 127.0.0.2, …, all with the same port."""
-    runners: list[web.AppRunner] = []
     pods, port = [], 0
-    try:
+    async with AsyncExitStack() as stack:
         for number, handler in enumerate(handlers, 1):
-            app = web.Application()
-            app.router.add_get("/metrics", handler)
-            app.router.add_get("/good", page(BUSY))
-            runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
-            runners.append(runner)
-            await runner.setup()
-            await web.TCPSite(runner, f"127.0.0.{number}", port).start()
-            port = runner.addresses[0][1]
+            port = await stack.enter_async_context(served(handler, f"127.0.0.{number}", port))
             pods.append(pod(f"node-{number}", f"127.0.0.{number}"))
         settings = GpuMetricsSettings.model_validate(
             {"source": "dcgm", "dcgm": {"port": port or 9400}, "timeout": limit}
         )
-        async with http_session() as http:
-            yield DcgmSource(Wiring(settings, http, exporters_of(settings, *pods), None))
-    finally:
-        for runner in runners:
-            await runner.cleanup()
+        http = await stack.enter_async_context(http_session())
+        yield DcgmSource(Wiring(settings, http, exporters_of(settings, *pods), None))
 
 
 @pytest.mark.parametrize(

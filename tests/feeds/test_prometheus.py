@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from tests.feeds import prometheus_server
+from tests.feeds.exporters import pod
 from tests.feeds.prometheus_server import Exporter, Prometheus
-from tests.feeds.test_dcgm import pod
 from tests.feeds.test_gpu_metrics import nobody
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.cluster.utilisation import UNKNOWN, NodeUse, Utilisation
