@@ -34,7 +34,7 @@ def line(decision: Decision, **changes: Any) -> Any:
 def lines(decision: Decision, **changes: Any) -> list[bytes]:
     out = io.BytesIO()
     Recorder(Metrics(), logs.configure(out)).decided(
-        "mutate", request(POD, **{"namespace": "team", **changes}), decision, 0.000123
+        "mutate", request(POD, **{"namespace": "team", "generated": "web-", **changes}), decision, 0.000123
     )
     return out.getvalue().splitlines()
 
