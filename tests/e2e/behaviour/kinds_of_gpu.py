@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.controlplane.nodes import GPU_TAINT, node
 from tests.controlplane.objects import deployment, job, pod, preferred, required
 from tests.e2e.behaviour.case import Case, Json, Side, as_chosen, counts, on, recorded, runs, waits
-from tests.e2e.behaviour.made import taken
+from tests.e2e.behaviour.made import goes_to_b, taken
 
 H100, L4 = "NVIDIA-H100-80GB-HBM3", "NVIDIA-L4"
 MODEL = "nvidia.com/gpu.product"
@@ -57,33 +57,34 @@ CASES = [
         [job("train", 8, resource="habana.ai/gaudi")],
         [runs(count=8), as_chosen()],
     ),
-    Case(
+    goes_to_b(
         "a model by selector",
         [node("a", product=L4), node("b", product=H100)],
-        [pod("one", nodeSelector={MODEL: H100})],
-        [on("b"), as_chosen()],
-        there=[taken("a", 7)],
+        nodeSelector={MODEL: H100},
+        also=[as_chosen()],
     ),
-    Case(
+    goes_to_b(
+        "all models but one",
+        [node("a", product=L4), node("b", product=H100)],
+        affinity=required(MODEL, "NotIn", L4),
+        also=[as_chosen()],
+    ),
+    goes_to_b(
         "a model by affinity",
         [node("a", product=L4), node("b", product=H100)],
-        [pod("one", affinity=required(MODEL, "In", H100))],
-        [on("b"), as_chosen()],
-        there=[taken("a", 7)],
+        affinity=required(MODEL, "In", H100),
+        also=[as_chosen()],
     ),
-    Case(
+    goes_to_b(
         "memory above so much",
         [node("a", product=L4), node("b", product=H100)],
-        [pod("one", affinity=required("nvidia.com/gpu.memory", "Gt", "40000"))],
-        [on("b"), as_chosen()],
-        there=[taken("a", 7)],
+        affinity=required("nvidia.com/gpu.memory", "Gt", "40000"),
+        also=[as_chosen()],
     ),
-    Case(
+    goes_to_b(
         "a model that the pod prefers comes first",
         [node("a", product=L4), node("b", product=H100)],
-        [pod("one", affinity=preferred(MODEL, "In", H100, weight=1))],
-        [on("b")],
-        there=[taken("a", 7)],
+        affinity=preferred(MODEL, "In", H100, weight=1),
     ),
     Case(
         "a model that the pod prefers and that is full is no reason to wait",
@@ -92,19 +93,13 @@ CASES = [
         [on("a")],
         there=[taken("b", 8)],
     ),
-    Case(
+    goes_to_b(
         "a model by our annotation",
         [node("a", product=L4), node("b", product=H100)],
-        [pod("one", annotations={"gpu-admission.io/gpu-model": "h100"})],
-        [on("b")],
-        there=[taken("a", 7)],
+        annotations={"gpu-admission.io/gpu-model": "h100"},
     ),
-    Case(
-        "a node by our annotation",
-        [node("a"), node("b")],
-        [pod("one", annotations={"gpu-admission.io/preferred-nodes": "@b"})],
-        [on("b")],
-        there=[taken("a", 7)],
+    goes_to_b(
+        "a node by our annotation", [node("a"), node("b")], annotations={"gpu-admission.io/preferred-nodes": "@b"}
     ),
     Case(
         "a model that is full makes the pod wait, as without us",

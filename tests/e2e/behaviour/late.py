@@ -2,64 +2,60 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import deployment, pod, required
-from tests.e2e.behaviour.case import Case, Change, on, runs, waits
+from tests.e2e.behaviour.case import Case, Change, Json, on, runs, waits
 from tests.e2e.behaviour.made import affinity, taken
 
 A, B = node("a"), node("b")
 MODEL = "nvidia.com/gpu.product"
 GATE = [{"name": "example.com/gate"}]
-LATER_8 = {"status": {"allocatable": {"nvidia.com/gpu": "8"}, "capacity": {"nvidia.com/gpu": "8"}}}
+
+
+def labelled(**labels: str) -> Json:
+    return {"metadata": {"labels": labels}}
+
+
+def offering(name: str, count: str) -> Json:
+    return {"status": {"allocatable": {name: count}, "capacity": {name: count}}}
+
+
+def runs_once(said: str, change: Json, first: Json = A, **spec: Any) -> Case:
+    """A pod runs on the only node once this has changed in it."""
+    subresource = "status" if "status" in change else ""
+    return Case(said, [first], [pod("one", **spec)], [on("a")], later=[Change("Node", "a", change, subresource)])
+
+
+BOTH = {"resources": {"limits": {"nvidia.com/gpu": "1", "rdma/hca": "1"}}}
+TAINTED = node("a", taints=["maintenance=yes:NoSchedule"])
+NO_GPUS = node("a", resources={"nvidia.com/gpu": "0"})
+A100 = labelled(**{"gpu-type": "a100"})
 CASES = [
+    runs_once("a label that comes late", A100, nodeSelector={"gpu-type": "a100"}),
+    runs_once(
+        "a model that is labelled late", labelled(**{MODEL: "NVIDIA-GB200"}), nodeSelector={MODEL: "NVIDIA-GB200"}
+    ),
+    runs_once("a label of affinity that comes late", labelled(fabric="ib"), affinity=required("fabric", "In", "ib")),
+    runs_once("GPUs that a device plugin offers late", offering("nvidia.com/gpu", "8"), NO_GPUS),
+    runs_once("a network card that a device plugin offers late", offering("rdma/hca", "8"), container=BOTH),
+    runs_once("a slice that is cut late", offering("nvidia.com/mig-2g.20gb", "3"), resource="nvidia.com/mig-2g.20gb"),
+    runs_once("a node that is cordoned no more", {"spec": {"unschedulable": None}}, node("a", cordoned=True)),
+    runs_once("a taint that goes", {"spec": {"taints": None}}, TAINTED),
     Case(
-        "a label that comes late",
-        [A],
-        [pod("one", nodeSelector={"gpu-type": "a100"})],
-        [on("a")],
-        later=[Change("Node", "a", {"metadata": {"labels": {"gpu-type": "a100"}}})],
+        "a taint that goes, for a Deployment",
+        [TAINTED],
+        [deployment("chat", 2)],
+        [runs(count=2)],
+        later=[Change("Node", "a", {"spec": {"taints": None}})],
     ),
     Case(
         "a label that comes late, for a Deployment",
         [A, B],
         [deployment("chat", 2, nodeSelector={"gpu-type": "a100"})],
         [runs(count=2)],
-        later=[Change("Node", "a", {"metadata": {"labels": {"gpu-type": "a100"}}})],
-    ),
-    Case(
-        "a model that is labelled late",
-        [A],
-        [pod("one", nodeSelector={MODEL: "NVIDIA-GB200"})],
-        [on("a")],
-        later=[Change("Node", "a", {"metadata": {"labels": {MODEL: "NVIDIA-GB200"}}})],
-    ),
-    Case(
-        "a label of affinity that comes late",
-        [A],
-        [pod("one", affinity=required("fabric", "In", "ib"))],
-        [on("a")],
-        later=[Change("Node", "a", {"metadata": {"labels": {"fabric": "ib"}}})],
-    ),
-    Case(
-        "GPUs that a device plugin offers late",
-        [node("a", resources={"nvidia.com/gpu": "0"})],
-        [pod("one")],
-        [on("a")],
-        later=[Change("Node", "a", LATER_8, "status")],
-    ),
-    Case(
-        "a network card that a device plugin offers late",
-        [A],
-        [pod("one", container={"resources": {"limits": {"nvidia.com/gpu": "1", "rdma/hca": "1"}}})],
-        [on("a")],
-        later=[Change("Node", "a", {"status": {"allocatable": {"rdma/hca": "8"}}}, "status")],
-    ),
-    Case(
-        "a slice that is cut late",
-        [A],
-        [pod("one", resource="nvidia.com/mig-2g.20gb")],
-        [on("a")],
-        later=[Change("Node", "a", {"status": {"allocatable": {"nvidia.com/mig-2g.20gb": "3"}}}, "status")],
+        later=[Change("Node", "a", A100)],
     ),
     Case(
         "a node that comes late",
@@ -68,13 +64,6 @@ CASES = [
         [on("b")],
         there=[taken("a", 1)],
         later=[B],
-    ),
-    Case(
-        "a node that is cordoned no more",
-        [node("a", cordoned=True)],
-        [pod("one")],
-        [on("a")],
-        later=[Change("Node", "a", {"spec": {"unschedulable": None}})],
     ),
     Case(
         "a pod that ends makes room",
@@ -90,7 +79,7 @@ CASES = [
         [pod("one", schedulingGates=GATE, nodeSelector={"gpu-type": "a100"})],
         [on("b")],
         later=[
-            Change("Node", "b", {"metadata": {"labels": {"gpu-type": "a100"}}}),
+            Change("Node", "b", A100),
             Change("Pod", "one", {"spec": {"schedulingGates": None}}),
         ],
     ),

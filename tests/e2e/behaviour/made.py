@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from tests.controlplane.nodes import node
 from tests.controlplane.objects import REQUIRED, made, pod
-from tests.e2e.behaviour.case import HOST, Json
+from tests.e2e.behaviour.case import HOST, Case, Check, Json, on
 
 EVERYTHING = [{"operator": "Exists"}]
 """Tolerations."""
@@ -15,6 +17,18 @@ def taken(node: str, gpus: int, name: str = "", **spec: Any) -> Json:
     """A pod that runs on a node and takes GPUs of it. Nobody preempts it."""
     spec = {"priorityClassName": "system-node-critical"} | spec
     return pod(name or f"on-{node}-{gpus}", gpus, nodeName=f"@{node}", **spec)
+
+
+def goes_to_b(
+    said: str,
+    nodes: Sequence[Json] = (node("a"), node("b")),
+    *,
+    there: Sequence[Json] = (),
+    also: Sequence[Check] = (),
+    **spec: Any,
+) -> Case:
+    """A pod goes to `b`, though packing prefers `a`, which is fuller."""
+    return Case(said, nodes, [pod("one", **spec)], [on("b"), *also], there=[taken("a", 7), *there])
 
 
 def affinity(app: str, key: str = HOST, *, anti: bool = False, weight: int = 0) -> Json:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.controlplane.nodes import GPU_TAINT, node
 from tests.controlplane.objects import deployment, job, pod, preferred
 from tests.e2e.behaviour.case import HOST, Case, Change, counts, on, recorded, runs, waits
-from tests.e2e.behaviour.made import EVERYTHING, taken
+from tests.e2e.behaviour.made import EVERYTHING, goes_to_b, taken
 
 SOFT = "team=other:PreferNoSchedule"
 SOFT_TOO = "window=tonight:PreferNoSchedule"
@@ -17,13 +17,7 @@ PRESSURE = {
     "status": {"conditions": [{"type": "Ready", "status": "True"}, {"type": "MemoryPressure", "status": "True"}]}
 }
 CASES = [
-    Case(
-        "a node with a soft taint comes after one without, though it is fuller",
-        [node("a", taints=[SOFT]), B],
-        [pod("one")],
-        [on("b")],
-        there=FULLER,
-    ),
+    goes_to_b("a node with a soft taint comes after one without, though it is fuller", [node("a", taints=[SOFT]), B]),
     Case(
         "a node with two soft taints comes last among several",
         [node("a", taints=[SOFT, SOFT_TOO]), B, C],
@@ -31,13 +25,7 @@ CASES = [
         [on("b c")],
         there=FULLER,
     ),
-    Case(
-        "one soft taint is better than two",
-        [node("a", taints=[SOFT, SOFT_TOO]), node("b", taints=[SOFT])],
-        [pod("one")],
-        [on("b")],
-        there=FULLER,
-    ),
+    goes_to_b("one soft taint is better than two", [node("a", taints=[SOFT, SOFT_TOO]), node("b", taints=[SOFT])]),
     Case(
         "replicas keep off a node with a soft taint",
         [node("a", taints=[SOFT]), B, C],
@@ -71,19 +59,11 @@ CASES = [
         [job("train", 10)],
         [runs(count=10)],
     ),
-    Case(
-        "a cordoned node takes no pod",
-        [node("a", cordoned=True), B],
-        [pod("one")],
-        [on("b")],
-        there=FULLER,
-    ),
-    Case(
+    goes_to_b("a cordoned node takes no pod", [node("a", cordoned=True), B]),
+    goes_to_b(
         "a cordoned node comes last for a pod that tolerates everything",
         [node("a", cordoned=True), B],
-        [pod("one", tolerations=EVERYTHING)],
-        [on("b")],
-        there=FULLER,
+        tolerations=EVERYTHING,
     ),
     Case(
         "a cordoned node is taken by a pod that tolerates everything where no other has room",
@@ -113,26 +93,24 @@ CASES = [
         [on("b")],
         first=[Change("Node", "a", PRESSURE, "status")],
     ),
-    Case(
+    goes_to_b(
         "a node that the autoscaler is about to delete comes last",
         [node("a", taints=["ToBeDeletedByClusterAutoscaler=1760000000:NoSchedule"]), B],
-        [pod("one", tolerations=EVERYTHING)],
-        [on("b")],
-        there=FULLER,
+        tolerations=EVERYTHING,
     ),
-    Case(
+    goes_to_b(
         "a node that the autoscaler may delete comes last",
         [node("a", taints=["DeletionCandidateOfClusterAutoscaler=1760000000:PreferNoSchedule"]), B],
-        [pod("one")],
-        [on("b")],
-        there=FULLER,
     ),
-    Case(
+    goes_to_b(
         "a node that Karpenter disrupts comes last",
         [node("a", taints=["karpenter.sh/disrupted:NoSchedule"]), B],
-        [pod("one", tolerations=EVERYTHING)],
-        [on("b")],
-        there=FULLER,
+        tolerations=EVERYTHING,
+    ),
+    goes_to_b(
+        "a node that an older Karpenter disrupts comes last",
+        [node("a", taints=["karpenter.sh/disruption=disrupting:NoSchedule"]), B],
+        tolerations=EVERYTHING,
     ),
     Case(
         "a node that Karpenter disrupts is taken where no other has room",
@@ -141,13 +119,7 @@ CASES = [
         [on("a")],
         there=[taken("b", 2)],
     ),
-    Case(
-        "a taint that is not tolerated keeps pods away",
-        [node("a", taints=["team=other:NoSchedule"]), B],
-        [pod("one")],
-        [on("b")],
-        there=FULLER,
-    ),
+    goes_to_b("a taint that is not tolerated keeps pods away", [node("a", taints=["team=other:NoSchedule"]), B]),
     Case(
         "a taint that evicts keeps pods away",
         [node("a", taints=["team=other:NoExecute"]), B],
@@ -161,12 +133,9 @@ CASES = [
         [on("a")],
         without=[waits("one")],
     ),
-    Case(
+    goes_to_b(
         "a GPU node with a taint comes before one with a soft taint besides",
         [node("a", taints=[GPU_TAINT, SOFT]), node("b", taints=[GPU_TAINT])],
-        [pod("one")],
-        [on("b")],
-        there=FULLER,
     ),
     Case(
         "a node that is not ready takes no pod",
@@ -174,12 +143,9 @@ CASES = [
         [pod("one")],
         [on("b")],
     ),
-    Case(
+    goes_to_b(
         "a node whose driver upgrade failed is not chosen",
         [node("a", labels={"nvidia.com/gpu-driver-upgrade-state": "upgrade-failed"}), B],
-        [pod("one")],
-        [on("b")],
-        there=FULLER,
     ),
     Case(
         "a node whose driver upgrade failed is taken where there is no other",
@@ -194,39 +160,11 @@ CASES = [
         [on("a")],
         there=[taken("a", 6)],
     ),
-    Case(
+    goes_to_b(
         "the CPU of a node counts",
         [node("a", cpu="16"), B],
-        [pod("one", container={"resources": {"limits": {"nvidia.com/gpu": "1", "cpu": "32"}}})],
-        [on("b")],
-        there=FULLER,
+        container={"resources": {"limits": {"nvidia.com/gpu": "1", "cpu": "32"}}},
     ),
-    Case(
-        "a pod with a name of a node in its selector goes there",
-        [A, B],
-        [pod("one", nodeSelector={"kubernetes.io/hostname": "@b"})],
-        [on("b")],
-        there=FULLER,
-    ),
-    Case(
-        "a preferred node of the pod's own comes first",
-        [A, B],
-        [pod("one", affinity=preferred(HOST, "In", "@b"))],
-        [on("b")],
-        there=FULLER,
-    ),
-    Case(
-        "a taint that goes",
-        [node("a", taints=["maintenance=yes:NoSchedule"])],
-        [pod("one")],
-        [on("a")],
-        later=[Change("Node", "a", {"spec": {"taints": None}})],
-    ),
-    Case(
-        "a taint that goes, for a Deployment",
-        [node("a", taints=["maintenance=yes:NoSchedule"])],
-        [deployment("chat", 2)],
-        [runs(count=2)],
-        later=[Change("Node", "a", {"spec": {"taints": None}})],
-    ),
+    goes_to_b("a pod with a name of a node in its selector goes there", nodeSelector={"kubernetes.io/hostname": "@b"}),
+    goes_to_b("a preferred node of the pod's own comes first", affinity=preferred(HOST, "In", "@b")),
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import deployment, job, pod
 from tests.e2e.behaviour.case import ZONE, Case, apart, as_chosen, counts, on, runs, together, waits
-from tests.e2e.behaviour.made import affinity, port, spread, taken
+from tests.e2e.behaviour.made import affinity, goes_to_b, port, spread, taken
 
 A, B, C = node("a"), node("b"), node("c")
 ZONES = [node("a"), node("b", zone="zone-b")]
@@ -14,19 +14,16 @@ FULLER = [taken("a", 7)]
 HALF = [taken("a", 4)]
 CASES = [
     # --- required affinity
-    Case(
+    goes_to_b(
         "a pod goes to the pod that it must be with, though another node is fuller",
-        [A, B],
-        [pod("one", affinity=affinity("cache"))],
-        [on("b")],
-        there=[*FULLER, taken("b", 1, "cache")],
+        affinity=affinity("cache"),
+        there=[taken("b", 1, "cache")],
     ),
-    Case(
+    goes_to_b(
         "a pod goes to the zone of the pod that it must be with",
         ZONES,
-        [pod("one", affinity=affinity("cache", ZONE))],
-        [on("b")],
-        there=[*FULLER, taken("b", 1, "cache")],
+        affinity=affinity("cache", ZONE),
+        there=[taken("b", 1, "cache")],
     ),
     Case(
         "a pod waits where the host of the pod that it must be with is full",
@@ -88,19 +85,21 @@ CASES = [
         without=[waits(count=1)],
     ),
     # --- preferences about pods
-    Case(
+    goes_to_b(
         "preferred affinity to a pod is not outweighed",
-        [A, B],
-        [pod("one", affinity=affinity("cache", weight=100))],
-        [on("b")],
-        there=[*FULLER, taken("b", 1, "cache")],
+        affinity=affinity("cache", weight=100),
+        there=[taken("b", 1, "cache")],
     ),
-    Case(
+    goes_to_b(
+        "preferred affinity of little weight is not outweighed",
+        affinity=affinity("cache", weight=1),
+        there=[taken("b", 1, "cache")],
+    ),
+    goes_to_b(
         "preferred affinity to a zone is not outweighed",
         ZONES,
-        [pod("one", affinity=affinity("cache", ZONE, weight=100))],
-        [on("b")],
-        there=[*FULLER, taken("b", 1, "cache")],
+        affinity=affinity("cache", ZONE, weight=100),
+        there=[taken("b", 1, "cache")],
     ),
     Case(
         "preferred anti-affinity is not outweighed",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import made, pod
 from tests.e2e.behaviour.case import Case, Json, on, recorded, runs, told, waits
@@ -9,15 +11,8 @@ from tests.e2e.behaviour.case import Case, Json, on, recorded, runs, told, waits
 A, B = node("a"), node("b")
 
 
-def asking(name: str, scheduler: str = "", annotations: dict[str, str] | None = None, **limits: str) -> Json:
-    """A pod with these limits: `volcano.sh/vgpu-number` as volcano_sh__vgpu_number."""
-    found = pod(name, 0, annotations=annotations)
-    if limits:
-        named = {key.replace("__", "/").replace("_sh", ".sh").replace("_com", ".com"): v for key, v in limits.items()}
-        found["spec"]["containers"][0]["resources"] = {"limits": {k.replace("_", "-"): v for k, v in named.items()}}
-    if scheduler:
-        found["spec"]["schedulerName"] = scheduler
-    return found
+def asking(limits: dict[str, str], **more: Any) -> Json:
+    return pod("one", 0, container={"resources": {"limits": limits}} if limits else None, **more)
 
 
 def driver(of: str, *nodes: str) -> list[Json]:
@@ -45,57 +40,44 @@ def claiming(name: str, **how: str) -> Json:
     return found
 
 
+GPU = "nvidia.com/gpu"
+HAMI, VOLCANO, KAI, RUNAI = (
+    {"schedulerName": name} for name in ("hami-scheduler", "volcano", "kai-scheduler", "runai-scheduler")
+)
+BY_OTHERS: list[tuple[str, dict[str, str], Json]] = [
+    (
+        "HAMi: a GPU with a part of its cores",
+        {GPU: "1", "nvidia.com/gpumem": "3000", "nvidia.com/gpucores": "30"},
+        HAMI,
+    ),
+    ("HAMi: a part of the memory in percent", {GPU: "1", "nvidia.com/gpumem-percentage": "50"}, HAMI),
+    ("Volcano: virtual GPUs", {"volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-memory": "3000"}, VOLCANO),
+    ("KAI: half a GPU", {}, KAI | {"annotations": {"gpu-fraction": "0.5"}}),
+    ("KAI: whole GPUs", {GPU: "2"}, KAI),
+    ("Run:ai: memory of a GPU", {}, RUNAI | {"annotations": {"gpu-memory": "4000"}}),
+]
+"""Pods for schedulers that are not there."""
+BY_NOBODY = [
+    (
+        "HAMi: a GPU with so much memory, without HAMi's scheduler",
+        {GPU: "1", "nvidia.com/gpumem": "3000"},
+        waits("one"),
+    ),
+    ("Aliyun: memory of a GPU", {"aliyun.com/gpu-mem": "3"}, recorded("one", **{"class": "development"})),
+    ("a name that is nearly NVIDIA's", {"nvdia.com/gpu": "1"}, told("one", "nvidia.com/gpu")),
+    ("a name without its domain", {"nvidia/gpu": "1"}, told("one", "nvidia.com/gpu")),
+    ("a name in the plural", {"amd.com/gpus": "1"}, told("one", "amd.com/gpu")),
+]
+"""Pods that ask for what no node has."""
 CASES = [
-    Case(
-        "HAMi: a GPU with so much memory",
-        [A],
-        [asking("one", nvidia_com__gpu="1", nvidia_com__gpumem="3000")],
-        [waits("one")],
-        without=[waits("one")],
-    ),
-    Case(
-        "HAMi: a GPU with a part of its cores, by HAMi's scheduler",
-        [A],
-        [asking("one", "hami-scheduler", nvidia_com__gpu="1", nvidia_com__gpumem="3000", nvidia_com__gpucores="30")],
-        [waits("one"), recorded("one", why="another scheduler")],
-    ),
-    Case(
-        "HAMi: a part of the memory in percent",
-        [A],
-        [asking("one", "hami-scheduler", nvidia_com__gpumem_percentage="50", nvidia_com__gpu="1")],
-        [waits("one"), recorded("one", why="another scheduler")],
-    ),
-    Case(
-        "Volcano: virtual GPUs",
-        [A],
-        [asking("one", "volcano", volcano_sh__vgpu_number="1", volcano_sh__vgpu_memory="3000")],
-        [waits("one"), recorded("one", why="another scheduler")],
-    ),
-    Case(
-        "Aliyun: memory of a GPU",
-        [A],
-        [asking("one", aliyun_com__gpu_mem="3")],
-        [waits("one"), recorded("one", **{"class": "development"})],
-        without=[waits("one")],
-    ),
-    Case(
-        "KAI: half a GPU",
-        [A],
-        [asking("one", "kai-scheduler", {"gpu-fraction": "0.5"})],
-        [waits("one"), recorded("one", why="another scheduler")],
-    ),
-    Case(
-        "Run:ai: memory of a GPU",
-        [A],
-        [asking("one", "runai-scheduler", {"gpu-memory": "4000"})],
-        [waits("one"), recorded("one", why="another scheduler")],
-    ),
-    Case(
-        "KAI: whole GPUs",
-        [A],
-        [asking("one", "kai-scheduler", nvidia_com__gpu="2")],
-        [waits("one"), recorded("one", why="another scheduler")],
-    ),
+    *[
+        Case(said, [A], [asking(limits, **how)], [waits("one"), recorded("one", why="another scheduler")])
+        for said, limits, how in BY_OTHERS
+    ],
+    *[
+        Case(said, [A], [asking(limits)], [waits("one"), check], without=[waits("one")])
+        for said, limits, check in BY_NOBODY
+    ],
     Case(
         "DRA: a claim by its name",
         [A, B],
@@ -117,27 +99,6 @@ CASES = [
         [on("a")],
         there=[CLASS, CLAIM],
         later=driver(NVIDIA, "a"),
-    ),
-    Case(
-        "a name that is nearly NVIDIA's",
-        [A],
-        [asking("one", nvdia_com__gpu="1")],
-        [waits("one"), told("one", "nvidia.com/gpu")],
-        without=[waits("one")],
-    ),
-    Case(
-        "a name without its domain",
-        [A],
-        [asking("one", nvidia__gpu="1")],
-        [waits("one"), told("one", "nvidia.com/gpu")],
-        without=[waits("one")],
-    ),
-    Case(
-        "a name in the plural",
-        [A],
-        [asking("one", amd_com__gpus="1")],
-        [waits("one"), told("one", "amd.com/gpu")],
-        without=[waits("one")],
     ),
     Case("a pod without a GPU is left alone", [A], [pod("one", 0)], [runs("one")]),
 ]

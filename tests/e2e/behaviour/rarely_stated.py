@@ -21,7 +21,7 @@ from tests.e2e.behaviour.case import (
     told,
     waits,
 )
-from tests.e2e.behaviour.made import affinity, claim, spread, taken, using, volume
+from tests.e2e.behaviour.made import affinity, claim, goes_to_b, spread, taken, using, volume
 from tests.e2e.behaviour.workloads import in_zones, indexed
 
 GPU, RDMA, PROFILE = "nvidia.com/gpu", "rdma/hca_shared_devices_a", "nvidia.com/mig-3g.40gb"
@@ -112,41 +112,34 @@ CASES = [
         without=[waits("train")],
     ),
     # --- demands
-    Case(
+    goes_to_b(
         "a network card beside the GPU",
         [A, node("b", resources={RDMA: "8"})],
-        [pod("one", container=limits(**{GPU: "1", RDMA: "1"}))],
-        [on("b"), as_chosen()],
-        there=FULLER,
+        container=limits(**{GPU: "1", RDMA: "1"}),
+        also=[as_chosen()],
     ),
-    Case(
+    goes_to_b(
         "a GPU for one container and a slice for the other",
         [A, node("b", resources={PROFILE: "4"})],
-        [
-            pod(
-                "one",
-                containers=[
-                    {"name": "x", "image": "i", **limits(**{GPU: "1"})},
-                    {"name": "y", "image": "i", **limits(**{PROFILE: "1"})},
-                ],
-            )
+        containers=[
+            {"name": "x", "image": "i", **limits(**{GPU: "1"})},
+            {"name": "y", "image": "i", **limits(**{PROFILE: "1"})},
         ],
-        [on("b"), as_chosen()],
-        there=FULLER,
+        also=[as_chosen()],
     ),
-    Case(
+    goes_to_b(
         "the overhead of a runtime counts",
         [node("a", cpu="24"), B],
-        [pod("one", runtimeClassName="@kata", container=limits(**{GPU: "1", "cpu": "12"}))],
-        [on("b"), as_chosen()],
-        there=[KATA, *FULLER],
+        runtimeClassName="@kata",
+        container=limits(**{GPU: "1", "cpu": "12"}),
+        there=[KATA],
+        also=[as_chosen()],
     ),
-    Case(
+    goes_to_b(
         "the resources of the whole pod count",
         [node("a", cpu="24"), B],
-        [pod("one", resources={"limits": {"cpu": "40"}})],
-        [on("b"), as_chosen()],
-        there=FULLER,
+        resources={"limits": {"cpu": "40"}},
+        also=[as_chosen()],
     ),
     Case(
         "GPUs that a LimitRange gives",
@@ -156,12 +149,10 @@ CASES = [
         there=[GPU_BY_DEFAULT, *FULLER],
         without=[waits("one")],
     ),
-    Case(
+    goes_to_b(
         "a node by its name in a field",
-        [A, B],
-        [pod("one", affinity=required("metadata.name", "NotIn", "@a", part="matchFields"))],
-        [on("b"), as_chosen()],
-        there=FULLER,
+        affinity=required("metadata.name", "NotIn", "@a", part="matchFields"),
+        also=[as_chosen()],
     ),
     Case(
         "an affinity that matches nothing is told",

@@ -7,7 +7,7 @@ from dataclasses import replace
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import deployment, job, pod, required
 from tests.e2e.behaviour.case import HOST, Case, Change, as_chosen, on, recorded, runs, waits
-from tests.e2e.behaviour.made import EVERYTHING, affinity, claim, port, spread, taken, using, volume
+from tests.e2e.behaviour.made import EVERYTHING, affinity, claim, goes_to_b, port, spread, taken, using, volume
 
 A, B = node("a"), node("b")
 FULLER = [taken("a", 7)]
@@ -28,19 +28,16 @@ CASES = [
         ),
         Case("sixteen pods are pinned and fill two nodes", [A, B], [job("train", 16)], [runs(count=16), as_chosen()]),
         Case("replicas are pinned apart", [A, B], [deployment("chat", 4)], [runs(count=4), as_chosen()]),
-        Case(
+        goes_to_b(
             "a pod with affinity of its own is pinned within it",
-            [A, B],
-            [pod("one", affinity=required(HOST, "In", "@b"))],
-            [on("b"), recorded("one", unit=PINNED)],
-            there=FULLER,
+            affinity=required(HOST, "In", "@b"),
+            also=[recorded("one", unit=PINNED)],
         ),
-        Case(
+        goes_to_b(
             "a pod with required affinity to pods is not pinned",
-            [A, B],
-            [pod("one", affinity=affinity("cache"))],
-            [on("b"), recorded("one", why="pod affinity")],
-            there=[*FULLER, taken("b", 1, "cache")],
+            affinity=affinity("cache"),
+            there=[taken("b", 1, "cache")],
+            also=[recorded("one", why="pod affinity")],
         ),
         Case(
             "pods with required anti-affinity are not pinned",
@@ -56,12 +53,11 @@ CASES = [
             [runs(count=4)],
             there=HALF,
         ),
-        Case(
+        goes_to_b(
             "a pod with a volume is not pinned",
-            [A, B],
-            [pod("one", volumes=using("data"))],
-            [on("b"), recorded("one", unit=NOT_PINNED)],
-            there=[*FULLER, volume("disk", "@b"), claim("data", "disk")],
+            volumes=using("data"),
+            there=[volume("disk", "@b"), claim("data", "disk")],
+            also=[recorded("one", unit=NOT_PINNED)],
         ),
         Case(
             "pods with a port of the host are not pinned",
@@ -78,12 +74,10 @@ CASES = [
             there=[taken("a", 8, "first"), taken("b", 8, "second")],
             later=[Change("Pod", "second")],
         ),
-        Case(
+        goes_to_b(
             "a pod that tolerates everything is not pinned to a cordoned node while there is another",
             [node("a", cordoned=True), B],
-            [pod("one", tolerations=EVERYTHING)],
-            [on("b")],
-            there=FULLER,
+            tolerations=EVERYTHING,
         ),
         Case(
             "pods that fit no node wait, as without us",

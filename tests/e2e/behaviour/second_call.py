@@ -10,7 +10,7 @@ from tests.controlplane.nodes import node
 from tests.controlplane.objects import deployment, job, pod
 from tests.controlplane.plane import ControlPlane
 from tests.e2e.behaviour.case import Case, Json, as_chosen, counts, on, recorded, runs
-from tests.e2e.behaviour.made import taken
+from tests.e2e.behaviour.made import goes_to_b, taken
 from tests.manifests.recorder import Recorder, allowed
 
 A, B, C = node("a"), node("b"), node("c")
@@ -43,13 +43,7 @@ def another_hook(plane: ControlPlane) -> Iterator[None]:
 # Of replicas that grow all at once it is not asked where each was chosen: until a larger pod is seen, what was reserved for the
 # smaller one is not free, and who comes last may find no room.
 CASES = [
-    Case(
-        "a pod that grew out of its node is ranked anew",
-        [A, B],
-        [pod("one", labels=GPU)],
-        [on("b"), as_chosen()],
-        there=[taken("a", 7)],
-    ),
+    goes_to_b("a pod that grew out of its node is ranked anew", labels=GPU, also=[as_chosen()]),
     Case(
         "a pod that grew and still fits its node keeps it",
         [A, B],
@@ -57,12 +51,11 @@ CASES = [
         [on("a"), as_chosen()],
         there=[taken("a", 6)],
     ),
-    Case(
+    goes_to_b(
         "a pod that grew by CPU out of its node is ranked anew",
         [node("a", cpu="64"), B],
-        [pod("one", labels=CPU)],
-        [on("b"), as_chosen()],
-        there=[taken("a", 7)],
+        labels=CPU,
+        also=[as_chosen()],
     ),
     Case(
         "a pod that grew by a little CPU keeps its node",

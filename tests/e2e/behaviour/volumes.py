@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import deployment, job, pod
 from tests.e2e.behaviour.case import ZONE, Case, Json, apart, as_chosen, on, runs, waits
-from tests.e2e.behaviour.made import LATE, claim, taken, using, volume
+from tests.e2e.behaviour.made import LATE, claim, goes_to_b, taken, using, volume
 
 A, B = node("a"), node("b")
 ZONES = [node("a"), node("b", zone="zone-b")]
@@ -22,26 +22,22 @@ def stateful(name: str, replicas: int, gpus: int = 1) -> Json:
 
 
 CASES = [
-    Case(
+    goes_to_b(
         "a pod goes to the node of its volume, though another is fuller",
-        [A, B],
-        [pod("one", volumes=using("data"))],
-        [on("b")],
-        there=[*FULLER, volume("disk", "@b"), claim("data", "disk")],
+        volumes=using("data"),
+        there=[volume("disk", "@b"), claim("data", "disk")],
     ),
-    Case(
+    goes_to_b(
         "a pod goes to the zone of its volume",
         ZONES,
-        [pod("one", volumes=using("data"))],
-        [on("b")],
-        there=[*FULLER, volume("disk", "zone-b", ZONE), claim("data", "disk")],
+        volumes=using("data"),
+        there=[volume("disk", "zone-b", ZONE), claim("data", "disk")],
     ),
-    Case(
+    goes_to_b(
         "a pod goes to the zone that the label of its volume names",
         ZONES,
-        [pod("one", volumes=using("data"))],
-        [on("b")],
-        there=[*FULLER, volume("disk", labels={ZONE: "zone-b"}), claim("data", "disk")],
+        volumes=using("data"),
+        there=[volume("disk", labels={ZONE: "zone-b"}), claim("data", "disk")],
     ),
     Case(
         "a pod waits while the node of its volume is full, as without us",
@@ -51,12 +47,10 @@ CASES = [
         there=[*FULLER, volume("disk", "@a"), claim("data", "disk")],
         without=[waits("one")],
     ),
-    Case(
+    goes_to_b(
         "a volume that is bound late goes where there is one",
-        [A, B],
-        [pod("one", volumes=using("data"))],
-        [on("b")],
-        there=[*FULLER, LATE, volume("disk", "@b", late=True), claim("data", late=True)],
+        volumes=using("data"),
+        there=[LATE, volume("disk", "@b", late=True), claim("data", late=True)],
     ),
     Case(
         "two pods with volumes of two nodes go to them",
@@ -79,19 +73,10 @@ CASES = [
         [on("b"), runs(count=2)],
         there=[*FULLER, LATE, volume("disk-a", "@b", late=True), volume("disk-b", "@b", late=True)],
     ),
-    Case(
+    goes_to_b(
         "a volume of the pod's own that is bound late goes where there is one",
-        [A, B],
-        [
-            pod(
-                "one",
-                volumes=[
-                    {"name": "own", "ephemeral": {"volumeClaimTemplate": {"spec": claim("own", late=True)["spec"]}}}
-                ],
-            )
-        ],
-        [on("b")],
-        there=[*FULLER, LATE, volume("disk", "@b", late=True)],
+        volumes=[{"name": "own", "ephemeral": {"volumeClaimTemplate": {"spec": claim("own", late=True)["spec"]}}}],
+        there=[LATE, volume("disk", "@b", late=True)],
     ),
     Case(
         "a pod with a claim that nobody made waits, as without us",
