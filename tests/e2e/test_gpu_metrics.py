@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from tests.controlplane.api import Api, wait_until
-from tests.controlplane.fixtures import MakeNodes
+from tests.controlplane.fixtures import MakeNodes, remove_pods
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
 from tests.feeds import prometheus_server
@@ -100,7 +100,7 @@ async def test_what_an_exporter_says_decides_where_a_pod_is_bound_by_every_strat
         assert numbers == {"a-busy": [0, 100], "b-hot": [7, 0], "c-sick": [7, 0], "d-warm": [8, 0], "e-idle": [8, 0]}
         assert record["by"][:2] == ["metrics", "prometheus"]
         assert 0 <= record["by"][2] <= 4
-        await api.delete("Pod", "p", team)
+        await remove_pods(api, team)
     exporter.page = None
     for team in teams.values():
         await decided(api, team, "allocation", 0)

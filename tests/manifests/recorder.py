@@ -32,6 +32,8 @@ class Recorder:
         """Path and review, in the order in which they came."""
         self.bodies: list[tuple[str, bytes]] = []
         """The same, as they came."""
+        self.in_force = False
+        """For a test to remember that the API server asks by now."""
 
     def __enter__(self) -> Self:
         authority = trustme.CA()

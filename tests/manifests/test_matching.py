@@ -53,8 +53,9 @@ async def asked(recorder: Recorder, api: Api) -> Recorder:
         seen = {path.split("-", 1)[1] for path, _ in recorder.reviews}
         return seen == {MUTATE, VALIDATE, FIX, TELL, POLICY, NAMESPACES}
 
-    if not recorder.reviews:
+    if not recorder.in_force:
         await wait_until(all_asked, 120, "all webhooks to be asked")
+        recorder.in_force = True
     return recorder
 
 
