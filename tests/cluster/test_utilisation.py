@@ -57,6 +57,17 @@ def test_a_round_that_is_discarded_leaves_no_trace() -> None:
     assert utilisation.node("a").idle == 1
 
 
+def test_a_round_that_nobody_has_looked_at_is_replaced_by_the_next_one() -> None:
+    utilisation = Utilisation(SETTINGS)
+    for now in (START, START + 30):
+        utilisation.discard()
+        for sample in gpu():
+            utilisation.add(*sample)
+        utilisation.commit(now)
+    assert utilisation.node("a").idle == 1
+    assert not utilisation.ignored
+
+
 def test_gpus_beyond_the_limit_are_ignored_and_the_known_ones_are_updated() -> None:
     utilisation = Utilisation(SETTINGS, max_gpus=2)
     samples = [Sample("a", str(n), Reading.UTILISATION, 0.0) for n in range(3)]

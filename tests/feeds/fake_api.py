@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import logging
 from collections import defaultdict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,6 +12,7 @@ from typing import Any
 import orjson
 from aiohttp import web
 
+from tests.feeds.exporters import served
 from webhook.feeds.access import Access
 from webhook.feeds.api import Api
 
@@ -177,18 +177,9 @@ def status(code: int, message: str) -> web.Response:
 @asynccontextmanager
 async def fake_api() -> AsyncIterator[FakeApi]:
     fake = FakeApi()
-    application = web.Application()
-    application.router.add_route("*", "/{tail:.*}", fake.handle)
-    mute = logging.Logger("fake", logging.CRITICAL + 1)
-    runner = web.AppRunner(application, access_log=None, logger=mute, shutdown_timeout=0.1)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    fake.url = f"http://127.0.0.1:{site.port}"
-    try:
+    async with served(fake.handle) as port:
+        fake.url = f"http://127.0.0.1:{port}"
         yield fake
-    finally:
-        await runner.cleanup()
 
 
 @asynccontextmanager

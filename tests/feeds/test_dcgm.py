@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import aiohttp
 import pytest
 from aiohttp import web
+from hypothesis import given
+from hypothesis import strategies as st
 
+from tests.feeds.exporters import Handler, exporters_of, pod, served
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
-from webhook.cluster.utilisation import Utilisation
+from webhook.cluster.utilisation import UNKNOWN, NodeUse, Utilisation
 from webhook.feeds import dcgm
 from webhook.feeds.dcgm import DcgmSource
-from webhook.feeds.exporters import Exporters
-from webhook.feeds.gpu_source import AT_ONCE, SourceFailed, Wiring, http_session
+from webhook.feeds.gpu_source import AT_ONCE, READINGS, SourceFailed, Wiring, add_sample, http_session
 
 DATA = Path(__file__).parent / "data"
 IDLE = (DATA / "dcgm-8-idle.txt").read_text()
 BUSY = (DATA / "dcgm-8-busy.txt").read_text()
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def page(text: str, **more: object) -> Handler:
@@ -60,48 +60,24 @@ async def zipped_error(request: web.Request) -> web.StreamResponse:
 
 
 async def elsewhere(request: web.Request) -> web.StreamResponse:
+    if request.path == "/good":
+        return web.Response(text=BUSY)
     raise web.HTTPFound("/good")
-
-
-def pod(node: str, address: str) -> dict[str, Any]:
-    labels = {"app": "nvidia-dcgm-exporter"}
-    metadata = {"name": f"exporter-{node}", "uid": node, "namespace": "gpu-operator", "labels": labels}
-    return {"metadata": metadata, "spec": {"nodeName": node}, "status": {"phase": "Running", "podIP": address}}
-
-
-def exporters_of(settings: GpuMetricsSettings, *pods: dict[str, Any]) -> Exporters:
-    exporters = Exporters(settings.pods)
-    exporters.list_begins()
-    for each in pods:
-        exporters.in_list(each)
-    exporters.list_ends()
-    return exporters
 
 
 @asynccontextmanager
 async def exporters(*handlers: Handler, limit: str = "5s") -> AsyncIterator[DcgmSource]:
     """One exporter per handler, on node-1 at 127.0.0.1, on node-2 at 127.0.0.2, …, all with the same port."""
-    runners: list[web.AppRunner] = []
     pods, port = [], 0
-    try:
+    async with AsyncExitStack() as stack:
         for number, handler in enumerate(handlers, 1):
-            app = web.Application()
-            app.router.add_get("/metrics", handler)
-            app.router.add_get("/good", page(BUSY))
-            runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
-            runners.append(runner)
-            await runner.setup()
-            await web.TCPSite(runner, f"127.0.0.{number}", port).start()
-            port = runner.addresses[0][1]
+            port = await stack.enter_async_context(served(handler, f"127.0.0.{number}", port))
             pods.append(pod(f"node-{number}", f"127.0.0.{number}"))
         settings = GpuMetricsSettings.model_validate(
             {"source": "dcgm", "dcgm": {"port": port or 9400}, "timeout": limit}
         )
-        async with http_session() as http:
-            yield DcgmSource(Wiring(settings, http, exporters_of(settings, *pods), None))
-    finally:
-        for runner in runners:
-            await runner.cleanup()
+        http = await stack.enter_async_context(http_session())
+        yield DcgmSource(Wiring(settings, http, exporters_of(settings, *pods), None))
 
 
 @pytest.mark.parametrize(
@@ -202,3 +178,86 @@ async def test_the_session_uses_no_proxy_from_the_environment(monkeypatch: pytes
     async with exporters(page(IDLE)) as source:
         await source.poll(Utilisation(source.wiring.settings))
         assert isinstance(source.wiring.http, aiohttp.ClientSession)
+
+
+# --- pages ------------------------------------------------------------------------------------------------------------
+
+SETTINGS = GpuMetricsSettings(source="dcgm")
+NAMES = {name: READINGS[key] for key, name in SETTINGS.queries}
+
+
+def read(page: str, node: str = "a") -> Utilisation:
+    """Read a page of an exporter as one poll."""
+    into = Utilisation(SETTINGS)
+    for labels, reading, value in dcgm.parse_page(page, NAMES, into.ignored):
+        add_sample(into, node, labels, reading, value, xids=SETTINGS.sick.xids)
+    into.commit(0.0)
+    return into
+
+
+@pytest.mark.parametrize(
+    ("page", "ignored"),
+    [
+        pytest.param("", {}, id="an empty page"),
+        pytest.param("<html><body>404</body></html>", {}, id="a page of another program"),
+        pytest.param('node_cpu_seconds_total{cpu="0"} 7\n', {}, id="other metrics"),
+        pytest.param("# TYPE DCGM_FI_DEV_GPU_UTIL gauge\n", {}, id="a metric without a sample"),
+        pytest.param("DCGM_FI_DEV_GPU_UTIL 7\n", {"no GPU label": 1}, id="no labels at all"),
+        pytest.param('DCGM_FI_DEV_GPU_UTIL{Hostname="a"} 7\n', {"no GPU label": 1}, id="no label for the GPU"),
+        pytest.param('DCGM_FI_DEV_GPU_UTIL{UUID=""} 7\n', {"no GPU label": 1}, id="an empty UUID"),
+        pytest.param(f'DCGM_FI_DEV_GPU_UTIL{{UUID="{"x" * 200}"}} 7\n', {"no GPU label": 1}, id="an endless UUID"),
+        pytest.param('DCGM_FI_DEV_GPU_UTIL{UUID="x"} NaN\n', {"not a number": 1}, id="NaN"),
+        pytest.param('DCGM_FI_DEV_GPU_UTIL{UUID="x"} +Inf\n', {"out of range": 1}, id="infinity"),
+        pytest.param(
+            'DCGM_FI_DEV_GPU_UTIL{UUID="x"} 9223372036854775794\n', {"out of range": 1}, id="a blank value of DCGM"
+        ),
+        pytest.param(f'DCGM_FI_DEV_GPU_UTIL{{UUID="x"}} 1{"0" * 400}\n', {"out of range": 1}, id="a giant integer"),
+        pytest.param('DCGM_FI_DEV_GPU_UTIL{UUID="x"} busy\n', {"not in the text format": 1}, id="a word for a number"),
+        pytest.param('DCGM_FI_DEV_GPU_UTIL{UUID="x"}\n', {"not in the text format": 1}, id="no number"),
+        pytest.param('DCGM_FI_DEV_GPU_UTIL{UUID="x 7\n', {"not in the text format": 1}, id="a quote without an end"),
+        pytest.param('DCGM_FI_DEV_GPU_UTIL{UUID=x} 7\n', {"not in the text format": 1}, id="a value without quotes"),
+        pytest.param(
+            'DCGM_FI_DEV_GPU_UTIL{UUID="x",UUID="y"} 7\n', {"not in the text format": 1}, id="a label given twice"
+        ),
+        pytest.param(
+            f'DCGM_FI_DEV_GPU_UTIL{{UUID="x",a="{"x" * 5000}"}} 7\n', {"line too long": 1}, id="an endless line"
+        ),
+        pytest.param('DCGM_FI_DEV_XID_ERRORS{UUID="x"} NaN\n', {"not a number": 1}, id="an Xid that is NaN"),
+    ],
+)  # fmt: skip
+def test_a_sample_without_a_gpu_is_counted_and_changes_nothing(page: str, ignored: dict[str, int]) -> None:
+    into = read(page)
+    assert into.ignored == ignored
+    assert into.node("a") == UNKNOWN
+
+
+def test_a_malformed_line_does_not_affect_the_others() -> None:
+    page = (DATA / "dcgm-8-busy.txt").read_text().replace("DCGM_FI_DEV_GPU_UTIL{gpu=", "DCGM_FI_DEV_GPU_UTIL{gpu==", 1)
+    assert read(page).ignored == {"not in the text format": 1}
+    assert read(page).node("a").measured == 8, "the engine reading replaces the utilisation"
+
+
+@given(st.text(st.sampled_from('DCGM_FI_DEV_GPU_UTIL{}=",\\ 07.e-#\nuUID'), max_size=300))
+def test_any_page_is_read_without_an_error(text: str) -> None:
+    read(f"DCGM_FI_DEV_GPU_UTIL{{{text}")
+
+
+@pytest.mark.parametrize(
+    ("file", "expected"),
+    [
+        pytest.param("dcgm-8-idle.txt", NodeUse(8, 8, 0.0, 32.0, 0, 0, 0, 0, 8), id="eight idle GPUs"),
+        pytest.param("dcgm-8-busy.txt", NodeUse(8, 0, 0.99, 68.0, 0, 0, 0, 8, 8), id="eight busy GPUs"),
+        pytest.param("dcgm-mig.txt", NodeUse(4, 2, 0.46, 61.0, 0, 0, 0, 2, 4), id="a whole GPU and one split in three"),
+    ],
+)
+def test_a_page_is_read(file: str, expected: NodeUse) -> None:
+    into = read((DATA / file).read_text())
+    assert into.node("a") == expected
+    assert not into.ignored
+
+
+def test_an_xid_that_needs_a_repair_makes_a_gpu_sick_and_one_of_an_application_does_not() -> None:
+    page = (
+        'DCGM_FI_DEV_XID_ERRORS{UUID="x"} 79\nDCGM_FI_DEV_XID_ERRORS{UUID="y"} 31\nDCGM_FI_DEV_XID_ERRORS{UUID="z"} 0'
+    )
+    assert read(page).node("a").sick == 1

@@ -17,7 +17,7 @@ from tests.feeds.fake_api import FakeApi, client_of, fake_api
 from webhook.admission.decision import Decision
 from webhook.feeds import events
 from webhook.feeds.api import Api
-from webhook.feeds.cluster import PodSink
+from webhook.feeds.cluster import ClusterSink
 from webhook.feeds.events import Events
 from webhook.telemetry import logs
 from webhook.telemetry.metrics import Metrics
@@ -134,7 +134,7 @@ async def test_a_pod_bound_elsewhere_is_one_event_of_all_replicas() -> None:
         scene.opt_in("team-a")
         bound, waits = pod("p", on="b", ranked=("a", "b")), pod("p", ranked=("a", "b"))
         for by in (scene.events, scene.another()):
-            sink = PodSink(scene.state, lambda: scene.now, by.bound)
+            sink = ClusterSink(scene.state, "pods", lambda: scene.now, by.bound)
             sink.list_begins()
             sink.in_list(pod("old", on="b", ranked=("a", "b")))
             sink.list_ends()

@@ -6,37 +6,17 @@ from typing import Any
 
 import pytest
 
+from tests.feeds.exporters import pod
 from webhook.cluster.gpu_metrics import Dcgm, GpuMetricsSettings
 from webhook.feeds.exporters import Exporter, Exporters
 
 SETTINGS = GpuMetricsSettings(source="dcgm")
 
 
-def pod(
-    name: str = "nvidia-dcgm-exporter-cwbcm",
-    namespace: str = "gpu-operator",
-    phase: str = "Running",
-    address: str = "10.0.0.7",
-    labels: dict[str, str] | None = None,
-    **metadata: Any,
-) -> dict[str, Any]:
-    return {
-        "metadata": {
-            "name": name,
-            "namespace": namespace,
-            "uid": f"uid-of-{name}",
-            "labels": {"app": "nvidia-dcgm-exporter"} if labels is None else labels,
-            **metadata,
-        },
-        "spec": {"nodeName": "gpu-a-1", "containers": [{"name": "exporter"}]},
-        "status": {"phase": phase, "podIP": address},
-    }
-
-
 @pytest.mark.parametrize(
     "obj",
     [
-        pytest.param(pod(labels={}), id="a pod without the label"),
+        pytest.param(pod(app=None), id="a pod without the label"),
         pytest.param(pod(namespace="team-a"), id="a tenant's pod with the label of an exporter"),
         pytest.param(pod(phase="Pending"), id="an exporter that does not run yet"),
         pytest.param(pod(deletionTimestamp="2026-01-01T00:00:00Z"), id="an exporter that is being deleted"),
@@ -56,23 +36,23 @@ def test_exporters_come_and_go_with_their_pods() -> None:
     exporters = Exporters(SETTINGS.dcgm)
     assert not exporters.listed.is_set()
     exporters.list_begins()
-    for listed in (pod("a"), pod("b", address="fd00::7"), pod("c", labels={})):
+    for listed in (pod(name="a"), pod(name="b", address="fd00::7"), pod(name="c", app=None)):
         exporters.in_list(listed)
     exporters.list_ends()
     assert exporters.listed.is_set()
     assert sorted(each.name for each in exporters) == ["a", "b"]
     assert exporters.nodes() == {"a": "gpu-a-1", "b": "gpu-a-1", "10.0.0.7": "gpu-a-1", "fd00::7": "gpu-a-1"}
-    exporters.gone(pod("a"))
-    exporters.seen(pod("b", phase="Failed"))
+    exporters.gone(pod(name="a"))
+    exporters.seen(pod(name="b", phase="Failed"))
     exporters.heard()
     assert list(exporters) == []
-    exporters.seen(pod("c"))
-    exporters.seen(pod("d"))
+    exporters.seen(pod(name="c"))
+    exporters.seen(pod(name="d"))
     exporters.list_begins()
-    exporters.in_list(pod("c"))
+    exporters.in_list(pod(name="c"))
     assert len(exporters) == 2, "nothing is removed before the list is complete"
     exporters.list_ends()
-    assert list(exporters) == [Exporter("gpu-a-1", "c", "10.0.0.7", "exporter")]
+    assert list(exporters) == [Exporter("gpu-a-1", "c", "10.0.0.7", "first")]
 
 
 def test_only_the_pods_with_the_labels_of_exporters_are_watched() -> None:

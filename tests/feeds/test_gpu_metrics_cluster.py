@@ -16,6 +16,7 @@ from aiohttp import web
 from tests.controlplane.api import Api as Administrator
 from tests.controlplane.objects import pod
 from tests.controlplane.plane import ControlPlane
+from tests.feeds.exporters import served
 from tests.waiting import until
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.cluster.utilisation import UNKNOWN, NodeUse, Utilisation
@@ -47,11 +48,6 @@ async def test_exporters_are_found_by_their_label_and_polled_as_the_policy_says(
     async def page(request: web.Request) -> web.Response:
         return web.Response(text=IDLE)
 
-    app = web.Application()
-    app.router.add_get("/metrics", page)
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
     await running(api, "exporter", namespace, "gpu-a-0", app="nvidia-dcgm-exporter")
     await running(api, "other", namespace, "gpu-a-1")
     reported: dict[str, NodeUse] = {}
@@ -61,13 +57,12 @@ async def test_exporters_are_found_by_their_label_and_polled_as_the_policy_says(
     async def access() -> Access:
         return await from_kubeconfig(control_plane.kubeconfig)
 
-    async with Api(access) as client:
+    async with Api(access) as client, served(page) as port:
         log = logs.configure(io.BytesIO())
         follow = GpuMetrics(lambda: force[0], sink, reported.__setitem__, client, metrics, log)
         task = asyncio.create_task(follow.run())
         await asyncio.sleep(0.1)
         assert reported == {}
-        port = runner.addresses[0][1]
         force[0] = policy(source="dcgm", dcgm={"namespace": namespace, "port": port}, interval="1s", staleAfter="2s")
         await until(lambda: reported)
         assert reported == {"gpu-a-0": NodeUse(8, 8, 0.0, 32.0, 0, 0, 0, 0, 8)}
@@ -84,4 +79,3 @@ async def test_exporters_are_found_by_their_label_and_polled_as_the_policy_says(
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-    await runner.cleanup()

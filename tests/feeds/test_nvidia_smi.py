@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import orjson
 import pytest
@@ -14,7 +14,7 @@ from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.feeds.test_dcgm import exporters_of
+from tests.feeds.exporters import exporters_of, pod, served
 from tests.installed import ROOT
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.cluster.utilisation import UNKNOWN, NodeUse, Reading, Utilisation
@@ -150,7 +150,7 @@ class Runs:
         self.asked: list[tuple[str, list[str], str]] = []
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
-        name = request.match_info["name"]
+        name = request.path.removeprefix("/api/v1/namespaces/gpu-operator/pods/").removesuffix("/exec")
         assert request.headers["Authorization"] == "Bearer token"
         self.asked.append((name, request.query.getall("command"), request.query["container"]))
         if (script := self.scripts[name]) is None:
@@ -166,33 +166,18 @@ class Runs:
 
     @asynccontextmanager
     async def source(self, settings: GpuMetricsSettings = SETTINGS) -> AsyncIterator[NvidiaSmiSource]:
-        app = web.Application()
-        app.router.add_get("/api/v1/namespaces/gpu-operator/pods/{name}/exec", self.handle)
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        access = Access(f"http://127.0.0.1:{runner.addresses[0][1]}", None, "Bearer token", None, 60.0)
+        async with AsyncExitStack() as stack:
+            port = await stack.enter_async_context(served(self.handle))
+            access = Access(f"http://127.0.0.1:{port}", None, "Bearer token", None, 60.0)
 
-        async def given() -> Access:
-            return access
+            async def given() -> Access:
+                return access
 
-        try:
-            async with Api(given) as api, http_session() as http:
-                pods = exporters_of(settings, *[plugin(name.removeprefix("exporter-")) for name in self.scripts])
-                yield NvidiaSmiSource(Wiring(settings, http, pods, None, api=api))
-        finally:
-            await runner.cleanup()
-
-
-def plugin(node: str) -> dict[str, object]:
-    metadata = {
-        "name": f"exporter-{node}",
-        "uid": node,
-        "namespace": "gpu-operator",
-        "labels": {"app": "nvidia-device-plugin-daemonset"},
-    }
-    spec = {"nodeName": node, "containers": [{"name": "nvidia-device-plugin"}, {"name": "config-manager"}]}
-    return {"metadata": metadata, "spec": spec, "status": {"phase": "Running", "podIP": "10.0.0.7"}}
+            api = await stack.enter_async_context(Api(given))
+            http = await stack.enter_async_context(http_session())
+            names = [name.removeprefix("exporter-") for name in self.scripts]
+            pods = exporters_of(settings, *[pod(name, app="nvidia-device-plugin-daemonset") for name in names])
+            yield NvidiaSmiSource(Wiring(settings, http, pods, None, api=api))
 
 
 @pytest.mark.parametrize(
@@ -231,7 +216,7 @@ async def test_the_command_is_run_in_the_first_container_of_each_pod() -> None:
     async with runs.source() as source:
         into = Utilisation(SETTINGS)
         assert await source.poll(into) == {}
-    assert sorted(runs.asked) == [(f"exporter-{node}", list(COMMAND), "nvidia-device-plugin") for node in "ab"]
+    assert sorted(runs.asked) == [(f"exporter-{node}", list(COMMAND), "first") for node in "ab"]
     assert into.gpus == 4
 
 

@@ -43,6 +43,7 @@ async def test_offline_it_serves_a_cluster_file_with_the_shipped_policy_and_a_ce
     assert (status, out) == (0, b"")
     events = [line["event"] for line in log]
     assert (events[:2], events[-1], len(events)) == (["policy", "patched"], "terminating", 4)
+    assert isinstance(log[-1]["connections"], int)
     assert {line["level"] for line in log} == {"info"}
 
 

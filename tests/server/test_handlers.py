@@ -12,7 +12,7 @@ from tests.cluster.objects import facts, free, node
 from tests.served import NOW, POLICY, Server, after, plain_pod, review
 from tests.strategies import PREFERRED, ZONE
 from webhook.injectors.tolerations import Tolerations
-from webhook.kube.pod import DECISION, PROFILE_LABEL
+from webhook.kube.pod import DECISION
 from webhook.placement.strategies import WEIGHTS
 from webhook.rules.gpu_limit import GpuLimit
 
@@ -79,15 +79,7 @@ def test_a_plain_gpu_pod_is_completed() -> None:
 
 IGNORED = [
     pytest.param(plain_pod(), {"operation": "UPDATE", "oldObject": plain_pod()}, id="an update"),
-    pytest.param(None, {"operation": "DELETE", "oldObject": plain_pod()}, id="a deletion"),
-    pytest.param({"metadata": {}}, {"kind": {"kind": "Binding"}, "subResource": "binding"}, id="a subresource"),
-    pytest.param(
-        {"metadata": {}},
-        {"kind": {"kind": "Service"}, "resource": {"group": "", "resource": "services"}},
-        id="another kind",
-    ),
     pytest.param(pod(container(gpu=None)), {}, id="no GPU"),
-    pytest.param(pod(container(gpu=0)), {}, id="0 GPUs: no tolerations of GPU nodes"),
     pytest.param(
         pod(container(gpu=None, limits={"nvidia.com/rdma-vf": 1})), {}, id="another device of the vendor is no GPU"
     ),
@@ -229,30 +221,11 @@ def test_shadow_refuses_nothing_and_changes_nothing_but_records() -> None:
     assert facts(server.state) == before
 
 
-@pytest.mark.parametrize(
-    ("namespace", "warned"),
-    [
-        pytest.param("default", None, id="a known profile"),
-        pytest.param("nobody knows", None, id="a namespace that the watch has not seen: it must have opted in"),
-        pytest.param("plain", None, id="one that the watch knows without the label: it has opted in since"),
-        pytest.param(
-            "odd",
-            'namespace label gpu-admission.io/profile: the policy has no such profile; "default" is used',
-            id="an unknown profile",
-        ),
-    ],
-)
-def test_the_label_of_the_namespace_names_the_profile(namespace: str, warned: str | None) -> None:
-    server = Server()
-    response = server.mutate(plain_pod(), namespace=namespace)
-    assert response.get("warnings") == ([warned] if warned else None)
+def test_a_label_that_names_no_profile_is_warned_about() -> None:
+    response = Server().mutate(plain_pod(), namespace="odd")
+    told = 'namespace label gpu-admission.io/profile: the policy has no such profile; "default" is used'
+    assert response["warnings"] == [told]
     assert orjson.loads(response["auditAnnotations"]["decision"])["profile"] == "default"
-
-
-def test_an_empty_label_is_an_opt_in_to_default() -> None:
-    server = Server()
-    server.state.namespaces.seen({"metadata": {"name": "e", "labels": {PROFILE_LABEL: ""}}})
-    assert "warnings" not in server.mutate(plain_pod(), namespace="e")
 
 
 def test_the_reservation_of_a_refused_pod_ends_when_it_expires() -> None:

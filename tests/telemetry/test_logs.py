@@ -10,11 +10,11 @@ from typing import Any
 import orjson
 import pytest
 
+from tests.admission.reviews import request
 from webhook.admission.decision import Decision, UnitFinding
 from webhook.errors import BadReview
 from webhook.framework.cluster_view import Placement, Ranked
 from webhook.framework.interface import Finding
-from webhook.kube import review
 from webhook.server.process import Recorder
 from webhook.telemetry import logs
 from webhook.telemetry.metrics import Metrics
@@ -26,21 +26,6 @@ POD: dict[str, Any] = {
 }
 
 
-def request(**changes: Any) -> review.Request:
-    body = {
-        "uid": "u-1",
-        "operation": "CREATE",
-        "kind": {"kind": "Pod"},
-        "resource": {"resource": "pods"},
-        "namespace": "team",
-        "object": POD,
-        **changes,
-    }
-    return review.parse_review(
-        orjson.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": body})
-    )
-
-
 def line(decision: Decision, **changes: Any) -> Any:
     (text,) = lines(decision, **changes)
     return orjson.loads(text)
@@ -48,7 +33,9 @@ def line(decision: Decision, **changes: Any) -> Any:
 
 def lines(decision: Decision, **changes: Any) -> list[bytes]:
     out = io.BytesIO()
-    Recorder(Metrics(), logs.configure(out)).decided("mutate", request(**changes), decision, 0.000123)
+    Recorder(Metrics(), logs.configure(out)).decided(
+        "mutate", request(POD, **{"namespace": "team", "generated": "web-", **changes}), decision, 0.000123
+    )
     return out.getvalue().splitlines()
 
 
@@ -94,7 +81,7 @@ def test_an_ignored_request_is_not_logged() -> None:
 
 
 def test_a_dry_run_is_marked() -> None:
-    assert line(Decision("patched"), dryRun=True)["dryRun"] is True
+    assert line(Decision("patched"), dry_run=True)["dryRun"] is True
     assert "dryRun" not in line(Decision("patched"))
 
 
@@ -161,6 +148,6 @@ def test_a_stranger_cannot_fill_the_log() -> None:
     first = int(monotonic())
     for _ in range(5000):
         recorder.bad_review("mutate", BadReview("request: wanted an object"))
-        recorder.decided("mutate", request(), Decision("allowed"), 0.1)
+        recorder.decided("mutate", request(POD), Decision("allowed"), 0.1)
     seconds = int(monotonic()) - first + 1
     assert out.getvalue().count(b"\n") <= seconds * (2000 + 10 + 2)

@@ -1,7 +1,7 @@
 """GPU metrics by node: idle GPUs, mean utilisation, temperature and sick GPUs, smoothed over a window.
 
-One poll of a source is a round: `add` for each number, then `commit`, or `refresh` if the poll failed. Either moves the time.
-Then `changed` is asked for each of the `nodes`, some in each turn of the event loop: 10,000 take a fifth of a second.
+One poll of a source is a round: `discard`, `add` for each number, then `commit`, or `refresh` if the poll failed. Either moves
+the time. Then `changed` is asked for each of the `nodes`, some in each turn of the event loop: 10,000 take a fifth of a second.
 
     nothing -- commit --> measured -- `staleAfter` without a sample --> gone
                             |    ^
@@ -172,7 +172,7 @@ class Utilisation:
         self._measures |= reading is Reading.ENGINE or (reading is Reading.UTILISATION and not instance)
 
     def discard(self) -> None:
-        """Forget the numbers of the round."""
+        """Begin a round: forget the numbers of the last one that nobody has looked at."""
         for gpu in self._round:
             gpu.fresh = None
         self._round, self._measures = [], False
@@ -181,7 +181,7 @@ class Utilisation:
         """Complete the round."""
         if self._measures:
             self._newest = now
-        self._now, self._round, self._measures = now, [], False
+        self._now = now
 
     def refresh(self, now: float) -> None:
         """Let time pass while polls fail, so that metrics become stale."""
@@ -190,6 +190,7 @@ class Utilisation:
 
     def observe(self, samples: Iterable[Sample], now: float) -> None:
         """Add and complete a whole round, for all nodes."""
+        self.discard()
         for sample in samples:
             self.add(*sample)
         self.commit(now)

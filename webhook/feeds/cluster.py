@@ -40,7 +40,7 @@ def start(
     `on_bound` is called once for each pod that becomes bound during a watch.
     """
     for name, path in PATHS.items():
-        sink = PodSink(state, clock, on_bound) if name == "pods" and on_bound else ClusterSink(state, name, clock)
+        sink = ClusterSink(state, name, clock, on_bound if name == "pods" else None)
         optional = name not in REQUIRED
         page = _PAGES.get(name, _PAGE)
         feed = Feed(api, name, path, sink, metrics, log, page=page, optional=optional, watches=watches)
@@ -48,10 +48,10 @@ def start(
 
 
 class ClusterSink(Sink):
-    """Passes the objects of one kind to the cluster state."""
+    """Passes the objects of one kind to the cluster state. `on_bound` is called for each pod that has become bound."""
 
-    def __init__(self, state: ClusterState, name: ListKind, clock: Clock) -> None:
-        self._state, self._name, self._clock = state, name, clock
+    def __init__(self, state: ClusterState, name: ListKind, clock: Clock, on_bound: OnBound | None = None) -> None:
+        self._state, self._name, self._clock, self._on_bound = state, name, clock, on_bound
         self._listing = Listing(state, name)
 
     def list_begins(self) -> None:
@@ -64,7 +64,10 @@ class ClusterSink(Sink):
         self._listing.done(self._clock())
 
     def seen(self, obj: Object) -> None:
+        was_bound = self._on_bound is None or self._state.is_bound(obj)
         self._state.seen(self._name, obj, self._clock())
+        if self._on_bound is not None and not was_bound and self._state.is_bound(obj):
+            self._on_bound(obj)
 
     def gone(self, obj: Object) -> None:
         self._state.forget(self._name, name_of(self._name, obj))
@@ -74,17 +77,3 @@ class ClusterSink(Sink):
 
     def refused(self) -> None:
         self._state.withdraw(self._name)
-
-
-class PodSink(ClusterSink):
-    """Passes pods to the cluster state, and calls `on_bound` for each that has become bound."""
-
-    def __init__(self, state: ClusterState, clock: Clock, on_bound: OnBound) -> None:
-        super().__init__(state, "pods", clock)
-        self._on_bound = on_bound
-
-    def seen(self, obj: Object) -> None:
-        before = self._state.is_bound(obj)
-        super().seen(obj)
-        if not before and self._state.is_bound(obj):
-            self._on_bound(obj)

@@ -69,18 +69,12 @@ def cost(size: int) -> float:
     return 1 + size / SMALL
 
 
-class Busy(Exception):
-    """There is too much to do: the client should ask again in a second. `reason`: `bodies` or `large`."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__("too much to do: ask again in a second")
-        self.reason = reason
-
-
 class _Refused(Exception):
-    def __init__(self, status: int, message: str) -> None:
+    """`shed`: there is too much to do, and the client should ask again in a second; the reason, `bodies` or `large`."""
+
+    def __init__(self, status: int, message: str = "too much to do: ask again in a second", *, shed: str = "") -> None:
         super().__init__(message)
-        self.status = status
+        self.status, self.shed = status, shed
 
 
 class Edge:
@@ -106,11 +100,12 @@ class Edge:
             body = await self._body(request, size)
             status, answer = handler(body)
         except _Refused as refused:
-            return self._error(refused.status, f"{refused}\n".encode(), close=True)
-        except Busy as busy:
-            self._metrics.shed.labels(busy.reason).inc()
-            whole = request.content.is_eof()  # then keep it open: a new handshake would cost more than the review
-            return self._error(503, f"{busy}\n".encode(), close=not whole or self.draining)
+            close = True
+            if refused.shed:
+                self._metrics.shed.labels(refused.shed).inc()
+                # A whole request: keep the connection, because a new handshake would cost more than the review.
+                close = not request.content.is_eof() or self.draining
+            return self._error(refused.status, f"{refused}\n".encode(), close=close)
         except Exception as error:  # a bug: the API server gets a 500 and applies its failure policy
             if self._failures.allowed():
                 path = request.rel_url.raw_path
@@ -143,7 +138,7 @@ class Edge:
         return handler
 
     def _size(self, request: web.BaseRequest) -> int:
-        """The size of the body. Raises _Refused or Busy if it must not be read."""
+        """The size of the body. Raises _Refused if it must not be read."""
         size = request.content_length
         if size is None or hdrs.TRANSFER_ENCODING in request.headers:
             raise _Refused(411, "saw a body without its length, wanted Content-Length, as every API server sends it")
@@ -169,7 +164,7 @@ class Edge:
                 await self.turns.wait(f"{peer} large" if cost(size) > TURN else peer, cost(size))
         except TimeoutError:
             if body and not held.size:  # cut: too many bytes are held
-                raise Busy("bodies") from None
+                raise _Refused(503, shed="bodies") from None
             raise _Refused(408, f"saw {len(body)} bytes of body in {BODY_SECONDS:g} s, wanted all {size}") from None
         except (web.RequestPayloadError, ConnectionError) as error:
             raise _Refused(400, f"the body broke off after {len(body)} bytes ({type(error).__name__})") from None
@@ -178,10 +173,10 @@ class Edge:
         return bytes(body)
 
     def _check_large(self, path: str) -> None:
-        """Raises Busy if another large body came on this path less than LARGE_SECONDS ago."""
+        """Raises _Refused if another large body came on this path less than LARGE_SECONDS ago."""
         now = monotonic()
         if now < self._large_at.get(path, -LARGE_SECONDS) + LARGE_SECONDS:
-            raise Busy("large")
+            raise _Refused(503, shed="large")
         self._large_at[path] = now
 
 

@@ -151,6 +151,6 @@ class Process:
     async def stop(self, drain: float) -> None:
         """Stop being ready, answer for `drain` more seconds, then close all connections."""
         self.edge.draining = True
-        self.log.info("terminating", drain=drain, connections=self.listener.connections)
+        self.log.info("terminating", drain=drain, connections=len(self.listener.open))
         await asyncio.sleep(drain)
         await asyncio.gather(self.listener.stop(STOP_SECONDS), self.ops_listener.stop(STOP_SECONDS))

@@ -77,12 +77,9 @@ class ServeSettings(BaseModel):
 
     def completed(self, environment: Mapping[str, str]) -> ServeSettings:
         """These settings, completed from the environment where they were not given. Raises BadInput with all problems."""
-        values: dict[str, Any] = {
-            name: value for name in self.model_fields_set if (value := getattr(self, name)) is not None
-        }
-        for name in type(self).model_fields.keys() - values.keys():
-            if value := environment.get(PREFIX + name.upper()):
-                values[name] = value
+        read = {name: environment.get(PREFIX + name.upper()) or None for name in type(self).model_fields}
+        given = {name: getattr(self, name) for name in self.model_fields_set}
+        values = {name: value for name, value in [*read.items(), *given.items()] if value is not None}
         if not {"cluster", "kubeconfig"} & values.keys():
             values.setdefault("replica", environment.get("HOSTNAME", ""))
         try:

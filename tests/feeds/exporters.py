@@ -1,0 +1,58 @@
+"""Pods that tell about the GPUs of their nodes, and small HTTP servers in their place."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from aiohttp import web
+
+from webhook.cluster.gpu_metrics import GpuMetricsSettings
+from webhook.feeds.exporters import Exporters
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+_MUTE = logging.Logger("served", logging.CRITICAL + 1)
+
+
+def pod(
+    node: str = "gpu-a-1",
+    address: str = "10.0.0.7",
+    *,
+    app: str | None = "nvidia-dcgm-exporter",
+    phase: str = "Running",
+    **metadata: Any,
+) -> dict[str, Any]:
+    """A pod that is an exporter, unless the arguments say otherwise."""
+    name = metadata.get("name", f"exporter-{node}")
+    labels = {"app": app} if app else {}
+    return {
+        "metadata": {"name": name, "uid": f"uid-of-{name}", "namespace": "gpu-operator", "labels": labels, **metadata},
+        "spec": {"nodeName": node, "containers": [{"name": "first"}, {"name": "second"}]},
+        "status": {"phase": phase, "podIP": address},
+    }
+
+
+def exporters_of(settings: GpuMetricsSettings, *pods: dict[str, Any]) -> Exporters:
+    """The exporters after a list of these pods."""
+    exporters = Exporters(settings.pods)
+    exporters.list_begins()
+    for each in pods:
+        exporters.in_list(each)
+    exporters.list_ends()
+    return exporters
+
+
+@asynccontextmanager
+async def served(handle: Handler, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[int]:
+    """Answers every request by `handle`. Gives the port."""
+    application = web.Application()
+    application.router.add_route("*", "/{tail:.*}", handle)
+    runner = web.AppRunner(application, access_log=None, logger=_MUTE, shutdown_timeout=0.1)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, host, port).start()
+        yield runner.addresses[0][1]
+    finally:
+        await runner.cleanup()
