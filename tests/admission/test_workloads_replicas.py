@@ -61,6 +61,16 @@ def pytorch_job(**replicas: int) -> Json:
     return {"kind": "PyTorchJob", "metadata": {"name": "tune"}, "spec": {"pytorchReplicaSpecs": specs}}
 
 
+RAY = {
+    "kind": "RayCluster",
+    "metadata": {"name": "tune"},
+    "spec": {
+        "headGroupSpec": deployment()["spec"],
+        "workerGroupSpecs": [{"template": deployment()["spec"]["template"]}],
+    },
+}
+
+
 def test_the_pods_of_a_workload_that_is_created_are_counted() -> None:
     tune = asked(pytorch_job(Master=1, Worker=3), group="kubeflow.org", name="tune")
     assert validated(tune, policy()).gang == ("team-a/PyTorchJob/tune", 4)
@@ -71,6 +81,7 @@ def test_the_pods_of_a_workload_that_is_created_are_counted() -> None:
     [
         pytest.param(asked(deployment({"limits": {"cpu": "1"}})), id="no GPU"),
         pytest.param(asked(deployment(THIEF), deployment()), id="an update"),
+        pytest.param(asked(RAY, group="ray.io"), id="a group of workers of unknown size"),
         pytest.param(
             asked({**pytorch_job(Worker=2), "metadata": {"name": "x", "ownerReferences": [{"controller": True}]}}),
             id="a workload that another workload created",

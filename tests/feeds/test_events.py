@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -120,6 +121,18 @@ async def test_two_replicas_count_the_same_event() -> None:
         await scene.write(by=other)
         (event,) = scene.stored()
         assert event["count"] == 5
+
+
+async def test_replicas_that_count_at_once_lose_no_count() -> None:
+    async with started() as scene:
+        others = [scene.another(), scene.another()]
+        for events in (None, *others):
+            scene.refuse(times=2, by=events)
+        await scene.write()
+        await asyncio.gather(*(scene.write(by=events) for events in others))
+        (event,) = scene.stored()
+        assert event["count"] == 6
+        assert len(scene.fake.asked("patch", f"/api/v1/namespaces/team/events/{event['metadata']['name']}")) > 4
 
 
 async def test_an_event_waits_for_its_repetitions() -> None:

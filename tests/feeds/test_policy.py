@@ -74,12 +74,21 @@ async def test_a_good_policy_takes_effect_and_its_hash_is_logged() -> None:
         assert b"gpu_admission_policy_valid 1.0" in scene.metrics.text()
 
 
+def lost(scene: Scene) -> None:
+    """It is deleted, and the watch begins anew behind that event."""
+    scene.api.delete(MAPS, NAME)
+    scene.api.forget()
+    scene.api.history[MAPS].clear()
+    scene.api.cut()
+
+
 BAD = [
     pytest.param(lambda scene: scene.apply("profiles: {default: {shadwo: true}}"), "shadwo", id="an unknown key"),
     pytest.param(lambda scene: scene.apply("a: ["), "not YAML", id="not YAML"),
     pytest.param(lambda scene: scene.apply(OTHER, key="policy.yml"), "has no key policy.yaml", id="another key"),
     pytest.param(lambda scene: scene.api.put(MAPS, NAME, metadata=META), "has no key policy.yaml", id="no data"),
     pytest.param(lambda scene: scene.api.delete(MAPS, NAME), "does not exist", id="deleted"),
+    pytest.param(lost, "does not exist", id="deleted while the watch was broken"),
 ]
 
 

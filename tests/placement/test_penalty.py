@@ -77,12 +77,13 @@ def test_the_higher_the_penalty_the_later_the_node_comes() -> None:
             node("a", taints=[taint("karpenter.sh/disrupted")]),
             node("b", cordoned=True),
             node("c", taints=[soft, other]),
+            node("more", taints=[taint(f"t{number}", "PreferNoSchedule") for number in range(200)]),
             node("d", taints=[soft]),
             node("e"),
         ]
     )
     hard = [{"operator": "Exists", "effect": "NoSchedule"}]
-    assert names(of, pod("p", tolerations=hard)) == ["e", "d", "c", "b", "a"]
+    assert names(of, pod("p", tolerations=hard)) == ["e", "d", "c", "more", "b", "a"]
 
 
 def test_preferences_of_the_author_do_not_outweigh_a_penalty() -> None:

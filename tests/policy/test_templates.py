@@ -50,6 +50,10 @@ def test_there_is_no_template_in(obj: dict[str, Any], group: str) -> None:
     assert found(obj, group, obj["kind"]) == []
 
 
+def test_a_workload_whose_owner_is_not_its_controller_has_a_template() -> None:
+    assert found(workload(ownerReferences=[{"kind": "App", "name": "app", "controller": False}]), "apps", "Deployment")
+
+
 KINDS = [
     ("apps", "Deployment", {"replicas": 3, "template": POD}, "spec.template.", "ReplicaSet", 3),
     ("apps", "ReplicaSet", {"replicas": 2, "template": POD}, "spec.template.", "ReplicaSet", 2),

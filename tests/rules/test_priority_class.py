@@ -38,6 +38,10 @@ ALLOWED: dict[str, Case] = {
     "the class of a workload, in a namespace with the label that entitles to it": case(
         pod(priorityClassName="gpu-inference"), rule=BY_LABEL, cluster=LABELLED
     ),
+    "a class of two entries, by the first": case(
+        pod(priorityClassName="gpu-top", priority=7),
+        rule=PriorityClassAllowed(reserved={"gpu-top": ("team-a",), "gpu-*": ("serving",)}),
+    ),
     "a class of no workload": case(pod(priorityClassName="gpu-training"), rule=ENTITLED),
     "an exception that `reserved` makes": case(pod(priorityClassName="gpu-top", priority=7), rule=ENTITLED),
 }

@@ -228,6 +228,19 @@ def test_a_label_that_names_no_profile_is_warned_about() -> None:
     assert orjson.loads(response["auditAnnotations"]["decision"])["profile"] == "default"
 
 
+@pytest.mark.parametrize(("dry_run", "pods"), [(True, 0), (False, 3)])
+def test_a_workload_is_known_as_a_gang_but_not_by_a_dry_run(dry_run: bool, pods: int) -> None:
+    server = Server()
+    spec = {"pytorchReplicaSpecs": {"Worker": {"replicas": 3, "template": {"spec": plain_pod()["spec"]}}}}
+    obj = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "t"}, "spec": spec}
+    kinds = {
+        "kind": {"group": "kubeflow.org", "version": "v1", "kind": "PyTorchJob"},
+        "resource": {"group": "kubeflow.org", "version": "v1", "resource": "pytorchjobs"},
+    }
+    assert server.validate(obj, **kinds, dryRun=dry_run)["allowed"]
+    assert server.state.jobs.pods("", "default/PyTorchJob/t") == pods
+
+
 def test_the_reservation_of_a_refused_pod_ends_when_it_expires() -> None:
     """The refusal does not end it, because a stranger could cause one."""
     server = Server()
