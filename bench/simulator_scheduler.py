@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from bench.simulator import Fleet
 from bench.simulator_published import Chooser, Pick
 from bench.traces import Shape
-from webhook.cli.simulating import scores
+from webhook.cli.simulating import scheduler as scores
 from webhook.placement.strategies import WEIGHTS
 
 _IMAGE: Final = 100

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
-from webhook.cli.cluster.files import read_snapshot
+from webhook.cli.cluster.load import read_snapshot
 from webhook.cli.cluster.snapshot import Snapshot
 from webhook.cli.main import app
 from webhook.kube.kinds import KINDS

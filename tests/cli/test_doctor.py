@@ -1,8 +1,7 @@
 """`gpu-admission doctor`: every check, without and with the problem that it looks for.
 
 Covers cli.checks, cli.checks.certificate, cli.checks.configurations, cli.checks.guards, cli.checks.nodes,
-cli.checks.other_mutators, cli.checks.policy_references, cli.checks.preemption, cli.checks.replicas, cli.checks.result,
-cli.checks.sources.
+cli.checks.policy_references, cli.checks.replicas, cli.checks.result.
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
 from tests.controlplane.programs import KUBERNETES
 from webhook.cli.checks import CHECKS
-from webhook.cli.checks.sources import TESTED
+from webhook.cli.checks.replicas import TESTED
 from webhook.cli.cluster.answers import QUESTIONS
-from webhook.cli.cluster.kinds import ENGINE
+from webhook.cli.cluster.snapshot import ENGINE
 from webhook.cli.doctor import READ
 from webhook.kube.kinds import KINDS
 from webhook.kube.pod import DECISION
@@ -388,7 +387,7 @@ def test_docs_and_readme_agree_with_the_checks() -> None:
     names = {"policy", *(check.name for check in CHECKS)}
     assert names == set(re.findall(r"^\| `(\w+)` \| ", section("doctor"), re.MULTILINE))
     oldest, newest = [f"{major}.{minor}" for major, minor in TESTED]
-    assert f"Tested with Kubernetes {newest} and {oldest};" in (MANIFESTS.parent / "README.md").read_text()
+    assert f"| Kubernetes {newest} and {oldest} (" in (MANIFESTS.parent / "README.md").read_text()
     assert {oldest, newest} == set(KUBERNETES)
 
 

@@ -1,7 +1,4 @@
-"""`gpu-admission explain`: the decision on an existing pod, and on the pods of a file.
-
-Covers cli.ranking.
-"""
+"""`gpu-admission explain`: the decision on an existing pod, and on the pods of a file."""
 
 from __future__ import annotations
 

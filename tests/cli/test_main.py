@@ -1,6 +1,6 @@
 """The interface for scripts: input, what is printed on stdout and stderr, and exit statuses.
 
-Covers errors, cli.certs, cli.decisions, cli.export, cli.lint, cli.mutate, cli.options, cli.serve, cli.terminal, cli.validate.
+Covers errors, cli.decisions, cli.export, cli.lint, cli.options, cli.serve, cli.terminal.
 """
 
 from __future__ import annotations

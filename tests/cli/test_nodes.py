@@ -1,6 +1,6 @@
 """`gpu-admission nodes`: the table and the document.
 
-Covers cli.cluster.report, cli.cluster.devices, cli.printing.
+Covers cli.cluster.report, cli.cluster.devices.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""`gpu-admission replay`: the decisions of two policies on recorded requests.
-
-Covers cli.recorded.
-"""
+"""`gpu-admission replay`: the decisions of two policies on recorded requests."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from webhook.cli.replicas import pods_of
+from webhook.cli.manifests import pods_of
 from webhook.policy.templates import Templates, templates
 
 POD = {"spec": {"containers": [{"name": "main", "image": "i"}]}}

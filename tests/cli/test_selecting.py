@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from webhook.cli.selecting import selector, selects
+from webhook.cli.reading import selector, selects
 from webhook.errors import BadInput
 
 LABELS = {"app": "chat", "tier": ""}

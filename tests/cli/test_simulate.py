@@ -1,6 +1,6 @@
 """`gpu-admission simulate`: which pods would start, without and with the webhook.
 
-Covers cli.simulating.outcome, cli.simulating.picture, cli.simulating.run, cli.simulating.trace.
+Covers cli.simulating.picture, cli.simulating.run, cli.simulating.trace.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`gpu-admission test`: cases of pods and their expected decisions, among them the example in `manifests/examples/tests`.
 
-Covers cli.cases, cli.verdict.
+Covers cli.verdict.
 """
 
 from __future__ import annotations

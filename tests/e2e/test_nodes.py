@@ -24,9 +24,9 @@ from tests.e2e.pending_more_cases import BACKED
 from tests.feeds.prometheus_server import Exporter, Prometheus
 from tests.feeds.test_prometheus import program  # noqa: F401  a fixture
 from tests.installed import address_of_this_machine
-from webhook.cli.cluster.kinds import ENGINE
 from webhook.cli.cluster.load import load
 from webhook.cli.cluster.report import report
+from webhook.cli.cluster.snapshot import ENGINE
 from webhook.cli.offline import load_policy
 
 pytestmark = pytest.mark.controlplane

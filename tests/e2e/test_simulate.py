@@ -19,8 +19,7 @@ from tests.installed import Installed
 from webhook.cli.cluster.load import load
 from webhook.cli.pending import KINDS
 from webhook.cli.simulate import manifests
-from webhook.cli.simulating.outcome import Outcome
-from webhook.cli.simulating.run import simulate
+from webhook.cli.simulating.run import Outcome, simulate
 
 pytestmark = pytest.mark.controlplane
 

@@ -13,16 +13,13 @@ import typer
 
 from webhook.cli import offline, options
 from webhook.cli.audit import as_submitted
-from webhook.cli.cluster.kinds import ENGINE
 from webhook.cli.cluster.report import gpus_of, record_of
-from webhook.cli.cluster.snapshot import Snapshot
+from webhook.cli.cluster.snapshot import ENGINE, Snapshot
 from webhook.cli.manifests import Planned
 from webhook.cli.options import Format
-from webhook.cli.printing import document, table
 from webhook.cli.reading import measure_gpus, namespace_of, policy_of, snapshot_of
-from webhook.cli.simulating.outcome import free_gpus, whole_nodes
-from webhook.cli.simulating.run import simulate
-from webhook.cli.terminal import no_such, say
+from webhook.cli.simulating.run import free_gpus, simulate, whole_nodes
+from webhook.cli.terminal import document, no_such, say, table
 from webhook.cli.waiting.situation import Situation, workload_name
 from webhook.errors import BadInput
 from webhook.framework.node_terms import named_node

@@ -1,16 +1,17 @@
-"""Decides on every pod in a file and prints the result: the common part of the commands `mutate` and `validate`."""
+"""`gpu-admission mutate` and `validate`: decide on every pod in a file, and print pods or findings."""
 
 from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
+from typing import Annotated
 
 import orjson
 import typer
 
 from webhook.admission.decision import IGNORED
 from webhook.admission.words import finding_line
-from webhook.cli import offline
+from webhook.cli import offline, options
 from webhook.cli.terminal import COULD_NOT, REFUSED, out, policy_named, read, say
 from webhook.errors import BadInput, GpuAdmissionError
 from webhook.kube.yaml import to_yaml
@@ -90,3 +91,27 @@ def _print(result: offline.Result, output: Output, printed: int) -> None:
         out(orjson.dumps(result.pod).decode())
     else:
         out(("---\n" if printed else "") + to_yaml(result.pod), end="")
+
+
+def mutate(
+    file: options.File,
+    cluster: options.Cluster = None,
+    policy: options.Policy = None,
+    output: Annotated[Output, typer.Option("-o", "--output", help="What to print.")] = Output.yaml,
+) -> None:
+    """Print pods as the webhook would change them.
+
+    Examples: `gpu-admission mutate pod.yaml`, `kubectl create deployment … | gpu-admission mutate - -o patch`.
+    Messages go to stderr. A node is chosen only with --cluster; everything else works without it.
+    """
+    decide_file(file, cluster, policy, output, offline.decide_mutate)
+
+
+def validate(
+    file: options.File,
+    cluster: options.Cluster = None,
+    policy: options.Policy = None,
+    output: Annotated[Output | None, typer.Option("-o", "--output", help="What to print. Default: nothing.")] = None,
+) -> None:
+    """Check pods against the rules. Findings go to stderr, one line each; exit status 1 if a pod is refused."""
+    decide_file(file, cluster, policy, output, offline.decide_validate)

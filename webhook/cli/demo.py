@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from webhook.admission import words
-from webhook.cli.printing import DIFF_COLOURS, diff
+from webhook.cli.terminal import DIFF_COLOURS, diff
 from webhook.kube.pod import DECISION
 
 _DEFAULTS = files("webhook.defaults")

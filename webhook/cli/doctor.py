@@ -11,13 +11,11 @@ from rich.text import Text
 from webhook.cli import options
 from webhook.cli.checks import CHECKS, run_checks
 from webhook.cli.checks.result import APPLY, EDIT_POLICY, Result
-from webhook.cli.cluster.kinds import ENGINE, OUR_NAMESPACE
-from webhook.cli.cluster.snapshot import OUR_POLICY, Snapshot
+from webhook.cli.cluster.snapshot import ENGINE, OUR_NAMESPACE, OUR_POLICY, Snapshot
 from webhook.cli.offline import load_policy
 from webhook.cli.options import Format
-from webhook.cli.printing import document, show
 from webhook.cli.reading import policy_of, snapshot_of
-from webhook.cli.terminal import REFUSED
+from webhook.cli.terminal import REFUSED, document, show
 from webhook.errors import PolicyError
 from webhook.text import listed, plural
 

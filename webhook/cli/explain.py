@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Annotated, Any
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Final
 
 import typer
 from rich.text import Text
@@ -16,14 +16,12 @@ from webhook.cli.cluster.snapshot import FINISHED, Snapshot
 from webhook.cli.manifests import Planned, planned
 from webhook.cli.options import Format
 from webhook.cli.pending import KINDS, answers
-from webhook.cli.printing import DIFF_COLOURS, diff, document, show
-from webhook.cli.ranking import of_record, print_decision
 from webhook.cli.reading import measure_gpus, namespace_of, policy_of, snapshot_of
-from webhook.cli.terminal import COULD_NOT, REFUSED, say
+from webhook.cli.terminal import COULD_NOT, DIFF_COLOURS, REFUSED, diff, document, say, show, table
 from webhook.cli.verdict import without_record
-from webhook.cli.waiting.cause import Cause
 from webhook.cli.waiting.scheduler_message import scheduler_message
-from webhook.cli.waiting.situation import Situation
+from webhook.cli.waiting.situation import Cause, Situation
+from webhook.cluster.pods import counted_demand
 from webhook.errors import BadInput, GpuAdmissionError
 from webhook.kube.pod import PROFILE_LABEL, Pod, controller_reference
 from webhook.policy.model import Policy
@@ -199,3 +197,67 @@ def _print_planned(explanation: dict[str, Any]) -> None:
     for line in explanation.get("diff") or ():
         show(Text(f"  {line}", style=DIFF_COLOURS.get(line[0], "dim")))
     print_decision(explanation)
+
+
+_NUMBERS: Final = ("name", "free", "peers", "score", "usable", "load")
+"""Keys for the values that the record has of each ranked node, in order. The last two exist only if GPU metrics were used."""
+
+
+def of_record(record: Mapping[str, Any], bound: str | None, pod: Pod, snapshot: Snapshot) -> dict[str, Any]:
+    """The document of the record of a pod. `bound`: the node that the pod is on; None: it has none yet."""
+    if not record:
+        return {"boundTo": bound}
+    nodes = [dict(zip(_NUMBERS, each, strict=False)) for each in record.get("nodes") or ()]
+    state = None if "Node" in snapshot.missing else snapshot.state
+    for node in nodes:
+        if why := words.why_last(node, counted_demand(pod), state):
+            node["last"] = why
+    word, sentence = words.binding([node["name"] for node in nodes], bound)
+    return {
+        **{key: record.get(key) for key in ("class", "profile", "policy", "strategy")},
+        "units": [{"name": name, "text": text} for name, text in words.units(record)],
+        "nodes": nodes,
+        "decided": words.decided(record),
+        "why": words.why_none(record),
+        "by": words.source(record),
+        "boundTo": bound,
+        "choice": word,
+        "text": sentence,
+    }
+
+
+def print_decision(decision: dict[str, Any]) -> None:
+    """Print the document that `of_record` gives. Prints nothing if there is no decision."""
+    if "class" not in decision:
+        return
+    show(Text(f"  class {decision['class']}, profile {decision['profile']}, policy {decision['policy']}"))
+    for unit in decision["units"]:
+        show(Text.assemble(("  " + unit["name"], "cyan"), f": {unit['text']}"))
+    if decision["why"]:
+        show(Text(f"  no node chosen: {decision['why']}"))
+    if decision["nodes"]:
+        used = f", {decision['by']}" if decision["by"] else ""
+        show(Text(f"  strategy {decision['strategy']}{used}; {decision['text']}"))
+        if decision["decided"]:
+            show(Text(f"  {decision['decided']}"))
+        metered = any("usable" in n for n in decision["nodes"])
+        rows = [
+            [
+                *("  " + n["name"], n["free"], n["peers"], n["score"]),
+                *([_metrics(n)] if metered else []),
+                _remark(n, decision["boundTo"]),
+            ]
+            for n in decision["nodes"]
+        ]
+        table(["  NODE", *words.MEANINGS, *(["METRICS"] if metered else []), ""], rows)
+        show(Text("  " + "; ".join(f"{name}: {meaning}" for name, meaning in words.MEANINGS.items()), style="dim"))
+
+
+def _remark(node: Mapping[str, Any], bound: str | None) -> str:
+    last = f"last: {node['last']}" if "last" in node else ""
+    return "; ".join(filter(None, ["← bound" if node["name"] == bound else "", last]))
+
+
+def _metrics(node: Mapping[str, Any]) -> str:
+    load = "" if node.get("load") is None else f", {node['load']} % used"
+    return "" if node.get("usable") is None else f"{node['usable']} fit for use{load}"

@@ -17,22 +17,20 @@ import typer
 
 from webhook.cli.audit import audit
 from webhook.cli.balance import balance
-from webhook.cli.certs import certs
+from webhook.cli.decisions import mutate, validate
 from webhook.cli.doctor import doctor
 from webhook.cli.explain import explain
 from webhook.cli.export import export
 from webhook.cli.lint import lint
-from webhook.cli.mutate import mutate
 from webhook.cli.nodes import nodes
 from webhook.cli.pending import pending
 from webhook.cli.replay import replay
-from webhook.cli.serve import serve
+from webhook.cli.serve import certs, serve
 from webhook.cli.simulate import simulate
 from webhook.cli.snapshot import snapshot
 from webhook.cli.terminal import COULD_NOT, guarded, say
 from webhook.cli.test import test
 from webhook.cli.units import units
-from webhook.cli.validate import validate
 from webhook.text import bare
 
 COMMANDS: Final[tuple[Callable[..., Any], ...]] = (

@@ -13,14 +13,12 @@ from rich.text import Text
 
 from webhook.cli import options
 from webhook.cli.cluster.heatmap import gib, heatmap
-from webhook.cli.cluster.kinds import ENGINE
 from webhook.cli.cluster.measured import Figures
 from webhook.cli.cluster.report import gpu_nodes, pools, report
+from webhook.cli.cluster.snapshot import ENGINE
 from webhook.cli.options import Format
-from webhook.cli.printing import bar, clear, document, table
-from webhook.cli.reading import measure_gpus, policy_of, snapshot_of
-from webhook.cli.selecting import selector
-from webhook.cli.terminal import no_such, out, say, write
+from webhook.cli.reading import measure_gpus, policy_of, selector, snapshot_of
+from webhook.cli.terminal import bar, clear, document, no_such, out, say, table, write
 from webhook.errors import BadInput
 from webhook.text import listed
 

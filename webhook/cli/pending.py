@@ -9,16 +9,12 @@ import typer
 from rich.text import Text
 
 from webhook.cli import options
-from webhook.cli.cluster.kinds import ENGINE
-from webhook.cli.cluster.snapshot import FINISHED, Snapshot
+from webhook.cli.cluster.snapshot import ENGINE, FINISHED, Snapshot
 from webhook.cli.options import Format
-from webhook.cli.printing import document, show
-from webhook.cli.reading import namespace_of, policy_of, snapshot_of
-from webhook.cli.selecting import selector
-from webhook.cli.terminal import say
-from webhook.cli.waiting.cause import Cause
+from webhook.cli.reading import namespace_of, policy_of, selector, snapshot_of
+from webhook.cli.terminal import document, say, show
 from webhook.cli.waiting.diagnosis import Diagnosis, bound
-from webhook.cli.waiting.situation import Situation
+from webhook.cli.waiting.situation import Cause, Situation
 from webhook.cli.waiting.workloads import not_created
 from webhook.errors import BadInput
 from webhook.kube.pod import Pod, labels_of

@@ -6,14 +6,15 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Any, Final
 
 from rich.console import Console
 
 from webhook.cli.cluster import metrics
-from webhook.cli.cluster.files import read_snapshot
-from webhook.cli.cluster.load import EVERYWHERE, FORBIDDEN, load
+from webhook.cli.cluster.load import EVERYWHERE, FORBIDDEN, load, read_snapshot
 from webhook.cli.cluster.measured import Figures
 from webhook.cli.cluster.snapshot import Snapshot
 from webhook.cli.offline import load_policy
@@ -21,8 +22,9 @@ from webhook.cli.terminal import no_such, policy_named, say
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.errors import BadInput
 from webhook.feeds.gpu_source import SourceFailed
+from webhook.kube import selectors
 from webhook.policy.model import Policy
-from webhook.text import listed
+from webhook.text import listed, quoted
 
 
 def snapshot_of(
@@ -113,3 +115,37 @@ def namespace_of(namespace: str | None, everywhere: bool, snapshot: Snapshot) ->
     if namespace and known and namespace not in known:
         raise no_such("namespace", namespace, known)
     return namespace or snapshot.namespace
+
+
+_PART: Final = re.compile(r"(?:[^,(]|\([^)]*\))+")
+_SET: Final = re.compile(r"([\w./-]+)\s+(in|notin)\s+\(([^)]*)\)")
+_EQUAL: Final = re.compile(r"([\w./-]+)\s*(==|=|!=)\s*([\w.-]*)")
+_EXISTS: Final = re.compile(r"(!?)\s*([\w./-]+)")
+Labels = Mapping[str, str]
+
+
+def selector(text: str | None) -> Callable[[Labels], bool]:
+    """A function that says whether labels match the selector `text`; None matches all. Raises BadInput."""
+    tests = [_test(part.strip()) for part in _PART.findall(text or "")]
+    return lambda labels: all(test(labels) for test in tests)
+
+
+def _test(part: str) -> Callable[[Labels], bool]:
+    if match := _SET.fullmatch(part):
+        key, wanted, values = match[1], match[2] == "in", {value.strip() for value in match[3].split(",")}
+        return lambda labels: (labels.get(key) in values) == wanted
+    if match := _EQUAL.fullmatch(part):
+        key, equal, value = match[1], match[2] != "!=", match[3]
+        return lambda labels: (labels.get(key) == value) == equal
+    if match := _EXISTS.fullmatch(part):
+        key, exists = match[2], not match[1]
+        return lambda labels: (key in labels) == exists
+    raise BadInput(f"-l: saw {quoted(part)}, wanted labels as a=b, a!=b, a in (b,c), a or !a, with commas between")
+
+
+def selects(label_selector: Any, labels: Labels) -> bool:
+    """Whether a LabelSelector of an object matches these labels; one that is malformed or too large matches nothing."""
+    try:
+        return bool(selectors.selects(selectors.compiled(label_selector), labels))
+    except (ValueError, TypeError, LookupError):
+        return False

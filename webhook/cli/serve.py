@@ -1,4 +1,4 @@
-"""`gpu-admission serve`: runs the webhook server."""
+"""`gpu-admission serve` runs the webhook server; `certs` writes a CA and a serving certificate for development."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from webhook.cli import options
+from webhook.cli.terminal import out
 from webhook.server.settings import ServeSettings
 
 
@@ -37,3 +38,14 @@ def serve(
     from webhook.server.app import serve_forever  # noqa: PLC0415  slow to import, and few commands need it
 
     serve_forever(ServeSettings(**settings))
+
+
+def certs(
+    folder: Annotated[Path, typer.Argument(help="Where ca.pem, tls.pem and tls-key.pem are written.")] = Path("certs"),
+    host: Annotated[list[str] | None, typer.Option(help="A DNS name or address; may be repeated.")] = None,
+) -> None:
+    """Write a CA and a serving certificate for development."""
+    from webhook.tls.issue import write_certificates  # noqa: PLC0415  slow to import, and few commands need it
+
+    for path in write_certificates(folder, host or ["localhost", "127.0.0.1"]):
+        out(str(path))

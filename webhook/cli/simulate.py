@@ -19,13 +19,12 @@ from webhook.cli.cluster.snapshot import Object, Snapshot
 from webhook.cli.manifests import Planned, planned
 from webhook.cli.options import Format
 from webhook.cli.pending import KINDS, cause_lines
-from webhook.cli.printing import document, show, table
 from webhook.cli.reading import measure_gpus, namespace_of, policy_of, snapshot_of
-from webhook.cli.simulating.outcome import Outcome, Side, Workload
 from webhook.cli.simulating.picture import picture
+from webhook.cli.simulating.run import Outcome, Side, Workload
 from webhook.cli.simulating.run import simulate as run
 from webhook.cli.simulating.trace import COLUMNS, Trace
-from webhook.cli.terminal import REFUSED, no_such, out, say, write
+from webhook.cli.terminal import REFUSED, document, no_such, out, say, show, table, write
 from webhook.errors import BadInput
 from webhook.policy.model import Policy
 from webhook.text import listed, plural, quoted

@@ -10,7 +10,7 @@ import typer
 from webhook.cli import options
 from webhook.cli.cluster.anonymous import anonymous
 from webhook.cli.cluster.answers import QUESTIONS
-from webhook.cli.cluster.files import write_snapshot
+from webhook.cli.cluster.load import write_snapshot
 from webhook.cli.reading import measure_gpus, policy_of, snapshot_of
 from webhook.cli.terminal import out, say
 from webhook.errors import PolicyError

@@ -3,20 +3,186 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, NamedTuple
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
+import orjson
 import typer
 from rich.text import Text
 
-from webhook.cli import options
-from webhook.cli.cases import Result, files_in, try_cases
+from webhook.cli import options, terminal
+from webhook.cli.cluster.load import read_snapshot
+from webhook.cli.cluster.snapshot import Snapshot
+from webhook.cli.manifests import Planned, planned_in
+from webhook.cli.offline import load_policy, load_state
 from webhook.cli.options import Format
-from webhook.cli.printing import DIFF_COLOURS, document, show, totals
-from webhook.cli.terminal import COULD_NOT, REFUSED, policy_named, write
-from webhook.text import plural
+from webhook.cli.terminal import COULD_NOT, DIFF_COLOURS, REFUSED, diff, document, policy_named, show, totals, write
+from webhook.cli.verdict import Outcome, Verdict, verdict
+from webhook.errors import BadInput, PolicyError
+from webhook.feeds.file import objects_in
+from webhook.framework.interface import Settings
+from webhook.kube.yaml import to_yaml
+from webhook.placement.placer import Placer
+from webhook.policy.loader import read
+from webhook.policy.model import Policy
+from webhook.text import listed, plural, quoted
+
+
+class Expected(Settings):
+    """What the case checks. A field that is left out is not checked."""
+
+    outcome: Outcome | None = None
+    """refused | changed | unchanged | notAsked (the namespace has not opted in, or the pod has no GPU)"""
+    changes: dict[str, Any] = {}
+    """A part of the stored pod. Of a map only the keys given here are compared (null: the pod has no such key); of a list
+    all entries are compared."""
+    findings: tuple[str, ...] | None = None
+    """The names of all rules that have a finding."""
+    message: str | None = None
+    """A part of the message of the refusal."""
+    node: str | tuple[str, ...] | None = None
+    """The chosen node, or several of which one must be chosen; "": no node is chosen."""
+
+
+class Case(Settings):
+    name: str
+    pod: str | dict[str, Any]
+    """A manifest, or the name of a file with one. If it is a workload, a pod of its first template is tried."""
+    expect: Expected
+    policy: str | dict[str, Any] | None = None
+    cluster: str | list[dict[str, Any]] | None = None
+    namespace: str | None = None
+    """Policy, cluster and namespace replace those of the file."""
+
+
+class Cases(Settings):
+    """One file of cases. File names in it are relative to it."""
+
+    policy: str | dict[str, Any] | None = None
+    """The policy, or the name of its file. Left out, or `default`: the shipped policy."""
+    cluster: str | list[dict[str, Any]] | None = None
+    """A list of objects, or the name of a file that `gpu-admission snapshot` or `kubectl get … -o json` wrote. Without a
+    cluster no node is chosen."""
+    namespace: str | None = None
+    """The namespace of pods that have none in their manifest."""
+    cases: tuple[Case, ...]
+
+
+class Result(NamedTuple):
+    """The result of one case."""
+
+    file: str
+    case: str
+    """The name of the case; "" where the file as a whole cannot be used."""
+    problems: list[str]
+    """The differences from what was expected; a problem may have several lines. Empty if the case passes."""
+    error: str = ""
+    """Why the case could not be tried; "" if it was."""
+
+    @property
+    def passed(self) -> bool:
+        return not self.problems and not self.error
+
+
+def files_in(folder: Path) -> list[Path]:
+    """All `*.test.yaml` in this folder and the folders below it; if `folder` is a file, that file. Raises BadInput if there
+    are none."""
+    if folder.is_file():
+        return [folder]
+    files = sorted(folder.rglob("*.test.yaml"))
+    if not files:
+        raise BadInput(f"{folder}: no file of cases there: wanted some *.test.yaml. docs/cli.md shows one")
+    return files
+
+
+def try_cases(file: Path, policy: Policy | None) -> Iterator[Result]:
+    """Try every case of a file. `policy`, if given, replaces the policy that the file names."""
+    try:
+        text = terminal.read(str(file))
+        if text.lstrip()[:2] in (b"- ", b"[", b""):
+            raise PolicyError([f"line 1: saw {'a list' if text.strip() else 'nothing'}; wanted a map with cases"])
+        cases = read(text, Cases)
+    except PolicyError as error:
+        yield from [Result(str(file), "", [], problem) for problem in error.problems]
+        return
+    if not cases.cases:
+        yield Result(str(file), "", [], "cases: saw none, wanted at least one")
+    for case in cases.cases:
+        try:
+            yield Result(str(file), case.name, _problems(case, _verdict(case, cases, file.parent, policy)))
+        except PolicyError as error:
+            yield Result(str(file), case.name, [], "; ".join(error.problems))
+        except BadInput as error:
+            yield Result(str(file), case.name, [], str(error))
+
+
+def _verdict(case: Case, cases: Cases, folder: Path, policy: Policy | None) -> Verdict:
+    rules = policy or _policy(case.policy or cases.policy, folder)
+    cluster = case.cluster if case.cluster is not None else cases.cluster
+    snapshot = _cluster(cluster, folder) if cluster is not None else None
+    state, now = (snapshot.state, snapshot.taken) if snapshot else (load_state(None), 0.0)
+    where = str(folder / case.pod) if isinstance(case.pod, str) else "pod"
+    text = terminal.read(where) if isinstance(case.pod, str) else orjson.dumps(case.pod)
+    planned = next(planned_in(text, where, rules, case.namespace or cases.namespace), None)
+    if not isinstance(planned, Planned):
+        raise planned or BadInput(f"{where}: no pod, and no workload that makes some")
+    return verdict(planned.document.request, where, rules, state, Placer(state), now)
+
+
+def _policy(written: str | dict[str, Any] | None, folder: Path) -> Policy:
+    if isinstance(written, dict):
+        return load_policy(to_yaml(written))
+    return policy_named(written if written in (None, "default") else str(folder / str(written)))
+
+
+def _cluster(written: str | list[dict[str, Any]], folder: Path) -> Snapshot:
+    if isinstance(written, str):
+        return read_snapshot(folder / written)
+    objects: dict[str, list[dict[str, Any]]] = {}
+    for kind, obj in objects_in({"kind": "List", "items": written}, Path("cluster")):
+        objects.setdefault(kind, []).append(obj)
+    return Snapshot(objects)
+
+
+def _problems(case: Case, seen: Verdict) -> list[str]:
+    """What of the verdict is not as the case expects."""
+    expect, problems = case.expect, []
+    if expect.outcome is not None and seen.outcome != expect.outcome:
+        why = f": {seen.message}" if seen.message else ""
+        problems.append(f"outcome: saw {seen.outcome}, wanted {expect.outcome}{why}")
+    if expect.findings is not None and seen.units != sorted(set(expect.findings)):
+        extra = [f"{each.unit}: {each.finding.message}" for each in seen.findings if each.unit not in expect.findings]
+        wanted = listed(sorted(set(expect.findings)), 20) or "none"
+        problems.append("\n  ".join([f"findings: saw {listed(seen.units, 20) or 'none'}, wanted {wanted}", *extra]))
+    if expect.message is not None and expect.message not in seen.message:
+        problems.append(f"message: saw {quoted(seen.message)}, wanted {quoted(expect.message)} in it")
+    if expect.node is not None:
+        wanted_nodes = (expect.node,) if isinstance(expect.node, str) else expect.node
+        if seen.node not in wanted_nodes:
+            reason = f" ({seen.placement.reason})" if seen.placement and seen.placement.reason else ""
+            wanted = listed([name or "none" for name in wanted_nodes], 20)
+            problems.append(f"node: saw {seen.node or 'none'}{reason}, wanted {wanted}")
+    overlaid = _overlaid(seen.pod, expect.changes)
+    if overlaid != seen.pod:
+        problems.append("\n".join(["pod: - wanted, + seen", *diff(overlaid, seen.pod, 2)]))
+    return problems
+
+
+def _overlaid(seen: Any, wanted: Any) -> Any:
+    """`seen` with the wanted values put over its own. It equals `seen` if and only if all is as wanted."""
+    if isinstance(seen, dict) and isinstance(wanted, dict):
+        overlaid = dict(seen)
+        for key, value in wanted.items():
+            if value is None:
+                overlaid.pop(key, None)
+            else:
+                overlaid[key] = _overlaid(seen.get(key), value)
+        return overlaid
+    if isinstance(seen, list) and isinstance(wanted, list) and len(seen) == len(wanted):
+        return [_overlaid(one, other) for one, other in zip(seen, wanted, strict=True)]
+    return wanted
 
 
 def test(

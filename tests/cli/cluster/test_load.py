@@ -1,6 +1,6 @@
 """Reading a cluster with a kubeconfig: pages, missing rights, unreachable servers.
 
-Covers cli.cluster.kinds, cli.reading.
+Covers cli.reading.
 """
 
 from __future__ import annotations

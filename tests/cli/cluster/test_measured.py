@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.cli.objects import CLUSTER, call, snapshot, write
-from webhook.cli.cluster.files import read_snapshot, write_snapshot
+from webhook.cli.cluster.load import read_snapshot, write_snapshot
 from webhook.cli.cluster.measured import Figures, Measured
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.cluster.utilisation import Reading, Sample

@@ -1,7 +1,4 @@
-"""The model of the stock scheduler. The expected scores are those of the Go code for the same input.
-
-Covers cli.simulating.scores.
-"""
+"""The model of the stock scheduler. The expected scores are those of the Go code for the same input."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from tests.cli.objects import placed, snapshot
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
 from webhook.cli.offline import load_policy
-from webhook.cli.simulating import scheduler, scores
+from webhook.cli.simulating import scheduler
 from webhook.cli.simulating.scheduler import Scheduler
 from webhook.cli.waiting import diagnosis
 from webhook.cli.waiting.situation import Case, Situation
@@ -82,11 +79,11 @@ def test_pods_that_were_bound_keep_others_away(tmp_path: Path) -> None:
 
 
 def test_scores_are_whole_numbers_as_in_go() -> None:
-    free = scores.resources(np.array([0.5, 0.999]), np.array([0.25, 0.999]))
+    free = scheduler.resources(np.array([0.5, 0.999]), np.array([0.25, 0.999]))
     assert free.tolist() == [(50 + 25) // 2 + 87, (99 + 99) // 2 + 100]
-    assert scores.affinity(np.array([3, 1, 0])).tolist() == [200, 66, 0]
-    assert scores.affinity(np.array([0, 0])).tolist() == [0, 0]
-    assert scores.taints(np.array([0, 1, 2])).tolist() == [300, 150, 0]
+    assert scheduler.affinity(np.array([3, 1, 0])).tolist() == [200, 66, 0]
+    assert scheduler.affinity(np.array([0, 0])).tolist() == [0, 0]
+    assert scheduler.taints(np.array([0, 1, 2])).tolist() == [300, 150, 0]
 
 
 def test_waiting_pods_of_one_shape_are_filtered_once_until_another_pod_is_bound(

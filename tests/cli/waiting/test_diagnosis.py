@@ -1,6 +1,6 @@
 """The causes of waiting that tests/e2e/test_pending.py does not make on a real scheduler, and how causes are printed.
 
-Covers cli.pending, cli.waiting.cause, cli.waiting.claims, cli.waiting.nodes, cli.waiting.peers,
+Covers cli.pending, cli.waiting.claims, cli.waiting.nodes, cli.waiting.peers,
 cli.waiting.prerequisites, cli.waiting.resources, cli.waiting.situation, cli.waiting.volumes, cli.waiting.workloads.
 """
 
@@ -18,9 +18,9 @@ from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
 from webhook.cli.offline import load_policy
 from webhook.cli.pending import answers
-from webhook.cli.waiting.cause import CAUSES, Cause, ordered
 from webhook.cli.waiting.nodes import nearest_label
 from webhook.cli.waiting.resources import amount_text
+from webhook.cli.waiting.situation import CAUSES, Cause, ordered
 
 GROUP = {"schedulingGroup": {"podGroupName": "ring"}}
 GANG = {"spec": {"schedulingPolicy": {"gang": {"minCount": 4}}}}

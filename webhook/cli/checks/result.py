@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from webhook.cli.cluster.kinds import OUR_NAMESPACE
 from webhook.cli.cluster.report import record_of
-from webhook.cli.cluster.snapshot import OUR_POLICY, Snapshot, created, full_name
+from webhook.cli.cluster.snapshot import OUR_NAMESPACE, OUR_POLICY, Snapshot, created, full_name
 from webhook.kube.pod import PROFILE_LABEL, labels_of
 from webhook.policy.model import Policy
 

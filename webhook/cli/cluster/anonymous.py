@@ -14,9 +14,8 @@ from hashlib import blake2b
 from secrets import token_bytes
 from typing import Any, Final
 
-from webhook.cli.cluster.kinds import OUR_NAMESPACE
 from webhook.cli.cluster.measured import Measured
-from webhook.cli.cluster.snapshot import Object, Snapshot
+from webhook.cli.cluster.snapshot import OUR_NAMESPACE, Object, Snapshot
 from webhook.kube.pod import DECISION
 
 _NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")

@@ -13,8 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from webhook.cli.cluster.kinds import OUR_NAMESPACE
-from webhook.cli.cluster.snapshot import FINISHED, Object, Snapshot
+from webhook.cli.cluster.snapshot import FINISHED, OUR_NAMESPACE, Object, Snapshot
 from webhook.cluster.replicas import LABEL
 from webhook.errors import ApiError
 from webhook.feeds.api import Api

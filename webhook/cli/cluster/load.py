@@ -1,4 +1,7 @@
-"""Reads a cluster through the API server. Kinds that the kubeconfig has no right to read are reported as missing."""
+"""Reads a cluster: through the API server, where kinds that may not be read are reported as missing, or from a file.
+
+A file is a List as `kubectl get -o json` prints it; a snapshot also has the time and what is missing.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +12,21 @@ import time
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+import orjson
 from rich.console import Console
 
 from webhook.cli.cluster.answers import QUESTIONS, ask_all
-from webhook.cli.cluster.kinds import NAMESPACE_OF, NEEDED
-from webhook.cli.cluster.snapshot import Object, Snapshot
-from webhook.errors import ApiError, BadInput
+from webhook.cli.cluster.measured import Measured
+from webhook.cli.cluster.schemas import check
+from webhook.cli.cluster.snapshot import ENGINE, NAMESPACE_OF, NEEDED, Object, Snapshot
+from webhook.errors import ApiError, BadInput, BadPod
 from webhook.feeds.access import Access, from_kubeconfig, in_cluster
 from webhook.feeds.api import Api
+from webhook.feeds.file import documents_in, objects_in
 from webhook.kube.kinds import KINDS, Kind
+from webhook.text import quoted
 
 _PAGE: Final = 500
 FORBIDDEN: Final = "no right to list "
@@ -158,3 +165,60 @@ async def _pages(api: Api, name: str, path: str, progress: Callable[[str, int], 
         if not (more := (page.get("metadata") or {}).get("continue")):
             return objects
         query["continue"] = more
+
+
+_MARK: Final = "snapshot"
+"""Key in the List for what a snapshot has besides its objects."""
+_STDIN: Final = Path("/dev/stdin")
+_DROPPED: Final = ("managedFields", "selfLink")
+"""Metadata that no command reads."""
+
+
+def read_snapshot(path: Path) -> Snapshot:
+    """Read a snapshot, or what `kubectl get -o json` or `-o yaml` prints; `-` is stdin. Raises BadInput."""
+    snapshot = Snapshot({})
+    for document in documents_in(_STDIN if str(path) == "-" else path):
+        mark = document.get(_MARK) if isinstance(document, dict) else None
+        if isinstance(mark, dict):
+            taken = mark.get("taken") or 0
+            if not isinstance(taken, (int, float)):
+                raise BadInput(f"{path}: snapshot.taken: saw {quoted(taken)}, wanted seconds since 1970")
+            snapshot.taken = float(taken)
+            snapshot.missing.update(mark.get("missing") or {})
+            snapshot.objects |= {kind: [] for kind in mark.get("kinds") or ()}
+            if (measured := mark.get("gpuMetrics")) is not None:
+                snapshot.measured = Measured.read(measured, str(path))
+        for kind, obj in objects_in(document, path):
+            try:
+                check(kind, obj)
+            except BadPod as error:
+                where = f"{path}: {kind} {quoted(obj['metadata']['name'])}"
+                raise BadInput(f"{where}: {error}. Give it as kubectl prints it") from None
+            obj.setdefault("kind", kind)
+            if kind in KINDS and KINDS[kind].namespaced:
+                obj["metadata"].setdefault("namespace", "default")
+            snapshot.objects.setdefault(kind, []).append(obj)
+    for kind in KINDS:
+        if kind not in snapshot.objects and kind not in ENGINE:
+            snapshot.missing.setdefault(kind, f"{path} has no {KINDS[kind].plural}")
+    for name, question in QUESTIONS.items():
+        if name not in snapshot.objects:
+            snapshot.missing.setdefault(name, f"{path} has no {question.subject}")
+    return snapshot
+
+
+def write_snapshot(snapshot: Snapshot, path: Path) -> None:
+    """Write a file that only its owner can read: it tells much about the cluster. Raises BadInput."""
+    items = [obj for objects in snapshot.objects.values() for obj in objects]
+    for obj in items:
+        for key in _DROPPED:
+            obj["metadata"].pop(key, None)
+    mark: dict[str, Any] = {"taken": snapshot.taken, "missing": snapshot.missing, "kinds": list(snapshot.objects)}
+    if snapshot.measured:
+        mark["gpuMetrics"] = snapshot.measured.document()
+    text = orjson.dumps({"apiVersion": "v1", "kind": "List", _MARK: mark, "items": items})
+    try:
+        path.touch(mode=0o600)
+        path.write_bytes(text)
+    except OSError as error:
+        raise BadInput(f"{path}: cannot be written: {error.strerror}") from None

@@ -18,10 +18,9 @@ from urllib.parse import SplitResult, urlsplit
 import aiohttp
 from pydantic import ValidationError
 
-from webhook.cli.cluster.kinds import OUR_NAMESPACE
 from webhook.cli.cluster.load import without_tls_object
 from webhook.cli.cluster.measured import Measured
-from webhook.cli.cluster.snapshot import Snapshot
+from webhook.cli.cluster.snapshot import OUR_NAMESPACE, Snapshot
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.cluster.utilisation import Reading, Sample
 from webhook.errors import BadInput, GpuAdmissionError

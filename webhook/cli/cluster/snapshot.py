@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import Any, Final
 
 from webhook.cli import offline
-from webhook.cli.cluster.kinds import OUR_NAMESPACE
 from webhook.cli.cluster.measured import Measured
 from webhook.cli.terminal import no_such
 from webhook.cluster.listing import STATE_KINDS
@@ -21,6 +20,21 @@ from webhook.kube.pod import Pod
 from webhook.policy.loader import KEY
 from webhook.policy.model import Policy
 from webhook.text import listed, plural, quoted
+
+OUR_NAMESPACE: Final = "gpu-admission"
+NEEDED: Final = ("Node", "Pod")
+"""Without these no command can answer."""
+ENGINE: Final = (
+    *("Node", "Pod", "Namespace", "PriorityClass", "RuntimeClass", "ResourceSlice"),
+    *("PodDisruptionBudget", "HorizontalPodAutoscaler", "ConfigMap"),
+)
+"""The kinds that the webhook reads to decide."""
+NAMESPACE_OF: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("ConfigMap", "EndpointSlice", "NetworkPolicy"), OUR_NAMESPACE),
+    "Lease": "kube-system",
+}
+"""Kinds that are read in one namespace only, ours or that of the schedulers: others may hold anything."""
+
 
 Object = dict[str, Any]
 OUR_POLICY: Final = "gpu-admission-policy"

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from webhook.cli.page import Html, cell, html, page, row, squares, table
-from webhook.cli.simulating.outcome import Outcome, Side, Workload
+from webhook.cli.simulating.run import Outcome, Side, Workload
 
 _MAX_NODES: Final = 500
 """Maximum number of nodes drawn. Nodes that change come first."""

@@ -2,6 +2,10 @@
 
 Not modelled: the scores of PodTopologySpread, InterPodAffinity and ImageLocality; preemption; sampling of nodes in large
 clusters. The scheduler chooses at random among equal nodes; the model takes the first by name.
+
+Scores are whole numbers with the plugin's weight. Sources in k8s.io/kubernetes: pkg/scheduler/framework/plugins, noderesources
+(LeastAllocated and BalancedAllocation over CPU and memory), nodeaffinity, tainttoleration; weights are set in
+pkg/scheduler/apis/config/v1/default_plugins.go.
 """
 
 from __future__ import annotations
@@ -11,13 +15,36 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from webhook.cli.simulating import scores
 from webhook.cli.waiting.diagnosis import causes_before_filtering, fits, shape_of
 from webhook.cli.waiting.situation import Case, Situation
 from webhook.cluster.node_table import Floats, Integers
 from webhook.framework.cluster_view import Taint
 from webhook.kube.pod import Pod
 from webhook.placement.constraints import Constraints, matches
+
+_MAX_SCORE: Final = 100
+_AFFINITY, _TAINTS = 2, 3
+"""Weights of the plugins."""
+
+
+def resources(cpu: Floats, memory: Floats) -> Integers:
+    """LeastAllocated and BalancedAllocation. `cpu`, `memory`: the share of a node that stays free with the pod, 0 to 1."""
+    least = ((cpu * _MAX_SCORE).astype(np.int64) + (memory * _MAX_SCORE).astype(np.int64)) // 2
+    return least + ((1 - np.abs(cpu - memory) / 2) * _MAX_SCORE).astype(np.int64)
+
+
+def affinity(points: Integers) -> Integers:
+    """NodeAffinity. `points`: the sum of the weights of the preferred terms that each node matches. The best node gets 200."""
+    max_count = int(points.max(initial=0))
+    return _AFFINITY * (_MAX_SCORE * points // max_count) if max_count else np.zeros_like(points)
+
+
+def taints(untolerated: NDArray[np.int64]) -> Integers:
+    """TaintToleration. `untolerated`: the number of PreferNoSchedule taints that the pod does not tolerate, of each node. A node
+    without any gets 300, but 0 if no node has one: then all are equal."""
+    max_count = int(untolerated.max(initial=0))
+    return _TAINTS * (_MAX_SCORE - _MAX_SCORE * untolerated // max_count) if max_count else np.zeros_like(untolerated)
+
 
 _PREFER: Final = "PreferNoSchedule"
 
@@ -52,12 +79,12 @@ class Scheduler:
 
     def _score(self, case: Case, rows: NDArray[np.intp]) -> Integers:
         s, nodes = self.situation, self.situation.nodes
-        score = scores.resources(*[self._left(case, name, rows) for name in ("cpu", "memory")])
+        score = resources(*[self._left(case, name, rows) for name in ("cpu", "memory")])
         points = np.zeros(len(rows), np.int64)
         for term, weight in case.constraints.preferred:
             points += weight * matches(term, nodes, rows)
         soft = np.array([_soft(status.taints, case.constraints) for status in nodes.statuses], np.int64)
-        return score + scores.affinity(points) + scores.taints(soft[nodes.columns.status[: len(s.alive)][rows]])
+        return score + affinity(points) + taints(soft[nodes.columns.status[: len(s.alive)][rows]])
 
     def _left(self, case: Case, name: str, rows: NDArray[np.intp]) -> Floats:
         """The share of the resource that stays free on each node with the pod, 0 to 1."""

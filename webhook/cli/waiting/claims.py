@@ -15,8 +15,7 @@ import numpy as np
 
 from webhook.cli.cluster.devices import newest
 from webhook.cli.cluster.snapshot import Object
-from webhook.cli.waiting.cause import Cause, NodeCheck, known_names_hint
-from webhook.cli.waiting.situation import Case, Situation
+from webhook.cli.waiting.situation import Case, Cause, NodeCheck, Situation, known_names_hint
 from webhook.cli.waiting.volumes import selected
 from webhook.placement.constraints import Mask
 from webhook.text import bare, listed, nearest, plural, quoted

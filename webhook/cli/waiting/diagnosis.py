@@ -9,10 +9,9 @@ import numpy as np
 import orjson
 
 from webhook.cli.waiting import claims, nodes, peers, resources, volumes
-from webhook.cli.waiting.cause import Cause, NodeCheck, ordered
 from webhook.cli.waiting.prerequisites import prerequisites
 from webhook.cli.waiting.scheduler_message import scheduler_message, unexplained
-from webhook.cli.waiting.situation import Case, Situation
+from webhook.cli.waiting.situation import Case, Cause, NodeCheck, Situation, ordered
 from webhook.kube.pod import REQUIRED, Pod, labels_of
 from webhook.placement.constraints import Mask
 from webhook.text import listed

@@ -12,8 +12,7 @@ import numpy as np
 
 from webhook.cli.cluster.report import record_of, taint_text
 from webhook.cli.cluster.snapshot import full_name
-from webhook.cli.waiting.cause import Cause, NodeCheck
-from webhook.cli.waiting.situation import Case
+from webhook.cli.waiting.situation import Case, Cause, NodeCheck
 from webhook.cluster.pods import HOSTNAME
 from webhook.framework.cluster_view import Expression, Taint
 from webhook.kube.pod import Pod, containers, labels_of

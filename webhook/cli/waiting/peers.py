@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from webhook.cli.selecting import selects
-from webhook.cli.waiting.cause import Cause, NodeCheck
-from webhook.cli.waiting.situation import Case, Situation, workload_name
+from webhook.cli.reading import selects
+from webhook.cli.waiting.situation import Case, Cause, NodeCheck, Situation, workload_name
 from webhook.kube.pod import REQUIRED, Pod, labels_of
 from webhook.placement.constraints import Mask
 from webhook.text import bare, listed

@@ -12,8 +12,7 @@ import numpy as np
 
 from webhook.cli.cluster.report import gpus_of
 from webhook.cli.cluster.snapshot import full_name
-from webhook.cli.waiting.cause import Cause, NodeCheck
-from webhook.cli.waiting.situation import Case, priority_of
+from webhook.cli.waiting.situation import Case, Cause, NodeCheck, priority_of
 from webhook.cluster.node_table import Integers
 from webhook.cluster.pods import counted_demand
 from webhook.kube.gpus import vendor

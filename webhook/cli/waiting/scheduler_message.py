@@ -10,8 +10,7 @@ import re
 from typing import Final, NamedTuple
 
 from webhook.cli.cluster.snapshot import condition
-from webhook.cli.waiting.cause import Cause
-from webhook.cli.waiting.situation import Situation
+from webhook.cli.waiting.situation import Cause, Situation
 from webhook.kube.pod import Pod
 from webhook.text import bare
 

@@ -3,23 +3,87 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from webhook.cli.cluster.report import has_gpu_labels, pool_of
 from webhook.cli.cluster.snapshot import FINISHED, Object, Snapshot, creation_timestamp, has_anti_affinity, seconds
-from webhook.cli.waiting.cause import Cause
 from webhook.cluster.node_table import Demand, Integers
 from webhook.cluster.pods import counted_demand
 from webhook.kube.pod import Pod, labels_of, owner
 from webhook.placement.constraints import Constraints, Mask, Term, compiled, matches
 from webhook.policy.model import Policy
-from webhook.text import bare, plural
+from webhook.text import bare, listed, plural, quoted
+
+
+class Cause(NamedTuple):
+    """One reason why a pod waits. `cause` is one of CAUSES, `fix` what a person can do, as an imperative."""
+
+    cause: str
+    text: str
+    fix: str
+    nodes: tuple[str, ...] = ()
+    """The names of the nodes that it excludes, without those that an earlier check of the scheduler excludes."""
+    helps: int = 0
+    """How many of these nodes no other cause excludes: they would take the pod if only this cause were corrected."""
+
+    def document(self) -> dict[str, Any]:
+        """The JSON form, described in docs/cli.md."""
+        return {"cause": self.cause, "nodes": self.nodes, "text": self.text, "fix": self.fix}
+
+
+class NodeCheck(NamedTuple):
+    """The result of one filter of the scheduler: the nodes that it excludes, by row."""
+
+    fails: Mask
+    explain: Callable[[Mask, Mask], Iterator[Cause]]
+    """Yields the causes. Takes two parts of `fails`: what no earlier check excludes, and of that what no other check does."""
+
+
+CAUSES: Final = (
+    # the scheduler looks at no node
+    *("bound", "schedulingGate", "queued", "unknownScheduler"),
+    *("suspended", "refused", "quotaExceeded", "limitRange"),
+    *("serviceAccountMissing", "priorityClassMissing", "runtimeClassMissing", "notCreated"),
+    *("claimMissing", "claimTemplateMissing", "deviceClassMissing", "claimInUse"),
+    *("volumeClaimMissing", "volumeClaimUnbound", "storageClassMissing", "volumeClaimLost", "volumeClaimDeleting"),
+    *("podGroupMissing", "gangIncomplete", "preempting"),
+    # all others: most exclude nodes
+    *("unknownResource", "devicePluginMissing", "moreThanAnyNode", "nodesTooSmall", "otherGpuResource"),
+    *("nodeSelector", "nodeAffinity", "pinnedNode", "hostPort"),
+    *("podAffinity", "podAntiAffinity", "existingAntiAffinity", "topologySpread"),
+    *("untoleratedTaint", "insufficientCpu", "insufficientMemory", "insufficientEphemeralStorage"),
+    *("insufficientResource", "tooManyPods", "gpusFragmented", "gpusTaken", "noDevice", "claimElsewhere"),
+    *("volumeNodeConflict", "volumeLimit", "volumeInUse", "nominated"),
+    *("preemptionNever", "cordoned", "notReady", "noNodes", "noGpus", "schedulerOther", "fitsNow"),
+)
+"""All words for causes, documented in docs/cli.md, in the order in which a person would look at them."""
+_RANK: Final = {word: at for at, word in enumerate(CAUSES)}
+
+
+def queued(queue: str, namespace: str) -> Cause:
+    """The cause for a pod or workload that Kueue holds back."""
+    fix = f"see what its Workload waits for: kubectl describe workloads -n {namespace}"
+    return Cause("queued", f"Kueue has not admitted it from queue {quoted(queue)}", fix)
+
+
+def known_names_hint(near: str | None, known: list[str]) -> str:
+    """«; nearest: …», else «; there are …», to stand behind a name that does not exist."""
+    return f"; nearest: {bare(near)}" if near else f"; there are {listed(known)}" if known else ""
+
+
+def ordered(causes: list[Cause]) -> list[Cause]:
+    """First the causes for which the scheduler looks at no node, then those whose fix alone would help, then the rest."""
+    first = _RANK["unknownResource"]
+    return sorted(
+        causes, key=lambda c: (_RANK[c.cause] >= first, not c.helps and bool(c.nodes), _RANK[c.cause], -c.helps)
+    )
+
 
 _MAX_NAMED: Final = 3
 _DEVICE_CLASS: Final = "deviceclass.resource.kubernetes.io/"

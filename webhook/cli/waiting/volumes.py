@@ -11,8 +11,7 @@ from typing import Final
 import numpy as np
 
 from webhook.cli.cluster.snapshot import Object, full_name
-from webhook.cli.waiting.cause import Cause, NodeCheck, known_names_hint
-from webhook.cli.waiting.situation import Case, Situation
+from webhook.cli.waiting.situation import Case, Cause, NodeCheck, Situation, known_names_hint
 from webhook.kube.pod import REQUIRED, Pod
 from webhook.kube.quantity import parse_quantity
 from webhook.placement.constraints import Mask, compiled

@@ -1,6 +1,6 @@
 """Snapshots as files: what is written is read again, and answers by it are the same, also without names.
 
-Covers cli.cluster.anonymous, cli.cluster.schemas, cli.cluster.snapshot, cli.snapshot, kube.kinds.
+Covers cli.cluster.anonymous, cli.cluster.schemas, cli.snapshot, kube.kinds.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pytest
 from tests.cli.objects import CLUSTER, TAKEN, call, placed, write
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
-from webhook.cli.cluster.files import read_snapshot, write_snapshot
+from webhook.cli.cluster.load import read_snapshot, write_snapshot
 from webhook.cli.cluster.snapshot import Snapshot, seconds
 from webhook.errors import BadInput
 from webhook.kube.pod import DECISION

@@ -9,8 +9,7 @@ from rich.text import Text
 
 from tests.cli.objects import CLUSTER, call, placed, unschedulable, write
 from tests.controlplane.objects import pod
-from webhook.cli.printing import show, table
-from webhook.cli.terminal import say
+from webhook.cli.terminal import say, show, table
 
 RED, BACKWARDS, BELL = "\x1b[31m", "\u202e", "\x07"
 
