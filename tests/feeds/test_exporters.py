@@ -50,7 +50,7 @@ def test_exporters_come_and_go_with_their_pods() -> None:
     exporters.seen(pod(name="d"))
     exporters.list_begins()
     exporters.in_list(pod(name="c"))
-    assert len(exporters) == 2, "nothing is removed before the list is complete"
+    assert len(list(exporters)) == 2, "nothing is removed before the list is complete"
     exporters.list_ends()
     assert list(exporters) == [Exporter("gpu-a-1", "c", "10.0.0.7", "first")]
 

@@ -54,20 +54,6 @@ async def test_silent_connections_are_closed_for_those_that_send_requests(addres
         assert len(server.listener.open) <= 64
 
 
-@pytest.mark.parametrize("addresses", [WHERE[0], WHERE[1]])
-async def test_idle_connections_are_closed_before_a_new_one_is_refused(addresses: list[str]) -> None:
-    async with running(limit=32) as server, streams() as opened:
-        kept = [await dial(server) for _ in range(2)]
-        opened.extend(kept)
-        assert [await asked(stream) for stream in kept] == [200] * 2
-        for i in range(60):
-            opened.append(stranger := await dial(server, addresses[i % len(addresses)]))
-            assert await asked(stranger) == 200
-            assert [await asked(stream) for stream in kept] == [200] * 2
-        opened.append(fresh := await dial(server))
-        assert await asked(fresh) == 200
-
-
 @pytest.mark.parametrize("sent", [b"POST /mut", post()[:-2], post(length=100) + b"{"])
 @pytest.mark.parametrize("addresses", WHERE)
 async def test_connections_without_a_whole_request_are_closed_for_those_that_send_one(

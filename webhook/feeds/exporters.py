@@ -39,9 +39,6 @@ class Exporters(Sink):
     def __iter__(self) -> Iterator[Exporter]:
         return iter(list(self._by_uid.values()))
 
-    def __len__(self) -> int:
-        return len(self._by_uid)
-
     def list_begins(self) -> None:
         self._listing = {}
 
