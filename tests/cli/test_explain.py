@@ -211,6 +211,14 @@ def test_a_file_is_ranked_by_the_gpu_metrics_of_the_snapshot(tmp_path: Path, man
     assert json.loads(call(*given, "--metrics", "off").stdout)[0]["nodes"][0]["name"] == first
 
 
+def test_the_pods_of_make_demo_are_changed_or_refused() -> None:
+    sample = Path(__file__).parents[2] / "webhook" / "defaults"
+    result = call("explain", "-f", sample / "pods.yaml", "--cluster", sample / "cluster.yaml", "-o", "json")
+    found = json.loads(result.stdout)
+    assert [each["refused"] for each in found] == [False, False, False, True, True, True, False]
+    assert all("+  tolerations:" in each["diff"] and each["nodes"] for each in found[:3])
+
+
 def test_a_refused_pod_of_a_file_has_the_message_of_the_webhook_and_hides_no_other_pod(
     tmp_path: Path, manifest: Any
 ) -> None:
