@@ -105,18 +105,12 @@ def test_an_object_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     ("made", "said"),
     [
         pytest.param({"kind": "Pod", "spec": {"volumes": "x"}}, 'Pod "n": spec.volumes: wanted a list, saw a string', id="a pod"),
-        pytest.param(
-            {"kind": "Pod", "metadata": {"name": "n", "namespace": ["x"]}},
-            'Pod "n": metadata.namespace: wanted a string, saw a list', id="its namespace",
-        ),
+        pytest.param({"kind": "Pod", "metadata": {"name": "n", "namespace": ["x"]}}, 'Pod "n": metadata.namespace: wanted a string, saw a list', id="its namespace"),
         pytest.param(
             {"kind": "Pod", "spec": {"topologySpreadConstraints": [{"labelSelector": {"matchLabels": "x"}}]}},
             'Pod "n": spec.topologySpreadConstraints[0].labelSelector.matchLabels: wanted a map, saw a string', id="a selector",
         ),
-        pytest.param(
-            {"kind": "Namespace", "metadata": {"name": "n", "labels": {"a": [None]}}},
-            'Namespace "n": metadata.labels["a"]: wanted a string, saw a list', id="a label",
-        ),
+        pytest.param({"kind": "Namespace", "metadata": {"name": "n", "labels": {"a": [None]}}}, 'Namespace "n": metadata.labels["a"]: wanted a string, saw a list', id="a label"),
     ],
 )  # fmt: skip
 def test_an_object_that_is_not_as_kubectl_prints_it_is_named(tmp_path: Path, made: dict[str, Any], said: str) -> None:
