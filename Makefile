@@ -15,7 +15,7 @@ help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(READY) ## Show what the webhook does to example pods; no cluster needed
-	@$(BIN)/python -m webhook.cli.demo
+	@$(BIN)/gpu-admission explain -f webhook/defaults/pods.yaml --cluster webhook/defaults/cluster.yaml || test $$? -eq 1
 
 BUILD = $(BIN)/python -m tests.controlplane build --k8s $(K8S)
 LIVE = $(BIN)/pytest -q -m controlplane

@@ -81,32 +81,17 @@ def test_an_existing_pod(tmp_path: Path) -> None:
     ("ranked", "nodes", "why"),
     [
         pytest.param(["gpu-b", 4, 0, -3.5], CLUSTER[:4], None, id="an ordinary score"),
-        pytest.param(
-            ["gpu-a", 8, 0, -1001.2],
-            CLUSTER[:4],
-            "it is whole, and kept for pods that need a whole node",
-            id="a whole node",
-        ),
-        pytest.param(
-            ["gpu-b", 2, 0, -1000.4],
-            CLUSTER[:4],
-            "pods like those that run need just what is free there, or another replica of the webhook fills it now",
-            id="a node with some GPUs in use",
-        ),
+        pytest.param(["gpu-a", 8, 0, -1001.2], CLUSTER[:4], "it is whole, and kept for pods that need a whole node", id="a whole node"),
+        pytest.param(["gpu-b", 2, 0, -1000.4], CLUSTER[:4], "pods like those that run need just what is free there, or another replica of the webhook fills it now", id="a node with some GPUs in use"),
         pytest.param(
             ["gpu-s", 8, 0, -1000.0],
             [node("gpu-s", 8, labels={"nvidia.com/gpu.replicas": "4", "nvidia.com/gpu.count": "2"})],
             "pods share its GPUs, and whole ones are free elsewhere",
             id="shared GPUs",
         ),
-        pytest.param(
-            ["gone", 8, 0, -2000.1],
-            CLUSTER[:4],
-            "it is kept whole, or its rest for pods like those that run, or another replica of the webhook fills it now",
-            id="a node that is not known any more",
-        ),
+        pytest.param(["gone", 8, 0, -2000.1], CLUSTER[:4], "it is kept whole, or its rest for pods like those that run, or another replica of the webhook fills it now", id="a node that is not known any more"),
     ],
-)
+)  # fmt: skip
 def test_a_node_that_comes_last_has_the_reason_beside_it(
     tmp_path: Path, ranked: list[Any], nodes: list[Any], why: str | None
 ) -> None:
@@ -211,6 +196,14 @@ def test_a_file_is_ranked_by_the_gpu_metrics_of_the_snapshot(tmp_path: Path, man
     assert json.loads(call(*given, "--metrics", "off").stdout)[0]["nodes"][0]["name"] == first
 
 
+def test_the_pods_of_make_demo_are_changed_or_refused() -> None:
+    sample = Path(__file__).parents[2] / "webhook" / "defaults"
+    result = call("explain", "-f", sample / "pods.yaml", "--cluster", sample / "cluster.yaml", "-o", "json")
+    found = json.loads(result.stdout)
+    assert [each["refused"] for each in found] == [False, False, False, True, True, True, False]
+    assert all("+  tolerations:" in each["diff"] and each["nodes"] for each in found[:3])
+
+
 def test_a_refused_pod_of_a_file_has_the_message_of_the_webhook_and_hides_no_other_pod(
     tmp_path: Path, manifest: Any
 ) -> None:
@@ -235,18 +228,10 @@ def test_a_refused_pod_of_a_file_has_the_message_of_the_webhook_and_hides_no_oth
     [
         pytest.param([], "error: wanted the name of a pod, or -f FILE, and not both\n", id="nothing"),
         pytest.param(["chat", "-f", "x"], "error: wanted the name of a pod, or -f FILE, and not both\n", id="both"),
-        pytest.param(
-            ["char", "-n", "team"],
-            'error: no pod "char" in namespace team; did you mean chat?\n',
-            id="a pod that is not there",
-        ),
-        pytest.param(
-            ["-f", "/no"],
-            "error: /no: cannot be read: No such file or directory. Give a file, or - for stdin\n",
-            id="no file",
-        ),
+        pytest.param(["char", "-n", "team"], 'error: no pod "char" in namespace team; did you mean chat?\n', id="a pod that is not there"),
+        pytest.param(["-f", "/no"], "error: /no: cannot be read: No such file or directory. Give a file, or - for stdin\n", id="no file"),
     ],
-)
+)  # fmt: skip
 def test_wrong_input_is_an_error_with_status_2(tmp_path: Path, arguments: list[str], said: str) -> None:
     result = call("explain", *arguments, "--cluster", write(tmp_path, *CLUSTER, decided()))
     assert (result.exit_code, result.stdout, result.stderr) == (2, "", said)

@@ -103,20 +103,12 @@ MISSING = "cannot be read: No such file or directory. Give"
     ("arguments", "said"),
     [
         pytest.param(["mutate", "/no"], f"/no: {MISSING} a file, or - for stdin", id="a missing file"),
-        pytest.param(
-            ["validate", "/"], "/: cannot be read: Is a directory. Give a file, or - for stdin", id="a folder"
-        ),
-        pytest.param(
-            ["mutate", "-", "--policy", "/no"], f"/no: {MISSING} a file, or - for stdin", id="a missing policy"
-        ),
-        pytest.param(
-            ["mutate", "-", "--cluster", "/no"],
-            f"/no: {MISSING} what kubectl get -o json prints",
-            id="a missing cluster",
-        ),
+        pytest.param(["validate", "/"], "/: cannot be read: Is a directory. Give a file, or - for stdin", id="a folder"),
+        pytest.param(["mutate", "-", "--policy", "/no"], f"/no: {MISSING} a file, or - for stdin", id="a missing policy"),
+        pytest.param(["mutate", "-", "--cluster", "/no"], f"/no: {MISSING} what kubectl get -o json prints", id="a missing cluster"),
         pytest.param(["lint", "/no"], f"/no: {MISSING} a file, or - for stdin", id="nothing to lint"),
     ],
-)
+)  # fmt: skip
 def test_a_file_that_cannot_be_read_is_a_one_line_error(arguments: list[str], said: str) -> None:
     result = call(*arguments)
     assert result.exit_code == 2
@@ -126,16 +118,14 @@ def test_a_file_that_cannot_be_read_is_a_one_line_error(arguments: list[str], sa
 @pytest.mark.parametrize(
     ("stdin", "said"),
     [
-        pytest.param(
-            "", "error: -: no document in it: wanted pods or AdmissionReviews, as YAML or JSON\n", id="nothing"
-        ),
+        pytest.param("", "error: -: no document in it: wanted pods or AdmissionReviews, as YAML or JSON\n", id="nothing"),
         pytest.param("a: [", None, id="broken YAML"),
         pytest.param('{"kind": "Pod"', None, id="broken JSON"),
         pytest.param(b"\xff\xfe\xfd", None, id="another encoding"),
         pytest.param("[" * 300_000, None, id="very deep nesting"),
         pytest.param("hello", "error: -: document 1: wanted a Pod or an AdmissionReview, saw a string\n", id="a word"),
     ],
-)
+)  # fmt: skip
 def test_bad_input_is_a_one_line_error(stdin: bytes | str, said: str | None) -> None:
     result = call("mutate", "-", stdin=stdin)
     assert result.exit_code == 2

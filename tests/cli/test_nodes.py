@@ -63,17 +63,11 @@ def test_the_document(cluster: Path) -> None:
         pytest.param(node("n"), "healthy", id="healthy"),
         pytest.param(node("n", cordoned=True), "cordoned", id="cordoned"),
         pytest.param(node("n", ready=False), "notReady", id="not ready"),
-        pytest.param(
-            node("n", labels={"nvidia.com/gpu-driver-upgrade-state": "upgrade-failed"}),
-            "unhealthy",
-            id="a failed driver",
-        ),
-        pytest.param(
-            node("n", resources={"nvidia.com/gpu": "0"}), "offersNoGpus", id="a device plugin that offers nothing"
-        ),
+        pytest.param(node("n", labels={"nvidia.com/gpu-driver-upgrade-state": "upgrade-failed"}), "unhealthy", id="a failed driver"),
+        pytest.param(node("n", resources={"nvidia.com/gpu": "0"}), "offersNoGpus", id="a device plugin that offers nothing"),
         pytest.param(node("n", mig={"1g.10gb": 7}), "healthy", id="MIG instances"),
     ],
-)
+)  # fmt: skip
 def test_health(tmp_path: Path, made: dict[str, object], health: str) -> None:
     found = json.loads(call("nodes", "--cluster", write(tmp_path, made), "-o", "json").stdout)
     assert [each["health"] for each in found] == [health]
@@ -113,30 +107,14 @@ SPLIT = [
     [
         pytest.param([slices("s", WHOLE)], (4, 0, 4), id="none claimed"),
         pytest.param([slices("s", WHOLE), claim("c", "gpu-0", "gpu-2")], (4, 2, 2), id="two in one claim"),
-        pytest.param(
-            [slices("s", WHOLE), claim("c", "gpu-9")], (4, 0, 4), id="a claim of a device that does not exist any more"
-        ),
-        pytest.param(
-            [slices("s", WHOLE), claim("c", "gpu-0", adminAccess=True)], (4, 0, 4), id="admin access allocates nothing"
-        ),
-        pytest.param(
-            [slices("s", WHOLE), slices("t", WHOLE[:3], generation=2)],
-            (3, 0, 3),
-            id="only the newest generation of a pool",
-        ),
-        pytest.param(
-            [slices("s", [d | {"nodeName": "n"} for d in WHOLE], nodeName=None)],
-            (4, 0, 4),
-            id="devices that name their node",
-        ),
+        pytest.param([slices("s", WHOLE), claim("c", "gpu-9")], (4, 0, 4), id="a claim of a device that does not exist any more"),
+        pytest.param([slices("s", WHOLE), claim("c", "gpu-0", adminAccess=True)], (4, 0, 4), id="admin access allocates nothing"),
+        pytest.param([slices("s", WHOLE), slices("t", WHOLE[:3], generation=2)], (3, 0, 3), id="only the newest generation of a pool"),
+        pytest.param([slices("s", [d | {"nodeName": "n"} for d in WHOLE], nodeName=None)], (4, 0, 4), id="devices that name their node"),
         pytest.param([slices("s", SPLIT)], (2, 0, 2), id="GPUs with their MIG instances"),
-        pytest.param(
-            [slices("s", SPLIT), claim("c", "gpu-0-mig-1g-0"), claim("d", "gpu-0-mig-1g-1")],
-            (2, 1, 1),
-            id="two instances of one GPU",
-        ),
+        pytest.param([slices("s", SPLIT), claim("c", "gpu-0-mig-1g-0"), claim("d", "gpu-0-mig-1g-1")], (2, 1, 1), id="two instances of one GPU"),
     ],
-)
+)  # fmt: skip
 def test_gpus_that_come_by_dra_are_counted(
     tmp_path: Path, objects: list[dict[str, Any]], wanted: tuple[int, int, int]
 ) -> None:
@@ -179,11 +157,9 @@ def test_gpus_of_finished_pods_are_free(tmp_path: Path) -> None:
     ("arguments", "said"),
     [
         pytest.param(["gpu-d"], 'error: no node "gpu-d"; did you mean gpu-c?\n', id="a node that is not there"),
-        pytest.param(
-            ["-w"], "error: saw -w with --cluster, wanted one of them: a file does not change\n", id="a file watched"
-        ),
+        pytest.param(["-w"], "error: saw -w with --cluster, wanted one of them: a file does not change\n", id="a file watched"),
     ],
-)
+)  # fmt: skip
 def test_wrong_input_is_an_error_with_status_2(cluster: Path, arguments: list[str], said: str) -> None:
     result = call("nodes", *arguments, "--cluster", cluster)
     assert (result.exit_code, result.stdout, result.stderr) == (2, "", said)

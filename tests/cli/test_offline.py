@@ -104,13 +104,9 @@ WANTED = "wanted a Pod or an AdmissionReview, saw "
         pytest.param(5, WANTED + "a number", id="a number"),
         pytest.param({"kind": "List", "items": ["x"]}, WANTED + "a string", id="a string in a List"),
         pytest.param({"kind": "List", "items": {}}, WANTED + 'kind "List"', id="a List whose items are a map"),
-        pytest.param(
-            {"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": {}},
-            "request.uid: wanted 1 to 128 characters, saw 0",
-            id="a malformed review",
-        ),
+        pytest.param({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": {}}, "request.uid: wanted 1 to 128 characters, saw 0", id="a malformed review"),
     ],
-)
+)  # fmt: skip
 def test_another_document_than_a_pod_is_an_error_in_its_place(value: Any, message: str) -> None:
     first, error, last = read(POD, value, POD)
     assert isinstance(first, Document)
@@ -137,13 +133,9 @@ def test_text_that_is_neither_yaml_nor_json_is_an_error(text: str) -> None:
     [
         pytest.param({"kind": "Pod"}, "metadata: wanted a map, saw nothing", id="no metadata"),
         pytest.param({"kind": "Pod", "metadata": {}, "spec": []}, "spec: wanted a map, saw a list", id="no spec"),
-        pytest.param(
-            pod({"name": "a", "resources": {"limits": [GPU]}}),
-            "spec.containers[0].resources.limits: wanted a map, saw a list",
-            id="limits as a list",
-        ),
+        pytest.param(pod({"name": "a", "resources": {"limits": [GPU]}}), "spec.containers[0].resources.limits: wanted a map, saw a list", id="limits as a list"),
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("decide", [decide_mutate, decide_validate], ids=["mutate", "validate"])
 def test_a_malformed_pod_is_an_error_with_its_place(value: Any, message: str, decide: Any) -> None:
     for written in (value, review(value)):
@@ -207,18 +199,10 @@ def test_validation_does_not_change_what_is_printed() -> None:
     "asked",
     [
         pytest.param(review(None, operation="DELETE", oldObject=POD), id="a deletion"),
-        pytest.param(
-            review({"target": {"name": "n"}, "metadata": {}}, kind={"kind": "Binding"}, subResource="binding"),
-            id="a binding",
-        ),
-        pytest.param(
-            review(
-                {"metadata": {}, "spec": {"ports": []}}, kind={"kind": "Service"}, resource={"resource": "services"}
-            ),
-            id="a service",
-        ),
+        pytest.param(review({"target": {"name": "n"}, "metadata": {}}, kind={"kind": "Binding"}, subResource="binding"), id="a binding"),
+        pytest.param(review({"metadata": {}, "spec": {"ports": []}}, kind={"kind": "Service"}, resource={"resource": "services"}), id="a service"),
     ],
-)
+)  # fmt: skip
 def test_reviews_of_other_objects_are_allowed(asked: dict[str, Any], decide: Any) -> None:
     result = run(one(asked), decide, POLICY, load_state(None))
     assert result.decision.result == "ignored"
@@ -253,15 +237,10 @@ def config_map(**data: str) -> str:
     [
         pytest.param("profiles: {default: {shadow: true}}", id="a policy"),
         pytest.param(b"profiles: {default: {shadow: true}} # ConfigMap", id="a policy that mentions ConfigMaps"),
-        pytest.param(
-            config_map(**{"policy.yaml": "profiles: {default: {shadow: true}}"}), id="the ConfigMap that holds it"
-        ),
-        pytest.param(
-            orjson.dumps(yaml.safe_load(config_map(**{"policy.yaml": "profiles: {default: {shadow: true}}"}))),
-            id="the ConfigMap as JSON",
-        ),
+        pytest.param(config_map(**{"policy.yaml": "profiles: {default: {shadow: true}}"}), id="the ConfigMap that holds it"),
+        pytest.param(orjson.dumps(yaml.safe_load(config_map(**{"policy.yaml": "profiles: {default: {shadow: true}}"}))), id="the ConfigMap as JSON"),
     ],
-)
+)  # fmt: skip
 def test_a_policy_is_loaded(text: str | bytes) -> None:
     assert load_policy(text).profile("default")[1].shadow
 
@@ -269,22 +248,12 @@ def test_a_policy_is_loaded(text: str | bytes) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        pytest.param(
-            config_map(other="x"),
-            "the ConfigMap has no key policy.yaml: put the policy there",
-            id="a ConfigMap without it",
-        ),
-        pytest.param(
-            "kind: ConfigMap",
-            "the ConfigMap has no key policy.yaml: put the policy there",
-            id="a ConfigMap without data",
-        ),
-        pytest.param(
-            config_map(**{"policy.yaml": "gpus: 1"}), 'line 1: gpus: saw "1"; wanted a list', id="a bad policy inside"
-        ),
+        pytest.param(config_map(other="x"), "the ConfigMap has no key policy.yaml: put the policy there", id="a ConfigMap without it"),
+        pytest.param("kind: ConfigMap", "the ConfigMap has no key policy.yaml: put the policy there", id="a ConfigMap without data"),
+        pytest.param(config_map(**{"policy.yaml": "gpus: 1"}), 'line 1: gpus: saw "1"; wanted a list', id="a bad policy inside"),
         pytest.param("# ConfigMap\na: [", "line 3: not YAML: did not find expected node content", id="broken YAML"),
     ],
-)
+)  # fmt: skip
 def test_a_policy_that_cannot_be_loaded(text: str, problem: str) -> None:
     with pytest.raises(PolicyError) as caught:
         load_policy(text)

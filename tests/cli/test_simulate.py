@@ -241,21 +241,11 @@ def test_nodes_are_ranked_by_the_gpu_metrics_of_the_snapshot(tmp_path: Path) -> 
     [
         pytest.param([], "wanted -f FILE or --trace FILE: the pods to try", id="nothing"),
         pytest.param(["-f", "/no"], "/no: cannot be read: No such file or directory.", id="no such file"),
-        pytest.param(
-            ["-f", "{file}", "--add-node", "gpu-z=1"],
-            'no node "gpu-z" for --add-node; did you mean gpu-',
-            id="no such node",
-        ),
-        pytest.param(
-            ["-f", "{file}", "--add-node", "gpu-a"],
-            '--add-node: saw "gpu-a", wanted NODE=COUNT, as gpu-a=2',
-            id="no count",
-        ),
-        pytest.param(
-            ["-f", "{file}", "--html", "/no/p.html"], "/no/p.html: cannot be written: No such file", id="no such folder"
-        ),
+        pytest.param(["-f", "{file}", "--add-node", "gpu-z=1"], 'no node "gpu-z" for --add-node; did you mean gpu-', id="no such node"),
+        pytest.param(["-f", "{file}", "--add-node", "gpu-a"], '--add-node: saw "gpu-a", wanted NODE=COUNT, as gpu-a=2', id="no count"),
+        pytest.param(["-f", "{file}", "--html", "/no/p.html"], "/no/p.html: cannot be written: No such file", id="no such folder"),
     ],
-)
+)  # fmt: skip
 def test_wrong_input_is_an_error_with_status_2(tmp_path: Path, cluster: Path, arguments: list[str], said: str) -> None:
     file = manifest(tmp_path, CHAT)
     result = call("simulate", *[a.format(file=file) for a in arguments], "--cluster", cluster)
@@ -276,15 +266,11 @@ def test_a_file_without_pods_is_an_error(tmp_path: Path, cluster: Path) -> None:
         pytest.param("", "line 1: saw no column gpus, wanted one: gpus, cpu,", id="nothing"),
         pytest.param("gpus\n", "no pod in it: wanted CSV", id="only a header"),
         pytest.param("gpu\n1\n", 'line 1: no column is called "gpu"; did you mean gpus?', id="a misspelt column"),
-        pytest.param(
-            "gpus\nfour\n", 'line 2: gpus: saw "four", wanted a whole number', id="gpus that are not a number"
-        ),
-        pytest.param(
-            "gpus,cpu\n1,a lot\n", 'line 2: cpu: saw "a lot", wanted a quantity', id="cpu that is not a quantity"
-        ),
+        pytest.param("gpus\nfour\n", 'line 2: gpus: saw "four", wanted a whole number', id="gpus that are not a number"),
+        pytest.param("gpus,cpu\n1,a lot\n", 'line 2: cpu: saw "a lot", wanted a quantity', id="cpu that is not a quantity"),
         pytest.param('gpus\n"1', "not CSV: ", id="not CSV"),
     ],
-)
+)  # fmt: skip
 def test_an_error_in_a_trace_has_its_line(tmp_path: Path, cluster: Path, text: str, said: str) -> None:
     trace = tmp_path / "t.csv"
     trace.write_text(text)

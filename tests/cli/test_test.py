@@ -135,31 +135,15 @@ def test_junit(tmp_path: Path) -> None:
         pytest.param("cases: []", "cases: saw none, wanted at least one", id="an empty list"),
         pytest.param("- {name: a}", "line 1: saw a list; wanted a map with cases", id="a list"),
         pytest.param("\n", "line 1: saw nothing; wanted a map with cases", id="nothing"),
-        pytest.param(
-            "cases: [{name: a, pod: p, expect: {result: changed}}]",
-            "line 1: cases[0].expect.result: unknown key",
-            id="a misspelt key",
-        ),
-        pytest.param(
-            "cases: [{name: a, pod: p, expect: {outcome: denied}}]", "'refused', 'changed'", id="an unknown outcome"
-        ),
+        pytest.param("cases: [{name: a, pod: p, expect: {result: changed}}]", "line 1: cases[0].expect.result: unknown key", id="a misspelt key"),
+        pytest.param("cases: [{name: a, pod: p, expect: {outcome: denied}}]", "'refused', 'changed'", id="an unknown outcome"),
         pytest.param("a: [", "not YAML", id="not YAML"),
-        pytest.param(
-            "cases: [{name: a, pod: no.yaml, expect: {}}]", "no.yaml: cannot be read", id="a file that is not there"
-        ),
+        pytest.param("cases: [{name: a, pod: no.yaml, expect: {}}]", "no.yaml: cannot be read", id="a file that is not there"),
         pytest.param("cases: [{name: a, pod: {kind: Service}, expect: {}}]", 'saw kind "Service"', id="not a pod"),
-        pytest.param(
-            "cases: [{name: a, pod: {kind: Pod, metadata: {}, spec: []}, expect: {}}]",
-            "spec: wanted a map, saw a list",
-            id="a malformed pod",
-        ),
-        pytest.param(
-            "cases: [{name: a, policy: no.yaml, pod: {kind: Pod}, expect: {}}]",
-            "no.yaml: cannot be read",
-            id="no such policy",
-        ),
+        pytest.param("cases: [{name: a, pod: {kind: Pod, metadata: {}, spec: []}, expect: {}}]", "spec: wanted a map, saw a list", id="a malformed pod"),
+        pytest.param("cases: [{name: a, policy: no.yaml, pod: {kind: Pod}, expect: {}}]", "no.yaml: cannot be read", id="no such policy"),
     ],
-)
+)  # fmt: skip
 def test_a_case_that_cannot_be_tried_says_why_with_status_2(tmp_path: Path, text: str, said: str) -> None:
     (tmp_path / "a.test.yaml").write_text(text)
     result = call("test", tmp_path)

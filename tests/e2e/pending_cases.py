@@ -172,7 +172,7 @@ CASES = [
         [held("one", 1, labels={"app": "waits"}), held("two", 1, "p-b", labels={"app": "two"})],
     ),
     Case(
-        "a volume claim that is not there", "volumeClaimMissing", "PersistentVolumeClaim data does not exist in NAMESPACE",
+        "a volume claim that is not there", "volumeClaimMissing", 'PersistentVolumeClaim "data" does not exist in NAMESPACE',
         one(), waits(**mounts("data")), 'persistentvolumeclaim "data" not found',
         lambda k: _create(k, volume("pv-missing"), claim("data", volumeName="pv-missing")),
     ),
@@ -186,7 +186,7 @@ CASES = [
     ),
     Case(
         "a storage class that is not there", "storageClassMissing",
-        'PersistentVolumeClaim data wants StorageClass "fast", which does not exist',
+        'StorageClass "fast" does not exist (PersistentVolumeClaim data names it)',
         one(), waits(**mounts("data")), "unbound immediate PersistentVolumeClaims",
         lambda k: _create(k, volume("pv-class", storageClassName="fast")), [claim("data", storageClassName="fast")],
     ),

@@ -68,19 +68,9 @@ async def test_everything_is_asked_for_once_and_no_key_is_kept(tmp_path: Path) -
 
 FORBIDDEN = [
     ("ApiServerMetrics", "/metrics", "forbidden", "no right to get /metrics"),
-    (
-        "ServingCertificate",
-        f"{OURS}/secrets/gpu-admission-tls",
-        "no",
-        "no right to get secrets/gpu-admission-tls of gpu-admission",
-    ),
-    (
-        "ReplicaMetrics",
-        REPLICA_PATH,
-        'pods "one:8080" is forbidden: User "reader" cannot get resource "pods/proxy"',
-        "no right to get pods/proxy of gpu-admission",
-    ),
-]
+    ("ServingCertificate", f"{OURS}/secrets/gpu-admission-tls", "no", "no right to get secrets/gpu-admission-tls of gpu-admission"),
+    ("ReplicaMetrics", REPLICA_PATH, 'pods "one:8080" is forbidden: User "reader" cannot get resource "pods/proxy"', "no right to get pods/proxy of gpu-admission"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("kind", "path", "message", "why"), FORBIDDEN)

@@ -64,15 +64,9 @@ def idle(count: int) -> list[Sample]:
             {"measured": 2, "utilisation": 30, "idle": 0, "memory": {"used": 100, "total": 1000}, "sick": 0},
             id="a split GPU is its instances",
         ),
-        pytest.param(
-            gpu("0", 2.0**47, -1, 1.0, 2.0**40, -300),
-            gpus(1, 1),
-            1,
-            {"sick": 0},
-            id="numbers that stand for «not known»",
-        ),
+        pytest.param(gpu("0", 2.0**47, -1, 1.0, 2.0**40, -300), gpus(1, 1), 1, {"sick": 0}, id="numbers that stand for «not known»"),
     ],
-)
+)  # fmt: skip
 def test_the_keys_that_are_known(
     samples: list[Sample], amounts: list[dict[str, int]], sharing: float, known: dict[str, Any]
 ) -> None:

@@ -46,29 +46,15 @@ def prometheus(url: str) -> GpuMetricsSettings:
 @pytest.mark.parametrize(
     ("url", "first"),
     [
-        pytest.param(
-            "http://prometheus.monitoring:9090",
-            f"{THROUGH}/monitoring/services/http:prometheus:9090/proxy",
-            id="a Service",
-        ),
-        pytest.param(
-            "http://prometheus.monitoring.svc.cluster.local:9090/prefix/",
-            f"{THROUGH}/monitoring/services/http:prometheus:9090/proxy/prefix",
-            id="by its full name, with a prefix",
-        ),
-        pytest.param(
-            "https://thanos.monitoring.svc", f"{THROUGH}/monitoring/services/https:thanos:443/proxy", id="no port"
-        ),
-        pytest.param(
-            "http://prometheus:9090",
-            f"{THROUGH}/gpu-admission/services/http:prometheus:9090/proxy",
-            id="in the webhook's own namespace",
-        ),
+        pytest.param("http://prometheus.monitoring:9090", f"{THROUGH}/monitoring/services/http:prometheus:9090/proxy", id="a Service"),
+        pytest.param("http://prometheus.monitoring.svc.cluster.local:9090/prefix/", f"{THROUGH}/monitoring/services/http:prometheus:9090/proxy/prefix", id="by its full name, with a prefix"),
+        pytest.param("https://thanos.monitoring.svc", f"{THROUGH}/monitoring/services/https:thanos:443/proxy", id="no port"),
+        pytest.param("http://prometheus:9090", f"{THROUGH}/gpu-admission/services/http:prometheus:9090/proxy", id="in the webhook's own namespace"),
         pytest.param("https://metrics.eu.example.com", "https://metrics.eu.example.com", id="a host elsewhere"),
         pytest.param("http://10.0.0.7:9090", "http://10.0.0.7:9090", id="an address"),
         pytest.param("http://localhost:9090", "http://localhost:9090", id="this machine"),
     ],
-)
+)  # fmt: skip
 def test_a_service_is_asked_through_the_api_server_first(url: str, first: str) -> None:
     found = ways(prometheus(url), API, in_pod=False)
     assert found[0].settings.url == first
@@ -172,12 +158,7 @@ FORBIDDEN = orjson.dumps({"kind": "Status", "message": 'services "http:p:9090" i
             'answered 503 "no endpoints available for service"; wanted 200; http://prometheus',
             id="a Service without endpoints",
         ),
-        pytest.param(
-            {"source": "prometheus", "url": "http://prometheus.monitoring:9090"},
-            (200, "<html>"),
-            "through the API server: an answer that is no JSON: ",
-            id="not a Prometheus",
-        ),
+        pytest.param({"source": "prometheus", "url": "http://prometheus.monitoring:9090"}, (200, "<html>"), "through the API server: an answer that is no JSON: ", id="not a Prometheus"),
         pytest.param(
             {"source": "prometheus", "url": "http://prometheus.monitoring:9090"},
             (
@@ -194,14 +175,9 @@ FORBIDDEN = orjson.dumps({"kind": "Status", "message": 'services "http:p:9090" i
             "through the API server: no right to get pods/proxy in namespace gpu-operator; the exporters: no answer from any of 1 node; ",
             id="no right to pods/proxy",
         ),
-        pytest.param(
-            {"source": "dcgm", "dcgm": {"namespace": "elsewhere"}},
-            (200, ""),
-            "no running pod with labels {'app': 'nvidia-dcgm-exporter'} in namespace elsewhere",
-            id="no exporter",
-        ),
+        pytest.param({"source": "dcgm", "dcgm": {"namespace": "elsewhere"}}, (200, ""), "no running pod with labels {'app': 'nvidia-dcgm-exporter'} in namespace elsewhere", id="no exporter"),
     ],
-)
+)  # fmt: skip
 async def test_if_metrics_cannot_be_read_one_line_says_why_and_the_rest_is_shown(
     tmp_path: Path, settings: dict[str, Any], answer: tuple[int, str], said: str
 ) -> None:

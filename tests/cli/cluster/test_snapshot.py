@@ -1,6 +1,6 @@
 """Snapshots as files: what is written is read again, and answers by it are the same, also without names.
 
-Covers cli.cluster.anonymous, cli.cluster.schemas, cli.snapshot, kube.kinds.
+Covers cli.cluster.anonymous, cli.snapshot, kube.kinds.
 """
 
 from __future__ import annotations
@@ -105,33 +105,12 @@ def test_an_object_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     ("made", "said"),
     [
         pytest.param({"kind": "Pod", "spec": {"volumes": "x"}}, 'Pod "n": spec.volumes: wanted a list, saw a string', id="a pod"),
-        pytest.param(
-            {"kind": "Pod", "metadata": {"name": "n", "namespace": ["x"]}},
-            'Pod "n": metadata.namespace: wanted a string, saw a list', id="its namespace",
-        ),
-        pytest.param({"kind": "Job", "status": {"active": {}}}, 'Job "n": status.active: wanted a whole number, saw a map', id="a Job"),
-        pytest.param(
-            {"kind": "CSINode", "spec": {"drivers": [3]}}, 'CSINode "n": spec.drivers[0]: wanted a map, saw a number', id="a list of numbers"
-        ),
+        pytest.param({"kind": "Pod", "metadata": {"name": "n", "namespace": ["x"]}}, 'Pod "n": metadata.namespace: wanted a string, saw a list', id="its namespace"),
         pytest.param(
             {"kind": "Pod", "spec": {"topologySpreadConstraints": [{"labelSelector": {"matchLabels": "x"}}]}},
             'Pod "n": spec.topologySpreadConstraints[0].labelSelector.matchLabels: wanted a map, saw a string', id="a selector",
         ),
-        pytest.param({"kind": "ReplicaSet", "status": {"conditions": -1}}, 'ReplicaSet "n": status.conditions: wanted a list, saw a number', id="conditions"),
-        pytest.param({"kind": "DeviceClass", "spec": {"selectors": "x"}}, 'DeviceClass "n": spec.selectors: wanted a list, saw a string', id="a DeviceClass"),
-        pytest.param(
-            {"kind": "ResourceSlice", "spec": {"pool": {"generation": "new"}}},
-            'ResourceSlice "n": spec.pool.generation: wanted a whole number, saw a string', id="a ResourceSlice",
-        ),
-        pytest.param(
-            {"kind": "MutatingWebhookConfiguration", "webhooks": [{"rules": ["x"]}]},
-            'MutatingWebhookConfiguration "n": webhooks[0].rules[0]: wanted a map, saw a string', id="a webhook",
-        ),
-        pytest.param(
-            {"kind": "Namespace", "metadata": {"name": "n", "labels": {"a": [None]}}},
-            'Namespace "n": metadata.labels["a"]: wanted a string, saw a list', id="a label",
-        ),
-        pytest.param({"kind": "Event", "message": 7}, 'Event "n": message: wanted a string, saw a number', id="an Event"),
+        pytest.param({"kind": "Namespace", "metadata": {"name": "n", "labels": {"a": [None]}}}, 'Namespace "n": metadata.labels["a"]: wanted a string, saw a list', id="a label"),
     ],
 )  # fmt: skip
 def test_an_object_that_is_not_as_kubectl_prints_it_is_named(tmp_path: Path, made: dict[str, Any], said: str) -> None:

@@ -75,19 +75,9 @@ REFUSAL = (
 )
 CASES = [
     pytest.param("schedulingGate", "scheduling gates a.b/c:", [node("n"), waiting(schedulingGates=[{"name": "a.b/c"}])], id="a gate"),
-    pytest.param(
-        "queued",
-        'Kueue has not admitted it from queue "q"',
-        [node("n"), waiting(labels={"kueue.x-k8s.io/queue-name": "q"}, schedulingGates=[{"name": "kueue.x-k8s.io/admission"}])],
-        id="a queue",
-    ),
+    pytest.param("queued", 'Kueue has not admitted it from queue "q"', [node("n"), waiting(labels={"kueue.x-k8s.io/queue-name": "q"}, schedulingGates=[{"name": "kueue.x-k8s.io/admission"}])], id="a queue"),
     pytest.param("podGroupMissing", 'PodGroup "ring" does not exist', [node("n"), waiting(**GROUP)], id="no group"),
-    pytest.param(
-        "gangIncomplete",
-        'gang "ring" wants 4 pods, and 1 pod of it exist',
-        [node("n"), obj("PodGroup", "ring", **GANG), waiting(**GROUP)],
-        id="a gang that lacks pods",
-    ),
+    pytest.param("gangIncomplete", 'gang "ring" wants 4 pods, and 1 pod of it exist', [node("n"), obj("PodGroup", "ring", **GANG), waiting(**GROUP)], id="a gang that lacks pods"),
     pytest.param(
         "gangIncomplete",
         'gang "ring" wants 2 pods, and 1 pod of it exist',
@@ -102,32 +92,17 @@ CASES = [
         ],
         id="a gang by labels",
     ),
-    pytest.param(
-        "preempting",
-        "it preempts 1 pod on n (team/victim), which have not ended yet",
-        [node("n"), leaving("victim", "n"), waiting(8, {"nominatedNodeName": "n"})],
-        id="victims that have not ended",
-    ),
+    pytest.param("preempting", "it preempts 1 pod on n (team/victim), which have not ended yet", [node("n"), leaving("victim", "n"), waiting(8, {"nominatedNodeName": "n"})], id="victims that have not ended"),
     pytest.param(
         "nominated",
         "node n has room, which the scheduler keeps for pod team/first: it preempted others there",
         [node("n"), placed(pod("first", 8), None, nominatedNodeName="n"), waiting(8)],
         id="room for a pod that preempted",
     ),
-    pytest.param(
-        "preemptionNever",
-        "pods of lower priority hold enough on node n, but priority class polite never preempts",
-        [node("n"), FULL, waiting(8, **NEVER)],
-        id="a class that never preempts",
-    ),
+    pytest.param("preemptionNever", "pods of lower priority hold enough on node n, but priority class polite never preempts", [node("n"), FULL, waiting(8, **NEVER)], id="a class that never preempts"),
     pytest.param("claimTemplateMissing", 'ResourceClaimTemplate "t" does', [node("n"), claiming(resourceClaimTemplateName="t")], id="no template"),
     pytest.param("claimMissing", 'ResourceClaim "c" does not exist in team; nearest: cc', [node("n"), obj("ResourceClaim", "cc"), claiming(resourceClaimName="c")], id="no claim"),
-    pytest.param(
-        "claimInUse",
-        "ResourceClaim c is used by 256 pods",
-        [node("n"), obj("ResourceClaim", "c", status={"reservedFor": [{}] * 256}), claiming(resourceClaimName="c")],
-        id="a claim of many",
-    ),
+    pytest.param("claimInUse", "ResourceClaim c is used by 256 pods", [node("n"), obj("ResourceClaim", "c", status={"reservedFor": [{}] * 256}), claiming(resourceClaimName="c")], id="a claim of many"),
     pytest.param(
         "volumeClaimLost",
         'PersistentVolumeClaim d: its volume pv is gone',
@@ -146,24 +121,14 @@ CASES = [
         [obj("ReplicaSet", "chat", {"replicas": 2}), event("ReplicaSet", "chat", f"Error creating: {REFUSAL}")],
         id="a refusal of ours",
     ),
-    pytest.param(
-        "notCreated",
-        "1 pod could not be created: no ServiceAccount",
-        [obj("Job", "train", {"parallelism": 1}), event("Job", "train", "no ServiceAccount")],
-        id="what else a controller says",
-    ),
+    pytest.param("notCreated", "1 pod could not be created: no ServiceAccount", [obj("Job", "train", {"parallelism": 1}), event("Job", "train", "no ServiceAccount")], id="what else a controller says"),
     pytest.param(
         "refused",
         '1 pod could not be created: violates PodSecurity "restricted:latest": hostPID (set to true)',
         [obj("Job", "train", {"parallelism": 1}), event("Job", "train", 'pods "train-x" is forbidden: violates PodSecurity "restricted:latest": hostPID (set to true)')],
         id="Pod Security",
     ),
-    pytest.param(
-        "queued",
-        'Kueue has not admitted it from queue "gpus"',
-        [obj("Job", "train", {"suspend": True}, metadata={"labels": {"kueue.x-k8s.io/queue-name": "gpus"}})],
-        id="a Job that Kueue holds",
-    ),
+    pytest.param("queued", 'Kueue has not admitted it from queue "gpus"', [obj("Job", "train", {"suspend": True}, metadata={"labels": {"kueue.x-k8s.io/queue-name": "gpus"}})], id="a Job that Kueue holds"),
     pytest.param("suspended", "spec.suspend is true", [obj("Job", "train", {"suspend": True})], id="a suspended Job"),
     pytest.param(
         "noDevice",

@@ -14,10 +14,7 @@ CASES = [
         [("node(s) were unschedulable", 1), ("Insufficient nvidia.com/gpu", 4)],
         id="a histogram, and what preemption found",
     ),
-    pytest.param(
-        "0/3 nodes are available: 3 node(s) had untolerated taint {a: b}.", [("node(s) had untolerated taint {a: b}", 3)],
-        id="as Kubernetes 1.34 writes a taint",
-    ),
+    pytest.param("0/3 nodes are available: 3 node(s) had untolerated taint {a: b}.", [("node(s) had untolerated taint {a: b}", 3)], id="as Kubernetes 1.34 writes a taint"),
     pytest.param(
         '0/2 nodes are available: persistentvolumeclaim "d" not found. preemption: 0/2 nodes are available: 2 Preemption is not helpful.',
         [('persistentvolumeclaim "d" not found', 2)],

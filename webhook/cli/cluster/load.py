@@ -19,13 +19,13 @@ from rich.console import Console
 
 from webhook.cli.cluster.answers import QUESTIONS, ask_all
 from webhook.cli.cluster.measured import Measured
-from webhook.cli.cluster.schemas import check
 from webhook.cli.cluster.snapshot import ENGINE, NAMESPACE_OF, NEEDED, Object, Snapshot
 from webhook.errors import ApiError, BadInput, BadPod
 from webhook.feeds.access import Access, from_kubeconfig, in_cluster
 from webhook.feeds.api import Api
 from webhook.feeds.file import documents_in, objects_in
 from webhook.kube.kinds import KINDS, Kind
+from webhook.kube.pod_schema import INTEGER, POD, QUANTITIES, STRING, STRINGS, Schema, conform
 from webhook.text import quoted
 
 _PAGE: Final = 500
@@ -173,6 +173,24 @@ _STDIN: Final = Path("/dev/stdin")
 _DROPPED: Final = ("managedFields", "selfLink")
 """Metadata that no command reads."""
 
+_METADATA: Final[dict[str, Schema]] = {
+    **dict.fromkeys(("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp"), STRING),
+    **dict.fromkeys(("labels", "annotations"), STRINGS),
+}
+_SCHEMAS: Final[dict[str, Schema]] = {
+    "Node": {
+        "spec": {"taints": [dict.fromkeys(("key", "value", "effect"), STRING)]},
+        "status": {
+            "allocatable": QUANTITIES,
+            "capacity": QUANTITIES,
+            "conditions": [{"type": STRING, "status": STRING}],
+        },
+    },
+    "Pod": {"spec": {**POD["spec"], "priority": INTEGER, "volumes": [{"name": STRING}]}, "status": {"phase": STRING}},
+    "PriorityClass": {"value": INTEGER},
+}
+"""The types of fields of the objects that people write by hand. All others come from kubectl."""
+
 
 def read_snapshot(path: Path) -> Snapshot:
     """Read a snapshot, or what `kubectl get -o json` or `-o yaml` prints; `-` is stdin. Raises BadInput."""
@@ -190,7 +208,8 @@ def read_snapshot(path: Path) -> Snapshot:
                 snapshot.measured = Measured.read(measured, str(path))
         for kind, obj in objects_in(document, path):
             try:
-                check(kind, obj)
+                conform(obj, {"metadata": _METADATA, "spec": {}, "status": {}}, ())
+                conform(obj, _SCHEMAS.get(kind, {}), ())
             except BadPod as error:
                 where = f"{path}: {kind} {quoted(obj['metadata']['name'])}"
                 raise BadInput(f"{where}: {error}. Give it as kubectl prints it") from None

@@ -84,11 +84,6 @@ class Snapshot:
         return by_node
 
     @cached_property
-    def with_anti_affinity(self) -> list[tuple[str, Pod]]:
-        """The pods of `pods_on` with pod anti-affinity, each with the name of its node."""
-        return [(node, pod) for node, pods in self.pods_on.items() for pod in pods if has_anti_affinity(pod)]
-
-    @cached_property
     def schedulers(self) -> frozenset[str]:
         """The names of the schedulers at work: they bound a pod, wrote an event about one, or hold a lease."""
         names = {SCHEDULER}
@@ -161,10 +156,6 @@ class Snapshot:
         config_map = self.named("ConfigMap").get((OUR_NAMESPACE, OUR_POLICY))
         text = ((config_map or {}).get("data") or {}).get(KEY)
         return offline.load_policy(text) if isinstance(text, str) else None
-
-
-def has_anti_affinity(pod: Pod) -> bool:
-    return bool((pod["spec"].get("affinity") or {}).get("podAntiAffinity"))
 
 
 def key_of(obj: Object) -> tuple[str, str]:

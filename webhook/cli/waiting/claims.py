@@ -15,10 +15,10 @@ import numpy as np
 
 from webhook.cli.cluster.devices import newest
 from webhook.cli.cluster.snapshot import Object
-from webhook.cli.waiting.situation import Case, Cause, NodeCheck, Situation, known_names_hint
+from webhook.cli.waiting.situation import Case, Cause, NodeCheck, Situation
 from webhook.cli.waiting.volumes import selected
 from webhook.placement.constraints import Mask
-from webhook.text import bare, listed, nearest, plural, quoted
+from webhook.text import bare, listed, plural
 
 _DRIVER: Final = re.compile(r"device\.driver\s*==\s*[\"']([^\"']+)[\"']")
 _MAX_USERS: Final = 256
@@ -31,9 +31,9 @@ def missing(case: Case) -> Iterator[Cause]:
     for entry, claim_name in _entries(case):
         template = entry.get("resourceClaimTemplateName")
         if claim_name is None and template:
-            known = case.names_of("ResourceClaimTemplate")
-            if template not in known and "ResourceClaimTemplate" not in s.snapshot.missing:
-                yield _absent("claimTemplateMissing", "ResourceClaimTemplate", template, known, case)
+            templates = s.snapshot.named("ResourceClaimTemplate")
+            if (case.namespace, template) not in templates and "ResourceClaimTemplate" not in s.snapshot.missing:
+                yield from case.absent("claimTemplateMissing", "ResourceClaimTemplate", template)
             else:
                 text = f"no ResourceClaim was made of template {bare(template)} yet"
                 fix = f"see kubectl describe pod -n {case.namespace} {bare(case.pod['metadata']['name'])}"
@@ -41,14 +41,11 @@ def missing(case: Case) -> Iterator[Cause]:
             continue
         claim = s.snapshot.named("ResourceClaim").get((case.namespace, str(claim_name)))
         if claim is None:
-            if "ResourceClaim" not in s.snapshot.missing:
-                yield _absent("claimMissing", "ResourceClaim", str(claim_name), case.names_of("ResourceClaim"), case)
+            yield from case.absent("claimMissing", "ResourceClaim", str(claim_name))
             continue
         classes = {name for _, name in s.snapshot.named("DeviceClass")}
-        if "DeviceClass" not in s.snapshot.missing:
-            for name in sorted({name for name, _ in _requests(claim)} - classes):
-                of_claim = f" (claim {bare(str(claim_name))})"
-                yield _absent("deviceClassMissing", "DeviceClass", name, sorted(classes), case, of_claim)
+        for name in sorted({name for name, _ in _requests(claim)} - classes):
+            yield from case.absent("deviceClassMissing", "DeviceClass", name, f" (claim {bare(str(claim_name))})")
         if len(claim["status"].get("reservedFor") or ()) >= _MAX_USERS:
             text = f"ResourceClaim {bare(str(claim_name))} is used by {_MAX_USERS} pods, the most that can"
             yield Cause("claimInUse", text, "use another claim")
@@ -97,14 +94,6 @@ def _too_few(s: Situation, driver: str, count: int, who: str, shortages: list[st
     max_free, of = max(by_node.values(), default=0), bare(driver or "any driver")
     shortages.append(f"{who}: {plural(count, 'device')} of {of} wanted, at most {max_free} free on a node")
     return np.array([by_node[name] < count for name in s.names[: len(s.alive)]], bool)
-
-
-def _absent(word: str, kind: str, name: str, known: list[str], case: Case, of: str = "") -> Cause:
-    """The cause that an object does not exist. `of` says in the text who refers to it."""
-    near = nearest(name, known)
-    where = "" if kind == "DeviceClass" else f" in {case.namespace}"
-    fix = f"name {bare(near)} in place of {bare(name)}, or create it" if near else "create it: kubectl apply -f …"
-    return Cause(word, f"{kind} {quoted(name)} does not exist{where}{of}{known_names_hint(near, known)}", fix)
 
 
 def _entries(case: Case) -> Iterator[tuple[Object, str | None]]:

@@ -56,9 +56,7 @@ def _gang(case: Case) -> Iterator[Cause]:
     if name is not None:
         pod_group = s.snapshot.named("PodGroup").get((case.namespace, name))
         if pod_group is None:
-            if "PodGroup" not in s.snapshot.missing:
-                text = f"PodGroup {quoted(name)} does not exist in {case.namespace}"
-                yield Cause("podGroupMissing", text, "create the PodGroup")
+            yield from case.absent("podGroupMissing", "PodGroup", name)
             return
         gang = (pod_group["spec"].get("schedulingPolicy") or {}).get("gang") or {}
         wanted = int(gang.get("minCount") or 0)

@@ -12,13 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from webhook.cli.cluster.report import has_gpu_labels, pool_of
-from webhook.cli.cluster.snapshot import FINISHED, Object, Snapshot, creation_timestamp, has_anti_affinity, seconds
+from webhook.cli.cluster.snapshot import FINISHED, Object, Snapshot, creation_timestamp, seconds
 from webhook.cluster.node_table import Demand, Integers
 from webhook.cluster.pods import counted_demand
+from webhook.kube.kinds import KINDS
 from webhook.kube.pod import Pod, labels_of, owner
-from webhook.placement.constraints import Constraints, Mask, Term, compiled, matches
+from webhook.placement.constraints import Constraints, Mask, Term, compiled, matches_any
 from webhook.policy.model import Policy
-from webhook.text import bare, listed, plural, quoted
+from webhook.text import bare, listed, nearest, plural, quoted
 
 
 class Cause(NamedTuple):
@@ -72,11 +73,6 @@ def queued(queue: str, namespace: str) -> Cause:
     return Cause("queued", f"Kueue has not admitted it from queue {quoted(queue)}", fix)
 
 
-def known_names_hint(near: str | None, known: list[str]) -> str:
-    """«; nearest: …», else «; there are …», to stand behind a name that does not exist."""
-    return f"; nearest: {bare(near)}" if near else f"; there are {listed(known)}" if known else ""
-
-
 def ordered(causes: list[Cause]) -> list[Cause]:
     """First the causes for which the scheduler looks at no node, then those whose fix alone would help, then the rest."""
     first = _RANK["unknownResource"]
@@ -102,9 +98,6 @@ class Situation:
         self.free: dict[str, Integers] = {name: array[: columns.rows].copy() for name, array in columns.free.items()}
         """As the scheduler counts: without our reservations."""
         self._domains: dict[str, list[str]] = {}
-        self._named: dict[bytes, tuple[str, ...]] = {}
-        self._where: dict[bytes, str] = {}
-        self._usage: dict[tuple[int, str], Counter[str]] = {}
         self.pods_on = {name: list(pods) for name, pods in snapshot.pods_on.items()}
         """As `Snapshot.pods_on`, which `bind` does not change."""
         for row, kind in snapshot.state.ledger.holders():
@@ -120,9 +113,8 @@ class Situation:
 
     @cached_property
     def with_anti_affinity(self) -> list[tuple[int, Pod]]:
-        """The pods of `bound` with pod anti-affinity. Those that `bind` added come last."""
-        row_of = self.nodes.row_of
-        return [(row_of[name], pod) for name, pod in self.snapshot.with_anti_affinity if name in row_of]
+        """The pods of `bound` with pod anti-affinity."""
+        return [(row, pod) for row, pod in self.bound if _has_anti_affinity(pod)]
 
     @cached_property
     def gpus_at(self) -> list[tuple[str, ...] | None]:
@@ -176,22 +168,12 @@ class Situation:
         return domains
 
     def named(self, mask: Mask) -> tuple[str, ...]:
-        """The names of these nodes, sorted. Cached: most pods meet the same sets of nodes."""
-        key = mask.tobytes()
-        names = self._named.get(key)
-        if names is None:
-            names = self._named[key] = tuple(sorted([self.names[row] for row in np.flatnonzero(mask).tolist()]))
-        return names
+        """The names of these nodes, sorted."""
+        return tuple(sorted([self.names[row] for row in np.flatnonzero(mask).tolist()]))
 
     def where(self, mask: Mask) -> str:
-        """These nodes in words: "node gpu-a", or with their pools "5 nodes (training 3, spot 2)". Cached as `named`."""
-        key = mask.tobytes()
-        text = self._where.get(key)
-        if text is None:
-            text = self._where[key] = self._nodes_text(self.named(mask))
-        return text
-
-    def _nodes_text(self, names: tuple[str, ...]) -> str:
+        """These nodes in words: "node gpu-a", or with their pools "5 nodes (training 3, spot 2)"."""
+        names = self.named(mask)
         if 0 < len(names) <= _MAX_NAMED:
             return f"node{'s' if len(names) > 1 else ''} {', '.join(names)}"
         nodes = self.snapshot.nodes
@@ -203,10 +185,7 @@ class Situation:
 
     def matching(self, terms: Iterable[Term]) -> Mask:
         """The rows whose nodes match one of these terms of a node selector, whether they are alive or not."""
-        rows, found = slice(0, len(self.alive)), np.zeros_like(self.alive)
-        for term in terms:
-            found |= matches(term, self.nodes, rows)
-        return found
+        return matches_any(terms, self.nodes, slice(0, len(self.alive)))
 
     def by_status(self, values: Sequence[Any]) -> NDArray[Any]:
         """The value of each row's status. `values` has one for each of `nodes.statuses`."""
@@ -218,13 +197,9 @@ class Situation:
 
     def usage(self, row: int, resource: str) -> Mapping[str, int]:
         """How much of a resource each workload («job/train in team-a») on a node requests."""
-        amounts = self._usage.get((row, resource))
-        if amounts is None:
-            amounts = self._usage[row, resource] = Counter()
-            for pod in self.snapshot.pods_on.get(self.names[row], ()):
-                amounts[f"{workload_name(pod)} in {pod['metadata']['namespace']}"] += counted_demand(pod).amount(
-                    resource
-                )
+        amounts = Counter[str]()
+        for pod in self.snapshot.pods_on.get(self.names[row], ()):
+            amounts[f"{workload_name(pod)} in {pod['metadata']['namespace']}"] += counted_demand(pod).amount(resource)
         return amounts
 
     def bind(self, pod: Pod, demand: Demand, row: int) -> None:
@@ -232,10 +207,11 @@ class Situation:
         for name, amount in demand.requests:
             if name in self.free:
                 self.free[name][row] -= amount
-        self.bound.append((row, pod))  # before `pods_on`, from which `bound` is made
+        lists = (self.bound, self.with_anti_affinity)  # before `pods_on`, from which they are made
         self.pods_on.setdefault(self.names[row], []).append(pod)
-        if has_anti_affinity(pod):
-            self.with_anti_affinity.append((row, pod))
+        lists[0].append((row, pod))
+        if _has_anti_affinity(pod):
+            lists[1].append((row, pod))
 
 
 @dataclass
@@ -268,9 +244,21 @@ class Case:
         by_name |= {each: name for name, obj in known.items() if (each := obj["spec"].get("extendedResourceName"))}
         return {name: by_name[name] for name, _ in self.demand.requests if name in by_name}
 
-    def names_of(self, kind: str) -> list[str]:
-        """The names of the objects of a kind in the namespace of the pod."""
-        return [name for namespace, name in self.situation.snapshot.named(kind) if namespace == self.namespace]
+    def absent(self, word: str, kind: str, name: str, of: str = "") -> Iterator[Cause]:
+        """The cause that an object does not exist, if its kind could be read. `of` says in the text who refers to it."""
+        if kind in self.situation.snapshot.missing:
+            return
+        names = self.situation.snapshot.named(kind)
+        known = sorted([each for namespace, each in names if namespace in ("", self.namespace)])
+        near = nearest(name, known)
+        where = f" in {self.namespace}" if KINDS[kind].namespaced else ""
+        hint = f"; nearest: {bare(near)}" if near else f"; there are {listed(known)}" if known else ""
+        fix = f"name {bare(near)} in place of {bare(name)}, or create it" if near else "create it: kubectl apply -f …"
+        yield Cause(word, f"{kind} {quoted(name)} does not exist{where}{of}{hint}", fix)
+
+
+def _has_anti_affinity(pod: Pod) -> bool:
+    return bool((pod["spec"].get("affinity") or {}).get("podAntiAffinity"))
 
 
 def _last_seen(event: Object) -> float:

@@ -11,11 +11,11 @@ from typing import Final
 import numpy as np
 
 from webhook.cli.cluster.snapshot import Object, full_name
-from webhook.cli.waiting.situation import Case, Cause, NodeCheck, Situation, known_names_hint
+from webhook.cli.waiting.situation import Case, Cause, NodeCheck, Situation
 from webhook.kube.pod import REQUIRED, Pod
 from webhook.kube.quantity import parse_quantity
 from webhook.placement.constraints import Mask, compiled
-from webhook.text import bare, listed, nearest, quoted
+from webhook.text import bare, listed, quoted
 
 _BOUND_WITH_POD: Final = "WaitForFirstConsumer"
 _NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
@@ -30,11 +30,7 @@ def missing(case: Case) -> Iterator[Cause]:
         claim = claims.get((case.namespace, name))
         claim_text = f"PersistentVolumeClaim {bare(name)}"
         if claim is None:
-            if "PersistentVolumeClaim" not in s.snapshot.missing:
-                near = nearest(name, case.names_of("PersistentVolumeClaim"))
-                hint = f"; nearest: {bare(near)}" if near else ""
-                fix = f"create it, or name {bare(near)} in spec.volumes" if near else "create it: kubectl apply -f …"
-                yield Cause("volumeClaimMissing", f"{claim_text} does not exist in {case.namespace}{hint}", fix)
+            yield from case.absent("volumeClaimMissing", "PersistentVolumeClaim", name)
         elif claim["metadata"].get("deletionTimestamp"):
             fix = "wait until it is gone, and create it again"
             yield Cause("volumeClaimDeleting", f"{claim_text} is being deleted", fix)
@@ -60,10 +56,7 @@ def _unbound(case: Case, claim: Object, claim_text: str) -> Iterator[Cause]:
         fix = f"set spec.storageClassName ({listed(sorted(classes)) or 'there is no class'}) in a new claim, or create a volume"
         yield Cause("volumeClaimUnbound", text, fix)
     elif name not in classes and "StorageClass" not in s.snapshot.missing:
-        near = nearest(name, sorted(classes))
-        hint = known_names_hint(near, sorted(classes))
-        text = f"{claim_text} wants StorageClass {quoted(name)}, which does not exist{hint}"
-        yield Cause("storageClassMissing", text, f"create the class, or a new claim with {bare(near or '…')}")
+        yield from case.absent("storageClassMissing", "StorageClass", name, f" ({claim_text} names it)")
     elif classes.get(name, {}).get("volumeBindingMode") != _BOUND_WITH_POD:
         messages = [event["message"] for event in s.events_of("PersistentVolumeClaim", claim) if event.get("message")]
         text = f"{claim_text} is not bound{f': {quoted(messages[0])}' if messages else ''}"
