@@ -8,7 +8,7 @@ import re
 import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -30,6 +30,9 @@ ANSWER = b'{"ok":true}'
 SECRET = "canary-9f1c"
 
 
+Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
 @dataclass
 class Running:
     port: int
@@ -38,7 +41,9 @@ class Running:
     listener: Listener
     metrics: Metrics
     log: io.BytesIO
-    bodies: list[bytes] = field(default_factory=list)
+    bodies: list[bytes]
+    opened: list[Stream]
+    """Connections of `open`. They are closed at the end."""
 
     @property
     def url(self) -> str:
@@ -50,16 +55,15 @@ class Running:
         )
         return float(sample[1]) if sample else 0.0
 
-    async def open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        return await asyncio.open_connection("localhost", self.port, ssl=TRUST)
+    async def open(self) -> Stream:
+        self.opened.append(stream := await asyncio.open_connection("localhost", self.port, ssl=TRUST))
+        return stream
 
     async def raw(self, sent: bytes) -> bytes:
         """Send bytes on a new connection. Returns everything that the server sends until it closes."""
         reader, writer = await self.open()
         writer.write(sent)
-        received = await reader.read()
-        writer.close()
-        return received
+        return await reader.read()
 
 
 @asynccontextmanager
@@ -81,7 +85,8 @@ async def running(
     port = await listener.start("localhost", 0)
     try:
         async with asyncio.timeout(300):  # a server that never answers fails its test, and does not hang it
-            yield Running(port, edge, live, listener, metrics, log, bodies)
+            async with streams() as opened:
+                yield Running(port, edge, live, listener, metrics, log, bodies, opened)
     finally:
         await listener.stop(1)
 
@@ -94,7 +99,6 @@ def post(path: str = "/mutate", headers: str = "Content-Type: application/json",
     return f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n{headers}\r\n\r\n".encode()
 
 
-Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 API_SERVER = "127.0.0.1"
 
 
