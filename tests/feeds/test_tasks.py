@@ -10,11 +10,11 @@ BURST = 5
 def test_a_burst_is_allowed_at_once_and_then_one_in_so_many_seconds() -> None:
     bucket = TokenBucket(BURST, 10.0, 0.0)
     for _ in range(BURST):
-        assert bucket.left(0.0) >= 1
+        assert bucket.tokens(0.0) >= 1
         bucket.take()
-    assert bucket.left(9.0) < 1
-    assert bucket.left(10.0) == 1
-    assert bucket.left(1000.0) == BURST, "it never holds more than a burst"
+    assert bucket.tokens(9.0) < 1
+    assert bucket.tokens(10.0) == 1
+    assert bucket.tokens(1000.0) == BURST, "it never holds more than a burst"
     assert bucket.is_full(1000.0)
 
 

@@ -19,7 +19,7 @@ from webhook.rules.gpu_limit import GpuLimit
 # --- the answer as a whole --------------------------------------------------------------------------------------------
 
 
-def test_a_plain_gpu_pod_is_completed() -> None:
+def test_a_plain_gpu_pod_gets_all_that_it_lacks() -> None:
     server = Server()
     before = plain_pod(priority=0, preemptionPolicy="PreemptLowerPriority")
     response = server.mutate(before)

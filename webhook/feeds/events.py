@@ -137,12 +137,12 @@ class Events:
     def _next(self, now: float) -> _Waiting | None:
         """The next Event to write: of the namespace that had fewest Events written lately, its oldest."""
         due = [key for key, waiting in self._waiting.items() if waiting.due <= now]
-        if not due or self._all.left(now) < 1:
+        if not due or self._all.tokens(now) < 1:
             return None
         full = TokenBucket(NAMESPACE_BURST, NAMESPACE_EVERY_SECONDS, now)
-        key = max(due, key=lambda key: self._buckets.get(key[0].namespace, full).left(now))
+        key = max(due, key=lambda key: self._buckets.get(key[0].namespace, full).tokens(now))
         bucket = self._buckets.get(key[0].namespace, full)
-        if bucket.left(now) < 1:
+        if bucket.tokens(now) < 1:
             return None
         self._buckets = {name: other for name, other in self._buckets.items() if not other.is_full(now)}
         self._buckets[key[0].namespace] = bucket

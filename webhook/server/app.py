@@ -38,7 +38,7 @@ from webhook.tls.rotate import Keeper
 
 def serve_forever(settings: ServeSettings) -> None:
     """Serve until SIGTERM or SIGINT. Raises what `run` does."""
-    settings = settings.completed(os.environ)
+    settings = settings.with_environment(os.environ)
     loop_factory = None
     with suppress(ImportError):
         import uvloop  # noqa: PLC0415  optional: with it a request takes less CPU

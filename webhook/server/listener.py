@@ -224,7 +224,7 @@ class Gate(Handler):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.head = bytearray()
-        self.left: int | None = None
+        self.expected: int | None = None
         """Bytes of the body that are still to come; None while the head is not complete."""
         self.without_length = False
         self.received, self.before = 0, 0
@@ -237,7 +237,7 @@ class Gate(Handler):
             self.connection.cut()
         elif not data:  # aiohttp calls itself to parse what it has
             super().data_received(data)
-        elif self.left is not None:
+        elif self.expected is not None:
             self._of_body(data)
         else:
             searched = max(0, len(self.head) - 3)
@@ -245,17 +245,17 @@ class Gate(Handler):
             if (end := self.head.find(b"\r\n\r\n", searched) + 4) > 3:
                 head, rest = bytes(self.head[:end]), bytes(self.head[end:])
                 length = None if b"\r\ntransfer-encoding:" in head.lower() else _LENGTH.search(head)
-                self.left, self.without_length, self.head = int(length[1]) if length else 0, not length, bytearray()
+                self.expected, self.without_length, self.head = int(length[1]) if length else 0, not length, bytearray()
                 self.listener.connections.unused(self.connection)  # since now
                 super().data_received(head)
                 self._of_body(rest)
 
     def _of_body(self, data: bytes) -> None:
-        if self.left is not None and not self.without_length:
-            self.left -= len(data)
-        if not self.left:
+        if self.expected is not None and not self.without_length:
+            self.expected -= len(data)
+        if not self.expected:
             self.listener.connections.used(self.connection)
-        elif self.left < 0:  # a second request: no API server sends one before the first is answered
+        elif self.expected < 0:  # a second request: no API server sends one before the first is answered
             self.connection.cut()
             return
         if data and not self.without_length:
@@ -263,7 +263,7 @@ class Gate(Handler):
 
     async def finish_response(self, request: web.BaseRequest, resp: web.StreamResponse, start: Any) -> Any:
         """The answer is decided, and the next request may come."""
-        self.left, self.without_length = None, False
+        self.expected, self.without_length = None, False
         self.received, self.before = 0, self._on_the_wire()
         if self.connection.size:
             self.listener.connections.unused(self.connection)

@@ -75,8 +75,8 @@ class ServeSettings(BaseModel):
             raise BadInput("saw --cluster and --kubeconfig, wanted one: the file is instead of an API server")
         return self
 
-    def completed(self, environment: Mapping[str, str]) -> ServeSettings:
-        """These settings, completed from the environment where they were not given. Raises BadInput with all problems."""
+    def with_environment(self, environment: Mapping[str, str]) -> ServeSettings:
+        """These settings; what was not given is taken from the environment. Raises BadInput with all problems."""
         read = {name: environment.get(PREFIX + name.upper()) or None for name in type(self).model_fields}
         given = {name: getattr(self, name) for name in self.model_fields_set}
         values = {name: value for name, value in [*read.items(), *given.items()] if value is not None}
