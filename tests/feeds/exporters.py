@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -51,8 +52,14 @@ async def served(handle: Handler, host: str = "127.0.0.1", port: int = 0) -> Asy
     application.router.add_route("*", "/{tail:.*}", handle)
     runner = web.AppRunner(application, access_log=None, logger=_MUTE, shutdown_timeout=0.1)
     await runner.setup()
+    site = web.TCPSite(runner, host, port)
+    await site.start()
     try:
-        await web.TCPSite(runner, host, port).start()
         yield runner.addresses[0][1]
     finally:
+        await site.stop()
+        for _ in range(
+            3
+        ):  # asyncio accepts a connection in three turns; until then aiohttp does not know it, nor close it
+            await asyncio.sleep(0)
         await runner.cleanup()

@@ -8,8 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from tests.cli.objects import call, placed, write
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
 from tests.feeds import prometheus_server
+from tests.feeds.exporters import served
 from tests.feeds.prometheus_server import Exporter
 from tests.feeds.test_prometheus import program, until  # noqa: F401  a fixture
 from webhook.cli.cluster.metrics import ways, with_url
@@ -108,23 +108,11 @@ class Api:
         made["metadata"]["namespace"] = "gpu-operator"
         return made
 
-    @asynccontextmanager
-    async def served(self) -> AsyncIterator[str]:
-        app = web.Application()
-        app.router.add_get("/{tail:.*}", self.handle)
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        try:
-            yield f"http://127.0.0.1:{runner.addresses[0][1]}"
-        finally:
-            await runner.cleanup()
-
 
 async def shown(api: Api, folder: Path, *arguments: Any) -> tuple[Any, str]:
     """The document of the node, and stderr."""
-    async with api.served() as url:
-        given = ["nodes", "--kubeconfig", kubeconfig(folder, url), "-o", "json", *arguments]
+    async with served(api.handle) as port:
+        given = ["nodes", "--kubeconfig", kubeconfig(folder, f"http://127.0.0.1:{port}"), "-o", "json", *arguments]
         result = await asyncio.to_thread(call, *given)
     assert result.exit_code == 0
     return json.loads(result.stdout)[0], result.stderr
