@@ -11,3 +11,16 @@ async def until(true: Callable[[], object]) -> None:
     async with asyncio.timeout(120):
         while not true():  # noqa: ASYNC110  the condition has no event
             await asyncio.sleep(0.005)
+
+
+async def stop_accepting(server: asyncio.Server) -> None:
+    """Close a server. Its protocols then know every connection that was accepted.
+
+    Accepting takes asyncio three turns. A connection whose server is closed in between is never closed itself, and its
+    ResourceWarning makes the tests red.
+    """
+    for listening in server.sockets:
+        asyncio.get_running_loop().remove_reader(listening.fileno())
+    for _ in range(4):
+        await asyncio.sleep(0)
+    server.close()

@@ -8,6 +8,8 @@ import sys
 from contextlib import suppress
 from typing import Self
 
+from tests.waiting import stop_accepting
+
 
 class Proxy:
     """Forwards bytes to 127.0.0.1:`target`. `cut` resets every connection; `silence` passes nothing on, nor closes."""
@@ -27,7 +29,7 @@ class Proxy:
         return self
 
     async def __aexit__(self, *unused: object) -> None:
-        self._server.close()
+        await stop_accepting(self._server)
         self._flows.set()
         self.cut()
         await asyncio.sleep(0)
@@ -55,12 +57,13 @@ class Proxy:
         target = self.targets[self._turn % len(self.targets)]
         self._turn += 1
         flows = self._flows
+        self._open.add(writer)
         try:
             far_reader, far_writer = await asyncio.open_connection("127.0.0.1", target)
         except OSError:
             writer.transport.abort()
             return
-        self._open |= {writer, far_writer}
+        self._open.add(far_writer)
         await asyncio.gather(self._pump(reader, far_writer, flows), self._pump(far_reader, writer, flows))
 
     async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, flows: asyncio.Event) -> None:

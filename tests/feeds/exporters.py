@@ -10,10 +10,11 @@ from typing import Any
 
 from aiohttp import web
 
+from tests.waiting import stop_accepting
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.feeds.exporters import Exporters
 
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 _MUTE = logging.Logger("served", logging.CRITICAL + 1)
 
 
@@ -48,18 +49,10 @@ def exporters_of(settings: GpuMetricsSettings, *pods: dict[str, Any]) -> Exporte
 @asynccontextmanager
 async def served(handle: Handler, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[int]:
     """Answers every request by `handle`. Gives the port."""
-    application = web.Application()
-    application.router.add_route("*", "/{tail:.*}", handle)
-    runner = web.AppRunner(application, access_log=None, logger=_MUTE, shutdown_timeout=0.1)
-    await runner.setup()
-    site = web.TCPSite(runner, host, port)
-    await site.start()
+    server = web.Server(handle, access_log=None, logger=_MUTE)
+    listening = await asyncio.get_running_loop().create_server(server, host, port)
     try:
-        yield runner.addresses[0][1]
+        yield listening.sockets[0].getsockname()[1]
     finally:
-        await site.stop()
-        for _ in range(
-            3
-        ):  # asyncio accepts a connection in three turns; until then aiohttp does not know it, nor close it
-            await asyncio.sleep(0)
-        await runner.cleanup()
+        await stop_accepting(listening)
+        await server.shutdown(0.1)

@@ -92,7 +92,7 @@ class FakeApi:
 
     # --- the server -----------------------------------------------------------------------------------------------------
 
-    async def handle(self, request: web.Request) -> web.StreamResponse:
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         path, query = request.path, dict(request.query)
         verb = "watch" if "watch" in query else self._verb(request)
         self.requests.append((verb, path, query))
@@ -131,7 +131,7 @@ class FakeApi:
             return status(409, "the object has been modified")
         return web.json_response(self._record(parent, "MODIFIED", obj | changes))
 
-    def _verb(self, request: web.Request) -> str:
+    def _verb(self, request: web.BaseRequest) -> str:
         if request.method != "GET":
             return request.method.lower()
         return "list" if "limit" in request.query else "get"
@@ -144,7 +144,9 @@ class FakeApi:
             metadata["continue"] = str(start + limit)
         return web.json_response({"kind": "List", "metadata": metadata, "items": objects[start : start + limit]})
 
-    async def _watch(self, request: web.Request, path: str, since: int, query: dict[str, str]) -> web.StreamResponse:
+    async def _watch(
+        self, request: web.BaseRequest, path: str, since: int, query: dict[str, str]
+    ) -> web.StreamResponse:
         if since < self.oldest:
             return status(410, "too old resource version")
         response = web.StreamResponse(headers={"Content-Type": "application/json"})

@@ -27,13 +27,13 @@ BUSY = (DATA / "dcgm-8-busy.txt").read_text()
 
 
 def page(text: str, **more: object) -> Handler:
-    async def handler(request: web.Request) -> web.Response:
+    async def handler(request: web.BaseRequest) -> web.Response:
         return web.Response(text=text, **more)  # type: ignore[arg-type]
 
     return handler
 
 
-async def endless(request: web.Request) -> web.StreamResponse:
+async def endless(request: web.BaseRequest) -> web.StreamResponse:
     response = web.StreamResponse()
     await response.prepare(request)
     try:
@@ -43,7 +43,7 @@ async def endless(request: web.Request) -> web.StreamResponse:
         return response
 
 
-async def silent(request: web.Request) -> web.StreamResponse:
+async def silent(request: web.BaseRequest) -> web.StreamResponse:
     await asyncio.sleep(60)
     return web.Response()
 
@@ -51,15 +51,15 @@ async def silent(request: web.Request) -> web.StreamResponse:
 BOMB = gzip.compress(b"#" * (8 << 20), 1)
 
 
-async def zipped(request: web.Request) -> web.StreamResponse:
+async def zipped(request: web.BaseRequest) -> web.StreamResponse:
     return web.Response(body=BOMB, headers={"Content-Encoding": "gzip"})
 
 
-async def zipped_error(request: web.Request) -> web.StreamResponse:
+async def zipped_error(request: web.BaseRequest) -> web.StreamResponse:
     return web.Response(status=500, body=BOMB, headers={"Content-Encoding": "gzip"})
 
 
-async def elsewhere(request: web.Request) -> web.StreamResponse:
+async def elsewhere(request: web.BaseRequest) -> web.StreamResponse:
     if request.path == "/good":
         return web.Response(text=BUSY)
     raise web.HTTPFound("/good")
@@ -133,7 +133,7 @@ async def test_the_node_is_that_of_the_pod_and_not_the_one_in_the_page() -> None
 async def test_the_number_of_exporters_scraped_at_once_is_bounded() -> None:
     current, highest, full = 0, 0, asyncio.Event()
 
-    async def counted(request: web.Request) -> web.Response:
+    async def counted(request: web.BaseRequest) -> web.Response:
         nonlocal current, highest
         current += 1
         highest = max(highest, current)

@@ -45,7 +45,7 @@ async def running(api: Administrator, name: str, namespace: str, node: str, **la
 async def test_exporters_are_found_by_their_label_and_polled_as_the_policy_says(
     control_plane: ControlPlane, api: Administrator, namespace: str
 ) -> None:
-    async def page(request: web.Request) -> web.Response:
+    async def page(request: web.BaseRequest) -> web.Response:
         return web.Response(text=IDLE)
 
     await running(api, "exporter", namespace, "gpu-a-0", app="nvidia-dcgm-exporter")

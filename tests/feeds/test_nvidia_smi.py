@@ -149,7 +149,7 @@ class Runs:
         self.scripts = dict(zip(("exporter-a", "exporter-b"), scripts, strict=False))
         self.asked: list[tuple[str, list[str], str]] = []
 
-    async def handle(self, request: web.Request) -> web.StreamResponse:
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         name = request.path.removeprefix("/api/v1/namespaces/gpu-operator/pods/").removesuffix("/exec")
         assert request.headers["Authorization"] == "Bearer token"
         self.asked.append((name, request.query.getall("command"), request.query["container"]))

@@ -85,7 +85,7 @@ class Api:
         self.proxied: list[tuple[str, str]] = []
         self.answer: tuple[int, str] = 200, BUSY
 
-    async def handle(self, request: web.Request) -> web.Response:
+    async def handle(self, request: web.BaseRequest) -> web.Response:
         path = request.path
         if "/proxy" in path:
             self.proxied.append((path, request.query.get("query", "")))
