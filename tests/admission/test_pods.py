@@ -175,8 +175,6 @@ def test_a_bad_quantity_is_refused_where_every_injector_is_off() -> None:
         ("Pod", {"name": 'a" \n\x1b[31m'}, r'pod "a\" \n\x1b[31m": 3'),
         ("Pod", {"generateName": 'a" \n\x1b[31m'}, r'pod generateName "a\" \n\x1b[31m": 3'),
         ("Pod", {"name": "a-b", "generateName": {}}, 'pod "a-b": 3'),
-        ("Pod", {"name": ["a"], "generateName": "a-"}, 'pod "a list": 3'),
-        ("Pod", {"name": 12}, 'pod "12": 3'),
         ("ConfigMap", {"name": "p"}, 'ConfigMap "p": 3'),
         ("Deployment", {"name": "web"}, 'Deployment "web": 3'),
         ("Job", {"generateName": "tune-"}, 'Job generateName "tune-": 3'),

@@ -131,12 +131,16 @@ def _check_object(request: Request, where: str, obj: dict[str, Any]) -> None:
     metadata = metadata if isinstance(metadata, dict) else {}
     version = f"{request.group}/" if request.group else ""
     api_version = obj.get("apiVersion")
+    name, generated = names_of(obj, request.name)
     for field, seen, wanted in (
         ("kind", obj.get("kind"), request.kind),
         ("metadata.namespace", metadata.get("namespace"), request.namespace),
-        ("metadata.name", metadata.get("name"), names_of(obj, request.name)[0]),
+        ("metadata.name", metadata.get("name"), name),
+        ("metadata.generateName", metadata.get("generateName"), generated),
     ):
-        if seen and isinstance(seen, str) and seen != wanted:
+        if seen and not isinstance(seen, str):
+            raise BadReview(f"request.{where}.{field}: wanted a string, saw {kind(seen)}")
+        if seen and seen != wanted:
             raise BadReview(f"request.{where}.{field}: saw {quoted(seen)}, wanted {quoted(wanted)} as in the request")
     if api_version and not (
         isinstance(api_version, str) and api_version.startswith(version) and api_version.count("/") == bool(version)
