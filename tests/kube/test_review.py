@@ -127,13 +127,16 @@ def test_a_consistent_review_is_read(tweaks: dict[str, Any]) -> None:
             id="of another name",
         ),
         pytest.param(
-            {"object": {"metadata": {"name": [None]}}}, "request.object.metadata.name: wanted a string, saw a list", id="a list as name",
+            {"object": {"metadata": {"name": [None]}}}, "request.object.metadata.name: wanted a string, saw a list",
+            id="a list as name",
         ),
         pytest.param(
-            {"object": {"metadata": {"generateName": {"a": 1}}}}, "request.object.metadata.generateName: wanted a string", id="a map as name",
+            {"object": {"metadata": {"generateName": {"a": 1}}}}, "request.object.metadata.generateName: wanted a string",
+            id="a map as name",
         ),
         pytest.param(
-            {"object": {"metadata": {"namespace": 7}}}, "request.object.metadata.namespace: wanted a string", id="a number as namespace",
+            {"object": {"metadata": {"namespace": 7}}}, "request.object.metadata.namespace: wanted a string",
+            id="a number as namespace",
         ),
         pytest.param(
             {"operation": "UPDATE", "oldObject": {"metadata": {"namespace": "team-b"}}},
