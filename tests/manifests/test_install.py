@@ -158,7 +158,7 @@ def test_events_gives_the_right_to_write_events_and_no_other_and_the_setting(
     assert more[1]["subjects"] == [{"kind": "ServiceAccount", "name": "gpu-admission", "namespace": "gpu-admission"}]
     (container,) = more[2]["spec"]["template"]["spec"]["containers"]
     environment = {entry["name"]: entry.get("value", "") for entry in container["env"]}
-    assert ServeSettings().completed(environment).events
+    assert ServeSettings().with_environment(environment).events
     applied.kubectl("apply", "-f", "-", "--dry-run=server", input=yaml.safe_dump_all(more))
 
 
@@ -179,7 +179,7 @@ def test_a_component_gives_the_server_files_that_it_reads(
         f"{PREFIX}{name.upper().replace('-', '_')}": value
         for name, _, value in (argument.removeprefix("--").partition("=") for argument in container["args"][1:])
     }
-    settings = ServeSettings().completed(environment | arguments)
+    settings = ServeSettings().with_environment(environment | arguments)
     assert {name: str(getattr(settings, name)) for name in files} == {n: f"{folder}{key}" for n, key in files.items()}
     (mounted,) = (mount for mount in container["volumeMounts"] if f"{mount['mountPath']}/" == folder)
     assert mounted["readOnly"]

@@ -72,14 +72,3 @@ def test_a_policy_with_numbers_that_are_no_quantities_is_refused() -> None:
         PerGpu(cpu=("8 cores", "16"), memory=("1Gi", "2Gi"))
     with pytest.raises(ValidationError, match="wanted a quantity above 0"):
         PerGpu(cpu=("0", "16"), memory=("1Gi", "2Gi"))
-
-
-@pytest.mark.parametrize("allowed", ALLOWED.values(), ids=ALLOWED)
-def test_what_is_allowed(allowed: Case) -> None:
-    assert allowed.messages(RULE) == []
-
-
-@pytest.mark.parametrize(("refused", "messages"), REFUSED.values(), ids=REFUSED)
-def test_what_is_refused(refused: Case, messages: list[str]) -> None:
-    assert refused.messages(RULE) == messages
-    assert not any(finding.only_warn for finding in refused.findings(RULE))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.builders import Case, case, container, pod
 from webhook.kube.pod import Pod
 from webhook.rules.cpu_pod_on_gpu_node import CpuPodOnGpuNode
@@ -49,14 +47,3 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
         [f'spec.tolerations[0]: saw a toleration of "nvidia.com/gpu" in a pod that asks for no GPU, {_END}'],
     ),
 }
-
-
-@pytest.mark.parametrize("allowed", ALLOWED.values(), ids=ALLOWED)
-def test_what_is_allowed(allowed: Case) -> None:
-    assert allowed.messages(RULE) == []
-
-
-@pytest.mark.parametrize(("refused", "messages"), REFUSED.values(), ids=REFUSED)
-def test_what_is_refused(refused: Case, messages: list[str]) -> None:
-    assert refused.messages(RULE) == messages
-    assert not any(finding.only_warn for finding in refused.findings(RULE))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.builders import Case, case, container, pod
 from webhook.rules.cuda_visible_devices import CudaVisibleDevices
 
@@ -60,14 +58,3 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
         ],
     ),
 }
-
-
-@pytest.mark.parametrize("allowed", ALLOWED.values(), ids=ALLOWED)
-def test_what_is_allowed(allowed: Case) -> None:
-    assert allowed.messages(RULE) == []
-
-
-@pytest.mark.parametrize(("refused", "messages"), REFUSED.values(), ids=REFUSED)
-def test_what_is_refused(refused: Case, messages: list[str]) -> None:
-    assert refused.messages(RULE) == messages
-    assert not any(finding.only_warn for finding in refused.findings(RULE))

@@ -88,23 +88,6 @@ WARNED: dict[str, tuple[Case, list[str]]] = {
 }
 
 
-@pytest.mark.parametrize("allowed", ALLOWED.values(), ids=ALLOWED)
-def test_what_is_allowed(allowed: Case) -> None:
-    assert allowed.messages(RULE) == []
-
-
-@pytest.mark.parametrize(("refused", "messages"), REFUSED.values(), ids=REFUSED)
-def test_what_is_refused(refused: Case, messages: list[str]) -> None:
-    assert refused.messages(RULE) == messages
-    assert not any(finding.only_warn for finding in refused.findings(RULE))
-
-
-@pytest.mark.parametrize(("warned", "messages"), WARNED.values(), ids=WARNED)
-def test_what_is_only_warned_about(warned: Case, messages: list[str]) -> None:
-    assert warned.messages(RULE) == messages
-    assert all(finding.only_warn for finding in warned.findings(RULE))
-
-
 @pytest.mark.parametrize("prefix", ["NVIDIA_G", "NVIDIA_MOFE", "CXPU_", "NVIDIA_NVS", "AMD_"])
 def test_a_prefix_that_can_make_a_variable_of_the_default_policy_is_refused(prefix: str) -> None:
     rule = dict(Policy.load("{}").rules("default"))["deviceEnvFrom"]

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from tests.builders import GPU, TWO_NODES, Case, Obstructed, case, container, pod
 from webhook.framework.cluster_view import Obstacle
 from webhook.framework.interface import Template
@@ -90,20 +88,3 @@ WARNED: dict[str, tuple[Case, list[str]]] = {
         [f"spec.nodeSelector[a]: saw this, {_WORDS}"],
     ),
 }
-
-
-@pytest.mark.parametrize("allowed", ALLOWED.values(), ids=ALLOWED)
-def test_what_is_allowed(allowed: Case) -> None:
-    assert allowed.messages(RULE) == []
-
-
-@pytest.mark.parametrize(("refused", "messages"), REFUSED.values(), ids=REFUSED)
-def test_what_is_refused(refused: Case, messages: list[str]) -> None:
-    assert refused.messages(RULE) == messages
-    assert not any(finding.only_warn for finding in refused.findings(RULE))
-
-
-@pytest.mark.parametrize(("warned", "messages"), WARNED.values(), ids=WARNED)
-def test_what_is_only_warned_about(warned: Case, messages: list[str]) -> None:
-    assert warned.messages(RULE) == messages
-    assert all(finding.only_warn for finding in warned.findings(RULE))

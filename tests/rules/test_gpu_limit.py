@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.builders import Case, case, container, pod, sidecar
 from webhook.rules.gpu_limit import GpuLimit
 
@@ -68,13 +66,3 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
         [f'{_WHERE}: saw 100 in container "main", wanted at most 16 in a container. {_FIX}'],
     ),
 }
-
-
-@pytest.mark.parametrize("allowed", ALLOWED.values(), ids=ALLOWED)
-def test_what_is_allowed(allowed: Case) -> None:
-    assert allowed.messages(RULE) == []
-
-
-@pytest.mark.parametrize(("refused", "messages"), REFUSED.values(), ids=REFUSED)
-def test_what_is_refused(refused: Case, messages: list[str]) -> None:
-    assert refused.messages(RULE) == messages

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from tests.builders import Case, case, container, pod
 from webhook.framework.interface import Template
 from webhook.rules.gpu_parallelism import GpuParallelism
@@ -154,13 +152,3 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
         running(env={"WORLD_SIZE": "4", "MASTER_ADDR": "localhost"}, gpu=2), _message("WORLD_SIZE=4", 4, 2, "env")
     ),
 }  # fmt: skip
-
-
-@pytest.mark.parametrize("allowed", ALLOWED.values(), ids=ALLOWED)
-def test_what_is_allowed(allowed: Case) -> None:
-    assert allowed.messages(RULE) == []
-
-
-@pytest.mark.parametrize(("refused", "messages"), REFUSED.values(), ids=REFUSED)
-def test_what_is_warned_about(refused: Case, messages: list[str]) -> None:
-    assert refused.messages(RULE) == messages

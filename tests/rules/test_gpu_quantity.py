@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from tests.builders import EMPTY, GPU, POOLS, UNKNOWN, Case, case, container, pod, sidecar
 from webhook.framework.interface import Template
 from webhook.rules.gpu_quantity import GpuQuantity
@@ -142,16 +140,6 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
         ],
     ),
 }
-
-
-@pytest.mark.parametrize("allowed", ALLOWED.values(), ids=ALLOWED)
-def test_what_is_allowed(allowed: Case) -> None:
-    assert allowed.messages(RULE) == []
-
-
-@pytest.mark.parametrize(("refused", "messages"), REFUSED.values(), ids=REFUSED)
-def test_what_is_refused(refused: Case, messages: list[str]) -> None:
-    assert refused.messages(RULE) == messages
 
 
 def test_the_rule_runs_in_the_mutating_hook_too_since_the_api_server_checks_the_pod_before_the_validating_hook() -> (

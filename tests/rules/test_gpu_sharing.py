@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from tests.builders import POOLS, TWO_NODES, Case, case, container, pod
 from webhook.rules.gpu_sharing import GpuSharing
 
@@ -48,20 +46,3 @@ WARNED: dict[str, tuple[Case, list[str]]] = {
         [f"{_WHERE}: saw 2 shares of GPUs {_END}"],
     ),
 }
-
-
-@pytest.mark.parametrize("allowed", ALLOWED.values(), ids=ALLOWED)
-def test_what_is_allowed(allowed: Case) -> None:
-    assert allowed.messages(RULE) == []
-
-
-@pytest.mark.parametrize(("refused", "messages"), REFUSED.values(), ids=REFUSED)
-def test_what_is_refused(refused: Case, messages: list[str]) -> None:
-    assert refused.messages(RULE) == messages
-    assert not any(finding.only_warn for finding in refused.findings(RULE))
-
-
-@pytest.mark.parametrize(("warned", "messages"), WARNED.values(), ids=WARNED)
-def test_what_is_only_warned_about(warned: Case, messages: list[str]) -> None:
-    assert warned.messages(RULE) == messages
-    assert all(finding.only_warn for finding in warned.findings(RULE))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.builders import Case, case, container, pod
 from webhook.rules.node_name import NodeName
 
@@ -38,14 +36,3 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
         [f'spec.nodeName: saw "gpu-a1", {_END}'],
     ),
 }
-
-
-@pytest.mark.parametrize("allowed", ALLOWED.values(), ids=ALLOWED)
-def test_what_is_allowed(allowed: Case) -> None:
-    assert allowed.messages(RULE) == []
-
-
-@pytest.mark.parametrize(("refused", "messages"), REFUSED.values(), ids=REFUSED)
-def test_what_is_refused(refused: Case, messages: list[str]) -> None:
-    assert refused.messages(RULE) == messages
-    assert not any(finding.only_warn for finding in refused.findings(RULE))

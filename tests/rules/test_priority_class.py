@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from tests.builders import TWO_NODES, UNKNOWN, Case, ClusterFacts, case, classes, pod
 from webhook.framework.interface import ProfileView
 from webhook.rules.priority_class import PriorityClassAllowed
@@ -112,13 +110,3 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
         ],
     ),
 }
-
-
-@pytest.mark.parametrize("allowed", ALLOWED.values(), ids=ALLOWED)
-def test_what_is_allowed(allowed: Case) -> None:
-    assert allowed.messages(RULE) == []
-
-
-@pytest.mark.parametrize(("refused", "messages"), REFUSED.values(), ids=REFUSED)
-def test_what_is_refused(refused: Case, messages: list[str]) -> None:
-    assert refused.messages(RULE) == messages

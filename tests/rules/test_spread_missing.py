@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from tests.builders import TWO_NODES, Case, case, container, pod
 from webhook.framework.cluster_view import Autoscaler
 from webhook.framework.interface import Template
@@ -111,33 +109,17 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
         SCALED,
     ),
 }
-WARNED: dict[str, Case] = {
-    "of a Deployment": replica(),
-    "of a Deployment with a hyphen and a hash in its name": replica(
-        of="chat-5d9c-5d9c", autoscalers=scaled(("team-a", "Deployment", "chat-5d9c"))
+WARNED: dict[str, tuple[Case, list[str]]] = {
+    "a pod of a scaled Deployment": (replica(), SCALED),
+    "one with a hyphen and a hash in its name": (
+        replica(of="chat-5d9c-5d9c", autoscalers=scaled(("team-a", "Deployment", "chat-5d9c"))),
+        SCALED,
     ),
-    "of a StatefulSet": replica("StatefulSet", "chat", {}, scaled(("team-a", "StatefulSet", "chat"))),
-    "of a ReplicaSet": replica("ReplicaSet", "chat", {}, scaled(("team-a", "ReplicaSet", "chat"))),
+    "of a StatefulSet": (replica("StatefulSet", "chat", {}, scaled(("team-a", "StatefulSet", "chat"))), SCALED),
+    "of a ReplicaSet": (replica("ReplicaSet", "chat", {}, scaled(("team-a", "ReplicaSet", "chat"))), SCALED),
 }
 
 
 def test_it_warns_unless_the_policy_says_otherwise() -> None:
     assert SpreadMissing().action == "warn"
     assert Policy.load("{}").profile("default")[1].rules.spread_missing.action == "warn"
-
-
-@pytest.mark.parametrize("allowed", ALLOWED.values(), ids=ALLOWED)
-def test_what_is_allowed(allowed: Case) -> None:
-    assert allowed.messages(RULE) == []
-
-
-@pytest.mark.parametrize(("refused", "messages"), REFUSED.values(), ids=REFUSED)
-def test_what_is_refused(refused: Case, messages: list[str]) -> None:
-    assert refused.messages(RULE) == messages
-    assert not any(finding.only_warn for finding in refused.findings(RULE))
-
-
-@pytest.mark.parametrize("warned", WARNED.values(), ids=WARNED)
-def test_a_pod_of_a_scaled_workload_gives_a_warning_and_is_never_refused(warned: Case) -> None:
-    assert warned.messages(RULE) == SCALED
-    assert all(finding.only_warn for finding in warned.findings(RULE))

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from tests.builders import TWO_NODES, Case, case, container, pod
 from webhook.admission.record import MAX_WARNING_LENGTH
 from webhook.framework.cluster_view import Autoscaler
@@ -76,16 +74,6 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
 
 def test_it_warns_unless_the_policy_says_otherwise() -> None:
     assert RULE.action == "warn"
-
-
-@pytest.mark.parametrize("allowed", ALLOWED.values(), ids=ALLOWED)
-def test_what_is_allowed(allowed: Case) -> None:
-    assert allowed.messages(RULE) == []
-
-
-@pytest.mark.parametrize(("refused", "messages"), REFUSED.values(), ids=REFUSED)
-def test_what_is_refused(refused: Case, messages: list[str]) -> None:
-    assert refused.messages(RULE) == messages
 
 
 def test_the_warning_fits_on_one_line_with_the_next_step() -> None:
