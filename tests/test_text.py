@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.text import MAX_QUOTE, bare, kind, listed, matches, nearest, plural, quoted
+from webhook.text import MAX_QUOTE, amount_number, bare, kind, listed, matches, nearest, plural, quoted
 
 
 @pytest.mark.parametrize(
@@ -114,3 +114,11 @@ def test_nearest(word: str, known: list[str], want: str | None) -> None:
 )
 def test_matches(pattern: str, text: str, want: bool) -> None:
     assert matches(pattern, text) is want
+
+
+@pytest.mark.parametrize(
+    ("resource", "amount", "text"),
+    [("cpu", 12000, "12"), ("cpu", 500, "0.5"), ("memory", 64 << 30, "64Gi"), ("memory", 1 << 29, "512Mi"), ("nvidia.com/gpu", 8, "8"), ("memory", 1000, "1000"), ("memory", 1 << 42, "4Ti")],
+)  # fmt: skip
+def test_amounts_are_written_as_in_a_manifest(resource: str, amount: int, text: str) -> None:
+    assert amount_number(resource, amount) == text

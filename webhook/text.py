@@ -160,9 +160,11 @@ def amount_words(resource: str, amount: int) -> str:
 
 
 def amount_number(resource: str, amount: int) -> str:
-    """The number of `amount_words` alone: "400", "64Gi", "4"."""
+    """The number of `amount_words` alone, as a manifest may have it: "0.5", "64Gi", "4"."""
     if resource == "cpu":
         return f"{amount / 1000:g}"
     if resource in ("memory", "ephemeral-storage") or resource.startswith("hugepages-"):
-        return f"{round(amount / (1 << 30), 1):g}Gi"
+        for unit, size in (("Ti", 1 << 40), ("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10)):
+            if (amount >= size and amount * 10 % size == 0) or amount >= 16 * size:
+                return f"{amount / size:.1f}".removesuffix(".0") + unit
     return str(amount)

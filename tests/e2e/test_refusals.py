@@ -67,8 +67,8 @@ MISTAKES: dict[str, tuple[Json, str, list[str]]] = {
         trainer("8", container={"resources": {"limits": {GPU: "8"}, "requests": {"cpu": "64", "memory": "2Ti"}}}),
         "validate",
         [
-            "spec: saw a pod that asks 2048Gi memory with 8 GPUs, wanted what some node has; the largest node with 8 has 1024Gi: "
-            "sides-a, sides-b. Ask for at most 1024Gi memory. [gpuFits]"
+            "spec: saw a pod that asks 2Ti memory with 8 GPUs, wanted what some node has; the largest node with 8 has 1Ti: "
+            "sides-a, sides-b. Ask for at most 1Ti memory. [gpuFits]"
         ],
     ),
     "a privileged container": (

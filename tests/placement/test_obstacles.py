@@ -70,7 +70,7 @@ CASES: dict[str, tuple[Object, str, str, str, bool]] = {
         "what some node has; the largest node with 8 has 96: gpu-a1, gpu-a2, gpu-a3", "Ask for at most 96 CPUs", True,
     ),
     "more memory than any node": (
-        pod("p", 1, asks={"memory": "4Ti"}), "a pod that asks 4096Gi memory with 1 GPU",
+        pod("p", 1, asks={"memory": "4Ti"}), "a pod that asks 4Ti memory with 1 GPU",
         "what some node has; the largest node with 1 has 1000Gi: gpu-a1, gpu-a2, gpu-a3, …",
         "Ask for at most 1000Gi memory", True,
     ),

@@ -53,7 +53,7 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
     "too little memory, for inference": (
         case(pod(asking(1, cpu="4", memory="512Mi")), workload="inference"),
         [
-            'spec.containers[0].resources.requests: saw 4 CPUs and 0.5Gi for 1 GPU in container "main", wanted 4 to 8 CPUs and 8Gi to 16Gi per GPU for inference. '
+            'spec.containers[0].resources.requests: saw 4 CPUs and 512Mi for 1 GPU in container "main", wanted 4 to 8 CPUs and 8Gi to 16Gi per GPU for inference. '
             'Request at least cpu: "4" and memory: 8Gi.'
         ],
     ),

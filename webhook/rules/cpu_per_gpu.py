@@ -21,8 +21,6 @@ from webhook.kube.pod import Container, Pod, requests_of
 from webhook.kube.quantity import milli, whole
 from webhook.text import amount_number, amount_words, plural, quoted
 
-_GI = 2**30
-
 
 class CpuPerGpu(Rule):
     """Containers with GPUs request CPU and memory for them: [minimum, usual maximum] per GPU, by class of workload."""
@@ -54,15 +52,11 @@ class CpuPerGpu(Rule):
         least_cpu, least_memory = (per.least[resource] * gpus for resource in ("cpu", "memory"))
         if cpu >= least_cpu and memory >= least_memory:
             return None
-        need = f'cpu: "{amount_number("cpu", least_cpu)}" and memory: {_size(least_memory)}'
-        has = f"{amount_words('cpu', cpu) if cpu else 'no CPU'} and {_size(memory) if memory else 'no memory'}"
+        need = f'cpu: "{amount_number("cpu", least_cpu)}" and memory: {amount_number("memory", least_memory)}'
+        has = f"{amount_words('cpu', cpu) if cpu else 'no CPU'} and {amount_number('memory', memory) if memory else 'no memory'}"
         return Finding(
             path=f"{container.field}.resources.requests",
             seen=f"{has} for {plural(gpus, 'GPU')} in container {quoted(container.name)}",
             wanted=f"{' to '.join(per.cpu)} CPUs and {' to '.join(per.memory)} per GPU for {workload}",
             fix=f"Request at least {need}",
         )
-
-
-def _size(size: int) -> str:
-    return f"{size / _GI:.4g}Gi" if size >= _GI // 10 else f"{size / 2**20:.4g}Mi"

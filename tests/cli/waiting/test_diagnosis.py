@@ -19,7 +19,6 @@ from tests.controlplane.objects import pod
 from webhook.cli.offline import load_policy
 from webhook.cli.pending import answers
 from webhook.cli.waiting.nodes import nearest_label
-from webhook.cli.waiting.resources import amount_text
 from webhook.cli.waiting.situation import CAUSES, Cause, ordered
 
 GROUP = {"schedulingGroup": {"podGroupName": "ring"}}
@@ -233,14 +232,6 @@ def test_a_cause_whose_fix_alone_helps_comes_first() -> None:
         Cause("queued", "", ""),
     ]
     assert [cause.cause for cause in ordered(causes)] == ["queued", "cordoned", "nodeSelector", "noGpus"]
-
-
-@pytest.mark.parametrize(
-    ("resource", "amount", "text"),
-    [("cpu", 12000, "12"), ("cpu", 500, "500m"), ("memory", 64 << 30, "64Gi"), ("memory", 1 << 29, "512Mi"), ("nvidia.com/gpu", 8, "8"), ("memory", 1000, "1000")],
-)  # fmt: skip
-def test_amounts_are_written_as_in_a_manifest(resource: str, amount: int, text: str) -> None:
-    assert amount_text(resource, amount) == text
 
 
 def test_the_nearest_label_begins_alike_or_contains_the_word() -> None:

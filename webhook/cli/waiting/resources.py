@@ -17,7 +17,7 @@ from webhook.cluster.node_table import Integers
 from webhook.cluster.pods import counted_demand
 from webhook.kube.gpus import vendor
 from webhook.placement.constraints import Mask
-from webhook.text import bare, listed, nearest
+from webhook.text import amount_number, bare, listed, nearest
 
 _CAUSE_OF: Final = {
     "cpu": "insufficientCpu",
@@ -27,7 +27,6 @@ _CAUSE_OF: Final = {
 }
 _MAX_NODES: Final = 50
 """Maximum number of nodes on which a workload is looked for whose end would make room: those with most free."""
-_BYTES: Final = ("memory", "ephemeral-storage")
 
 
 def resources(case: Case) -> NodeCheck:
@@ -65,17 +64,17 @@ def _short(case: Case, name: str, amount: int, off: Mask, alone: Mask) -> Iterat
     if gpu and (none := off & (capacity == 0)).any():
         yield from _without(case, name, none, alone & none)
         off, alone = off & ~none, alone & ~none
-    asked = amount_text(name, amount)
+    asked = amount_number(name, amount)
     if (large := off & (capacity >= amount)).any():
         yield _taken(case, name, amount, large, alone & large, gpu=gpu)
     if (small := off & (capacity < amount)).any():
         largest = int(capacity[small].max())
-        ask = f"ask for {amount_text(name, largest)} {name} at most{', in more pods' if gpu else ''}"
+        ask = f"ask for {amount_number(name, largest)} {name} at most{', in more pods' if gpu else ''}"
         if not (s.alive & (capacity >= amount)).any():
-            text = f"asks for {asked} {bare(name)}, and no node has more than {amount_text(name, int(capacity[s.alive].max()))}"
+            text = f"asks for {asked} {bare(name)}, and no node has more than {amount_number(name, int(capacity[s.alive].max()))}"
             yield s.cause("moreThanAnyNode", text, f"{ask}, or add larger nodes", small, alone)
         else:
-            text = f"{s.where(small)}: too small: {asked} {bare(name)} asked for, {amount_text(name, largest)} there when empty"
+            text = f"{s.where(small)}: too small: {asked} {bare(name)} asked for, {amount_number(name, largest)} there when empty"
             fix = f"{ask}, or let the pod go to larger nodes"
             yield s.cause("nodesTooSmall", text, fix, small, alone)
 
@@ -87,13 +86,13 @@ def _taken(case: Case, name: str, amount: int, off: Mask, alone: Mask, *, gpu: b
         text = f"{s.where(off)}: full: {int(s.capacity[name][off].max())} pods at most, says the kubelet"
         fix = "remove pods from them, raise the kubelet's maxPods, or add nodes"
         return s.cause("tooManyPods", text, fix, off, alone)
-    free, asked = np.maximum(s.free[name], 0), amount_text(name, amount)
+    free, asked = np.maximum(s.free[name], 0), amount_number(name, amount)
     best, wait = int(free[off].max()), _wait(case, name, amount, off)
     or_wait = f", or {wait}" if wait else ""
     if not gpu:
         unit = bare(name)
-        text = f"{s.where(off)}: short of {unit}: {asked} asked for, at most {amount_text(name, best)} free"
-        ask = f"ask for {amount_text(name, best)} {unit} in place of {asked}" if best else f"free {unit} there"
+        text = f"{s.where(off)}: short of {unit}: {asked} asked for, at most {amount_number(name, best)} free"
+        ask = f"ask for {amount_number(name, best)} {unit} in place of {asked}" if best else f"free {unit} there"
         return s.cause(_CAUSE_OF.get(name, "insufficientResource"), text, f"{ask}{or_wait}", off, alone)
     total = int(free[off].sum())
     amounts = f"{asked} {bare(name)} asked for; free on {s.where(off)}: {total} in all, at most {best} on one"
@@ -114,7 +113,7 @@ def _wait(case: Case, name: str, amount: int, off: Mask) -> str:
         (
             not workload.startswith("job/"),
             used,
-            f"{workload} ({amount_text(name, used)} {bare(name)} on {s.names[row]})",
+            f"{workload} ({amount_number(name, used)} {bare(name)} on {s.names[row]})",
         )
         for row in most_free.tolist()
         for workload, used in s.usage(row, name).items()
@@ -200,14 +199,3 @@ def nominated(case: Case) -> Iterator[Cause]:
             who = full_name(other)
             text = f"node {s.names[row]} has room, which the scheduler keeps for pod {who}: it preempted others there"
             yield Cause("nominated", text, f"wait until {who} is bound, or add a node", (s.names[row],), 1)
-
-
-def amount_text(resource: str, amount: int) -> str:
-    """An amount as a manifest states it: 500m, 12, 64Gi. CPU is in thousandths, all else in whole units."""
-    if resource == "cpu":
-        return str(amount // 1000) if amount % 1000 == 0 else f"{amount}m"
-    if resource in _BYTES or resource.startswith("hugepages-"):
-        for unit, size in (("Ti", 1 << 40), ("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10)):
-            if (amount >= size and amount * 10 % size == 0) or amount >= 16 * size:
-                return f"{amount / size:.1f}".removesuffix(".0") + unit
-    return str(amount)
