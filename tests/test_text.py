@@ -118,7 +118,8 @@ def test_matches(pattern: str, text: str, want: bool) -> None:
 
 @pytest.mark.parametrize(
     ("resource", "amount", "text"),
-    [("cpu", 12000, "12"), ("cpu", 500, "0.5"), ("memory", 64 << 30, "64Gi"), ("memory", 1 << 29, "512Mi"), ("nvidia.com/gpu", 8, "8"), ("memory", 1000, "1000"), ("memory", 1 << 42, "4Ti")],
+    [("cpu", 12000, "12"), ("cpu", 500, "0.5"), ("memory", 64 << 30, "64Gi"), ("memory", 1 << 29, "512Mi"),
+     ("nvidia.com/gpu", 8, "8"), ("memory", 1000, "1000"), ("memory", 1 << 42, "4Ti")],
 )  # fmt: skip
 def test_amounts_are_written_as_in_a_manifest(resource: str, amount: int, text: str) -> None:
     assert amount_number(resource, amount) == text
