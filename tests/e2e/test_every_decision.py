@@ -21,10 +21,10 @@ from tests.controlplane.objects import deployment, job, pod
 from tests.controlplane.plane import ControlPlane
 from tests.installed import Installed, settle
 from webhook.cli.cluster.load import load
-from webhook.cli.cluster.report import record_of
 from webhook.cli.cluster.snapshot import Snapshot
 from webhook.cli.explain import KINDS, existing, of_files
 from webhook.kube.pod import DECISION
+from webhook.kube.record import record_of
 from webhook.policy.model import Policy
 
 pytestmark = pytest.mark.controlplane

@@ -9,19 +9,17 @@ Anyone can write an annotation. So it counts only if the pod's own affinity name
 
 from __future__ import annotations
 
-from collections.abc import Container
 from typing import Any, NamedTuple
 
-import orjson
-
-from webhook.admission.record import MAX_RECORD_BYTES, recorded_placement
 from webhook.cluster.node_table import Demand
 from webhook.cluster.pods import demand_of
 from webhook.errors import QuantityError
-from webhook.framework.cluster_view import Placement
+from webhook.framework.cluster_view import Placement, Ranked
 from webhook.framework.node_terms import PREFERRED_TERMS, REQUIRED_TERMS, named_node
 from webhook.kube.json_patch import Edit
 from webhook.kube.pod import CONTAINER_LISTS, DECISION, Pod, annotations_of
+from webhook.kube.record import record_of
+from webhook.placement.strategies import keeps_apart
 
 
 class Earlier(NamedTuple):
@@ -45,23 +43,24 @@ class Earlier(NamedTuple):
 
 def earlier_choice(edit: Edit, strategy: str) -> Earlier | None:
     """The choice of an earlier call for this pod; None if there is none. `strategy`: from the policy."""
-    record = annotations_of(edit.object).get(DECISION)
-    if not record or len(record) > MAX_RECORD_BYTES:
+    record = record_of(edit.object)
+    if not (nodes := record.get("nodes")):
         return None
     preferred = {named_node(term.get("preference")) for term in edit.get(PREFERRED_TERMS) or ()}
     fields = [field for term in edit.get(REQUIRED_TERMS) or () for field in term.get("matchFields") or ()]
-    named: Container[str | None] = preferred | {named_node({"matchFields": [field]}) for field in fields}
-    placement = recorded_placement(record, named, strategy)
-    return None if placement is None else Earlier(placement, _asked(record))
-
-
-def _asked(record: str) -> Demand | None:
-    try:
-        requests: dict[str, Any] = orjson.loads(record)["asked"]
-        amounts = [(name, amount) for name, amount in requests.items() if type(amount) is int and amount > 0]
-    except (ValueError, LookupError, TypeError, AttributeError):
+    if nodes[0][0] not in preferred | {named_node({"matchFields": [field]}) for field in fields}:
         return None
-    return Demand(tuple(sorted([*amounts, ("pods", 1)])))
+    placement = Placement(
+        tuple([Ranked(*entry) for entry in nodes]),
+        strategy,
+        total=record.get("of", 0),
+        numbers=tuple(record.get("by", ())),
+        decided=record.get("decided", ""),
+        apart=keeps_apart(strategy),
+    )
+    amounts = [(name, amount) for name, amount in record.get("asked", {}).items() if amount]
+    asked = Demand(tuple(sorted([*amounts, ("pods", 1)]))) if "asked" in record else None
+    return Earlier(placement, asked)
 
 
 def as_written(pod: Pod) -> Pod:

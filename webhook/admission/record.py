@@ -19,7 +19,7 @@ are no metrics]`. `asked`: the demand of the pod, CPU in thousandths. If no node
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import orjson
@@ -28,11 +28,9 @@ from webhook.admission.words import finding_line
 from webhook.cluster.node_table import Demand
 from webhook.framework.cluster_view import Placement, Ranked
 from webhook.framework.interface import Finding, Outcome
-from webhook.placement.strategies import keeps_apart
+from webhook.kube.record import MAX_RECORD_BYTES
 from webhook.text import listed, plural, printable
 
-MAX_RECORD_BYTES = 2048
-"""Maximum size of a record. It is small because annotations are part of every list and watch of pods."""
 MAX_WARNINGS = 5
 MAX_WARNING_LENGTH = 256
 """Characters. The API server cuts every warning to this length once all together have more than 4096 characters, and drops
@@ -40,8 +38,6 @@ warnings with control characters (apiserver/pkg/endpoints/filters/warning.go).""
 _MAX_FINDINGS = 20
 _MAX_UNIT_NAME = 32
 _MAX_ASKED_RESOURCES = 12
-_MAX_SCORE = 1e9
-_MAX_WORD_LENGTH = 64
 
 
 def record(
@@ -95,42 +91,6 @@ def encoded(data: dict[str, Any]) -> str:
         data = {**data, "units": {name: unit[:1] for name, unit in data["units"].items()}}
         text = orjson.dumps(data)
     return text.decode()
-
-
-def recorded_placement(text: str, named: Container[str | None], strategy: str) -> Placement | None:
-    """The placement in a record, so that a second call does not choose again; None if the record does not count.
-
-    Anyone can write an annotation. So the first node must be one that the pod's own affinity names (`named`), and only nodes
-    and numbers are read. `strategy` comes from the policy.
-    """
-    try:
-        data = orjson.loads(text)
-        nodes = tuple([_ranked(*entry) for entry in data["nodes"]])
-        total, by = _count(data.get("of", 0)), tuple([_plain(part) for part in data.get("by", ())])
-        decided = str(data.get("decided", ""))[:_MAX_WORD_LENGTH]
-    except (ValueError, TypeError, LookupError, AttributeError):
-        return None
-    if not nodes or nodes[0].node not in named:
-        return None
-    return Placement(nodes, strategy, total=total, numbers=by, decided=decided, apart=keeps_apart(strategy))
-
-
-def _ranked(node: Any, free: Any, peers: Any, score: Any, *use: Any) -> Ranked:
-    if not isinstance(node, str) or not isinstance(score, (int, float)) or abs(score) > _MAX_SCORE:
-        raise TypeError
-    usable, load = use or (None, None)
-    numbers = [None if number is None else _count(number) for number in (usable, load)]
-    return Ranked(node, _count(free), _count(peers), float(score), *numbers)
-
-
-def _plain(part: Any) -> str | int:
-    return part[:_MAX_WORD_LENGTH] if isinstance(part, str) else _count(part)
-
-
-def _count(number: Any) -> int:
-    if not isinstance(number, int) or not 0 <= number < 2**31:  # a tenant may have written it
-        raise TypeError
-    return number
 
 
 def warnings(texts: Iterable[str | None]) -> list[str]:

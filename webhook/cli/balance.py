@@ -13,7 +13,7 @@ import typer
 
 from webhook.cli import offline, options
 from webhook.cli.audit import as_submitted
-from webhook.cli.cluster.report import gpus_of, record_of
+from webhook.cli.cluster.report import gpus_of
 from webhook.cli.cluster.snapshot import ENGINE, Snapshot
 from webhook.cli.manifests import Planned
 from webhook.cli.options import Format
@@ -24,6 +24,7 @@ from webhook.cli.waiting.situation import Situation, workload_name
 from webhook.errors import BadInput
 from webhook.framework.node_terms import named_node
 from webhook.kube.pod import DECISION, PREFERRED, Pod
+from webhook.kube.record import record_of
 from webhook.policy.model import DEFAULT_PROFILE, Policy
 from webhook.text import listed, plural
 

@@ -11,7 +11,6 @@ from rich.text import Text
 from webhook.admission import words
 from webhook.admission.events import BOUND_ELSEWHERE, MAX_MESSAGE, WOULD
 from webhook.cli import offline, options
-from webhook.cli.cluster.report import record_of
 from webhook.cli.cluster.snapshot import FINISHED, Snapshot
 from webhook.cli.manifests import Planned, planned
 from webhook.cli.options import Format
@@ -24,6 +23,7 @@ from webhook.cli.waiting.situation import Cause, Situation
 from webhook.cluster.pods import counted_demand
 from webhook.errors import BadInput, GpuAdmissionError
 from webhook.kube.pod import PROFILE_LABEL, Pod, controller_reference
+from webhook.kube.record import record_of
 from webhook.policy.model import Policy
 from webhook.text import bare
 

@@ -11,7 +11,6 @@ from webhook.cluster.node_table import Demand
 from webhook.errors import QuantityError
 from webhook.kube.gpus import MODEL_LABELS
 from webhook.kube.pod import (
-    DECISION,
     INJECTION,
     MIRROR,
     NODE_CHOICE,
@@ -25,11 +24,10 @@ from webhook.kube.pod import (
     owner,
 )
 from webhook.kube.pod_requests import total_requests
+from webhook.kube.record import record_of
 
 _MAX_AMOUNT = 2**50
 """No node has more of a resource, and sums of thousands of such amounts fit into 64 bits."""
-_MAX_RECORD = 8192
-"""Maximum length of a decision annotation that is read."""
 _MAX_RESOURCES, _MAX_NAMES = 64, 2048
 """Maximum number of resources of one pod, and of characters in their names together. Each is compared with every node."""
 _MAX_NAME, _MAX_MODELS = 253, 64
@@ -199,7 +197,7 @@ def ranked_nodes(pod: Pod) -> tuple[str, ...]:
     admission ranks no nodes for, nor for those with ResourceClaims, which the scheduler does not look at before the claims
     are there: they could wait for ever and hold GPUs.
     """
-    names = _recorded(pod)
+    names = [entry[0] for entry in record_of(pod).get("nodes", ())]
     if not names or unmanaged_reason(pod) or pod["spec"].get("resourceClaims"):
         return ()
     preferred, required = named_nodes(pod["spec"])
@@ -207,18 +205,6 @@ def ranked_nodes(pod: Pod) -> tuple[str, ...]:
         return ()
     known = {*preferred, *required}
     return tuple([name for name in names if name in known])
-
-
-def _recorded(pod: Pod) -> list[str]:
-    """The nodes in the pod's decision annotation, which anybody can write."""
-    text = annotations_of(pod).get(DECISION)
-    if not text or len(text) > _MAX_RECORD:
-        return []
-    try:
-        listed = orjson.loads(text)["nodes"]
-        return [str(entry[0] if isinstance(entry, list) else entry) for entry in listed]
-    except (orjson.JSONDecodeError, KeyError, TypeError, IndexError):
-        return []
 
 
 def named_nodes(spec: Mapping[str, Any]) -> tuple[list[str], list[str]]:

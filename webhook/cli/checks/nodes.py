@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from webhook.cli.checks.result import Result, opted_in
-from webhook.cli.cluster.report import gpu_nodes, gpus_of, healths, record_of
+from webhook.cli.cluster.report import gpu_nodes, gpus_of, healths
 from webhook.cli.cluster.snapshot import Object, Snapshot
 from webhook.kube.pod import MIRROR, Pod, annotations_of, labels_of, owner
+from webhook.kube.record import record_of
 from webhook.policy.model import Policy
 from webhook.text import listed, plural
 

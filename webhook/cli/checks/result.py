@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from webhook.cli.cluster.report import record_of
 from webhook.cli.cluster.snapshot import OUR_NAMESPACE, OUR_POLICY, Snapshot, created, full_name
 from webhook.kube.pod import PROFILE_LABEL, labels_of
+from webhook.kube.record import record_of
 from webhook.policy.model import Policy
 
 NAME: Final = "gpu-admission"

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from types import NoneType
 from typing import Any, Final
 
 import numpy as np
-import orjson
 
 from webhook.cli.cluster.devices import Devices
 from webhook.cli.cluster.measured import Figures
 from webhook.cli.cluster.snapshot import Object, Snapshot, condition
 from webhook.cluster.pods import counted_demand
 from webhook.kube.gpus import MODEL_LABELS
-from webhook.kube.pod import DECISION, Pod, annotations_of, labels_of, owner
+from webhook.kube.pod import Pod, labels_of, owner
+from webhook.kube.record import record_of
 from webhook.placement.constraints import compiled
 from webhook.placement.filters import Filter
 from webhook.policy.model import DEFAULT_PROFILE, Policy
@@ -158,37 +157,6 @@ def taint_text(taint: Mapping[str, Any]) -> str:
     return f"{taint.get('key', '')}{f'={value}' if value else ''}:{taint.get('effect', '')}"
 
 
-def record_of(pod: Pod) -> dict[str, Any]:
-    """The decision record in the pod's annotation; {} if there is none, or the annotation holds something else."""
-    text = annotations_of(pod).get(DECISION)
-    if text is None:
-        return {}
-    try:
-        record = orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return {}
-    return record if _is_record(record) else {}
-
-
-def _is_record(record: Any) -> bool:
-    """Whether a JSON value has the types of a decision record: anybody can write an annotation."""
-    if not isinstance(record, dict) or not isinstance(record.get("units", {}), dict):
-        return False
-    number = (int, float)
-    lists = [(record.get("nodes", []), (str, int, int, number)), (record.get("rejected", []), (str, int))]
-    return _is_short_list(record.get("by", [])) and all(
-        isinstance(entries, list)
-        and all(isinstance(e, list) and len(e) >= len(types) and all(map(isinstance, e, types)) for e in entries)
-        and all(_is_short_list(e[len(types) :]) for e in entries)
-        for entries, types in lists
-    )
-
-
-def _is_short_list(value: Any) -> bool:
-    """Whether it may be what GPU metrics add to a record: the source (`by`), or two numbers for a node."""
-    return isinstance(value, list) and len(value) <= 3 and all(isinstance(e, (str, int, NoneType)) for e in value)
-
-
 def gpus_of(pod: Pod, policy: Policy) -> dict[str, int]:
     """How many GPUs of each resource the pod requests."""
     return {name: amount for name, amount in counted_demand(pod).requests if policy.gpus.kind(name) is not None}
@@ -206,9 +174,7 @@ def _gpu_pods(pods: Iterable[Pod], policy: Policy, devices: Devices, offered: Se
             gpus = {name: count for name, count in gpus.items() if name in offered} | claimed
         if not gpus:
             continue
-        recorded = record_of(pod).get("class")
-        if not isinstance(recorded, str):
-            recorded = policy.classify(pod, owner(pod), metadata["namespace"]).name
+        recorded = record_of(pod).get("class") or policy.classify(pod, owner(pod), metadata["namespace"]).name
         yield {"namespace": metadata["namespace"], "name": metadata["name"], "class": recorded, "gpus": gpus}
 
 

@@ -10,12 +10,13 @@ from typing import Final
 
 import numpy as np
 
-from webhook.cli.cluster.report import record_of, taint_text
+from webhook.cli.cluster.report import taint_text
 from webhook.cli.cluster.snapshot import full_name
 from webhook.cli.waiting.situation import Case, Cause, NodeCheck
 from webhook.cluster.pods import HOSTNAME
 from webhook.framework.cluster_view import Expression, Taint
 from webhook.kube.pod import Pod, containers, labels_of
+from webhook.kube.record import record_of
 from webhook.placement.constraints import Mask, Term
 from webhook.text import bare, listed, nearest, plural, quoted
 
