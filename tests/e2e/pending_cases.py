@@ -66,7 +66,8 @@ CASES = [
     ),
     Case(
         "a selector by a label that no node has", "nodeSelector",
-        'nodeSelector gpu-type=a100 is on no node; no node has a label "gpu-type"',
+        'nodeSelector gpu-type=a100 is on no node; no node has a label "gpu-type"; '
+        "nearest: nvidia.com/gpu.product=NVIDIA-A100-SXM4-80GB",
         one(), waits(nodeSelector={"gpu-type": "a100"}), "node affinity/selector",
         lambda k: k.patch("Node", "p-a", {"metadata": {"labels": {"gpu-type": "a100"}}}),
     ),

@@ -18,7 +18,6 @@ from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
 from webhook.cli.offline import load_policy
 from webhook.cli.pending import answers
-from webhook.cli.waiting.nodes import nearest_label
 from webhook.cli.waiting.situation import CAUSES, Cause, ordered
 
 GROUP = {"schedulingGroup": {"podGroupName": "ring"}}
@@ -232,16 +231,6 @@ def test_a_cause_whose_fix_alone_helps_comes_first() -> None:
         Cause("queued", "", ""),
     ]
     assert [cause.cause for cause in ordered(causes)] == ["queued", "cordoned", "nodeSelector", "noGpus"]
-
-
-def test_the_nearest_label_begins_alike_or_contains_the_word() -> None:
-    products = ["NVIDIA-L4", "NVIDIA-A100-SXM4-80GB"]
-    assert [nearest_label(word, products) for word in ("NVIDIA-A100", "a100", "NVIDIA-L44", "zzz")] == [
-        products[1],
-        products[1],
-        products[0],
-        None,
-    ]
 
 
 GOLDEN = """\

@@ -5,7 +5,7 @@ k8s.io/kubernetes pkg/scheduler/framework/plugins/{nodeunschedulable,tainttolera
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
@@ -18,6 +18,7 @@ from webhook.framework.cluster_view import Expression, Taint
 from webhook.kube.pod import Pod, containers, labels_of
 from webhook.kube.record import record_of
 from webhook.placement.constraints import Mask, Term
+from webhook.placement.nearest_label import nearest_label
 from webhook.text import bare, listed, nearest, plural, quoted
 
 _CONDITION_TAINTS: Final = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
@@ -164,38 +165,39 @@ def _known_keys(case: Case) -> list[str]:
     return sorted({key for node in case.situation.snapshot.nodes.values() for key in labels_of(node)})
 
 
-def nearest_label(word: str, known: Sequence[str]) -> str | None:
-    """The label key or value that begins like `word`, else one that contains it, else the nearest one."""
-    low = word.lower()
-    begins = [each for each in known if low and (each.lower().startswith(low) or low.startswith(each.lower()))]
-    holds = [each for each in known if low and low in each.lower()]
-    return next(iter([*begins, *holds]), None) or nearest(word, known)
+def _alike(case: Case, wrong: Expression) -> tuple[str, str] | None:
+    """The key and the value of the label of nodes that is most like one that none has; "" as value: a key alone."""
+    if wrong.operator == "In" and (near := nearest_label(case.situation.nodes, wrong.key, wrong.values)):
+        return near[:2]
+    keys = sorted({key for node in case.situation.snapshot.nodes.values() for key in labels_of(node)})
+    key = None if wrong.key in keys else nearest(wrong.key, keys)
+    return (key, "") if key else None
 
 
 def _nearest(case: Case, wrong: Expression) -> str:
     """«; nearest: …»: what nodes have that is most like a label that none matches."""
-    values = _known_values(case, wrong.key)
+    near, values = _alike(case, wrong), _known_values(case, wrong.key)
+    hint = f"; nearest: {'='.join(map(bare, filter(None, near)))}" if near else ""
     if values:
-        near = nearest_label(wrong.values[0], values) if wrong.operator == "In" else None
-        hint = f"; nearest: {bare(wrong.key)}={bare(near)}" if near else ""
         return f"{hint}; nodes have {listed(map(bare, values), 6)}"
-    near = nearest_label(wrong.key, _known_keys(case))
-    return f"; no node has a label {quoted(wrong.key)}{f'; nearest: {bare(near)}' if near else ''}"
+    return f"; no node has a label {quoted(wrong.key)}{hint}"
 
 
 def _correction(case: Case, wrong: Expression, field: str) -> str:
     """The fix for an expression in `field` that matches no node."""
+    key = bare(wrong.key)
     if wrong.operator in ("NotIn", "DoesNotExist"):
-        return f"remove it from {field}, or the label from a node: kubectl label node NAME {bare(wrong.key)}-"
+        return f"remove it from {field}, or the label from a node: kubectl label node NAME {key}-"
     if wrong.operator in ("Gt", "Lt"):
-        return f"write another number in {field}, or label a node with one that fits: kubectl label node NAME {bare(wrong.key)}=…"
-    values = _known_values(case, wrong.key)
-    if values and wrong.values:
-        value = nearest_label(wrong.values[0], values) or values[0]
-        return f"set {field} to {bare(value)}, or label nodes: kubectl label node NAME {bare(wrong.key)}={bare(wrong.values[0])}"
-    near = nearest_label(wrong.key, _known_keys(case))
-    instead = f"write {bare(near)} in place of {bare(wrong.key)} in {field}" if near else f"remove {field}"
-    return f"{instead}, or label nodes: kubectl label node NAME {bare(wrong.key)}={bare(wrong.values[0]) if wrong.values else ''}"
+        return f"write another number in {field}, or label a node with one that fits: kubectl label node NAME {key}=…"
+    near, values = _alike(case, wrong), _known_values(case, wrong.key)
+    if values and wrong.values and (near is None or near[0] == wrong.key):
+        instead = f"set {field} to {bare(near[1] if near else values[0])}"
+    elif near:
+        instead = f"write {'='.join(map(bare, filter(None, near)))} in place of {key} in {field}"
+    else:
+        instead = f"remove {field}"
+    return f"{instead}, or label nodes: kubectl label node NAME {key}={bare(wrong.values[0]) if wrong.values else ''}"
 
 
 def _toleration(taint: Taint) -> str:
