@@ -46,7 +46,7 @@ class Whole:
 
 
 def whole_nodes(columns: Columns, view: View, demand: Demand) -> list[Whole]:
-    """The whole nodes of each requested GPU resource. Cached in the view: saves 26 µs of each score."""
+    """The whole nodes of each requested GPU resource. Made once for a view, so that all its scores agree."""
     cached: dict[str, Whole] = view.cache.setdefault(__name__, {})
     kinds = []
     for name, _ in demand.requests:

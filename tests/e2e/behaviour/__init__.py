@@ -2,7 +2,7 @@
 
 A case (`case.Case`) has nodes, pods, and what is to become of the pods with us. It is played twice in one cluster: in a namespace
 that has opted in, and in one that has not, each with nodes of its own. Many cases are played side by side, so they take as long
-as the slowest. What happens without us is observed, and never may more pods run than with us.
+as the slowest. What happens without us is observed: in no case may more pods run than with us.
 
 To add a case: one `Case(…)` in the table of the file with its subject. Its id is a sentence. Names are the case's own: nodes,
 pods and volumes of other cases are out of its sight. A text `"@a"` stands for the node (or volume) `a` wherever a value of an
