@@ -19,7 +19,7 @@ from bench.simulator_scheduler import NO_ROWS, Rows, Scheduler
 from bench.traces import Shape
 from webhook.cluster.demands import Demands
 from webhook.cluster.node_table import Demand, View
-from webhook.cluster.replicas import replica_penalty, share
+from webhook.cluster.replicas import order_of, replica_penalty
 from webhook.placement.strategies import STRATEGIES
 
 _RANKED = 10
@@ -40,7 +40,7 @@ class Ranking:
         self.several = len(fleet.views) > 1
         replicas = [f"replica-{number}" for number in range(len(fleet.views))]
         for row, name in enumerate(self.columns.name):
-            self.columns.share[row] = share(name, replicas[replica], replicas)
+            self.columns.order[row] = order_of(name, replicas[replica], replicas)
         self.strategy = STRATEGIES["pack"]
         self.demands = [demand_of(shape, fleet.shared) for shape in shapes]
         self.shapes = shapes
@@ -59,7 +59,7 @@ class Ranking:
         if len(rows) > 4 * _RANKED:
             known = score[rows]
             rows = rows[known >= np.partition(known, -_RANKED)[-_RANKED]]
-        order = np.lexsort((self.fleet.by_name[rows], self.columns.share[rows], -score[rows]))
+        order = np.lexsort((self.fleet.by_name[rows], self.columns.order[rows], -score[rows]))
         return rows[order[:_RANKED]]
 
     def reserve(self, row: int, number: int) -> None:

@@ -186,7 +186,7 @@ COSTS: Final[dict[str, Cost]] = {
 def _popular(world: World) -> float:
     """The weight of the pods of 8 GPUs among the demands by which `pack` values nodes."""
     popular = world.state.demands.popular({})
-    return float(sum([each.share for each in popular if each.demand.amount(GPU) == 8]))
+    return float(sum([each.weight for each in popular if each.demand.amount(GPU) == 8]))
 
 
 def _large_jobs(world: World) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.text import MAX_QUOTE, amount_number, bare, kind, listed, matches, nearest, plural, quoted
+from webhook.text import MAX_QUOTE, amount_number, bare, json_type, listed, matches, nearest, plural, quoted
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_quoted_text_is_one_short_line_of_printable_characters_and_cannot_leave_
     ids=str,
 )
 def test_kind_is_the_json_type_in_words(value: object, want: str) -> None:
-    assert kind(value) == want
+    assert json_type(value) == want
 
 
 @pytest.mark.parametrize(

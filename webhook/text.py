@@ -21,7 +21,7 @@ def quoted(value: object) -> str:
     A map or a list gives only "a map" or "a list": its text could be megabytes.
     """
     if not isinstance(value, str):
-        return kind(value) if value is None or isinstance(value, (dict, list)) else f'"{_plain(value)}"'
+        return json_type(value) if value is None or isinstance(value, (dict, list)) else f'"{_plain(value)}"'
     safe = value[:MAX_QUOTE]
     if not safe.isprintable() or '"' in safe or "\\" in safe:
         safe = "".join([c if c.isprintable() and c not in '"\\' else _escaped(c) for c in safe])
@@ -51,7 +51,7 @@ def _plain(value: object) -> str:
     return str(value)[:MAX_QUOTE]
 
 
-def kind(value: object) -> str:
+def json_type(value: object) -> str:
     """The JSON type of a value in words: "a map", "a number", "nothing"."""
     if value is None:
         return "nothing"

@@ -27,7 +27,7 @@ def running(*pods: tuple[str, Demand], models: tuple[str, ...] | None = None) ->
 
 
 def shares(demands: Demands) -> list[tuple[Demand, float]]:
-    return [(found.demand, found.share) for found in demands.popular({})]
+    return [(found.demand, found.weight) for found in demands.popular({})]
 
 
 def test_the_most_frequent_demand_comes_first_and_shares_add_up() -> None:
@@ -51,7 +51,7 @@ def test_demands_that_differ_in_details_count_as_one() -> None:
 def test_demands_that_need_another_node_count_apart(asked: Demand, models: tuple[str, ...] | None) -> None:
     demands = running(("a", demand(8, 64_000)))
     demands.bound("other", "a", asked, models)
-    assert sorted(found.share for found in demands.popular({"H100": 1})) == [0.5, 0.5]
+    assert sorted(found.weight for found in demands.popular({"H100": 1})) == [0.5, 0.5]
 
 
 def test_models_that_pods_are_confined_to_are_given_by_number() -> None:
@@ -144,4 +144,4 @@ def test_pods_that_never_ran_count_for_nothing() -> None:
         made = pod(f"p-{number}", 1, ranked=["a"])
         of.pod_seen(made, 0)
         of.pod_gone(made)
-    assert [(found.demand.amount(GPU), found.share) for found in of.demands.popular({})] == [(8, 1.0)]
+    assert [(found.demand.amount(GPU), found.weight) for found in of.demands.popular({})] == [(8, 1.0)]

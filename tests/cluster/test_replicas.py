@@ -36,7 +36,7 @@ def shared(name: str, *others: str, nodes: list[dict[str, Any]] | None = None) -
 
 def own(of: ClusterState) -> set[str]:
     """The nodes that this replica owns."""
-    return {name for name, row in of.nodes.row_of.items() if of.nodes.columns.share[row] < OTHER_REPLICA}
+    return {name for name, row in of.nodes.row_of.items() if of.nodes.columns.order[row] < OTHER_REPLICA}
 
 
 def everything() -> set[str]:
@@ -132,7 +132,7 @@ def replicas(nodes: list[dict[str, Any]], *names: str) -> list[ClusterState]:
     """The state of each of these replicas, for the same cluster."""
     found = [state(nodes, replica=name) for name in names]
     for of in found:
-        of.nodes.share(names)
+        of.nodes.divide(names)
     return found
 
 
@@ -140,8 +140,8 @@ def replicas(nodes: list[dict[str, Any]], *names: str) -> list[ClusterState]:
 def test_a_single_replica_chooses_like_one_without_a_name(strategy: str) -> None:
     nodes, bound = [node(f"gpu-{i}", 8 - i % 3) for i in range(20)], [pod(f"x{i}", 1, on=f"gpu-{i}") for i in range(9)]
     of = state(nodes, bound, replica="a")
-    of.nodes.share(("a", "b"))
-    of.nodes.share(("a",))
+    of.nodes.divide(("a", "b"))
+    of.nodes.divide(("a",))
     assert placed(of, pod("p", 2, owner="o"), strategy) == placed(state(nodes, bound), pod("p", 2, owner="o"), strategy)
 
 
@@ -163,14 +163,14 @@ def test_replicas_that_do_not_see_each_other_s_choices_fill_different_nodes(stra
 def test_a_replica_whose_nodes_are_full_takes_another_s_with_most_room() -> None:
     nodes = [node(f"gpu-{i}") for i in range(12)]
     (of, _) = replicas(nodes, "a", "b")
-    others = sorted(name for name, row in of.nodes.row_of.items() if of.nodes.columns.share[row] >= OTHER_REPLICA)
+    others = sorted(name for name, row in of.nodes.row_of.items() if of.nodes.columns.order[row] >= OTHER_REPLICA)
     others = others[:6]
     for name in of.nodes.row_of.keys() - set(others):
         of.pod_seen(pod(f"full-{name}", 8, on=name), 0)
     for number, name in enumerate(others):
         of.pod_seen(pod(f"some-{name}", 7 - number, on=name), 0)
     assert names(placed(of, pod("p"))) == others[::-1]
-    of.nodes.share(("a",))
+    of.nodes.divide(("a",))
     assert names(placed(of, pod("p"))) == others
 
 
@@ -186,7 +186,7 @@ def test_a_replica_whose_nodes_are_full_takes_another_s_with_most_room() -> None
 )
 def test_a_node_of_another_replica_is_worth_less_the_less_room_it_has(share: float, room: int, penalty: int) -> None:
     demand = Demand((("nvidia.com/gpu", 2), ("pods", 1)))
-    columns: Any = SimpleNamespace(share=np.array([share]), free={"nvidia.com/gpu": np.array([2 * room + 1])})
+    columns: Any = SimpleNamespace(order=np.array([share]), free={"nvidia.com/gpu": np.array([2 * room + 1])})
     assert replica_penalty(columns, np.array([0]), demand, "nvidia.com/gpu", burst=False).tolist() == [penalty]
     in_burst = replica_penalty(columns, np.array([0]), demand, "nvidia.com/gpu", burst=True).tolist()
     assert in_burst == [penalty and penalty + LAST]
@@ -197,18 +197,18 @@ def test_of_another_replica_s_equal_nodes_it_takes_first_the_one_that_their_owne
     one, other = replicas(nodes, "a", "b")
     theirs = [name for name in names(placed(other, pod("p", 8))) if _own(other, name)]
     for name, row in one.nodes.row_of.items():
-        if one.nodes.columns.share[row] < OTHER_REPLICA:
+        if one.nodes.columns.order[row] < OTHER_REPLICA:
             one.pod_seen(pod(f"full-{name}", 8, on=name), 0)
     assert names(placed(one, pod("p", 8))) == theirs[::-1]
 
 
 def _own(of: ClusterState, name: str) -> bool:
-    return bool(of.nodes.columns.share[of.nodes.row_of[name]] < OTHER_REPLICA)
+    return bool(of.nodes.columns.order[of.nodes.row_of[name]] < OTHER_REPLICA)
 
 
 def test_preferences_and_fewest_peers_come_before_the_owner_of_a_node() -> None:
     (of, _) = replicas([node(f"gpu-{i}", labels={"pool": "ab"[i % 2]}) for i in range(12)], "a", "b")
-    other = next(name for name, row in of.nodes.row_of.items() if of.nodes.columns.share[row] >= OTHER_REPLICA)
+    other = next(name for name, row in of.nodes.row_of.items() if of.nodes.columns.order[row] >= OTHER_REPLICA)
     term = {"weight": 1, "preference": {"matchExpressions": [{"key": HOSTNAME, "operator": "In", "values": [other]}]}}
     wish = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [term]}}
     assert names(placed(of, pod("p", affinity=wish)))[0] == other

@@ -174,4 +174,4 @@ def test_recent_demands_reach_the_strategies() -> None:
     placed(of, pod("p"))
     view = placer(of)._ranker(DEFAULTS, GPUS)._view
     assert view.gpus == (GPU,)
-    assert [(found.demand.amount(GPU), found.models, found.share) for found in view.popular] == [(2, (1,), 1.0)]
+    assert [(found.demand.amount(GPU), found.models, found.weight) for found in view.popular] == [(2, (1,), 1.0)]

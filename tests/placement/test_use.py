@@ -52,9 +52,9 @@ def test_the_other_node_comes_first(
 ) -> None:
     for one, other in ("ab", "ba"):
         of = used(state([node("a"), node("b")], replica="x"), **{one: first, other: second})
-        of.nodes.share(replicas)
+        of.nodes.divide(replicas)
         if replicas and "idle" in first and not ({"busy", "avoid"} & first.keys()):
-            of.nodes.columns.share[:2] = 0.5, 0.4  # both are this replica's
+            of.nodes.columns.order[:2] = 0.5, 0.4  # both are this replica's
         assert names(placed(of, pod("p", owner="o"), strategy)) == [other, one]
 
 

@@ -32,7 +32,7 @@ from webhook.policy.loader import KEY
 from webhook.policy.model import Policy
 from webhook.policy.templates import is_workload
 from webhook.server import handlers
-from webhook.text import kind, quoted
+from webhook.text import json_type, quoted
 
 _REVIEW = "AdmissionReview"
 _DEFAULT_NAMESPACE = "default"
@@ -139,7 +139,7 @@ def _document(item: Any, where: str) -> Document:
     version = item.get("apiVersion") if isinstance(item, dict) else None
     version = version if isinstance(version, str) else ""
     if name_of_kind != "Pod" and not (isinstance(name_of_kind, str) and name_of_kind and version):
-        seen = f"kind {quoted(name_of_kind)}" if isinstance(item, dict) else kind(item)
+        seen = f"kind {quoted(name_of_kind)}" if isinstance(item, dict) else json_type(item)
         raise BadReview(f"wanted a Pod or an AdmissionReview, saw {seen}")
     group = version.rpartition("/")[0]
     metadata = item.get("metadata")

@@ -44,7 +44,7 @@ class PopularDemand(NamedTuple):
 
     demand: Demand
     models: tuple[int, ...] | None
-    share: float
+    weight: float
     """Its weight among the GPU pods that run, 0 to 1."""
 
 
@@ -138,8 +138,8 @@ class Columns:
         """Degrees Celsius of the hottest GPU, rounded down to steps; 0 if not known."""
         self.utilisation: Floats = np.zeros(self.size)
         """Mean utilisation of the measured GPUs, 0 to 1."""
-        self.share: Floats = np.zeros(self.size)
-        """The order of nodes between the replicas of this program: see `replicas.share`."""
+        self.order: Floats = np.zeros(self.size)
+        """The order of nodes between the replicas of this program: see `replicas.order_of`."""
 
     def add_resource(self, resource: str) -> None:
         """Add a resource that no node had so far."""
@@ -153,7 +153,7 @@ class Columns:
         self.alive = longer(self.alive, self.size)
         self.status, self.model = longer(self.status, self.size), longer(self.model, self.size)
         self.pods = longer(self.pods, self.size)
-        self.sharing, self.share = longer(self.sharing, self.size, 1), longer(self.share, self.size)
+        self.sharing, self.order = longer(self.sharing, self.size, 1), longer(self.order, self.size)
         self.measured, self.idle = longer(self.measured, self.size), longer(self.idle, self.size)
         self.utilisation, self.heat = longer(self.utilisation, self.size), longer(self.heat, self.size)
         self.avoid, self.busy = longer(self.avoid, self.size), longer(self.busy, self.size)

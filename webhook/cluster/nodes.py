@@ -13,7 +13,7 @@ from webhook.cluster.journal import Journal
 from webhook.cluster.labels import Labels
 from webhook.cluster.node import SHARED, Status, amounts_of, installed_on, pods_per_gpu, status_of
 from webhook.cluster.node_table import Columns
-from webhook.cluster.replicas import share
+from webhook.cluster.replicas import order_of
 from webhook.cluster.utilisation import UNKNOWN, NodeUse
 from webhook.kube.gpus import MODEL_LABELS
 
@@ -50,7 +50,7 @@ class Nodes:
         self.version = 0
         self.changes = Journal()
         self.replicas: tuple[str, ...] = ()
-        """The replicas of this program that share the nodes."""
+        """The replicas of this program, between which the nodes are divided."""
         self._replica = replica
         self._status_numbers = {Status(): 0}
         self._free_rows: list[int] = []
@@ -140,11 +140,11 @@ class Nodes:
                 array[row] = value
             columns.changes.add(row)
 
-    def share(self, replicas: Sequence[str]) -> None:
-        """Set the replicas of this program that share the nodes."""
+    def divide(self, replicas: Sequence[str]) -> None:
+        """Set the replicas of this program, between which the nodes are divided."""
         self.replicas = tuple(replicas)
         for name, row in self.row_of.items():
-            self.columns.share[row] = share(name, self._replica, self.replicas)
+            self.columns.order[row] = order_of(name, self._replica, self.replicas)
 
     def by_name(self) -> NDArray[np.intp]:
         """All rows that have a node or pods, sorted by node name: ties are broken by this order."""
@@ -168,7 +168,7 @@ class Nodes:
             columns.name.append(name)
         self.row_of[name] = row
         self._unordered = True
-        columns.share[row] = share(name, self._replica, self.replicas)
+        columns.order[row] = order_of(name, self._replica, self.replicas)
         return row
 
     # --- values -------------------------------------------------------------------------------------------------------

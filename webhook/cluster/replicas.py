@@ -30,7 +30,7 @@ _ROOM: Final = 6
 """A node with room for so many pods besides this one gets no extra penalty."""
 
 
-def share(node: str, replica: str, replicas: Sequence[str]) -> float:
+def order_of(node: str, replica: str, replicas: Sequence[str]) -> float:
     """The order of equal nodes, lowest first: below OTHER_REPLICA for this replica's nodes, up to twice that for others, so
     that a replica fills its own nodes from one end and takes nodes of others from the other end. 0 if there is one
     replica."""
@@ -50,7 +50,7 @@ def replica_penalty(columns: Columns, rows: Rows, demand: Demand, gpu: str | Non
     penalty: Floats | float = OTHER_REPLICA + (LAST if burst else 0)
     if gpu in columns.free:
         penalty += np.maximum(_ROOM + 1 - columns.free[gpu][rows] // demand.amount(gpu), 0)
-    return np.where(columns.share[rows] >= OTHER_REPLICA, penalty, 0.0)
+    return np.where(columns.order[rows] >= OTHER_REPLICA, penalty, 0.0)
 
 
 def _hash(text: str) -> int:

@@ -65,7 +65,7 @@ class ClusterState:
     ) -> None:
         self.freshness = Freshness(max_age)
         self.nodes = Nodes(replica)
-        self.replicas = Replicas(replica, namespace, self.nodes.share)
+        self.replicas = Replicas(replica, namespace, self.nodes.divide)
         self.usage = Usage(self.nodes)
         self.ledger = Ledger(self.usage, ttl, unseen_ttl, trusted=trusted)
         self.demands = Demands()

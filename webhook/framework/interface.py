@@ -179,7 +179,7 @@ class Context:
         """The field in which the author wrote the quantity of a resource: `spec.containers[0].resources.limits[a.b/c]`."""
         spec = container.spec
         if self.written is not None:
-            spec = (self.written["spec"].get(container.kind) or [])[container.position]
+            spec = (self.written["spec"].get(container.list_name) or [])[container.position]
         limits = (spec.get("resources") or {}).get("limits") or {}
         return f"{container.field}.resources.{'limits' if resource in limits else 'requests'}[{bare(resource)}]"
 

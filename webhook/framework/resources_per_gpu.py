@@ -49,7 +49,7 @@ def containers_with_whole_gpus(
     """Containers and sidecars that have whole GPUs, each with the names and numbers of these GPUs."""
     for container in containers:
         counts = {name: count for name, count in container.gpu_counts(gpus).items() if gpus.kind(name) == "whole"}
-        if counts and (container.kind == "containers" or container.sidecar):
+        if counts and (container.list_name == "containers" or container.sidecar):
             yield container, counts
 
 

@@ -33,7 +33,7 @@ class GpuResources(Injector):
         filled, limits_filled = 0, False
         for container in containers(edit.object):
             resources = container.spec.get("resources")
-            if not resources or container.kind == "ephemeralContainers":
+            if not resources or container.list_name == "ephemeralContainers":
                 continue
             limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
             if limits == requests:

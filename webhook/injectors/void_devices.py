@@ -67,7 +67,7 @@ class VoidDevices(Injector):
         if scheduler in (self.schedulers or ()) and not FRACTIONS.isdisjoint(annotations_of(edit.object)):
             part = fraction_container(edit.object)
         for container in containers(edit.object):
-            if container.kind == "ephemeralContainers" or gpu_counts(container.spec, context.gpus):
+            if container.list_name == "ephemeralContainers" or gpu_counts(container.spec, context.gpus):
                 continue
             if has_other_gpu(container.spec) or container.name == part:
                 continue

@@ -32,13 +32,14 @@ CONTAINER_LISTS = ("initContainers", "containers", "ephemeralContainers")
 
 
 class Container:
-    """One container of a pod. `kind`: the name of its list. `sidecar`: it is an init container that keeps running."""
+    """One container of a pod. `list_name`: "containers", "initContainers" or "ephemeralContainers". `sidecar`: it is an init
+    container that keeps running."""
 
-    __slots__ = ("_counts", "kind", "position", "sidecar", "spec")
+    __slots__ = ("_counts", "list_name", "position", "sidecar", "spec")
 
-    def __init__(self, spec: dict[str, Any], kind: str, position: int, sidecar: bool) -> None:
+    def __init__(self, spec: dict[str, Any], list_name: str, position: int, sidecar: bool) -> None:
         self.spec = spec
-        self.kind = kind
+        self.list_name = list_name
         self.position = position
         self.sidecar = sidecar
         self._counts: Mapping[str, int] | None = None
@@ -55,12 +56,12 @@ class Container:
 
     @property
     def path(self) -> Path:
-        return ("spec", self.kind, self.position)
+        return ("spec", self.list_name, self.position)
 
     @property
     def field(self) -> str:
         """The field as kubectl names it: `spec.containers[0]`."""
-        return f"spec.{self.kind}[{self.position}]"
+        return f"spec.{self.list_name}[{self.position}]"
 
     @property
     def name(self) -> str:

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple, NoReturn
 
 from webhook.errors import BadPod
 from webhook.kube.pod import PREFERRED, REQUIRED, Pod
-from webhook.text import kind, quoted
+from webhook.text import json_type, quoted
 
 
 class _Scalar(NamedTuple):
@@ -40,10 +40,10 @@ Schema = _Scalar | _MapOf | dict[str, Any] | list[Any]
 def check(pod: object) -> Pod:
     """`pod` itself, if every field that this program reads has its type in the Kubernetes API. Raises BadPod."""
     if not isinstance(pod, dict):
-        raise BadPod(f"object: wanted a Pod, saw {kind(pod)}")
+        raise BadPod(f"object: wanted a Pod, saw {json_type(pod)}")
     for key in ("metadata", "spec"):
         if not isinstance(pod.get(key), dict):
-            raise BadPod(f"{key}: wanted a map, saw {kind(pod.get(key))}")
+            raise BadPod(f"{key}: wanted a map, saw {json_type(pod.get(key))}")
     conform(pod, POD, ())
     return pod
 
@@ -70,7 +70,7 @@ def conform(value: Any, schema: Schema, path: tuple[str, ...]) -> None:
 
 
 def _refuse(path: tuple[str, ...], wanted: str, seen: object) -> NoReturn:
-    raise BadPod(f"{''.join(path).lstrip('.')}: wanted {wanted}, saw {kind(seen)}")
+    raise BadPod(f"{''.join(path).lstrip('.')}: wanted {wanted}, saw {json_type(seen)}")
 
 
 RESOURCES = {"limits": QUANTITIES, "requests": QUANTITIES, "claims": [{"name": STRING}]}

@@ -11,7 +11,7 @@ import orjson
 
 from webhook.errors import BadReview
 from webhook.kube.bounds import MAX_COLLECTIONS, MAX_GROUPS
-from webhook.text import kind, quoted
+from webhook.text import json_type, quoted
 
 API_VERSION: Final = "admission.k8s.io/v1"
 _OPERATIONS = frozenset(("CREATE", "UPDATE", "DELETE", "CONNECT"))
@@ -50,7 +50,7 @@ def parse_review(body: bytes) -> Request:
         raise BadReview(f'wanted apiVersion "{API_VERSION}", kind "AdmissionReview"; saw {seen}')
     request = review.get("request")
     if not isinstance(request, dict):
-        raise BadReview(f"request: wanted a map, saw {kind(request)}")
+        raise BadReview(f"request: wanted a map, saw {json_type(request)}")
     uid = _string(request, "uid")
     if not uid or len(uid) > _MAX_UID:
         raise BadReview(f"request.uid: wanted 1 to {_MAX_UID} characters, saw {len(uid)}")
@@ -60,11 +60,11 @@ def parse_review(body: bytes) -> Request:
     resource_kind, resource, user = _map(request, "kind"), _map(request, "resource"), _map(request, "userInfo")
     groups, dry_run = user.get("groups") or [], request.get("dryRun") or False
     if not isinstance(groups, list):
-        raise BadReview(f"request.userInfo.groups: wanted a list, saw {kind(groups)}")
+        raise BadReview(f"request.userInfo.groups: wanted a list, saw {json_type(groups)}")
     if len(groups) > MAX_GROUPS:
         raise BadReview(f"request.userInfo.groups: wanted at most {MAX_GROUPS}, saw {len(groups)}")
     if not isinstance(dry_run, bool):
-        raise BadReview(f"request.dryRun: wanted true or false, saw {kind(dry_run)}")
+        raise BadReview(f"request.dryRun: wanted true or false, saw {json_type(dry_run)}")
     obj = _map(request, "object")
     old = _map(request, "oldObject") if operation == "UPDATE" else {}
     name, generated = names_of(obj, _string(request, "name"))
@@ -139,7 +139,7 @@ def _check_object(request: Request, where: str, obj: dict[str, Any]) -> None:
         ("metadata.generateName", metadata.get("generateName"), generated),
     ):
         if seen and not isinstance(seen, str):
-            raise BadReview(f"request.{where}.{field}: wanted a string, saw {kind(seen)}")
+            raise BadReview(f"request.{where}.{field}: wanted a string, saw {json_type(seen)}")
         if seen and seen != wanted:
             raise BadReview(f"request.{where}.{field}: saw {quoted(seen)}, wanted {quoted(wanted)} as in the request")
     if api_version and not (
@@ -169,7 +169,7 @@ def _decode(body: bytes) -> dict[str, Any]:
     except orjson.JSONDecodeError as error:
         raise BadReview(f"the body is not JSON: {error}; {len(body)} bytes were sent") from None
     if not isinstance(review, dict):
-        raise BadReview(f"wanted an AdmissionReview, saw {kind(review)}")
+        raise BadReview(f"wanted an AdmissionReview, saw {json_type(review)}")
     return review
 
 
@@ -179,7 +179,7 @@ def _string(parent: dict[str, Any], key: str, where: str = "request") -> str:
         return ""
     if isinstance(value, str):
         return value
-    raise BadReview(f"{where}.{key}: wanted a string, saw {kind(value)}")
+    raise BadReview(f"{where}.{key}: wanted a string, saw {json_type(value)}")
 
 
 def _map(parent: dict[str, Any], key: str) -> dict[str, Any]:
@@ -188,4 +188,4 @@ def _map(parent: dict[str, Any], key: str) -> dict[str, Any]:
         return {}
     if isinstance(value, dict):
         return value
-    raise BadReview(f"request.{key}: wanted a map, saw {kind(value)}")
+    raise BadReview(f"request.{key}: wanted a map, saw {json_type(value)}")

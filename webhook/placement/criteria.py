@@ -108,7 +108,7 @@ def _load(of: Candidates) -> Iterable[Tier]:
 
 
 def _replica(of: Candidates) -> Iterable[Tier]:
-    return (of.nodes.columns.share[of.scores.rows],) if len(of.nodes.replicas) > 1 else ()
+    return (of.nodes.columns.order[of.scores.rows],) if len(of.nodes.replicas) > 1 else ()
 
 
 CRITERIA: Final = (

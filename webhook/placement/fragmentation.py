@@ -53,21 +53,21 @@ class Valuation:
     def __init__(self, columns: Columns, view: View) -> None:
         gpus = [name for name in view.gpus if name in columns.free]
         popular = [entry for entry in view.popular if all(name in columns.free for name, _ in entry.demand.requests)]
-        share = np.array([entry.share for entry in popular])
+        fraction = np.array([entry.weight for entry in popular])
         asked = _matrix(popular, gpus)
-        pods = share @ (asked > 0)
-        unit = np.divide(share @ asked, pods, out=np.ones(len(gpus)), where=pods > 0)
-        weight = asked / unit * share[:, None]
+        pods = fraction @ (asked > 0)
+        unit = np.divide(fraction @ asked, pods, out=np.ones(len(gpus)), where=pods > 0)
+        weight = asked / unit * fraction[:, None]
         total = max(float(weight.sum()), _TINY)
         order = np.argsort(-weight.sum(axis=1), kind="stable")
         covered = int(np.searchsorted(np.cumsum(weight.sum(axis=1)[order]), _COVERED * total)) + 1
         kept = order[: min(covered, _MAX_DEMANDS)]
-        popular, weight, share = [popular[number] for number in kept], weight[kept] / total, share[kept] / total
+        popular, weight, fraction = [popular[number] for number in kept], weight[kept] / total, fraction[kept] / total
         other_resources = {name for entry in popular for name, _ in entry.demand.requests} - {_PODS, CPU, *gpus}
         self._resources = [*gpus, CPU, *sorted(other_resources)]
         self._gpus = len(gpus)
         need = _matrix(popular, self._resources)
-        per_gpu = (share @ need)[self._gpus :]
+        per_gpu = (fraction @ need)[self._gpus :]
         """Amount of each other resource that pods request per GPU."""
         in_gpus = np.zeros(len(self._resources))
         in_gpus[: self._gpus] = 1 / unit

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from webhook.errors import PolicyError
 from webhook.kube.yaml import line_of, why_unsafe
-from webhook.text import bare, kind, nearest, quoted
+from webhook.text import bare, json_type, nearest, quoted
 
 Model = TypeVar("Model", bound=BaseModel)
 Location = tuple[str | int, ...]
@@ -49,7 +49,7 @@ def read(
         raise PolicyError(problems[:_MAX_PROBLEMS])
     if not isinstance(data, dict):
         wanted = "wanted a map with gpus, classes and profiles ({} is all defaults)"
-        raise PolicyError([f"line 1: saw {kind(data)}; {wanted}"])
+        raise PolicyError([f"line 1: saw {json_type(data)}; {wanted}"])
     try:
         parsed = model.model_validate(_filled(data), by_alias=True, by_name=False)
     except ValidationError as error:
