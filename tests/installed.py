@@ -114,13 +114,13 @@ class Installed:
 
     def metrics(self, number: int = 0) -> dict[str, float]:
         """Every sample of /metrics, by its name with labels."""
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.ops_ports[number]}/metrics", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.ops_ports[number]}/metrics", timeout=120) as answer:
             lines = [line for line in answer.read().decode().splitlines() if line and not line.startswith("#")]
         return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
 
     def readiness(self, number: int = 0) -> str:
         """What a replica that is ready says of itself."""
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.ops_ports[number]}/readyz", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.ops_ports[number]}/readyz", timeout=120) as answer:
             text: str = answer.read().decode()
         return text
 

@@ -179,7 +179,7 @@ class Api:
         found = await self.list("Pod", namespace, **({"labelSelector": selector} if selector else {}))
         return sorted(found, key=lambda pod: str(pod["metadata"]["name"]))
 
-    async def running(self, namespace: str, count: int, within: float = 60, **labels: str) -> Items:
+    async def running(self, namespace: str, count: int, within: float = 120, **labels: str) -> Items:
         """Waits until `count` pods with these labels run, and returns them; says why pods do not when it takes long."""
 
         async def enough() -> Items:

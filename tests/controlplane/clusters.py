@@ -125,7 +125,7 @@ async def set_ready(api: Api, name: str, ready: bool) -> None:
         found = await api.get("Node", name)
         return _is_ready(found) == ready and ("node.kubernetes.io/not-ready:NoSchedule" in _taints(found)) != ready
 
-    await wait_until(done, 60, f"node {name} {'Ready' if ready else 'not Ready'}")
+    await wait_until(done, 120, f"node {name} {'Ready' if ready else 'not Ready'}")
 
 
 async def _create(api: Api, wanted: Json) -> None:

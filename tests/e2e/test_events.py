@@ -106,7 +106,7 @@ async def test_the_controller_of_refused_pods_has_one_event_with_the_first_findi
         found = await ours(api, "PodRefused", name)
         return found[0] if found and found[0]["count"] > 3 else None
 
-    event = await wait_until(repeated, 60, "an Event that is counted up")
+    event = await wait_until(repeated, 120, "an Event that is counted up")
     assert event["involvedObject"]["kind"] == kind
     assert event["message"].startswith("its pods are refused: spec.hostPID: saw true, wanted false")
     assert event["message"].endswith(f"[hostNamespaces] (policy {POLICY.hash})")
@@ -211,7 +211,7 @@ async def shadow(events: Installed, api: Api, rights: None) -> AsyncIterator[str
         async def untouched() -> bool:
             return not decision(await api.create(pod("probe", 1), name, dryRun="All"))
 
-        await wait_until(untouched, 60, "the profile in shadow")
+        await wait_until(untouched, 120, "the profile in shadow")
         yield name
         await remove_namespace(api, name)
 
@@ -238,7 +238,7 @@ async def test_under_a_profile_in_shadow_pods_are_stored_as_written_and_kubectl_
         ]
         return next((each for each in found if each["involvedObject"]["name"].startswith(name)), None)
 
-    event = await wait_until(told, 60, "the Event")
+    event = await wait_until(told, 120, "the Event")
     assert event is not None
     assert (event["reason"], event["involvedObject"]["kind"]) == (reason, kind)
     assert event["message"].startswith(says)

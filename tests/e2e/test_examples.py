@@ -63,7 +63,7 @@ async def cluster(control_plane: ControlPlane, installed: Installed) -> AsyncIte
         async def free() -> bool:
             return TEAM not in [found["metadata"]["name"] for found in await api.list("Namespace")]
 
-        await wait_until(free, 60, f"no namespace {TEAM} of another test")
+        await wait_until(free, 120, f"no namespace {TEAM} of another test")
         async with clusters.applied(api, NODES), api.having(CLASS, *map(disk, DISKS)):
             await api.namespace(TEAM)
             await opt_in(api, TEAM)
@@ -115,7 +115,7 @@ async def test_the_objects_that_a_team_begins_with_run_within_their_quota(cluste
         assert used == {"gpus": "20", "gpus-inference": "4"}, "the class that the webhook adds counts in its quota"
         return True
 
-    await wait_until(counted, 60, "the quotas to count")
+    await wait_until(counted, 120, "the quotas to count")
 
 
 # --- One example for each subject -----------------------------------------------------------------------------------------
@@ -181,7 +181,7 @@ async def test_an_example_is_applied_and_its_pods_are_bound(
     path = EXAMPLES / f"{name}.yaml"
     if name == "tiers":
         await api.patch("Namespace", TEAM, {"metadata": {"labels": {CRITICAL: ""}}})
-        await wait_until(lambda: entitled(api), 60, "the namespace to be entitled to the first tier")
+        await wait_until(lambda: entitled(api), 120, "the namespace to be entitled to the first tier")
     await kubectl(cluster, "apply", "-f", str(path))
     try:
         EACH[name](await bound(api, path))
@@ -211,7 +211,7 @@ async def test_whoever_applies_replicas_on_one_disk_is_warned_once_the_claim_exi
         return 'volumeAccess: 2 replicas and one PersistentVolumeClaim "weights", which one node can use' in said
 
     try:
-        await wait_until(warned, 60, "the warning")
+        await wait_until(warned, 120, "the warning")
     finally:
         await kubectl(cluster, "delete", "-f", str(path), "--ignore-not-found", "--wait=false")
 
@@ -221,7 +221,7 @@ def ome(cluster: ControlPlane) -> Iterator[ControlPlane]:
     """The kind that OME installs, without its fields: the API server keeps whatever is written."""
     definition = custom("InferenceService", "ome.io", "v1beta1")
     cluster.kubectl("apply", "-f", "-", input=yaml.safe_dump(definition))
-    cluster.kubectl("wait", "--for=condition=Established", "crd/inferenceservices.ome.io", "--timeout=60s")
+    cluster.kubectl("wait", "--for=condition=Established", "crd/inferenceservices.ome.io", "--timeout=120s")
     yield cluster
     cluster.kubectl("delete", "crd", "inferenceservices.ome.io")
 
@@ -239,7 +239,7 @@ async def test_an_inference_service_of_ome_is_judged_when_it_is_applied_and_its_
         said = await asyncio.to_thread(ome.kubectl, "apply", "--dry-run=server", "-f", "-", input=yaml.safe_dump(bad))
         return "its pods will be refused: engine.hostPID true" in said.stderr
 
-    await wait_until(judged, 60, "the warning about what OME's pods would be refused for")
+    await wait_until(judged, 120, "the warning about what OME's pods would be refused for")
     assert "refused" not in await kubectl(ome, "apply", "-f", str(path))
     await api.create(deployment("llama", labels=engine["labels"], container=engine["runner"]), TEAM)
     (found,) = await api.running(TEAM, 1, 120, **{NAME: "llama"})

@@ -58,7 +58,7 @@ async def test_it_happens_as_it_was_said(
         found = [p for p in await api.pods(team) if p["spec"].get("nodeName")]
         return min(found, key=lambda p: str(p["metadata"]["creationTimestamp"]), default=None)
 
-    stored = await wait_until(first, 60, "a pod")
+    stored = await wait_until(first, 120, "a pod")
     pods = await api.pods(team)
     chosen = {decision(p)["nodes"][0][0] for p in pods}
     assert told["nodes"][0]["name"] in chosen

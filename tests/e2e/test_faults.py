@@ -29,7 +29,7 @@ from webhook.telemetry.metrics import Metrics
 
 pytestmark = pytest.mark.controlplane
 
-RECOVERY = 10.0
+RECOVERY = 120.0
 MAX_AGE = 6.0
 
 
@@ -117,7 +117,7 @@ async def test_the_state_equals_a_fresh_list_after(
     await fed.api.running(namespace, 1)
 
     async def meanwhile() -> None:
-        await wait_until(partial(fed.api.list, "Node"), 60, "the API server")
+        await wait_until(partial(fed.api.list, "Node"), 120, "the API server")
         (name, _) = sorted(n["metadata"]["name"] for n in await fed.api.list("Node"))[:2]
         await fed.api.patch("Node", name, {"spec": {"unschedulable": True}})
         await fed.api.create(pod("during"), namespace)

@@ -81,7 +81,7 @@ async def decided(api: Api, namespace: str, by: str, known: int) -> None:
         found = decision(await api.create(pod("probe", gpus=1), namespace, dryRun="All"))
         return found["by"][0] == by and sum(len(entry) > 4 for entry in found["nodes"]) == known
 
-    await wait_until(seen, 60, f"ranked by {by}, {known} nodes with metrics")
+    await wait_until(seen, 120, f"ranked by {by}, {known} nodes with metrics")
 
 
 async def test_what_an_exporter_says_decides_where_a_pod_is_bound_by_every_strategy_until_it_is_stale(

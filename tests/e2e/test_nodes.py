@@ -83,7 +83,7 @@ async def test_a_service_is_asked_with_the_rights_of_the_kubeconfig(
         assert found["utilisation"] == 99
         return found
 
-    found = await wait_until(measured, 60, "numbers of the node")
+    found = await wait_until(measured, 120, "numbers of the node")
     assert (found["measured"], found["utilisation"], found["temperature"]) == (8, 99, 68)
     assert found["idle"] == 0
 

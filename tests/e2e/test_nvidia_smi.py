@@ -135,14 +135,14 @@ async def plugins(api: Api, kubelets: int, nodes: MakeNodes) -> AsyncIterator[No
         found = await api.pods(PLUGINS)
         return len(found) == len(SAYS) and all(each["status"].get("podIP") for each in found)
 
-    await wait_until(run, 60, "the pods of the device plugin run")
+    await wait_until(run, 120, "the pods of the device plugin run")
     yield
     await remove_namespace(api, PLUGINS)
 
     async def gone() -> bool:
         return bool(await refusal(api.get("Namespace", PLUGINS)))
 
-    await wait_until(gone, 60, "the namespace to be gone")
+    await wait_until(gone, 120, "the namespace to be gone")
 
 
 @pytest.fixture

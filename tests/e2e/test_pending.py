@@ -91,7 +91,7 @@ async def _played(plane: ControlPlane, api: Api, case: Case) -> None:
             assert reason.nodes in (len(ours), 0) or not ours, (reason, answer.causes)
         assert unexplained(answer.says, answer.causes) == []
         await case.fix(Kit(api, namespace, case.pod))
-        await wait_until(lambda: _bound(api, namespace), 60, "the pod bound")
+        await wait_until(lambda: _bound(api, namespace), 120, "the pod bound")
     finally:
         await clusters.remove(api, names)
         await _tidy(api, before)

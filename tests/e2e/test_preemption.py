@@ -33,7 +33,7 @@ async def test_pods_that_serve_users_go_before_those_that_train(api: Api, team: 
         assert len(found) == 2
         return {each["metadata"]["labels"]["app"]: _rank(each) for each in found}
 
-    ranks = await wait_until(waiting, 60, "both pods")
+    ranks = await wait_until(waiting, 120, "both pods")
     assert ranks == {"serve": (50000, "Never"), "train": (10000, "Never")}
 
 
@@ -67,7 +67,7 @@ async def test_only_pods_of_an_entitled_namespace_are_critical(api: Api, team: s
     async def entitled() -> bool:
         return _rank(await api.create(pod("one", labels=CRITICAL), team, dryRun="All")) == (200000, PREEMPTS)
 
-    await wait_until(entitled, 60, "the API server and the webhook to see the label")
+    await wait_until(entitled, 120, "the API server and the webhook to see the label")
 
 
 async def test_in_the_profile_strict_pods_preempt_only_in_an_entitled_namespace(
@@ -82,7 +82,7 @@ async def test_in_the_profile_strict_pods_preempt_only_in_an_entitled_namespace(
         async def strict_is_in_force() -> bool:
             return await by_label("inference") == (50000, "Never")
 
-        await wait_until(strict_is_in_force, 60, "the policy and the profile")
+        await wait_until(strict_is_in_force, 120, "the policy and the profile")
         by_name = pod("two", priorityClassName="gpu-inference")
         said = await refusal(api.create(by_name, team, dryRun="All"))
         assert "namespaces with the label class.gpu-admission.io/inference. Use gpu-" in said
@@ -96,7 +96,7 @@ async def test_in_the_profile_strict_pods_preempt_only_in_an_entitled_namespace(
                 return False
             return found == (100000, PREEMPTS) and await by_label("inference-critical") == (200000, PREEMPTS)
 
-        await wait_until(entitled, 60, "the API server and the webhook to see the labels")
+        await wait_until(entitled, 120, "the API server and the webhook to see the labels")
 
 
 @pytest.mark.usefixtures("installed")

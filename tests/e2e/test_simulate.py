@@ -54,7 +54,7 @@ async def test_as_many_start_as_was_said_and_where(
             tried = [p for p in pods if p["spec"].get("nodeName") or (p["status"].get("conditions") or ())]
             return pods if len(tried) == wanted else None
 
-        pods = await wait_until(settled, 60, f"the pods of {kind} {name}")
+        pods = await wait_until(settled, 120, f"the pods of {kind} {name}")
         bound = Counter(pod["spec"]["nodeName"] for pod in pods if pod["spec"].get("nodeName"))
         assert bound == told.sides["with"].bound
         assert len(pods) - bound.total() == len(told.sides["with"].waiting)

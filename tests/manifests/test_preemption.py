@@ -30,7 +30,7 @@ def sides(applied: ControlPlane) -> Iterator[ControlPlane]:
     """A namespace that has not opted in, one that has, and one that is entitled too; no webhook of ours is asked."""
     with applied.having(*(made("Namespace", name, labels=labels) for name, labels in LABELS.items())):
         for name in LABELS:
-            applied.kubectl("-n", name, "wait", "--for=create", "serviceaccount/default", "--timeout=60s")
+            applied.kubectl("-n", name, "wait", "--for=create", "serviceaccount/default", "--timeout=120s")
         yield applied
 
 
@@ -39,7 +39,7 @@ async def guarded(sides: ControlPlane, api: Api) -> Api:
     async def in_force() -> bool:
         return bool(await refused(api, OUTSIDE, "gpu-inference"))
 
-    await wait_until(in_force, 60, "the guard of the classes that preempt")
+    await wait_until(in_force, 120, "the guard of the classes that preempt")
     return api
 
 
@@ -77,7 +77,7 @@ async def test_a_pod_keeps_its_class_when_its_namespace_leaves(guarded: Api) -> 
         async def left() -> bool:
             return bool(await refused(guarded, INSIDE, "gpu-inference"))
 
-        await wait_until(left, 60, "the guard to see that the namespace has left")
+        await wait_until(left, 120, "the guard to see that the namespace has left")
         change = [{"op": "add", "path": "/metadata/annotations", "value": {"a": "b"}}]
         found = await guarded.patch("Pod", "kept", change, namespace=INSIDE)
         assert found["spec"]["priority"] == CLASSES["gpu-inference"]["value"]
@@ -104,7 +104,7 @@ async def test_a_controller_that_may_not_create_such_pods_says_so(
         return [each["message"] for each in named]
 
     try:
-        messages = await wait_until(told, 60, "an Event about the pods")
+        messages = await wait_until(told, 120, "an Event about the pods")
         assert all("has not opted in" in each for each in messages)
         assert await guarded.pods(OUTSIDE, app="guarded") == []
     finally:

@@ -77,7 +77,7 @@ async def there(gone: ControlPlane, api: Api) -> Api:
         refusal = await annotated(api, "web", {"cdi.k8s.io/gpu": "all"})
         return "failed calling webhook" in await created(api) and GUARD in refusal
 
-    await wait_until(in_force, 60, "the hooks and the guard")
+    await wait_until(in_force, 120, "the hooks and the guard")
     return api
 
 
@@ -143,7 +143,7 @@ async def test_what_a_pod_has_may_stay_and_may_be_removed_but_not_changed(there:
         async def added() -> bool:
             return not await annotated(there, "web", {key: "0"})
 
-        await wait_until(added, 60, "the namespace to be outside")
+        await wait_until(added, 120, "the namespace to be outside")
         await there.patch("Pod", "web", {"metadata": {"annotations": {key: "0"}}}, INSIDE)
     finally:
         await there.patch("Namespace", INSIDE, {"metadata": {"labels": {PROFILE_LABEL: "default", LABEL: "default"}}})
@@ -151,7 +151,7 @@ async def test_what_a_pod_has_may_stay_and_may_be_removed_but_not_changed(there:
     async def refused() -> bool:
         return GUARD in await annotated(there, "web", {key: "all"})
 
-    await wait_until(refused, 60, "the namespace to be inside")
+    await wait_until(refused, 120, "the namespace to be inside")
     assert await annotated(there, "web", {"another": "one"}) == ""
     assert await annotated(there, "web", {key: None}) == ""
     await there.patch("Pod", "web", {"metadata": {"annotations": {key: None}}}, INSIDE)

@@ -206,7 +206,7 @@ def free_port() -> int:
 
 async def until_ready_says(url: str, wanted: str) -> None:
     text = ""
-    async with aiohttp.ClientSession() as http, asyncio.timeout(60):
+    async with aiohttp.ClientSession() as http, asyncio.timeout(120):
         while text != wanted:
             await asyncio.sleep(0.05)
             with suppress(aiohttp.ClientConnectorError):
