@@ -107,7 +107,7 @@ class Installed:
         for hook in _HOOKS:
             self.plane.kubectl("delete", hook, "gpu-admission", "--ignore-not-found", check=False)
 
-    def await_ready(self, number: int = 0, within: float = 60) -> None:
+    def await_ready(self, number: int = 0, within: float = 120) -> None:
         """Until the replica says that it is ready."""
         url = f"http://127.0.0.1:{self.ops_ports[number]}/readyz"
         wait_for(lambda: _ok(url), url, [self.members[number]], within)

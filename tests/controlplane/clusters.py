@@ -65,7 +65,7 @@ def _pools() -> list[Json]:
     ]
 
 
-async def apply(api: Api, nodes: Iterable[Json], within: float = 60) -> list[str]:
+async def apply(api: Api, nodes: Iterable[Json], within: float = 120) -> list[str]:
     """Creates the nodes, and waits until they are as they are meant to be: Ready (or not), and with their taints.
 
     Returns the names.

@@ -177,7 +177,7 @@ async def test_without_the_component_the_log_says_what_to_apply(
     def refused() -> bool:
         return any("403" in line["why"] for line in said(source, "GPU metrics cannot be read"))
 
-    await asyncio.to_thread(settle, refused, 60, "a line in the log")
+    await asyncio.to_thread(settle, refused, 120, "a line in the log")
     line = said(source, "GPU metrics cannot be read")[-1]
     assert line["why"].endswith("403; wanted a WebSocket. Apply manifests/components/nvidia-smi")
 

@@ -77,7 +77,7 @@ async def _played(plane: ControlPlane, api: Api, case: Case) -> None:
     try:
         await _made(api, namespace, case)
         answer = await wait_until(
-            lambda: _answered(plane, namespace, case), 60, f"{case.first} and {case.says!r}", every=0.5
+            lambda: _answered(plane, namespace, case), 120, f"{case.first} and {case.says!r}", every=0.5
         )
         first = answer.causes[0]
         assert (first.cause, first.text.replace(namespace, "NAMESPACE")) == (case.first, case.text) or (
