@@ -68,7 +68,7 @@ def guarded(control_plane: ControlPlane, installed: Installed) -> Iterator[Guard
     found = Guarded(control_plane, installed)
     yield found
     installed.set_policy(SHIPPED)
-    settle(found.is_valid, 30, "the shipped policy to be in force again")
+    settle(found.is_valid, 120, "the shipped policy to be in force again")
 
 
 @pytest.fixture
@@ -84,10 +84,10 @@ def unguarded(control_plane: ControlPlane, guarded: Guarded) -> Iterator[Guarded
         control_plane.kubectl("patch", kind, name, "--type=json", f"--patch={change}")
 
     asks("false")
-    settle(lambda: guarded.apply(BAD, "--dry-run=server")[0] == 0, 20, "the guard to be away")
+    settle(lambda: guarded.apply(BAD, "--dry-run=server")[0] == 0, 120, "the guard to be away")
     yield guarded
     asks(found["webhooks"][number]["matchConditions"][0]["expression"])
-    settle(lambda: guarded.apply(BAD, "--dry-run=server")[0] != 0, 20, "the guard to be back")
+    settle(lambda: guarded.apply(BAD, "--dry-run=server")[0] != 0, 120, "the guard to be back")
 
 
 async def decided_by(api: Api, namespace: str) -> str:
@@ -156,20 +156,20 @@ async def test_a_bad_policy_that_got_in_is_told_of_and_not_used_and_the_next_goo
 ) -> None:
     before, errors, told = unguarded.in_force(), unguarded.errors(), len(unguarded.events())
     assert unguarded.apply(BAD)[0] == 0
-    settle(lambda: unguarded.errors() > errors, 20, "the metric to rise")
+    settle(lambda: unguarded.errors() > errors, 120, "the metric to rise")
     assert (unguarded.is_valid(), unguarded.in_force()) == (False, before)
     assert await decided_by(api, team) == before
 
     def newest() -> list[Json]:
         return unguarded.events()[told:]
 
-    settle(lambda: len(newest()) == 1, 20, "the Event")
+    settle(lambda: len(newest()) == 1, 120, "the Event")
     (event,) = newest()
     assert event["involvedObject"]["name"] == NAME
     assert event["message"] == "the policy does not take effect; the last good one stays: " + "; ".join(PROBLEMS)
 
     assert unguarded.apply(OTHER)[0] == 0
-    settle(unguarded.is_valid, 20, "the good policy to be in force")
+    settle(unguarded.is_valid, 120, "the good policy to be in force")
     after = unguarded.in_force()
     assert after != before
 
@@ -186,6 +186,6 @@ async def test_a_bad_policy_that_got_in_is_told_of_and_not_used_and_the_next_goo
 async def test_when_the_config_map_is_gone_the_last_good_policy_stays(guarded: Guarded, api: Api, team: str) -> None:
     before = guarded.in_force()
     guarded.plane.kubectl("delete", "configmap", NAME, "-n", NAMESPACE)
-    settle(lambda: not guarded.is_valid(), 20, "the webhook to know")
+    settle(lambda: not guarded.is_valid(), 120, "the webhook to know")
     assert guarded.in_force() == before
     assert await decided_by(api, team) == before

@@ -77,7 +77,7 @@ def test_a_workload_that_was_there_is_scaled_and_labelled_freely_and_judged_when
     terminal.plane.kubectl(*relabel, f"{PROFILE_LABEL}=mode-deny")
     try:
         probe = deployment("probe", **THIEF)
-        settle(lambda: "denied" in terminal.apply("off", probe, "--dry-run=server").err, 20, "the new label")
+        settle(lambda: "denied" in terminal.apply("off", probe, "--dry-run=server").err, 120, "the new label")
         for change in (
             ("scale", "deployment/older", "--replicas=1"),
             ("label", "deployment/older", "team=a"),
@@ -97,7 +97,7 @@ def test_the_replica_set_of_a_deployment_is_not_judged_again(terminal: Terminal)
     def stored() -> list[Json]:
         return list(json.loads(terminal.run("warn", "get", "rs", "-l", "app=parent", "-o", "json").out)["items"])
 
-    settle(lambda: bool(stored()), 20, "the ReplicaSet")
+    settle(lambda: bool(stored()), 120, "the ReplicaSet")
     (found,) = stored()
     found["spec"]["template"]["metadata"]["labels"]["note"] = "a"
     assert terminal.run("warn", "replace", "-f", "-", input=json.dumps(found)).err == ""
