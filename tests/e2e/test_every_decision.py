@@ -104,7 +104,7 @@ async def test_every_decision_is_told_in_the_same_words(
     def all_ten() -> bool:
         return sum(each["metadata"]["namespace"] == team for each in stored(control_plane)) == 10
 
-    await asyncio.to_thread(settle, all_ten, 10, "the audit log")
+    await asyncio.to_thread(settle, all_ten, 120, "the audit log")
     policy = await policy_of(api)
     lines, pods, wrong = lines_of(written(control_plane)), list(stored(control_plane)), []
     for each in pods:

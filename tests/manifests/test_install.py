@@ -218,7 +218,7 @@ async def test_the_documented_removal_ends_well_and_leaves_nothing_that_blocks(p
 
             await wait_until(blocked, 120, "the hooks")
             await asyncio.to_thread(plane.kubectl, *first)
-            await wait_until(lambda: api.create(pod("a"), "ours"), 5, "a pod")
+            await wait_until(lambda: api.create(pod("a"), "ours"), 120, "a pod")
             for _ in range(2):  # again: nothing is there any more, and that is well
                 for command in (first, second):
                     answer = await asyncio.to_thread(plane.kubectl, *command)
