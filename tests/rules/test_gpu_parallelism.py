@@ -1,6 +1,6 @@
 """Parallelism in arguments compared with the number of GPUs.
 
-Covers framework.arguments, framework.parallelism.
+Covers framework.parallelism.
 """
 
 from __future__ import annotations

@@ -1,13 +1,20 @@
-"""How many GPUs the options and variables of a program tell it to use. Sources: see `webhook.rules.gpu_parallelism`."""
+"""How many GPUs the options and variables of a program tell it to use. Sources: see `webhook.rules.gpu_parallelism`.
+
+Options are read from the command line of a container: `--tp 8` and `--tp=8`, also inside a script for `sh -c`.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from itertools import pairwise
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
-from webhook.framework.arguments import Option, number, options, variables
-
+_REFERENCE = re.compile(r"\$(?:\((\w+)\)|\{(\w+)\}|(\w+))")
+"""A reference to a variable: `$(N)` in Kubernetes, `${N}` and `$N` in a shell."""
+_BEFORE, _AFTER = "'\"(", "'\");&|"
+"""Characters of a shell script that may stand directly before and after a word."""
 _OPTIONS = {
     "per container": ("nproc-per-node", "num-gpus", "num-shard", "gpus-per-node"),
     "processes": ("num-processes", "world-size"),
@@ -30,8 +37,18 @@ _WITHOUT_TENSOR = (
 )
 """Options that give the number of GPUs even without an option for tensor parallelism, whose default is 1."""
 _MEANINGS = {option: meaning for meaning, spellings in _OPTIONS.items() for option in spellings}
-_UNKNOWN = Option("", None)
 _LOCAL_ADDRESSES = ("", "localhost", "127.0.0.1", "::1")
+
+
+class Option(NamedTuple):
+    """One option of a command line. `number` is None if the value is unknown or is not a whole number above 0."""
+
+    written: str
+    """The option with its value, shortened: `--tp 8`."""
+    number: int | None
+
+
+_UNKNOWN = Option("", None)
 
 
 def gpus_used(spec: Mapping[str, Any], gpus: int, alone: bool) -> tuple[Option, str]:
@@ -40,22 +57,22 @@ def gpus_used(spec: Mapping[str, Any], gpus: int, alone: bool) -> tuple[Option, 
     `gpus` is the number that the container has. The returned number is None if nothing is known, or if `gpus` may be right.
     `alone`: the program runs in this pod only, and not in several pods together.
     """
-    parallelism = options(spec, _MEANINGS)
+    parallelism = _options(spec)
     if parallelism:
         return _for_one_container(parallelism, gpus, alone), "args"
-    return _for_one_container(_in_variables(variables(spec), alone), gpus, alone), "env"
+    return _for_one_container(_in_variables(_variables(spec), alone), gpus, alone), "env"
 
 
 def _in_variables(env: Mapping[str, str], alone: bool) -> dict[str, Option]:
-    """As `options`, from the variables that programs read instead. WORLD_SIZE counts only if the program runs `alone`."""
+    """As `_options`, from the variables that programs read instead. WORLD_SIZE counts only if the program runs `alone`."""
     parallelism = {
-        _VARIABLES[name]: Option(f"{name}={value[:16]}", number(value))
+        _VARIABLES[name]: Option(f"{name}={value[:16]}", _number(value))
         for name, value in env.items()
         if name in _VARIABLES
     }
     world = env.get("WORLD_SIZE", "")
     if not parallelism and world and alone and env.get("MASTER_ADDR", "") in _LOCAL_ADDRESSES:
-        parallelism["per container"] = Option(f"WORLD_SIZE={world[:16]}", number(world))
+        parallelism["per container"] = Option(f"WORLD_SIZE={world[:16]}", _number(world))
     return parallelism
 
 
@@ -78,3 +95,48 @@ def _for_one_container(parallelism: Mapping[str, Option], gpus: int, alone: bool
     if possible & {gpus, gpus * nodes} or in_several_pods or one_process:
         return _UNKNOWN
     return Option(" ".join([option.written for option in factors]), -(-total // nodes))
+
+
+def arguments(spec: Mapping[str, Any]) -> list[str]:
+    """The entries of `command` and then of `args` of a container."""
+    return [argument for part in ("command", "args") for argument in spec.get(part) or ()]
+
+
+def _variables(spec: Mapping[str, Any]) -> dict[str, str]:
+    """The environment variables of a container, with "" for a value that comes from a reference (`valueFrom`)."""
+    return {entry.get("name", ""): str(entry.get("value") or "") for entry in spec.get("env") or ()}
+
+
+def _options(spec: Mapping[str, Any]) -> dict[str, Option]:
+    """The options of a container, by meaning.
+
+    If a meaning occurs twice, its number is None: two programs run in the container.
+    """
+    texts, by_meaning = arguments(spec), dict[str, Option]()
+    env = _variables(spec) if any(["$" in text for text in texts]) else {}
+    words = [word for text in texts for word in _words(text)]
+    for word, following in pairwise([*words, ""]):
+        option, equals, value = word.lstrip(_BEFORE).partition("=")
+        if not option.startswith("-"):
+            continue
+        meaning = _MEANINGS.get(option.lstrip("-").replace("_", "-"))
+        if meaning is not None:
+            value = value if equals else following
+            if "$" in value:
+                value = _REFERENCE.sub(lambda m: env.get(m[1] or m[2] or m[3], "?"), value)
+            value = value.lstrip(_BEFORE).rstrip(_AFTER)
+            count = None if meaning in by_meaning else _number(value)
+            by_meaning[meaning] = Option(f"{option[:64]}{equals or ' '}{value[:16]}", count)
+    return by_meaning
+
+
+def _words(script: str) -> list[str]:
+    """The words of one argument. It may be a script: comments are removed, lines that end in a backslash are joined."""
+    if " #" in script:
+        script = "\n".join([line.partition(" #")[0] for line in script.splitlines()])
+    return script.replace("\\\n", " ").split()
+
+
+def _number(text: str) -> int | None:
+    """The number that `text` stands for, if it is a whole number above 0 with at most five digits."""
+    return int(text) or None if text.isascii() and text.isdigit() and len(text) < 6 else None

@@ -19,9 +19,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar
 
-from webhook.framework.arguments import arguments
 from webhook.framework.interface import Action, Context, Finding, Rule
-from webhook.framework.parallelism import gpus_used
+from webhook.framework.parallelism import arguments, gpus_used
 from webhook.framework.resources_per_gpu import containers_with_whole_gpus
 from webhook.kube.pod import Pod
 from webhook.text import plural, quoted
@@ -31,7 +30,7 @@ _GANGS = (
     *("PyTorchJob", "RayCluster", "RayJob", "RayService", "TFJob", "TrainJob", "TrainingRuntime", "XGBoostJob"),
 )
 _MAX_ARGUMENTS = 32 << 10
-"""Characters of all arguments of a pod together. With more than that nothing is checked."""
+"""Characters of all arguments of the containers with GPUs together. With more than that nothing is checked."""
 
 
 class GpuParallelism(Rule):
@@ -42,11 +41,13 @@ class GpuParallelism(Rule):
     action: Action = "warn"
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
-        every = context.containers(pod) if context.gpu_names else ()
-        if sum([len(argument) for container in every for argument in arguments(container.spec)]) > _MAX_ARGUMENTS:
+        if not context.gpu_names:
+            return
+        every = [*containers_with_whole_gpus(context.containers(pod), context.gpus)]
+        if sum([len(argument) for container, _ in every for argument in arguments(container.spec)]) > _MAX_ARGUMENTS:
             return
         alone = _works_alone(context)
-        for container, counts in containers_with_whole_gpus(every, context.gpus):
+        for container, counts in every:
             spec, gpus = container.spec, sum(counts.values())
             processes, field = gpus_used(spec, gpus, alone)
             if processes.number in (None, gpus) or (spec.get("resources") or {}).get("claims"):
