@@ -1,7 +1,4 @@
-"""Topology spread that agrees with the chosen node.
-
-Covers framework.spread_constraints.
-"""
+"""Topology spread that agrees with the chosen node."""
 
 from __future__ import annotations
 
@@ -13,8 +10,7 @@ from tests.builders import GPU, UNKNOWN, Case, ClusterFacts, case, pod
 from tests.injectors.applied import applied, unchanged
 from webhook.framework.cluster_view import Placement, Ranked
 from webhook.framework.interface import Outcome
-from webhook.framework.spread_constraints import Constraint
-from webhook.injectors.topology_spread import HOST, NEUTRAL, ZONE, TopologySpread
+from webhook.injectors.topology_spread import HOST, NEUTRAL, ZONE, Constraint, TopologySpread
 
 OWN = (
     r"/spec/topologySpreadConstraints(/-)?|/spec/affinity|/spec/affinity/podAntiAffinity"
@@ -219,3 +215,23 @@ def test_one_key_twice_is_refused() -> None:
         ValueError, match=r"kubernetes\.io/hostname stands here twice: keep one constraint for each key"
     ):
         TopologySpread(constraints=(Constraint(key=HOST), hard))
+
+
+@pytest.mark.parametrize(
+    ("labels", "selects"),
+    [
+        ({"app": "train", "job-name": "train", "controller-uid": "u"}, {"app": "train"}),
+        (
+            {f"batch.kubernetes.io/{key}": "a" for key in ("job-name", "controller-uid")},
+            {"batch.kubernetes.io/job-name": "a"},
+        ),
+        (
+            {"app": "a", "batch.kubernetes.io/job-completion-index": "3", "apps.kubernetes.io/pod-index": "3"},
+            {"app": "a"},
+        ),
+        ({f"l{i:03}": "v" for i in range(1000)}, {f"l{i:03}": "v" for i in range(16)}),
+    ],
+)
+def test_it_selects_by_a_few_labels_that_all_replicas_share(labels: dict[str, str], selects: dict[str, str]) -> None:
+    after, _ = applied(TopologySpread(), replica(labels), OWN)
+    assert after["spec"]["topologySpreadConstraints"][0]["labelSelector"] == {"matchLabels": selects}

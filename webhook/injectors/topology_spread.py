@@ -24,14 +24,14 @@ Fields: spec.topologySpreadConstraints, or spec.affinity.podAntiAffinity. KEP-89
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar, Literal
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Literal
 
-from webhook.framework.interface import Context, Injector, Outcome
-from webhook.framework.spread_constraints import Constraint, Constraints
+from pydantic import AfterValidator, Field
+
+from webhook.framework.interface import Context, Injector, LabelKey, Outcome, Settings
 from webhook.kube.json_patch import Edit
-from webhook.kube.labels import REVISION_LABELS, stable_labels
-from webhook.kube.pod import PREFERRED, in_pod_group, labels_of
+from webhook.kube.pod import PREFERRED, Pod, in_pod_group, labels_of
 
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 _CONSTRAINTS = ("spec", "topologySpreadConstraints")
@@ -39,6 +39,54 @@ _ANTI_AFFINITY = ("spec", "affinity", "podAntiAffinity", PREFERRED)
 NEUTRAL = {"gpu-admission.io/selects": "nothing"}
 _AGREEING_SKEW = 100
 """The maxSkew with which the scheduler's score does not work against the chosen node."""
+_MAX_SKEW = 2**31 - 1
+_REVISION_LABELS = ("pod-template-hash", "controller-revision-hash")
+"""Labels whose value is the same for all pods of one revision."""
+_POD_LABELS = frozenset(
+    (
+        *_REVISION_LABELS,
+        "pod-template-generation",
+        "statefulset.kubernetes.io/pod-name",
+        "apps.kubernetes.io/pod-index",
+        "batch.kubernetes.io/job-completion-index",
+        "batch.kubernetes.io/controller-uid",
+        "controller-uid",
+        "job-name",  # batch.kubernetes.io/job-name has the same value
+        "leaderworkerset.sigs.k8s.io/worker-index",
+        "training.kubeflow.org/replica-index",
+    )
+)
+"""Labels that differ between the pods or revisions of a workload, or that repeat its identity."""
+_MAX_LABELS = 16
+
+
+class Constraint(Settings):
+    """The spread over the values of one node label."""
+
+    key: LabelKey
+    max_skew: int = Field(default=1, ge=1, le=_MAX_SKEW)
+    when_unsatisfiable: Literal["ScheduleAnyway", "DoNotSchedule"] = "ScheduleAnyway"
+    """ScheduleAnyway (a preference) | DoNotSchedule (pods may stay pending; not together with nodeAffinity mode required)"""
+
+    def in_pod(self, skew: int, selector: Mapping[str, str], revision: Sequence[str] = ()) -> dict[str, Any]:
+        """The constraint for a pod. `skew` raises maxSkew of a preference; `revision` is for matchLabelKeys."""
+        soft = self.when_unsatisfiable == "ScheduleAnyway"
+        return {
+            "maxSkew": max(skew, self.max_skew) if soft else self.max_skew,
+            "topologyKey": self.key,
+            "whenUnsatisfiable": self.when_unsatisfiable,
+            "labelSelector": {"matchLabels": dict(selector)},
+        } | ({"matchLabelKeys": [*revision]} if revision else {})
+
+
+def _each_key_once(constraints: tuple[Constraint, ...]) -> tuple[Constraint, ...]:
+    keys = [constraint.key for constraint in constraints]
+    if twice := sorted({key for key in keys if keys.count(key) > 1}):
+        raise ValueError(f"{', '.join(twice)} stands here twice: keep one constraint for each key")
+    return constraints
+
+
+_Constraints = Annotated[tuple[Constraint, ...], AfterValidator(_each_key_once)]
 
 
 class TopologySpread(Injector):
@@ -60,7 +108,7 @@ class TopologySpread(Injector):
 
     mode: Literal["constraints", "antiAffinity"] = "constraints"
     """constraints (topologySpreadConstraints) | antiAffinity (a preferred pod anti-affinity over hosts instead)"""
-    constraints: Constraints = (Constraint(key=HOST), Constraint(key=ZONE))
+    constraints: _Constraints = (Constraint(key=HOST), Constraint(key=ZONE))
 
     def inject(self, edit: Edit, context: Context) -> Outcome:
         if context.node_is_fixed(edit.object):
@@ -78,13 +126,13 @@ class TopologySpread(Injector):
             return Outcome("noOwner")
         if edit.get(("spec", "affinity", "podAffinity")):
             return Outcome("podAffinity")
-        selector = stable_labels(edit.object)
+        selector = _stable_labels(edit.object)
         if not selector:
             return Outcome("noLabels")
         if self.mode == "antiAffinity":
             return _anti_affinity(edit, selector)
         present = {c.get("topologyKey") for c in edit.get(_CONSTRAINTS) or ()}
-        revision = [key for key in REVISION_LABELS if key in labels_of(edit.object)]
+        revision = [key for key in _REVISION_LABELS if key in labels_of(edit.object)]
         skew = _AGREEING_SKEW if chosen else 1
         added = [
             constraint.in_pod(skew, selector, revision)
@@ -111,3 +159,9 @@ def _anti_affinity(edit: Edit, selector: dict[str, str]) -> Outcome:
     term = {"weight": 100, "podAffinityTerm": {"topologyKey": HOST, "labelSelector": {"matchLabels": selector}}}
     edit.extend(_ANTI_AFFINITY, [term])
     return Outcome("antiAffinity")
+
+
+def _stable_labels(pod: Pod) -> dict[str, str]:
+    """The labels that all pods of the owner share: sorted, the first _MAX_LABELS of them."""
+    stable = sorted([(key, value) for key, value in labels_of(pod).items() if key not in _POD_LABELS])
+    return dict(stable[:_MAX_LABELS])
