@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from tests.builders import GPU, GPUS, Case, case
@@ -42,7 +41,7 @@ def on(of: Known, made: Pod, *, workload: str = "training", strategy: str = "pac
     """A pod with a context of that cluster, in which nodes can be ranked for it."""
     places = Places(of.placer, of.cluster, PlacementSettings(), strategy, GPUS, workload)
     found = case(made, workload=workload, nodes=places)
-    return found._replace(context=replace(found.context, cluster=of.cluster))
+    return found._replace(context=found.context._replace(cluster=of.cluster))
 
 
 def requests(made: Pod, kind: str = "containers", position: int = 0) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from webhook.admission.decision import Decision, UnitFinding
 from webhook.admission.record import refusal_message
 from webhook.errors import BadPod
 from webhook.framework.cluster_view import Cluster
-from webhook.framework.interface import Context, Finding, Rule, Template
+from webhook.framework.interface import Contents, Context, Finding, Rule, Template
 from webhook.kube import bounds
 from webhook.kube.other_gpus import other_gpus
 from webhook.kube.pod import PROFILE_LABEL, Pod, annotations_of, claims_devices, gpu_names, owner
@@ -123,6 +123,7 @@ def findings_of(pod: Pod, context: Context, rules: Rules) -> Iterator[UnitFindin
     Each rule yields at most _MAX_FINDINGS, so that neither the message nor the time grows with the pod. Findings of several
     rules with the same cause are reported by one of them: the first that denies, else the first.
     """
+    context = context._replace(checked=Contents.of(pod))
     findings: list[UnitFinding] = []
     by_cause: dict[str, UnitFinding] = {}
     for name, rule in rules:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from webhook.cluster.pods import ReservationRequest
@@ -24,8 +24,7 @@ class UnitFinding(NamedTuple):
     finding: Finding
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(NamedTuple):
     """What is answered and recorded and, if a node was chosen, what is reserved."""
 
     result: Result
@@ -42,7 +41,7 @@ class Decision:
     """Warnings that do not come from findings."""
     record: str = ""
     """The decision record as JSON: see `admission.record`."""
-    outcomes: Mapping[str, Outcome] = field(default_factory=dict)
+    outcomes: Mapping[str, Outcome] = MappingProxyType({})
     findings: tuple[UnitFinding, ...] = ()
     placement: Placement | None = None
     reservation: ReservationRequest | None = None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from webhook.admission.context import (
     NamespaceProfile,
     context_of,
@@ -61,7 +59,7 @@ def mutate(request: Request, policy: Policy, cluster: Cluster, placer: Placer | 
     if refusal := _refused_early(request, edit, context, policy, profile, then):
         return refusal
     earlier = _kept(edit, context, profile, placer)
-    context = replace(context, placement=earlier.placement if earlier else _placed(edit.object, context, profile))
+    context = context._replace(placement=earlier.placement if earlier else _placed(edit.object, context, profile))
     outcomes |= {name: injector.apply(edit, context) for name, injector in then}
     return _decision(pod, edit, context, policy, profile, outcomes, earlier)
 
@@ -153,7 +151,7 @@ def _refused_early(
         injector.apply(edit, context)
     findings = list(findings_of(edit.object, context, policy.rules(profile.name)))
     decision = refused(request, findings, policy, profile, context.workload.name)
-    return replace(decision, warnings=without_none(profile.warning, context.workload.warning))
+    return decision._replace(warnings=without_none(profile.warning, context.workload.warning))
 
 
 def validate(request: Request, policy: Policy, cluster: Cluster, placer: Placer | None) -> Decision:
@@ -210,7 +208,7 @@ def _after_injectors(pod: Pod, context: Context, policy: Policy, profile: Namesp
     for name, injector in (*first, *then):
         if injector.needs_placement and context.placement is None:
             placement = _placed(edit.object, context, profile)
-            context = replace(context, placement=placement)
+            context = context._replace(placement=placement)
             chosen = f"; node {placement.nodes[0].node} would be its first choice" if placement.nodes else ""
         before = len(edit.operations)
         injector.apply(edit, context)

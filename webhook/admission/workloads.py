@@ -7,7 +7,6 @@ or scales the workload must not be refused for what was admitted earlier.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import orjson
@@ -128,7 +127,7 @@ def validate(request: Request, policy: Policy, cluster: Cluster, placer: Placer 
         return Decision("allowed", profile.name, policy=policy.hash)
     deny = profile.settings.templates.mode == "deny"
     decision = _decide(review, [] if excesses else changed, size_findings(excesses), deny=deny)
-    return decision if excesses else replace(decision, gang=_gang(request, changed, policy))
+    return decision if excesses else decision._replace(gang=_gang(request, changed, policy))
 
 
 def _gang(request: Request, created: list[Template], policy: Policy) -> tuple[str, int] | None:
@@ -164,7 +163,7 @@ def _decide(review: _Review, changed: list[Template], early: Sequence[UnitFindin
             "allowed", profile.name, workload, policy.hash, findings=tuple(findings), unknown_profile=profile.unknown
         )
     warnings = without_none(profile.warning, *(() if refusing else changes))
-    return replace(decision, warnings=warnings, quiet=profile.settings.shadow)
+    return decision._replace(warnings=warnings, quiet=profile.settings.shadow)
 
 
 def _changed(

@@ -7,7 +7,6 @@ on a server.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -221,7 +220,7 @@ def decide_validate(document: Document, policy: Policy, state: ClusterState, now
     mutated, validated, _ = ask(request, policy, view, placer)
     if validated is mutated or validated is IGNORED:
         return validated
-    return replace(validated, warnings=(*mutated.warnings, *validated.warnings))
+    return validated._replace(warnings=(*mutated.warnings, *validated.warnings))
 
 
 def run(document: Document, decide: DecideDocument, policy: Policy, state: ClusterState, now: float = 0.0) -> Result:

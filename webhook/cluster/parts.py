@@ -21,6 +21,7 @@ _MAX_PRIVATE: Final = 128
 """Maximum number of nodes with private reservations of one namespace: a review updates all of these."""
 _MAX_OPEN: Final = 1024
 """Maximum number of open reservations of one namespace."""
+_NONE: Final[Counter[str]] = Counter()
 
 
 class Parts:
@@ -40,8 +41,8 @@ class Parts:
 
     def allows(self, namespace: str, node: str, nodes: int) -> bool:
         """Whether one more reservation may be made. `nodes`: the number of nodes."""
-        shared = self._shared.get(namespace, Counter())
-        private = self._private.get(namespace, Counter())
+        shared = self._shared.get(namespace, _NONE)
+        private = self._private.get(namespace, _NONE)
         allowed = shared.total() + private.total() < _MAX_OPEN and (
             node in private or len(private) < _MAX_PRIVATE or self._is_shared(namespace, node, nodes)
         )
@@ -68,5 +69,5 @@ class Parts:
                 del by_namespace[namespace]
 
     def _is_shared(self, namespace: str, node: str, nodes: int) -> bool:
-        shared = self._shared.get(namespace, Counter())
+        shared = self._shared.get(namespace, _NONE)
         return node in shared or (len(shared) < max(1, nodes // self._part) and self._all < max(1, nodes // _ALL))

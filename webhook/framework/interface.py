@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Protocol, Self
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -114,8 +113,21 @@ class Places(Protocol):
         """Why no node could take it even if all nodes were up and empty."""
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Contents(NamedTuple):
+    """What all rules read of a pod."""
+
+    pod: Pod
+    containers: tuple[Container, ...]
+    variables: frozenset[str]
+    """The names of the environment variables of all containers. Most rules need no more than the names."""
+
+    @classmethod
+    def of(cls, pod: Pod) -> Self:
+        every = tuple(containers(pod))
+        return cls(pod, every, frozenset([e.get("name") or "" for c in every for e in c.spec.get("env") or ()]))
+
+
+class Context(NamedTuple):
     """Everything that a unit may read besides the pod. One per request, or per template of a workload."""
 
     namespace: str
@@ -140,25 +152,15 @@ class Context:
     """Chooses nodes for the pod. None if that is not possible here."""
     placement: Placement | None = None
     """The ranked nodes, for the injectors that need them: topology spread and node affinity must agree."""
-    _read: dict[int, tuple[Pod, tuple[Container, ...], frozenset[str]]] = field(
-        default_factory=dict, init=False, repr=False
-    )
+    checked: Contents | None = None
+    """The contents of the pod that the rules check, read once for all of them."""
+
+    def contents(self, pod: Pod) -> Contents:
+        """What rules read of a pod: the one that is checked, or its old version. Not for injectors, which change the pod."""
+        return self.checked if self.checked is not None and self.checked.pod is pod else Contents.of(pod)
 
     def containers(self, pod: Pod) -> tuple[Container, ...]:
-        """`pod.containers`, computed once for all rules. Not for injectors, which change the pod."""
-        return self._contents(pod)[1]
-
-    def variables(self, pod: Pod) -> frozenset[str]:
-        """The names of the environment variables of all containers. Most rules need no more than the names."""
-        return self._contents(pod)[2]
-
-    def _contents(self, pod: Pod) -> tuple[Pod, tuple[Container, ...], frozenset[str]]:
-        known = self._read.get(id(pod))
-        if known is None:  # the entry keeps the pod, so no other one gets its id
-            every = tuple(containers(pod))
-            names = [entry.get("name") or "" for c in every for entry in c.spec.get("env") or ()]
-            known = self._read[id(pod)] = pod, every, frozenset(names)
-        return known
+        return self.contents(pod).containers
 
     def asks_for_gpu(self, pod: Pod) -> bool:
         """Whether a container asks for at least one GPU. Then the pod may have what only GPU pods may have."""

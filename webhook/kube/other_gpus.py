@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from webhook.errors import QuantityError
-from webhook.kube.pod import Pod, annotations_of, containers, is_zero, requests_of
+from webhook.kube.pod import Pod, annotations_of, container_specs, is_zero, requests_of
 from webhook.kube.quantity import whole
 from webhook.text import matches
 
@@ -50,8 +50,8 @@ def fraction_container(pod: Pod) -> str:
 def other_gpus(pod: Pod) -> frozenset[str]:
     """The vendors of the GPUs that a pod requests in one of these ways, as domains: "nvidia.com"."""
     vendors = set() if FRACTIONS.isdisjoint(annotations_of(pod)) else {_NVIDIA}
-    for container in containers(pod):
-        vendors |= _vendors(container.spec)
+    for container in container_specs(pod):
+        vendors |= _vendors(container)
     return frozenset(vendors)
 
 

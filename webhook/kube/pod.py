@@ -86,6 +86,12 @@ def containers(pod: Pod) -> Iterator[Container]:
                 yield Container(container, kind, index, sidecar)
 
 
+def container_specs(pod: Pod) -> list[Mapping[str, Any]]:
+    """The specs alone of all containers, in the same order."""
+    spec = pod["spec"]
+    return [container for kind in CONTAINER_LISTS for container in spec.get(kind) or ()]
+
+
 def requests_of(container: Mapping[str, Any]) -> Mapping[str, Any]:
     """The requests of a container. A limit also counts as the request where that is missing.
 
@@ -122,8 +128,8 @@ def gpu_counts(container: Mapping[str, Any], gpus: Gpus) -> dict[str, int]:
 def gpu_names(pod: Pod, gpus: Gpus) -> frozenset[str]:
     """The GPU resources that any container names with a quantity other than zero, malformed ones included."""
     names = set()
-    for container in containers(pod):
-        resources = container.spec.get("resources") or {}
+    for container in container_specs(pod):
+        resources = container.get("resources") or {}
         for part in ("limits", "requests"):
             for name, quantity in (resources.get(part) or {}).items():
                 if gpus.kind(name) is not None and not is_zero(quantity):

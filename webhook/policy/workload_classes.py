@@ -106,7 +106,7 @@ def _misspelt(rules: tuple[ClassRule, ...], labels: Mapping[str, str]) -> str | 
     """The warning about a label whose value gives no class, but differs from one that does by a slip; None if there is none."""
     warning = None
     for rule in rules:
-        for key in labels.keys() & rule.labels.keys():
+        for key in () if labels.keys().isdisjoint(rule.labels) else labels.keys() & rule.labels.keys():
             value = labels[key]
             if value in rule.labels[key]:
                 return None  # the value is known, but an earlier entry has given the class

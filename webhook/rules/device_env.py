@@ -54,7 +54,7 @@ class DeviceEnv(Rule):
     """Variables that hand out devices for use with GPUs: refused in a container without a GPU, warned about in one with a GPU."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
-        named = self._named(context.variables(pod))
+        named = self._named(context.contents(pod).variables)
         if not named:
             return
         for container in context.containers(pod):
