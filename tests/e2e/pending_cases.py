@@ -72,10 +72,10 @@ CASES = [
         lambda k: k.patch("Node", "p-a", {"metadata": {"labels": {"gpu-type": "a100"}}}),
     ),
     Case(
-        "a selector of nodes that are full, and others", "nodeSelector",
-        "nodeSelector nvidia.com/gpu.product=NVIDIA-L4 is on 1 node of 2 (p-b); node p-a without it",
+        "a selector of nodes that are full, and others", "gpusTaken",
+        "all GPUs are taken: 1 nvidia.com/gpu asked for; free on node p-b: 0 in all, at most 0 on one",
         [node("p-a"), node("p-b", 1, L4)], waits(nodeSelector={"nvidia.com/gpu.product": L4}), "node affinity/selector",
-        lambda k: k.again(nodeSelector=None), [held("other", 1, "p-b")],
+        lambda k: k.end("other"), [held("other", 1, "p-b")],
     ),
     Case(
         "required node affinity", "nodeAffinity",
@@ -85,9 +85,10 @@ CASES = [
         lambda k: k.again(affinity=required(ZONE, "In", "zone-a")),
     ),
     Case(
-        "a pin to a node that is full", "pinnedNode", "pinned to 1 node (p-a) by its manifest",
+        "a pin to a node that is full", "gpusTaken",
+        "all GPUs are taken: 8 nvidia.com/gpu asked for; free on node p-a: 7 in all, at most 7 on one",
         two(), waits(8, affinity=required(HOSTNAME, "In", "p-a")), "node affinity/selector",
-        lambda k: k.again(affinity=None), [held("other", 1)],
+        lambda k: k.end("other"), [held("other", 1)],
     ),
     Case(
         "more CPU than any node has", "moreThanAnyNode", "asks for 250 cpu, and no node has more than 128",
@@ -126,10 +127,10 @@ CASES = [
         one(), waits(16), "Insufficient nvidia.com/gpu", lambda k: k.asks(gpu="8"),
     ),
     Case(
-        "nodes that are too small, and a larger one that is full", "nodesTooSmall",
-        "node p-a: too small: 8 nvidia.com/gpu asked for, 4 there when empty",
+        "nodes that are too small, and a larger one that is full", "gpusTaken",
+        "all GPUs are taken: 8 nvidia.com/gpu asked for; free on node p-b: 7 in all, at most 7 on one",
         [node("p-a", 4), node("p-b", 8)], waits(8), "Insufficient nvidia.com/gpu",
-        lambda k: k.asks(gpu="4"), [held("other", 1, "p-b")],
+        lambda k: k.asks(gpu="7"), [held("other", 1, "p-b")],
     ),
     Case(
         "a resource that is misspelt", "unknownResource", "no node offers nvidia.com/gpus; they offer nvidia.com/gpu",

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -18,12 +16,9 @@ from webhook.cli.cluster.report import gpu_nodes, pools, report
 from webhook.cli.cluster.snapshot import ENGINE
 from webhook.cli.options import Format
 from webhook.cli.reading import measure_gpus, policy_of, selector, snapshot_of
-from webhook.cli.terminal import bar, clear, document, no_such, out, say, table, write
-from webhook.errors import BadInput
+from webhook.cli.terminal import bar, clear, document, no_such, out, repeated, say, table, write
 from webhook.text import listed
 
-_EVERY = 5.0
-"""Seconds between two refreshes with --watch."""
 _STYLES = {"healthy": "green", "cordoned": "yellow", "notReady": "red", "unhealthy": "red", "offersNoGpus": "red"}
 _MEASURED: Final = {"idle": "IDLE", "utilisation": "UTILISATION", "memory": "MEMORY", "temperature": "HOTTEST"}
 """Column titles of GPU metrics, by their key in the document."""
@@ -33,7 +28,7 @@ def nodes(
     name: Annotated[list[str] | None, typer.Argument(help="Nodes to show. Default: all with GPUs.")] = None,
     labels: options.Selector = None,
     output: options.Output = Format.table,
-    watch: Annotated[bool, typer.Option("-w", "--watch", help="Refresh every 5 seconds, until Ctrl-C.")] = False,
+    watch: options.Watch = False,
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Also write a heat map of the GPUs by node and pool.")
     ] = None,
@@ -53,8 +48,6 @@ def nodes(
     and the temperature of the hottest GPU. A source that is a Service of the cluster is asked through the API server, which
     needs the right to get services/proxy.
     """
-    if watch and cluster is not None:
-        raise BadInput("saw -w with --cluster, wanted one of them: a file does not change")
 
     def refresh() -> None:
         snapshot = snapshot_of(cluster, kubeconfig, context, (*ENGINE, "ResourceClaim"))
@@ -77,23 +70,7 @@ def nodes(
         if not document(reports, output):
             _print(reports, labels, wide=output is Format.wide)
 
-    refresh()
-    if watch:
-        _repeat(refresh)
-
-
-def _repeat(refresh: Callable[[], None]) -> None:
-    """Refresh until Ctrl-C. A failure, such as an API server that does not answer, is printed and does not end it."""
-    try:
-        while True:
-            gc.collect()  # frees the snapshot of the last refresh: `snapshot_of` turns automatic collection off
-            time.sleep(_EVERY)
-            try:
-                refresh()
-            except BadInput as error:
-                say(f"error: {error}", "red")
-    except KeyboardInterrupt:
-        return
+    repeated(refresh, watch=watch, from_file=cluster is not None)
 
 
 def _print(reports: list[dict[str, Any]], labels: str | None, *, wide: bool) -> None:

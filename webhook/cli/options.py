@@ -30,6 +30,7 @@ Context = Annotated[str | None, typer.Option(help="A context of the kubeconfig. 
 Namespace = Annotated[str | None, typer.Option("-n", "--namespace", help="Default: the namespace of the context.")]
 AllNamespaces = Annotated[bool, typer.Option("-A", "--all-namespaces", help="All namespaces.")]
 Selector = Annotated[str | None, typer.Option("-l", "--selector", help="Labels, as kubectl takes them: `a=b,c!=d,e`.")]
+Watch = Annotated[bool, typer.Option("-w", "--watch", help="Refresh every 5 seconds, until Ctrl-C.")]
 Snapshot = Annotated[
     Path | None,
     typer.Option(

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
+from enum import StrEnum
 from typing import Annotated, Any, Final, NamedTuple
 
 import typer
 from rich.text import Text
 
 from webhook.cli import options
-from webhook.cli.cluster.snapshot import ENGINE, FINISHED, Snapshot
+from webhook.cli.cluster.report import gpus_of
+from webhook.cli.cluster.snapshot import ENGINE, FINISHED, Snapshot, created
 from webhook.cli.options import Format
 from webhook.cli.reading import namespace_of, policy_of, selector, snapshot_of
-from webhook.cli.terminal import document, say, show
-from webhook.cli.waiting.diagnosis import Diagnosis, bound
-from webhook.cli.waiting.situation import Cause, Situation
+from webhook.cli.terminal import clear, document, repeated, say, show, table
+from webhook.cli.waiting.diagnosis import Diagnosis, Findings, bound
+from webhook.cli.waiting.situation import Cause, Situation, workload_name
 from webhook.cli.waiting.workloads import not_created
 from webhook.errors import BadInput
 from webhook.kube.pod import Pod, labels_of
 from webhook.policy.model import Policy
-from webhook.text import quoted
+from webhook.text import plural, quoted
 
 KINDS: Final = (
     *ENGINE,
@@ -28,6 +31,14 @@ KINDS: Final = (
 )
 _MAX_MESSAGE: Final = 1024
 """Maximum characters shown of the scheduler's message. The scheduler cuts its Events to the same length."""
+_UNITS: Final = (("d", 86400), ("h", 3600), ("m", 60))
+
+
+class SortBy(StrEnum):
+    since = "since"
+    gpus = "gpus"
+    name = "name"
+    cause = "cause"
 
 
 def pending(
@@ -36,27 +47,42 @@ def pending(
     everywhere: options.AllNamespaces = False,
     labels: options.Selector = None,
     output: options.Output = Format.table,
+    sort_by: Annotated[
+        SortBy, typer.Option(help="Order of the rows; the longest wait first by default.")
+    ] = SortBy.since,
+    watch: options.Watch = False,
     policy: options.Policy = None,
     cluster: options.Snapshot = None,
     kubeconfig: options.Kubeconfig = None,
     context: options.Context = None,
 ) -> None:
-    """Say why pods wait: each cause with numbers, and what a person can do about it, in the order in which to try.
+    """Say why pods wait: a row for each workload with its first cause and the first thing to do.
 
-    Workloads whose pods could not be created (by a quota or a refusal) are listed too. `!` marks a fix that is enough alone.
-    The names of causes do not change; docs/cli.md lists them. Example: `gpu-admission pending -n team-a trainer-0`.
+    With the name of a POD, or with `-o wide`: every cause with numbers and every fix, in the order in which to try. Each fix was
+    tried on the cluster as it is: `!` marks one after which the pod would run. Workloads whose pods could not be created (by a
+    quota or a refusal) are listed too. The names of causes do not change; docs/cli.md lists them.
+    Example: `gpu-admission pending -n team-a trainer-0`.
     """
     matches = selector(labels)
-    snapshot = snapshot_of(cluster, kubeconfig, context, KINDS, namespace)
-    wanted = namespace_of(namespace, everywhere, snapshot)
-    found = answers(snapshot, policy_of(policy, snapshot), wanted, pod)
-    waiting = [each for each in found if matches(labels_of(each.pod) if each.pod else {})]
-    if document([each.document() for each in waiting], output):
-        return
-    for each in waiting:
-        show(Text("\n").join(_lines(each, wide=output is Format.wide)))
-    if not waiting:
-        say(f"no pod waits{f' in {wanted}' if wanted else ''}")
+
+    def refresh() -> None:
+        snapshot = snapshot_of(cluster, kubeconfig, context, KINDS, namespace)
+        wanted, rules = namespace_of(namespace, everywhere, snapshot), policy_of(policy, snapshot)
+        found = answers(snapshot, rules, wanted, pod)
+        waiting = [each for each in found if matches(labels_of(each.pod) if each.pod else {})]
+        if watch and output in (Format.table, Format.wide):
+            clear()
+        if document([each.document() for each in waiting], output):
+            return
+        if not waiting:
+            say(f"no pod waits{f' in {wanted}' if wanted else ''}")
+        elif pod is None and output is not Format.wide:
+            _print(_rows(waiting, rules, sort_by), snapshot.taken)
+        else:
+            for each in waiting:
+                show(Text("\n").join(_lines(each, wide=output is Format.wide)))
+
+    repeated(refresh, watch=watch, from_file=cluster is not None)
 
 
 class Answer(NamedTuple):
@@ -66,15 +92,18 @@ class Answer(NamedTuple):
     name: str
     """The pod's name. Of a workload whose pods could not be created: kind and name, `replicaset/chat-5d8`."""
     causes: list[Cause]
-    says: str
+    notes: list[str] = []
+    """What else is known: see `waiting.notes`."""
+    says: str = ""
     """The scheduler's message; "" if there is none."""
-    pod: Pod | None
+    pod: Pod | None = None
     """None for a workload."""
 
     def document(self) -> dict[str, Any]:
         """The entry that `-o json` prints, described in docs/cli.md."""
         causes = [cause.document() for cause in self.causes]
-        return {"namespace": self.namespace, "name": self.name, "causes": causes, "schedulerSays": self.says}
+        head = {"namespace": self.namespace, "name": self.name, "causes": causes}
+        return {**head, "notes": self.notes, "schedulerSays": self.says}
 
 
 def answers(snapshot: Snapshot, policy: Policy, namespace: str | None, name: str | None = None) -> list[Answer]:
@@ -82,11 +111,11 @@ def answers(snapshot: Snapshot, policy: Policy, namespace: str | None, name: str
     not exist or does not wait."""
     situation = Situation(snapshot, policy)
     diagnosis = Diagnosis(situation)
-    missing = [Answer(each.namespace, each.name, each.causes, "", None) for each in not_created(situation, namespace)]
+    missing = [Answer(each.namespace, each.name, each.causes) for each in not_created(situation, namespace)]
     if name is not None:
         return [each for each in missing if each.name == name] or [_named(diagnosis, snapshot.pod(namespace, name))]
     pods = [pod for pod in situation.waiting if namespace in (None, pod["metadata"]["namespace"])]
-    return missing + [_answer(pod, *diagnosis.of(pod)) for pod in pods]
+    return missing + [_answer(pod, diagnosis.of(pod)) for pod in pods]
 
 
 def _named(diagnosis: Diagnosis, pod: Pod) -> Answer:
@@ -96,26 +125,106 @@ def _named(diagnosis: Diagnosis, pod: Pod) -> Answer:
         name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
         raise BadInput(f"pod {quoted(name)} in namespace {namespace} does not wait: it is {phase}")
     if pod["spec"].get("nodeName"):
-        return _answer(pod, [bound(pod)], "")
-    return _answer(pod, *diagnosis.of(pod))
+        return _answer(pod, Findings([bound(pod)], []))
+    return _answer(pod, diagnosis.of(pod))
 
 
-def _answer(pod: Pod, causes: list[Cause], says: str) -> Answer:
-    return Answer(pod["metadata"]["namespace"], pod["metadata"]["name"], causes, says, pod)
+def _answer(pod: Pod, found: Findings) -> Answer:
+    return Answer(pod["metadata"]["namespace"], pod["metadata"]["name"], *found, pod)
+
+
+class _Row(NamedTuple):
+    """Pods of one workload that wait for the same reason; or a workload without its pods."""
+
+    name: str
+    since: float
+    """When the first of them was created, in seconds since 1970; 0: it is not known."""
+    gpus: int
+    """GPUs that all of them ask for."""
+    cause: Cause
+
+
+def _rows(waiting: Iterable[Answer], policy: Policy, sort_by: SortBy) -> list[_Row]:
+    grouped: dict[tuple[str, str, tuple[str, str]], list[Answer]] = {}
+    for each in waiting:
+        of = workload_name(each.pod) if each.pod else each.name
+        grouped.setdefault((each.namespace, of, each.causes[0][:2]), []).append(each)
+    rows = []
+    for (namespace, of, _), same in grouped.items():
+        pods = [each.pod for each in same if each.pod]
+        name = f"{of} × {len(same)}" if len(same) > 1 else same[0].name
+        since = min((created(pod) for pod in pods), default=0.0)
+        gpus = sum(sum(gpus_of(pod, policy).values()) for pod in pods)
+        rows.append(_Row(f"{namespace}/{name}", since, gpus, same[0].causes[0]))
+    order: dict[SortBy, Callable[[_Row], Any]] = {
+        SortBy.since: lambda row: (row.since, row.name),
+        SortBy.gpus: lambda row: (-row.gpus, row.name),
+        SortBy.name: lambda row: row.name,
+        SortBy.cause: lambda row: (row.cause.cause, row.name),
+    }
+    return sorted(rows, key=order[sort_by])
+
+
+def _print(rows: Iterable[_Row], taken: float) -> None:
+    cells = [
+        (
+            row.name,
+            _age(taken - row.since) if taken and row.since else "",
+            row.gpus or "",
+            _words(row.cause.cause),
+            _first(row.cause),
+        )
+        for row in rows
+    ]
+    table(["POD", "SINCE", "GPUS", "WHY", "FIX (! is enough alone)"], cells, cut_last=True)
+    say("all causes and fixes: gpu-admission pending POD, or -o wide", "dim")
+
+
+def _first(cause: Cause) -> Text:
+    """The first of the fixes of a cause."""
+    return Text.assemble("! " if cause.helps else "  ", (cause.fix.partition(", or ")[0], "green"))
+
+
+def _words(cause: str) -> str:
+    """The word of a cause as a phrase: "insufficient CPU" for `insufficientCpu`."""
+    words = [word.lower() for word in re.findall(r"[A-Z]?[a-z]+", cause)]
+    return " ".join([{"cpu": "CPU", "gpu": "GPU", "gpus": "GPUs"}.get(word, word) for word in words])
+
+
+def _age(seconds: float) -> str:
+    """`45s`, `12m`, `3h` or `2d`, as kubectl shows an age."""
+    unit, size = next(((unit, size) for unit, size in _UNITS if seconds >= 2 * size), ("s", 1))
+    return f"{max(0, int(seconds // size))}{unit}"
 
 
 def _lines(answer: Answer, *, wide: bool) -> Iterator[Text]:
     yield Text(f"{answer.namespace}/{answer.name}", style="bold")
     yield from cause_lines(answer.causes, wide=wide)
+    for note in answer.notes:
+        yield Text(f"  {note}")
     if answer.says:
         more = "… (-o json: all of it)" if len(answer.says) > _MAX_MESSAGE else ""
         yield Text(f"  scheduler: {answer.says[:_MAX_MESSAGE]}{more}", style="dim")
 
 
 def cause_lines(causes: Iterable[Cause], *, wide: bool) -> Iterator[Text]:
-    """Each cause with its fix. `!` marks a fix that is enough alone."""
+    """Each cause with its fix. `!` marks a fix that is enough alone. If not `wide`, causes of nodes that are not for the pod
+    are one line."""
+    others: dict[str, tuple[int, int]] = {}
     for cause in causes:
+        if cause.elsewhere and not wide:
+            count, helps = others.get(cause.cause, (0, 0))
+            others[cause.cause] = count + len(cause.nodes), helps + cause.helps
+            continue
         yield Text.assemble("! " if cause.helps else "  ", (cause.cause, "yellow"), f": {cause.text}")
         yield Text.assemble("    → ", (cause.fix, "green"))
         if wide and cause.nodes:
             yield Text(f"    nodes: {', '.join(cause.nodes)}", style="dim")
+    if others:
+        total = sum(count for count, _ in others.values())
+        by = [
+            f"{count} by {word}{f' ({helps} of them could take it)' if helps else ''}"
+            for word, (count, helps) in others.items()
+        ]
+        nodes = f"{plural(total, 'other node')} {'is' if total == 1 else 'are'} not for this pod"
+        yield Text(f"  {nodes}: {', '.join(by)} (all of it: -o wide)", style="dim")

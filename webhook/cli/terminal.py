@@ -6,9 +6,11 @@ Answers go to stdout and messages to stderr, so that only documents go through a
 from __future__ import annotations
 
 import difflib
+import gc
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
@@ -27,6 +29,8 @@ from webhook.kube.yaml import to_yaml
 from webhook.policy.model import Policy
 from webhook.text import nearest, printable, printable_lines, quoted
 
+_EVERY: Final = 5.0
+"""Seconds between two refreshes with --watch."""
 REFUSED, COULD_NOT = 1, 2
 """Exit statuses; 0 is fine."""
 Arguments = ParamSpec("Arguments")
@@ -125,8 +129,9 @@ def document(answer: Any, output: Format) -> bool:
     return True
 
 
-def table(titles: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Print a table as kubectl does: never cut to the width of the terminal, numbers aligned right, colours only on a terminal.
+def table(titles: Sequence[str], rows: Iterable[Sequence[Any]], *, cut_last: bool = False) -> None:
+    """Print a table as kubectl does: numbers aligned right, colours only on a terminal. Only the last column is cut to the width
+    of the terminal, if `cut_last`.
 
     rich's Table is not used: it takes two milliseconds a row, and clusters have thousands of rows.
     """
@@ -135,7 +140,7 @@ def table(titles: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     widths = [max(map(_width, column)) for column in columns]
     right = [len(column) > 1 and all(map(_is_number, column[1:])) for column in columns]
     head: list[Cell] = [Text(title, "bold") for title in titles]
-    _print([_line(row, widths, right) for row in (head, *cells)])
+    _print([_line(row, widths, right) for row in (head, *cells)], cut=cut_last)
 
 
 def totals(counts: Mapping[str, int], words: Iterable[str]) -> str:
@@ -167,8 +172,8 @@ def show(*lines: Text) -> None:
     _print([[each] for each in lines])
 
 
-def _print(lines: Iterable[Sequence[Cell]]) -> None:
-    """Print lines, each given as a sequence of parts."""
+def _print(lines: Iterable[Sequence[Cell]], *, cut: bool = False) -> None:
+    """Print lines, each given as a sequence of parts. `cut`: to the width of the terminal, with an ellipsis."""
     console = Console(highlight=False, emoji=False)
     if not console.is_terminal:
         text = "\n".join(["".join(map(str, parts)) for parts in lines])
@@ -177,7 +182,27 @@ def _print(lines: Iterable[Sequence[Cell]]) -> None:
     for parts in lines:
         line = Text.assemble(*parts)
         line.rstrip()
+        if cut:
+            line.truncate(console.width, overflow="ellipsis")
         console.print(line, soft_wrap=True)
+
+
+def repeated(refresh: Callable[[], None], *, watch: bool, from_file: bool) -> None:
+    """Refresh once, or with `watch` until Ctrl-C: a failure, such as an API server that does not answer, is then printed and
+    does not end it. Raises BadInput for a file, which does not change."""
+    if watch and from_file:
+        raise BadInput("saw -w with --cluster, wanted one of them: a file does not change")
+    refresh()
+    try:
+        while watch:
+            gc.collect()  # frees the snapshot of the last refresh: `snapshot_of` turns automatic collection off
+            time.sleep(_EVERY)
+            try:
+                refresh()
+            except BadInput as error:
+                say(f"error: {error}", "red")
+    except KeyboardInterrupt:
+        return
 
 
 def clear() -> None:

@@ -163,7 +163,7 @@ def simulate(snapshot: Snapshot, policy: Policy, rounds: Iterable[Sequence[Plann
         diagnosis = Diagnosis(situation)
         for workload in workloads.values():
             if pods := workload.sides[side].waiting:
-                workload.sides[side].causes = diagnosis.of(pods[0])[0]
+                workload.sides[side].causes = diagnosis.of(pods[0]).causes
     views = {"before": before, **runs}
     gpus = {
         name: {

@@ -82,7 +82,7 @@ def devices(case: Case) -> NodeCheck:
                 there = s.where(s.alive & ~elsewhere)
                 text = f"the devices of {who} are on {there}, not on {s.where(off)}"
                 fix = f"make room on {there}, or use a claim of its own: a ResourceClaimTemplate makes one for each pod"
-                yield s.cause("claimElsewhere", text, fix, off, alone)
+                yield s.cause("claimElsewhere", text, fix, off, np.zeros_like(off))  # room on other nodes than these
 
     return NodeCheck(s.alive & fails, explain)
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import orjson
 
-from webhook.cli.waiting import claims, nodes, peers, resources, volumes
+from webhook.cli.waiting import claims, nodes, notes, peers, resources, volumes
 from webhook.cli.waiting.prerequisites import prerequisites
 from webhook.cli.waiting.scheduler_message import scheduler_message, unexplained
 from webhook.cli.waiting.situation import Case, Cause, NodeCheck, Situation, ordered
@@ -29,47 +29,84 @@ _SHAPE: Final = (
 """Fields of the pod's spec that `shape_of` keeps as they are."""
 
 
+class Findings(NamedTuple):
+    """What is known of one pod that waits."""
+
+    causes: list[Cause]
+    """In the order in which a person would look at them."""
+    notes: list[str]
+    """What a person asks next: see `waiting.notes`."""
+    says: str = ""
+    """The message of the scheduler; "" if there is none."""
+
+
 class Diagnosis:
     """Finds why the pods of a situation wait. Pods of one shape are looked at once."""
 
     def __init__(self, situation: Situation) -> None:
         self.situation = situation
-        self._known: dict[bytes, list[Cause]] = {}
+        self._known: dict[bytes, Findings] = {}
 
-    def of(self, pod: Pod) -> tuple[list[Cause], str]:
-        """The causes, and the message of the scheduler."""
+    def of(self, pod: Pod) -> Findings:
         message = scheduler_message(self.situation, pod)
         key = shape_of(pod)
-        causes = self._known.get(key)
-        if causes is None:
-            causes = self._known[key] = ordered(list(self._causes(pod)))
-        return [*causes, *unexplained(message, causes)], message
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = self._look_at(pod)
+        causes = [*found.causes, *unexplained(message, found.causes)]
+        return Findings(causes, [*found.notes, *notes.autoscaler(self.situation, pod)], message)
 
-    def _causes(self, pod: Pod) -> Iterator[Cause]:
+    def _look_at(self, pod: Pod) -> Findings:
         case = Case.of(self.situation, pod)
         if case is None:
             text = "it states more about nodes than this program looks at"
-            yield Cause("schedulerOther", text, "simplify its affinity and tolerations")
-            return
-        first = causes_before_filtering(case)
-        yield from first
-        if not first:
-            yield from self._of_nodes(case)
+            return Findings([Cause("schedulerOther", text, "simplify its affinity and tolerations")], [])
+        if first := causes_before_filtering(case):
+            return Findings(ordered(first), [])
+        filtered = _Filtered(case)
+        causes = ordered([self._tried(cause) for cause in filtered.causes()])
+        return Findings(causes, [*notes.ahead(case), *notes.preemption(case, filtered.only_full)])
 
-    def _of_nodes(self, case: Case) -> Iterator[Cause]:
+    def _tried(self, cause: Cause) -> Cause:
+        """The cause, with what becomes of the pod with its fix: how many nodes would take it, or what it would wait for then."""
+        if cause.fixed is None or (case := Case.of(self.situation, cause.fixed)) is None:
+            return cause
+        if helps := int(np.count_nonzero(fits(case))):
+            return cause._replace(helps=helps)
+        then = ordered(list(_Filtered(case).causes()))[0]
+        return cause._replace(helps=0, fix=f"{cause.fix}. That is not enough: then {then.text}")
+
+
+class _Filtered:
+    """The nodes of a situation after the filters of the scheduler, for one pod."""
+
+    def __init__(self, case: Case) -> None:
+        self._case, self._checks = case, [check(case) for check in _CHECKS]
+        self._failed = np.sum([check.fails for check in self._checks], axis=0)
+
+    @property
+    def only_full(self) -> Mask:
+        """The nodes that nothing but the pods on them excludes."""
+        only: Mask = self._checks[_CHECKS.index(resources.resources)].fails & (self._failed == 1)
+        return only & resources.large_enough(self._case)
+
+    def causes(self) -> Iterator[Cause]:
         """The causes that exclude nodes."""
-        s = case.situation
+        case, s = self._case, self._case.situation
         if not s.alive.any():
             yield Cause("noNodes", "the cluster has no node", "add a node")
             return
-        checks = [check(case) for check in _CHECKS]
-        failed = np.sum([check.fails for check in checks], axis=0)
+        own = set(s.named(_own(case)))
         left = s.alive.copy()
-        for check in checks:
+        for check in self._checks:
             if (mask := left & check.fails).any():
-                yield from check.explain(mask, mask & (failed == 1))
+                for cause in check.explain(mask, mask & (self._failed == 1)):
+                    yield cause._replace(elsewhere=bool(cause.nodes) and own.isdisjoint(cause.nodes))
+            elif check.fails[s.alive].all():  # no node would be left even without the earlier checks
+                for cause in check.explain(check.fails, np.zeros_like(left)):
+                    yield cause._replace(nodes=())
             left &= ~check.fails
-        reserved = [*resources.nominated(case), *resources.preemption(case)]
+        reserved = [*resources.nominated(case), *resources.preemption(case, self.only_full)]
         yield from reserved
         for cause in reserved:
             left[[s.nodes.row_of[name] for name in cause.nodes]] = False
@@ -77,6 +114,15 @@ class Diagnosis:
             text = f"{s.where(left)} could take it now: the scheduler has not looked since, or something else kept it from there"
             fix = "wait: it tries again when something changes, and every 5 minutes; if it stays so, look at the scheduler's log"
             yield s.cause("fitsNow", text, fix, left, left)
+
+
+def _own(case: Case) -> Mask:
+    """The nodes that are for the pod: where it could run if they were up and empty. If there are none, those that its selector,
+    affinity and tolerations leave; if there are none of these either, all."""
+    s = case.situation
+    left = s.alive & ~nodes.for_others(case)
+    large = left & resources.large_enough(case)
+    return next(mask for mask in (large, left, s.alive) if mask.any())
 
 
 def causes_before_filtering(case: Case) -> list[Cause]:

@@ -5,17 +5,18 @@ k8s.io/kubernetes pkg/scheduler/framework/plugins/{nodeunschedulable,tainttolera
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 import numpy as np
 
 from webhook.cli.cluster.report import taint_text
 from webhook.cli.cluster.snapshot import full_name
-from webhook.cli.waiting.situation import Case, Cause, NodeCheck
+from webhook.cli.waiting.situation import Case, Cause, NodeCheck, with_spec
 from webhook.cluster.pods import HOSTNAME
 from webhook.framework.cluster_view import Expression, Taint
-from webhook.kube.pod import Pod, containers, labels_of
+from webhook.framework.taints import toleration
+from webhook.kube.pod import REQUIRED, Pod, containers, labels_of
 from webhook.kube.record import record_of
 from webhook.placement.constraints import Mask, Term
 from webhook.placement.nearest_label import nearest_label
@@ -23,7 +24,25 @@ from webhook.text import bare, listed, nearest, plural, quoted
 
 _CONDITION_TAINTS: Final = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
 """Prefixes of taints that follow from the condition of a node: no pod should tolerate them to run there."""
+_OF_A_CORDON: Final = "node.kubernetes.io/unschedulable"
+"""The taint that a cordon sets. To the scheduler both are one reason."""
 _ANY_ADDRESS: Final = "0.0.0.0"  # noqa: S104  compared as the scheduler does, not bound
+
+
+def for_others(case: Case) -> Mask:
+    """Nodes that are not for the pod: by its selector and affinity, or by taints that keep more than pods without GPUs away and
+    say nothing about the node's condition."""
+    s, terms = case.situation, case.constraints.required
+    kept = [
+        any(not case.constraints.admits(taint) and not _is_general(case, taint) for taint in status.taints)
+        for status in s.nodes.statuses
+    ]
+    matching = s.matching([case.constraints.selector])
+    return s.by_status(kept) | ~(matching if terms is None else matching & s.matching(terms))
+
+
+def _is_general(case: Case, taint: Taint) -> bool:
+    return taint.key.startswith(_CONDITION_TAINTS) or case.situation.policy.gpus.kind(taint.key) is not None
 
 
 def cordoned(case: Case) -> NodeCheck:
@@ -44,7 +63,9 @@ def taints(case: Case) -> NodeCheck:
     s = case.situation
     code_of: dict[tuple[Taint, ...], int] = {}
     codes = s.by_status([code_of.setdefault(status.taints, len(code_of)) for status in s.nodes.statuses])
-    not_tolerated = [[t for t in node_taints if not case.constraints.admits(t)] for node_taints in code_of]
+    not_tolerated = [
+        [t for t in node_taints if t.key != _OF_A_CORDON and not case.constraints.admits(t)] for node_taints in code_of
+    ]
     fails = s.alive & np.array([bool(node_taints) for node_taints in not_tolerated])[codes]
 
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
@@ -60,7 +81,9 @@ def taints(case: Case) -> NodeCheck:
                 taints_text = listed([bare(taint_text(taint._asdict())) for taint in not_tolerated[code]])
                 fix = f"if the pod may run there, add to spec.tolerations: {'; '.join(map(_toleration, not_tolerated[code]))}"
                 text = f"{s.where(rows)}: tainted {taints_text}, which the pod does not tolerate"
-                yield s.cause("untoleratedTaint", text, fix, rows, alone)
+                more = [toleration(taint.key, taint.value or None, (taint.effect,)) for taint in not_tolerated[code]]
+                fixed = with_spec(case.pod, tolerations=[*(case.pod["spec"].get("tolerations") or ()), *more])
+                yield s.cause("untoleratedTaint", text, fix, rows, alone, fixed)
 
     return NodeCheck(fails, explain)
 
@@ -73,8 +96,8 @@ def selection(case: Case) -> NodeCheck:
 
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
         if (off := mask & ~selected).any():
-            text, fix = _selector(case, mask)
-            yield s.cause("nodeSelector", text, fix, off, alone & allowed)
+            text, fix, fixed = _selector(case, mask)
+            yield s.cause("nodeSelector", text, fix, off, alone, fixed)
         if (off := mask & selected & ~allowed).any():
             yield _affinity(case, off, alone)
 
@@ -102,8 +125,8 @@ def ports(case: Case) -> NodeCheck:
     return NodeCheck(s.alive & fails, explain)
 
 
-def _selector(case: Case, mask: Mask) -> tuple[str, str]:
-    """Text and fix for the label of nodeSelector that the fewest nodes have."""
+def _selector(case: Case, mask: Mask) -> tuple[str, str, Pod]:
+    """Text, fix and the pod with it for the label of nodeSelector that the fewest nodes have."""
     s = case.situation
     left = {expression: s.alive & s.matching([(expression,)]) for expression in case.constraints.selector}
     worst = min(left, key=lambda e: (_count(left[e]), e.key))
@@ -114,10 +137,15 @@ def _selector(case: Case, mask: Mask) -> tuple[str, str]:
         more = f"label more nodes: kubectl label node NAME {bare(key)}={bare(value)}"
         fix = f"remove spec.nodeSelector[{bare(key)}] if the pod may run elsewhere, or {more}"
         where = f"{plural(count, 'node')} of {_count(s.alive)} ({listed(s.named(left[worst]), 3)})"
-        return f"{selector} is on {where}; {s.where(mask)} without it", fix
-    return f"{selector} is on no node{_nearest(case, worst)}", _correction(
-        case, worst, f"spec.nodeSelector[{bare(key)}]"
-    )
+        return f"{selector} is on {where}; {s.where(mask)} without it", fix, _reselected(case.pod, key)
+    fix, instead = _correction(case, worst, f"spec.nodeSelector[{bare(key)}]")
+    return f"{selector} is on no node{_nearest(case, worst)}", fix, _reselected(case.pod, key, instead)
+
+
+def _reselected(pod: Pod, key: str, label: tuple[str, str] | None = None) -> Pod:
+    """The pod with this label in its nodeSelector in place of the one with `key`."""
+    selector = {name: value for name, value in pod["spec"]["nodeSelector"].items() if name != key}
+    return with_spec(pod, nodeSelector=selector | dict([label] if label else []))
 
 
 def _affinity(case: Case, mask: Mask, alone: Mask) -> Cause:
@@ -146,7 +174,8 @@ def _affinity(case: Case, mask: Mask, alone: Mask) -> Cause:
     wrong = next((e for term in terms for e in term if not (s.alive & s.matching([(e,)])).any()), terms[0][0])
     values = f" {listed(map(bare, wrong.values))}" if wrong.values else ""
     text = f"required node affinity «{bare(wrong.key)} {wrong.operator}{values}» matches no node{_nearest(case, wrong)}"
-    return s.cause("nodeAffinity", text, _correction(case, wrong, "spec.affinity.nodeAffinity"), mask, alone)
+    fix, instead = _correction(case, wrong, "spec.affinity.nodeAffinity")
+    return s.cause("nodeAffinity", text, fix, mask, alone, _reworded(case.pod, wrong, instead))
 
 
 def _pin(term: Term) -> tuple[str, ...] | None:
@@ -183,21 +212,45 @@ def _nearest(case: Case, wrong: Expression) -> str:
     return f"; no node has a label {quoted(wrong.key)}{hint}"
 
 
-def _correction(case: Case, wrong: Expression, field: str) -> str:
-    """The fix for an expression in `field` that matches no node."""
+def _correction(case: Case, wrong: Expression, field: str) -> tuple[str, tuple[str, str] | None]:
+    """The fix for an expression in `field` that matches no node, and the label to ask for in its place; None: no label."""
     key = bare(wrong.key)
     if wrong.operator in ("NotIn", "DoesNotExist"):
-        return f"remove it from {field}, or the label from a node: kubectl label node NAME {key}-"
+        return f"remove it from {field}, or the label from a node: kubectl label node NAME {key}-", None
     if wrong.operator in ("Gt", "Lt"):
-        return f"write another number in {field}, or label a node with one that fits: kubectl label node NAME {key}=…"
-    near, values = _alike(case, wrong), _known_values(case, wrong.key)
+        return (
+            f"write another number in {field}, or label a node with one that fits: kubectl label node NAME {key}=…",
+            None,
+        )
+    near, values, label = _alike(case, wrong), _known_values(case, wrong.key), None
     if values and wrong.values and (near is None or near[0] == wrong.key):
-        instead = f"set {field} to {bare(near[1] if near else values[0])}"
+        label = wrong.key, near[1] if near else values[0]
+        fix = f"set {field} to {bare(label[1])}"
     elif near:
-        instead = f"write {'='.join(map(bare, filter(None, near)))} in place of {key} in {field}"
+        label = near[0], near[1] or next(iter(wrong.values), "")
+        fix = f"write {'='.join(map(bare, filter(None, near)))} in place of {key} in {field}"
     else:
-        instead = f"remove {field}"
-    return f"{instead}, or label nodes: kubectl label node NAME {key}={bare(wrong.values[0]) if wrong.values else ''}"
+        fix = f"remove {field}"
+    value = bare(wrong.values[0]) if wrong.values else ""
+    return f"{fix}, or label nodes: kubectl label node NAME {key}={value}", label
+
+
+def _reworded(pod: Pod, wrong: Expression, label: tuple[str, str] | None) -> Pod | None:
+    """The pod that requires this label in place of the expression; None if no other number is known that would fit."""
+    if wrong.operator in ("Gt", "Lt"):
+        return None
+    required = pod["spec"]["affinity"]["nodeAffinity"][REQUIRED]
+    instead = [{"key": label[0], "operator": "In", "values": [label[1]]}] if label else []
+
+    def expressions(term: Mapping[str, Any]) -> list[Any]:
+        found = term.get("matchExpressions") or ()
+        others = [e for e in found if (e["key"], e["operator"]) != (wrong.key, wrong.operator)]
+        return [*others, *(instead if len(others) < len(found) else ())]
+
+    terms = [{**term, "matchExpressions": expressions(term)} for term in required["nodeSelectorTerms"]]
+    kept = [term for term in terms if term["matchExpressions"] or term.get("matchFields")]
+    node_affinity = {REQUIRED: {"nodeSelectorTerms": kept}} if kept else {}
+    return with_spec(pod, affinity={**pod["spec"]["affinity"], "nodeAffinity": node_affinity})
 
 
 def _toleration(taint: Taint) -> str:

@@ -5,19 +5,20 @@ k8s.io/kubernetes pkg/scheduler/framework/plugins/noderesources/fit.go.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 import numpy as np
 
 from webhook.cli.cluster.report import gpus_of
 from webhook.cli.cluster.snapshot import full_name
-from webhook.cli.waiting.situation import Case, Cause, NodeCheck, priority_of
+from webhook.cli.waiting.situation import Case, Cause, NodeCheck, Situation, priority_of, with_spec
 from webhook.cluster.node_table import Integers
 from webhook.cluster.pods import counted_demand
 from webhook.kube.gpus import vendor
+from webhook.kube.pod import Pod, labels_of
 from webhook.placement.constraints import Mask
-from webhook.text import amount_number, bare, listed, nearest
+from webhook.text import amount_number, bare, listed, nearest, quoted
 
 _CAUSE_OF: Final = {
     "cpu": "insufficientCpu",
@@ -25,6 +26,7 @@ _CAUSE_OF: Final = {
     "ephemeral-storage": "insufficientEphemeralStorage",
     "pods": "tooManyPods",
 }
+_MAX_DIGITS: Final = 6
 _MAX_NODES: Final = 50
 """Maximum number of nodes on which a workload is looked for whose end would make room: those with most free."""
 
@@ -45,7 +47,7 @@ def resources(case: Case) -> NodeCheck:
             if name not in {*_CAUSE_OF, *case.device_class_of} and not s.capacity.get(name, nothing)[s.alive].any()
         ]
         for name in unknown:
-            yield _unknown(case, name, mask)
+            yield _unknown(case, name, mask, alone)
         for name, amount in case.demand.requests:
             if name not in unknown and (off := mask & short[name]).any():
                 others_short = np.zeros_like(s.alive)
@@ -56,6 +58,14 @@ def resources(case: Case) -> NodeCheck:
     return NodeCheck(fails, explain)
 
 
+def large_enough(case: Case) -> Mask:
+    """Nodes that could take the pod if they were empty."""
+    s, nothing = case.situation, np.zeros(len(case.situation.alive), np.int64)
+    requests = [(name, amount) for name, amount in case.demand.requests if name not in case.device_class_of]
+    large: Mask = np.all([s.capacity.get(name, nothing) >= amount for name, amount in requests], axis=0)
+    return large
+
+
 def _short(case: Case, name: str, amount: int, off: Mask, alone: Mask) -> Iterator[Cause]:
     """The causes for the nodes `off` that are short of one resource."""
     s = case.situation
@@ -64,19 +74,38 @@ def _short(case: Case, name: str, amount: int, off: Mask, alone: Mask) -> Iterat
     if gpu and (none := off & (capacity == 0)).any():
         yield from _without(case, name, none, alone & none)
         off, alone = off & ~none, alone & ~none
-    asked = amount_number(name, amount)
+    asked, who = amount_number(name, amount), _asks_most(case.pod, name)
     if (large := off & (capacity >= amount)).any():
         yield _taken(case, name, amount, large, alone & large, gpu=gpu)
     if (small := off & (capacity < amount)).any():
-        largest = int(capacity[small].max())
-        ask = f"ask for {amount_number(name, largest)} {name} at most{', in more pods' if gpu else ''}"
+        largest, now = int(capacity[small].max()), _most_free(case, name, alone & small)
+        alone = alone & (s.free[name] >= max(now, 1))
+        ask = f"ask for {amount_number(name, now or largest)} {bare(name)} at most{', in more pods' if gpu else ''}"
+        if now != largest:
+            ask += (
+                f" ({amount_number(name, largest)} when nothing else runs there)"
+                if now
+                else ", and wait until so much is free"
+            )
         if not (s.alive & (capacity >= amount)).any():
-            text = f"asks for {asked} {bare(name)}, and no node has more than {amount_number(name, int(capacity[s.alive].max()))}"
+            most = amount_number(name, int(capacity[s.alive].max()))
+            text = f"{who}asks for {asked} {bare(name)}, and no node has more than {most}"
             yield s.cause("moreThanAnyNode", text, f"{ask}, or add larger nodes", small, alone)
         else:
             text = f"{s.where(small)}: too small: {asked} {bare(name)} asked for, {amount_number(name, largest)} there when empty"
             fix = f"{ask}, or let the pod go to larger nodes"
             yield s.cause("nodesTooSmall", text, fix, small, alone)
+
+
+def _asks_most(pod: Pod, name: str) -> str:
+    """«init container "x" »: the one that alone asks for as much as the pod needs, where the containers ask for less; else ""."""
+    own = sum(_amount(container, name) for container in pod["spec"].get("containers") or ())
+    most = max(pod["spec"].get("initContainers") or (), key=lambda container: _amount(container, name), default=None)
+    return f"init container {quoted(most.get('name'))} " if most is not None and _amount(most, name) > own else ""
+
+
+def _amount(container: Mapping[str, Any], name: str) -> int:
+    return counted_demand({"metadata": {}, "spec": {"containers": [container]}}).amount(name)
 
 
 def _taken(case: Case, name: str, amount: int, off: Mask, alone: Mask, *, gpu: bool) -> Cause:
@@ -87,21 +116,27 @@ def _taken(case: Case, name: str, amount: int, off: Mask, alone: Mask, *, gpu: b
         fix = "remove pods from them, raise the kubelet's maxPods, or add nodes"
         return s.cause("tooManyPods", text, fix, off, alone)
     free, asked = np.maximum(s.free[name], 0), amount_number(name, amount)
-    best, wait = int(free[off].max()), _wait(case, name, amount, off)
+    here = alone if alone.any() else off  # what is done elsewhere is not enough
+    most, best, wait = int(free[off].max()), _most_free(case, name, alone), _wait(case, name, amount, here)
     or_wait = f", or {wait}" if wait else ""
     if not gpu:
         unit = bare(name)
-        text = f"{s.where(off)}: short of {unit}: {asked} asked for, at most {amount_number(name, best)} free"
+        text = f"{s.where(off)}: short of {unit}: {asked} asked for, at most {amount_number(name, most)} free"
         ask = f"ask for {amount_number(name, best)} {unit} in place of {asked}" if best else f"free {unit} there"
         return s.cause(_CAUSE_OF.get(name, "insufficientResource"), text, f"{ask}{or_wait}", off, alone)
     total = int(free[off].sum())
-    amounts = f"{asked} {bare(name)} asked for; free on {s.where(off)}: {total} in all, at most {best} on one"
+    amounts = f"{asked} {bare(name)} asked for; free on {s.where(off)}: {total} in all, at most {most} on one"
     if total >= amount:
         fix = f"ask for {best} in each of more pods, or let one node be emptied" if best else "let one node be emptied"
         return s.cause("gpusFragmented", f"GPUs are free but apart: {amounts}", f"{fix}{or_wait}", off, alone)
     ask = f"ask for {best} in place of {asked}, or " if best else ""
     fix = f"{ask}{wait or 'wait until pods there end'}, or add a node"
     return s.cause("gpusTaken", f"all GPUs are taken: {amounts}", fix, off, alone)
+
+
+def _most_free(case: Case, name: str, rows: Mask) -> int:
+    """The most that a pod which asks for less of this resource could have now on one of these nodes."""
+    return max(0, int(case.situation.free[name][rows].max(initial=0)))
 
 
 def _wait(case: Case, name: str, amount: int, off: Mask) -> str:
@@ -122,23 +157,37 @@ def _wait(case: Case, name: str, amount: int, off: Mask) -> str:
     return f"wait for {min(candidates)[2]} to end" if candidates else ""
 
 
-def _unknown(case: Case, name: str, mask: Mask) -> Cause:
+def _unknown(case: Case, name: str, mask: Mask, alone: Mask) -> Cause:
     """The cause for a resource that no node offers."""
     s = case.situation
     offered = sorted(n for n, capacity in s.capacity.items() if "/" in n and capacity[s.alive].any())
-    silent = sorted([s.names[row] for row, gpus in enumerate(s.gpus_at) if gpus is None])
-    if silent and s.policy.gpus.kind(name) is not None:
-        text = f"{listed(silent, 3)} {'have' if len(silent) > 1 else 'has'} GPUs by the labels, but the device plugin offers none"
-        fix = f"look at the device plugin there: kubectl get pods -A -o wide --field-selector spec.nodeName={silent[0]}"
-        return Cause("devicePluginMissing", text, fix, tuple(silent), len(silent))
+    silent = mask & np.array([gpus is None for gpus in s.gpus_at[: len(mask)]], bool)
+    if silent.any() and s.policy.gpus.kind(name) is not None:
+        return _silent(case, name, silent, alone)
     near = nearest(name, offered) or next((each for each in offered if vendor(each) == vendor(name)), None)
     offers = f"; they offer {listed(map(bare, offered)) or 'no extended resource at all'}" if "/" in name else ""
     text = f"no node offers {bare(name)}{offers}"
     if near:
         fix = f"ask for {bare(near)} in place of {bare(name)}"
-    else:
-        fix = f"install what offers {bare(name)}, or add nodes that have it"
+        return s.cause("unknownResource", text, fix, mask, mask, _asking(case.pod, near, name))
+    fix = f"install what offers {bare(name)}, or add nodes that have it"
     return s.cause("unknownResource", text, fix, mask, mask)
+
+
+def _asking(pod: Pod, resource: str, in_place_of: str) -> Pod:
+    """The pod that asks for one resource in place of another, in the same amounts."""
+
+    def changed(container: Mapping[str, Any]) -> dict[str, Any]:
+        given = container.get("resources") or {}
+        parts = {
+            part: {resource if name == in_place_of else name: quantity for name, quantity in each.items()}
+            for part in ("limits", "requests")
+            if (each := given.get(part))
+        }
+        return {**container, "resources": {**given, **parts}}
+
+    lists = {kind: [changed(each) for each in pod["spec"].get(kind) or ()] for kind in ("initContainers", "containers")}
+    return with_spec(pod, **lists)
 
 
 def _without(case: Case, name: str, mask: Mask, alone: Mask) -> Iterator[Cause]:
@@ -151,40 +200,51 @@ def _without(case: Case, name: str, mask: Mask, alone: Mask) -> Iterator[Cause]:
         rows = np.zeros_like(mask)
         rows[at] = True
         if gpus is None:
-            text = f"{s.where(rows)}: GPUs by the labels, but the device plugin offers none"
-            fix = f"look at the device plugin there: kubectl describe node {s.named(rows)[0]}"
-            yield s.cause("devicePluginMissing", text, fix, rows, alone)
+            yield _silent(case, name, rows, alone)
         elif gpus:
             text = f"{s.where(rows)}: {listed(map(bare, gpus))} in place of {bare(name)}"
             fix = f"ask for {bare(gpus[0])} if a part of a GPU is enough"
-            some_free = np.any([s.free[other] > 0 for other in gpus], axis=0)
-            yield s.cause("otherGpuResource", text, fix, rows, alone & some_free)
+            one = case.demand.amount(name) == 1  # of several GPUs, one part is not nearly as much
+            fixed = _asking(case.pod, gpus[0], name) if one else None
+            yield s.cause("otherGpuResource", text, fix, rows, alone & one, fixed)
         else:
             text = f"{s.where(rows)}: no {bare(name)}"
             yield Cause("noGpus", text, "nothing: they are for other pods", s.named(rows))
 
 
-def preemption(case: Case) -> Iterator[Cause]:
-    """Nodes on which preemption would make room, but the pod's priority class never preempts."""
+def _silent(case: Case, name: str, rows: Mask, alone: Mask) -> Cause:
+    """The cause for nodes with GPUs by their labels, but none offered. The fix is enough if the label has the number of GPUs."""
+    s, asked = case.situation, case.demand.amount(name)
+    text = f"{s.where(rows)}: GPUs by the labels, but the device plugin offers none"
+    fix = f"look at the device plugin there: kubectl get pods -A -o wide --field-selector spec.nodeName={s.named(rows)[0]}"
+    enough = np.array([rows[row] and _by_label(s, row) >= asked for row in range(len(rows))], bool)
+    return s.cause("devicePluginMissing", text, fix, rows, alone & enough)
+
+
+def _by_label(s: Situation, row: int) -> int:
+    """How many GPUs a node has by the label of GPU Feature Discovery; 0 if it does not say."""
+    count = str(labels_of(s.snapshot.nodes[s.names[row]]).get("nvidia.com/gpu.count"))
+    return int(count) if count.isascii() and count.isdigit() and len(count) < _MAX_DIGITS else 0
+
+
+def preemption(case: Case, only_full: Mask) -> Iterator[Cause]:
+    """Nodes on which preemption would make room, but the pod's priority class never preempts. `only_full`: nodes that nothing
+    but the lack of resources excludes."""
     s, spec = case.situation, case.pod["spec"]
-    if spec.get("preemptionPolicy") != "Never":
+    if spec.get("preemptionPolicy") != "Never" or not gpus_of(case.pod, s.policy) or not only_full.any():
         return
-    own = priority_of(case.pod)
-    for name, amount in gpus_of(case.pod, s.policy).items():
-        if name not in s.free:
-            continue
-        lower: Integers = np.zeros(len(s.alive), np.int64)
-        for row, pod in s.bound:
-            if priority_of(pod) < own:
-                lower[row] += counted_demand(pod).amount(name)
-        rows = s.alive & (s.free[name] < amount) & (s.free[name] + lower >= amount)
-        if rows.any():
-            class_name = bare(spec.get("priorityClassName") or "(none)")
-            text = (
-                f"pods of lower priority hold enough on {s.where(rows)}, but priority class {class_name} never preempts"
-            )
-            fix = "use a priority class with preemptionPolicy PreemptLowerPriority (it evicts those pods), or wait"
-            yield s.cause("preemptionNever", text, fix, rows, rows)
+    own, rows = priority_of(case.pod), only_full.copy()
+    lower = [(row, counted_demand(pod)) for row, pod in s.bound if only_full[row] and priority_of(pod) < own]
+    for name, amount in case.demand.requests:
+        freed: Integers = s.free.get(name, np.zeros(len(s.alive), np.int64)).copy()
+        for row, demand in lower:
+            freed[row] += demand.amount(name)
+        rows &= freed >= amount
+    if rows.any():
+        class_name = bare(spec.get("priorityClassName") or "(none)")
+        text = f"pods of lower priority hold enough on {s.where(rows)}, but priority class {class_name} never preempts"
+        fix = "use a priority class with preemptionPolicy PreemptLowerPriority (it evicts those pods), or wait"
+        yield s.cause("preemptionNever", text, fix, rows, rows)
 
 
 def nominated(case: Case) -> Iterator[Cause]:

@@ -31,11 +31,16 @@ class Cause(NamedTuple):
     nodes: tuple[str, ...] = ()
     """The names of the nodes that it excludes, without those that an earlier check of the scheduler excludes."""
     helps: int = 0
-    """How many of these nodes no other cause excludes: they would take the pod if only this cause were corrected."""
+    """How many nodes would take the pod now if only this cause were corrected."""
+    fixed: Pod | None = None
+    """The pod with the first fix, if that changes the pod: it is filtered again before anybody is told that it helps."""
+    elsewhere: bool = False
+    """None of its nodes is for the pod, by selector, affinity, tolerations or size, and others are."""
 
     def document(self) -> dict[str, Any]:
         """The JSON form, described in docs/cli.md."""
-        return {"cause": self.cause, "nodes": self.nodes, "text": self.text, "fix": self.fix}
+        said = {"cause": self.cause, "nodes": self.nodes, "text": self.text, "fix": self.fix}
+        return {**said, "enough": self.helps > 0, "elsewhere": self.elsewhere}
 
 
 class NodeCheck(NamedTuple):
@@ -74,11 +79,15 @@ def queued(queue: str, namespace: str) -> Cause:
 
 
 def ordered(causes: list[Cause]) -> list[Cause]:
-    """First the causes for which the scheduler looks at no node, then those whose fix alone would help, then the rest."""
+    """First the causes for which the scheduler looks at no node, then those of nodes that are for the pod; among these first
+    the causes whose fix alone would help."""
     first = _RANK["unknownResource"]
-    return sorted(
-        causes, key=lambda c: (_RANK[c.cause] >= first, not c.helps and bool(c.nodes), _RANK[c.cause], -c.helps)
-    )
+
+    def key(cause: Cause) -> tuple[bool, bool, bool, bool, int, int]:
+        rank = _RANK[cause.cause]
+        return rank >= first, cause.elsewhere, not cause.helps, not cause.nodes, rank, -cause.helps
+
+    return sorted(causes, key=key)
 
 
 _MAX_NAMED: Final = 3
@@ -191,9 +200,10 @@ class Situation:
         """The value of each row's status. `values` has one for each of `nodes.statuses`."""
         return np.array(values)[self.nodes.columns.status[: len(self.alive)]]
 
-    def cause(self, word: str, text: str, fix: str, mask: Mask, alone: Mask) -> Cause:
-        """The cause that excludes the nodes of `mask`. `alone` are the nodes that no other cause excludes."""
-        return Cause(word, text, fix, self.named(mask), int(np.count_nonzero(mask & alone)))
+    def cause(self, word: str, text: str, fix: str, mask: Mask, alone: Mask, fixed: Pod | None = None) -> Cause:
+        """The cause that excludes the nodes of `mask`. `alone` are the nodes that no other cause excludes, and that would take
+        the pod after the fix. `fixed`: see `Cause`."""
+        return Cause(word, text, fix, self.named(mask), int(np.count_nonzero(mask & alone)), fixed)
 
     def usage(self, row: int, resource: str) -> Mapping[str, int]:
         """How much of a resource each workload («job/train in team-a») on a node requests."""
@@ -255,6 +265,11 @@ class Case:
         hint = f"; nearest: {bare(near)}" if near else f"; there are {listed(known)}" if known else ""
         fix = f"name {bare(near)} in place of {bare(name)}, or create it" if near else "create it: kubectl apply -f …"
         yield Cause(word, f"{kind} {quoted(name)} does not exist{where}{of}{hint}", fix)
+
+
+def with_spec(pod: Pod, **fields: Any) -> Pod:
+    """A copy of the pod with these fields of its spec."""
+    return {**pod, "spec": {**pod["spec"], **fields}}
 
 
 def _has_anti_affinity(pod: Pod) -> bool:

@@ -90,7 +90,8 @@ def unreachable(case: Case) -> NodeCheck:
                 if (there := s.alive & ~away).any():
                     text = f"{text}: it is on {s.where(there)}"
                     fix = f"make room on {s.where(there)}, or copy the data to a volume elsewhere"
-                yield s.cause("volumeNodeConflict", text, fix, off, alone)
+                # a new volume, or room on other nodes than these: neither can be tried
+                yield s.cause("volumeNodeConflict", text, fix, off, np.zeros_like(off))
 
     return NodeCheck(s.alive & fails, explain)
 

@@ -10,7 +10,7 @@ from webhook.cli.cluster.snapshot import Object, condition
 from webhook.cli.waiting.situation import Cause, Situation, queued
 from webhook.cluster.pods import KUEUE
 from webhook.kube.pod import labels_of
-from webhook.text import bare, listed, plural, quoted
+from webhook.text import bare, listed, nearest, plural, quoted
 
 _QUOTA: Final = re.compile(r"exceeded quota: (\S+), requested: (.+?), used: (.+?), limited: (.+)")
 _WEBHOOK: Final = re.compile(r'admission webhook "([^"]+)" denied the request: (.+)', re.DOTALL)
@@ -43,7 +43,7 @@ def not_created(s: Situation, namespace: str | None) -> Iterator[NotCreated]:
             if kind == "Job" and obj["spec"].get("suspend") and not _is_finished(obj):
                 yield NotCreated(here, f"job/{name}", [_suspended(here, obj)])
             elif (missing := _missing_pods(kind, obj)) > 0 and (message := _controller_message(s, kind, obj)):
-                yield NotCreated(here, f"{kind.lower()}/{name}", [_cause(here, missing, message)])
+                yield NotCreated(here, f"{kind.lower()}/{name}", [_cause(s, here, missing, message)])
 
 
 def _suspended(namespace: str, job: Object) -> Cause:
@@ -79,7 +79,7 @@ def _controller_message(s: Situation, kind: str, obj: Object) -> str:
     return next((str(e.get("message") or "") for e in s.events_of(kind, obj) if e.get("reason") == "FailedCreate"), "")
 
 
-def _cause(namespace: str, missing: int, message: str) -> Cause:
+def _cause(s: Situation, namespace: str, missing: int, message: str) -> Cause:
     """The cause in a message of a controller that could not create pods."""
     lacks = f"{plural(missing, 'pod')} could not be created: "
     if match := _QUOTA.search(message):
@@ -109,8 +109,11 @@ def _cause(namespace: str, missing: int, message: str) -> Cause:
             }.get(kind)
             create = f"create it (kubectl create {arguments})" if arguments else "create it"
             where = f" in {namespace}" if kind == "ServiceAccount" else ""
-            text = f"{lacks}{kind} {quoted(match[1])} does not exist{where}"
-            return Cause(word, text, f"{create}, or name another in the pod template")
+            near = nearest(match[1], sorted({known for _, known in s.snapshot.named(kind)}))
+            text = f"{lacks}{kind} {quoted(match[1])} does not exist{where}{f'; nearest: {bare(near)}' if near else ''}"
+            another = f"name {bare(near)} in place of {name} in the pod template"
+            fix = f"{another}, or {create}" if near else f"{create}, or name another in the pod template"
+            return Cause(word, text, fix)
     if _LIMITS.search(message):
         fix = f"ask for what the LimitRange allows: kubectl describe limits -n {namespace}"
         return Cause("limitRange", f"{lacks}{_printable(message)}", fix)

@@ -1,0 +1,209 @@
+"""Each fix is tried before it is marked as enough, and causes of nodes that are for the pod come first.
+
+Covers cli.pending, cli.waiting.diagnosis, cli.waiting.nodes, cli.waiting.notes, cli.waiting.resources.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.objects import Json, call, placed, snapshot, write
+from tests.controlplane.nodes import node
+from tests.controlplane.objects import pod, required
+from webhook.cli.offline import load_policy
+from webhook.cli.pending import Answer, answers
+
+A100, L4 = "NVIDIA-A100-SXM4-80GB", "NVIDIA-L4"
+PRODUCT = "nvidia.com/gpu.product"
+DEAD = {"labels": {"nvidia.com/gpu.present": "true", "nvidia.com/gpu.count": "8"}}
+
+
+def waits(gpus: int = 1, **spec: object) -> Json:
+    return placed(pod("waits", gpus, **spec), None)
+
+
+def held(gpus: int, on: str, **spec: object) -> Json:
+    return placed(pod(f"on-{on}", gpus, **spec), on)
+
+
+def answer(tmp_path: Path, *objects: Json) -> Answer:
+    found = answers(snapshot(tmp_path, *objects), load_policy(), None)
+    return next(each for each in found if each.name == "waits")
+
+
+@pytest.mark.parametrize(
+    ("objects", "first", "enough", "fix"),
+    [
+        pytest.param(
+            [node("a", product=A100), waits(nodeSelector={PRODUCT: "A100"})],
+            "nodeSelector", True, f"set spec.nodeSelector[{PRODUCT}] to {A100}, or", id="a model that is written otherwise",
+        ),
+        pytest.param(
+            [node("a", 1, L4), waits(nodeSelector={"cloud.google.com/gke-accelerator": "nvidia-l4"})],
+            "nodeSelector", True, f"write {PRODUCT}={L4} in place of cloud.google.com/gke-accelerator", id="another's label for the same model",
+        ),
+        pytest.param(
+            [node("a", product=A100, taints=["team=x:NoSchedule"]), waits(nodeSelector={PRODUCT: "A100"})],
+            "untoleratedTaint", False, f"That is not enough: then nodeSelector {PRODUCT}=A100 is on no node", id="the nodes of the model are tainted",
+        ),
+        pytest.param(
+            [node("a", renamed=True), waits(nodeSelector={PRODUCT: "A100"})],
+            "nodeSelector", False, "That is not enough: then no node offers nvidia.com/gpu; they offer nvidia.com/gpu.shared", id="the nodes of the model offer something else",
+        ),
+        pytest.param(
+            [node("a", product=A100), held(8, "a"), waits(affinity=required(PRODUCT, "In", "A100"))],
+            "nodeAffinity", False, "That is not enough: then all GPUs are taken", id="the nodes of the affinity are full",
+        ),
+        pytest.param(
+            [node("a", product=A100), waits(affinity=required(PRODUCT, "In", "A100"))],
+            "nodeAffinity", True, f"set spec.affinity.nodeAffinity to {A100}, or", id="an affinity that is written otherwise",
+        ),
+        pytest.param(
+            [node("a"), held(4, "a"), waits(16)],
+            "moreThanAnyNode", True, "ask for 4 nvidia.com/gpu at most, in more pods (8 when nothing else runs there), or", id="too many: as many as are free",
+        ),
+        pytest.param(
+            [node("a"), held(8, "a"), waits(16)],
+            "moreThanAnyNode", False, "ask for 8 nvidia.com/gpu at most, in more pods, and wait until so much is free, or", id="too many, and none is free",
+        ),
+        pytest.param(
+            [node("a"), held(6, "a"), node("b", taints=["team=x:NoSchedule"]), waits(8)],
+            "gpusTaken", True, "ask for 2 in place of 8, or wait for pod/on-a", id="as many as are free where it may run",
+        ),
+        pytest.param(
+            [node("a", renamed=True, labels={"own": "yes"}), node("b"), waits(2, nodeSelector={"own": "yes"})],
+            "otherGpuResource", False, "ask for nvidia.com/gpu.shared if a part of a GPU is enough", id="one part is not two GPUs",
+        ),
+        pytest.param(
+            [node("a"), waits(1, resource="nvidia.com/gpus")],
+            "unknownResource", True, "ask for nvidia.com/gpu in place of nvidia.com/gpus", id="a misspelt resource",
+        ),
+        pytest.param(
+            [node("a"), held(8, "a"), waits(1, resource="nvidia.com/gpus")],
+            "unknownResource", False, "That is not enough: then all GPUs are taken", id="a misspelt resource, and all are taken",
+        ),
+        pytest.param([node("a", cordoned=True), waits()], "cordoned", True, "kubectl uncordon a", id="a cordon and its taint are one"),
+    ],
+)  # fmt: skip
+def test_a_fix_is_marked_if_the_pod_would_run(
+    tmp_path: Path, objects: list[Json], first: str, enough: bool, fix: str
+) -> None:
+    cause = answer(tmp_path, *objects).causes[0]
+    assert (cause.cause, cause.helps > 0) == (first, enough)
+    assert fix in cause.fix
+
+
+@pytest.mark.parametrize(
+    ("objects", "first", "others"),
+    [
+        pytest.param(
+            [node("mine", renamed=True, labels={"pool": "mine"}), node("dead", 0, **DEAD), waits(nodeSelector={"pool": "mine"})],
+            "unknownResource", ["nodeSelector"], id="its own node offers something else",
+        ),
+        pytest.param(
+            [node("mine", cordoned=True, labels={"pool": "mine"}), node("b"), waits(nodeSelector={"pool": "mine"})],
+            "cordoned", ["nodeSelector"], id="its own node is cordoned",
+        ),
+        pytest.param(
+            [node("mine", product=A100), held(8, "mine"), node("b", product=L4), waits(nodeSelector={PRODUCT: A100})],
+            "gpusTaken", ["nodeSelector"], id="its own node is full",
+        ),
+        pytest.param(
+            [node("mine"), held(8, "mine"), node("kept", taints=["team=x:NoSchedule"]), node("small", 1), node("cpu", 0), waits(8)],
+            "gpusTaken", ["noGpus", "nodesTooSmall", "untoleratedTaint"], id="tainted, small and GPU-less nodes",
+        ),
+        pytest.param(
+            [node("mine"), held(8, "mine"), node("gpu", taints=["nvidia.com/gpu=:NoSchedule"]), waits()],
+            "untoleratedTaint", [], id="a taint that only pods without GPUs should mind",
+        ),
+        pytest.param([node("a", labels={"pool": "b"}), waits(nodeSelector={"pool": "x"})], "nodeSelector", [], id="no node is its own"),
+    ],
+)  # fmt: skip
+def test_nodes_that_are_for_the_pod_come_first(
+    tmp_path: Path, objects: list[Json], first: str, others: list[str]
+) -> None:
+    causes = answer(tmp_path, *objects).causes
+    assert causes[0].cause == first
+    assert sorted({cause.cause for cause in causes if cause.elsewhere}) == others
+
+
+def event(reason: str, component: str) -> Json:
+    about = {"kind": "Pod", "namespace": "team", "name": "waits"}
+    metadata = {"name": "e", "namespace": "team"}
+    said = {"reason": reason, "message": "2 max node group size reached", "source": {"component": component}}
+    return {"apiVersion": "v1", "kind": "Event", "metadata": metadata, "involvedObject": about, **said}
+
+
+NEVER = {"preemptionPolicy": "Never", "priority": 9}
+
+
+@pytest.mark.parametrize(
+    ("objects", "notes"),
+    [
+        pytest.param(
+            [node("a"), placed(pod("one", 4), "a"), placed(pod("two", 4, priority=5), "a"), waits(2, priority=9)],
+            ["by its priority 9 it may preempt 1 pod on node a: team/one (priority 0)"], id="the lowest priority goes first",
+        ),
+        pytest.param(
+            [node("a"), held(4, "a"), node("b"), held(8, "b", priority=3), waits(8, priority=9)],
+            ["by its priority 9 it may preempt 1 pod on node a: team/on-a (priority 0)"], id="the node whose pods matter least",
+        ),
+        pytest.param(
+            [node("a"), held(8, "a", priority=9), waits(2, priority=9)],
+            ["it can preempt nobody: no pod has a priority below its own, 9, on node a"], id="equal priority",
+        ),
+        pytest.param(
+            [node("a"), placed(pod("one", 1), "a"), placed(pod("two", 7, priority=9), "a"), waits(2, priority=9)],
+            ["it can preempt nobody: pods of a priority below 9 hold too little on node a"], id="lower ones hold too little",
+        ),
+        pytest.param([node("a"), held(8, "a"), waits(2, **NEVER)], [], id="a class that never preempts: a cause says so"),
+        pytest.param(
+            [node("a", 0), waits(), placed(pod("urgent", 8, priority=7), None), placed(pod("cpu", 0, priority=7), None)],
+            ["ahead of it by priority: 1 pod with GPUs (team/urgent)"], id="pods that are ahead",
+        ),
+        pytest.param(
+            [node("a", 0), waits(), event("NotTriggerScaleUp", "cluster-autoscaler")],
+            ["no node will come, says cluster-autoscaler: 2 max node group size reached"], id="the cluster autoscaler",
+        ),
+        pytest.param(
+            [node("a", 0), waits(), event("Nominated", "karpenter")],
+            ["a node will come, says karpenter: 2 max node group size reached"], id="Karpenter",
+        ),
+        pytest.param([node("a", 0), waits(), event("FailedScheduling", "default-scheduler")], [], id="the scheduler is no autoscaler"),
+    ],
+)  # fmt: skip
+def test_what_a_person_asks_next(tmp_path: Path, objects: list[Json], notes: list[str]) -> None:
+    assert answer(tmp_path, *objects).notes == notes
+
+
+def of_job(name: str, gpus: int, created: str) -> Json:
+    made = placed(pod(name, gpus), None)
+    owner = {"kind": "Job", "name": "train", "uid": "1", "controller": True}
+    return made | {"metadata": made["metadata"] | {"ownerReferences": [owner], "creationTimestamp": created}}
+
+
+TABLE = """\
+POD                  SINCE   GPUS   WHY                  FIX (! is enough alone)
+team/job/train × 2   6m         8   GPUs taken           ! wait for pod/on-a in team (8 nvidia.com/gpu on a) to end
+team/waits                     16   more than any node     ask for 8 nvidia.com/gpu at most, in more pods, and wait until so much is free
+"""
+
+
+def test_the_table_has_a_row_for_each_workload_and_reason(tmp_path: Path) -> None:
+    same = [of_job(name, 4, "2026-11-18T11:00:00Z") for name in ("train-1", "train-2")]
+    file = write(tmp_path, node("a"), held(8, "a"), *same, waits(16))
+    result = call("pending", "--cluster", file, "--sort-by", "name")
+    assert result.stdout == TABLE
+    assert "gpu-admission pending POD, or -o wide" in result.stderr
+    assert call("pending", "--cluster", file, "--sort-by", "gpus").stdout.splitlines()[1].startswith("team/waits")
+
+
+def test_causes_of_other_nodes_are_one_line_unless_wide(tmp_path: Path) -> None:
+    file = write(tmp_path, node("a"), held(8, "a"), node("b", taints=["x=y:NoSchedule"]), node("c", 0), waits(8))
+    line = "  2 other nodes are not for this pod: 1 by untoleratedTaint (1 of them could take it), 1 by noGpus (all of it: -o wide)"
+    assert line in call("pending", "waits", "-n", "team", "--cluster", file).stdout.splitlines()
+    wide = call("pending", "waits", "-n", "team", "--cluster", file, "-o", "wide").stdout
+    assert "not for this pod" not in wide
+    assert "noGpus: node c" in wide

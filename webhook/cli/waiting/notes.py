@@ -1,0 +1,104 @@
+"""What a person asks next about a pod that waits: who is ahead of it, whom it could preempt, and whether a node will come."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from webhook.cli.cluster.report import gpus_of
+from webhook.cli.cluster.snapshot import Object, full_name
+from webhook.cli.waiting.situation import Case, Situation, priority_of
+from webhook.cluster.pods import counted_demand
+from webhook.kube.pod import Pod
+from webhook.placement.constraints import Mask
+from webhook.text import bare, listed, plural
+
+_AUTOSCALERS: Final = {
+    "TriggeredScaleUp": "a node will come",
+    "NotTriggerScaleUp": "no node will come",
+    "FailedScaleUp": "no node came",
+    "FailedToScaleUpGroup": "no node came",
+}
+"""What the Events of the cluster autoscaler about a pod mean, by their reason (cluster-autoscaler/processors/status)."""
+_KARPENTER: Final = {"Nominated": "a node will come", "FailedScheduling": "no node will come"}
+"""The same of Karpenter (pkg/controllers/provisioning/scheduling/events)."""
+_MAX_NAMED: Final = 3
+_MAX_MESSAGE: Final = 300
+
+
+def ahead(case: Case) -> Iterator[str]:
+    """The waiting pods with GPUs that the scheduler tries first, by their priority."""
+    s, own = case.situation, priority_of(case.pod)
+    before = [pod for pod in s.waiting if priority_of(pod) > own and gpus_of(pod, s.policy)]
+    if before and gpus_of(case.pod, s.policy):
+        before.sort(key=priority_of, reverse=True)
+        names = listed([full_name(pod) for pod in before], _MAX_NAMED)
+        yield f"ahead of it by priority: {plural(len(before), 'pod')} with GPUs ({names})"
+
+
+def preemption(case: Case, only_full: Mask) -> Iterator[str]:
+    """Which pods the scheduler may evict for this one, or why none. `only_full`: nodes that nothing but their pods excludes.
+
+    Source: pkg/scheduler/framework/plugins/defaultpreemption (SelectVictimsOnNode: pods of higher priority are kept first) and
+    pkg/scheduler/framework/preemption (pickOneNodeForPreemption: the lowest priority of the highest victim). Of
+    PodDisruptionBudgets only the names are given, since the scheduler may violate them.
+    """
+    s, own = case.situation, priority_of(case.pod)
+    if case.pod["spec"].get("preemptionPolicy") == "Never" or not only_full.any():
+        return
+    victims_on = [(found, row) for row in np.flatnonzero(only_full).tolist() if (found := _victims(case, row, own))]
+    if not victims_on:
+        lower = any(only_full[row] and priority_of(pod) < own for row, pod in s.bound)
+        why = (
+            f"pods of a priority below {own} hold too little"
+            if lower
+            else f"no pod has a priority below its own, {own},"
+        )
+        yield f"it can preempt nobody: {why} on {s.where(only_full)}"
+        return
+    victims, row = min(victims_on, key=lambda each: (max(map(priority_of, each[0])), len(each[0]), s.names[each[1]]))
+    names = listed([f"{full_name(pod)} (priority {priority_of(pod)})" for pod in victims], _MAX_NAMED)
+    yield f"by its priority {own} it may preempt {plural(len(victims), 'pod')} on node {s.names[row]}: {names}"
+
+
+def _victims(case: Case, row: int, own: int) -> list[Pod]:
+    """The fewest pods of lower priority on a node whose end makes room for the pod; [] if all of them are too few."""
+    s = case.situation
+    lower = [pod for pod in s.pods_on.get(s.names[row], ()) if priority_of(pod) < own]
+    room = {
+        name: int(s.free[name][row]) - amount if name in s.free else -amount for name, amount in case.demand.requests
+    }
+    for pod in lower:
+        for name in room:
+            room[name] += counted_demand(pod).amount(name)
+    if any(amount < 0 for amount in room.values()):
+        return []
+    victims = []
+    for pod in sorted(lower, key=priority_of, reverse=True):
+        demand = counted_demand(pod)
+        if all(room[name] >= demand.amount(name) for name in room):
+            for name in room:
+                room[name] -= demand.amount(name)
+        else:
+            victims.append(pod)
+    return victims
+
+
+def autoscaler(situation: Situation, pod: Pod) -> Iterator[str]:
+    """What an autoscaler said last about the pod."""
+    for event in situation.events_of("Pod", pod):
+        if meaning := _meaning(event):
+            message = " ".join(str(event.get("message") or "").split())[:_MAX_MESSAGE]
+            yield f"{meaning}, says {bare(_reporter(event))}: {message}"
+            return
+
+
+def _meaning(event: Object) -> str | None:
+    known = _KARPENTER if "karpenter" in _reporter(event) else _AUTOSCALERS
+    return known.get(str(event.get("reason")))
+
+
+def _reporter(event: Object) -> str:
+    return str(event.get("reportingComponent") or (event.get("source") or {}).get("component") or "cluster-autoscaler")
