@@ -138,14 +138,20 @@ CASES = [
     ),
     Case(
         "a node without its device plugin", "devicePluginMissing",
-        "p-a has GPUs by the labels, but the device plugin offers none",
+        "node p-a: GPUs by the labels, but the device plugin offers none",
         one(resources={GPU: "0"}), waits(), "Insufficient nvidia.com/gpu",
         lambda k: k.patch("Node", "p-a", {"status": {"allocatable": {GPU: "8"}, "capacity": {GPU: "8"}}}, subresource="status"),
     ),
     Case(
         "time-sliced nodes under another name", "otherGpuResource", "node p-b: nvidia.com/gpu.shared in place of nvidia.com/gpu",
+        [node("p-a", 1), node("p-b", 2, "Tesla-T4", replicas=4, renamed=True)], waits(nodeSelector={HOSTNAME: "p-b"}),
+        "Insufficient nvidia.com/gpu", lambda k: k.asks(shared="1"), [held("other", 1)],
+    ),
+    Case(
+        "full nodes, and time-sliced ones under another name", "gpusTaken",
+        "all GPUs are taken: 1 nvidia.com/gpu asked for; free on node p-a: 0 in all, at most 0 on one",
         [node("p-a", 1), node("p-b", 2, "Tesla-T4", replicas=4, renamed=True)], waits(), "Insufficient nvidia.com/gpu",
-        lambda k: k.asks(shared="1"), [held("other", 1)],
+        lambda k: k.end("other"), [held("other", 1)],
     ),
     Case(
         "a host port", "hostPort", "host ports taken on node p-a: 8080 by NAMESPACE/other",

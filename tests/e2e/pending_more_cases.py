@@ -3,15 +3,20 @@ the API server does not take."""
 
 from __future__ import annotations
 
+from tests.controlplane.nodes import node
 from tests.controlplane.objects import deployment, job, made, pod, required
 from tests.controlplane.programs import SERVES_EXTENDED_RESOURCES
 from tests.e2e.pending_kit import (
     CLAIMING,
     DEVICE_CLASS,
+    GPU,
+    L4,
+    TOLERATION,
     ZONE,
     Case,
     Json,
     Kit,
+    asking,
     claim,
     cpu,
     device_claim,
@@ -118,11 +123,35 @@ MORE = [
         one(), cpu({"cpu": "1", "memory": "1Gi", "hugepages-2Mi": "1Gi"}), "Insufficient hugepages-2Mi", lambda k: k.asks(cpu="1"),
     ),
     Case(
-        "no free volume on the nodes that are left", "nodeSelector",
-        "nodeSelector topology.kubernetes.io/zone=zone-a is on 1 node of 2 (p-a); node p-b without it",
+        "no free volume on the nodes that are left", "volumeNodeConflict",
+        "a free volume for claim data cannot be reached from node p-a: it is on node p-b",
         two(), waits(nodeSelector={ZONE: "zone-a"}, **mounts("data")), "", lambda k: k.again(nodeSelector=None),
         [of_class("local", "WaitForFirstConsumer"), volume("pv-local", storageClassName="local", nodeAffinity=in_zone("zone-b")),
          claim("data", storageClassName="local")],
+    ),
+    Case(
+        "an init container that asks for more GPUs than any node has", "moreThanAnyNode",
+        'init container "init" asks for 16 nvidia.com/gpu, and no node has more than 8', one(),
+        waits(1, initContainers=[asking({GPU: "16"}) | {"name": "init"}]), "Insufficient nvidia.com/gpu",
+        lambda k: k.again(initContainers=None),
+    ),
+    Case(
+        "another cloud's label for the same model", "nodeSelector",
+        'nodeSelector cloud.google.com/gke-accelerator=nvidia-l4 is on no node; no node has a label '
+        '"cloud.google.com/gke-accelerator"; nearest: nvidia.com/gpu.product=NVIDIA-L4',
+        [node("p-a", 1, L4)], waits(nodeSelector={"cloud.google.com/gke-accelerator": "nvidia-l4"}), "node affinity/selector",
+        lambda k: k.again(nodeSelector={"nvidia.com/gpu.product": L4}),
+    ),
+    Case(
+        "its own pool is cordoned, another is free", "cordoned", "node p-a: cordoned (spec.unschedulable)",
+        [node("p-a", cordoned=True, labels={"pool": "own"}), node("p-b")], waits(nodeSelector={"pool": "own"}), "were unschedulable",
+        lambda k: k.patch("Node", "p-a", {"spec": {"unschedulable": None, "taints": None}}),
+    ),
+    Case(
+        "a tainted node with GPUs, and others without", "untoleratedTaint",
+        "node p-a: tainted team=x:NoSchedule, which the pod does not tolerate",
+        [node("p-a", taints=["team=x:NoSchedule"]), node("p-b", 0)], waits(), "untolerated taint",
+        lambda k: k.again(tolerations=[TOLERATION]),
     ),
     Case(
         "a suspended Job", "suspended",

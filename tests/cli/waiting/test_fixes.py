@@ -118,6 +118,9 @@ def test_a_fix_is_marked_if_the_pod_would_run(
             [node("mine"), held(8, "mine"), node("gpu", taints=["nvidia.com/gpu=:NoSchedule"]), waits()],
             "untoleratedTaint", [], id="a taint that only pods without GPUs should mind",
         ),
+        pytest.param(
+            [node("gpu", taints=["team=x:NoSchedule"]), node("cpu", 0), waits()], "untoleratedTaint", ["noGpus"], id="only a tainted node has GPUs",
+        ),
         pytest.param([node("a", labels={"pool": "b"}), waits(nodeSelector={"pool": "x"})], "nodeSelector", [], id="no node is its own"),
     ],
 )  # fmt: skip

@@ -87,6 +87,16 @@ def devices(case: Case) -> NodeCheck:
     return NodeCheck(s.alive & fails, explain)
 
 
+def elsewhere(case: Case) -> Mask:
+    """Nodes that cannot reach the devices that are allocated to the pod's claims."""
+    s, away = case.situation, np.zeros_like(case.situation.alive)
+    for _, name in _entries(case):
+        claim = s.snapshot.named("ResourceClaim").get((case.namespace, str(name))) or {"status": {}}
+        if allocation := claim["status"].get("allocation"):
+            away |= ~selected(s, allocation.get("nodeSelector"))
+    return away
+
+
 def _too_few(s: Situation, driver: str, count: int, who: str, shortages: list[str]) -> Mask:
     """The nodes with fewer than `count` free devices of the driver. Adds a sentence to `shortages`."""
     free = _free(s)

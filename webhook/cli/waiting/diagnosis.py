@@ -117,12 +117,19 @@ class _Filtered:
 
 
 def _own(case: Case) -> Mask:
-    """The nodes that are for the pod: where it could run if they were up and empty. If there are none, those that its selector,
-    affinity and tolerations leave; if there are none of these either, all."""
-    s = case.situation
-    left = s.alive & ~nodes.for_others(case)
-    large = left & resources.large_enough(case)
-    return next(mask for mask in (large, left, s.alive) if mask.any())
+    """The nodes that are for the pod: those that its selector and affinity leave, that can reach its volumes and devices, that
+    have GPUs if it asks for some, and enough of all when they are empty, and whose taints it tolerates. What would leave none
+    does not count."""
+    left = case.situation.alive
+    for others in (
+        nodes.unselected(case),
+        volumes.unreachable(case).fails | claims.elsewhere(case),
+        resources.without_gpus(case),
+        ~resources.large_enough(case),
+        nodes.kept_for_others(case),
+    ):
+        left = left & ~others if (left & ~others).any() else left
+    return left
 
 
 def causes_before_filtering(case: Case) -> list[Cause]:

@@ -29,16 +29,22 @@ _OF_A_CORDON: Final = "node.kubernetes.io/unschedulable"
 _ANY_ADDRESS: Final = "0.0.0.0"  # noqa: S104  compared as the scheduler does, not bound
 
 
-def for_others(case: Case) -> Mask:
-    """Nodes that are not for the pod: by its selector and affinity, or by taints that keep more than pods without GPUs away and
-    say nothing about the node's condition."""
+def unselected(case: Case) -> Mask:
+    """Nodes that the selector and the affinity of the pod exclude."""
     s, terms = case.situation, case.constraints.required
+    matching = s.matching([case.constraints.selector])
+    return ~(matching if terms is None else matching & s.matching(terms))
+
+
+def kept_for_others(case: Case) -> Mask:
+    """Nodes with taints that the pod does not tolerate. Those that keep only pods without GPUs away do not count, nor those that
+    say something about the node's condition."""
+    s, admits = case.situation, case.constraints.admits
     kept = [
-        any(not case.constraints.admits(taint) and not _is_general(case, taint) for taint in status.taints)
+        any(not admits(taint) and not _is_general(case, taint) for taint in status.taints)
         for status in s.nodes.statuses
     ]
-    matching = s.matching([case.constraints.selector])
-    return s.by_status(kept) | ~(matching if terms is None else matching & s.matching(terms))
+    return np.asarray(s.by_status(kept), bool)
 
 
 def _is_general(case: Case, taint: Taint) -> bool:

@@ -58,6 +58,14 @@ def resources(case: Case) -> NodeCheck:
     return NodeCheck(fails, explain)
 
 
+def without_gpus(case: Case) -> Mask:
+    """Nodes without any GPU, if the pod asks for GPUs."""
+    s, nothing = case.situation, np.zeros_like(case.situation.alive)
+    return (
+        np.array([gpus == () for gpus in s.gpus_at[: len(nothing)]], bool) if gpus_of(case.pod, s.policy) else nothing
+    )
+
+
 def large_enough(case: Case) -> Mask:
     """Nodes that could take the pod if they were empty."""
     s, nothing = case.situation, np.zeros(len(case.situation.alive), np.int64)
@@ -171,7 +179,7 @@ def _unknown(case: Case, name: str, mask: Mask, alone: Mask) -> Cause:
         fix = f"ask for {bare(near)} in place of {bare(name)}"
         return s.cause("unknownResource", text, fix, mask, mask, _asking(case.pod, near, name))
     fix = f"install what offers {bare(name)}, or add nodes that have it"
-    return s.cause("unknownResource", text, fix, mask, mask)
+    return s.cause("unknownResource", text, fix, mask, np.zeros_like(mask))
 
 
 def _asking(pod: Pod, resource: str, in_place_of: str) -> Pod:

@@ -11,7 +11,8 @@ from typing import Final
 import numpy as np
 
 from webhook.cli.cluster.snapshot import Object, full_name
-from webhook.cli.waiting.situation import Case, Cause, NodeCheck, Situation
+from webhook.cli.waiting.nodes import unselected
+from webhook.cli.waiting.situation import Case, Cause, NodeCheck, Situation, with_spec
 from webhook.kube.pod import REQUIRED, Pod
 from webhook.kube.quantity import parse_quantity
 from webhook.placement.constraints import Mask, compiled
@@ -86,14 +87,23 @@ def unreachable(case: Case) -> NodeCheck:
         for volume_text, away in conflicts.items():
             if (off := mask & away).any():
                 text = f"{volume_text} cannot be reached from {s.where(off)}"
-                fix = "create a volume that a node can reach, or use a StorageClass that provisions them"
+                fix, fixed = "create a volume that a node can reach, or use a StorageClass that provisions them", None
                 if (there := s.alive & ~away).any():
                     text = f"{text}: it is on {s.where(there)}"
                     fix = f"make room on {s.where(there)}, or copy the data to a volume elsewhere"
-                # a new volume, or room on other nodes than these: neither can be tried
-                yield s.cause("volumeNodeConflict", text, fix, off, np.zeros_like(off))
+                    if not (there & ~unselected(case)).any():
+                        fix = f"let the pod run on {s.where(there)}, or copy the data to a volume elsewhere"
+                        fixed = _anywhere(case.pod)
+                # of a fix that is about other nodes than these, only the pod with the fix tells whether it helps
+                yield s.cause("volumeNodeConflict", text, fix, off, np.zeros_like(off), fixed)
 
     return NodeCheck(s.alive & fails, explain)
+
+
+def _anywhere(pod: Pod) -> Pod:
+    """The pod without nodeSelector and node affinity."""
+    affinity = {kind: terms for kind, terms in (pod["spec"].get("affinity") or {}).items() if kind != "nodeAffinity"}
+    return with_spec(pod, nodeSelector={}, affinity=affinity)
 
 
 def limits(case: Case) -> NodeCheck:
