@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 
 from tests.builders import GPU, container, pod
 from tests.cluster.objects import node
+from tests.controlplane.objects import deployment
 from webhook.cli.main import app
 from webhook.kube.pod import DECISION
 from webhook.kube.yaml import to_yaml
@@ -74,7 +75,7 @@ def review(obj: Any) -> dict[str, Any]:
         pytest.param("mutate", [PLAIN], 0, id="mutate, a pod without a GPU"),
         pytest.param("mutate", [CONFLICT], 1, id="mutate, a conflict"),
         pytest.param("mutate", [GOOD, CONFLICT, GOOD], 1, id="mutate, one conflict among good ones"),
-        pytest.param("mutate", [SERVICE], 2, id="mutate, a Service"),
+        pytest.param("mutate", [SERVICE], 0, id="mutate, a Service"),
         pytest.param("mutate", [GOOD, SERVICE], 0, id="mutate, a pod and its Service"),
         pytest.param("mutate", [CONFLICT, SERVICE], 1, id="mutate, a conflict and then a Service"),
         pytest.param("mutate", [SERVICE, CONFLICT], 1, id="mutate, a Service and then a conflict"),
@@ -157,10 +158,30 @@ def test_objects_that_create_no_pods_are_printed_unchanged_and_named_once(file: 
     )
 
 
-def test_a_file_without_pods_is_an_error_that_names_the_kinds_in_it(file: Any) -> None:
+def test_a_chart_without_workloads_is_fine_and_its_kinds_are_named(file: Any) -> None:
     result = call("validate", file(SERVICE, SERVICE | {"kind": "ConfigMap"}))
-    assert result.exit_code == 2
-    assert result.stderr.endswith('pods.yaml: no pod, workload or AdmissionReview in it: saw "ConfigMap", "Service"\n')
+    assert result.exit_code == 0
+    assert result.stderr.endswith('neither pods nor workloads that the policy knows: "ConfigMap", "Service"\n')
+
+
+def test_of_a_workload_it_says_what_its_pods_will_get(file: Any) -> None:
+    result = call("mutate", file(deployment("chat")))
+    assert yaml.safe_load(result.stdout) == deployment("chat")
+    assert result.stderr.endswith(
+        "document 1: its pods get tolerations, topologySpreadConstraints when they are created, not the deployment/chat\n"
+    )
+
+
+NESTED = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 40))
+
+
+@pytest.mark.parametrize("command", ["mutate", "validate", "lint"])
+def test_nested_aliases_end_no_command(command: str, file: Any) -> None:
+    given = file({})
+    given.write_text(NESTED)
+    result = call(command, given)
+    assert result.exit_code in (1, 2)
+    assert "alias" in result.stderr
 
 
 def test_printed_yaml_can_be_read_again(file: Any) -> None:

@@ -89,6 +89,14 @@ def test_why_unsafe_names_the_line() -> None:
     assert why_unsafe("a: 1\nb: [[1]]", 2, aliases=False) == "line 2: more than 2 levels are refused"
     assert why_unsafe("a: &x 1\n\nb: *x", 9, aliases=False) == "line 3: an alias is refused: write it out"
     assert why_unsafe("a: &x 1\n\nb: *x", 9, aliases=True) is None
+
+
+def test_aliases_may_stand_for_a_bounded_number_of_values() -> None:
+    long = f"a: &a [{', '.join(['1'] * 999)}]\nb: &b [{', '.join(['*a'] * 99)}]\n"  # 99,000 values
+    assert why_unsafe(long, 9, aliases=True) is None
+    assert why_unsafe(f"{long}c: *b", 9, aliases=True) == (
+        "line 3: aliases that stand for more than 100000 values are refused"
+    )
     assert line_of(None) == 1
 
 

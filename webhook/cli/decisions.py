@@ -12,9 +12,12 @@ import typer
 from webhook.admission.decision import IGNORED
 from webhook.admission.words import finding_line
 from webhook.cli import offline, options
+from webhook.cli.manifests import pods_made_by
 from webhook.cli.terminal import COULD_NOT, REFUSED, out, policy_named, read, say
+from webhook.cluster.state import ClusterState
 from webhook.errors import BadInput, GpuAdmissionError
 from webhook.kube.yaml import to_yaml
+from webhook.policy.model import Policy
 from webhook.text import listed, quoted
 
 
@@ -35,7 +38,7 @@ def decide_file(
     A document that cannot be decided on does not stop the rest. An object that makes no pods is printed unchanged. Of a
     refused pod only the AdmissionReview is printed.
     """
-    status, known, foreign = 0, False, set[str]()
+    status, foreign = 0, set[str]()
     loaded = policy_named(policy)
     state = offline.load_state(cluster)
     printed = 0
@@ -52,20 +55,33 @@ def decide_file(
         decision = result.decision
         if document.foreign and decision is IGNORED:
             foreign.add(document.request.kind)
-        else:
-            known = True
         if decision.result == "denied" or any(action == "foretold" for _, action, _ in decision.findings):
             status = status or REFUSED
+        if (
+            decide is offline.decide_mutate
+            and document.plain
+            and document.request.resource != "pods"
+            and not document.foreign
+        ):
+            _tell_of_pods(document, loaded, state)
         if output is not None and (decision.result != "denied" or output is Output.review):
             _print(result, output, printed)
             printed += 1
-    kinds = listed([quoted(kind) for kind in sorted(foreign)], 10)
-    if foreign and (known or status):
+    if foreign:
+        kinds = listed([quoted(kind) for kind in sorted(foreign)], 10)
         say(f"{file}: left as they are, being neither pods nor workloads that the policy knows: {kinds}")
-    elif foreign:
-        status = COULD_NOT
-        say(f"error: {file}: no pod, workload or AdmissionReview in it: saw {kinds}")
     raise typer.Exit(status)
+
+
+def _tell_of_pods(document: offline.Document, policy: Policy, state: ClusterState) -> None:
+    """Print to stderr what the pods of a workload will get: the workload itself is hardly changed."""
+    for made in pods_made_by(document, policy):
+        decision = offline.run(made.document, offline.decide_mutate, policy, state).decision
+        paths = [operation["path"].split("/") for operation in orjson.loads(decision.patch or b"[]")]
+        fields = dict.fromkeys([path[2] for path in paths if path[1] == "spec"])
+        say(
+            f"{document.where}: its pods get {listed(fields, 10) or 'nothing'} when they are created, not the {made.of}"
+        )
 
 
 def _report(result: offline.Result) -> None:

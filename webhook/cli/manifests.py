@@ -48,7 +48,7 @@ def planned_in(text: bytes, name: str, policy: Policy, namespace: str | None) ->
             yield document
             continue
         try:
-            yield from _pods(_with_namespace(document, namespace), policy)
+            yield from pods_made_by(_with_namespace(document, namespace), policy)
         except BadReview as error:
             yield BadInput(f"{document.where}: {error}")
 
@@ -61,7 +61,8 @@ def _with_namespace(document: Document, namespace: str | None) -> Document:
     return document._replace(request=document.request._replace(namespace=namespace))
 
 
-def _pods(document: Document, policy: Policy) -> Iterator[Planned]:
+def pods_made_by(document: Document, policy: Policy) -> Iterator[Planned]:
+    """The pods of one document. Raises BadReview if they are not pods."""
     request = document.request
     if request.resource == "pods":
         if document.plain and isinstance((request.object or {}).get("spec"), dict):

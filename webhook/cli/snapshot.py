@@ -12,14 +12,16 @@ from webhook.cli.cluster.anonymous import anonymous
 from webhook.cli.cluster.answers import QUESTIONS
 from webhook.cli.cluster.load import write_snapshot
 from webhook.cli.reading import measure_gpus, policy_of, snapshot_of
-from webhook.cli.terminal import out, say
+from webhook.cli.terminal import say
 from webhook.errors import PolicyError
 from webhook.kube.kinds import KINDS
 from webhook.text import listed, plural
 
 
 def snapshot(
-    file: Annotated[Path, typer.Argument(help="The file to write. Only you can read it.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE|-", help="The file to write, which only you can read; - writes to stdout.")
+    ],
     no_names: Annotated[
         bool, typer.Option("--anonymous", help="Hash all names, leave out data, environment and commands.")
     ] = False,
@@ -39,4 +41,4 @@ def snapshot(
         say(f"warning: GPU metrics are not asked: the policy does not parse: {listed(error.problems)}", "yellow")
     write_snapshot(anonymous(contents) if no_names else contents, file)
     counts = f"{plural(len(contents.of('Node')), 'node')}, {plural(len(contents.of('Pod')), 'pod')}"
-    out(f"{file}: {counts}, {plural(sum(map(len, contents.objects.values())), 'object')} in all")
+    say(f"{file}: {counts}, {plural(sum(map(len, contents.objects.values())), 'object')} in all")

@@ -13,6 +13,8 @@ import yaml
 _READER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _WRITER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 _MAX_DEPTH = 200
+_MAX_EXPANDED = 100_000
+"""Maximum number of values that the aliases of a file stand for."""
 _NO_SPACE = re.compile(r"\S")
 
 
@@ -56,15 +58,18 @@ def _refuse(constant: str) -> None:
 def why_unsafe(text: str | bytes, max_depth: int, *, aliases: bool, max_values: int | None = None) -> str | None:
     """The line and the reason why this YAML must not be loaded, or None. Raises yaml.YAMLError if it is no YAML.
 
-    `aliases`: whether aliases are allowed. `max_values`: maximum number of keys and values.
+    `aliases`: whether aliases are allowed, for a bounded number of values. `max_values`: maximum number of keys and values.
     Deep nesting would crash the process by the recursion of the parser, and a few nested aliases can grow to any size.
     """
     depth = count = 0
+    expanded = _Expanded()
     for event in yaml.parse(text, Loader=_READER):
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
+        if expanded.add(event) > _MAX_EXPANDED:
+            return f"line {line_of(event)}: aliases that stand for more than {_MAX_EXPANDED} values are refused"
         count += isinstance(event, yaml.NodeEvent)
         if max_values is not None and count > max_values:
             return f"line {line_of(event)}: more than {max_values} keys and values are refused"
@@ -73,6 +78,38 @@ def why_unsafe(text: str | bytes, max_depth: int, *, aliases: bool, max_values: 
         if not aliases and isinstance(event, yaml.AliasEvent):
             return f"line {line_of(event)}: an alias is refused: write it out"
     return None
+
+
+class _Expanded:
+    """The number of values that aliases stand for, each alias written out."""
+
+    def __init__(self) -> None:
+        self._total = 0
+        self._sizes: dict[str, int] = {}
+        """The number of values of each anchor."""
+        self._open: list[tuple[str | None, int]] = []
+        """The anchors of the collections around an event, each with the number of values so far."""
+
+    def add(self, event: yaml.Event) -> int:
+        """The number after this event."""
+        if isinstance(event, yaml.AliasEvent):
+            size = self._sizes.get(event.anchor or "", 1)
+            self._total += size
+            self._count(None, size)
+        elif isinstance(event, yaml.ScalarEvent):
+            self._count(event.anchor, 1)
+        elif isinstance(event, yaml.CollectionStartEvent):
+            self._open.append((event.anchor, 1))
+        elif isinstance(event, yaml.CollectionEndEvent):
+            self._count(*self._open.pop())
+        return self._total
+
+    def _count(self, anchor: str | None, size: int) -> None:
+        if anchor:
+            self._sizes[anchor] = size
+        if self._open:
+            around, before = self._open.pop()
+            self._open.append((around, before + size))
 
 
 def line_of(place: yaml.Event | yaml.Node | None) -> int:

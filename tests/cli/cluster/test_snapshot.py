@@ -26,10 +26,18 @@ SECRET = re.compile(r"trainer|gpu-[abc]\b|team|acme|s3cr3t")
 def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     before = read_snapshot(write(tmp_path, *CLUSTER))
     before.missing["Event"] = "no right to list events"
+    (tmp_path / "again.json").write_text("of somebody, and readable by all")
+    (tmp_path / "again.json").chmod(0o644)
     write_snapshot(before, tmp_path / "again.json")
     after = read_snapshot(tmp_path / "again.json")
     assert (after.objects, after.missing, after.taken) == (before.objects, before.missing, TAKEN)
     assert (tmp_path / "again.json").stat().st_mode & 0o077 == 0, "for its owner alone"
+
+
+def test_a_minus_writes_it_to_stdout(tmp_path: Path) -> None:
+    result = call("snapshot", "-", "--cluster", write(tmp_path, *CLUSTER), "--metrics", "off")
+    assert json.loads(result.stdout)["kind"] == "List"
+    assert result.stderr.startswith("-: 4 nodes, 2 pods")
 
 
 def test_other_commands_read_a_snapshot(tmp_path: Path) -> None:
@@ -52,7 +60,7 @@ def test_an_anonymous_snapshot_has_no_names_and_the_same_answers(tmp_path: Path)
     waits = placed(pod("waits", 4, nodeSelector={"project": "acme"}), None)
     file = write(tmp_path, node("gpu-a", labels=labels), *CLUSTER[1:4], owned, waits)
     done = call("snapshot", tmp_path / "out.json", "--anonymous", "--cluster", file)
-    assert done.stdout == f"{tmp_path / 'out.json'}: 4 nodes, 2 pods, 6 objects in all\n"
+    assert done.stderr == f"{tmp_path / 'out.json'}: 4 nodes, 2 pods, 6 objects in all\n"
     text = (tmp_path / "out.json").read_text()
     assert SECRET.findall(text) == []
     assert "NVIDIA-L4" in text

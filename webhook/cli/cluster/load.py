@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import sys
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
@@ -227,7 +228,7 @@ def read_snapshot(path: Path) -> Snapshot:
 
 
 def write_snapshot(snapshot: Snapshot, path: Path) -> None:
-    """Write a file that only its owner can read: it tells much about the cluster. Raises BadInput."""
+    """Write a file that only its owner can read, since it tells much about the cluster; `-` is stdout. Raises BadInput."""
     items = [obj for objects in snapshot.objects.values() for obj in objects]
     for obj in items:
         for key in _DROPPED:
@@ -236,8 +237,13 @@ def write_snapshot(snapshot: Snapshot, path: Path) -> None:
     if snapshot.measured:
         mark["gpuMetrics"] = snapshot.measured.document()
     text = orjson.dumps({"apiVersion": "v1", "kind": "List", _MARK: mark, "items": items})
+    if str(path) == "-":
+        sys.stdout.buffer.write(text + b"\n")
+        return
     try:
         path.touch(mode=0o600)
+        if path.is_file():
+            path.chmod(0o600)  # of a file that was there, before anything new is in it
         path.write_bytes(text)
     except OSError as error:
         raise BadInput(f"{path}: cannot be written: {error.strerror}") from None
