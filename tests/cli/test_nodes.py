@@ -52,9 +52,74 @@ def test_the_document(cluster: Path) -> None:
         "health": "healthy",
         "taints": [],
         "gpus": {"nvidia.com/gpu": {"total": 8, "allocated": 6, "promised": 0, "free": 2}},
-        "pods": [{"namespace": "team", "name": "trainer", "class": "development", "gpus": {"nvidia.com/gpu": 6}}],
+        "pods": [
+            {
+                "namespace": "team",
+                "name": "trainer",
+                "owner": "pod/trainer",
+                "class": "development",
+                "gpus": {"nvidia.com/gpu": 6},
+            }
+        ],
     }
     assert yaml.safe_load(call("nodes", "-l", "node-pool=training", "--cluster", cluster, "-o", "yaml").stdout) == found
+
+
+def of_job(name: str, gpus: int, on: str, namespace: str = "team", **labels: str) -> dict[str, Any]:
+    made = placed(pod(name, gpus, labels=labels), on)
+    owner = {"kind": "Job", "name": "train", "uid": "1", "controller": True}
+    return made | {"metadata": made["metadata"] | {"namespace": namespace, "ownerReferences": [owner]}}
+
+
+HOLDERS = (
+    *(node("a"), node("b", 4, "NVIDIA-L4"), node("cpu", 0)),
+    *(of_job("one", 2, "a"), of_job("two", 2, "b"), of_job("three", 1, "b", "other")),
+    placed(pod("chat", 3, labels={"workload-type": "inference"}), "a"),
+    placed(pod("waits", 8), None),
+)
+
+
+@pytest.mark.parametrize(
+    ("by", "rows"),
+    [
+        ("namespace", [["team", "3", "2", "nvidia.com/gpu", "7"], ["other", "1", "1", "nvidia.com/gpu", "1"]]),
+        (
+            "owner",
+            [
+                ["team/job/train", "2", "2", "nvidia.com/gpu", "4"],
+                ["team/pod/chat", "1", "1", "nvidia.com/gpu", "3"],
+                ["other/job/train", "1", "1", "nvidia.com/gpu", "1"],
+            ],
+        ),
+        ("class", [["training", "3", "2", "nvidia.com/gpu", "5"], ["inference", "1", "1", "nvidia.com/gpu", "3"]]),
+    ],
+)
+def test_who_has_the_gpus(tmp_path: Path, by: str, rows: list[list[str]]) -> None:
+    file = write(tmp_path, *HOLDERS)
+    lines = call("nodes", "--by", by, "--cluster", file).stdout.splitlines()
+    assert lines[0].split() == [by.upper(), "PODS", "NODES", "RESOURCE", "GPUS"]
+    assert [line.split() for line in lines[1:]] == rows
+    documents = json.loads(call("nodes", "--by", by, "--cluster", file, "-o", "json").stdout)
+    assert [[each[by], each["pods"], each["nodes"], *each["gpus"].values()] for each in documents] == [
+        [name, int(pods), int(nodes), int(gpus)] for name, pods, nodes, _, gpus in rows
+    ]
+
+
+def test_the_gpus_of_each_model(tmp_path: Path) -> None:
+    file = write(tmp_path, *HOLDERS)
+    lines = [line.split()[:6] for line in call("nodes", "--by", "model", "--cluster", file).stdout.splitlines()]
+    assert lines == [
+        ["MODEL", "NODES", "RESOURCE", "TOTAL", "ALLOCATED", "PROMISED"],
+        ["NVIDIA-A100-SXM4-80GB", "1", "nvidia.com/gpu", "8", "5", "0"],
+        ["NVIDIA-L4", "1", "nvidia.com/gpu", "4", "3", "0"],
+        ["all", "2", "nvidia.com/gpu", "12", "8", "0"],
+    ]
+    documents = json.loads(call("nodes", "--by", "model", "--cluster", file, "-o", "json").stdout)
+    assert [each["model"] for each in documents] == ["NVIDIA-A100-SXM4-80GB", "NVIDIA-L4", None]
+
+
+def test_nobody_has_gpus(tmp_path: Path) -> None:
+    assert call("nodes", "--by", "owner", "--cluster", write(tmp_path, node("a"))).stderr == "no pod has GPUs there\n"
 
 
 @pytest.mark.parametrize(

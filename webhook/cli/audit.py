@@ -11,12 +11,11 @@ from rich.text import Text
 
 from webhook.admission import words
 from webhook.cli import offline, options
-from webhook.cli.cluster.report import gpus_of
+from webhook.cli.cluster.report import gpus_of, workload_name
 from webhook.cli.cluster.snapshot import ENGINE, FINISHED, Snapshot
 from webhook.cli.options import Format
 from webhook.cli.reading import namespace_of, policy_of, selector, snapshot_of
 from webhook.cli.terminal import REFUSED, document, say, table, totals
-from webhook.cli.waiting.situation import workload_name
 from webhook.errors import BadInput
 from webhook.kube.pod import PROFILE_LABEL, Pod, labels_of, owner
 from webhook.kube.record import record_of

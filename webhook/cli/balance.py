@@ -13,14 +13,14 @@ import typer
 
 from webhook.cli import offline, options
 from webhook.cli.audit import as_submitted
-from webhook.cli.cluster.report import gpus_of
+from webhook.cli.cluster.report import gpus_of, workload_name
 from webhook.cli.cluster.snapshot import ENGINE, Snapshot
 from webhook.cli.manifests import Planned
 from webhook.cli.options import Format
 from webhook.cli.reading import measure_gpus, namespace_of, policy_of, snapshot_of
 from webhook.cli.simulating.run import free_gpus, simulate, whole_nodes
 from webhook.cli.terminal import document, no_such, say, table
-from webhook.cli.waiting.situation import Situation, workload_name
+from webhook.cli.waiting.situation import Situation
 from webhook.errors import BadInput
 from webhook.framework.node_terms import named_node
 from webhook.kube.pod import DECISION, PREFERRED, Pod

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import typer
 from rich.text import Text
@@ -12,7 +13,7 @@ from rich.text import Text
 from webhook.cli import options
 from webhook.cli.cluster.heatmap import gib, heatmap
 from webhook.cli.cluster.measured import Figures
-from webhook.cli.cluster.report import gpu_nodes, pools, report
+from webhook.cli.cluster.report import gpu_nodes, holders, pools, report
 from webhook.cli.cluster.snapshot import ENGINE
 from webhook.cli.options import Format
 from webhook.cli.reading import measure_gpus, policy_of, selector, snapshot_of
@@ -24,9 +25,17 @@ _MEASURED: Final = {"idle": "IDLE", "utilisation": "UTILISATION", "memory": "MEM
 """Column titles of GPU metrics, by their key in the document."""
 
 
+class By(StrEnum):
+    namespace = "namespace"
+    owner = "owner"
+    class_ = "class"
+    model = "model"
+
+
 def nodes(
     name: Annotated[list[str] | None, typer.Argument(help="Nodes to show. Default: all with GPUs.")] = None,
     labels: options.Selector = None,
+    by: Annotated[By | None, typer.Option(help="Show who has how many GPUs, or the GPUs of each model.")] = None,
     output: options.Output = Format.table,
     watch: options.Watch = False,
     html: Annotated[
@@ -40,7 +49,8 @@ def nodes(
 ) -> None:
     """Show GPUs by node and pool: total, allocated to pods, promised to pods that are not yet bound, and free.
 
-    `promised`: the webhook chose the node for a pod that is not yet bound. `-o wide` shows taints and pods too.
+    `--by namespace`, `owner` or `class` shows who has them. `promised`: the webhook chose the node for a pod that is not yet
+    bound. `-o wide` shows taints and pods too.
     Health: `healthy`, `cordoned`, `notReady`, `unhealthy` (by the labels and conditions that the policy names), and
     `offersNoGpus`: it has GPUs by its labels, but its device plugin offers none.
 
@@ -67,13 +77,33 @@ def nodes(
             write(html, heatmap(reports, list(pools(reports)), figures, snapshot.taken))
         if watch and output in (Format.table, Format.wide):
             clear()
-        if not document(reports, output):
-            _print(reports, labels, wide=output is Format.wide)
+        sums = _by(by, reports) if by else reports
+        if document(sums, output):
+            return
+        if by in (None, By.model) or not reports:
+            _print(reports, labels, by, wide=output is Format.wide)
+        else:
+            _print_holders(sums, by.value)
 
     repeated(refresh, watch=watch, from_file=cluster is not None)
 
 
-def _print(reports: list[dict[str, Any]], labels: str | None, *, wide: bool) -> None:
+def _by(by: By, reports: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return list(pools(reports, "model")) if by is By.model else holders(reports, by.value)
+
+
+def _print_holders(sums: list[dict[str, Any]], by: str) -> None:
+    if not sums:
+        return say("no pod has GPUs there")
+    lines = [
+        [each[by], each["pods"], each["nodes"], resource, count]
+        for each in sums
+        for resource, count in each["gpus"].items()
+    ]
+    return table([by.upper(), "PODS", "NODES", "RESOURCE", "GPUS"], lines)
+
+
+def _print(reports: list[dict[str, Any]], labels: str | None, by: By | None, *, wide: bool) -> None:
     if not reports:
         return say(f"no node with {labels} has GPUs" if labels else "no node has GPUs")
     known = [key for key in _MEASURED if any(key in node for node in reports)]
@@ -84,15 +114,17 @@ def _print(reports: list[dict[str, Any]], labels: str | None, *, wide: bool) -> 
         for node in reports
         for line in _lines(node, known)
     ]
-    table(["NODE", "POOL", "MODEL", "HEALTH", *titles, *(["TAINTS", "PODS"] if wide else [])], rows)
-    out("")
+    if by is None:
+        table(["NODE", "POOL", "MODEL", "HEALTH", *titles, *(["TAINTS", "PODS"] if wide else [])], rows)
+        out("")
+    of: Literal["pool", "model"] = "model" if by else "pool"
     sums = [
-        ["all" if pool["pool"] is None else pool["pool"] or "-", pool["gpus"][line[0]]["nodes"], *line]
-        for pool in pools(reports)
-        if pool["gpus"]
-        for line in _lines(pool, known)
+        ["all" if group[of] is None else group[of] or "-", group["gpus"][line[0]]["nodes"], *line]
+        for group in pools(reports, of)
+        if group["gpus"]
+        for line in _lines(group, known)
     ]
-    return table(["POOL", "NODES", *titles], sums)
+    return table([of.upper(), "NODES", *titles], sums)
 
 
 def _lines(entry: Mapping[str, Any], known: Sequence[str]) -> Iterator[list[Any]]:

@@ -11,13 +11,13 @@ import typer
 from rich.text import Text
 
 from webhook.cli import options
-from webhook.cli.cluster.report import gpus_of
+from webhook.cli.cluster.report import gpus_of, workload_name
 from webhook.cli.cluster.snapshot import ENGINE, FINISHED, Snapshot, created
 from webhook.cli.options import Format
 from webhook.cli.reading import namespace_of, policy_of, selector, snapshot_of
 from webhook.cli.terminal import clear, document, repeated, say, show, table
 from webhook.cli.waiting.diagnosis import Diagnosis, Findings, bound
-from webhook.cli.waiting.situation import Cause, Situation, workload_name
+from webhook.cli.waiting.situation import Cause, Situation
 from webhook.cli.waiting.workloads import not_created
 from webhook.errors import BadInput
 from webhook.kube.pod import Pod, labels_of

@@ -16,6 +16,7 @@ from rich.text import Text
 
 from webhook.admission.words import finding_line
 from webhook.cli import options
+from webhook.cli.cluster.report import workload_name
 from webhook.cli.cluster.snapshot import ENGINE
 from webhook.cli.manifests import Planned, planned_in
 from webhook.cli.offline import load_state
@@ -23,7 +24,6 @@ from webhook.cli.options import Format
 from webhook.cli.reading import policy_of, snapshot_of
 from webhook.cli.terminal import COULD_NOT, REFUSED, document, policy_named, read, say, table, totals
 from webhook.cli.verdict import Verdict, verdict
-from webhook.cli.waiting.situation import workload_name
 from webhook.cluster.state import ClusterState
 from webhook.errors import BadInput
 from webhook.kube.review import Request

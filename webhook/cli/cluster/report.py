@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -70,20 +71,37 @@ def report(snapshot: Snapshot, policy: Policy, names: list[str]) -> list[dict[st
     return result
 
 
-def pools(nodes: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The sums of each pool, then of all nodes ("pool" is None) if there are several pools.
+def pools(nodes: Sequence[Mapping[str, Any]], by: Literal["pool", "model"] = "pool") -> Iterator[dict[str, Any]]:
+    """The sums of each pool or model, then of all nodes (its name is None) if there are several.
 
     Each has "gpus" by resource with its number of "nodes", and the known ones of the metrics keys of `Figures.of`.
     """
-    names = sorted({node["pool"] for node in nodes})
-    for pool in [*names, None] if len(names) > 1 else names:
-        members = [node for node in nodes if pool is None or node["pool"] == pool]
+    names = sorted({node[by] for node in nodes})
+    for name in [*names, None] if len(names) > 1 else names:
+        members = [node for node in nodes if name is None or node[by] == name]
         gpus = {}
         for resource in sorted({resource for node in members for resource in node["gpus"]}):
             of = [node["gpus"][resource] for node in members if resource in node["gpus"]]
             sums = {key: sum(each[key] for each in of) for key in AMOUNTS}
             gpus[resource] = {"nodes": len(of), **sums}
-        yield {"pool": pool, "gpus": gpus, **_metrics_together(members)}
+        yield {by: name, "gpus": gpus, **_metrics_together(members)}
+
+
+def holders(nodes: Iterable[Mapping[str, Any]], by: str) -> list[dict[str, Any]]:
+    """Who has the GPUs of these nodes: for each namespace, class or owner its number of pods and nodes, and its GPUs by resource.
+    Most GPUs first."""
+    pods, on, gpus = Counter[str](), dict[str, set[str]](), dict[str, Counter[str]]()
+    for node in nodes:
+        for pod in node["pods"]:
+            name = f"{pod['namespace']}/{pod['owner']}" if by == "owner" else pod[by]
+            pods[name] += 1
+            on.setdefault(name, set()).add(node["name"])
+            gpus.setdefault(name, Counter()).update(pod["gpus"])
+    names = sorted(pods, key=lambda name: (-gpus[name].total(), name))
+    return [
+        {by: name, "pods": pods[name], "nodes": len(on[name]), "gpus": dict(sorted(gpus[name].items()))}
+        for name in names
+    ]
 
 
 def _metrics_together(nodes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -175,7 +193,19 @@ def _gpu_pods(pods: Iterable[Pod], policy: Policy, devices: Devices, offered: Se
         if not gpus:
             continue
         recorded = record_of(pod).get("class") or policy.classify(pod, owner(pod), metadata["namespace"]).name
-        yield {"namespace": metadata["namespace"], "name": metadata["name"], "class": recorded, "gpus": gpus}
+        names = {"namespace": metadata["namespace"], "name": metadata["name"], "owner": workload_name(pod)}
+        yield {**names, "class": recorded, "gpus": gpus}
+
+
+def workload_name(pod: Pod) -> str:
+    """The workload of the pod, as kubectl names it: job/train, deployment/chat, pod/one."""
+    controller, labels = owner(pod), labels_of(pod)
+    if controller is None:
+        return f"pod/{pod['metadata']['name']}"
+    suffix = labels.get("pod-template-hash")
+    if controller.kind == "ReplicaSet" and suffix and controller.name.endswith(f"-{suffix}"):
+        return f"deployment/{controller.name.removesuffix(f'-{suffix}')}"
+    return f"{controller.kind.lower()}/{controller.name}"
 
 
 def _unhealthy(snapshot: Snapshot, policy: Policy) -> frozenset[str]:

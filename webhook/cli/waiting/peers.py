@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from webhook.cli.cluster.report import workload_name
 from webhook.cli.reading import selects
-from webhook.cli.waiting.situation import Case, Cause, NodeCheck, Situation, workload_name
+from webhook.cli.waiting.situation import Case, Cause, NodeCheck, Situation
 from webhook.kube.pod import REQUIRED, Pod, labels_of
 from webhook.placement.constraints import Mask
 from webhook.text import bare, listed

@@ -11,12 +11,12 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from webhook.cli.cluster.report import has_gpu_labels, pool_of
+from webhook.cli.cluster.report import has_gpu_labels, pool_of, workload_name
 from webhook.cli.cluster.snapshot import FINISHED, Object, Snapshot, creation_timestamp, seconds
 from webhook.cluster.node_table import Demand, Integers
 from webhook.cluster.pods import counted_demand
 from webhook.kube.kinds import KINDS
-from webhook.kube.pod import Pod, labels_of, owner
+from webhook.kube.pod import Pod
 from webhook.placement.constraints import Constraints, Mask, Term, compiled, matches_any
 from webhook.policy.model import Policy
 from webhook.text import bare, listed, nearest, plural, quoted
@@ -285,14 +285,3 @@ def _last_seen(event: Object) -> float:
 
 def priority_of(pod: Pod) -> int:
     return int(pod["spec"].get("priority") or 0)
-
-
-def workload_name(pod: Pod) -> str:
-    """The workload of the pod, as kubectl names it: job/train, deployment/chat, pod/one."""
-    controller, labels = owner(pod), labels_of(pod)
-    if controller is None:
-        return f"pod/{pod['metadata']['name']}"
-    suffix = labels.get("pod-template-hash")
-    if controller.kind == "ReplicaSet" and suffix and controller.name.endswith(f"-{suffix}"):
-        return f"deployment/{controller.name.removesuffix(f'-{suffix}')}"
-    return f"{controller.kind.lower()}/{controller.name}"
