@@ -72,6 +72,55 @@ def test_an_anonymous_snapshot_has_no_names_and_the_same_answers(tmp_path: Path)
     assert sum(each["gpus"]["nvidia.com/gpu"]["allocated"] for each in found) == 6
 
 
+def test_an_anonymous_snapshot_keeps_a_list_of_fields(tmp_path: Path) -> None:
+    kept = node(
+        "gpu-a",
+        labels={"cloud.google.com/gke-nodepool": "s3cr3t", "team.acme/x": "s3cr3t"},
+        taints=["team=s3cr3t:NoSchedule"],
+    )
+    kept["spec"]["providerID"] = "aws:///s3cr3t"
+    kept["status"]["nodeInfo"] = {"machineID": "s3cr3t", "kubeletVersion": "v1.37.1"}
+    volumes = [
+        {"name": "v", "secret": {"secretName": "s3cr3t"}},
+        {"name": "w", "nfs": {"server": "s3cr3t", "path": "/s3cr3t"}},
+    ]
+    mounted = {"name": "s3cr3t", "image": "s3cr3t", "volumeMounts": [{"name": "v", "mountPath": "/s3cr3t"}]}
+    terms = [{"matchExpressions": [{"key": "team", "operator": "In", "values": ["s3cr3t"]}]}]
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
+    waits = placed(pod("waits", 1, volumes=volumes, container=mounted, affinity=affinity, hostname="s3cr3t"), None)
+    waits["status"]["conditions"] = [
+        {"type": "PodScheduled", "status": "False", "message": 'error getting secret "s3cr3t"'},
+        {"type": "Other", "message": "0/1 nodes are available: 1 node(s) had untolerated taint {team: s3cr3t}."},
+    ]
+    claim = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceSlice",
+        "metadata": {"name": "s3cr3t"},
+        "spec": {
+            "driver": "gpu.nvidia.com",
+            "nodeName": "gpu-a",
+            "pool": {"name": "s3cr3t", "generation": 1, "resourceSliceCount": 1},
+            "devices": [
+                {"name": "s3cr3t", "attributes": {"uuid": {"string": "s3cr3t"}, "productName": {"string": "H100"}}}
+            ],
+        },
+    }
+    file = write(tmp_path, kept, waits, claim)
+    call("snapshot", tmp_path / "out.json", "--anonymous", "--cluster", file, "--metrics", "off")
+    text = (tmp_path / "out.json").read_text()
+    assert "s3cr3t" not in text
+    for public in ("H100", "gpu.nvidia.com", "NVIDIA-A100-SXM4-80GB", '"providerID":"x"', "untolerated taint"):
+        assert public in text
+    plain, hashed = (
+        json.loads(call("pending", "--cluster", f, "-o", "json").stdout) for f in (file, tmp_path / "out.json")
+    )
+    words = [
+        [(cause["cause"], cause["enough"], len(cause["nodes"])) for cause in each[0]["causes"]]
+        for each in (plain, hashed)
+    ]
+    assert words[1] == [word for word in words[0] if word[0] != "schedulerOther"]
+
+
 @pytest.mark.parametrize(
     ("created", "reserved"),
     [

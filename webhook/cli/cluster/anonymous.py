@@ -1,43 +1,84 @@
 """Makes a snapshot anonymous: it keeps what decisions and explanations need, and hides whose cluster it is.
 
-Names of objects and values of labels become hashes. One name has one hash everywhere, also inside messages. Image names,
-environment variables, commands, data, and all annotations but our own are removed. Public names stay: resource names, label
-keys, values of well-known labels, system priority classes. Names can be guessed, and a guess could be checked against its
-hash. So each snapshot is hashed with a random key, which is not kept.
+Only the fields of `_FIELDS` stay. Names of objects and values of labels, taints and selectors become hashes. One name has one
+hash everywhere, also inside messages. Public names stay: resource names, label keys, the values of `_PUBLIC_LABELS`, drivers,
+and the names of `_PUBLIC_NAMES`. Names can be guessed, and a guess could be checked against its hash. So each snapshot is hashed
+with a random key, which is not kept.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from hashlib import blake2b
 from secrets import token_bytes
 from typing import Any, Final
 
 from webhook.cli.cluster.measured import Measured
 from webhook.cli.cluster.snapshot import OUR_NAMESPACE, Object, Snapshot
+from webhook.kube.gpus import MODEL_LABELS
 from webhook.kube.pod import DECISION
 
-_NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
+_FIELD_WORDS: Final = """
+apiVersion kind metadata spec status name namespace uid generateName labels annotations ownerReferences controller
+creationTimestamp deletionTimestamp template type reason message lastTransitionTime conditions phase selector replicas
+
+nodeName nodeSelector affinity nodeAffinity podAffinity podAntiAffinity requiredDuringSchedulingIgnoredDuringExecution
+preferredDuringSchedulingIgnoredDuringExecution nodeSelectorTerms matchExpressions matchFields matchLabels key operator values
+value effect tolerations tolerationSeconds weight preference podAffinityTerm labelSelector topologyKey namespaces
+namespaceSelector matchLabelKeys mismatchLabelKeys topologySpreadConstraints maxSkew whenUnsatisfiable minDomains
+nodeAffinityPolicy nodeTaintsPolicy containers initContainers ephemeralContainers image resources limits requests claims
+request ports containerPort hostPort protocol restartPolicy securityContext privileged capabilities add drop priority
+priorityClassName preemptionPolicy schedulerName schedulingGates schedulingGroup podGroupName resourceClaims
+resourceClaimName resourceClaimTemplateName overhead podFixed runtimeClassName hostNetwork hostPID hostIPC volumes
+persistentVolumeClaim claimName ephemeral volumeClaimTemplate nominatedNodeName containerStatuses initContainerStatuses
+ready state waiting running terminated resourceClaimStatuses terminationGracePeriodSeconds
+
+unschedulable taints providerID capacity allocatable globalDefault handler scheduling
+
+driver pool generation resourceSliceCount allNodes perDeviceNodeSelection devices attributes string int bool version
+consumesCounters counterSet counters sharedCounters allowMultipleAllocations exactly firstAvailable deviceClassName count
+allocationMode adminAccess selectors cel expression allocation results device reservedFor extendedResourceName
+
+minAvailable maxUnavailable disruptionsAllowed currentHealthy desiredHealthy expectedPods scaleTargetRef minReplicas
+maxReplicas involvedObject lastTimestamp firstTimestamp eventTime series lastObservedTime source component
+reportingComponent hard used
+
+accessModes storageClassName claimRef csi volumeHandle required volumeName volumeMode storage provisioner
+volumeBindingMode allowedTopologies matchLabelExpressions drivers topologyKeys
+
+completions parallelism suspend completionMode active succeeded failed readyReplicas availableReplicas updatedReplicas
+observedGeneration desiredNumberScheduled currentNumberScheduled numberReady schedulingPolicy gang minCount basic
+holderIdentity renewTime leaseDurationSeconds
+"""
+_FIELDS: Final = frozenset(_FIELD_WORDS.split())
+"""The fields that stay, at any depth of an object."""
+_NAME_WORDS: Final = """
+name namespace namespaces uid generateName nodeName podGroupName resourceClaimName resourceClaimTemplateName claimName
+nominatedNodeName pool device volumeName volumeHandle holderIdentity request counterSet
+"""
+_NAMES: Final = frozenset(_NAME_WORDS.split())
+"""Fields whose values are names."""
+_LABELS: Final = frozenset(("labels", "matchLabels", "nodeSelector"))
+"""Maps by label keys."""
+_MAPS: Final = _LABELS | frozenset(
+    ("limits", "requests", "capacity", "allocatable", "hard", "used", "attributes", "counters", "overhead", "podFixed")
+)
+"""Maps whose keys are no fields, and stay."""
+_PUBLIC_LABELS: Final = (
+    *MODEL_LABELS,
+    *("nvidia.com/gpu.", "nvidia.com/mig", "nvidia.com/cuda", "amd.com/gpu", "gpu.intel.com/", "gpu-admission.io/"),
+    *("kubernetes.io/arch", "kubernetes.io/os", "node.kubernetes.io/instance-type", "karpenter.sh/capacity-type"),
+    *("karpenter.k8s.aws/instance-", "nvidia.com/gpu", "workload-type"),
+)
+"""Beginnings of the labels and taints whose values describe hardware or are our own."""
+_PUBLIC_ATTRIBUTES: Final = ("productName", "architecture", "brand", "type", "driverVersion", "cudaComputeCapability")
 _KEPT: Final = frozenset(
-    ("", "default", "kube-system", "kube-public", "kube-node-lease", OUR_NAMESPACE, "true", "false")
+    ("", "default", "kube-system", "kube-public", "kube-node-lease", OUR_NAMESPACE, "true", "false", "present", "all")
 )
-"""Names and label values that are the same in every cluster."""
-_PUBLIC_DOMAINS: Final = (
-    *("kubernetes.io", "k8s.io", "nvidia.com", "amd.com", "intel.com", "gpu-admission.io", "cloud.google.com"),
-    *("karpenter.sh", "k8s.aws", "eks.amazonaws.com", "azure.com", "node-restriction"),
-)
-"""Labels of these domains have values that describe a node and do not name anything."""
-_NAMING_LABELS: Final = frozenset(("kubernetes.io/hostname", "kubernetes.io/metadata.name", "app.kubernetes.io/name"))
-_NAMING_PREFIXES: Final = tuple(f"{group}.kubernetes.io/" for group in ("app", "apps", "batch", "statefulset"))
-"""Exceptions: labels of these domains whose values are names."""
-_REMOVED_FIELDS: Final = frozenset(
-    (
-        *("env", "envFrom", "command", "args", "data", "binaryData", "stringData", "managedFields", "lifecycle"),
-        *("livenessProbe", "readinessProbe", "startupProbe", "images", "imageID", "containerID", "addresses"),
-        *("podIP", "podIPs", "hostIP", "hostIPs"),
-    )
-)
+"""Names and values that are the same in every cluster."""
+_NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
+_MESSAGES: Final = re.compile(r"0/[0-9]+ nodes are available|.*exceeded quota: |.*max node group size reached")
+"""The messages that stay: those that `pending` reads numbers from."""
 _REMOVED_KINDS: Final = ("ConfigMap", "ServingCertificate")
 """Kinds of which nothing but names and data would be left."""
 _OURS: Final = (
@@ -52,21 +93,19 @@ _PUBLIC_NAMES: Final = frozenset(("PriorityClass", "RuntimeClass", "DeviceClass"
 def anonymous(snapshot: Snapshot) -> Snapshot:
     """The same cluster without names. The policy is removed too: its ConfigMap is data."""
     hashes = _Hashes()
-    for kind, objects in snapshot.objects.items():
-        for obj in objects:
-            hashes.add_names(kind, obj)
-    kept = {
-        kind: [_ours(kind, obj) or hashes.replace_in(obj) for obj in objects]
-        for kind, objects in snapshot.objects.items()
-        if kind not in _REMOVED_KINDS
-    }
+    for _ in range(2):  # a message may name an object that comes later
+        kept = {
+            kind: [_ours(kind, obj) or hashes.of_object(kind, obj) for obj in objects]
+            for kind, objects in snapshot.objects.items()
+            if kind not in _REMOVED_KINDS
+        }
     missing = snapshot.missing | {kind: f"an anonymous snapshot has no {kind}" for kind in _REMOVED_KINDS}
-    result = Snapshot(kept, missing, snapshot.taken, snapshot.namespace)
+    result = Snapshot(kept, missing, snapshot.taken, None)
     if measured := snapshot.measured:
         gpu_names: dict[tuple[str, str], str] = {}
         samples = [
             sample._replace(
-                node=hashes.replace_in(sample.node),
+                node=hashes.of_name(sample.node),
                 gpu=gpu_names.setdefault((sample.node, sample.gpu), f"gpu-{len(gpu_names)}"),
             )
             for sample in measured.samples
@@ -90,40 +129,55 @@ class _Hashes:
         self._key = token_bytes(16)
         self._hash_of: dict[str, str] = {}
 
-    def add_names(self, kind: str, obj: Object) -> None:
-        """Hash every name that the object states."""
-        metadata = obj["metadata"]
-        names = [metadata.get("namespace"), metadata.get("uid"), *_names_in(metadata.get("labels"))]
-        names += [reference.get("uid") for reference in metadata.get("ownerReferences") or ()]
-        if kind not in _PUBLIC_NAMES:
-            names += [metadata.get("name"), (metadata.get("generateName") or "").rstrip("-")]
-        spec = obj.get("spec") or {}
-        template = spec.get("template") or {}
-        for part in (spec, template.get("spec") or {}):
-            names += [*_names_in(part.get("nodeSelector")), *[c.get("name") for c in part.get("containers") or ()]]
-        names += _names_in((template.get("metadata") or {}).get("labels"))
-        for name in names:
-            if name and name not in _KEPT and not name.startswith("system-") and name not in self._hash_of:
-                self._hash_of[name] = "x" + blake2b(name.encode(), key=self._key, digest_size=5).hexdigest()
+    def of_object(self, kind: str, obj: Object) -> Object:
+        kept: Object = self._of(obj)
+        if kind in _PUBLIC_NAMES:
+            kept["metadata"]["name"] = obj["metadata"]["name"]
+        return kept
 
-    def replace_in(self, value: Any, key: str = "") -> Any:
-        """A JSON value with hashes for the known names, and without the fields that are removed. `key`: its field."""
+    def of_name(self, name: str) -> str:
+        if name in _KEPT or name.startswith("system-") or name.endswith(".k8s.io"):
+            return name
+        if name not in self._hash_of:
+            self._hash_of[name] = "x" + blake2b(name.encode(), key=self._key, digest_size=5).hexdigest()
+        return self._hash_of[name]
+
+    def _in_text(self, text: str) -> str:
+        return _NAME.sub(lambda match: self._hash_of.get(match[0], match[0]), text)
+
+    def _of(self, value: Any, key: str = "") -> Any:
+        """A JSON value with hashes for names, and of its fields only those that stay. `key`: its own field."""
         if isinstance(value, dict):
-            if key == "annotations":
-                value = {name: text for name, text in value.items() if name == DECISION}
-            return {name: self.replace_in(each, name) for name, each in value.items() if name not in _REMOVED_FIELDS}
+            return self._of_map(value, key)
         if isinstance(value, list):
-            return [self.replace_in(each, key) for each in value]
+            return [self._of(each, key) for each in value]
         if not isinstance(value, str):
             return value
-        if key == "image":
-            return "image"
-        return _NAME.sub(lambda match: self._hash_of.get(match[0], match[0]), value)
+        if key in _NAMES:
+            public = "/" in value and value.partition("/")[0].endswith(".k8s.io")  # a scheduling gate
+            return value if public else self.of_name(value)
+        if key == "message":
+            return self._in_text(value) if _MESSAGES.match(value) else ""
+        return {"image": "image", "providerID": "x"}.get(key, value)
 
+    def _of_map(self, value: dict[str, Any], key: str) -> dict[str, Any]:
+        if key == "annotations":
+            return {name: self._in_text(text) for name, text in value.items() if name == DECISION}
+        if key in _LABELS and all(isinstance(each, str) for each in value.values()):
+            return {name: self._of_label(name, text) for name, text in value.items()}
+        if key == "attributes":
+            public = {name for name in value if name.rpartition("/")[2] in _PUBLIC_ATTRIBUTES}
+            return {name: self._of(each, "" if name in public else "attribute") for name, each in value.items()}
+        if key == "attribute" and "string" in value:
+            return {"string": self.of_name(str(value["string"]))}
+        kept = {name: self._of(each, name) for name, each in value.items() if name in _FIELDS or key in _MAPS}
+        label = value.get("key")
+        if isinstance(label, str):  # a requirement, a taint or a toleration
+            if isinstance(value.get("values"), list):
+                kept["values"] = [self._of_label(label, str(each)) for each in value["values"]]
+            if isinstance(value.get("value"), str):
+                kept["value"] = self._of_label(label, value["value"])
+        return kept
 
-def _names_in(labels: dict[str, str] | None) -> Iterator[str]:
-    """The values that name something."""
-    for key, value in (labels or {}).items():
-        naming = key in _NAMING_LABELS or key.startswith(_NAMING_PREFIXES)
-        if naming or not key.rpartition("/")[0].endswith(_PUBLIC_DOMAINS):
-            yield value
+    def _of_label(self, key: str, value: str) -> str:
+        return value if key.startswith(_PUBLIC_LABELS) else self.of_name(value)
