@@ -23,6 +23,7 @@ from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.errors import BadInput
 from webhook.feeds.gpu_source import SourceFailed
 from webhook.kube import selectors
+from webhook.kube.kinds import KINDS
 from webhook.policy.model import Policy
 from webhook.text import listed, quoted
 
@@ -49,7 +50,23 @@ def snapshot_of(
         snapshot = load(kubeconfig, context, kinds, namespace, nodes_needed=nodes_needed)
         if snapshot.missing:
             say(f"warning: {_together(snapshot.missing.values())}: what depends on them is not known", "yellow")
+            if resources := [
+                _resource(name) for name, why in snapshot.missing.items() if why.startswith(FORBIDDEN) and name in KINDS
+            ]:
+                say(f"an operator gives these rights by: {_GRANT % ','.join(sorted(resources))}", "dim")
     return snapshot
+
+
+_GRANT: Final = (
+    "kubectl create clusterrole gpu-reader --verb=get,list --resource=%s && "
+    "kubectl create clusterrolebinding gpu-reader --clusterrole=gpu-reader --user=NAME"
+)
+
+
+def _resource(kind: str) -> str:
+    """A kind as `kubectl create clusterrole --resource` takes it: `nodes`, `storageclasses.storage.k8s.io`."""
+    parts = KINDS[kind].group.split("/")  # /api/v1 or /apis/GROUP/VERSION
+    return KINDS[kind].plural if len(parts) < 4 else f"{KINDS[kind].plural}.{parts[2]}"
 
 
 def _together(missing: Iterable[str]) -> str:

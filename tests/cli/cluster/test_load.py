@@ -167,4 +167,9 @@ async def test_rights_that_are_missing_are_one_line(tmp_path: Path, capsys: pyte
         fake.refuse["list", KINDS["ConfigMap"].path("gpu-admission")] = (403, "no")
         await asyncio.to_thread(snapshot_of, None, kubeconfig(tmp_path, fake.url), None, kinds, "team")
     said = "csinodes, storageclasses; configmaps of gpu-admission; events, jobs of other namespaces than team"
-    assert capsys.readouterr().err == f"warning: no right to list {said}: what depends on them is not known\n"
+    resources = "configmaps,csinodes.storage.k8s.io,events,jobs.batch,storageclasses.storage.k8s.io"
+    assert capsys.readouterr().err == (
+        f"warning: no right to list {said}: what depends on them is not known\n"
+        "an operator gives these rights by: kubectl create clusterrole gpu-reader --verb=get,list "
+        f"--resource={resources} && kubectl create clusterrolebinding gpu-reader --clusterrole=gpu-reader --user=NAME\n"
+    )

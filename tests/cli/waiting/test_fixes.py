@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.objects import Json, call, placed, snapshot, write
+from tests.cli.objects import Json, call, placed, snapshot, unschedulable, write
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod, required
 from webhook.cli.offline import load_policy
@@ -179,6 +179,44 @@ NEVER = {"preemptionPolicy": "Never", "priority": 9}
 )  # fmt: skip
 def test_what_a_person_asks_next(tmp_path: Path, objects: list[Json], notes: list[str]) -> None:
     assert answer(tmp_path, *objects).notes == notes
+
+
+SAID = "0/4 nodes are available: 1 Insufficient nvidia.com/gpu, 3 node(s) had untolerated taint {team: x}."
+
+
+@pytest.mark.parametrize(
+    ("missing", "objects", "causes"),
+    [
+        pytest.param(
+            "Node", [],
+            [("gpusTaken", "1 node: Insufficient nvidia.com/gpu, says the scheduler"),
+             ("untoleratedTaint", "3 nodes: node(s) had untolerated taint {team: x}, says the scheduler")],
+            id="no nodes",
+        ),
+        pytest.param(
+            "Pod", [node("a"), *[node(name, taints=["team=x:NoSchedule"]) for name in "bcd"]],
+            [("untoleratedTaint", "nodes b, c, d: tainted team=x:NoSchedule, which the pod does not tolerate"),
+             ("gpusTaken", "1 node: Insufficient nvidia.com/gpu, says the scheduler")],
+            id="no pods of others",
+        ),
+    ],
+)  # fmt: skip
+def test_without_some_rights_the_scheduler_is_quoted(
+    tmp_path: Path, missing: str, objects: list[Json], causes: list[tuple[str, str]]
+) -> None:
+    made = placed(pod("waits", 1), None, **unschedulable(SAID))
+    found = snapshot(tmp_path, *objects, made)
+    found.missing[missing] = "no right"
+    (answer,) = answers(found, load_policy(), None)
+    assert [(cause.cause, cause.text) for cause in answer.causes] == causes
+    assert not any(cause.helps for cause in answer.causes), "nothing could be tried"
+
+
+def test_without_rights_and_without_a_word_of_the_scheduler(tmp_path: Path) -> None:
+    found = snapshot(tmp_path, waits())
+    found.missing["Node"] = "no right"
+    (cause,) = answers(found, load_policy(), None)[0].causes
+    assert cause.text == "the scheduler has said nothing yet, and nodes and pods may not be read"
 
 
 def of_job(name: str, gpus: int, created: str) -> Json:

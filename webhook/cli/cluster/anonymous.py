@@ -48,7 +48,7 @@ volumeBindingMode allowedTopologies matchLabelExpressions drivers topologyKeys
 
 completions parallelism suspend completionMode active succeeded failed readyReplicas availableReplicas updatedReplicas
 observedGeneration desiredNumberScheduled currentNumberScheduled numberReady schedulingPolicy gang minCount basic
-holderIdentity renewTime leaseDurationSeconds
+holderIdentity renewTime leaseDurationSeconds endpoints major minor gitVersion samples
 """
 _FIELDS: Final = frozenset(_FIELD_WORDS.split())
 """The fields that stay, at any depth of an object."""
@@ -149,6 +149,8 @@ class _Hashes:
         """A JSON value with hashes for names, and of its fields only those that stay. `key`: its own field."""
         if isinstance(value, dict):
             return self._of_map(value, key)
+        if key == "samples":  # metrics of ours and of the API server about us
+            return [[name, {k: self._in_text(v) for k, v in labels.items()}, number] for name, labels, number in value]
         if isinstance(value, list):
             return [self._of(each, key) for each in value]
         if not isinstance(value, str):

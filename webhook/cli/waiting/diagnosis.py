@@ -10,7 +10,7 @@ import orjson
 
 from webhook.cli.waiting import claims, nodes, notes, peers, resources, volumes
 from webhook.cli.waiting.prerequisites import prerequisites
-from webhook.cli.waiting.scheduler_message import scheduler_message, unexplained
+from webhook.cli.waiting.scheduler_message import scheduler_message, told, unexplained
 from webhook.cli.waiting.situation import Case, Cause, NodeCheck, Situation, ordered
 from webhook.kube.pod import REQUIRED, Pod, labels_of
 from webhook.placement.constraints import Mask
@@ -27,6 +27,11 @@ _SHAPE: Final = (
     *("schedulingGates", "schedulerName", "schedulingGroup", "resourceClaims", "overhead", "resources"),
 )
 """Fields of the pod's spec that `shape_of` keeps as they are."""
+
+
+_SILENT: Final = Cause(
+    "schedulerOther", "the scheduler has said nothing yet, and nodes and pods may not be read", "ask again in a moment"
+)
 
 
 class Findings(NamedTuple):
@@ -53,7 +58,11 @@ class Diagnosis:
         found = self._known.get(key)
         if found is None:
             found = self._known[key] = self._look_at(pod)
-        causes = [*found.causes, *unexplained(message, found.causes)]
+        if self.situation.snapshot.missing.keys() & {"Node", "Pod"}:
+            sure = [cause._replace(helps=0) for cause in found.causes if cause.cause != "fitsNow"]
+            causes = [*sure, *told(message, sure)] or [_SILENT]
+        else:
+            causes = [*found.causes, *unexplained(message, found.causes)]
         return Findings(causes, [*found.notes, *notes.autoscaler(self.situation, pod)], message)
 
     def _look_at(self, pod: Pod) -> Findings:
@@ -63,6 +72,8 @@ class Diagnosis:
             return Findings([Cause("schedulerOther", text, "simplify its affinity and tolerations")], [])
         if first := causes_before_filtering(case):
             return Findings(ordered(first), [])
+        if "Node" in self.situation.snapshot.missing:
+            return Findings([], [])
         filtered = _Filtered(case)
         causes = ordered([self._tried(cause) for cause in filtered.causes()])
         return Findings(causes, [*notes.ahead(case), *notes.preemption(case, filtered.only_full)])

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from webhook.cli.cluster.snapshot import condition
 from webhook.cli.waiting.situation import Cause, Situation
 from webhook.kube.pod import Pod
-from webhook.text import bare
+from webhook.text import bare, plural
 
 _FORM: Final = re.compile(
     r"0/(\d+) nodes are available: (.*?)\.?(?: (?:no new claims|preemption:|pod group).*)?", re.DOTALL
@@ -110,6 +110,20 @@ def unexplained(message: str, causes: list[Cause]) -> list[Cause]:
         for reason in reasons(message)
         if known.isdisjoint(reason.causes)
     ]
+
+
+def told(message: str, causes: list[Cause]) -> list[Cause]:
+    """A cause in the scheduler's own words for each of its reasons that none of `causes` explains, since nodes or the pods on
+    them could not be read."""
+    known = {cause.cause for cause in causes}
+    fix = "see what the scheduler says; with the right to list nodes and pods this command says which, and what helps"
+    result = []
+    for reason in reasons(message):
+        if known.isdisjoint(reason.causes):
+            where = f"{plural(reason.nodes, 'node')}: " if reason.nodes else ""
+            word = reason.causes[0] if reason.causes else "schedulerOther"
+            result.append(Cause(word, f"{where}{bare(reason.text)}, says the scheduler", fix))
+    return result
 
 
 def _causes_of(text: str) -> tuple[str, ...]:
