@@ -47,7 +47,7 @@ def audit(
     a pod would be refused.
     """
     matches = selector(labels)
-    snapshot = snapshot_of(cluster, kubeconfig, context, ENGINE, namespace, nodes_needed=False)
+    snapshot = snapshot_of(cluster, kubeconfig, context, ENGINE, namespace, needed=("Pod",))
     namespace_of(namespace, everywhere, snapshot)
     if namespace is None and (why := snapshot.missing.get("Namespace")):
         raise BadInput(f"{why}: which have opted in is not known. Ask for it, or give one with -n")

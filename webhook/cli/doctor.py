@@ -35,7 +35,7 @@ def doctor(
 
     `unknown`: a right to read or an answer is missing. Exit status 1 if something is broken.
     """
-    snapshot = snapshot_of(cluster, kubeconfig, context, READ)
+    snapshot = snapshot_of(cluster, kubeconfig, context, READ, needed=())
     page = list(results(snapshot, policy))
     if not document([result._asdict() for result in page], output):
         for result, after in zip(page, [*page[1:], None], strict=True):

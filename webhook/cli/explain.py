@@ -11,7 +11,7 @@ from rich.text import Text
 from webhook.admission import words
 from webhook.admission.events import BOUND_ELSEWHERE, MAX_MESSAGE, WOULD
 from webhook.cli import offline, options
-from webhook.cli.cluster.snapshot import FINISHED, Snapshot
+from webhook.cli.cluster.snapshot import FINISHED, NEEDED, Snapshot
 from webhook.cli.manifests import Planned, planned
 from webhook.cli.options import Format
 from webhook.cli.pending import KINDS, answers
@@ -51,7 +51,7 @@ def explain(
     """
     if bool(pod) == bool(file):
         raise BadInput("wanted the name of a pod, or -f FILE, and not both")
-    snapshot = snapshot_of(cluster, kubeconfig, context, KINDS, namespace, nodes_needed=not pod)
+    snapshot = snapshot_of(cluster, kubeconfig, context, KINDS, namespace, needed=("Pod",) if pod else NEEDED)
     rules, where = policy_of(policy, snapshot), namespace_of(namespace, False, snapshot)
     if pod:
         explanation = existing(snapshot, rules, where, pod)

@@ -66,7 +66,7 @@ def pending(
     matches = selector(labels)
 
     def refresh() -> None:
-        snapshot = snapshot_of(cluster, kubeconfig, context, KINDS, namespace, nodes_needed=False)
+        snapshot = snapshot_of(cluster, kubeconfig, context, KINDS, namespace, needed=("Pod",))
         wanted, rules = namespace_of(namespace, everywhere, snapshot), policy_of(policy, snapshot)
         found = answers(snapshot, rules, wanted, pod)
         waiting = [each for each in found if matches(labels_of(each.pod) if each.pod else {})]

@@ -7,7 +7,7 @@ import asyncio
 import gc
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,7 +16,7 @@ from rich.console import Console
 from webhook.cli.cluster import metrics
 from webhook.cli.cluster.load import EVERYWHERE, FORBIDDEN, load, read_snapshot
 from webhook.cli.cluster.measured import Figures
-from webhook.cli.cluster.snapshot import Snapshot
+from webhook.cli.cluster.snapshot import NEEDED, Snapshot
 from webhook.cli.offline import load_policy
 from webhook.cli.terminal import no_such, policy_named, say
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
@@ -35,7 +35,7 @@ def snapshot_of(
     kinds: Iterable[str],
     namespace: str | None = EVERYWHERE,
     *,
-    nodes_needed: bool = True,
+    needed: Collection[str] = NEEDED,
 ) -> Snapshot:
     """The cluster, from the file `cluster` or else from the API server of a kubeconfig (see `load`).
 
@@ -47,13 +47,12 @@ def snapshot_of(
             raise BadInput("saw --cluster with --kubeconfig or --context, wanted one: the file is instead of a cluster")
         snapshot = read_snapshot(cluster)
     else:
-        snapshot = load(kubeconfig, context, kinds, namespace, nodes_needed=nodes_needed)
+        snapshot = load(kubeconfig, context, kinds, namespace, needed=needed)
         if snapshot.missing:
             say(f"warning: {_together(snapshot.missing.values())}: what depends on them is not known", "yellow")
-            if resources := [
-                _resource(name) for name, why in snapshot.missing.items() if why.startswith(FORBIDDEN) and name in KINDS
-            ]:
-                say(f"an operator gives these rights by: {_GRANT % ','.join(sorted(resources))}", "dim")
+            refused = [name for name, why in snapshot.missing.items() if why.startswith(FORBIDDEN) and name in KINDS]
+            if most := [name for name in NEEDED if name in refused] or refused:  # the rest says little
+                say(f"an operator gives the right by: {_GRANT % ','.join(sorted(map(_resource, most)))}", "dim")
     return snapshot
 
 

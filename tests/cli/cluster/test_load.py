@@ -170,6 +170,6 @@ async def test_rights_that_are_missing_are_one_line(tmp_path: Path, capsys: pyte
     resources = "configmaps,csinodes.storage.k8s.io,events,jobs.batch,storageclasses.storage.k8s.io"
     assert capsys.readouterr().err == (
         f"warning: no right to list {said}: what depends on them is not known\n"
-        "an operator gives these rights by: kubectl create clusterrole gpu-reader --verb=get,list "
+        "an operator gives the right by: kubectl create clusterrole gpu-reader --verb=get,list "
         f"--resource={resources} && kubectl create clusterrolebinding gpu-reader --clusterrole=gpu-reader --user=NAME\n"
     )

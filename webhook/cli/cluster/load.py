@@ -10,7 +10,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -44,13 +44,12 @@ def load(
     kinds: Iterable[str],
     namespace: str | None = EVERYWHERE,
     *,
-    nodes_needed: bool = True,
+    needed: Collection[str] = NEEDED,
 ) -> Snapshot:
     """List these kinds, and ask these questions (`cluster.answers`).
 
     If a kind may not be listed in all namespaces, it is listed in `namespace` only (None: the namespace of the context;
-    EVERYWHERE: it is missing). Raises BadInput if no cluster can be reached, or a needed kind may not be listed; Nodes are
-    needed only if `nodes_needed`.
+    EVERYWHERE: it is missing). Raises BadInput if no cluster can be reached, or a kind in `needed` may not be listed.
     """
     paths = str(kubeconfig or os.environ.get("KUBECONFIG") or Path.home() / ".kube" / "config")
     if any(Path(path).exists() for path in paths.split(os.pathsep)):
@@ -66,7 +65,6 @@ def load(
         snapshot.access = await access()
         return snapshot.access
 
-    needed = {name for name in NEEDED if nodes_needed or name != "Node"}
     asyncio.run(_list_all(Api(access_kept), snapshot, list(kinds), needed, default if namespace is None else namespace))
     return snapshot
 
@@ -90,7 +88,7 @@ def _namespace(paths: str, context: str | None) -> str:
     return str(entry["context"].get("namespace") or "default")
 
 
-async def _list_all(api: Api, into: Snapshot, kinds: list[str], needed: set[str], namespace: str) -> None:
+async def _list_all(api: Api, into: Snapshot, kinds: list[str], needed: Collection[str], namespace: str) -> None:
     """List the kinds, then ask the questions among them: some need the objects. A terminal shows the progress."""
     questions = [name for name in kinds if name in QUESTIONS]
     kinds = [name for name in kinds if name not in QUESTIONS]
@@ -110,7 +108,7 @@ async def _list_all(api: Api, into: Snapshot, kinds: list[str], needed: set[str]
 
 
 async def _list(
-    api: Api, name: str, needed: set[str], namespace: str, into: Snapshot, progress: Callable[[str, int], None]
+    api: Api, name: str, needed: Collection[str], namespace: str, into: Snapshot, progress: Callable[[str, int], None]
 ) -> list[Object] | None:
     """The objects of a kind; None if it may not be listed. `into.missing` then has the reason."""
     kind = KINDS[name]
