@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.cli.objects import call, placed, write
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
@@ -29,6 +31,9 @@ OBJECTS = [
     replica("hungry-0", "gpu-b", "hungry", container=MUCH_CPU),
     placed(pod("plain", 0), "gpu-c"),
 ]
+
+
+NOTHING = ["no whole node can be freed by moving a few pods of workloads"]
 
 
 def test_the_document(tmp_path: Path) -> None:
@@ -72,3 +77,46 @@ def test_an_unknown_workload_and_a_namespace_without_gpu_pods_are_named(tmp_path
     assert call("balance", "-n", "quiet", "--cluster", cluster).stderr.startswith(
         "no GPU pod of namespace quiet (-A: of all) is on a node\n"
     )
+
+
+def of_job(name: str, gpus: int, on: str, **spec: Any) -> dict[str, Any]:
+    made = placed(pod(name, gpus, **spec), on)
+    owner = {"kind": "Job", "name": name, "uid": name, "controller": True}
+    return made | {"metadata": made["metadata"] | {"ownerReferences": [owner]}}
+
+
+TOLERATES = {"tolerations": [{"key": "team", "operator": "Exists"}]}
+
+
+@pytest.mark.parametrize(
+    ("objects", "said"),
+    [
+        pytest.param(
+            [node("a"), node("b"), of_job("one", 2, "a"), of_job("two", 5, "b")], ["a would be whole after: team/one to b"], id="the fewest GPUs go",
+        ),
+        pytest.param(
+            [node("a"), node("b"), node("c"), of_job("one", 2, "a"), of_job("two", 2, "b"), of_job("three", 4, "c")],
+            ["a would be whole after: team/one to c", "b would be whole after: team/two to c"], id="each counts on those before it",
+        ),
+        pytest.param(
+            [node("a"), node("b"), node("c"), of_job("one", 2, "a"), of_job("more", 2, "a"), of_job("two", 6, "b"), of_job("three", 6, "c")],
+            ["a would be whole after: team/more to b, team/one to c"], id="two pods to two nodes",
+        ),
+        pytest.param([node("a"), node("b"), of_job("one", 2, "a")], NOTHING, id="no other node loses its wholeness"),
+        pytest.param([node("a"), node("b"), of_job("one", 4, "a"), of_job("two", 5, "b")], NOTHING, id="no room"),
+        pytest.param([node("a"), node("b"), placed(pod("bare", 2), "a"), placed(pod("too", 5), "b")], NOTHING, id="nobody makes a bare pod again"),
+        pytest.param(
+            [node("a"), node("b", taints=["team=x:NoSchedule"]), of_job("one", 2, "a"), of_job("two", 5, "b", **TOLERATES)],
+            ["b would be whole after: team/two to a"], id="not to a taint that the pod does not tolerate",
+        ),
+        pytest.param(
+            [node("a", cordoned=True), node("b"), of_job("one", 2, "a"), of_job("two", 5, "b")], NOTHING, id="a cordoned node is not freed",
+        ),
+    ],
+)  # fmt: skip
+def test_it_says_which_pods_to_move(tmp_path: Path, objects: list[dict[str, Any]], said: list[str]) -> None:
+    file = write(tmp_path, *objects)
+    lines = call("balance", "--suggest", "--cluster", file).stdout.splitlines()
+    assert [line for line in lines if "whole" in line] == said
+    (document,) = [json.loads(call("balance", "--suggest", "--cluster", file, "-o", "json").stdout)["suggestions"]]
+    assert len(document) == sum("would be whole" in line for line in said)

@@ -123,11 +123,15 @@ def findings_of(pod: Pod, context: Context, rules: Rules) -> Iterator[UnitFindin
     Each rule yields at most _MAX_FINDINGS, so that neither the message nor the time grows with the pod. Findings of several
     rules with the same cause are reported by one of them: the first that denies, else the first.
     """
+    old = None if context.old is None else _without_changed(context.old, pod)
+    of_old = None if old is None else context._replace(checked=Contents.of(old))
     context = context._replace(checked=Contents.of(pod))
     findings: list[UnitFinding] = []
     by_cause: dict[str, UnitFinding] = {}
     for name, rule in rules:
-        rule_findings = rule.check(pod, context) if context.old is None else _new(rule, pod, context.old, context)
+        rule_findings = rule.check(pod, context)
+        if old is not None and of_old is not None:
+            rule_findings = _new(rule_findings, rule, old, of_old)
         for finding in islice(rule_findings, _MAX_FINDINGS):
             unit_finding = UnitFinding(name, "warn" if finding.only_warn else rule.action, finding)
             findings.append(unit_finding)
@@ -141,23 +145,23 @@ def findings_of(pod: Pod, context: Context, rules: Rules) -> Iterator[UnitFindin
     )
 
 
-def _new(rule: Rule, pod: Pod, old: Pod, context: Context) -> Iterator[Finding]:
-    """The findings that the old object does not have. The rule checks the old object only if there is a finding.
+def _new(findings: Iterable[Finding], rule: Rule, old: Pod, context: Context) -> Iterator[Finding]:
+    """The findings that the old object does not have. The rule checks it only if there is a finding.
 
-    The text of a finding is cut, so two values may give the same one. Annotations are the only values that an update can change
-    and a rule quotes: those that differ are left out of the old object. What is added is told by the number of equal findings.
+    The text of a finding is cut, so two values may give the same one. What is added is told by the number of equal findings.
     """
     before: Counter[Finding] | None = None
-    for finding in rule.check(pod, context):
+    for finding in findings:
         if before is None:
-            before = Counter(islice(rule.check(_without_changed(old, pod), context), _MAX_OLD_FINDINGS))
+            before = Counter(islice(rule.check(old, context), _MAX_OLD_FINDINGS))
         before[finding] -= 1
         if before[finding] < 0:
             yield finding
 
 
 def _without_changed(old: Pod, pod: Pod) -> Pod:
-    """The old object without the annotations that have another value now."""
+    """The old object without the annotations that have another value now: these are the only values that an update can change and
+    a rule quotes, and findings quote them cut."""
     now = annotations_of(pod)
     kept = {key: value for key, value in annotations_of(old).items() if now.get(key) == value}
     return {**old, "metadata": {**old["metadata"], "annotations": kept}}

@@ -17,9 +17,11 @@ from webhook.cli.cluster.report import gpus_of, workload_name
 from webhook.cli.cluster.snapshot import ENGINE, Snapshot
 from webhook.cli.manifests import Planned
 from webhook.cli.options import Format
+from webhook.cli.pending import KINDS
 from webhook.cli.reading import measure_gpus, namespace_of, policy_of, snapshot_of
+from webhook.cli.simulating.moves import suggestions
 from webhook.cli.simulating.run import free_gpus, simulate, whole_nodes
-from webhook.cli.terminal import document, no_such, say, table
+from webhook.cli.terminal import document, no_such, out, say, table
 from webhook.cli.waiting.situation import Situation
 from webhook.errors import BadInput
 from webhook.framework.node_terms import named_node
@@ -36,6 +38,9 @@ def balance(
     ] = None,
     namespace: options.Namespace = None,
     everywhere: options.AllNamespaces = False,
+    suggest: Annotated[
+        bool, typer.Option("--suggest", help="Also say which pods to move so that a whole node is free.")
+    ] = False,
     output: options.Output = Format.table,
     metrics: options.Metrics = None,
     policy: options.Policy = None,
@@ -46,11 +51,14 @@ def balance(
     """Show where the GPU pods of each workload are, how uneven that is, whole nodes left, and GPUs stranded by CPU or memory.
 
     SKEW: the difference between the most and the fewest pods on one node, over the nodes that the workload uses. Stranded:
-    free GPUs on a node without the free CPU or memory that the rule cpuPerGpu requires for them.
+    free GPUs on a node without the free CPU or memory that the rule cpuPerGpu requires for them. With --suggest: a pod is
+    moved by deleting it. Its controller makes another, and the webhook chooses its node.
     """
-    snapshot = snapshot_of(cluster, kubeconfig, context, ENGINE, namespace)
+    snapshot = snapshot_of(cluster, kubeconfig, context, KINDS if suggest else ENGINE, namespace)
     rules, where = policy_of(policy, snapshot), namespace_of(namespace, everywhere, snapshot)
     answer = balanced(snapshot, rules, where)
+    if suggest:
+        answer["suggestions"] = [each.document() for each in suggestions(Situation(snapshot, rules))]
     if workload is not None:
         kept = [each for each in answer["workloads"] if each["of"] == workload]
         if not kept:
@@ -159,6 +167,11 @@ def _print(answer: dict[str, Any], namespace: str | None) -> None:
             left = plural(again["wholeNodes"], "whole node")
             nodes = _listed(again["nodes"], 8)
             say(f"re-created it would be on {nodes} (pods), skew {again['skew']}, {left} left{waiting}")
+    for each in answer.get("suggestions", ()):
+        moves = ", ".join(f"{move['pod']} to {move['to']}" for move in each["moves"])
+        out(f"{each['node']} would be whole after: {moves}")
+    if answer.get("suggestions") == []:
+        out("no whole node can be freed by moving a few pods of workloads")
     stranded = sum(answer["strandedGpus"].values())
     where = f": {_listed(answer['strandedGpus'], 6)}" if stranded else ""
     left, free = plural(answer["wholeNodes"], "whole node"), plural(answer["freeGpus"], "GPU")

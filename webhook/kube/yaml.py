@@ -68,7 +68,7 @@ def why_unsafe(text: str | bytes, max_depth: int, *, aliases: bool, max_values: 
             depth += 1
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
-        if expanded.add(event) > _MAX_EXPANDED:
+        if aliases and expanded.add(event) > _MAX_EXPANDED:
             return f"line {line_of(event)}: aliases that stand for more than {_MAX_EXPANDED} values are refused"
         count += isinstance(event, yaml.NodeEvent)
         if max_values is not None and count > max_values:
