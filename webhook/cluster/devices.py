@@ -1,6 +1,6 @@
 """Devices one by one: what a node has, what is used of it, and what a pod asks for.
 
-These are the types of the device table (`device_table`). Whoever knows devices is a `DeviceSource`: ResourceSlices and claims of DRA
+These are the types of the device table (`device_table`). Who knows devices is a source: ResourceSlices and claims of DRA
 (`slices`, `claims`), or annotations of nodes and pods, as the schedulers HAMi, KAI, Volcano and Aliyun write them.
 
 All amounts come down to budgets, numbers that may not fall below zero:
@@ -9,8 +9,7 @@ All amounts come down to budgets, numbers that may not fall below zero:
 - Each capacity of a shared device is a budget, of which each use takes a part: memory, cores.
 - Counters are budgets that several devices draw on: the partitions of one GPU. A device takes its part with its first use.
 
-The names of devices and of their pools are left out where nodes are compared. So equal nodes share one `Layout`, in which a device
-takes no memory of its own.
+Names of devices and pools are left out where nodes are compared. So equal nodes share what is kept of their devices.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ class DeviceRequest(NamedTuple):
 
     driver: str = ""
     """Only devices of this driver; "": any, the selectors say which."""
-    count: int = 1
+    devices: int = 1
     """Number of devices; 0: all that match, at least one."""
     selectors: tuple[str, ...] = ()
     """CEL expressions that must all be true of each device (`kube.device_selectors`)."""
@@ -95,8 +94,8 @@ class DeviceClaim(NamedTuple):
 
 
 class DeviceSource(Protocol):
-    """Reads devices from what others write at nodes and pods. Everything there may be written by a tenant or be malformed: bound it
-    before reading, and leave out what cannot be read. Pure: no state, no clock.
+    """Reads devices from what others write at nodes and pods. Everything there may be written by a tenant or be malformed: bound
+    it before reading, and leave out what cannot be read. Pure: no state, no clock.
 
     `SOURCES` in `webhook.cluster.device_sources` lists all of them.
     """
