@@ -3,8 +3,6 @@
 Covers kube.record.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Warnings, changes and refusals when a workload is applied, before its controller creates the pods."""
 
-from __future__ import annotations
-
 from copy import deepcopy
 from typing import Any
 

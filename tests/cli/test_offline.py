@@ -1,7 +1,5 @@
 """Documents in files, and decisions on them without a server."""
 
-from __future__ import annotations
-
 import copy
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The client of the tests, and the objects that they write."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.controlplane.api import ApiError, _warning, wait_until

@@ -1,7 +1,5 @@
 """The control plane that the tests run on: real programs, simulated nodes."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

@@ -1,7 +1,5 @@
 """HorizontalPodAutoscalers on a real API server: whoever applies a workload that is scaled and not spread gets a warning."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The ways to a GPU that nobody asked for: each with the rule that refuses it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Changes by the exported policies, asserted on the stored pod."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.controlplane.api import Api

@@ -3,8 +3,6 @@
 Covers framework.resources_per_gpu.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from tests.builders import GPU, Case, container, pod

@@ -1,7 +1,5 @@
 """Which requests the shipped hooks are asked about: the selectors and conditions of both configurations, on a real API server."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Iterator

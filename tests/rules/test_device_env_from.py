@@ -1,7 +1,5 @@
 """Environment variables that come from ConfigMaps and Secrets."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

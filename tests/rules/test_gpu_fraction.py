@@ -1,7 +1,5 @@
 """Parts of GPUs by annotation."""
 
-from __future__ import annotations
-
 from tests.builders import Case, case, container, pod
 from webhook.kube.pod import Pod
 from webhook.rules.gpu_fraction import GpuFraction

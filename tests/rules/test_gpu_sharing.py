@@ -1,7 +1,5 @@
 """More than one share of a shared GPU."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from tests.builders import POOLS, TWO_NODES, Case, case, container, pod

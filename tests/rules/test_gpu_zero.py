@@ -1,7 +1,5 @@
 """Containers that ask for 0 GPUs."""
 
-from __future__ import annotations
-
 from tests.builders import Case, case, container, pod
 from webhook.rules.gpu_zero import GpuZero
 

@@ -1,7 +1,5 @@
 """The process and IPC namespaces of the node."""
 
-from __future__ import annotations
-
 from tests.builders import Case, case, container, pod
 from webhook.rules.host_namespaces import HostNamespaces
 

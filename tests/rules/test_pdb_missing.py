@@ -1,7 +1,5 @@
 """Critical workloads without a PodDisruptionBudget."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Replicas that share a volume which one node or one pod can use."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

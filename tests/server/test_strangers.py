@@ -3,8 +3,6 @@
 The API server calls from 127.0.0.1. Strangers call from other addresses, or from the same one, as behind a load balancer.
 """
 
-from __future__ import annotations
-
 import asyncio
 import ssl
 from contextlib import suppress

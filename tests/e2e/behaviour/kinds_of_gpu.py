@@ -1,7 +1,5 @@
 """Several vendors and models in one cluster, and slices of GPUs."""
 
-from __future__ import annotations
-
 from tests.controlplane.nodes import GPU_TAINT, node
 from tests.controlplane.objects import deployment, job, pod, preferred, required
 from tests.e2e.behaviour.case import Case, Json, Side, as_chosen, counts, on, recorded, runs, waits

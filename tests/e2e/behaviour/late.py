@@ -1,7 +1,5 @@
 """What is not so when the pod is created, and becomes so without anybody changing the pod."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from tests.controlplane.nodes import node

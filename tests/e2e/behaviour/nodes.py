@@ -1,7 +1,5 @@
 """Nodes that the scheduler, or whoever runs the cluster, would rather not have used."""
 
-from __future__ import annotations
-
 from tests.controlplane.nodes import GPU_TAINT, node
 from tests.controlplane.objects import deployment, job, pod, preferred
 from tests.e2e.behaviour.case import HOST, Case, Change, counts, on, recorded, runs, waits

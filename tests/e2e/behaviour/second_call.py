@@ -1,7 +1,5 @@
 """Another hook changes the pod after ours, and the API server calls us again (reinvocation, IfNeeded)."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager

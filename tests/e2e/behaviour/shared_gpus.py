@@ -1,7 +1,5 @@
 """Nodes whose GPUs are shared by time-slicing or MPS, beside whole ones. A slot of such a node is no GPU."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from tests.controlplane.nodes import node

@@ -1,7 +1,5 @@
 """Workloads whose pods work together, and of which it is known how many there are: they go to one domain that holds all."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from tests.controlplane.nodes import node
