@@ -61,9 +61,7 @@ async def team(
         yield Team(control_plane, installed, await team_of("no-spread"))
 
 
-def test_the_warning_about_a_scaled_workload_ends_when_it_is_spread_or_not_scaled(
-    team: Team,
-) -> None:
+def test_the_warning_about_a_scaled_workload_ends_when_it_is_spread_or_not_scaled(team: Team) -> None:
     one = deployment("chat")
     assert "spreadMissing" not in team.applied(one, "--dry-run=server")
     team.applied(AUTOSCALER)

@@ -146,10 +146,7 @@ UNKNOWN = "unknown key; known here: "
         ),
         pytest.param(
             "entries:\n  - class: a\n  - name: b",
-            [
-                "line 3: entries[1].class: this key is missing",
-                f"line 3: entries[1].name: {UNKNOWN}class",
-            ],
+            ["line 3: entries[1].class: this key is missing", f"line 3: entries[1].name: {UNKNOWN}class"],
             id="a key missing, and another instead",
         ),
         pytest.param(

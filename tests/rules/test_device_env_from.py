@@ -82,7 +82,7 @@ WARNED: dict[str, tuple[Case, list[str]]] = {
         [
             f'spec.containers[0].envFrom[0]: saw variables of unknown names in container "main", which asks for a GPU, {_UNKNOWN}'
         ],
-    ),
+    )
 }
 
 

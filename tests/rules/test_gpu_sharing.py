@@ -32,7 +32,7 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
     "two shares of nodes with MPS, whose daemon refuses them": (
         case(pod(container(gpu=2), nodeSelector={STRATEGY: "mps"})),
         [f"{_WHERE}: saw 2 shares of GPUs by MPS {_END}"],
-    ),
+    )
 }
 WARNED: dict[str, tuple[Case, list[str]]] = {
     "two shares by name": (

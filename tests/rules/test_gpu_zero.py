@@ -48,5 +48,5 @@ WARNED: dict[str, tuple[Case, list[str]]] = {
         [
             f'spec.containers[0].{_WHERE}: saw 0 GPUs in container "main", wanted at least 1, or no such line. Remove the line.'
         ],
-    ),
+    )
 }

@@ -40,5 +40,5 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
     ),
 }
 WARNED: dict[str, tuple[Case, list[str]]] = {
-    "hostIPC with a GPU": (case(pod(hostIPC=True)), [f"spec.hostIPC: saw true, {_IPC}"]),
+    "hostIPC with a GPU": (case(pod(hostIPC=True)), [f"spec.hostIPC: saw true, {_IPC}"])
 }

@@ -11,20 +11,7 @@ from functools import partial
 import pytest
 import trustme
 
-from tests.edge import (
-    ANSWER,
-    API_SERVER,
-    CA,
-    LEAF,
-    NOW,
-    TRUST,
-    Running,
-    asked,
-    dial,
-    post,
-    running,
-    streams,
-)
+from tests.edge import ANSWER, API_SERVER, CA, LEAF, NOW, TRUST, Running, asked, dial, post, running, streams
 from tests.waiting import until
 from webhook.server import http, listener, load
 from webhook.server.load import MAX_BYTES, MAX_UNREAD

@@ -142,13 +142,7 @@ CASES = [
     Case(
         "an init container uses the GPUs of the containers after it",
         [node("a", 2)],
-        [
-            pod(
-                "one",
-                2,
-                initContainers=[{"name": "i", "image": "i", "resources": {"limits": {"nvidia.com/gpu": "2"}}}],
-            )
-        ],
+        [pod("one", 2, initContainers=[{"name": "i", "image": "i", "resources": {"limits": {"nvidia.com/gpu": "2"}}}])],
         [on("a"), as_chosen()],
     ),
     Case(

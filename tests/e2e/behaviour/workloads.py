@@ -87,12 +87,7 @@ CASES = [
         [indexed("train", 5, 8, completions=2)],
         [counts(a1=1, a2=1)],
     ),
-    Case(
-        "a Job that no zone holds runs all the same",
-        in_zones(a=2, b=2),
-        [job("train", 3, 8)],
-        [runs(count=3)],
-    ),
+    Case("a Job that no zone holds runs all the same", in_zones(a=2, b=2), [job("train", 3, 8)], [runs(count=3)]),
     Case(
         "a Job in the rack that holds all",
         [
