@@ -1,7 +1,5 @@
 """Covers webhook/kube/device_selectors.py: the values are those of k8s.io/dynamic-resource-allocation/cel/compile_test.go."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
