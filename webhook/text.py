@@ -137,6 +137,11 @@ class Patterns:
         """Whether any of the patterns matches."""
         return text in self._exact or text.startswith(self._prefixes)
 
+    def among(self, texts: Iterable[str]) -> set[str]:
+        """The texts that any of the patterns matches."""
+        exact, prefixes = self._exact, self._prefixes
+        return {text for text in texts if text in exact or text.startswith(prefixes)}
+
 
 def matches_any(patterns: tuple[str, ...], text: str) -> bool:
     """Whether any of the patterns matches, each as in `matches`."""

@@ -119,10 +119,8 @@ def _options(spec: Mapping[str, Any]) -> dict[str, Option]:
     if " #" in script:
         script = _COMMENT.sub("", script)
     env = _variables(spec) if "$" in script else {}
-    for option, name, between, value in _OPTION.findall(script.replace("\\\n", " ")):
-        if "$" in value:
-            value = _REFERENCE.sub(lambda m: env.get(m[1] or m[2] or m[3], "?"), value)
-        value = value.lstrip(_BEFORE).rstrip(_AFTER)
+    for option, name, between, following in _OPTION.findall(script.replace("\\\n", " ")):
+        value = _REFERENCE.sub(lambda m: env.get(m[1] or m[2] or m[3], "?"), following).lstrip(_BEFORE).rstrip(_AFTER)
         meaning, equals = _MEANINGS[name.replace("_", "-")], between.strip()
         count = None if meaning in by_meaning else _number(value)
         by_meaning[meaning] = Option(f"{option}{equals or ' '}{value[:16]}", count)

@@ -28,8 +28,8 @@ MAX_GROUPS: Final = 2_000
 MAX_PATCH_BYTES: Final = 1 << 18
 """Maximum size of a patch. It takes a few kB, unless it repeats something huge from the pod, such as a label of a megabyte."""
 SMALL_REVIEW: Final = 16 << 10
-"""Bytes of a review of whose pod only the containers are counted. It holds at most 5,400 entries of other lists, which is about as
-much as the bounds allow, and nearly every pod comes in a smaller one."""
+"""Bytes of a review of whose pod only the containers are counted. It holds at most 5,400 entries of other lists, which is about
+as much as the bounds allow. Nearly every pod comes in a smaller one."""
 _MAX_DEPTH: Final = 100
 """Maps and lists within each other. No Kubernetes type has as many; orjson writes 254, and Python compares some hundreds."""
 LIMITS: Final[Mapping[str, int]] = {

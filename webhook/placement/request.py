@@ -96,11 +96,11 @@ def placement_request(
         demand=demand,
         spec_json=spec_json,
         owner=owner_key(pod),
-        gang=gang_size(pod, settings.gangs),
+        gang=gang_size(pod, controller, settings.gangs),
         key=b"%b\0%b\0%b" % (strategy.encode(), orjson.dumps(demand.requests), shape),
         workload="" if controller is None else workload_key(namespace_of(pod), controller.kind, controller.name),
         peer_rules=peer_rules_of(pod),
-        volume_claims=volume_claims_of(pod),
+        volume_claims=volume_claims_of(pod, controller),
         namespace=namespace_of(pod),
         preferences=preferences,
     )

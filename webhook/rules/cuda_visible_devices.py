@@ -33,7 +33,7 @@ class CudaVisibleDevices(Rule):
     """Variables by which a GPU library selects among the GPUs of a container."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
-        if context.contents(pod).variables.isdisjoint(self.names):
+        if context.variables(pod).isdisjoint(self.names):
             return
         for container in context.containers(pod):
             if (container.spec.get("resources") or {}).get("claims"):
