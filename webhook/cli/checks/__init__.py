@@ -60,5 +60,7 @@ def run_checks(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
         if missing := next((kind for kind in check.reads if kind in snapshot.missing), None):
             why = snapshot.missing[missing]
             yield Result(check.name, "unknown", why, _GRANT if why.startswith("no right to") else "")
+        elif isinstance(found := check.find(snapshot, policy), str):
+            yield Result(check.name, "ok", found)
         else:
-            yield from check.find(snapshot, policy)
+            yield from [Result(check.name, *each) for each in found]
