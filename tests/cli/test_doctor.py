@@ -347,6 +347,11 @@ def test_a_check_is_unknown_if_its_kind_may_not_be_read(tmp_path: Path) -> None:
     assert found["networkPolicy"]["text"] == f"{file} has no networkpolicies"
 
 
+def _unasked(objects: Objects) -> None:
+    """Removes the metrics of the replicas."""
+    objects[:] = [each for each in objects if each["kind"] != "ReplicaMetrics"]
+
+
 UNKNOWN = [
     pytest.param("certificate", lambda o: o.remove(of(o, "ServingCertificate")), "has no serving certificate", id="no Secret"),
     pytest.param("endpoints", lambda o: [o.remove(each) for each in o[:] if each["kind"] in ("EndpointSlice", "MutatingWebhookConfiguration")] and o.append({"kind": "EndpointSlice", "metadata": {"name": "another"}}), "whether it is called is not known", id="no endpoints, and no right to see who calls"),
@@ -393,11 +398,6 @@ def test_docs_and_readme_agree_with_the_checks() -> None:
 def section(title: str) -> str:
     """A section of docs/cli.md."""
     return (MANIFESTS.parent / "docs" / "cli.md").read_text().partition(f"### {title}\n")[2].partition("\n### ")[0]
-
-
-def _unasked(objects: Objects) -> None:
-    """Removes the metrics of the replicas."""
-    objects[:] = [each for each in objects if each["kind"] != "ReplicaMetrics"]
 
 
 def _client_ca(objects: Objects, name: str) -> None:
