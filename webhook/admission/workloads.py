@@ -56,7 +56,8 @@ class _Review(NamedTuple):
 
     def context(self, template: Template, placer: Placer | None) -> Context:
         request = self.pod_request(template)
-        stated = interface.Template(template.replicas, request.kind if request.group == "apps" else "")
+        built_in = is_workload(request.group, request.kind)
+        stated = interface.Template(template.replicas, request.kind if built_in else "")
         return context_of(
             request,
             template.pod,

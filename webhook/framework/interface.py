@@ -97,7 +97,7 @@ class Template(NamedTuple):
     replicas: int | None
     """The number of pods that it asks for; None if it does not say."""
     kind: str = ""
-    """Its kind if it is in the group `apps`; `Context.owner` has its name."""
+    """Its kind if it is built into Kubernetes, else ""; `Context.owner` has its name."""
 
 
 class Places(Protocol):
