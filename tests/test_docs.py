@@ -1,7 +1,5 @@
 """Generated pages are current; files that pages name exist; the policy in docs/preferences.md works."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path
