@@ -1,7 +1,5 @@
 """Text for messages. Everything that a tenant wrote passes through `quoted` before it reaches a message."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache

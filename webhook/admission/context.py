@@ -1,7 +1,5 @@
 """Shared by the decisions about pods and workloads: the namespace's profile, the context of the units, the rules' findings."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice

@@ -1,7 +1,5 @@
 """Decides about pods, from a request, a policy and the state of the cluster at one moment."""
 
-from __future__ import annotations
-
 from webhook.admission.context import (
     NamespaceProfile,
     context_of,

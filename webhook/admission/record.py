@@ -16,8 +16,6 @@ are no metrics]`. `asked`: the demand of the pod, CPU in thousandths. If no node
 `"rejected":[["too few free GPUs",7],…]`.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any

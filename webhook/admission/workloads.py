@@ -4,8 +4,6 @@ A template is checked when it is created or changed, but not on an update of oth
 or scales the workload must not be refused for what was admitted earlier.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """The pods that manifests would create: bare pods, and pods of templates as the workload's controller would create them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """The cluster as units see it: implements `cluster_view.Cluster` by reading the state."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeVar
 

@@ -3,8 +3,6 @@
 The packages `cluster` and `placement` fill these values; `interface.Context` carries them to the units.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 

@@ -5,8 +5,6 @@ are its settings in the policy, and its one method is its behaviour. Units are p
 logging.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Protocol, Self

@@ -3,8 +3,6 @@
 Options are read from the command line of a container: `--tp 8` and `--tp=8`, also inside a script for `sh -c`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from math import prod

@@ -1,7 +1,5 @@
 """The number of replicas of a workload, or the number that a HorizontalPodAutoscaler may give it."""
 
-from __future__ import annotations
-
 from webhook.framework.interface import Context
 from webhook.kube.pod import Pod, labels_of
 from webhook.text import plural, quoted

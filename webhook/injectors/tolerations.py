@@ -13,8 +13,6 @@ Fields: spec.tolerations. Sources: pkg/util/tolerations/tolerations.go (isSupers
 plugin/pkg/admission/extendedresourcetoleration (the in-tree plugin, which tolerates one exact form of taint).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Set
 from typing import Any, ClassVar
 

@@ -7,8 +7,6 @@ The largest of 600 published manifests for GPUs has 6 containers, 39 variables, 
 least thirty times as large. A pod that reaches every bound at once takes less than a second (`bench.hostile`).
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple

@@ -3,8 +3,6 @@
 A diff of two pods would be slower, and it would report a "move" wherever two values happen to be equal.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import orjson

@@ -3,8 +3,6 @@
 Source: k8s.io/api admission/v1/types.go.
 """
 
-from __future__ import annotations
-
 from typing import Any, Final, NamedTuple
 
 import orjson

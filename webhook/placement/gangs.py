@@ -5,8 +5,6 @@ NVLink clique, a rack, a zone), within one GPU model if one has room for all: th
 Nothing is required: if a domain has no room for the rest of the gang, the next wider one counts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The placement request: what placement reads of a pod, whatever the cluster; or why no node is to be chosen."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Any, NamedTuple

@@ -11,8 +11,6 @@ If not, and for all other kinds of volumes, the scheduler alone keeps pods off w
 Follows k8s.io/kubernetes pkg/scheduler/framework/plugins/{volumebinding,volumezone}.
 """
 
-from __future__ import annotations
-
 from hashlib import blake2b
 from typing import Final, NamedTuple
 

@@ -4,8 +4,6 @@ The API server accepts a Deployment although it will refuse its pods. Whoever ap
 an Event of a ReplicaSet. So the templates are checked when the workload is applied.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, Literal, NamedTuple
 

@@ -1,7 +1,5 @@
 """The settings that all profiles share: which resources are GPUs, and how the class of workload of a pod is found."""
 
-from __future__ import annotations
-
 from collections.abc import Container, Mapping
 
 from pydantic import Field

@@ -9,8 +9,6 @@ Warned about:  any other value
 Not for DRA:   how many devices a claim brings is not known here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any, ClassVar
 

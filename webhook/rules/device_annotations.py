@@ -17,8 +17,6 @@ pkg/annotations/v2, crun (run.oci.*), runc (org.systemd.property.*), Kata (io.ka
 (devices.gke.io).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from functools import cached_property

@@ -16,8 +16,6 @@ DRA:           the same with a claim as without: a claim is no GPU limit. `void`
 Source: as in `webhook/framework/device_variables.py`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any, ClassVar

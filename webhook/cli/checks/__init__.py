@@ -1,7 +1,5 @@
 """The checks of `gpu-admission doctor`: of the installation, the policy and the cluster. Each is a function and a line here."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Final
 

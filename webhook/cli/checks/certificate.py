@@ -1,7 +1,5 @@
 """Checks the serving certificate, and the CA certificates in caBundle by which the API server trusts it."""
 
-from __future__ import annotations
-
 from base64 import b64decode
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta

@@ -1,7 +1,5 @@
 """Compares our two webhook configurations with those that this version ships, and finds what else changes pods."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache

@@ -1,7 +1,5 @@
 """Checks what protects the webhook and other tenants: guards of the API server, network policies, and who can preempt others."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Checks the nodes with GPUs and the pods on them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final
 

@@ -3,8 +3,6 @@
 Taints and labels of the shipped policy are not reported: they are for all clusters, and no cluster has all of them.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache

@@ -1,7 +1,5 @@
 """Checks the replicas, and what they work with: the API server and the source of GPU metrics."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A check of `gpu-admission doctor`, what it finds, and what several checks use."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 

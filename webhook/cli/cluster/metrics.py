@@ -4,8 +4,6 @@ The address in the policy is an address inside the cluster. From outside, a Serv
 right to get services/proxy, and a DCGM exporter with the right to get pods/proxy. nvidia-smi is always run by the API server.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections import Counter
