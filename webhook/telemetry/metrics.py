@@ -4,8 +4,6 @@ Labels contain only names from the policy, constants of this program, and a boun
 models. So tenants cannot create series without end.
 """
 
-from __future__ import annotations
-
 import collections
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
