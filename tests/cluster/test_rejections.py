@@ -1,4 +1,4 @@
-"""Pods that a node rejected: each is counted once, by node and reason. Covers `state` too."""
+"""Pods that a node rejected: each is counted once, by node and reason."""
 
 import pytest
 

@@ -1,4 +1,7 @@
-"""GPUs by state, model, namespace and node: the numbers add up, and say no more than is known."""
+"""GPUs by state, model, namespace and node: the numbers add up, and say no more than is known.
+
+Covers cluster.holdings.
+"""
 
 from collections.abc import Mapping
 from typing import Any
