@@ -40,4 +40,4 @@ def add(
 
     metrics.together(FAMILIES, read)
     rejected = "Bound pods that the kubelet of their node rejected."
-    metrics.counters("pods_rejected", rejected, ("node", "reason"), lambda: state.rejections.counts)
+    metrics.counters("pods_rejected", rejected, ("node", "reason"), lambda: state.nodes.rejections.counts)

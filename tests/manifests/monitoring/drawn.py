@@ -13,7 +13,7 @@ from tests.manifests.monitoring.files import dashboard
 PICTURE = MANIFESTS.parent / "docs" / "dashboard.svg"
 COLUMN, LINE, GAP = 50, 20, 6
 """Pixels: of a 24th of the width, of a line of the grid, and between two panels."""
-MINUTES, STEP = 3, 3
+SECONDS, STEP = 60, 1
 COLOURS = ("#7eb26d", "#eab839", "#6ed0e0", "#ef843c", "#e24d42", "#1f78c1", "#ba43a9", "#705da0")
 SHOWN = 4
 """Lines of a legend."""
@@ -48,8 +48,8 @@ async def draw(prometheus: Prometheus) -> None:
 
 
 async def _ask(prometheus: Prometheus, target: dict[str, Any], end: float) -> list[Line]:
-    expr = target["expr"].replace("$__rate_interval", "30s").replace("$job", ".+").replace("$instance", ".+")
-    params = {"query": expr, "start": str(end - 60 * MINUTES), "end": str(end), "step": str(STEP)}
+    expr = target["expr"].replace("$__rate_interval", "15s").replace("$job", "gpu-admission").replace("$instance", ".+")
+    params = {"query": expr, "start": str(end - SECONDS), "end": str(end), "step": str(STEP)}
     async with (
         aiohttp.ClientSession() as http,
         http.get(f"{prometheus.url}/api/v1/query_range", params=params) as answer,
@@ -81,12 +81,13 @@ def _panel(panel: dict[str, Any], lines: list[Line], box: tuple[int, int, int, i
         lines = _stacked(lines)
     highest = max([value for _, values in lines for _, value in values], default=0.0) or 1.0
     lines.sort(key=lambda line: -max(value for _, value in line[1]))
+    lines = [line for line in lines if any(value for _, value in line[1])] or lines[:1]
     floor, top = y + height - 12 * min(len(lines), SHOWN) - 8, y + 26
     parts.append(_text(x + width - 8, y + 16, _number(highest) + UNITS[unit], "small", "end"))
     for number, (name, values) in enumerate(lines):
         colour = COLOURS[number % len(COLOURS)]
         points = " ".join(
-            f"{x + 8 + (width - 16) * (1 - (end - at) / (60 * MINUTES)):.0f},{floor - (floor - top) * value / highest:.0f}"
+            f"{x + 8 + (width - 16) * (1 - (end - at) / SECONDS):.0f},{floor - (floor - top) * value / highest:.0f}"
             for at, value in values
         )
         parts.append(f'<polyline points="{points}" stroke="{colour}"/>')

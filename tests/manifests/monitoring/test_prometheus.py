@@ -162,7 +162,7 @@ async def test_every_query_is_answered(
                     series = await prometheus.ask(selector.text)
                     assert added.by <= set().union(*[entry["metric"] for entry in series]), (query, selector)
         if os.environ.get("DRAW"):
-            for extra in range(number + 1, number + 120):
+            for extra in range(number + 1, number + 260):
                 await happen(api, installed, team, extra)
                 if extra > 25 + extra % 11:
                     await api.delete("Pod", f"p{extra - 20}", team, grace=0)
