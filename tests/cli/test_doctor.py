@@ -29,6 +29,7 @@ from webhook.kube.kinds import KINDS
 from webhook.kube.pod import DECISION
 from webhook.policy.model import Policy
 from webhook.telemetry.metrics import program_version
+from webhook.tls import issue
 from webhook.tls.issue import Pair, fingerprint, make_ca, make_leaf, service_names
 
 MANIFESTS = Path(__file__).resolve().parents[2] / "manifests"
@@ -379,6 +380,11 @@ def test_a_replica_that_does_not_answer_is_named(tmp_path: Path) -> None:
     states = [(each["state"], each["text"]) for each in checked(tmp_path, objects) if each["check"] == "replicas"]
     assert states[0] == ("unknown", "two gave no metrics through the API server: 504: no answer in time")
     assert states[1] == ("ok", "1 replica know the cluster as it is")
+
+
+def test_a_certificate_of_three_days_is_fine_on_the_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(issue, "LEAF_LIFE", timedelta(days=3))
+    assert {each["state"] for each in checked(tmp_path, healthy())} == {"ok"}
 
 
 def test_docs_and_readme_agree_with_the_checks() -> None:
