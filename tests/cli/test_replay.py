@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.builders import admission_review
 from tests.cli.objects import call, write
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
@@ -42,9 +43,7 @@ def event(made: Any, **more: Any) -> dict[str, Any]:
 
 
 def review(made: dict[str, Any], **more: Any) -> dict[str, Any]:
-    request = {"uid": "u", "operation": "CREATE", "namespace": "team", "object": made}
-    request |= {"kind": {"kind": "Pod"}, "resource": {"resource": "pods"}} | more
-    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+    return admission_review(made, "team", **more)
 
 
 def lines(folder: Path, *documents: Any) -> Path:
