@@ -13,7 +13,7 @@ from webhook.framework.cluster_view import Cluster
 from webhook.kube.review import Request
 from webhook.policy.loader import KEY
 from webhook.policy.model import Policy, Profile
-from webhook.text import bare, listed, nearest, plural, quoted
+from webhook.text import bare, listed, plural, quoted, suggestion
 
 _MAX_PROBLEMS = 20
 
@@ -55,8 +55,7 @@ def _missing(policy: Policy, cluster: Cluster) -> Iterator[str]:
             for name in profile.injectors.priority_class.classes.values()
         }
         for name in sorted(class_names.difference(known)):
-            near = nearest(name, known)
-            hint = f"; did you mean {quoted(near)}?" if near else "; pods will keep their priority"
+            hint = suggestion(name, known, '; did you mean "{}"?', "; pods will keep their priority")
             yield f"the cluster has no PriorityClass {quoted(name)}{hint}"
     offered = cluster.resources() if cluster.fresh else ()
     if offered and not policy.gpus.among(offered):

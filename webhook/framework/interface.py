@@ -24,7 +24,7 @@ from webhook.kube.pod import (
     claims_devices,
     containers,
 )
-from webhook.text import Hint, bare
+from webhook.text import bare
 
 Action = Literal["deny", "warn", "off"]
 LabelKey = Annotated[
@@ -53,7 +53,7 @@ class Finding(NamedTuple):
     """The path of the field within the pod: `spec.containers[0].resources.limits[nvidia.com/gpu]`."""
     seen: str
     wanted: str
-    fix: str | Hint
+    fix: str
     """The next step, as an imperative without a full stop."""
     only_warn: bool = False
     """Report it as a warning even if the action of the rule is `deny`."""

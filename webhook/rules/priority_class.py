@@ -26,7 +26,7 @@ from webhook.kube import cel
 from webhook.kube.cel import Check
 from webhook.kube.gpus import Gpus
 from webhook.kube.pod import Pod
-from webhook.text import Hint, listed, matches, quoted
+from webhook.text import listed, matches, quoted, suggestion
 
 _OTHERWISE = "Choose one of those, or remove the line"
 
@@ -62,7 +62,7 @@ class PriorityClassAllowed(Rule):
             return
         usable = sorted(c for c in cluster.priority_classes if self.reserved_for(c, context.namespace, labels) is None)
         if not exists:
-            fix = Hint(name, tuple(usable), "Write ", " if that is meant, or remove the line", _OTHERWISE)
+            fix = suggestion(name, usable, "Write {} if that is meant, or remove the line", _OTHERWISE)
             yield Finding(path, quoted(name), f"a PriorityClass of this cluster: {listed(usable) or 'none'}", fix)
             return
         yield Finding(

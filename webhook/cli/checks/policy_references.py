@@ -16,7 +16,7 @@ from webhook.cli.offline import load_policy
 from webhook.kube.pod import PROFILE_LABEL, labels_of, owner
 from webhook.policy.model import DEFAULT_PROFILE, Policy, Profile
 from webhook.policy.workload_classes import ClassRule
-from webhook.text import bare, listed, matches, matches_any, nearest, plural
+from webhook.text import bare, listed, matches, matches_any, nearest, plural, suggestion
 
 _ANY: Final = ("*",)
 
@@ -152,8 +152,7 @@ def _report(noun: str, lacking: Iterable[tuple[str, _Reference]], known: list[st
     """A result for each taint or label that no node has. `known` are the keys that nodes have."""
     found = []
     for profile, ref in lacking:
-        near = nearest(ref.key, sorted(set(known))) if ref.key not in known else None
-        hint = f"; nearest: {bare(near)}" if near else ""
+        hint = suggestion(ref.key, sorted(set(known)), "; nearest: {}") if ref.key not in known else ""
         waits = ": its pods wait for ever" if ref.required else ""
         text = f"profiles.{profile}.{ref.field}: no node has the {noun} {ref.text}{hint}{waits}"
         found.append((broken if ref.required else warn)(text, f"correct it, or {noun} nodes: {EDIT_POLICY}"))

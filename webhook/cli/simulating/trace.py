@@ -15,7 +15,7 @@ from webhook.framework.cluster_view import Taint
 from webhook.kube.gpus import MODEL_LABELS
 from webhook.kube.quantity import whole
 from webhook.placement.filters import PASSING
-from webhook.text import listed, nearest, plural, quoted
+from webhook.text import listed, plural, quoted, suggestion
 
 COLUMNS: Final = {
     "gpus": "whole GPUs, 0 if empty",
@@ -71,8 +71,7 @@ class Trace:
     def _columns(self, names: list[str]) -> None:
         for name in names:
             if name not in COLUMNS and name not in _OPENB and name not in _IGNORED:
-                near = nearest(name, [*COLUMNS, *_OPENB])
-                hint = f"; did you mean {near}?" if near else f": they are {listed(COLUMNS, 20)}"
+                hint = suggestion(name, [*COLUMNS, *_OPENB], otherwise=f": they are {listed(COLUMNS, 20)}")
                 raise BadInput(f"{self.file}: line 1: no column is called {quoted(name)}{hint}")
         if not {"gpus", "num_gpu"} & set(names):
             raise BadInput(f"{self.file}: line 1: saw no column gpus, wanted one: {listed(COLUMNS, 20)}")
