@@ -26,6 +26,8 @@ from webhook.kube.pod import (
 )
 from webhook.text import bare
 
+__all__ = ("Check", "Edit", "Gpus", "Pod")
+"""What units need of the kinds of Kubernetes, beside the interface itself."""
 Action = Literal["deny", "warn", "off"]
 LabelKey = Annotated[
     str,

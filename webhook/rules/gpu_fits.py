@@ -24,8 +24,8 @@ from collections.abc import Iterable
 from typing import ClassVar, Literal
 
 from webhook.framework.cluster_view import Obstacle
-from webhook.framework.interface import Context, Finding, Rule
-from webhook.kube.pod import Pod, claims_devices, requests_of
+from webhook.framework.interface import Context, Finding, Pod, Rule
+from webhook.kube.pod import claims_devices, requests_of
 from webhook.text import matches_any, quoted
 
 _DRA = "deviceclass.resource.kubernetes.io/*"

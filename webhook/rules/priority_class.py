@@ -21,11 +21,8 @@ from typing import Self
 from pydantic import Field
 
 from webhook.framework import entitlement
-from webhook.framework.interface import Context, Finding, ProfileView, Rule
+from webhook.framework.interface import Check, Context, Finding, Gpus, Pod, ProfileView, Rule
 from webhook.kube import cel
-from webhook.kube.cel import Check
-from webhook.kube.gpus import Gpus
-from webhook.kube.pod import Pod
 from webhook.text import listed, matches, quoted, suggestion
 
 _OTHERWISE = "Choose one of those, or remove the line"
