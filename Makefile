@@ -45,7 +45,7 @@ UNCHANGED = $(if $(HARNESS),,tests/controlplane/ tests/controlplane/test_live.py
 PROFILE ?= quick
 UNIT = $(BIN)/pytest -q -m "not controlplane" --hypothesis-profile=$(PROFILE)
 # Three parts side by side: one starts programs, one waits most of the time, one has all the rest.
-STARTING = $(filter-out $(UNCHANGED),tests/admission/ tests/cli/ tests/controlplane/ tests/server/ $(wildcard tests/test_[a-c]*.py))
+STARTING = $(filter-out $(UNCHANGED),tests/bench/ tests/cli/ tests/controlplane/ tests/server/)
 REST = $(filter-out $(STARTING) $(UNCHANGED) tests/feeds/,$(wildcard tests/test_*.py) $(wildcard tests/*/))
 test-unit: $(READY) ## Run the tests that need no control plane; three minutes on two cores
 	@# Properties are tried on fewer examples than by `make test` (PROFILE=unhurried).
