@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from tests.cluster.objects import node, placer, pod, state
 from webhook.cli import reference
 from webhook.placement.settings import PlacementSettings, Preference
 from webhook.policy.document import document
-from webhook.policy.model import Policy, PolicyFile, Rules
+from webhook.policy.model import Policy, PolicyFile
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -31,7 +32,7 @@ ROWS = [row.strip("| ").split(" | ") for row in QUESTIONS.splitlines()[1:]]
     ("file", "generated"),
     [
         pytest.param(reference.POLICY, lambda _: document(PolicyFile()), id="the policy"),
-        pytest.param(reference.PAGE, lambda written: reference.page(written, Rules()), id="the page of rules"),
+        *(pytest.param(DOCS / name, partial(reference.page, name), id=name) for name in reference.PAGES),
         pytest.param(rooms.PAGE, rooms.page, id="the drawing of the rooms"),
     ],
 )
@@ -42,7 +43,7 @@ def test_what_is_generated_from_the_models_is_current(file: Path, generated: Cal
 
 def test_a_page_without_a_place_for_what_is_generated_is_refused() -> None:
     with pytest.raises(ValueError, match=r"docs/rules\.md: wanted the lines <!-- generated .* put them back"):
-        reference.page("# Rules\n", Rules())
+        reference.page("rules.md", "# Rules\n")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=[path.relative_to(ROOT).as_posix() for path in PAGES])
