@@ -52,6 +52,22 @@ def test_every_file_that_a_page_names_exists(page: Path) -> None:
     assert [str(path) for path in (*links, *named) if not path.exists()] == []
 
 
+def anchors(page: Path) -> set[str]:
+    """Of its headings, as code hosts and mkdocs make them."""
+    headings = re.findall(
+        r"^#+ (.+)$", re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE), re.M
+    )
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[path.relative_to(ROOT).as_posix() for path in PAGES])
+def test_every_heading_that_a_page_links_to_exists(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#:]*\.md)?#([^)]+)\)", page.read_text())
+    assert [
+        (file, anchor) for file, anchor in links if anchor not in anchors(page.parent / file if file else page)
+    ] == []
+
+
 @pytest.mark.parametrize(("question", "answer", "files"), ROWS, ids=[row[0] for row in ROWS])
 def test_a_question_is_answered_by_three_files_at_most(question: str, answer: str, files: str) -> None:
     names = re.findall(r"`([^`]+)`", files)
