@@ -68,7 +68,7 @@ certs: $(READY) ## Write a development CA and certificate into certs/
 	@$(BIN)/gpu-admission certs certs
 
 manifests: $(READY) ## Write manifests/policy.yaml and docs/rules.md from the settings, and the drawing in CONTRIBUTING.md
-	@$(BIN)/python -m webhook.cli.reference
+	@$(BIN)/python -m tests.reference
 	@$(BIN)/python -m tests.rooms
 
 rendered: $(READY) ## Print everything that `kubectl apply -k manifests/` installs

@@ -6,8 +6,6 @@ because of the webhook, how many got no decision, and how long they took. Exit s
 hold. What a creation takes is no promise here: the machine is shared by everything.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import sys
@@ -63,7 +61,7 @@ class Load:
             self.times.append((time.perf_counter() - started) * 1e3)
 
     @asynccontextmanager
-    async def running(self, clients: int = CLIENTS, pause: float = 0.01) -> AsyncIterator[Load]:
+    async def running(self, clients: int = CLIENTS, pause: float = 0.01) -> AsyncIterator["Load"]:
         """Clients create, each one after another, until the block ends."""
         ended = False
 

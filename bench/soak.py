@@ -6,8 +6,6 @@ if a creation failed, or if a replica grew by more than 1 MB an hour after the f
 hour on: less says nothing.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import sys

@@ -5,8 +5,6 @@ Markdown files, and the files that they name, are laid out as in the repository,
 nowhere end it with status 1.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -103,7 +103,6 @@ class ClusterFacts:
     labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Node name to its labels."""
     taints: tuple[Taint, ...] = ()
-    open_node: bool = True
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     budgets: Mapping[str, Mapping[str, str]] | None = None
     """Namespace to the labels that its PodDisruptionBudget selects by; None: not known."""
@@ -136,9 +135,6 @@ class ClusterFacts:
 
     def gpu_taints(self, gpus: Gpus) -> tuple[Taint, ...]:
         return self.taints
-
-    def has_open_node(self, resources: Iterable[str], selector: Mapping[str, str]) -> bool:
-        return self.open_node
 
     def domains(self, topology_key: str, gpus: Gpus) -> int:
         return len(self.label_values(topology_key, gpus))

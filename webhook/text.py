@@ -1,7 +1,5 @@
 """Text for messages. Everything that a tenant wrote passes through `quoted` before it reaches a message."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
@@ -136,6 +134,11 @@ class Patterns:
     def match(self, text: str) -> bool:
         """Whether any of the patterns matches."""
         return text in self._exact or text.startswith(self._prefixes)
+
+    def among(self, texts: Iterable[str]) -> set[str]:
+        """The texts that any of the patterns matches."""
+        exact, prefixes = self._exact, self._prefixes
+        return {text for text in texts if text in exact or text.startswith(prefixes)}
 
 
 def matches_any(patterns: tuple[str, ...], text: str) -> bool:

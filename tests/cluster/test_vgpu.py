@@ -1,9 +1,7 @@
 """Shared GPUs by what HAMi, Volcano and Alibaba's extender write at nodes and pods: their own examples, then hostile ones.
 
-Covers cluster.vgpu, cluster.source_hami, cluster.source_volcano, cluster.source_aliyun.
+Covers cluster.vgpu, cluster.source_hami, cluster.source_volcano, cluster.source_aliyun, cluster.devices, cluster.device_sources.
 """
-
-from __future__ import annotations
 
 from typing import Any
 

@@ -3,8 +3,6 @@
 Nothing is refused: the policy may get that profile later.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import islice
 from typing import Final

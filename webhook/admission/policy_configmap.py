@@ -4,8 +4,6 @@ If the policy names something that the cluster does not have, there is only a wa
 after the policy.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from webhook.admission.context import subject_of

@@ -1,7 +1,5 @@
 """`gpu-admission audit`: what the policy would do with existing GPU pods that the webhook has not decided on."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """`gpu-admission explain`: the decision on an existing pod and its reasons, or the decision that the pods of a file would get."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Final
 

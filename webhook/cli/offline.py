@@ -4,8 +4,6 @@ Pods are decided on one after another with the same cluster state. The node chos
 on a server.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from importlib.resources import files
 from pathlib import Path

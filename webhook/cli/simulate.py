@@ -1,8 +1,6 @@
 """`gpu-admission simulate`: whether new pods would start now, without and with the webhook, on the cluster as it is or with more
 nodes."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterator, Sequence
 from pathlib import Path

@@ -3,8 +3,6 @@
 Answers go to stdout and messages to stderr, so that only documents go through a pipe.
 """
 
-from __future__ import annotations
-
 import difflib
 import gc
 import os

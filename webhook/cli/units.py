@@ -1,7 +1,5 @@
 """`gpu-admission units`: the documentation and settings of each unit of a policy, taken from the unit's module and fields."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from inspect import cleandoc

@@ -4,8 +4,6 @@ Follows gpushare-scheduler-extender pkg/utils and pkg/cache/nodeinfo.go. Pods of
 `scheduler.framework.gpushare.allocation`, are counted by the sum of their node only.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """Parts of NVIDIA GPUs by HAMi (https://project-hami.io)."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from webhook.cluster.vgpu import Resources, Vgpu

@@ -1,7 +1,5 @@
 """Parts of NVIDIA GPUs by Volcano's vGPU (https://volcano.sh)."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from webhook.cluster.vgpu import Resources, Vgpu

@@ -5,8 +5,6 @@ is kept. After any events in any order, the state equals one that was filled fro
 in a list.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Set
 from typing import Any
 

@@ -4,8 +4,6 @@ What a namespace has asked for and the API server may have refused can be privat
 pod of that namespace is reviewed, see `seen_from`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import numpy as np

@@ -18,8 +18,6 @@ The numbers of GPUs in all and per node are bounded. Names come from metrics, so
 parsed.
 """
 
-from __future__ import annotations
-
 from array import array
 from collections import Counter
 from collections.abc import Iterable

@@ -7,8 +7,6 @@ DecodePodDevices, Resourcereqs), HAMi pkg/device/nvidia/device.go (Fit), and Vol
 A part of a card in percent of its memory, and a pod that names its cards or their type, are left to that scheduler.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 

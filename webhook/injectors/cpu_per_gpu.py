@@ -24,8 +24,6 @@ Fields: resources.requests of spec.containers and of sidecars. Not for other ini
 for parts of GPUs, and not for GPUs by DRA, whose number is in the claim.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import ClassVar, Self
 

@@ -8,8 +8,6 @@ Fields: spec.containers[*].resources, spec.initContainers[*].resources. Source: 
 pkg/apis/core/validation/validation.go.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import ClassVar
 

@@ -24,8 +24,6 @@ pkg/scheduler/framework/plugins/nodeaffinity (scores are normalised to the best 
 pkg/scheduler/framework/plugins.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 

@@ -10,8 +10,6 @@ PriorityClass that the watch has shown. While the watch is not fresh they are re
 second call (`reinvocationPolicy: IfNeeded`). Source: plugin/pkg/admission/priority/admission.go.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import ClassVar
 

@@ -18,8 +18,6 @@ Fields: env of spec.containers and spec.initContainers without a GPU limit. Sour
 internal/config/image/cuda_image.go (VisibleDevices, IsLegacy).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import ClassVar, Self
 

@@ -4,8 +4,6 @@ Only CPU, memory, ephemeral storage, pods and GPUs are compared: a provider of a
 that pass by themselves do not count either: a node that is down, cordoned or full, and taints that come and go.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Final
 

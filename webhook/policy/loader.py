@@ -1,7 +1,5 @@
 """Reads a YAML document into a settings model. Errors say the path, the line and the nearest known key."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from typing import Any, Final, TypeVar, get_args

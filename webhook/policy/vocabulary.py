@@ -3,8 +3,6 @@
 Nobody would notice such a word, since the setting would just never apply. So the policy is refused, with the nearest word.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Set
 from typing import Any, Final
 

@@ -13,8 +13,6 @@ DRA:           the same.
 Source: capabilities(7); containerd and CRI-O accept names in any case; Pod Security Standards, baseline.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import ClassVar
 

@@ -10,8 +10,6 @@ Warned about:  a toleration of a taint of `taints`, or of everything
 DRA:           a claim counts as a GPU.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from webhook.framework.interface import Action, Context, Finding, Rule

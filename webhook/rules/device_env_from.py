@@ -14,8 +14,6 @@ DRA:           a claim is no GPU limit: `void` is set beside it too.
 Source: kubelet makeEnvironmentVariables, pkg/kubelet/kubelet_pods.go («Env will override EnvFrom»).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import ClassVar, Self
 

@@ -20,8 +20,6 @@ Nothing is checked while the state of the cluster is not known, nor for pods tha
 with nodeName, another scheduler, scheduling gates or Kueue, and pods of DaemonSets.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import ClassVar, Literal
 

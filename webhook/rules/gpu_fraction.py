@@ -13,8 +13,6 @@ Not for DRA:   claims have no fractions.
 Source: kai-scheduler/KAI-Scheduler pkg/admission (ValidateGpuRequests).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import ClassVar
 

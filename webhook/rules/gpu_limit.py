@@ -9,8 +9,6 @@ Not for DRA:   claims count devices in their own way. But a DeviceClass that is 
                known whether it is for GPUs: only `perContainer` holds for it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import ClassVar
 

@@ -9,8 +9,6 @@ Refused:       two vendors; whole GPUs beside parts of GPUs
 Not for DRA:   a claim says itself which devices belong together.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from webhook.framework.interface import Context, Finding, Rule

@@ -9,8 +9,6 @@ Warned about:  a name that differs from one of `gpus` by a letter or two, by cas
 Not for DRA:   device classes have names of their own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from difflib import SequenceMatcher
 from typing import ClassVar

@@ -14,8 +14,6 @@ Not for DRA:   how many devices a claim brings is not known here. Nor for parts 
 Source: vLLM and SGLang engine arguments, TensorRT-LLM, TGI (--num-shard), torchrun, DeepSpeed, Accelerate, FastChat.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import ClassVar
 

@@ -13,8 +13,6 @@ The API server checks the same between the two hooks, so for a pod this rule fin
 Source: ValidateResourceRequirements and validatePodResources, pkg/apis/core/validation/validation.go.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 

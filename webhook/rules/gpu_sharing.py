@@ -14,8 +14,6 @@ Source: NVIDIA/k8s-device-plugin, README (sharing.timeSlicing.renameByDefault, f
 `nvidia.com/gpu.sharing-strategy`, product names that end in `-SHARED`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import ClassVar
 

@@ -11,8 +11,6 @@ DRA:           the same with a claim as without, since a claim may be for any de
 Source: NVIDIA/k8s-device-plugin issue 61, kubernetes/kubernetes issue 59629.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import ClassVar
 

@@ -17,8 +17,6 @@ Source: kubernetes/kubernetes pkg/volume/hostpath, pkg/volume/git_repo (CVE-2024
 Where nodes keep the kubelet's state: amazon-eks-ami (instance store), AgentBaker (temporary disk), Container-Optimized OS.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import cached_property
 from typing import ClassVar

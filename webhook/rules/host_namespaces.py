@@ -10,8 +10,6 @@ Warned about:  hostIPC of a pod with a GPU
 DRA:           a claim may be for any device, and does not count as a GPU here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import ClassVar
 

@@ -11,8 +11,6 @@ DRA:           the same: only the scheduler allocates a claim.
 Source: kubelet pkg/kubelet/lifecycle/predicate.go checks only NoExecute taints.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import ClassVar
 

@@ -11,8 +11,6 @@ Warned about:  no PodDisruptionBudget of the namespace selects pods with the lab
 DRA:           a claim counts as a GPU.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import ClassVar
 

@@ -15,8 +15,6 @@ Not seen:      a PriorityClass of high value that neither of them names. Only ad
 DRA:           the same.
 """
 
-from __future__ import annotations
-
 from collections.abc import Container, Iterable
 from typing import Self
 

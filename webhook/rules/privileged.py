@@ -13,8 +13,6 @@ DRA:           the same.
 Source: Pod Security Standards, baseline.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 

@@ -10,8 +10,6 @@ Warned about:  Always, or none, in a training pod without a controller, or of a 
 DRA:           the same.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import ClassVar
 

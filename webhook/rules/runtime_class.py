@@ -9,8 +9,6 @@ Refused:       the classes of `classes` in any other pod
 DRA:           a claim may be for any device, and does not count as a GPU here: CDI gives its devices under any runtime.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import ClassVar
 

@@ -15,8 +15,6 @@ Warned about:  neither, in a Deployment, StatefulSet or ReplicaSet of GPU pods
 DRA:           a claim counts as a GPU.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import ClassVar
 

@@ -13,8 +13,6 @@ Warned about:  more than one replica with a claim that has no access mode but Re
 DRA:           a claim for devices counts as a GPU; which devices it is for does not matter.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import ClassVar
 

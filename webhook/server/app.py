@@ -3,8 +3,6 @@
 The cluster state comes from an API server, reached from inside the cluster or by a kubeconfig, or from a file (`--cluster`).
 """
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import os

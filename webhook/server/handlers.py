@@ -3,8 +3,6 @@
 Nothing here awaits, so one review ends before the next begins, and two reviews cannot choose the same GPU.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from time import perf_counter
 from typing import Protocol

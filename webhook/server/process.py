@@ -1,7 +1,5 @@
 """Builds the long-lived objects of one server. `app` starts and stops them."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import os

@@ -3,8 +3,6 @@
 Labels contain only names from the policy and constants of this program. So tenants cannot create series.
 """
 
-from __future__ import annotations
-
 import collections
 from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import version

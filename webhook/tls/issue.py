@@ -4,8 +4,6 @@ Two verifiers must accept the certificates: crypto/x509 of Go in the API server 
 with X509_V_FLAG_X509_STRICT, the default since Python 3.13 (key identifiers, key usage, critical basic constraints).
 """
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field

@@ -6,8 +6,6 @@ completely built and checked. The context of the listening socket passes each ha
 do not change.
 """
 
-from __future__ import annotations
-
 import os
 import ssl
 import tempfile

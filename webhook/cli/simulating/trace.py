@@ -1,7 +1,5 @@
 """Reads a trace: a CSV file of pods in the order of their creation. Each line is a number of equal pods and what they request."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Iterator
