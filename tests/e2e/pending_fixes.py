@@ -1,0 +1,33 @@
+"""Applies the first fix of a cause, as a person reads it."""
+
+from __future__ import annotations
+
+import re
+
+from tests.e2e.pending_kit import GPU, Json, Kit
+from webhook.cli.waiting.situation import Cause
+
+
+async def apply(kit: Kit, cause: Cause) -> None:
+    """Do what the first alternative of a fix says. Raises ValueError for one that leaves open what to do."""
+    if cause.fixed is not None:
+        spec = cause.fixed["spec"]
+        same = ("nodeSelector", "affinity", "tolerations", "topologySpreadConstraints", "schedulerName")
+        lists = {kind: [_own(each) for each in spec.get(kind) or ()] for kind in ("containers", "initContainers")}
+        await kit.again(**{name: spec.get(name) for name in same}, **lists)
+    elif asked := re.match(r"ask for (\S+)(?: (\S+/\S+|cpu|memory|ephemeral-storage))?", cause.fix):
+        (container,) = kit.pod["spec"]["containers"]
+        limits = {**container["resources"]["limits"], asked[2] or GPU: asked[1]}
+        await kit.again(containers=[{**container, "resources": {"limits": limits, "requests": limits}}])
+    elif ended := re.match(r"wait for (\w+)/(\S+) in ", cause.fix):
+        kind = {kind.lower(): kind for kind in ("Pod", "Job", "Deployment")}[ended[1]]
+        await kit.api.delete(kind, ended[2], kit.namespace, grace=0)
+    elif names := re.search(r"kubectl uncordon (\S+)", cause.fix):
+        await kit.api.patch("Node", names[1], {"spec": {"unschedulable": None}})
+    else:
+        raise ValueError(f"{cause.cause}: nobody knows how to do {cause.fix!r}")
+
+
+def _own(container: Json) -> Json:
+    """The container without what the API server adds."""
+    return {name: container[name] for name in ("name", "image", "resources", "ports") if name in container}
