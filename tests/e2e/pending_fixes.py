@@ -8,8 +8,12 @@ from tests.e2e.pending_kit import GPU, Json, Kit
 from webhook.cli.waiting.situation import Cause
 
 
+class Open(Exception):
+    """A fix by which more than the pod changes."""
+
+
 async def apply(kit: Kit, cause: Cause) -> None:
-    """Do what the first alternative of a fix says. Raises ValueError for one that leaves open what to do."""
+    """Do what the first alternative of a fix says. Raises Open for one that leaves open what to do."""
     if cause.fixed is not None:
         spec = cause.fixed["spec"]
         same = ("nodeSelector", "affinity", "tolerations", "topologySpreadConstraints", "schedulerName")
@@ -25,7 +29,7 @@ async def apply(kit: Kit, cause: Cause) -> None:
     elif names := re.search(r"kubectl uncordon (\S+)", cause.fix):
         await kit.api.patch("Node", names[1], {"spec": {"unschedulable": None}})
     else:
-        raise ValueError(f"{cause.cause}: nobody knows how to do {cause.fix!r}")
+        raise Open(f"{cause.cause}: {cause.fix!r} needs somebody who knows more")
 
 
 def _own(container: Json) -> Json:

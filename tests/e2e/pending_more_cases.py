@@ -59,7 +59,7 @@ def _refusing() -> list[Json]:
 
 
 async def _allowed(kit: Kit) -> None:
-    await kit.api.delete("ValidatingAdmissionPolicyBinding", "p-refuses")
+    await kit.delete("ValidatingAdmissionPolicyBinding", "p-refuses")
 
 
 SUSPENDED = job("waits")

@@ -149,7 +149,7 @@ THREADS = [
     Case(
         "a volume in a zone without GPUs (odh-manifests#259)", "volumeNodeConflict",
         "volume pv-home of claim home cannot be reached from node p-a: it is on node p-b",
-        [node("p-a", zone="zone-a"), node("p-b", 0, zone="zone-b")], waits(**mounts("home")), "volume node affinity conflict",
+        [node("p-a", zone="zone-a"), node("p-b", 0, zone="zone-b")], waits(**mounts("home")), "didn't match PersistentVolume's node affinity",
         moved, [volume("pv-home", nodeAffinity=in_zone("zone-b")), claim("home", volumeName="pv-home")],
         advises="copy the data to a volume that node p-a can reach",
     ),
@@ -166,7 +166,7 @@ THREADS = [
     ),
     Case(
         "the label of GPUs that are shared (hobbyist-guide-to-rhoai#31)", "nodeSelector",
-        "nodeSelector nvidia.com/gpu.product=Tesla-T4 is on no node",
+        "nodeSelector nvidia.com/gpu.product=Tesla-T4 is on ",
         [node("p-a", 1, T4, replicas=4)], waits(nodeSelector={PRODUCT: T4}), "node affinity/selector",
     ),
     Case(
@@ -348,7 +348,7 @@ THREADS = [
         waits(affinity=either(PRODUCT, "NVIDIA-H1000", "NVIDIA-B2000")), "node affinity/selector",
     ),
     Case(
-        "affinity that excludes all (pipelines#4971)", "nodeAffinity", "required node affinity leaves 0 nodes", one(),
+        "affinity that excludes all (pipelines#4971)", "nodeAffinity", "required node affinity «nvidia.com/gpu.product NotIn NVIDIA-A100-SXM4-80GB» matches no node", one(),
         waits(affinity=required(PRODUCT, "NotIn", A100)), "node affinity/selector",
     ),
     Case(

@@ -17,8 +17,16 @@ from webhook.placement.constraints import Mask
 from webhook.text import listed
 
 _CHECKS: Final[tuple[Callable[[Case], NodeCheck], ...]] = (
-    *(nodes.cordoned, nodes.taints, nodes.selection, ports.ports, resources.resources, volumes.limits),
-    *(volumes.unreachable, peers.spread, peers.affinity, peers.anti_affinity, peers.existing_anti_affinity),
+    *(nodes.pinned, nodes.cordoned, nodes.taints, nodes.selection, ports.ports, resources.resources),
+    *(
+        volumes.in_use,
+        volumes.limits,
+        volumes.unreachable,
+        peers.spread,
+        peers.affinity,
+        peers.anti_affinity,
+        peers.existing_anti_affinity,
+    ),
     claims.devices,
 )
 """In the order of the scheduler (pkg/scheduler/apis/config/v1/default_plugins.go). A node counts for its first failing check."""

@@ -100,6 +100,18 @@ def taints(case: Case) -> NodeCheck:
     return NodeCheck(fails, explain)
 
 
+def pinned(case: Case) -> NodeCheck:
+    """Nodes other than those that node affinity names by their field: the scheduler leaves them out before it filters."""
+    s, terms = case.situation, case.constraints.required or ()
+    by_field = bool(terms) and all(any(e.field and e.operator == "In" for e in term) for term in terms)
+    fails = s.alive & ~s.matching(terms) if by_field else np.zeros_like(s.alive)
+
+    def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
+        yield _affinity(case, mask, alone)
+
+    return NodeCheck(fails, explain)
+
+
 def selection(case: Case) -> NodeCheck:
     """Nodes that nodeSelector or required node affinity excludes. To the scheduler both are one reason."""
     s, constraints, terms = case.situation, case.constraints, case.constraints.required
@@ -124,6 +136,10 @@ def _selector(case: Case, mask: Mask) -> tuple[str, str, Pod]:
     worst = min(left, key=lambda e: (_count(left[e]), e.key))
     key, value = worst.key, worst.values[0]
     selector = f"nodeSelector {bare(key)}={bare(value)}"
+    if left[worst].any() and not (left[worst] & _but_for(case, worst)).any():
+        fix, instead = _correction(case, worst, f"spec.nodeSelector[{bare(key)}]")
+        where = f"{plural(_count(left[worst]), 'node')}, but on none that the pod selects otherwise"
+        return f"{selector} is on {where}{_nearest(case, worst)}", fix, _reselected(case.pod, key, instead)
     if left[worst].any():
         count = _count(left[worst])
         more = f"label more nodes: kubectl label node NAME {bare(key)}={bare(value)}"
@@ -158,16 +174,24 @@ def _affinity(case: Case, mask: Mask, alone: Mask) -> Cause:
             fix = f"remove the node's name from spec.affinity.nodeAffinity{or_free}"
         text = f"pinned to {plural(len(names), 'node')} ({listed(names)}) by {by}{said}"
         return s.cause("pinnedNode", text, fix, mask, alone)
-    fitting = s.alive & s.matching(terms)
-    if not terms or fitting.any():
-        text = f"required node affinity leaves {plural(_count(fitting), 'node')} of {_count(s.alive)}"
+    selected = s.alive & s.matching([case.constraints.selector])
+    within = selected if selected.any() else s.alive
+    fitting = within & s.matching(terms)
+    wrong = next((e for term in terms for e in term if not (within & s.matching([(e,)])).any()), None)
+    if fitting.any() or wrong is None:
+        text = f"required node affinity leaves {plural(_count(fitting), 'node')} of {_count(within)}"
         fix = "widen spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution, or label more nodes"
-        return s.cause("nodeAffinity", text, fix, mask, alone)
-    wrong = next((e for term in terms for e in term if not (s.alive & s.matching([(e,)])).any()), terms[0][0])
+        return s.cause("nodeAffinity", text, fix, mask, alone, without_node_affinity(case.pod))
     values = f" {listed(map(bare, wrong.values))}" if wrong.values else ""
     text = f"required node affinity «{bare(wrong.key)} {wrong.operator}{values}» matches no node{_nearest(case, wrong)}"
     fix, instead = _correction(case, wrong, "spec.affinity.nodeAffinity")
     return s.cause("nodeAffinity", text, fix, mask, alone, _reworded(case.pod, wrong, instead))
+
+
+def without_node_affinity(pod: Pod) -> Pod:
+    """The pod without what it requires of nodes by affinity."""
+    affinity = {kind: terms for kind, terms in (pod["spec"].get("affinity") or {}).items() if kind != "nodeAffinity"}
+    return with_spec(pod, affinity=affinity)
 
 
 def _pin(term: Term) -> tuple[str, ...] | None:
