@@ -7,8 +7,6 @@ pod(init=[container("setup", gpu=None)])    …with an init container without a 
 case(pod(), cluster=EMPTY, namespace="x")   a pod and what a unit knows besides it
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple

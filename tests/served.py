@@ -1,7 +1,5 @@
 """The handlers with a state, a policy and a namespace for each of its profiles: what most tests of answers need."""
 
-from __future__ import annotations
-
 from base64 import b64decode
 from typing import Any
 

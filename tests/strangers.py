@@ -1,7 +1,5 @@
 """What a stranger with any pod's reach does to the HTTPS port, for as long as it is let: for the tests and `bench.strangers`."""
 
-from __future__ import annotations
-
 import asyncio
 import ssl
 import sys

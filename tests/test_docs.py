@@ -3,8 +3,6 @@
 Covers cli.reference, policy.document.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path

@@ -4,8 +4,6 @@ Calls are counted, not seconds: a loop that was forgotten costs millions of them
 memory.
 """
 
-from __future__ import annotations
-
 import gc
 import sys
 from collections.abc import Iterator

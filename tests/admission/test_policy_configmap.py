@@ -1,7 +1,5 @@
 """The ConfigMap of the policy at `kubectl apply`."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

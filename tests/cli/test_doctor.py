@@ -4,8 +4,6 @@ Covers cli.checks, cli.checks.certificate, cli.checks.configurations, cli.checks
 cli.checks.policy_references, cli.checks.replicas, cli.checks.result.
 """
 
-from __future__ import annotations
-
 import copy
 import json
 import re

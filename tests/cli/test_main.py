@@ -3,8 +3,6 @@
 Covers errors, cli.decisions, cli.export, cli.lint, cli.options, cli.serve, cli.terminal.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -3,8 +3,6 @@
 Covers cli.cluster.report, cli.cluster.devices.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Documents in files, and decisions on them without a server."""
 
-from __future__ import annotations
-
 import copy
 from pathlib import Path
 from typing import Any
@@ -13,15 +11,7 @@ import yaml
 from tests.builders import GPU, container, pod
 from tests.cluster.objects import free, node, state
 from webhook.admission.response import warnings_of
-from webhook.cli.offline import (
-    Document,
-    decide_mutate,
-    decide_validate,
-    documents,
-    load_policy,
-    load_state,
-    run,
-)
+from webhook.cli.offline import Document, decide_mutate, decide_validate, documents, load_policy, load_state, run
 from webhook.cluster.state import ClusterState
 from webhook.errors import BadInput, PolicyError
 from webhook.kube.yaml import to_yaml

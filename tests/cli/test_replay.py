@@ -1,7 +1,5 @@
 """`gpu-admission replay`: the decisions of two policies on recorded requests."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

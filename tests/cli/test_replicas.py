@@ -1,7 +1,5 @@
 """How many pods are made from a template."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -3,8 +3,6 @@
 Covers cli.simulating.picture, cli.simulating.run, cli.simulating.trace.
 """
 
-from __future__ import annotations
-
 import json
 from html.parser import HTMLParser
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`gpu-admission doctor` on a real API server: each thing that is broken is named by its check, and is well again when corrected."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from base64 import b64encode

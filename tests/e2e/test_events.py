@@ -1,7 +1,5 @@
 """Events on workloads and pods, written by two replicas with the rights of the component `events`, and without them."""
 
-from __future__ import annotations
-
 import asyncio
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator

@@ -1,7 +1,5 @@
 """Watch faults: whatever breaks between us and the API server, the state equals a fresh list soon after."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable

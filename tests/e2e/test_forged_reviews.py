@@ -1,8 +1,6 @@
 """A stranger reaches the webhook's own port and sends made-up reviews: what the API server asks afterwards is answered as if
 nobody had."""
 
-from __future__ import annotations
-
 import asyncio
 import copy
 from contextlib import suppress

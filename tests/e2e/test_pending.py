@@ -4,8 +4,6 @@ All cases are played at once on one control plane, before the first test. The po
 others are nodes that are not for them.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping

@@ -5,8 +5,6 @@ Many at once, so that the API server needs new connections; and large ones, whos
 How much longer they take is measured by `bench.strangers`.
 """
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -3,8 +3,6 @@
 Each cell is refused, or out of reach of admission. SECURITY.md has both lists; the last tests compare them with this table.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The ways to a GPU that nobody asked for: each with the rule that refuses it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -220,15 +218,7 @@ VECTORS = [
     # Limits
     Vector("A limit of 0 GPUs, with which no device plugin is asked", "gpuZero", gpus="0", kinds=IN_PODS),
     # The pod
-    *[
-        Vector(
-            f"host path {path}",
-            "hostDevices",
-            pod=host_path(path),
-            group=PATHS,
-        )
-        for path in HOST_PATHS
-    ],
+    *[Vector(f"host path {path}", "hostDevices", pod=host_path(path), group=PATHS) for path in HOST_PATHS],
     *[
         Vector(f"{kind} in a folder of data", "hostDevices", pod=host_path("/mnt/x", kind), group=PATHS)
         for kind in ("CharDevice", "BlockDevice", "Socket")
@@ -282,12 +272,7 @@ VECTORS = [
         guarded=True,
     ),
     *[
-        Vector(
-            f"annotation {key}",
-            "deviceAnnotations",
-            annotations={key: "nvidia.com/gpu=all"},
-            group=ANNOTATION,
-        )
+        Vector(f"annotation {key}", "deviceAnnotations", annotations={key: "nvidia.com/gpu=all"}, group=ANNOTATION)
         for key in ANNOTATIONS
     ],
     *[

@@ -1,7 +1,5 @@
 """Pods for hypothesis that the API server accepts, with all that rules look at."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hypothesis import strategies as st

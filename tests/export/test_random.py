@@ -1,7 +1,5 @@
 """Random pods, created and updated: the exported policies and the rules say the same, but for what the units themselves list."""
 
-from __future__ import annotations
-
 import asyncio
 import copy
 import re

@@ -3,8 +3,6 @@
 Nothing is installed. Only the program of the package is unpacked, into the cache.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket
@@ -13,7 +11,7 @@ import tempfile
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
-from typing import Any
+from typing import Any, Self
 
 import aiohttp
 
@@ -97,7 +95,7 @@ class Prometheus:
             os.environ,
         )
 
-    def __enter__(self) -> Prometheus:
+    def __enter__(self) -> Self:
         self.program.start()
         return self
 

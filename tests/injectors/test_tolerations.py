@@ -1,7 +1,5 @@
 """Tolerations for the taints of GPU nodes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The bounds on the size of objects, and what happens to an object that exceeds one."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """GPUs requested without a GPU resource of the policy: the pod gets tolerations, a class and a record, but no node."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import jsonpatch

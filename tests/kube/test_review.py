@@ -1,7 +1,5 @@
 """Parsing a review: the request, or the reason why the review is refused."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import orjson

@@ -1,7 +1,5 @@
 """Which requests the shipped hooks are asked about: the selectors and conditions of both configurations, on a real API server."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Iterator
@@ -120,11 +118,7 @@ SUSPICIOUS: dict[str, Json] = {
 ASKED: list[tuple[str, Json, list[str]]] = [
     ("without-resources", pod("p", 0), []),
     ("cpu-and-memory", pod("p", 0, container=resources(limits={"cpu": "1", "memory": "1Gi"})), []),
-    (
-        "hugepages",
-        pod("p", 0, container=resources(limits={"hugepages-2Mi": "2Mi", "memory": "1Gi", "cpu": "1"})),
-        [],
-    ),
+    ("hugepages", pod("p", 0, container=resources(limits={"hugepages-2Mi": "2Mi", "memory": "1Gi", "cpu": "1"})), []),
     ("ephemeral-storage", pod("p", 0, container=resources(limits={"ephemeral-storage": "1Gi"})), []),
     ("gpu-limit", pod("p"), [MUTATE, VALIDATE]),
     ("mig-slice", pod("p", resource="nvidia.com/mig-1g.10gb"), [MUTATE, VALIDATE]),

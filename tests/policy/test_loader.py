@@ -1,8 +1,6 @@
 """Reading settings from YAML, with a small model, so that these tests do not change with the policy."""
 
-from __future__ import annotations
-
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import pytest
 from hypothesis import given
@@ -27,7 +25,7 @@ class Profile(Settings):
     second: Unit = Unit()
 
     @model_validator(mode="after")
-    def _agree(self) -> Profile:
+    def _agree(self) -> Self:
         if self.first.names and self.first.names == self.second.names:
             raise ValueError("first and second name the same")
         return self
@@ -148,10 +146,7 @@ UNKNOWN = "unknown key; known here: "
         ),
         pytest.param(
             "entries:\n  - class: a\n  - name: b",
-            [
-                "line 3: entries[1].class: this key is missing",
-                f"line 3: entries[1].name: {UNKNOWN}class",
-            ],
+            ["line 3: entries[1].class: this key is missing", f"line 3: entries[1].name: {UNKNOWN}class"],
             id="a key missing, and another instead",
         ),
         pytest.param(

@@ -1,7 +1,5 @@
 """Pod templates in workloads, and the pods that will be created from them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

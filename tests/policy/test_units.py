@@ -1,7 +1,5 @@
 """A unit is added in three steps: its file, its test, one line. Nothing else needs a change."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import sys

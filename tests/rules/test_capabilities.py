@@ -1,7 +1,5 @@
 """Capabilities with which a container can open devices."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from tests.builders import Case, case, container, pod

@@ -1,7 +1,5 @@
 """Annotations that ask container runtimes for devices."""
 
-from __future__ import annotations
-
 from tests.builders import Case, case, container, pod
 from webhook.rules.device_annotations import DeviceAnnotations
 

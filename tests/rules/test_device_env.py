@@ -3,8 +3,6 @@
 Covers framework.device_variables.
 """
 
-from __future__ import annotations
-
 from tests.builders import Case, case, container, pod, sidecar
 from webhook.rules.device_env import DeviceEnv
 

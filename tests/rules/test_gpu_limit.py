@@ -1,7 +1,5 @@
 """How many GPUs a container and a pod may ask for."""
 
-from __future__ import annotations
-
 from tests.builders import Case, case, container, pod, sidecar
 from webhook.rules.gpu_limit import GpuLimit
 

@@ -1,7 +1,5 @@
 """Names that are similar to those of GPUs."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from tests.builders import EMPTY, GPU, TWO_NODES, Case, case, container, pod

@@ -1,7 +1,5 @@
 """Host paths that lead to devices."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.builders import Case, case, pod

@@ -1,7 +1,5 @@
 """Starts the whole server process as a user starts it."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

@@ -1,7 +1,5 @@
 """Real TLS handshakes in memory, before and after a swap of the pair."""
 
-from __future__ import annotations
-
 import ssl
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta

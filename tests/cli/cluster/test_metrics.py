@@ -3,8 +3,6 @@
 Covers cli.cluster.heatmap, cli.page.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

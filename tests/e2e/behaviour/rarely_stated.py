@@ -1,7 +1,5 @@
 """What few manifests say: rules about pods that must be near and apart at once, and demands besides GPUs and CPU."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from tests.controlplane.nodes import GPU_TAINT, node
