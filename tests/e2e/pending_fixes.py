@@ -19,10 +19,13 @@ async def apply(kit: Kit, cause: Cause) -> None:
         same = ("nodeSelector", "affinity", "tolerations", "topologySpreadConstraints", "schedulerName")
         lists = {kind: [_own(each) for each in spec.get(kind) or ()] for kind in ("containers", "initContainers")}
         await kit.again(**{name: spec.get(name) for name in same}, **lists)
-    elif asked := re.match(r"ask for (\S+)(?: (\S+/\S+|cpu|memory|ephemeral-storage))?", cause.fix):
-        (container,) = kit.pod["spec"]["containers"]
+    elif asked := re.match(r"ask for (\d\S*)(?: (\S+/\S+|cpu|memory|ephemeral-storage))?", cause.fix):
+        if kit.pod["kind"] != "Pod":
+            raise Open(cause.fix)
+        kind = "initContainers" if "init container" in cause.text else "containers"
+        (container,) = kit.pod["spec"][kind]
         limits = {**container["resources"]["limits"], asked[2] or GPU: asked[1]}
-        await kit.again(containers=[{**container, "resources": {"limits": limits, "requests": limits}}])
+        await kit.again(**{kind: [{**container, "resources": {"limits": limits, "requests": limits}}]})
     elif ended := re.match(r"wait for (\w+)/(\S+) in ", cause.fix):
         kind = {kind.lower(): kind for kind in ("Pod", "Job", "Deployment")}[ended[1]]
         await kit.api.delete(kind, ended[2], kit.namespace, grace=0)

@@ -181,18 +181,23 @@ def in_zone(zone: str) -> Json:
     return {"required": {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}}
 
 
-def device_claim(name: str, count: int = 1) -> Json:
-    request = {"name": "gpu", "exactly": {"deviceClassName": "gpu.example.com", "count": count}}
-    return made("ResourceClaim", name, spec={"devices": {"requests": [request]}})
+def device_claim(name: str, count: int = 1, *selectors: str, **more: Any) -> Json:
+    """`selectors`: CEL. `more`: other fields of spec.devices."""
+    exactly: Json = {"deviceClassName": "gpu.example.com", "count": count}
+    if selectors:
+        exactly["selectors"] = [{"cel": {"expression": each}} for each in selectors]
+    return made("ResourceClaim", name, spec={"devices": {"requests": [{"name": "gpu", "exactly": exactly}], **more}})
 
 
-def device_slice(name: str, on: str, devices: int) -> Json:
+def device_slice(name: str, on: str, devices: int, *more: Json) -> Json:
+    """`more`: attributes and capacity of the devices, one after another."""
+    facts = [*more, *[more[-1] if more else {}] * devices]
     pool = {"name": on, "generation": 1, "resourceSliceCount": 1}
     spec = {
         "driver": "gpu.example.com",
         "nodeName": on,
         "pool": pool,
-        "devices": [{"name": f"gpu-{n}"} for n in range(devices)],
+        "devices": [{"name": f"gpu-{n}", **facts[n]} for n in range(devices)],
     }
     return made("ResourceSlice", name, spec=spec)
 

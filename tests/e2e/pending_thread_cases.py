@@ -83,6 +83,20 @@ def event(reason: str, message: str, reporter: str) -> Json:
     return made("Event", "waits.1", involvedObject=about, lastTimestamp=time, firstTimestamp=time, **fields)
 
 
+ATTRIBUTES, MEMORY = 'device.attributes["gpu.example.com"]', 'device.capacity["gpu.example.com"].memory'
+
+
+def claims(claim: Json) -> Fix:
+    """The pod has another claim."""
+
+    async def fixed(kit: Kit) -> None:
+        await kit.make(claim)
+        name = claim["metadata"]["name"]
+        await kit.again(resourceClaims=[{"name": "gpu", "resourceClaimName": name}])
+
+    return fixed
+
+
 QUOTA = made("ResourceQuota", "cpus", spec={"hard": {"requests.cpu": "4"}})
 
 
@@ -294,14 +308,42 @@ THREADS = [
     Case(
         "the devices of another claim (NVSentinel#1867)", "noDevice",
         "claim c: 1 device of gpu.example.com wanted, at most 0 free on a node: not on node p-a", one(), waits(0, **CLAIMING),
-        "cannot allocate all claims", lambda k: k.end("other"),
+        "cannot allocate all claims", None,
         [DEVICE_CLASS, device_slice("s-held", "p-a", 1), device_claim("c"), device_claim("o"),
-         pod("other", 0, resourceClaims=[{"name": "gpu", "resourceClaimName": "o"}])],
+         pod("other", 0, resourceClaims=[{"name": "gpu", "resourceClaimName": "o"}])], "", "wait for pod/other in",
     ),
     Case(
         "a driver that is not there (aptakube#517)", "noDevice",
-        "claim c: 1 device of gpu.example.com wanted, at most 0 free on a node", one(), waits(0, **CLAIMING), "cannot allocate all claims",
-        lambda k: k.make(device_slice("s-driver", "p-a", 1)), [DEVICE_CLASS, device_claim("c")],
+        "claim c: 1 device of gpu.example.com wanted, and no node has any", one(), waits(0, **CLAIMING), "cannot allocate all claims",
+        lambda k: k.make(device_slice("s-driver", "p-a", 1)), [DEVICE_CLASS, device_claim("c")], "", "install or repair the driver",
+    ),
+    Case(
+        "a model that no device is (eks-node-viewer#519)", "noDevice",
+        "claim c: 1 device of gpu.example.com wanted, and no device matches «device.attributes[", one(), waits(0, **CLAIMING),
+        "cannot allocate all claims", claims(device_claim("cc", 1, f'{ATTRIBUTES}.model == "A100"')),
+        [DEVICE_CLASS, device_slice("s-model", "p-a", 1, {"attributes": {"model": {"string": "A100"}}}),
+         device_claim("c", 1, f'{ATTRIBUTES}.model == "H100"')], "", "correct the selector in a new claim",
+    ),
+    Case(
+        "80 GiB of devices that have 40 (dstack#739)", "noDevice",
+        "claim c: 1 device of gpu.example.com wanted, and no device matches «device.capacity[", one(), waits(0, **CLAIMING),
+        "cannot allocate all claims", claims(device_claim("cc", 1, f'{MEMORY}.compareTo(quantity("40Gi")) >= 0')),
+        [DEVICE_CLASS, device_slice("s-memory", "p-a", 1, {"capacity": {"memory": {"value": "40960Mi"}}}),
+         device_claim("c", 1, f'{MEMORY}.compareTo(quantity("80Gi")) >= 0')], "", "correct the selector in a new claim",
+    ),
+    Case(
+        "a driver that is too old (mql#9933)", "noDevice",
+        "claim c: 1 device of gpu.example.com wanted, and no device matches «device.attributes[", one(), waits(0, **CLAIMING),
+        "cannot allocate all claims", claims(device_claim("cc", 1, f'!{ATTRIBUTES}.driver.isGreaterThan(semver("570.0.0"))')),
+        [DEVICE_CLASS, device_slice("s-version", "p-a", 1, {"attributes": {"driver": {"version": "560.35.3"}}}),
+         device_claim("c", 1, f'{ATTRIBUTES}.driver.isGreaterThan(semver("570.0.0"))')], "", "correct the selector in a new claim",
+    ),
+    Case(
+        "two devices that are to be of one NUMA node (kubernetes#139016)", "noDevice",
+        "claim c: 2 devices of gpu.example.com wanted, at most 1 free on a node: not on node p-a", one(), waits(0, **CLAIMING),
+        "cannot allocate all claims", claims(device_claim("cc")),
+        [DEVICE_CLASS, device_slice("s-numa", "p-a", 2, {"attributes": {"numa": {"int": 0}}}, {"attributes": {"numa": {"int": 1}}}),
+         device_claim("c", 2, constraints=[{"matchAttribute": "gpu.example.com/numa"}])], "", "ask for at most 1 in a claim",
     ),
     Case(
         "no local volume, and nothing that makes one (topolvm#194)", "volumeNodeConflict",
