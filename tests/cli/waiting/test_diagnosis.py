@@ -130,7 +130,7 @@ CASES = [
     pytest.param("suspended", "spec.suspend is true", [obj("Job", "train", {"suspend": True})], id="a suspended Job"),
     pytest.param(
         "noDevice",
-        "deviceclass.resource.kubernetes.io/dc: 2 devices of gpu.x wanted, at most 0 free on a node",
+        "deviceclass.resource.kubernetes.io/dc: 2 devices of dc wanted, and no node has any",
         [node("n"), DEVICE_CLASS, waiting(2, resource="deviceclass.resource.kubernetes.io/dc")],
         id="a device class by the name of its resource",
     ),
