@@ -1,7 +1,7 @@
 """Counts the devices that match the requests of ResourceClaims (DRA), by node: how many match at all, and how many are free.
 
 k8s.io/dynamic-resource-allocation/structured. A device matches if all CEL expressions of its class and of the request are true.
-It is not known whether it can be had if an expression cannot be evaluated, or if it is a part of a GPU of which others have parts.
+Whether it can be had is not known if an expression cannot be evaluated, or if it is a part of a GPU of which others have parts.
 """
 
 from collections import Counter
