@@ -13,9 +13,7 @@ from collections.abc import Iterable
 from difflib import SequenceMatcher
 from typing import ClassVar
 
-from webhook.framework.interface import Action, Context, Finding, Rule
-from webhook.kube.gpus import Gpus
-from webhook.kube.pod import Pod
+from webhook.framework.interface import Action, Context, Finding, Gpus, Pod, Rule
 from webhook.text import bare, matches_any, one_edit_apart, quoted
 
 _MAX_LENGTH = 64
