@@ -27,7 +27,11 @@ _POOL_LABELS: Final = (
 AMOUNTS: Final = ("total", "allocated", "promised", "free")
 """What is counted of each GPU resource."""
 _TOLERATES_ALL: Final = {"tolerations": [{"operator": "Exists"}]}
-_GPU_LABELS: Final = ("nvidia.com/gpu.present", "nvidia.com/gpu.count", *MODEL_LABELS)
+_GPU_LABELS: Final = (
+    *("nvidia.com/gpu.present", "nvidia.com/gpu.count", "feature.node.kubernetes.io/pci-10de.present"),
+    *("kubernetes.azure.com/accelerator", "k8s.amazonaws.com/accelerator", "karpenter.k8s.aws/instance-gpu-count"),
+    *MODEL_LABELS,
+)
 """Labels of nodes that have GPUs, even if the device plugin offers none."""
 
 
