@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -21,7 +22,8 @@ from webhook.policy.loader import KEY
 from webhook.policy.model import Policy
 from webhook.text import listed, plural, quoted
 
-OUR_NAMESPACE: Final = "gpu-admission"
+OUR_NAMESPACE: Final = os.environ.get("GPU_ADMISSION_NAMESPACE") or "gpu-admission"
+"""Where the webhook is installed."""
 NEEDED: Final = ("Node", "Pod")
 """Without these no command can answer."""
 ENGINE: Final = (
