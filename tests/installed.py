@@ -5,8 +5,6 @@ instead of in its Deployment, and the webhook configurations name it by URL inst
 is applied as it is, the access rules above all.
 """
 
-from __future__ import annotations
-
 import copy
 import json
 import os

@@ -1,7 +1,5 @@
 """What the README and docs/injectors.md show is what happens."""
 
-from __future__ import annotations
-
 import re
 from importlib.resources import files
 from pathlib import Path

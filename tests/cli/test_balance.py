@@ -1,7 +1,5 @@
 """`gpu-admission balance`: the nodes of each workload's pods, and the GPUs that are left."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -3,8 +3,6 @@
 `build` builds the programs if they are nowhere, and prints their folder. `modules` writes go.mod and go.sum for another release.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 

@@ -3,8 +3,6 @@
 The committed go.mod and go.sum fix every byte that goes in.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

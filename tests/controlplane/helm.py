@@ -1,7 +1,5 @@
 """Helm, built from its Go modules and kept in the cache folder: 4, which applies a chart on the server, and 3, which does not."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import platform

@@ -4,8 +4,6 @@ In this order: the folder named by KUBEBUILDER_ASSETS, if it has all of them in 
 keyed by the version and by a hash of everything that goes into the build; else a build from Go modules, once.
 """
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import os

@@ -4,8 +4,6 @@ The namespace is the one of the examples. Nodes offer what the examples ask for,
 them; nothing else is prepared.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path

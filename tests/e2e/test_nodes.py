@@ -1,7 +1,5 @@
 """`gpu-admission nodes` from outside a cluster: GPU metrics of a Prometheus that is a Service, through the real API server."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ The answers are about all nodes of a cluster, and most of the time a case waits.
 three control planes side by side.
 """
 
-from __future__ import annotations
-
 import asyncio
 import uuid
 

@@ -1,7 +1,5 @@
 """A changed caBundle is repaired at once."""
 
-from __future__ import annotations
-
 import asyncio
 from datetime import datetime
 from typing import Any

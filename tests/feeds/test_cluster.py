@@ -1,7 +1,5 @@
 """The cluster state, fed by watches of a real HTTP server."""
 
-from __future__ import annotations
-
 import io
 import time
 from collections.abc import AsyncIterator

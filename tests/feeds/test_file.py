@@ -1,7 +1,5 @@
 """A file in place of a cluster: all formats that kubectl prints, and the errors for other files."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any

@@ -4,8 +4,6 @@ The manifests are the source, because they are what is tested, commented and com
 what it changes. Here a patch becomes a condition around the lines that it adds or removes, and the fields in FIELDS become values.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +16,9 @@ from tests.manifests.lines import Lines, under
 from tests.manifests.values import CHART, page, schema
 
 COMPONENTS = MANIFESTS / "components"
-HEADER = "# Made from manifests/{} by `make manifests`; the reasons for what it says are there.\n"
+HEADER = "{{{{- /* Made from manifests/{} by `make manifests`; the reasons for what it says are there. */}}}}\n"
+BRACES = "\ue000"
+"""In place of two braces in a manifest: those of Prometheus are not for Helm."""
 LABELS = ("app.kubernetes.io/name: gpu-admission", "app.kubernetes.io/part-of: gpu-admission")
 _EXEMPT = '[{{ prepend .Values.exemptNamespaces .Release.Namespace | join ", " }}]'
 _OURS = "{{ .Release.Namespace }}"
@@ -95,8 +95,7 @@ def _condition(component: str, found: dict[str, dict[str, Any]]) -> str:
 
 def _parts(path: Path) -> list[Lines]:
     text = re.sub(r"^ *#.*\n", "", path.read_text(), flags=re.MULTILINE)
-    if "{{" in text:
-        raise ValueError(f"{path}: saw {{{{, which begins an expression of a template: write it in another way")
+    text = text.replace("{{", BRACES)
     return [Lines(part) for part in re.split(r"^---\n", text, flags=re.MULTILINE) if part.strip()]
 
 
@@ -105,7 +104,7 @@ def _text(source: str, parts: list[Lines], conditions: list[str] | None = None) 
     text = HEADER.format(source) + under(conditions or [], lines)
     for pattern, value in NAMESPACED:
         text = re.sub(pattern, value, text, flags=re.MULTILINE)
-    return text
+    return text.replace(BRACES, '{{ "{{" }}')
 
 
 def _label(part: Lines) -> None:
@@ -168,7 +167,7 @@ def files() -> dict[Path, str]:
 
 def left() -> set[Path]:
     """Templates that were made from what is no more."""
-    made = {path for path in (CHART / "templates").glob("*.yaml") if path.read_text().startswith(HEADER[:16])}
+    made = {path for path in (CHART / "templates").glob("*.yaml") if path.read_text().startswith(HEADER.format("")[:16])}
     return made - files().keys()
 
 

@@ -1,7 +1,5 @@
 """The lines of one YAML object, with places that are found by path, to put something around them, after them or in their stead."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import yaml

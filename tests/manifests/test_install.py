@@ -1,7 +1,5 @@
 """The installation on a real API server: it is accepted, and its account can do what it needs and nothing else."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

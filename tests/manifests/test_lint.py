@@ -1,7 +1,5 @@
 """What the manifests must and must not say, without a cluster. What they do is in the tests beside this one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What our service account may do in a real cluster, and what it may not."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.controlplane.api import Api, ApiError

@@ -1,7 +1,5 @@
 """The schema and the table of the chart's values, from values.yaml: types from its defaults, descriptions from its comments."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

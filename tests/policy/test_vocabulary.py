@@ -1,8 +1,6 @@
 # ruff: noqa: E501  a policy stands on one line
 """Misspelt words in a policy, and words that are accepted."""
 
-from __future__ import annotations
-
 import pytest
 
 from webhook.errors import PolicyError

@@ -1,7 +1,5 @@
 """The answer to each review, from body to body, with a real cluster state."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import orjson

@@ -1,7 +1,5 @@
 """Keeps the node table, labels and statuses up to date with the events of nodes, and assigns rows to nodes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from math import isnan
 from typing import Any

@@ -1,7 +1,5 @@
 """ResourceSlices of DRA: which nodes have GPUs that no device plugin counts."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any

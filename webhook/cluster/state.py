@@ -5,8 +5,6 @@ is kept. After any events in any order, the state equals one that was filled fro
 in a list.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Set
 from typing import Any
 
@@ -15,6 +13,7 @@ from webhook.cluster.budgets import Budgets
 from webhook.cluster.by_name import ByName, labels, priority_class, runtime_handler, volume_claim, volume_terms
 from webhook.cluster.demands import Demands
 from webhook.cluster.freshness import REQUIRED, Freshness
+from webhook.cluster.holdings import Holdings
 from webhook.cluster.jobs import Jobs
 from webhook.cluster.ledger import Ledger
 from webhook.cluster.listing import Index, Listing, ListKind
@@ -29,6 +28,7 @@ from webhook.cluster.pods import (
     pod_id,
     ranked_nodes,
 )
+from webhook.cluster.rejections import Rejections
 from webhook.cluster.replicas import Replicas
 from webhook.cluster.slices import Slices
 from webhook.cluster.state_view import Answers, StateView
@@ -69,6 +69,8 @@ class ClusterState:
         self.usage = Usage(self.nodes)
         self.ledger = Ledger(self.usage, ttl, unseen_ttl, trusted=trusted)
         self.demands = Demands()
+        self.holdings = Holdings()
+        self.rejections = Rejections()
         self.priority_classes = ByName(priority_class)
         self.runtime_classes = ByName(runtime_handler)
         self.namespaces = ByName(labels)
@@ -119,6 +121,8 @@ class ClusterState:
         metadata, spec, status = pod["metadata"], pod["spec"], pod.get("status") or {}
         uid = pod_id(metadata)
         if status.get("phase") in _FINISHED:
+            if uid in self._pods and (reason := status.get("reason")):
+                self.rejections.failed(self.nodes.columns.name[self._pods[uid][0]], str(reason))
             self._forget(uid)
             return
         if metadata.get("namespace") == self.replicas.namespace:
@@ -128,7 +132,8 @@ class ClusterState:
             if node:
                 self._put(uid, node, self.usage.kind(demand, ""))
             return
-        key, kind = key_of(pod), self.usage.kind(demand, owner_key(pod))
+        key = key_of(pod)
+        kind = self.usage.kind(demand, owner_key(pod), key.namespace)
         new = uid not in self._pods
         first_event = new and not self.ledger.waits(uid)
         nodes = ranked_nodes(pod) if first_event else ()  # read once: this is a third of the cost of an event
@@ -163,14 +168,19 @@ class ClusterState:
         if before is not None:
             if before == (row, kind):
                 return
-            self.usage.give_back(*before)
+            self._give_back(*before)
             row = self.nodes.row(node)
         self._pods[uid] = row, kind if counted else self.usage.take(row, kind)
+        self.holdings.add(row, kind)
+
+    def _give_back(self, row: int, kind: PodKind) -> None:
+        self.holdings.remove(row, kind)
+        self.usage.give_back(row, kind)
 
     def _forget(self, uid: int | str) -> None:
         before = self._pods.pop(uid, None)
         if before is not None:
-            self.usage.give_back(*before)
+            self._give_back(*before)
         else:
             self.ledger.gone(uid)
         self._leave_nowhere(uid)
@@ -193,7 +203,7 @@ class ClusterState:
             return
         node = placement.nodes[0].node
         if self.ledger.parts.allows(request.key.namespace, node, self.nodes.count):
-            kind = self.usage.kind(request.demand, request.owner)
+            kind = self.usage.kind(request.demand, request.owner, request.key.namespace)
             self.ledger.reserve(request.key, node, kind, now)
 
     def expire(self, now: float) -> None:

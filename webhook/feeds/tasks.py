@@ -1,11 +1,10 @@
 """Background tasks: they are restarted after a crash, end together, and do not do things too often."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
 from types import TracebackType
+from typing import Self
 
 from webhook.telemetry.logs import Logger, cause
 from webhook.telemetry.metrics import Metrics
@@ -52,7 +51,7 @@ class Tasks:
             self._metrics.restarts.labels(name).inc()
             await backoff.pause()
 
-    async def __aenter__(self) -> Tasks:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(

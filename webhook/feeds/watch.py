@@ -7,8 +7,6 @@
 Source: k8s.io/client-go tools/cache reflector.go; Kubernetes API concepts, "Efficient detection of changes".
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterable
 from typing import Any, Final

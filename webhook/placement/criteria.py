@@ -4,8 +4,6 @@ A strategy gives the score, and says whether the criteria `lastWholeNodes` and `
 strategy. Nodes that are equal by all criteria are ordered by name.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 

@@ -4,8 +4,6 @@ There are two servers: HTTPS for the webhook, and plain HTTP for probes and metr
 without application, router and middlewares, because each has only a few paths.
 """
 
-from __future__ import annotations
-
 import asyncio
 import io
 from collections.abc import Awaitable, Callable, Mapping

@@ -1,7 +1,5 @@
 """Several vendors and models in one cluster, and slices of GPUs."""
 
-from __future__ import annotations
-
 from tests.controlplane.nodes import GPU_TAINT, node
 from tests.controlplane.objects import deployment, job, pod, preferred, required
 from tests.e2e.behaviour.case import Case, Json, Side, as_chosen, counts, on, recorded, runs, waits
@@ -144,13 +142,7 @@ CASES = [
     Case(
         "an init container uses the GPUs of the containers after it",
         [node("a", 2)],
-        [
-            pod(
-                "one",
-                2,
-                initContainers=[{"name": "i", "image": "i", "resources": {"limits": {"nvidia.com/gpu": "2"}}}],
-            )
-        ],
+        [pod("one", 2, initContainers=[{"name": "i", "image": "i", "resources": {"limits": {"nvidia.com/gpu": "2"}}}])],
         [on("a"), as_chosen()],
     ),
     Case(

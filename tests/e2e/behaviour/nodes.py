@@ -1,7 +1,5 @@
 """Nodes that the scheduler, or whoever runs the cluster, would rather not have used."""
 
-from __future__ import annotations
-
 from tests.controlplane.nodes import GPU_TAINT, node
 from tests.controlplane.objects import deployment, job, pod, preferred
 from tests.e2e.behaviour.case import HOST, Case, Change, counts, on, recorded, runs, waits
@@ -121,10 +119,7 @@ CASES = [
     ),
     goes_to_b("a taint that is not tolerated keeps pods away", [node("a", taints=["team=other:NoSchedule"]), B]),
     Case(
-        "a taint that evicts keeps pods away",
-        [node("a", taints=["team=other:NoExecute"]), B],
-        [pod("one")],
-        [on("b")],
+        "a taint that evicts keeps pods away", [node("a", taints=["team=other:NoExecute"]), B], [pod("one")], [on("b")]
     ),
     Case(
         "the taint of GPU nodes is tolerated",
@@ -137,12 +132,7 @@ CASES = [
         "a GPU node with a taint comes before one with a soft taint besides",
         [node("a", taints=[GPU_TAINT, SOFT]), node("b", taints=[GPU_TAINT])],
     ),
-    Case(
-        "a node that is not ready takes no pod",
-        [node("a", ready=False), B],
-        [pod("one")],
-        [on("b")],
-    ),
+    Case("a node that is not ready takes no pod", [node("a", ready=False), B], [pod("one")], [on("b")]),
     goes_to_b(
         "a node whose driver upgrade failed is not chosen",
         [node("a", labels={"nvidia.com/gpu-driver-upgrade-state": "upgrade-failed"}), B],

@@ -1,7 +1,5 @@
 """Pods whose nodes depend on other pods: affinity to them, spread over domains, ports of the host."""
 
-from __future__ import annotations
-
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import deployment, job, pod
 from tests.e2e.behaviour.case import ZONE, Case, apart, as_chosen, counts, on, runs, together, waits

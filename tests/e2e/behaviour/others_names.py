@@ -1,7 +1,5 @@
 """GPUs under the names of other projects: we add what every GPU pod gets, and leave the node to whoever serves them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from tests.controlplane.nodes import node

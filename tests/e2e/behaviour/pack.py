@@ -1,7 +1,5 @@
 """What packing leaves whole, whatever demands were seen lately."""
 
-from __future__ import annotations
-
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
 from tests.e2e.behaviour.case import Case, on, runs

@@ -1,7 +1,5 @@
 """Under `nodeAffinity: {mode: required}`: a pod is pinned to its node only where nothing but us has a say in it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from tests.controlplane.nodes import node

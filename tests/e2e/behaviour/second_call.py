@@ -1,7 +1,5 @@
 """Another hook changes the pod after ours, and the API server calls us again (reinvocation, IfNeeded)."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -79,18 +77,8 @@ CASES = [
         [runs(), as_chosen("two")],
         there=[taken("a", 4)],
     ),
-    Case(
-        "pods of a Job that grow fill two nodes",
-        [A, B],
-        [job("train", 8, labels=GPU)],
-        [counts(a=4, b=4)],
-    ),
-    Case(
-        "replicas that grow are apart",
-        [A, B],
-        [deployment("chat", 4, labels=GPU)],
-        [counts(a=2, b=2), as_chosen()],
-    ),
+    Case("pods of a Job that grow fill two nodes", [A, B], [job("train", 8, labels=GPU)], [counts(a=4, b=4)]),
+    Case("replicas that grow are apart", [A, B], [deployment("chat", 4, labels=GPU)], [counts(a=2, b=2), as_chosen()]),
     Case(
         "a pinned pod that grew out of its node is pinned to another",
         [A, B],

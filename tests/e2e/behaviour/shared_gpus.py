@@ -1,7 +1,5 @@
 """Nodes whose GPUs are shared by time-slicing or MPS, beside whole ones. A slot of such a node is no GPU."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from tests.controlplane.nodes import node
@@ -29,12 +27,7 @@ def bare(name: str, gpus: int = 8) -> Json:
 
 WHOLE_AND_SLICED = [sliced("a"), node("b")]
 CASES = [
-    Case(
-        "a pod of two goes to whole GPUs",
-        WHOLE_AND_SLICED,
-        [pod("one", 2)],
-        [on("b"), not_told("one", "share")],
-    ),
+    Case("a pod of two goes to whole GPUs", WHOLE_AND_SLICED, [pod("one", 2)], [on("b"), not_told("one", "share")]),
     Case(
         "a pod of two goes to whole GPUs, though the sliced node is fuller",
         WHOLE_AND_SLICED,
@@ -131,18 +124,8 @@ CASES = [
         [pod("one", nodeSelector={STRATEGY: "none"})],
         [on("b"), not_told("one", "share")],
     ),
-    Case(
-        "a pod of one runs",
-        WHOLE_AND_SLICED,
-        [pod("one")],
-        [runs("one"), not_told("one", "share")],
-    ),
-    Case(
-        "forty pods of one fill whole GPUs and slots",
-        WHOLE_AND_SLICED,
-        [job("train", 40)],
-        [counts(a=32, b=8)],
-    ),
+    Case("a pod of one runs", WHOLE_AND_SLICED, [pod("one")], [runs("one"), not_told("one", "share")]),
+    Case("forty pods of one fill whole GPUs and slots", WHOLE_AND_SLICED, [job("train", 40)], [counts(a=32, b=8)]),
     Case(
         "a renamed slot goes to its node",
         [node("a", 2, replicas=4, renamed=True), node("b")],

@@ -1,7 +1,5 @@
 """Pods with volumes that are on one node, or in one zone."""
 
-from __future__ import annotations
-
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import deployment, job, pod
 from tests.e2e.behaviour.case import ZONE, Case, Json, apart, as_chosen, on, runs, waits

@@ -1,7 +1,5 @@
 """Workloads whose pods work together, and of which it is known how many there are: they go to one domain that holds all."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from tests.controlplane.nodes import node
@@ -89,12 +87,7 @@ CASES = [
         [indexed("train", 5, 8, completions=2)],
         [counts(a1=1, a2=1)],
     ),
-    Case(
-        "a Job that no zone holds runs all the same",
-        in_zones(a=2, b=2),
-        [job("train", 3, 8)],
-        [runs(count=3)],
-    ),
+    Case("a Job that no zone holds runs all the same", in_zones(a=2, b=2), [job("train", 3, 8)], [runs(count=3)]),
     Case(
         "a Job in the rack that holds all",
         [

@@ -1,7 +1,5 @@
 """Creates a GPU pod as a dry run: the whole way from the API server to a replica and back, and nothing is stored."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any, Final
 
