@@ -151,7 +151,9 @@ def _patch(part: Lines, patch: dict[str, Any], condition: str) -> None:
             where, _, name = path.rpartition("/")
             part.append(where, yaml.safe_dump({name: each["value"]}).splitlines(), opening=f"if {condition}")
         elif part.value(path) != each["value"]:
-            raise ValueError(f"{part.identity}: {path} is {part.value(path)!r}, and a component tests for {each['value']!r}")
+            raise ValueError(
+                f"{part.identity}: {path} is {part.value(path)!r}, and a component tests for {each['value']!r}"
+            )
 
 
 def _item(value: Any) -> list[str]:
@@ -167,7 +169,9 @@ def files() -> dict[Path, str]:
 
 def left() -> set[Path]:
     """Templates that were made from what is no more."""
-    made = {path for path in (CHART / "templates").glob("*.yaml") if path.read_text().startswith(HEADER.format("")[:16])}
+    made = {
+        path for path in (CHART / "templates").glob("*.yaml") if path.read_text().startswith(HEADER.format("")[:16])
+    }
     return made - files().keys()
 
 

@@ -129,7 +129,12 @@ def test_all_follow_the_namespace_of_the_release(control_plane: ControlPlane) ->
     components.append("nvidiaSmi.namespace=drivers")
     here, there = rendered("4", *components), rendered("4", *components, namespace="elsewhere")
     text = json.dumps(there)
-    for word in ('"namespace": "gpu-admission"', "serviceaccount:gpu-admission:", "admission.svc", '"gpu-operator"'):
+    for word in (
+        '"namespace": "gpu-admission"',
+        "serviceaccount:gpu-admission:",
+        "admission.svc",
+        '"namespace": "gpu-operator"',
+    ):
         assert word not in text
     assert "gpu-admission.elsewhere.svc" in text
     moved = text.replace("elsewhere", "gpu-admission")
@@ -174,7 +179,9 @@ def test_a_value_changes_what_it_says_and_the_api_server_takes_it(
         for step in path.strip("/").split("/"):
             seen = seen[int(step)] if isinstance(seen, list) else seen[step]
         assert seen == wanted or (isinstance(wanted, str) and wanted in str(seen))
-    served = [each for each in found if each["apiVersion"].split("/")[0] not in ("cert-manager.io", "monitoring.coreos.com")]
+    served = [
+        each for each in found if each["apiVersion"].split("/")[0] not in ("cert-manager.io", "monitoring.coreos.com")
+    ]
     served = [each for each in served if each["metadata"].get("namespace") != "gpu-operator"]  # is not there
     answer = applied.kubectl("apply", "--dry-run=server", "-f", "-", input=yaml.safe_dump_all(served))
     assert answer.stderr == ""

@@ -45,7 +45,9 @@ def doctor(
     page = list(results(snapshot, policy))
     if attempt:
         if snapshot.access is None:
-            raise BadInput("saw --try with --cluster, wanted an API server: a file creates no pod. Leave out one of them")
+            raise BadInput(
+                "saw --try with --cluster, wanted an API server: a file creates no pod. Leave out one of them"
+            )
         page.append(dry_run(snapshot.access, attempt))
     if not document([result._asdict() for result in page], output):
         for result, after in zip(page, [*page[1:], None], strict=True):

@@ -43,9 +43,13 @@ async def _once(api: Api, namespace: str) -> Result:
         created = await api.post(f"/api/v1/namespaces/{namespace}/pods?dryRun=All", pod)
     except ApiError as error:
         if all(words in str(error) for words in _DENIED):
-            return Result(CHECK, "ok", f"the webhook is asked about a GPU pod in {namespace}, and would refuse it: {error}")
+            return Result(
+                CHECK, "ok", f"the webhook is asked about a GPU pod in {namespace}, and would refuse it: {error}"
+            )
         return Result(CHECK, "broken", f"a GPU pod in {namespace} cannot be created: {error}", LOGS)
     if policy := record_of(created).get("policy"):
-        return Result(CHECK, "ok", f"the webhook is asked about a GPU pod in {namespace}, and decides by policy {bare(policy)}")
+        return Result(
+            CHECK, "ok", f"the webhook is asked about a GPU pod in {namespace}, and decides by policy {bare(policy)}"
+        )
     text = f"a GPU pod in {namespace} would be created without a decision: the API server did not ask, or got no answer"
     return Result(CHECK, "broken", text, f"see whether the namespace has opted in, and why: {LOGS}")
