@@ -68,9 +68,10 @@ format: $(READY) ## Format the code and fix what the linter can
 certs: $(READY) ## Write a development CA and certificate into certs/
 	@$(BIN)/gpu-admission certs certs
 
-manifests: $(READY) ## Write manifests/policy.yaml and docs/rules.md from the settings, and the drawing in CONTRIBUTING.md
+manifests: $(READY) ## Write manifests/policy.yaml and docs/rules.md from the settings, the chart, and the drawing in CONTRIBUTING.md
 	@$(BIN)/python -m tests.reference
 	@$(BIN)/python -m tests.rooms
+	@$(BIN)/python -m tests.manifests.chart
 
 rendered: $(READY) ## Print everything that `kubectl apply -k manifests/` installs
 	@$(BIN)/python -c "from tests.controlplane.programs import find; from subprocess import run; run([find().path(\"kubectl\"), \"kustomize\", \"manifests\"], check=True)"
