@@ -27,9 +27,8 @@ from webhook.kube import cel
 from webhook.kube.pod import annotations_of
 from webhook.text import bare, matches_any, quoted
 
-
 _MAX_KEY = 512
-"""Characters of a key that are looked at. In a stored pod it has 317 at most; a template of a custom resource may have anything."""
+"""Characters of a key that are looked at. In a stored pod it has 317 at most; in a template of a custom resource any number."""
 
 
 class DeviceAnnotations(Rule):
