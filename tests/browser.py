@@ -118,7 +118,7 @@ class Tab:
 async def browser() -> AsyncIterator[Tab]:
     """A Chromium with one empty page. It ends with the block, and leaves nothing."""
     with tempfile.TemporaryDirectory(prefix="chromium-", ignore_cleanup_errors=True) as folder:
-        flags = ("headless=new", "no-sandbox", "disable-gpu", "disable-dev-shm-usage", "no-first-run", "hide-scrollbars")
+        flags = ("headless=new", "no-sandbox", "disable-gpu", "disable-dev-shm-usage", "no-first-run", "hide-scrollbars", "disable-lcd-text")
         arguments = [*(f"--{flag}" for flag in flags), f"--user-data-dir={folder}", "--remote-debugging-port=0"]
         running = await asyncio.create_subprocess_exec(
             program(), *arguments, "about:blank",

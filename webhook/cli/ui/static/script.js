@@ -297,6 +297,9 @@ function renderChoice() {
     const rank = place.has(node.name) ? `#${place.get(node.name)} ` : "";
     if (say.textContent !== rank + said) { say.textContent = rank + said; say.tip = cause ? cause.text : ""; }
     say.classList.toggle("bad", !cause && !!(HEALTH[node.health] || node.sick));
+    const mark = `${choice.holder && choice.by} ${choice.holder}`;
+    if (row.mark === mark || (!row.mark && !choice.holder)) continue;
+    row.mark = mark;
     for (const square of row.children[1].children) if (square.cell) square.classList.toggle("dim", !!choice.holder && !(square.cell.pod && belongs(square.cell.pod)));
   }
   for (const pool of document.querySelectorAll(".pool")) pool.hidden = ![...pool.lastChild.children].some(row => !row.hidden);
