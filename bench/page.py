@@ -1,7 +1,7 @@
 """How long the page takes for an update: `python -m bench.page`.
 
-A cluster of 1,000 nodes with 8 GPUs each, in Chromium. Measured are the first drawing, an update in which every twentieth node has
-changed, and the choice of a waiting pod that no node can take: script, style and layout, until the next frame could be drawn.
+A cluster of 1,000 nodes with 8 GPUs each, in Chromium. Measured are an update in which every twentieth node has changed, the
+choice of a waiting pod, and the first drawing: script, style and layout, until the next frame could be drawn.
 """
 
 import asyncio
@@ -24,7 +24,9 @@ from webhook.cli.ui.picture import Picture
 _TAKEN = 1_795_000_000.0
 _NODES, _PODS, _TIMES = 1_667, 17_000, 15
 """Three of five nodes have GPUs."""
-_MEASURED = "(() => {{ const start = performance.now(); {}; document.body.offsetHeight; return performance.now() - start; }})()"
+_MEASURED = (
+    "(() => {{ const start = performance.now(); {}; document.body.offsetHeight; return performance.now() - start; }})()"
+)
 _CHANGE = """for (const node of state.nodes.filter((_, at) => (at + turn) % 20 === 0)) {
   const counts = Object.values(node.parts)[0]; counts.free = (counts.free + 1) % 9; } turn += 1; render()"""
 
@@ -40,7 +42,10 @@ async def _measured(file: Path) -> dict[str, list[float]]:
         await tab.until("document.readyState === 'complete' && !!document.querySelector('.node')")
         await tab.value("window.turn = 0")
         pod = await tab.value("state.waiting[0].namespace + '/' + state.waiting[0].pods[0]")
-        found = {"an update of 50 nodes": await _each(tab, _CHANGE), "an update without a change": await _each(tab, "render()")}
+        found = {
+            "an update of 50 nodes": await _each(tab, _CHANGE),
+            "an update without a change": await _each(tab, "render()"),
+        }
         choose = f"choice.pod = choice.pod ? '' : {pod!r}; details = state.about[{pod!r}]; render()"
         found["a pod is chosen, or left"] = await _each(tab, choose)
         anew = "rows.clear(); drawn.clear(); document.getElementById('map').replaceChildren(); render()"
@@ -54,12 +59,16 @@ def main() -> None:
     state = {**Fixed(picture, "bench").shown, "about": picture.all_about()}
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "page.html"
-        file.write_text(page(state).replace('<script type="module">', "<script defer>"))  # so that its names are reached
+        file.write_text(
+            page(state).replace('<script type="module">', "<script defer>")
+        )  # so that its names are reached
         text = file.read_text().partition("<meta http-equiv")
         file.write_text(text[0] + text[2].partition(">")[2])
         found = asyncio.run(_measured(file))
     size = len(orjson.dumps(Fixed(picture, "bench").shown)) / 1e6
-    table = Table("ms", "median", "slowest", title=f"{len(picture.document['nodes']):,} nodes; a state is {size:.1f} MB")
+    table = Table(
+        "ms", "median", "slowest", title=f"{len(picture.document['nodes']):,} nodes; a state is {size:.1f} MB"
+    )
     for name, times in found.items():
         table.add_row(name, f"{statistics.median(times):.0f}", f"{max(times):.0f}")
     stdout().print(table)

@@ -78,7 +78,7 @@ class Tab:
     async def until(self, expression: str) -> Any:
         """The value of the expression once it is true."""
         async with asyncio.timeout(DEADLINE):
-            while not (found := await self.value(expression)):
+            while not (found := await self.value(expression)):  # noqa: ASYNC110  the page has no event for it
                 await asyncio.sleep(0.05)
         return found
 
@@ -97,7 +97,9 @@ class Tab:
 
     async def press(self, *keys: str) -> None:
         for name in keys:
-            more = {"Enter": {"text": "\r", "windowsVirtualKeyCode": 13}, "Tab": {"windowsVirtualKeyCode": 9}}.get(name, {})
+            more = {"Enter": {"text": "\r", "windowsVirtualKeyCode": 13}, "Tab": {"windowsVirtualKeyCode": 9}}.get(
+                name, {}
+            )
             for kind in ("keyDown", "keyUp"):
                 await self.send("Input.dispatchKeyEvent", type=kind, key=name, code=name, **more)
 
@@ -118,14 +120,22 @@ class Tab:
 async def browser() -> AsyncIterator[Tab]:
     """A Chromium with one empty page. It ends with the block, and leaves nothing."""
     with tempfile.TemporaryDirectory(prefix="chromium-", ignore_cleanup_errors=True) as folder:
-        flags = ("headless=new", "no-sandbox", "disable-gpu", "disable-dev-shm-usage", "no-first-run", "hide-scrollbars", "disable-lcd-text")
+        flags = (
+            "headless=new",
+            "no-sandbox",
+            "disable-gpu",
+            "disable-dev-shm-usage",
+            "no-first-run",
+            "hide-scrollbars",
+            "disable-lcd-text",
+        )
         arguments = [*(f"--{flag}" for flag in flags), f"--user-data-dir={folder}", "--remote-debugging-port=0"]
         running = await asyncio.create_subprocess_exec(
             program(), *arguments, "about:blank",
             stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL, start_new_session=True,
         )  # fmt: skip
         try:
-            port = await _port(Path(folder) / "DevToolsActivePort", running)
+            port = await _port(folder, running)
             async with aiohttp.ClientSession() as http:
                 async with http.get(f"http://127.0.0.1:{port}/json/list") as answer:
                     (target,) = [each for each in await answer.json() if each["type"] == "page"]
@@ -138,10 +148,15 @@ async def browser() -> AsyncIterator[Tab]:
             await running.wait()
 
 
-async def _port(file: Path, running: asyncio.subprocess.Process) -> int:
+async def _port(folder: str, running: asyncio.subprocess.Process) -> int:
+    """The port that Chromium writes to a file once it listens."""
+
+    def written() -> list[str]:
+        file = Path(folder) / "DevToolsActivePort"
+        return file.read_text().splitlines() if file.exists() else []
+
     async with asyncio.timeout(DEADLINE):
-        while True:
+        while not (lines := written()):
             assert running.returncode is None, f"chromium ended with {running.returncode}"
-            if file.exists() and (lines := file.read_text().splitlines()):
-                return int(lines[0])
             await asyncio.sleep(0.05)
+    return int(lines[0])

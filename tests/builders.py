@@ -88,6 +88,21 @@ def sidecar(name: str = "sidecar", **fields: Any) -> dict[str, Any]:
     return container(name, restartPolicy="Always", **fields)
 
 
+def admission_review(obj: Any, namespace: str = "team-a", **request: Any) -> dict[str, Any]:
+    """A review of a new pod, as the API server sends it. `request` replaces fields of the request; None removes one."""
+    asked = {
+        "uid": "u-1",
+        "kind": {"group": "", "version": "v1", "kind": "Pod"},
+        "resource": {"group": "", "version": "v1", "resource": "pods"},
+        "namespace": namespace,
+        "operation": "CREATE",
+        "userInfo": {"username": "jane", "groups": ["dev", "ops"]},
+        "object": obj,
+    } | request
+    kept = {field: value for field, value in asked.items() if value is not None}
+    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": kept}
+
+
 @dataclass
 class ClusterFacts:
     """What units see of a cluster, as plain values."""

@@ -29,6 +29,7 @@ from webhook.kube.kinds import KINDS
 from webhook.kube.pod import DECISION
 from webhook.policy.model import Policy
 from webhook.telemetry.metrics import program_version
+from webhook.tls import issue
 from webhook.tls.issue import Pair, fingerprint, make_ca, make_leaf, service_names
 
 MANIFESTS = Path(__file__).resolve().parents[2] / "manifests"
@@ -88,13 +89,8 @@ def counted(metric: str, value: float, **labels: str) -> list[Any]:
 def healthy() -> Objects:
     """An installation and a cluster without problems."""
     installed = shipped(
-        *(
-            "50-priority-classes.yaml",
-            "70-guards.yaml",
-            "71-running-pods.yaml",
-            "80-mutating.yaml",
-            "90-validating.yaml",
-        )
+        *("50-priority-classes.yaml", "70-guards.yaml", "71-running-pods.yaml"),
+        *("80-mutating.yaml", "90-validating.yaml"),
     )
     found = [obj for obj in installed if obj["kind"] in READ]
     authority = ca()
@@ -382,6 +378,11 @@ def test_a_replica_that_does_not_answer_is_named(tmp_path: Path) -> None:
     of(objects, "ReplicaMetrics", "two")["status"] = {"error": "504: no answer in time"}
     states = [(each["state"], each["text"]) for each in checked(tmp_path, objects) if each["check"] == "replicas"]
     assert states == [("unknown", "two gave no metrics through the API server: 504: no answer in time")]
+
+
+def test_a_certificate_of_three_days_is_fine_on_the_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(issue, "LEAF_LIFE", timedelta(days=3))
+    assert {each["state"] for each in checked(tmp_path, healthy())} == {"ok"}
 
 
 def test_docs_and_readme_agree_with_the_checks() -> None:

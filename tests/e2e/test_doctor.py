@@ -217,7 +217,7 @@ CASES = [
     pytest.param("guards", "warn", "gpu-admission-profile-label does not guard", gone("ValidatingAdmissionPolicyBinding", "gpu-admission-profile-label"), id="a guard"),
     pytest.param("guards", "warn", "gpu-admission-running-pods does not guard", gone("ValidatingAdmissionPolicyBinding", "gpu-admission-running-pods"), id="the guard of running pods"),
     pytest.param("namespaces", "warn", "names profile defalt", changed(labelled("defalt"), labelled("default")), id="a profile"),
-    pytest.param("classes", "warn", "workload-type=trainig on 1 GPU pod", there(pod("typo", 1, labels={"workload-type": "trainig"}), namespace=TEAM), id="the class of a pod"),
+    pytest.param("classes", "warn", '1 GPU pod: label workload-type="trainig" gives no class', there(pod("typo", 1, labels={"workload-type": "trainig"}), namespace=TEAM), id="the class of a pod"),
     pytest.param("classes", "warn", "entry 2", policy("classes: [{class: a}, {class: training, ownerKinds: [Job]}]"), id="a class that no pod can have"),
     pytest.param("priorityClasses", "broken", "gpu-training", gone("PriorityClass", "gpu-training"), id="a priority class"),
     pytest.param("preemption", "warn", f"pods of namespace {TEAM}; the API server refuses them", policy("classes: [{class: inference-critical, labels: {a: [b]}, namespaces: ['*']}, {class: training}]"), id="a namespace that only the policy entitles"),

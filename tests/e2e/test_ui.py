@@ -4,7 +4,7 @@ import asyncio
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
@@ -19,21 +19,26 @@ pytestmark = pytest.mark.controlplane
 
 
 @pytest.fixture
-async def tab(control_plane: ControlPlane, nodes: MakeNodes) -> AsyncIterator[Tab]:
-    """The page of the cluster, which has one node with four GPUs: it is cordoned."""
-    await nodes([node("ui-a", 4, cordoned=True)])
+def address(control_plane: ControlPlane) -> Iterator[str]:
+    """Where the command serves the page."""
     command = [sys.executable, "-m", "webhook", "ui", "--kubeconfig", str(control_plane.kubeconfig)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
         assert running.stdout is not None
-        address = (await asyncio.to_thread(running.stdout.readline)).strip()
-        async with browser() as found:
-            await found.look()
-            await found.open(address)
-            await found.until("!!document.querySelector('[data-node=\"ui-a\"]')")
-            yield found
-            assert found.errors == []
+        yield running.stdout.readline().strip()
         running.send_signal(signal.SIGINT)
         assert running.wait(60) == 0
+
+
+@pytest.fixture
+async def tab(address: str, nodes: MakeNodes) -> AsyncIterator[Tab]:
+    """The page of a cluster with one node of four GPUs, which is cordoned. The node comes after the page."""
+    async with browser() as found:
+        await found.look()
+        await found.open(address)
+        await nodes([node("ui-a", 4, cordoned=True)])
+        await found.until("!!document.querySelector('[data-node=\"ui-a\"]')")
+        yield found
+        assert found.errors == []
 
 
 async def test_the_way_from_a_waiting_pod_to_one_that_runs(

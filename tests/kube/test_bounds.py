@@ -82,6 +82,12 @@ def test_this_exceeds_a_bound(what: str) -> None:
     assert [excess.noun for excess in exceeded_by_pod(PAST[what])] == [what]
 
 
+@pytest.mark.parametrize("part", ["limits", "requests"])
+def test_names_of_resources_count_in_either_part(part: str) -> None:
+    many = pod({"name": "main", "image": "app", "resources": {part: names(2100)}})
+    assert [excess.noun for excess in exceeded_by_pod(many)] == ["names of resources"]
+
+
 @pytest.mark.parametrize("what", PAST)
 def test_a_pod_that_exceeds_a_bound_is_not_changed_and_then_refused(what: str) -> None:
     server, large = Server(), PAST[what] | {"status": {"message": "x" * SMALL_REVIEW}}

@@ -204,7 +204,7 @@ DecideDocument = Callable[[Document, Policy, ClusterState, float], Decision]
 
 
 def decide_mutate(document: Document, policy: Policy, state: ClusterState, now: float) -> Decision:
-    return handlers.admit(document.request, policy, state, Placer(state), now)
+    return handlers.admitted(document.request, policy, state, Placer(state), now)
 
 
 def decide_validate(document: Document, policy: Policy, state: ClusterState, now: float) -> Decision:

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
 from webhook.kube.gpus import Gpus
-from webhook.text import Hint
 
 
 class Workload(NamedTuple):
@@ -137,7 +136,7 @@ class Obstacle(NamedTuple):
     """The name of the resource, or the path of the pod's field."""
     seen: str
     wanted: str
-    fix: str | Hint
+    fix: str
     lasting: bool
     """True: no node of this cluster can take the pod, whatever becomes of labels and taints. False: that may change while the
     pod stays as it is. It follows from the nodes of this moment alone, so that all replicas say the same."""

@@ -24,8 +24,10 @@ from webhook.kube.pod import (
     claims_devices,
     containers,
 )
-from webhook.text import Hint, bare
+from webhook.text import bare
 
+__all__ = ("Check", "Edit", "Gpus", "Pod")
+"""What units need of the kinds of Kubernetes, beside the interface itself."""
 Action = Literal["deny", "warn", "off"]
 LabelKey = Annotated[
     str,
@@ -53,7 +55,7 @@ class Finding(NamedTuple):
     """The path of the field within the pod: `spec.containers[0].resources.limits[nvidia.com/gpu]`."""
     seen: str
     wanted: str
-    fix: str | Hint
+    fix: str
     """The next step, as an imperative without a full stop."""
     only_warn: bool = False
     """Report it as a warning even if the action of the rule is `deny`."""

@@ -17,11 +17,10 @@ from collections.abc import Iterable, Mapping, Set
 from typing import Any, ClassVar
 
 from webhook.framework.cluster_view import Taint
-from webhook.framework.interface import Context, Injector, Outcome
+from webhook.framework.interface import Context, Edit, Gpus, Injector, Outcome
 from webhook.framework.taints import AllowedTaint, PolicyTaint, covers, tolerated, toleration
 from webhook.kube import cel
-from webhook.kube.gpus import Gpus, vendor
-from webhook.kube.json_patch import Edit
+from webhook.kube.gpus import vendor
 
 _VENDORS = ("nvidia.com/gpu", "amd.com/gpu", "habana.ai/gaudi")
 

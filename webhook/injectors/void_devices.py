@@ -23,10 +23,8 @@ from typing import ClassVar, Self
 
 from pydantic import Field
 
-from webhook.framework.interface import Context, Injector, Outcome, ProfileView
+from webhook.framework.interface import Context, Edit, Gpus, Injector, Outcome, ProfileView
 from webhook.kube import cel
-from webhook.kube.gpus import Gpus
-from webhook.kube.json_patch import Edit
 from webhook.kube.other_gpus import FRACTIONS, fraction_container, has_other_gpu
 from webhook.kube.pod import annotations_of, containers, gpu_counts
 

@@ -12,11 +12,8 @@ DRA:           a claim counts as a GPU.
 
 from collections.abc import Iterable
 
-from webhook.framework.interface import Action, Context, Finding, Rule
+from webhook.framework.interface import Action, Check, Context, Finding, Gpus, Pod, Rule
 from webhook.kube import cel
-from webhook.kube.cel import Check
-from webhook.kube.gpus import Gpus
-from webhook.kube.pod import Pod
 from webhook.text import matches_any, quoted
 
 

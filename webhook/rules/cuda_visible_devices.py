@@ -13,8 +13,7 @@ from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from webhook.framework.device_variables import value_of
-from webhook.framework.interface import Action, Context, Finding, Rule
-from webhook.kube.pod import Pod
+from webhook.framework.interface import Action, Context, Finding, Pod, Rule
 from webhook.text import plural, quoted
 
 _MAX_LENGTH = 256

@@ -22,11 +22,9 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import ClassVar
 
-from webhook.framework.interface import Context, Finding, Rule
+from webhook.framework.interface import Check, Context, Finding, Gpus, Pod, Rule
 from webhook.kube import cel
-from webhook.kube.cel import Check
-from webhook.kube.gpus import Gpus
-from webhook.kube.pod import Pod, annotations_of
+from webhook.kube.pod import annotations_of
 from webhook.text import bare, matches_any, quoted
 
 

@@ -22,11 +22,8 @@ from typing import Any, ClassVar
 
 from webhook.framework import device_variables
 from webhook.framework.device_variables import HIDDEN, NO_DEVICE, NVIDIA, hides_devices, takes_no_device, value_of
-from webhook.framework.interface import Context, Finding, Rule
+from webhook.framework.interface import Check, Context, Finding, Gpus, Pod, Rule
 from webhook.kube import cel
-from webhook.kube.cel import Check
-from webhook.kube.gpus import Gpus
-from webhook.kube.pod import Pod
 from webhook.text import Patterns, bare, matches_any, quoted
 
 _SUFFIX = "_VISIBLE_DEVICES"

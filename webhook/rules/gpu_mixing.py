@@ -11,11 +11,9 @@ Not for DRA:   a claim says itself which devices belong together.
 
 from collections.abc import Iterable
 
-from webhook.framework.interface import Context, Finding, Rule
+from webhook.framework.interface import Check, Context, Finding, Gpus, Pod, Rule
 from webhook.kube import cel
-from webhook.kube.cel import Check
-from webhook.kube.gpus import Gpus, vendor
-from webhook.kube.pod import Pod
+from webhook.kube.gpus import vendor
 from webhook.text import bare, listed, quoted
 
 

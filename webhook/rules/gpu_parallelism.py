@@ -17,10 +17,9 @@ Source: vLLM and SGLang engine arguments, TensorRT-LLM, TGI (--num-shard), torch
 from collections.abc import Iterable
 from typing import ClassVar
 
-from webhook.framework.interface import Action, Context, Finding, Rule
+from webhook.framework.interface import Action, Context, Finding, Pod, Rule
 from webhook.framework.parallelism import arguments, gpus_used
 from webhook.framework.resources_per_gpu import containers_with_whole_gpus
-from webhook.kube.pod import Pod
 from webhook.text import plural, quoted
 
 _GANGS = (

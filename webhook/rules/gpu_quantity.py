@@ -17,9 +17,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
 from webhook.errors import QuantityError
-from webhook.framework.interface import Context, Finding, Rule
+from webhook.framework.interface import Context, Finding, Pod, Rule
 from webhook.kube.gpus import vendor
-from webhook.kube.pod import Container, Pod
+from webhook.kube.pod import Container
 from webhook.kube.quantity import Number, parse_quantity
 from webhook.text import bare, listed, quoted
 

@@ -21,11 +21,9 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import ClassVar
 
-from webhook.framework.interface import Context, Finding, Rule
+from webhook.framework.interface import Check, Context, Finding, Gpus, Pod, Rule
 from webhook.kube import cel
-from webhook.kube.cel import Check
-from webhook.kube.gpus import Gpus
-from webhook.kube.pod import Pod, clean_path
+from webhook.kube.pod import clean_path
 from webhook.text import listed, quoted
 
 _SPECIAL = ("CharDevice", "BlockDevice", "Socket")

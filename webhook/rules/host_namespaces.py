@@ -13,10 +13,7 @@ DRA:           a claim may be for any device, and does not count as a GPU here.
 from collections.abc import Iterable
 from typing import ClassVar
 
-from webhook.framework.interface import Context, Finding, Rule
-from webhook.kube.cel import Check
-from webhook.kube.gpus import Gpus
-from webhook.kube.pod import Pod
+from webhook.framework.interface import Check, Context, Finding, Gpus, Pod, Rule
 
 
 class HostNamespaces(Rule):

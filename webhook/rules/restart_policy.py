@@ -13,8 +13,7 @@ DRA:           the same.
 from collections.abc import Iterable
 from typing import ClassVar
 
-from webhook.framework.interface import Action, Context, Finding, Rule
-from webhook.kube.pod import Pod
+from webhook.framework.interface import Action, Context, Finding, Pod, Rule
 
 _ENDLESS = ("ReplicaSet", "Deployment", "StatefulSet", "ReplicationController")
 

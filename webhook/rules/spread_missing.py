@@ -20,9 +20,8 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from webhook.framework.interface import Action, Context, Finding, Rule
+from webhook.framework.interface import Action, Context, Finding, Pod, Rule
 from webhook.framework.replicas import many_replicas
-from webhook.kube.pod import Pod
 
 _KINDS = ("ReplicaSet", "StatefulSet")
 """Kinds of the controller of the pods. The pods of a Deployment are controlled by a ReplicaSet."""

@@ -16,9 +16,8 @@ DRA:           a claim for devices counts as a GPU; which devices it is for does
 from collections.abc import Iterable
 from typing import ClassVar
 
-from webhook.framework.interface import Action, Context, Finding, Rule
+from webhook.framework.interface import Action, Context, Finding, Pod, Rule
 from webhook.framework.replicas import many_replicas
-from webhook.kube.pod import Pod
 from webhook.text import quoted
 
 _USERS = {"ReadWriteOnce": "one node", "ReadWriteOncePod": "one pod"}

@@ -11,7 +11,6 @@ from tests.strategies import pods
 from webhook.cli.ui.before import before
 from webhook.kube.pod import DECISION, Pod, annotations_of
 
-
 VOID = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}
 
 

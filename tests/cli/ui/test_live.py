@@ -59,13 +59,14 @@ def test_a_lease_makes_no_new_picture() -> None:
     ],
 )
 def test_when_data_are_old(answers: list[tuple[float, str, int]], wanted: tuple[float, str] | None) -> None:
-    time = 0.0
-    heard, sinks = Heard(lambda: time), {name: Kept(name, [], lambda: None) for name in ("Node", "Pod", "Event")}
-    for time, name, status in answers:
+    now = [0.0]
+    heard, sinks = Heard(lambda: now[0]), {name: Kept(name, [], lambda: None) for name in ("Node", "Pod", "Event")}
+    for at, name, status in answers:
+        now[0] = at
         heard.answered(name, status)
         if status == 403:
             sinks[name].refused()
-    time = 8.0
+    now[0] = 8.0
     assert heard.old(sinks, 0.0) == (wanted and {"since": wanted[0], "why": wanted[1]})
 
 

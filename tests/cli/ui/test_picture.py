@@ -39,8 +39,11 @@ def test_each_sum_is_that_of_its_parts_and_of_its_models(picture: Picture) -> No
             assert all_of_it[part] == sum(each[part] for each in models)
     whole = next(each for each in totals if each["kind"] == "whole")
     assert {part: whole[part] for part in ("total", *PARTS)} == {
-        **{"total": 84, "allocated": 46, "promised": 2},
-        **{"free": 19, "unusable": 17},  # the nodes that are cordoned and not ready, and one GPU that is not offered
+        "total": 84,
+        "allocated": 46,
+        "promised": 2,
+        "free": 19,
+        "unusable": 17,  # the nodes that are cordoned and not ready, and one GPU that is not offered
     }
 
 
@@ -96,7 +99,9 @@ def test_the_parts_of_a_node(tmp_path: Path, counts: Any, more: Any, wanted: Any
 
 
 def test_each_waiting_pod_has_its_answer(picture: Picture, tmp_path: Path) -> None:
-    wanted = {(each.namespace, each.name): each for each in answers(read_snapshot(world.snapshot(tmp_path)), POLICY, None)}
+    wanted = {
+        (each.namespace, each.name): each for each in answers(read_snapshot(world.snapshot(tmp_path)), POLICY, None)
+    }
     rows = picture.document["waiting"]
     assert sorted((row["namespace"], name) for row in rows for name in row["pods"]) == sorted(wanted)
     for (namespace, name), answer in wanted.items():

@@ -108,7 +108,7 @@ def test_the_file_loads_nothing_and_says_what_it_is(tmp_path: Path) -> None:
     assert (result.exit_code, result.stderr) == (0, f"{file}: 13 nodes, 5 waiting\n")
     text = file.read_text()
     assert "connect-src" not in text.partition("</head>")[0].partition("<style>")[0]
-    assert "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'" in text
+    assert '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'' in text
     assert not re.findall(r"(?:src|href)=\"(?!data:|#)", text)
 
 

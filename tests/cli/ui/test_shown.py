@@ -1,6 +1,8 @@
 """The page in a real Chromium: it shows what the commands say, by mouse and by keyboard, and runs nothing that tenants write.
 
-Covers cli.ui.command. It also makes the pictures of the documentation: `PICTURES=1 pytest tests/cli/ui/test_shown.py -k picture`.
+It also makes the pictures of the documentation: `PICTURES=1 pytest tests/cli/ui/test_shown.py -k picture`.
+
+Covers cli.ui.command.
 """
 
 import json
@@ -141,7 +143,10 @@ async def test_a_link_shows_the_same(shown: Tab) -> None:
     await shown.send("Page.navigate", url="about:blank")
     await shown.open(link)
     await shown.until("!!document.querySelector('.cause')")
-    assert await shown.value("document.querySelector('[aria-expanded=true] .who').innerText") == "research/job/pretrain × 4"
+    assert (
+        await shown.value("document.querySelector('[aria-expanded=true] .who').innerText")
+        == "research/job/pretrain × 4"
+    )
 
 
 async def test_everything_is_reached_by_keyboard(shown: Tab) -> None:

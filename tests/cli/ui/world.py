@@ -47,12 +47,17 @@ def decided(name: str, objects: list[Json], on: str | None) -> Json:
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "finetune", "uid": "of-finetune", "controller": True}
     found["metadata"] |= {"namespace": "research", "ownerReferences": [owner]}
     state = offline.ClusterState(max_age=float("inf"))
-    for kind, name_of in (("nodes", "Node"), ("pods", "Pod"), ("namespaces", "Namespace"), ("priorityclasses", "PriorityClass")):
+    for kind, name_of in (
+        ("nodes", "Node"),
+        ("pods", "Pod"),
+        ("namespaces", "Namespace"),
+        ("priorityclasses", "PriorityClass"),
+    ):
         state.replace(kind, [each for each in objects if each["kind"] == name_of], TAKEN)  # type: ignore[arg-type]
     (document,) = offline.documents(orjson.dumps(found), name)
     assert isinstance(document, offline.Document)
     stored = offline.run(document, offline.decide_mutate, load_policy(), state, TAKEN).pod
-    stored["metadata"] |= {"creationTimestamp": "2026-11-18T11:06:3{at}Z".format(at=name[-1])}
+    stored["metadata"] |= {"creationTimestamp": f"2026-11-18T11:06:3{name[-1]}Z"}
     return placed(stored, on)
 
 
@@ -71,7 +76,10 @@ def world() -> list[Json]:
         *[held(f"chat-{at}", f"serve-{1 + at % 3}", 1, "inference", "search") for at in range(5)],
         *[held(f"embed-{at}", "serve-1", 1, "service", "search") for at in range(2)],
         held("notebook-anna", "batch-3", 2, "development", "team-b"),
-        *[held(f"small-{at}", "sliced-1", 1, "inference", "search", resource="nvidia.com/mig-1g.10gb") for at in range(5)],
+        *[
+            held(f"small-{at}", "sliced-1", 1, "inference", "search", resource="nvidia.com/mig-1g.10gb")
+            for at in range(5)
+        ],
         *[held(f"pretrain-{at}", None, 8, nodeSelector={"nvidia.com/gpu.product": H100}) for at in range(4)],
         held("rank-1", None, 1, "inference", "search", nodeSelector={"gpu-type": "l40"}),
         held("huge-1", None, 16, "training", "team-b"),
@@ -83,7 +91,9 @@ def world() -> list[Json]:
     nodes["train-4"]["status"]["allocatable"] = {**nodes["train-4"]["status"]["allocatable"], "nvidia.com/gpu": "7"}
     objects.append(decided("finetune-1", objects, "batch-2"))
     objects.append(decided("finetune-2", objects, None))
-    refusal = "its pods are refused: spec.containers[main].env[NVIDIA_VISIBLE_DEVICES]: saw all, wanted nothing. [deviceEnv]"
+    refusal = (
+        "its pods are refused: spec.containers[main].env[NVIDIA_VISIBLE_DEVICES]: saw all, wanted nothing. [deviceEnv]"
+    )
     event = made("Event", "e-1", reason="PodRefused", message=refusal, lastTimestamp="2026-11-18T10:40:00Z")
     event["involvedObject"] = {"kind": "Job", "name": "thief", "namespace": "team-b"}
     event["metadata"]["namespace"] = "team-b"
@@ -97,7 +107,10 @@ def snapshot(folder: Path, *more: Json) -> Path:
     samples = []
     for name, (percent, degrees) in numbers.items():
         for gpu in range(8):
-            samples += [[name, f"gpu{gpu}", "utilisation", percent, ""], [name, f"gpu{gpu}", "temperature", degrees - gpu, ""]]
+            samples += [
+                [name, f"gpu{gpu}", "utilisation", percent, ""],
+                [name, f"gpu{gpu}", "temperature", degrees - gpu, ""],
+            ]
     samples.append(["train-1", "gpu7", "xid", 1, ""])
     document = orjson.loads(path.read_bytes())
     document["snapshot"]["gpuMetrics"] = {"source": "prometheus", "samples": samples}

@@ -4,19 +4,19 @@ Taints and labels of the shipped policy are not reported: they are for all clust
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from functools import cache
+from collections.abc import Iterable
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import Final
 
 from webhook.cli.checks.result import EDIT_POLICY, All, Found, broken, opted_in, warn
 from webhook.cli.cluster.report import gpu_nodes, gpus_of
 from webhook.cli.cluster.snapshot import Snapshot
 from webhook.cli.offline import load_policy
 from webhook.kube.pod import PROFILE_LABEL, labels_of, owner
-from webhook.policy.model import DEFAULT_PROFILE, Policy, Profile
+from webhook.policy.model import DEFAULT_PROFILE, Policy
+from webhook.policy.references import Reference, added, node_labels, node_taints
 from webhook.policy.workload_classes import ClassRule
-from webhook.text import bare, listed, matches, matches_any, nearest, plural
+from webhook.text import bare, listed, matches, matches_any, nearest, plural, suggestion
 
 _ANY: Final = ("*",)
 
@@ -90,110 +90,55 @@ def priority_classes(snapshot: Snapshot, policy: Policy) -> All:
     if missing := sorted(wanted - known.keys()):
         text = f"the policy names what does not exist: {listed(missing)}; pods keep their priority"
         return [broken(text, "kubectl apply -f manifests/50-priority-classes.yaml, or correct the policy")]
-    for one, other in pairwise(_shipped().injectors.priority_class.classes.values()):
+    for one, other in pairwise(load_policy().profile(DEFAULT_PROFILE)[1].injectors.priority_class.classes.values()):
         if {one, other} <= known.keys() & wanted and known[one] <= known[other]:
             text = f"{one} ({known[one]}) is not above {other} ({known[other]})"
             return [warn(text, "kubectl apply --force -f manifests/50-priority-classes.yaml")]
     return listed(sorted(wanted), 10) or "the policy names none"
 
 
-class _Reference(NamedTuple):
-    """A taint or label that a profile refers to, and the `field` that does."""
-
-    field: str
-    key: str
-    values: tuple[str, ...] = ()
-    """It has one of these values; () is any value."""
-    required: bool = False
-    """Whether pods wait for ever without it."""
-
-    @property
-    def text(self) -> str:
-        return f"{bare(self.key)}{f'={listed(map(bare, self.values))}' if self.values else ''}"
-
-
 def taints(snapshot: Snapshot, policy: Policy) -> All:
     """Some node has each taint that the policy adds to the shipped one."""
-    node_taints = {
+    seen = {
         (str(taint.get("key")), str(taint.get("value") or ""))
         for node in snapshot.nodes.values()
         for taint in node["spec"].get("taints") or ()
     }
     lacking = [
         (profile, ref)
-        for profile, ref in _added(policy, _taints)
-        if not any(matches(ref.key, key) and (not ref.values or value in ref.values) for key, value in node_taints)
+        for profile, ref in added(policy, node_taints)
+        if not any(matches(ref.key, key) and (not ref.values or value in ref.values) for key, value in seen)
     ]
     on_gpus = {
         str(taint.get("key"))
         for name in gpu_nodes(snapshot, policy)
         for taint in snapshot.nodes[name]["spec"].get("taints") or ()
     }
-    found = _report("taint", lacking, [key for key, _ in node_taints])
+    found = _report("taint", lacking, [key for key, _ in seen])
     return found or f"those of GPU nodes: {listed(sorted(on_gpus)) or 'none'}"
 
 
 def labels(snapshot: Snapshot, policy: Policy) -> All:
     """Some node has each label that the policy adds to the shipped one."""
-    node_labels: dict[str, set[str]] = {}
+    values: dict[str, set[str]] = {}
     for node in snapshot.nodes.values():
         for key, value in labels_of(node).items():
-            node_labels.setdefault(key, set()).add(value)
+            values.setdefault(key, set()).add(value)
     lacking = [
         (profile, ref)
-        for profile, ref in _added(policy, _labels)
-        if ref.key not in node_labels or (ref.values and node_labels[ref.key].isdisjoint(ref.values))
+        for profile, ref in added(policy, node_labels)
+        if ref.key not in values or (ref.values and values[ref.key].isdisjoint(ref.values))
     ]
-    found = _report("label", lacking, list(node_labels))
+    found = _report("label", lacking, list(values))
     return found or "nodes have every label that the policy adds to the shipped one"
 
 
-def _report(noun: str, lacking: Iterable[tuple[str, _Reference]], known: list[str]) -> list[Found]:
+def _report(noun: str, lacking: Iterable[tuple[str, Reference]], known: list[str]) -> list[Found]:
     """A result for each taint or label that no node has. `known` are the keys that nodes have."""
     found = []
     for profile, ref in lacking:
-        near = nearest(ref.key, sorted(set(known))) if ref.key not in known else None
-        hint = f"; nearest: {bare(near)}" if near else ""
+        hint = suggestion(ref.key, sorted(set(known)), "; nearest: {}") if ref.key not in known else ""
         waits = ": its pods wait for ever" if ref.required else ""
         text = f"profiles.{profile}.{ref.field}: no node has the {noun} {ref.text}{hint}{waits}"
         found.append((broken if ref.required else warn)(text, f"correct it, or {noun} nodes: {EDIT_POLICY}"))
     return found
-
-
-def _taints(profile: Profile) -> Iterator[_Reference]:
-    for section in ("taints", "allowed"):
-        for taint in getattr(profile.injectors.tolerations, section):
-            yield _Reference(f"injectors.tolerations.{section}", taint.key, (taint.value,) if taint.value else ())
-    for key in profile.rules.cpu_pod_on_gpu_node.taints:
-        yield _Reference("rules.cpuPodOnGpuNode.taints", key)
-
-
-def _labels(profile: Profile) -> Iterator[_Reference]:
-    spread = profile.injectors.topology_spread
-    for constraint in spread.constraints if spread.enabled and spread.mode == "constraints" else ():
-        required = constraint.when_unsatisfiable == "DoNotSchedule"
-        yield _Reference("injectors.topologySpread.constraints", constraint.key, required=required)
-    for key in profile.placement.gangs.keys:
-        yield _Reference("placement.gangs.keys", key)
-    for key in profile.placement.health.labels:
-        yield _Reference("placement.health.labels", key)
-    for preference in profile.placement.preferences:
-        for expression in preference.nodes:
-            if expression.operator not in ("NotIn", "DoesNotExist"):
-                values = tuple(expression.values) if expression.operator == "In" else ()
-                yield _Reference("placement.preferences", expression.key, values)
-
-
-def _added(policy: Policy, references: Callable[[Profile], Iterator[_Reference]]) -> Iterator[tuple[str, _Reference]]:
-    """The references that the shipped profile does not have, each with the name of the first profile that has it."""
-    seen = set(references(_shipped()))
-    for name in policy.file.profiles:
-        for reference in references(policy.profile(name)[1]):
-            if reference not in seen:
-                seen.add(reference)
-                yield name, reference
-
-
-@cache
-def _shipped() -> Profile:
-    return load_policy().profile(DEFAULT_PROFILE)[1]
