@@ -106,7 +106,13 @@ def _decision(
 ) -> Decision:
     """The decision about a pod on which all injectors have run. `earlier`: the choice of an earlier call, if it still holds."""
     placement, workload = context.placement, context.workload
-    asked = earlier.asked if earlier else Demand(placement.asked) if placement and placement.nodes else None
+    asked = (
+        earlier.asked
+        if earlier
+        else Demand(placement.asked, placement.devices)
+        if placement and placement.nodes
+        else None
+    )
     reservation = reservation_request(edit.object, asked) if asked and not earlier else None
     text = encoded(record(policy.hash, profile.name, workload.name, outcomes, placement, asked))
     warnings = (

@@ -13,7 +13,10 @@ from typing import Any
 from webhook.cluster.autoscalers import Autoscalers
 from webhook.cluster.budgets import Budgets
 from webhook.cluster.by_name import ByName, labels, priority_class, runtime_handler, volume_claim, volume_terms
+from webhook.cluster.claims import Claims, claim_template, device_class
 from webhook.cluster.demands import Demands
+from webhook.cluster.device_demands import DeviceDemands
+from webhook.cluster.device_sources import SOURCES
 from webhook.cluster.freshness import REQUIRED, Freshness
 from webhook.cluster.jobs import Jobs
 from webhook.cluster.ledger import Ledger
@@ -72,7 +75,11 @@ class ClusterState:
         self.priority_classes = ByName(priority_class)
         self.runtime_classes = ByName(runtime_handler)
         self.namespaces = ByName(labels)
-        self.slices = Slices(self.nodes.dra)
+        self.slices = Slices(self.nodes.dra, self.nodes.devices)
+        self.claims = Claims(self.nodes.devices, self._allocated)
+        self.claim_templates = ByName(claim_template)
+        self.device_classes = ByName(device_class)
+        self.device_demands = DeviceDemands(self.nodes, self.claims, self.claim_templates, self.device_classes)
         self.budgets = Budgets()
         self.autoscalers = Autoscalers()
         self.jobs = Jobs()
@@ -83,6 +90,9 @@ class ClusterState:
             "runtimeclasses": self.runtime_classes,
             "namespaces": self.namespaces,
             "resourceslices": self.slices,
+            "deviceclasses": self.device_classes,
+            "resourceclaims": self.claims,
+            "resourceclaimtemplates": self.claim_templates,
             "poddisruptionbudgets": self.budgets,
             "horizontalpodautoscalers": self.autoscalers,
             "jobs": self.jobs,
@@ -124,6 +134,17 @@ class ClusterState:
         if metadata.get("namespace") == self.replicas.namespace:
             self.replicas.seen(uid, pod)
         node, demand = spec.get("nodeName"), counted_demand(pod)
+        ranked: tuple[str, ...] | None = None
+        if spec.get("resourceClaims") or self.device_classes or SOURCES:
+            ranked = () if node else ranked_nodes(pod)
+            if where := node or next(iter(ranked), ""):
+                with_devices = self.device_demands.of_pod(pod, demand, where)
+                demand, ranked = with_devices or demand, ranked if with_devices else ()
+            if demand.devices and self.claims.allocated(pod):
+                demand = demand._replace(devices=())
+        if node and SOURCES:
+            for source in SOURCES:
+                self.nodes.devices.use(source.name, uid, node, source.uses(pod))
         if not has_extended_resource(demand) and DECISION not in annotations_of(pod):
             if node:
                 self._put(uid, node, self.usage.kind(demand, ""))
@@ -131,7 +152,9 @@ class ClusterState:
         key, kind = key_of(pod), self.usage.kind(demand, owner_key(pod))
         new = uid not in self._pods
         first_event = new and not self.ledger.waits(uid)
-        nodes = ranked_nodes(pod) if first_event else ()  # read once: this is a third of the cost of an event
+        nodes = (
+            (ranked_nodes(pod) if ranked is None else ranked) if first_event else ()
+        )  # read once: this is a third of the cost of an event
         if node:
             self.demands.bound(uid, key.namespace, demand, pinned_models(spec))
             counted = new and self.ledger.bound(uid, key, nodes, kind, node)
@@ -176,12 +199,27 @@ class ClusterState:
         self._leave_nowhere(uid)
         self.demands.gone(uid)
         self.replicas.gone(uid)
+        for source in SOURCES:
+            self.nodes.devices.use(source.name, uid, "", ())
 
     def _leave_nowhere(self, uid: int | str) -> None:
         if (node := self._nowhere.pop(uid, None)) is not None:
             del self._waiting_for_node[node][uid]
             if not self._waiting_for_node[node]:
                 del self._waiting_for_node[node]
+
+    def _allocated(self, uid: str) -> None:
+        """A claim of this pod has devices now, and counts: what was held for the pod does not count besides."""
+        key = pod_id({"uid": uid})
+        if (kind := self.ledger.held(key)) is not None and kind.demand.devices:
+            self.ledger.allocated(key, self._without_devices(kind))
+        elif key in self._pods and self._pods[key][1].demand.devices:
+            row, kind = self._pods[key]
+            self.usage.give_back(row, kind)
+            self._pods[key] = row, self.usage.take(row, self._without_devices(kind))
+
+    def _without_devices(self, kind: PodKind) -> PodKind:
+        return self.usage.kind(kind.demand._replace(devices=()), kind.owner)
 
     def _holders(self) -> list[tuple[int, PodKind]]:
         return [*self._pods.values(), *self.ledger.holders()]

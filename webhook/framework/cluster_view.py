@@ -6,7 +6,7 @@ The packages `cluster` and `placement` fill these values; `interface.Context` ca
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from webhook.kube.gpus import Gpus
 from webhook.text import Hint
@@ -187,5 +187,7 @@ class Placement(NamedTuple):
     """The criterion by which the first node is before the second: its name in `placement.criteria`; "" if there is no second."""
     asked: tuple[tuple[str, int], ...] = ()
     """The demand for which nodes were ranked, by resource; () if no node is ranked."""
+    devices: tuple[Any, ...] = ()
+    """The devices that it asks for one by one, for the reservation."""
     apart: bool = False
     """Whether the strategy keeps the pods of one owner on different nodes."""

@@ -27,6 +27,8 @@ MAX_EXPRESSION: Final = 10 << 10
 _MAX_RESULTS: Final = 1024
 """Maximum number of results that are kept for one expression."""
 _LOOPS: Final = re.compile(r"\b(?:all|exists|exists_one|existsOne|map|filter|bind)\s*\(")
+_WALKS: Final = re.compile(r"\b(?:all|exists|exists_one|existsOne|map|filter|size)\s*\(|==\s*\{")
+"""What may depend on all attributes together."""
 _GROWTH: Final = re.compile(r"\b(?:replace|join|format)\s*\(")
 _LONG: Final = 1 << 10
 _STRING: Final = r"""(?:"[^"\\\n]*"|'[^'\\\n]*')"""
@@ -127,6 +129,13 @@ class Selector:
                 self._results.clear()
             self._results[key] = self._evaluated(facts)
         return self._results[key]
+
+    def may_read(self, attribute: str) -> bool:
+        """Whether the result may depend on an attribute, by its qualified name."""
+        domain, _, name = attribute.partition("/")
+        if self._reads is not None:
+            return ("attributes", domain, name) in self._reads
+        return name in self.expression or _WALKS.search(self.expression) is not None
 
     def _key(self, facts: Facts) -> tuple[object, ...]:
         """What the expression reads of a device. `True` and `1` are equal in Python, and not here."""
