@@ -23,8 +23,9 @@ LIVE = $(BIN)/pytest -q -m controlplane
 # all decisions of its part.
 ON_A_PLANE = $(filter-out $(UNCHANGED),$(sort $(shell grep -rl --include='test_*.py' 'pytest.mark.controlplane' tests)))
 AT_THE_END = tests/e2e/test_every_decision.py
-ALONE = tests/e2e/test_strangers.py tests/e2e/test_client_certificate.py tests/e2e/test_faults.py tests/e2e/test_operator.py
-ONE = $(filter tests/e2e/behaviour/% $(ALONE),$(ON_A_PLANE))
+FIRST = $(addprefix tests/,e2e/behaviour/% export/% e2e/test_strangers.py e2e/test_client_certificate.py e2e/test_faults.py \
+  e2e/test_operator.py manifests/test_install.py)
+ONE = $(filter $(FIRST),$(ON_A_PLANE))
 OTHER = $(filter-out $(ONE) $(AT_THE_END),$(ON_A_PLANE))
 test: check ## Run every test; builds a real Kubernetes control plane on first use (K8S=1.34 for the oldest)
 	@# The control plane is built while the unit tests run. The second line has nothing left to do, or says why there is none.
@@ -68,7 +69,7 @@ certs: $(READY) ## Write a development CA and certificate into certs/
 	@$(BIN)/gpu-admission certs certs
 
 manifests: $(READY) ## Write manifests/policy.yaml and docs/rules.md from the settings, and the drawing in CONTRIBUTING.md
-	@$(BIN)/python -m webhook.cli.reference
+	@$(BIN)/python -m tests.reference
 	@$(BIN)/python -m tests.rooms
 
 rendered: $(READY) ## Print everything that `kubectl apply -k manifests/` installs

@@ -1,7 +1,4 @@
-"""Generated pages are current; files that pages name exist; the policy in docs/preferences.md works.
-
-Covers cli.reference, policy.document.
-"""
+"""Generated pages are current; files that pages name exist; the policy in docs/preferences.md works."""
 
 import re
 from collections.abc import Callable
@@ -9,12 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from tests import rooms
+from tests import reference, rooms
 from tests.builders import GPUS
 from tests.cluster.objects import node, placer, pod, state
-from webhook.cli import reference
+from tests.document import document
 from webhook.placement.settings import PlacementSettings, Preference
-from webhook.policy.document import document
 from webhook.policy.model import Policy, PolicyFile, Rules
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -12,8 +12,6 @@
 Each message says what was seen, what was wanted, where, and what to do next.
 """
 
-from __future__ import annotations
-
 
 class GpuAdmissionError(Exception):
     """Base class of all errors raised on purpose. Any other exception is a bug."""

@@ -14,6 +14,7 @@ import yaml
 from tests.cli.objects import CLUSTER, call, placed, write
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
+from webhook.cli.cluster.report import pools
 
 TABLE = """\
 NODE    POOL        MODEL                   HEALTH     RESOURCE         TOTAL   ALLOCATED   PROMISED   FREE   USED
@@ -114,6 +115,11 @@ def test_the_gpus_of_each_model(tmp_path: Path) -> None:
     ]
     documents = json.loads(call("nodes", "--by", "model", "--cluster", file, "-o", "json").stdout)
     assert [each["model"] for each in documents] == ["NVIDIA-A100-SXM4-80GB", "NVIDIA-L4", None]
+
+
+def test_several_nodes_are_as_hot_as_the_hottest() -> None:
+    nodes = [{"pool": "p", "gpus": {}, "temperature": degrees} for degrees in (50, 70, 60)]
+    assert [found["temperature"] for found in pools(nodes)] == [70]
 
 
 def test_nobody_has_gpus(tmp_path: Path) -> None:

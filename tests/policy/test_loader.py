@@ -105,6 +105,11 @@ UNKNOWN = "unknown key; known here: "
             id="too many values after inheritance",
         ),
         pytest.param(
+            "profiles:\n  default: {}\n" + "".join(f"  a{n}: {{}}\n" for n in range(100)),
+            ["profiles: saw 101; wanted at most 100: share them between namespaces"],
+            id="too many profiles",
+        ),
+        pytest.param(
             "entries: &all\n  - class: a\nprofiles: *all", ["line 3: an alias is refused: write it out"], id="an alias"
         ),
         pytest.param(

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from tests import reference
 from tests.admission.reviews import request
 from tests.builders import GPUS, TWO_NODES, ClusterFacts, case, container, pod
 from tests.cluster import objects
 from tests.cluster.objects import node, placer, state
+from tests.document import document
 from tests.feeds.fake_api import client_of, fake_api
 from tests.injectors.applied import applied
 from tests.rules import test_contract as contract
@@ -20,7 +22,6 @@ from tests.toys.image_tag import ImageTag
 from tests.toys.most_cpu import MostCpu
 from tests.toys.team_label import TeamLabel
 from webhook.admission.pods import mutate, validate
-from webhook.cli import reference
 from webhook.cli.units import documented
 from webhook.cluster.gpu_metrics import SOURCES, GpuMetricsSettings
 from webhook.cluster.utilisation import NodeUse, Utilisation
@@ -30,7 +31,6 @@ from webhook.feeds.exporters import Exporters
 from webhook.feeds.gpu_metrics import GpuMetrics
 from webhook.feeds.gpu_source import Wiring, source_of
 from webhook.placement.strategies import STRATEGIES
-from webhook.policy.document import document
 from webhook.policy.loader import read
 from webhook.policy.model import Injectors, Policy, PolicyFile, Profile, Rules
 from webhook.telemetry import logs

@@ -19,27 +19,12 @@ ALLOWED: dict[str, Case] = {
         f"another resource: {name}": asking(name)
         for name in (
             *("cpu", "memory", "nvidia.com/gpumem", "nvidia.com/gpumem-percentage", "nvidia.com/gpucores", "rdma/hca"),
-            *(
-                "volcano.sh/vgpu-number",
-                "aliyun.com/gpu-mem",
-                "aws.amazon.com/neuron",
-                "google.com/tpu",
-                "iluvatar.com/gpu",
-            ),
-            *(
-                "metax-tech.com/gpu",
-                "nvidia.com/mig-1g.5gb",
-                "nvidia.com/pgpu",
-                "nvidia.com/rdma-vf",
-                "intel.com/gpu-qat",
-            ),
-            *(
-                "nvidia.com/nvswitch",
-                "mthreads.com/gpu",
-                "huawei.com/Ascend910",
-                "nvidia.com/GA102GL_A10",
-                "example.com/foo",
-            ),
+            *("volcano.sh/vgpu-number", "aliyun.com/gpu-mem", "aws.amazon.com/neuron"),
+            *("google.com/tpu", "iluvatar.com/gpu"),
+            *("metax-tech.com/gpu", "nvidia.com/mig-1g.5gb", "nvidia.com/pgpu"),
+            *("nvidia.com/rdma-vf", "intel.com/gpu-qat"),
+            *("nvidia.com/nvswitch", "mthreads.com/gpu", "huawei.com/Ascend910"),
+            *("nvidia.com/GA102GL_A10", "example.com/foo"),
         )
     },
     "a name that the policy lets be": case(

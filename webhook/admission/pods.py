@@ -1,7 +1,5 @@
 """Decides about pods, from a request, a policy and the state of the cluster at one moment."""
 
-from __future__ import annotations
-
 from webhook.admission.context import (
     NamespaceProfile,
     context_of,
@@ -45,7 +43,7 @@ def mutate(request: Request, policy: Policy, cluster: Cluster, placer: Placer | 
     """
     if request.operation != "CREATE" or request.resource != "pods" or request.subresource:
         return IGNORED
-    if bounds.exceeded_by_size(request.size) or bounds.exceeded_by_pod(request.object):
+    if bounds.exceeded_by_size(request.size) or bounds.exceeded_by_pod(request.object, request.size):
         return IGNORED  # the validating hook reports it
     profile = profile_of(request.namespace, policy, cluster)
     pod = pod_of(request.object)
@@ -180,11 +178,11 @@ def validate(request: Request, policy: Policy, cluster: Cluster, placer: Placer 
         return IGNORED
     if exempt(request, pod, profile):
         return Decision("allowed", profile.name, policy=policy.hash)
-    if excesses := [*bounds.exceeded_by_size(request.size), *bounds.exceeded_by_pod(pod)]:
+    if excesses := [*bounds.exceeded_by_size(request.size), *bounds.exceeded_by_pod(pod, request.size)]:
         if old is None or old["spec"] != pod["spec"] or bounds.exceeded_by_pod(annotated := _annotations_alone(pod)):
             return refused(request, size_findings(excesses), policy, profile)
         pod, old = annotated, _annotations_alone(old)  # the spec is too large, but this update does not change it
-    if old is not None and bounds.exceeded_by_pod(old):
+    if old is not None and bounds.exceeded_by_pod(old, request.size):
         old = None  # it is not compared
     injected = profile.settings.shadow and request.operation == "CREATE"
     written = pod if injected else as_written(pod)

@@ -1,7 +1,5 @@
 """`gpu-admission doctor`: checks the installation and the cluster, and names the next step for each problem."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Final
 

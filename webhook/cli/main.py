@@ -4,8 +4,6 @@ COMMANDS.
 Exit status 0: success; 1: a pod was refused or a check failed; 2: the command could not be carried out.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import traceback

@@ -1,7 +1,5 @@
 """`gpu-admission nodes`: the GPUs of each node and pool: which pods have them, how busy they are, and how many are free."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path

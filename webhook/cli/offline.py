@@ -4,8 +4,6 @@ Pods are decided on one after another with the same cluster state. The node chos
 on a server.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from importlib.resources import files
 from pathlib import Path
@@ -206,7 +204,7 @@ DecideDocument = Callable[[Document, Policy, ClusterState, float], Decision]
 
 
 def decide_mutate(document: Document, policy: Policy, state: ClusterState, now: float) -> Decision:
-    return handlers.admit(document.request, policy, state, Placer(state), now)
+    return handlers.admitted(document.request, policy, state, Placer(state), now)
 
 
 def decide_validate(document: Document, policy: Policy, state: ClusterState, now: float) -> Decision:

@@ -1,7 +1,5 @@
 """`gpu-admission pending`: why pods wait for a node, and what to do about it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum

@@ -1,8 +1,6 @@
 """The first steps of the commands that look at a cluster: read it, its policy and its GPU metrics, and print what could not be
 read."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import os

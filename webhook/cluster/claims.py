@@ -1,7 +1,5 @@
 """ResourceClaims, their templates and DeviceClasses (resource.k8s.io/v1): what is kept of them, and which devices claims have."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 

@@ -5,8 +5,6 @@ The scheduler makes a claim for such a resource on nodes whose device plugin doe
 resource.k8s.io/v1. Follows structured/internal/incubating/allocator_incubating.go.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 

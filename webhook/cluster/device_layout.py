@@ -4,8 +4,6 @@ Follows k8s.io/dynamic-resource-allocation/structured: claims and their requests
 order of the layout, the first solution that meets all. For claims of other sources the fullest device that fits is tried first.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from typing import Any, Final, NamedTuple

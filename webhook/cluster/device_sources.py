@@ -3,8 +3,6 @@
 The devices of DRA come from objects of their own: see `slices` and `claims`.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from webhook.cluster.devices import DeviceSource

@@ -8,8 +8,6 @@ Attributes with many values (UUIDs, PCI addresses) tell devices apart, not kinds
 nodes stay equal; what an expression says about them is unknown.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Iterable
 from typing import Final
 from weakref import WeakValueDictionary

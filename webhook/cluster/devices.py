@@ -12,8 +12,6 @@ All amounts come down to budgets, numbers that may not fall below zero:
 Names of devices and pools are left out where nodes are compared. So equal nodes share what is kept of their devices.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, Protocol
 

@@ -27,8 +27,6 @@ node has room for the rest, and holds all once it is seen. Otherwise it gets ano
 first one expires.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from dataclasses import dataclass
 from typing import NamedTuple

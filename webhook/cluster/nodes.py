@@ -1,7 +1,5 @@
 """Keeps the node table, labels and statuses up to date with the events of nodes, and assigns rows to nodes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from math import isnan
 from typing import Any
@@ -16,6 +14,7 @@ from webhook.cluster.journal import Journal
 from webhook.cluster.labels import Labels
 from webhook.cluster.node import SHARED, Status, amounts_of, installed_on, pods_per_gpu, status_of
 from webhook.cluster.node_table import TOLD, Columns
+from webhook.cluster.rejections import Rejections
 from webhook.cluster.replicas import order_of
 from webhook.cluster.utilisation import UNKNOWN, NodeUse
 from webhook.kube.gpus import MODEL_LABELS
@@ -48,6 +47,7 @@ class Nodes:
         """Names of nodes with `spec.providerID`: machines of a cloud or of a machine API, to which more may be added."""
         self.metered = 0
         """Number of nodes with GPU metrics."""
+        self.rejections = Rejections()
         self.count = 0
         """Number of nodes."""
         self.version = 0

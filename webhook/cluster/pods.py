@@ -1,7 +1,5 @@
 """Reads a Pod object: its demand, its owner, and the nodes that were ranked for it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 

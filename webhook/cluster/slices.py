@@ -6,8 +6,6 @@ missing. Devices that do not belong to a single node are `roaming`: what they ar
 resource.k8s.io/v1. Follows structured/internal/incubating/pools_incubating.go.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from sys import intern
 from typing import Any, Final, NamedTuple

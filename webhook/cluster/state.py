@@ -5,8 +5,6 @@ is kept. After any events in any order, the state equals one that was filled fro
 in a list.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Set
 from typing import Any
 
@@ -18,6 +16,7 @@ from webhook.cluster.demands import Demands
 from webhook.cluster.device_demands import DeviceDemands
 from webhook.cluster.device_sources import SOURCES
 from webhook.cluster.freshness import REQUIRED, Freshness
+from webhook.cluster.holdings import Holdings
 from webhook.cluster.jobs import Jobs
 from webhook.cluster.ledger import Ledger
 from webhook.cluster.listing import Index, Listing, ListKind
@@ -27,6 +26,7 @@ from webhook.cluster.pods import (
     counted_demand,
     has_extended_resource,
     key_of,
+    namespace_of,
     owner_key,
     pinned_models,
     pod_id,
@@ -72,6 +72,7 @@ class ClusterState:
         self.usage = Usage(self.nodes)
         self.ledger = Ledger(self.usage, ttl, unseen_ttl, trusted=trusted)
         self.demands = Demands()
+        self.holdings = Holdings()
         self.priority_classes = ByName(priority_class)
         self.runtime_classes = ByName(runtime_handler)
         self.namespaces = ByName(labels)
@@ -129,6 +130,9 @@ class ClusterState:
         metadata, spec, status = pod["metadata"], pod["spec"], pod.get("status") or {}
         uid = pod_id(metadata)
         if status.get("phase") in _FINISHED:
+            if uid in self._pods and (reason := status.get("reason")):
+                node = self.nodes.columns.name[self._pods[uid][0]]
+                self.nodes.rejections.failed(namespace_of(pod), node, str(reason), now)
             self._forget(uid)
             return
         if metadata.get("namespace") == self.replicas.namespace:
@@ -149,7 +153,8 @@ class ClusterState:
             if node:
                 self._put(uid, node, self.usage.kind(demand, ""))
             return
-        key, kind = key_of(pod), self.usage.kind(demand, owner_key(pod))
+        key = key_of(pod)
+        kind = self.usage.kind(demand, owner_key(pod), key.namespace)
         new = uid not in self._pods
         first_event = new and not self.ledger.waits(uid)
         nodes = (
@@ -186,14 +191,19 @@ class ClusterState:
         if before is not None:
             if before == (row, kind):
                 return
-            self.usage.give_back(*before)
+            self._give_back(*before)
             row = self.nodes.row(node)
         self._pods[uid] = row, kind if counted else self.usage.take(row, kind)
+        self.holdings.add(row, kind)
+
+    def _give_back(self, row: int, kind: PodKind) -> None:
+        self.holdings.remove(row, kind)
+        self.usage.give_back(row, kind)
 
     def _forget(self, uid: int | str) -> None:
         before = self._pods.pop(uid, None)
         if before is not None:
-            self.usage.give_back(*before)
+            self._give_back(*before)
         else:
             self.ledger.gone(uid)
         self._leave_nowhere(uid)
@@ -231,11 +241,12 @@ class ClusterState:
             return
         node = placement.nodes[0].node
         if self.ledger.parts.allows(request.key.namespace, node, self.nodes.count):
-            kind = self.usage.kind(request.demand, request.owner)
+            kind = self.usage.kind(request.demand, request.owner, request.key.namespace)
             self.ledger.reserve(request.key, node, kind, now)
 
     def expire(self, now: float) -> None:
         self.ledger.expire(now)
+        self.nodes.rejections.expire(now)
 
     def seen(self, kind: ListKind, obj: dict[str, Any], now: float) -> None:
         """An object was added or changed. Raises if it is malformed."""
@@ -290,6 +301,6 @@ class ClusterState:
         return self.freshness.fresh(now)
 
     def view(self, now: float) -> StateView:
-        """The cluster as units see it. Ends the reservations whose time is over first."""
-        self.ledger.expire(now)
+        """The cluster as units see it. Ends the reservations whose time is over first, and what nodes are avoided for."""
+        self.expire(now)
         return StateView(self, self.fresh(now), self.gpu_metrics(now))

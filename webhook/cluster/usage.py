@@ -4,8 +4,6 @@ What a namespace has asked for and the API server may have refused can be privat
 pod of that namespace is reviewed, see `seen_from`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import numpy as np
@@ -18,14 +16,16 @@ from webhook.cluster.nodes import Nodes
 class PodKind:
     """Demand and owner of pods. Equal pods share one object, so that a pod takes little memory."""
 
-    __slots__ = ("count", "demand", "gpus", "owner")
+    __slots__ = ("count", "demand", "gpus", "namespace", "owner")
 
-    def __init__(self, demand: Demand, owner: str) -> None:
+    def __init__(self, demand: Demand, owner: str, namespace: str) -> None:
         self.demand = demand
         self.gpus = tuple([request for request in demand.requests if "/" in request[0]])
         """The requests for extended resources."""
         self.owner = owner
         """The owner of the pods; "" if it does not matter."""
+        self.namespace = namespace
+        """Their namespace; "" for pods without extended resources."""
         self.count = 0
         """Number of pods and reservations of this kind."""
 
@@ -38,7 +38,7 @@ class Usage:
         self.changes = nodes.columns.changes
         self.peers: dict[str, dict[int, int]] = {}
         """Number of pods by owner and row; only numbers above zero."""
-        self._kinds: dict[tuple[Demand, str], PodKind] = {}
+        self._kinds: dict[tuple[Demand, str, str], PodKind] = {}
         self._private: dict[str, dict[str, dict[int, int]]] = {}
         """By namespace, resource and row: the amount that is private to the namespace."""
         self._private_devices: dict[str, list[tuple[int, tuple[DeviceClaim, ...]]]] = {}
@@ -46,9 +46,9 @@ class Usage:
         self._namespace = ""
         """The namespace whose private amounts count now."""
 
-    def kind(self, demand: Demand, owner: str) -> PodKind:
-        """The kind with this demand and owner. It is shared while pods of it exist."""
-        return self._kinds.get((demand, owner)) or PodKind(demand, owner)
+    def kind(self, demand: Demand, owner: str, namespace: str = "") -> PodKind:
+        """The kind with this demand, owner and namespace. It is shared while pods of it exist."""
+        return self._kinds.get((demand, owner, namespace)) or PodKind(demand, owner, namespace)
 
     def seen_from(self, namespace: str) -> bool:
         """From now on, count what is private to `namespace` as used, and what is private to others as free. "": nobody's
@@ -75,7 +75,7 @@ class Usage:
         """Add a pod of this kind to a row (bound or reserved). Returns the kind as it is kept. `private_to`: the namespace
         to which it is private; "" if it is not."""
         if not kind.count:
-            kind = self._kinds.setdefault((kind.demand, kind.owner), kind)
+            kind = self._kinds.setdefault((kind.demand, kind.owner, kind.namespace), kind)
         kind.count += 1
         self.nodes.columns.pods[row] += 1
         self._add(row, kind, -1, private_to)
@@ -96,7 +96,7 @@ class Usage:
                     del self.peers[kind.owner]
         kind.count -= 1
         if not kind.count:
-            del self._kinds[kind.demand, kind.owner]
+            del self._kinds[kind.demand, kind.owner, kind.namespace]
         self.nodes.columns.pods[row] -= 1
         self.nodes.drop_if_unused(row)
 

@@ -1,7 +1,5 @@
 """Reads the cluster from a file in place of an API server: the output of `kubectl get nodes,pods,… -A -o json` (or yaml)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final

@@ -22,16 +22,13 @@ those that differ between pods or revisions. `matchLabelKeys` tells revisions ap
 Fields: spec.topologySpreadConstraints, or spec.affinity.podAntiAffinity. KEP-895, KEP-3243.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
-from webhook.framework.interface import Context, Injector, LabelKey, Outcome, Settings
-from webhook.kube.json_patch import Edit
-from webhook.kube.pod import PREFERRED, Pod, in_pod_group, labels_of
+from webhook.framework.interface import Context, Edit, Injector, LabelKey, Outcome, Pod, Settings
+from webhook.kube.pod import PREFERRED, in_pod_group, labels_of
 
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 _CONSTRAINTS = ("spec", "topologySpreadConstraints")

@@ -8,8 +8,6 @@ The API server accepts an expression only if its worst case is cheap. Here a com
 and regular expressions take linear time (RE2). What remains is text that grows by repetition: `_is_cheap` limits it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """The kinds of objects that this program reads, and their paths in the API server."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 

@@ -4,8 +4,6 @@ A tenant wrote the pod, but the API server has decoded it. These functions there
 fails, `pod_schema.check` says whether the pod is malformed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from posixpath import normpath
 from typing import Any, NamedTuple

@@ -3,8 +3,6 @@
 Anybody can write an annotation. So one whose parts do not have the types of a record counts as none.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Final
 

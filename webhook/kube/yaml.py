@@ -1,7 +1,5 @@
 """Reads and writes JSON and YAML documents as kubectl does."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

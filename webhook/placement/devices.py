@@ -4,8 +4,6 @@ A pod is ranked as it is written. If no node fits and a DeviceClass stands for a
 the claim that the scheduler would make. What cannot be told (an expression, a class that is not known) is left to the scheduler.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from hashlib import blake2b
 from typing import Final, NamedTuple

@@ -1,7 +1,5 @@
 """Filters nodes by their status and labels, with a constant reason for each node that the pod may not use."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Final
 

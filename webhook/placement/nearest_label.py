@@ -1,8 +1,6 @@
 """Finds the label of nodes that is most similar to one that no node has: another spelling of the key, of the value, or of
 both."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import numpy as np

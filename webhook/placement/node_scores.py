@@ -1,7 +1,5 @@
 """Filters and scores nodes for the pods of one shape."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

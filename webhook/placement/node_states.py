@@ -4,8 +4,6 @@ Whether a pod fits, and the score of a node, are computed once per state, also f
 state. Most clusters have few kinds of nodes and few sizes of pods.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -5,8 +5,6 @@ requests, so the replicas of a template share one. Nothing here changes the clus
 of each shape of pod, and updates only those of changed nodes.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import NamedTuple
 

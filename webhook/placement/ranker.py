@@ -1,7 +1,5 @@
 """Filters, scores and ranks nodes for pods, by the settings of one profile."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from webhook.cluster.devices import WHOLE

@@ -1,7 +1,5 @@
 """Counts why nodes cannot take a pod now: how many nodes each reason excludes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Final
 

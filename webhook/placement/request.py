@@ -1,7 +1,5 @@
 """The placement request: what placement reads of a pod, whatever the cluster; or why no node is to be chosen."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Any, NamedTuple
@@ -97,11 +95,11 @@ def placement_request(
         demand=demand,
         spec_json=spec_json,
         owner=owner_key(pod),
-        gang=gang_size(pod, settings.gangs),
+        gang=gang_size(pod, controller, settings.gangs),
         key=b"%b\0%b\0%b" % (strategy.encode(), orjson.dumps(demand.requests), shape),
         workload="" if controller is None else workload_key(namespace_of(pod), controller.kind, controller.name),
         peer_rules=peer_rules_of(pod),
-        volume_claims=volume_claims_of(pod),
+        volume_claims=volume_claims_of(pod, controller),
         claims=claims_of(pod),
         namespace=namespace_of(pod),
         preferences=preferences,

@@ -9,8 +9,6 @@ The device plugin chooses which free GPUs a pod gets. So nodes where all free GP
 enough are, then the others. These are last but not refused, because the scheduler would take them.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

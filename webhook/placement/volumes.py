@@ -11,8 +11,6 @@ If not, and for all other kinds of volumes, the scheduler alone keeps pods off w
 Follows k8s.io/kubernetes pkg/scheduler/framework/plugins/{volumebinding,volumezone}.
 """
 
-from __future__ import annotations
-
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
@@ -20,7 +18,7 @@ import orjson
 
 from webhook.cluster.pods import namespace_of
 from webhook.cluster.state import ClusterState
-from webhook.kube.pod import Pod, owner
+from webhook.kube.pod import Owner, Pod
 from webhook.placement.constraints import Term, terms_of
 
 _MAX_CLAIMS: Final = 8
@@ -53,7 +51,7 @@ NO_VOLUME_CLAIMS: Final = VolumeClaims()
 UNCONFINED: Final = VolumeTopology()
 
 
-def volume_claims_of(pod: Pod) -> VolumeClaims:
+def volume_claims_of(pod: Pod, controller: Owner | None) -> VolumeClaims:
     """The PersistentVolumeClaims of a pod."""
     if not (volumes := pod["spec"].get("volumes")):
         return NO_VOLUME_CLAIMS
@@ -61,7 +59,6 @@ def volume_claims_of(pod: Pod) -> VolumeClaims:
     names = tuple([f"{namespace_of(pod)}/{name}" for name in named if name][:_MAX_CLAIMS])
     if not names:
         return NO_VOLUME_CLAIMS
-    controller = owner(pod)
     return VolumeClaims(names, controller is not None and controller.kind != "StatefulSet")
 
 

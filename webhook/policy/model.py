@@ -4,12 +4,10 @@ A new injector or rule is one line here: a field of `Injectors` or `Rules`. The 
 `manifests/policy.yaml` is generated from these models and their docstrings.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from pydantic import model_validator
 
@@ -75,7 +73,7 @@ class Injectors(Settings):
     node_affinity: NodeAffinity = NodeAffinity()
 
     @model_validator(mode="after")
-    def _pin_and_spread(self) -> Injectors:
+    def _pin_and_spread(self) -> Self:
         node, spread = self.node_affinity, self.topology_spread
         hard = [c.key for c in spread.constraints if c.when_unsatisfiable == "DoNotSchedule"]
         spreads = spread.enabled and spread.mode == "constraints"
@@ -193,12 +191,12 @@ class Policy:
     _early_rules: dict[str, tuple[tuple[str, Rule], ...]] = field(repr=False)
 
     @classmethod
-    def load(cls, text: str | bytes) -> Policy:
+    def load(cls, text: str | bytes) -> Self:
         """Read a policy from YAML. Raises PolicyError with all problems."""
         return cls.of(read(text, PolicyFile, lambda file: problems(file.model_dump(mode="json", by_alias=True))))
 
     @classmethod
-    def of(cls, file: PolicyFile) -> Policy:
+    def of(cls, file: PolicyFile) -> Self:
         # The order of keys counts: in some maps the first entry that matches decides.
         digest = hashlib.sha256(file.model_dump_json().encode()).hexdigest()
         entitlements = entitled(file.classes, {n: p.injectors.priority_class.classes for n, p in file.profiles.items()})

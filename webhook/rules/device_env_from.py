@@ -14,17 +14,12 @@ DRA:           a claim is no GPU limit: `void` is set beside it too.
 Source: kubelet makeEnvironmentVariables, pkg/kubelet/kubelet_pods.go («Env will override EnvFrom»).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import ClassVar, Self
 
 from webhook.framework.device_variables import DEVICES, NVIDIA
-from webhook.framework.interface import Action, Context, Finding, ProfileView, Rule
+from webhook.framework.interface import Action, Check, Context, Finding, Gpus, Pod, ProfileView, Rule
 from webhook.kube import cel
-from webhook.kube.cel import Check
-from webhook.kube.gpus import Gpus
-from webhook.kube.pod import Pod
 from webhook.text import bare, quoted
 
 _SUFFIX = "_VISIBLE_DEVICES"

@@ -9,20 +9,17 @@ Not for DRA:   claims count devices in their own way. But a DeviceClass that is 
                known whether it is for GPUs: only `perContainer` holds for it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
 from pydantic import Field
 
 from webhook.errors import QuantityError
-from webhook.framework.interface import Context, Finding, Rule
+from webhook.framework.interface import Check, Context, Finding, Gpus, Pod, Rule
 from webhook.kube import cel
-from webhook.kube.cel import Check
-from webhook.kube.gpus import GpuKind, Gpus
+from webhook.kube.gpus import GpuKind
 from webhook.kube.other_gpus import DEVICE_CLASS, GPU_CLASSES, device_classes
-from webhook.kube.pod import Container, Pod
+from webhook.kube.pod import Container
 from webhook.kube.pod_requests import total_requests
 from webhook.text import plural, quoted
 

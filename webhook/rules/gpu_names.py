@@ -9,15 +9,11 @@ Warned about:  a name that differs from one of `gpus` by a letter or two, by cas
 Not for DRA:   device classes have names of their own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from difflib import SequenceMatcher
 from typing import ClassVar
 
-from webhook.framework.interface import Action, Context, Finding, Rule
-from webhook.kube.gpus import Gpus
-from webhook.kube.pod import Pod
+from webhook.framework.interface import Action, Context, Finding, Gpus, Pod, Rule
 from webhook.text import bare, matches_any, one_edit_apart, quoted
 
 _MAX_LENGTH = 64

@@ -102,13 +102,6 @@ CASES = [
         [counts(a=3)],
         there=[taken("b", 8)],
     ),
-    Case(
-        "a hard spread that counts no nodes with taints, where all have the taint of GPUs",
-        [node("a", taints=[GPU_TAINT]), node("b", taints=[GPU_TAINT])],
-        [job("train", 4, topologySpreadConstraints=spread("train", nodeTaintsPolicy="Honor"))],
-        [counts(a=2, b=2)],
-        without=[waits("train")],
-    ),
     # --- demands
     goes_to_b(
         "a network card beside the GPU",

@@ -4,8 +4,6 @@ A snapshot keeps each answer as an object. All requests go to the API server, wi
 with the serving certificate only the certificate is kept, which every client of the webhook sees; never a key.
 """
 
-from __future__ import annotations
-
 import asyncio
 from base64 import b64decode
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping

@@ -5,8 +5,6 @@ one GPU (a GPU and its MIG instances). They count as one GPU, which is allocated
 adminAccess allocates nothing. Devices that do not belong to a single node (`allNodes`, `nodeSelector`) are not counted.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple

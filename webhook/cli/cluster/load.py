@@ -3,8 +3,6 @@
 A file is a List as `kubectl get -o json` prints it; a snapshot also has the time and what is missing.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import re

@@ -1,7 +1,5 @@
 """Reports the GPUs, health and pods of each node: the document of `gpu-admission nodes -o json` in docs/cli.md."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, Final, Literal

@@ -4,8 +4,6 @@ k8s.io/kubernetes pkg/scheduler/framework/plugins/dynamicresources. Of the CEL i
 evaluated.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping

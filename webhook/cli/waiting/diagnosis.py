@@ -1,7 +1,5 @@
 """Finds every cause for which a pod waits, in the order in which a person would look at them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 

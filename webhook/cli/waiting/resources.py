@@ -3,8 +3,6 @@
 k8s.io/kubernetes pkg/scheduler/framework/plugins/noderesources/fit.go.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 

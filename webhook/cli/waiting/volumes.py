@@ -3,8 +3,6 @@
 k8s.io/kubernetes pkg/scheduler/framework/plugins/{volumebinding,volumerestrictions,nodevolumelimits}.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Finds workloads whose pods could not be created, and why: a quota, a LimitRange, a webhook, a missing object."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
