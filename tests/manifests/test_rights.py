@@ -64,7 +64,7 @@ WATCHED = {
     "": ("nodes", "pods", "namespaces", "persistentvolumeclaims", "persistentvolumes"),
     "scheduling.k8s.io": ("priorityclasses",),
     "node.k8s.io": ("runtimeclasses",),
-    "resource.k8s.io": ("resourceslices",),
+    "resource.k8s.io": ("resourceslices", "deviceclasses", "resourceclaims", "resourceclaimtemplates"),
     "policy": ("poddisruptionbudgets",),
     "autoscaling": ("horizontalpodautoscalers",),
     "batch": ("jobs",),

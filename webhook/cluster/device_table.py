@@ -54,6 +54,8 @@ class DeviceTable:
         self._kinds: dict[Hashable, Facts] = {}
         self._values: dict[tuple[str, str], set[object] | None] = {}
         """The values of each attribute, by driver and name; None if it is dropped."""
+        self._dropped = False
+        """Whether an attribute was dropped since the nodes were laid out."""
         self._states: list[tuple[Layout, Amounts] | None] = [None]
         self._numbers: dict[tuple[Layout, Amounts], int] = {}
         self._selectors: dict[str, Selector] = {}
@@ -77,10 +79,9 @@ class DeviceTable:
             names[source] = [device.name for device in told.devices[:_MAX_DEVICES]]
         if known is None:
             known = self._nodes[node] = _Node()
-        dropped = sum([values is None for values in self._values.values()])
         known.layout, self._told = self._layout_of(before), self._told + 1
         known.names = tuple([(each, name) for each in sorted(before) for name in names[each]])
-        if dropped != sum([values is None for values in self._values.values()]):
+        if self._dropped:
             self._lay_out_again()
         self.refresh(node, changed=True)
 
@@ -107,6 +108,7 @@ class DeviceTable:
                 values.add(value)
                 if len(values) > _MAX_VALUES:
                     self._values[facts.driver, name] = None
+                    self._dropped = True
                 else:
                     kept[name] = value
         attributes = tuple([(name, type(value), value) for name, value in sorted(kept.items())])
@@ -115,6 +117,7 @@ class DeviceTable:
 
     def _lay_out_again(self) -> None:
         """An attribute was dropped: nodes that differ in it alone are equal now."""
+        self._dropped = False
         self._kinds.clear()
         self._matches.clear()
         for name, node in self._nodes.items():

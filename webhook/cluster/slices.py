@@ -53,6 +53,7 @@ class Slices:
 
     def seen(self, obj: Mapping[str, Any]) -> None:
         name = obj["metadata"]["name"]
+        self.ignored.pop(name, None)
         read = self._read(name, obj["spec"])
         before = self._slices.get(name)
         self._remove(name)
@@ -66,11 +67,11 @@ class Slices:
 
     def gone(self, name: str) -> None:
         if (before := self._slices.get(name)) is not None:
+            self.ignored.pop(name, None)
             self._remove(name)
             self._tell(before.pool, {before.node})
 
     def _remove(self, name: str) -> None:
-        self.ignored.pop(name, None)
         if (before := self._slices.pop(name, None)) is None:
             return
         pool = self._pools[before.pool]

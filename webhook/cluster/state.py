@@ -140,10 +140,10 @@ class ClusterState:
         node, demand = spec.get("nodeName"), counted_demand(pod)
         ranked: tuple[str, ...] | None = None
         if spec.get("resourceClaims") or self.device_classes or SOURCES:
-            ranked = () if node else ranked_nodes(pod)
-            if where := node or next(iter(ranked), ""):
+            ranked = None if node else ranked_nodes(pod)
+            if where := node or next(iter(ranked or ()), ""):
                 with_devices = self.device_demands.of_pod(pod, demand, where)
-                demand, ranked = with_devices or demand, ranked if with_devices else ()
+                demand, ranked = with_devices or demand, ranked if with_devices or node else ()
             if demand.devices and self.claims.allocated(pod):
                 demand = demand._replace(devices=())
         if node and SOURCES:

@@ -43,7 +43,8 @@ def plans(
     request: PlacementRequest, confined: VolumeTopology, state: ClusterState, gpus: Gpus, *, every_pod: bool
 ) -> Iterator[Plan | Placement]:
     """The ways to rank a pod, the first that has nodes counts; or why no node is ranked."""
-    found, claims = state.device_demands, tuple[DeviceClaim, ...]()
+    found = state.device_demands
+    every = claims = tuple[DeviceClaim, ...]()
     if request.claims.names:
         if not state.freshness.listed.issuperset(_READ):
             yield Placement((), request.strategy, reason="GPUs only through DRA")
@@ -52,10 +53,11 @@ def plans(
         if asked.reason:
             yield Placement((), request.strategy, reason=asked.reason)
             return
-        claims = asked.claims
+        every = claims = asked.claims
         terms = [terms_of(orjson.loads(each)) for each in asked.terms]
-        holders = [state.nodes.devices.holders_of(claim.name) for claim in claims if claim.name]
-        terms += [tuple([_at(node) for node in nodes]) for nodes in holders if nodes]
+        holders = {claim: state.nodes.devices.holders_of(claim.name) for claim in claims if claim.name}
+        terms += [tuple([_at(node) for node in nodes]) for nodes in holders.values() if nodes]
+        claims = tuple([claim for claim in claims if not holders.get(claim)])  # the others are placed already
         if terms:
             key = blake2b(repr(terms).encode(), digest_size=16).digest()
             confined = confined._replace(claims=tuple(terms), key=confined.key + key)
@@ -65,12 +67,12 @@ def plans(
         if claims and not (offered or every_pod or any([name.startswith(TOLD) for name, _ in demand.requests])):
             yield Placement((), request.strategy, reason=NO_GPU)
             return
-        yield Plan(_of(request, demand), confined, demand)
+        yield Plan(_of(request, demand), confined, demand._replace(devices=every))
         if state.nodes.dra and (made := found.extended(request.demand)):
             left = Demand(tuple([each for each in request.demand.requests if each[0] not in made]))
             demand = found.told(left, (*claims, *made.values()))
             everything = tuple(sorted({*demand.requests, *request.demand.requests}))
-            yield Plan(_of(request, demand), confined, Demand(everything, demand.devices))
+            yield Plan(_of(request, demand), confined, Demand(everything, (*every, *made.values())))
     except Unknown:
         yield Placement((), request.strategy, reason=LEFT_ALONE)
 
