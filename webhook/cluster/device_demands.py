@@ -12,7 +12,6 @@ import orjson
 
 from webhook.cluster.claims import MAX_CLAIMS, Claims, DeviceClass, PodClaims, claims_of, selectors_of
 from webhook.cluster.device_layout import Unknown
-from webhook.cluster.device_sources import SOURCES
 from webhook.cluster.devices import DeviceClaim, DeviceRequest
 from webhook.cluster.node_table import Demand
 from webhook.cluster.nodes import Nodes
@@ -96,7 +95,7 @@ class DeviceDemands:
         asked = self.asked(claims_of(pod))
         if asked.reason in (NO_CLAIM, NO_TEMPLATE):
             return None
-        claims = [*asked.claims, *[claim for source in SOURCES if (claim := source.claim(pod)) is not None]]
+        claims = [*asked.claims]
         columns, row = self._nodes.columns, self._nodes.row_of.get(node)
         if row is not None and columns.devices[row]:
             for name, claim in self.extended(demand).items():

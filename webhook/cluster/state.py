@@ -139,16 +139,15 @@ class ClusterState:
             self.replicas.seen(uid, pod)
         node, demand = spec.get("nodeName"), counted_demand(pod)
         ranked: tuple[str, ...] | None = None
-        if spec.get("resourceClaims") or self.device_classes or SOURCES:
+        if spec.get("resourceClaims") or (self.device_classes and has_extended_resource(demand)):
             ranked = None if node else ranked_nodes(pod)
             if where := node or next(iter(ranked or ()), ""):
                 with_devices = self.device_demands.of_pod(pod, demand, where)
                 demand, ranked = with_devices or demand, ranked if with_devices or node else ()
             if demand.devices and self.claims.allocated(pod):
                 demand = demand._replace(devices=())
-        if node and SOURCES:
-            for source in SOURCES:
-                self.nodes.devices.use(source.name, uid, node, source.uses(pod))
+        for source in SOURCES if node and annotations_of(pod) else ():
+            self.nodes.devices.use(source.name, uid, node, source.uses(pod))
         if not has_extended_resource(demand) and DECISION not in annotations_of(pod):
             if node:
                 self._put(uid, node, self.usage.kind(demand, ""))

@@ -80,6 +80,8 @@ _TYPES: Final[Mapping[str, type]] = {"int": int, "bool": bool, "string": str, "v
 
 
 def _value(name: str, attribute: Any) -> Value:
+    if type(attribute) is dict and type(text := attribute.get("string")) is str:  # most are: a slice has dozens
+        return text
     for key, kind in _TYPES.items() if isinstance(attribute, Mapping) else ():
         many = attribute.get(f"{key}s")
         values = many if isinstance(many, list) and many else [attribute.get(key)]

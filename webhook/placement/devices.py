@@ -67,8 +67,11 @@ def plans(
         if claims and not (offered or every_pod or any([name.startswith(TOLD) for name, _ in demand.requests])):
             yield Placement((), request.strategy, reason=NO_GPU)
             return
-        yield Plan(_of(request, demand), confined, demand._replace(devices=every))
-        if state.nodes.dra and (made := found.extended(request.demand)):
+        made = found.extended(request.demand) if state.nodes.dra else {}
+        capacity = state.nodes.columns.capacity
+        if all([name in capacity and capacity[name].any() for name in made]):
+            yield Plan(_of(request, demand), confined, demand._replace(devices=every))
+        if made:
             left = Demand(tuple([each for each in request.demand.requests if each[0] not in made]))
             demand = found.told(left, (*claims, *made.values()))
             everything = tuple(sorted({*demand.requests, *request.demand.requests}))
