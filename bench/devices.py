@@ -31,7 +31,7 @@ from tests.installed import Installed, opt_in
 Json = dict[str, Any]
 DRIVER = "gpu.nvidia.com"
 NODES = {8: 20, 4: 12, 2: 8}
-PODS = {8: 8, 4: 12, 2: 19, 1: 54}
+PODS = {8: 12, 4: 8, 2: 3, 1: 70}
 """Number of pods by the GPUs that each asks for."""
 ASKS = ("templates", "extended", "partitions", "shares")
 MEMORY = 80

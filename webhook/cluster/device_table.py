@@ -140,6 +140,11 @@ class DeviceTable:
                 known.uses[source, holder] = uses
                 self.refresh(node)
 
+    def gone(self, sources: Iterable[str], holder: Hashable) -> None:
+        """A holder is gone: it has nothing any more."""
+        for source in sources:
+            self.use(source, holder, "", ())
+
     def hold(self, row: int, claims: tuple[DeviceClaim, ...], sign: int) -> None:
         """Reserve devices for claims on a node (1), or end that (-1)."""
         node = self._nodes.setdefault(self._columns.name[row], _Node())

@@ -138,12 +138,10 @@ class ClusterState:
         if metadata.get("namespace") == self.replicas.namespace:
             self.replicas.seen(uid, pod)
         node, demand = spec.get("nodeName"), counted_demand(pod)
-        ranked: tuple[str, ...] | None = None
+        held = True
         if spec.get("resourceClaims") or (self.device_classes and has_extended_resource(demand)):
-            ranked = None if node else ranked_nodes(pod)
-            if where := node or next(iter(ranked or ()), ""):
-                with_devices = self.device_demands.of_pod(pod, demand, where)
-                demand, ranked = with_devices or demand, ranked if with_devices or node else ()
+            with_devices = self.device_demands.of_pod(pod, demand, node or next(iter(ranked_nodes(pod)), ""))
+            demand, held = with_devices or demand, with_devices is not None
             if demand.devices and self.claims.allocated(pod):
                 demand = demand._replace(devices=())
         for source in SOURCES if node and annotations_of(pod) else ():
@@ -156,19 +154,14 @@ class ClusterState:
         kind = self.usage.kind(demand, owner_key(pod), key.namespace)
         new = uid not in self._pods
         first_event = new and not self.ledger.waits(uid)
-        nodes = (
-            (ranked_nodes(pod) if ranked is None else ranked) if first_event else ()
-        )  # read once: this is a third of the cost of an event
+        nodes = ranked_nodes(pod) if first_event else ()  # read once: this is a third of the cost of an event
         if node:
             self.demands.bound(uid, key.namespace, demand, pinned_models(spec))
             counted = new and self.ledger.bound(uid, key, nodes, kind, node)
             self._put(uid, node, kind, counted=counted)
             return
-        if (
-            nodes
-            and nodes[0] in self.nodes.row_of
-            and PROFILE_LABEL in self.namespaces.get(key.namespace, (PROFILE_LABEL,))
-        ):
+        ours = PROFILE_LABEL in self.namespaces.get(key.namespace, (PROFILE_LABEL,))
+        if held and nodes and nodes[0] in self.nodes.row_of and ours:
             self.ledger.seen(uid, key, nodes, kind, now)
         if any(c.get("reason") == "Unschedulable" for c in status.get("conditions") or ()):
             self.ledger.unschedulable(uid)
@@ -208,8 +201,7 @@ class ClusterState:
         self._leave_nowhere(uid)
         self.demands.gone(uid)
         self.replicas.gone(uid)
-        for source in SOURCES:
-            self.nodes.devices.use(source.name, uid, "", ())
+        self.nodes.devices.gone([source.name for source in SOURCES], uid)
 
     def _leave_nowhere(self, uid: int | str) -> None:
         if (node := self._nowhere.pop(uid, None)) is not None:
@@ -220,15 +212,15 @@ class ClusterState:
     def _allocated(self, uid: str) -> None:
         """A claim of this pod has devices now, and counts: what was held for the pod does not count besides."""
         key = pod_id({"uid": uid})
-        if (kind := self.ledger.held(key)) is not None and kind.demand.devices:
-            self.ledger.allocated(key, self._without_devices(kind))
-        elif key in self._pods and self._pods[key][1].demand.devices:
-            row, kind = self._pods[key]
+        row, kind = self._pods.get(key, (-1, self.ledger.held(key)))
+        if kind is None or not kind.demand.devices:
+            return
+        without = self.usage.kind(kind.demand._replace(devices=()), kind.owner, kind.namespace)
+        if row < 0:
+            self.ledger.allocated(key, without)
+        else:
             self.usage.give_back(row, kind)
-            self._pods[key] = row, self.usage.take(row, self._without_devices(kind))
-
-    def _without_devices(self, kind: PodKind) -> PodKind:
-        return self.usage.kind(kind.demand._replace(devices=()), kind.owner)
+            self._pods[key] = row, self.usage.take(row, without)
 
     def _holders(self) -> list[tuple[int, PodKind]]:
         return [*self._pods.values(), *self.ledger.holders()]
