@@ -221,11 +221,9 @@ def _is_version(text: str, normalize: bool = False) -> bool:
 
 
 def _is_quantity(text: str) -> bool:
-    try:
-        parse_quantity(text)
-    except QuantityError:
-        return False
-    return True
+    with suppress(QuantityError):
+        return bool(_quantity(text))
+    return False
 
 
 def _quantity(text: str) -> _Map:
