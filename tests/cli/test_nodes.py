@@ -41,6 +41,17 @@ def test_the_table(cluster: Path) -> None:
     assert result.stdout == TABLE
 
 
+def test_pods_that_a_node_rejected_are_counted_with_its_health(tmp_path: Path) -> None:
+    rejected = [
+        placed(pod(f"r{number}"), "gpu-a", phase="Failed", reason=reason)
+        for number, reason in enumerate(["UnexpectedAdmissionError", "OutOfnvidia.com/gpu", "Evicted"])
+    ]
+    cluster = write(tmp_path, *CLUSTER, *rejected)
+    assert "healthy, 2 rejected" in call("nodes", "gpu-a", "--cluster", cluster).stdout
+    (found,) = json.loads(call("nodes", "gpu-a", "--cluster", cluster, "-o", "json").stdout)
+    assert (found["rejected"], found["gpus"]["nvidia.com/gpu"]["allocated"]) == (2, 6)
+
+
 def test_the_document(cluster: Path) -> None:
     found = json.loads(call("nodes", "-l", "node-pool in (training)", "--cluster", cluster, "-o", "json").stdout)
     assert [each["name"] for each in found] == ["gpu-a", "gpu-c"]

@@ -7,8 +7,6 @@ A pod is counted when it fails while it is known to be bound. So a pod that fail
 watch was alive, is not counted, and none is counted twice.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from typing import Final

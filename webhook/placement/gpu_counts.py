@@ -4,8 +4,6 @@ Of each resource, allocated + promised + free + unusable is what the nodes have 
 named, and the others are counted together under OTHER. All nodes are counted at once, with numpy: 5,000 take a few milliseconds.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import chain

@@ -1,7 +1,5 @@
 """The metrics about GPUs. They are counted when Prometheus scrapes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
