@@ -163,7 +163,7 @@ async def test_an_optional_kind_that_is_refused_delays_nothing_and_is_logged_onc
             assert sorted((line["event"], line["feed"]) for line in logged) == [
                 ("feed failed", kind) for kind in sorted(OPTIONAL)
             ]
-            assert b'feed_errors_total{feed="poddisruptionbudgets"}' not in metrics.text()
+            assert b'feed_errors_total{feed="poddisruptionbudgets"} 0.0' in metrics.text()
 
 
 async def test_a_kind_is_forgotten_when_it_is_refused_and_used_when_it_is_granted(
