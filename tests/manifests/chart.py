@@ -1,7 +1,7 @@
 """Writes the Helm chart's templates, schema and table of values from manifests/: `python -m tests.manifests.chart`.
 
-The manifests are the source, because they are what is tested, commented and compared by `doctor`, and a component is a patch that says
-what it changes. Here a patch becomes a condition around the lines that it adds or removes, and the fields in FIELDS become values.
+The manifests are the source, because they are what is tested, commented and compared by `doctor`, and a component is a patch that
+says what it changes. Here a patch becomes a condition around the lines that it adds or removes, and FIELDS become values.
 """
 
 import re
