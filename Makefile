@@ -1,6 +1,6 @@
 # Plain `make` prints what there is. Every target sets up what it needs by itself and may be run again at any time.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-unit up check format certs manifests rendered dist bench requirements clean
+.PHONY: help demo test test-unit up check format certs manifests rendered dist bench faults soak site requirements clean
 SHELL := /bin/bash
 
 PYTHON ?= python3
@@ -45,7 +45,7 @@ UNCHANGED = $(if $(HARNESS),,tests/controlplane/ tests/controlplane/test_live.py
 PROFILE ?= quick
 UNIT = $(BIN)/pytest -q -m "not controlplane" --hypothesis-profile=$(PROFILE)
 # Three parts side by side: one starts programs, one waits most of the time, one has all the rest.
-STARTING = $(filter-out $(UNCHANGED),tests/admission/ tests/cli/ tests/controlplane/ tests/server/ $(wildcard tests/test_[a-c]*.py))
+STARTING = $(filter-out $(UNCHANGED),tests/bench/ tests/cli/ tests/controlplane/ tests/server/)
 REST = $(filter-out $(STARTING) $(UNCHANGED) tests/feeds/,$(wildcard tests/test_*.py) $(wildcard tests/*/))
 test-unit: $(READY) ## Run the tests that need no control plane; three minutes on two cores
 	@# Properties are tried on fewer examples than by `make test` (PROFILE=unhurried).
@@ -85,12 +85,26 @@ dist: $(READY) ## Make what a release is made of (IMAGE=… DIGEST=sha256:… TA
 bench: $(READY) ## Measure: cost per review, choice of a node, quality of placement (NAMES="creates cluster" for more)
 	@$(BIN)/python -m bench $(NAMES)
 
+faults: $(READY) ## Break one thing after another while pods are created, and say which promise does not hold; three minutes
+	@$(BIN)/python -m bench.faults
+
+MINUTES ?= 10
+soak: $(READY) ## Create pods, policies and certificates for MINUTES=10, and say what grows
+	@$(BIN)/python -m bench.soak --minutes $(MINUTES)
+
+site: ## Build the documentation as a site, build/site/index.html
+	@test -x build/docs/bin/mkdocs || { $(PYTHON) -m venv build/docs && \
+	  build/docs/bin/pip install -q --disable-pip-version-check --require-hashes -r docs/requirements.txt; }
+	@NO_MKDOCS_2_WARNING=1 build/docs/bin/python docs/build.py
+
 requirements: $(READY) ## Pin the newest allowed versions of all dependencies, with hashes
 	$(BIN)/pip install -q uv
 	$(BIN)/uv pip compile -q -U --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
 	  pyproject.toml -o requirements.txt
 	$(BIN)/uv pip compile -q -U --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
 	  --group dev pyproject.toml -c requirements.txt -o requirements-dev.txt
+	$(BIN)/uv pip compile -q -U --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
+	  --group docs -o docs/requirements.txt
 
 clean: ## Remove the virtual environment and everything built here (the control plane's cache stays)
 	rm -rf .venv build *.egg-info bench/out .mypy_cache .ruff_cache .hypothesis

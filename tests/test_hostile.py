@@ -20,8 +20,8 @@ from tests.served import Server
 from webhook.cluster.pods import counted_demand
 from webhook.server.http import MAX_BODY_BYTES
 
-_MOST_CALLS = 400_000
-"""Five times what the slowest of these bodies makes, and half a second of one core."""
+_MOST_CALLS = 800_000
+"""Three times what any of these bodies makes, and half a second of one core. A loop that is quadratic makes tens of millions."""
 
 
 class Calls:

@@ -11,6 +11,13 @@ async def until(true: Callable[[], object]) -> None:
             await asyncio.sleep(0.005)
 
 
+def time_passes(seconds: float) -> None:
+    """Every deadline of the event loop is so much nearer."""
+    loop = asyncio.get_running_loop()
+    now = loop.time
+    loop.time = lambda: now() + seconds  # type: ignore[method-assign]
+
+
 async def stop_accepting(server: asyncio.Server) -> None:
     """Close a server. Its protocols then know every connection that was accepted.
 

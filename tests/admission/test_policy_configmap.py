@@ -1,4 +1,7 @@
-"""The ConfigMap of the policy at `kubectl apply`."""
+"""The ConfigMap of the policy at `kubectl apply`.
+
+Covers policy.references.
+"""
 
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """The arrows of the diagram in the ledger, and what must not change."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -64,7 +64,7 @@ class Api:
             self.server,
             connector=aiohttp.TCPConnector(ssl=self._tls, limit=64),
             headers={"Authorization": f"Bearer {self._token}"},
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=10),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=120),
         )
         return self
 
@@ -86,7 +86,7 @@ class Api:
             data=data,
             params=query,
             headers={"Content-Type": content_type},
-            timeout=aiohttp.ClientTimeout(total=60),
+            timeout=aiohttp.ClientTimeout(total=120),
         ) as answer:
             text = await answer.text()
             warnings = tuple(_warning(header) for header in answer.headers.getall("Warning", []))

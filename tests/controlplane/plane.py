@@ -195,14 +195,14 @@ class ControlPlane:
             member.start()
             self._await(name)
         path = "/api/v1/namespaces/default/serviceaccounts/default"  # the controller manager makes it
-        wait_for(lambda: self._answers(path), f"{self.server}{path}", list(self._members.values()), 60)
+        wait_for(lambda: self._answers(path), f"{self.server}{path}", list(self._members.values()), 120)
 
     def _await(self, name: str) -> None:
         members = [member for member in self._members.values() if member.running or member.name == name]
         if name == "etcd":
-            wait_for(lambda: _listens(self.folder / "etcd.sock"), "the socket of etcd", members, 60)
+            wait_for(lambda: _listens(self.folder / "etcd.sock"), "the socket of etcd", members, 120)
         elif name == "kube-apiserver":
-            wait_for(lambda: self._answers("/readyz"), f"{self.server}/readyz", members, 60)
+            wait_for(lambda: self._answers("/readyz"), f"{self.server}/readyz", members, 120)
 
     def _answers(self, path: str) -> bool:
         request = urllib.request.Request(self.server + path, headers={"Authorization": f"Bearer {self.token}"})

@@ -33,7 +33,7 @@ os.kill(os.getpid(), signal.SIGKILL)
     assert answer.returncode == -signal.SIGKILL, answer.stderr
     pids = [int(line) for line in answer.stdout.split()]
     assert len(pids) == 2
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while (folder.exists() or any(map(_alive, pids))) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert not folder.exists()

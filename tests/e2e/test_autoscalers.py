@@ -45,7 +45,7 @@ class Team:
         return self.kubectl("apply", "-f", "-", *flags, obj=obj)
 
     def settled(self, true: Callable[[], object], what: str) -> None:
-        wait_for(lambda: bool(true()), what, self.installed.members, 30)
+        wait_for(lambda: bool(true()), what, self.installed.members, 120)
 
     def findings(self) -> float:
         found = self.installed.metrics()

@@ -169,7 +169,7 @@ EACH: dict[str, Callable[[dict[str, list[Pod]]], None]] = {
 def test_every_example_is_tried() -> None:
     (kept,) = [documents(EXAMPLES / "kustomization.yaml")]
     files = {path.name for path in EXAMPLES.glob("*.yaml")} - {*kept[0]["resources"], "kustomization.yaml"}
-    assert files == {f"{name}.yaml" for name in EACH} | {"mistakes.yaml", "ome.yaml"}
+    assert files == {f"{name}.yaml" for name in EACH} | {"mistakes.yaml", "ome.yaml", "waiting.yaml"}
 
 
 @pytest.mark.parametrize("name", EACH)

@@ -94,7 +94,7 @@ def kubelets(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFacto
     kwok = control_plane.programs.path("kwok")
     program = Program("kubelets", [kwok, *flags], control_plane.folder, os.environ | {"PATH": path})
     program.start()
-    wait_for(lambda: healthy(port), "the kubelets", [program], 60)
+    wait_for(lambda: healthy(port), "the kubelets", [program], 120)
     yield port
     program.stop(patience=0)
 

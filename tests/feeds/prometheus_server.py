@@ -48,11 +48,17 @@ def find(name: str = "prometheus") -> str:
             shutil.copy(program, new)
             new.rename(kept)  # atomic, because two test runs may do this at the same time
             return str(kept)
-    raise Unavailable(f"no {name} on PATH or in {kept.parent}; {'; '.join(tried)}")
+    raise Unavailable(f"no {name} on PATH or in {kept.parent}; {'; '.join(tried)}. Install Prometheus 2.40 or newer")
 
 
 def _of_debian(folder: Path, name: str) -> Path:
-    _run(folder, "apt-get", "download", "prometheus")
+    try:
+        _run(folder, "apt-get", "download", "prometheus")
+    except subprocess.CalledProcessError:
+        if os.geteuid():
+            raise
+        _run(folder, "apt-get", "update", "-q")  # a fresh machine may know no packages yet
+        _run(folder, "apt-get", "download", "prometheus")
     [package] = folder.glob("prometheus_*.deb")
     _run(folder, "dpkg", "-x", str(package), "unpacked")
     return folder / "unpacked/usr/bin" / name

@@ -81,3 +81,30 @@ async def test_it_ends_when_it_is_cancelled_just_as_it_is_woken(ticks: int) -> N
     done, _ = await asyncio.wait([task], timeout=120)
     task.cancel()
     assert done
+
+
+async def test_while_a_configuration_is_edited_all_the_time_rounds_are_a_second_apart(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The clock stands still. So each pause is a second longer than the one before, but for those of the burst."""
+    woken, pauses = asyncio.Event(), list[float]()
+    loop, sleep = asyncio.get_running_loop(), asyncio.sleep
+
+    class Edited(FilePair):
+        def __init__(self) -> None: ...
+
+        async def round(self, now: datetime) -> list[str]:
+            woken.set()
+            return []
+
+    async def paused(seconds: float) -> None:
+        pauses.append(seconds)
+        await sleep(0)
+
+    monkeypatch.setattr(loop, "time", lambda: 1000.0)
+    monkeypatch.setattr(certificates.asyncio, "sleep", paused)
+    task = asyncio.create_task(certificates.keep(Edited(), Metrics(), logs.configure(), woken))
+    while len(pauses) < 9:
+        await sleep(0)
+    task.cancel()
+    assert pauses == [0.0] * certificates.BURST + [certificates.BURST_SECONDS * number for number in range(1, 5)]

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.feeds.exporters import Handler, exporters_of, pod, served
+from tests.waiting import time_passes, until
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.cluster.utilisation import UNKNOWN, NodeUse, Utilisation
 from webhook.feeds import dcgm
@@ -91,14 +92,18 @@ async def exporters(*handlers: Handler, limit: str = "5s") -> AsyncIterator[Dcgm
     ],
 )  # fmt: skip
 async def test_an_exporter_that_misbehaves_fails_and_the_others_count(handler: Handler, says: str) -> None:
-    async with exporters(handler, page(IDLE), limit="2s") as source:
+    async with exporters(handler, page(IDLE), limit="120s") as source:
         into = Utilisation(source.wiring.settings)
-        errors = await source.poll(into)
+        poll = asyncio.create_task(source.poll(into))
+        await until(lambda: into.gpus == 8)
+        if handler is silent:
+            time_passes(120)
+        errors = await poll
         into.commit(0.0)
         assert errors.keys() == {"node-1"}
         assert into.node("node-1").measured == 0
         assert into.node("node-2").idle == 8
-    async with exporters(handler, limit="100ms" if handler is silent else "10s") as source:
+    async with exporters(handler, limit="100ms" if handler is silent else "120s") as source:
         with pytest.raises(SourceFailed) as error:
             await source.poll(Utilisation(source.wiring.settings))
     assert says.replace("\\\\", "\\") in str(error.value)
@@ -150,11 +155,14 @@ async def test_the_number_of_exporters_scraped_at_once_is_bounded() -> None:
 
 
 async def test_exporters_that_use_up_the_time_fail_and_the_others_count() -> None:
-    async with exporters(*[silent] * 10, *[page(IDLE)] * 20, limit="60s") as source:
-        source.wiring = source.wiring._replace(settings=source.wiring.settings.model_copy(update={"stale_after": 30.0}))
-        into = Utilisation(source.wiring.settings)
-        errors = await source.poll(into)
-    assert (len(errors), into.gpus) == (10, 160)
+    async with exporters(*[silent] * 10, *[page(IDLE)] * 20, limit="300s") as source:
+        settings = source.wiring.settings.model_copy(update={"stale_after": 360.0})
+        source.wiring = source.wiring._replace(settings=settings)
+        into = Utilisation(settings)
+        poll = asyncio.create_task(source.poll(into))
+        await until(lambda: into.gpus == 160)
+        time_passes(120)
+        assert len(await poll) == 10
 
 
 async def test_a_missing_ca_file_is_an_error_at_once() -> None:

@@ -43,7 +43,11 @@ async def running(api: Administrator, name: str, namespace: str, node: str, **la
 async def test_exporters_are_found_by_their_label_and_polled_as_the_policy_says(
     control_plane: ControlPlane, api: Administrator, namespace: str
 ) -> None:
+    now = 0.0
+
     async def page(request: web.BaseRequest) -> web.Response:
+        nonlocal now
+        now += 200.0
         return web.Response(text=IDLE)
 
     await running(api, "exporter", namespace, "gpu-a-0", app="nvidia-dcgm-exporter")
@@ -57,11 +61,11 @@ async def test_exporters_are_found_by_their_label_and_polled_as_the_policy_says(
 
     async with Api(access) as client, served(page) as port:
         log = logs.configure(io.BytesIO())
-        follow = GpuMetrics(lambda: force[0], sink, reported.__setitem__, client, metrics, log)
+        follow = GpuMetrics(lambda: force[0], sink, reported.__setitem__, client, metrics, log, clock=lambda: now)
         task = asyncio.create_task(follow.run())
         await asyncio.sleep(0.1)
         assert reported == {}
-        force[0] = policy(source="dcgm", dcgm={"namespace": namespace, "port": port}, interval="1s", staleAfter="2s")
+        force[0] = policy(source="dcgm", dcgm={"namespace": namespace, "port": port}, interval="1s", staleAfter="600s")
         await until(lambda: reported)
         assert reported == {"gpu-a-0": NodeUse(8, 8, 0.0, 32.0, 0, 0, 0, 0, 8)}
         await running(api, "exporter-2", namespace, "gpu-a-2", app="nvidia-dcgm-exporter")

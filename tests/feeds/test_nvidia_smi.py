@@ -1,6 +1,7 @@
 """The output of nvidia-smi, and a pod that answers wrongly. A real API server runs it in tests/e2e/test_nvidia_smi.py; here a
 server speaks its WebSocket protocol, v5.channel.k8s.io."""
 
+import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from tests.feeds.exporters import exporters_of, pod, served
 from tests.installed import ROOT
+from tests.waiting import time_passes, until
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.cluster.utilisation import UNKNOWN, NodeUse, Reading, Utilisation
 from webhook.feeds.access import Access
@@ -220,13 +222,16 @@ async def test_the_command_is_run_in_the_first_container_of_each_pod() -> None:
 
 async def test_a_pod_in_which_the_command_hangs_is_asked_again_after_many_polls() -> None:
     runs = Runs(silent, says(IDLE.encode()))
-    async with runs.source(SETTINGS.model_copy(update={"timeout": 0.2})) as source:
-        for _ in range(_POLLS_WITHOUT):
-            errors = await source.poll(Utilisation(SETTINGS))
-            assert "no answer" in errors["a"]
+    async with runs.source(SETTINGS.model_copy(update={"stale_after": 6 * SETTINGS.timeout})) as source:
+        for number in range(_POLLS_WITHOUT):
+            into = Utilisation(SETTINGS)
+            poll = asyncio.create_task(source.poll(into))
+            await until(lambda into=into: into.gpus == 2)  # type: ignore[misc]
+            if not number:
+                time_passes(SETTINGS.timeout)
+            assert "no answer" in (await poll)["a"]
         assert [name for name, *_ in runs.asked].count("exporter-a") == 1
         runs.scripts["exporter-a"] = says(IDLE.encode())
-        source.wiring = source.wiring._replace(settings=SETTINGS)
         assert await source.poll(Utilisation(SETTINGS)) == {}
 
 

@@ -68,7 +68,7 @@ def exporter(shared: tuple[Prometheus, Exporter]) -> Exporter:
 
 async def until(prometheus: Prometheus, query: str, count: int) -> None:
     """Wait until Prometheus has scraped the exporter, so that the query has `count` results."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while len(results := await prometheus.ask(query)) != count:
         prometheus.program.check()
         assert time.monotonic() < deadline, f"{query}: {len(results)} results, wanted {count}"

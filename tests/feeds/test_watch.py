@@ -208,14 +208,22 @@ async def test_a_malformed_object_does_not_stop_the_others_and_its_text_is_not_l
         assert b'gpu_admission_feed_errors_total{feed="nodes"} 1.0' in scene.metrics.text()
 
 
-async def test_a_server_that_ends_every_watch_at_once_is_asked_again_after_a_pause() -> None:
+async def test_a_server_that_ends_every_watch_at_once_is_asked_again_after_a_pause(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[int] = []
+
+    async def paused(backoff: watch.Backoff) -> None:
+        asked.append(len(scene.api.asked("watch", NODES)))
+        await asyncio.sleep(0)
+
     async with started() as scene:
+        await scene.watching()
+        monkeypatch.setattr(watch.Backoff, "pause", paused)
         scene.api.watch_ends_at_once = True
         scene.api.cut()
-        await scene.agreed()
-        before = len(scene.api.asked("watch", NODES))
-        await asyncio.sleep(0.3)
-        assert len(scene.api.asked("watch", NODES)) - before < 30
+        await until(lambda: len(asked) > 5)
+    assert asked == [*range(asked[0], asked[0] + len(asked))], "a pause after each watch"
 
 
 async def test_an_event_larger_than_the_buffers_arrives() -> None:

@@ -1,4 +1,4 @@
-"""Covers webhook/kube/device_selectors.py: the values are those of k8s.io/dynamic-resource-allocation/cel/compile_test.go."""
+"""Selectors of devices in CEL. The values are those of k8s.io/dynamic-resource-allocation/cel/compile_test.go."""
 
 from typing import Any
 

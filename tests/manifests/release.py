@@ -66,11 +66,11 @@ def build(dist: Path, image: str, digest: str, tag: str) -> None:
         "--set=namespace.create=true",
         "--skip-tests",
     ]
-    four, three = (list(objects(run(find_helm(major), *where))) for major in HELM)
-    if sorted(four, key=str) != sorted(three, key=str):
+    four, three = (run(find_helm(major), *where) for major in HELM)
+    if sorted(objects(four), key=str) != sorted(objects(three), key=str):
         raise ValueError("Helm 4 and Helm 3 render different objects from the chart: see `helm template` of both")
     shutil.rmtree(chart)
-    (dist / "install.yaml").write_text(yaml.safe_dump_all(four, sort_keys=False))
+    (dist / "install.yaml").write_text(four)
     run(
         sys.executable,
         "-m",

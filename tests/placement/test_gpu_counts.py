@@ -97,6 +97,13 @@ def test_a_reservation_is_promised_until_the_pod_is_bound() -> None:
     assert counts(of).namespaces == {("team-a", GPU, "promised"): 2}
 
 
+def test_a_node_is_empty_if_all_its_gpus_are_free() -> None:
+    nodes = [a100("empty"), a100("used"), a100("promised"), a100("shut", cordoned=True), shrunk("shrunk", 8, 7)]
+    of = state(nodes, [pod("p", 1, on="used")])
+    reserved(of, 1, "promised")
+    assert counts(of).empty_nodes == {(GPU, "A100"): 1}
+
+
 def test_a_pod_that_ends_or_moves_is_counted_no_more() -> None:
     of = state([a100()], [pod("p", 3, on="a")])
     of.pod_seen(pod("p", 3, on="a", phase="Succeeded"), 1.0)

@@ -1,5 +1,8 @@
 # ruff: noqa: E501  a policy stands on one line
-"""Misspelt words in a policy, and words that are accepted."""
+"""Misspelt words in a policy, and words that are accepted.
+
+Covers policy.references.
+"""
 
 import pytest
 

@@ -59,7 +59,6 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
             "nvidia.com/cpu": GPU,
             "nvidia.com/gpuu": GPU,
             "adm.com/gpu": "amd.com/gpu",
-            "nvidia.com/mig1g.10gb": "nvidia.com/mig-1g.10gb",
         }.items()
     },
     "in requests alone": (asking("nvidia/gpu", "requests"), _message("nvidia/gpu", GPU, "requests")),

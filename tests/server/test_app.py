@@ -133,10 +133,12 @@ def kubeconfig(folder: Path, fake: FakeApi) -> list[str]:
     return ["--kubeconfig", str(written_kubeconfig(folder / "kubeconfig", {"token": "abc"}, server=fake.url))]
 
 
-async def test_with_an_api_server_it_is_ready_when_nothing_is_missing_and_drains_at_the_end(tmp_path: Path) -> None:
+async def test_with_an_api_server_it_is_ready_when_nothing_is_missing_and_answers_while_it_drains(
+    tmp_path: Path,
+) -> None:
     async with fake_api() as fake:
         install(fake)
-        async with serving(*kubeconfig(tmp_path, fake), GPU_ADMISSION_DRAIN_SECONDS="0.5") as server:
+        async with serving(*kubeconfig(tmp_path, fake), GPU_ADMISSION_DRAIN_SECONDS="600") as server:
             secret = fake.objects["/api/v1/namespaces/gpu-admission/secrets"]["gpu-admission-tls"]
             assert set(secret["data"]) == {"ca.crt", "ca.key", "tls.crt", "tls.key"}
             hooks = fake.objects[f"{REGISTRATION}/mutatingwebhookconfigurations"]["gpu-admission"]["webhooks"]
@@ -150,9 +152,16 @@ async def test_with_an_api_server_it_is_ready_when_nothing_is_missing_and_drains
             response, connection = await server.ask("mutate")
             assert response["allowed"] is True
             assert connection == "close"
+        assert "Bearer abc" in fake.tokens
+
+
+async def test_after_the_drain_it_ends_cleanly(tmp_path: Path) -> None:
+    async with fake_api() as fake:
+        install(fake)
+        async with serving(*kubeconfig(tmp_path, fake), GPU_ADMISSION_DRAIN_SECONDS="0.1") as server:
+            await server.ask("mutate")
             status, out, _ = await server.end()
             assert (status, out) == (0, b"")
-        assert "Bearer abc" in fake.tokens
 
 
 async def test_readyz_says_what_is_missing(tmp_path: Path) -> None:

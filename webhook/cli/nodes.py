@@ -50,7 +50,8 @@ def nodes(
     `--by namespace`, `owner` or `class` shows who has them. `promised`: the webhook chose the node for a pod that is not yet
     bound. `-o wide` shows taints and pods too.
     Health: `healthy`, `cordoned`, `notReady`, `unhealthy` (by the labels and conditions that the policy names), and
-    `offersNoGpus`: it has GPUs by its labels, but its device plugin offers none.
+    `offersNoGpus`: it has GPUs by its labels, but its device plugin offers none. `3 rejected`: it rejected so many pods that were
+    bound to it.
 
     If the policy has a source of GPU metrics, the table also shows how many allocated GPUs are idle now, utilisation, memory,
     and the temperature of the hottest GPU. A source that is a Service of the cluster is asked through the API server, which
@@ -147,8 +148,8 @@ def _cell(key: str, value: Any) -> Any:
 
 
 def _health(node: dict[str, Any]) -> Text:
-    sick = f", {node['sick']} sick" if node.get("sick") else ""
-    return Text(f"{node['health']}{sick}", style="red" if sick else _STYLES[node["health"]])
+    more = "".join([f", {node[key]} {key}" for key in ("sick", "rejected") if node.get(key)])
+    return Text(f"{node['health']}{more}", style="red" if more else _STYLES[node["health"]])
 
 
 def _pods(node: dict[str, Any]) -> str:

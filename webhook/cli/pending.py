@@ -25,7 +25,16 @@ from webhook.text import plural, quoted
 KINDS: Final = (
     *ENGINE,
     *("Event", "PersistentVolume", "PersistentVolumeClaim", "StorageClass", "CSINode", "ReplicaSet", "StatefulSet"),
-    *("DaemonSet", "Job", "ResourceClaim", "ResourceClaimTemplate", "DeviceClass", "PodGroup", "Lease"),
+    *(
+        "DaemonSet",
+        "Job",
+        "ServiceAccount",
+        "ResourceClaim",
+        "ResourceClaimTemplate",
+        "DeviceClass",
+        "PodGroup",
+        "Lease",
+    ),
 )
 _MAX_MESSAGE: Final = 1024
 """Maximum characters shown of the scheduler's message. The scheduler cuts its Events to the same length."""

@@ -1,7 +1,5 @@
 """What bound pods have of extended resources, such as GPUs: by namespace, resource and node."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final
 

@@ -11,6 +11,7 @@ from webhook.cluster.journal import Journal
 from webhook.cluster.labels import Labels
 from webhook.cluster.node import SHARED, Status, amounts_of, installed_on, pods_per_gpu, status_of
 from webhook.cluster.node_table import Columns
+from webhook.cluster.rejections import Rejections
 from webhook.cluster.replicas import order_of
 from webhook.cluster.utilisation import UNKNOWN, NodeUse
 from webhook.kube.gpus import MODEL_LABELS
@@ -43,6 +44,7 @@ class Nodes:
         """Names of nodes with `spec.providerID`: machines of a cloud or of a machine API, to which more may be added."""
         self.metered = 0
         """Number of nodes with GPU metrics."""
+        self.rejections = Rejections()
         self.count = 0
         """Number of nodes."""
         self.version = 0

@@ -23,12 +23,12 @@ from webhook.cluster.pods import (
     counted_demand,
     has_extended_resource,
     key_of,
+    namespace_of,
     owner_key,
     pinned_models,
     pod_id,
     ranked_nodes,
 )
-from webhook.cluster.rejections import Rejections
 from webhook.cluster.replicas import Replicas
 from webhook.cluster.slices import Slices
 from webhook.cluster.state_view import Answers, StateView
@@ -70,7 +70,6 @@ class ClusterState:
         self.ledger = Ledger(self.usage, ttl, unseen_ttl, trusted=trusted)
         self.demands = Demands()
         self.holdings = Holdings()
-        self.rejections = Rejections()
         self.priority_classes = ByName(priority_class)
         self.runtime_classes = ByName(runtime_handler)
         self.namespaces = ByName(labels)
@@ -122,7 +121,8 @@ class ClusterState:
         uid = pod_id(metadata)
         if status.get("phase") in _FINISHED:
             if uid in self._pods and (reason := status.get("reason")):
-                self.rejections.failed(self.nodes.columns.name[self._pods[uid][0]], str(reason))
+                node = self.nodes.columns.name[self._pods[uid][0]]
+                self.nodes.rejections.failed(namespace_of(pod), node, str(reason), now)
             self._forget(uid)
             return
         if metadata.get("namespace") == self.replicas.namespace:
@@ -208,6 +208,7 @@ class ClusterState:
 
     def expire(self, now: float) -> None:
         self.ledger.expire(now)
+        self.nodes.rejections.expire(now)
 
     def seen(self, kind: ListKind, obj: dict[str, Any], now: float) -> None:
         """An object was added or changed. Raises if it is malformed."""
@@ -262,6 +263,6 @@ class ClusterState:
         return self.freshness.fresh(now)
 
     def view(self, now: float) -> StateView:
-        """The cluster as units see it. Ends the reservations whose time is over first."""
-        self.ledger.expire(now)
+        """The cluster as units see it. Ends the reservations whose time is over first, and what nodes are avoided for."""
+        self.expire(now)
         return StateView(self, self.fresh(now), self.gpu_metrics(now))

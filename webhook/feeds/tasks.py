@@ -39,6 +39,7 @@ class Tasks:
 
     def start(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
         """Run `work` until the context ends. If it returns or raises, which is a bug, it is started again."""
+        self._metrics.restarts.labels(name)  # 0 from now on: Prometheus sees a rate only after a first value
         self._tasks.append(asyncio.create_task(self._supervised(name, work), name=name))
 
     async def _supervised(self, name: str, work: Callable[[], Awaitable[None]]) -> None:

@@ -30,6 +30,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "ConfigMap": Kind(_CORE, "configmaps"),
     "Event": Kind(_CORE, "events"),
     "ResourceQuota": Kind(_CORE, "resourcequotas"),
+    "ServiceAccount": Kind(_CORE, "serviceaccounts"),
     "PersistentVolume": Kind(_CORE, "persistentvolumes", namespaced=False),
     "PersistentVolumeClaim": Kind(_CORE, "persistentvolumeclaims"),
     "EndpointSlice": Kind("/apis/discovery.k8s.io/v1", "endpointslices"),

@@ -50,6 +50,15 @@ def _penalty(of: Candidates) -> Iterable[Tier]:
     return () if of.scores.penalty is None else (of.scores.penalty,)
 
 
+def _rejections(of: Candidates) -> Iterable[Tier]:
+    avoided = [*of.nodes.rejections.avoided(of.request.namespace)]
+    if not avoided:
+        return ()
+    rejecting = np.zeros(of.nodes.columns.size, bool)
+    rejecting[[of.nodes.row_of[name] for name in avoided if name in of.nodes.row_of]] = True
+    return (rejecting[of.scores.rows],)
+
+
 def _preference(of: Candidates) -> Iterable[Tier]:
     return () if of.scores.preference is None else (-of.scores.preference,)
 
@@ -111,6 +120,7 @@ def _replica(of: Candidates) -> Iterable[Tier]:
 
 CRITERIA: Final = (
     Criterion("penalty", "the other has a soft taint, is cordoned or under pressure, or will be removed", _penalty),
+    Criterion("rejections", "the other has rejected pods of the namespace after they were bound", _rejections),
     Criterion("preference", "the pod's author or the policy prefers it", _preference),
     Criterion("wholeGpus", "the other's GPUs are shared, and the pod asks for several", _whole_gpus),
     Criterion("peerRules", "the pod has rules about pods of its owner, and fewer of them are near it", _peer_rules),

@@ -254,11 +254,8 @@ def named(section: Settings) -> Iterator[tuple[str, Any]]:
 def completed(profile: Model, entitled: Mapping[str, tuple[str, ...]]) -> Model:
     """The profile with the settings that units take over from other units or from the classes of workload (`entitled`)."""
     sections = {name: getattr(profile, name) for name in ("injectors", "rules")}
-    injectors, rules = (dict(named(section)) for section in sections.values())
-    view = ProfileView(injectors, rules, entitled)
-    return profile.model_copy(update={name: _completed(section, view) for name, section in sections.items()})
-
-
-def _completed(section: Model, view: ProfileView) -> Model:
-    units = {name: getattr(section, name).completed(view) for name in type(section).model_fields}
-    return section.model_copy(update=units)
+    view = ProfileView(dict(named(sections["injectors"])), dict(named(sections["rules"])), entitled)
+    for name, section in sections.items():
+        units = {unit: getattr(section, unit).completed(view) for unit in type(section).model_fields}
+        sections[name] = section.model_copy(update=units)
+    return profile.model_copy(update=sections)

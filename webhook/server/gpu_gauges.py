@@ -1,7 +1,5 @@
 """The metrics about GPUs. They are counted when Prometheus scrapes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -13,12 +11,13 @@ from webhook.telemetry.metrics import Families, Metrics
 
 FAMILIES: Final[Families] = {
     "gpus": ("GPUs of the nodes. The four states add up to all of them.", ("resource", "model", "state")),
+    "empty_nodes": ("Nodes whose GPUs are all free.", ("resource", "model")),
     "namespace_gpus": ("GPUs that pods of a namespace have or will get.", ("namespace", "resource", "state")),
     "idle_gpus": ("Allocated GPUs that are idle, by how long they have been.", ("namespace", "idle_for")),
     "allocated_gpu_utilisation_ratio": ("Mean utilisation of allocated GPUs.", ("model",)),
     "gpu_problems": ("GPUs with a problem, by node.", ("node", "problem")),
 }
-_NOTHING: Final = GpuCounts({}, {}, {}, {}, {})
+_NOTHING: Final = GpuCounts({}, {}, {}, {}, {}, {})
 
 
 def add(
@@ -39,4 +38,4 @@ def add(
 
     metrics.together(FAMILIES, read)
     rejected = "Bound pods that the kubelet of their node rejected."
-    metrics.counters("pods_rejected", rejected, ("node", "reason"), lambda: state.rejections.counts)
+    metrics.counters("pods_rejected", rejected, ("node", "reason"), lambda: state.nodes.rejections.counts)

@@ -82,6 +82,8 @@ class Edge:
         self._routes = dict(routes)
         self._metrics = metrics
         self._log = log
+        for reason in ("bodies", "large"):
+            metrics.shed.labels(reason)  # 0 from now on: Prometheus sees a rate only after a first value
         self._failures = LineLimit(log, "failed handlers", MAX_FAILURE_LINES)
         self.turns = turns
         self.held = Bounded(MAX_BYTES)

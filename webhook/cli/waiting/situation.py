@@ -107,6 +107,9 @@ class Situation:
         self.free: dict[str, Integers] = {name: array[: columns.rows].copy() for name, array in columns.free.items()}
         """As the scheduler counts: without our reservations."""
         self._domains: dict[str, list[str]] = {}
+        self.offered: list[Any] = []
+        self.device_counts: dict[Any, Any] = {}
+        """Kept by `claim_devices`."""
         self.pods_on = {name: list(pods) for name, pods in snapshot.pods_on.items()}
         """As `Snapshot.pods_on`, which `bind` does not change."""
         for row, kind in snapshot.state.ledger.holders():
