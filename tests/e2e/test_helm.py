@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 import pytest
@@ -108,7 +108,8 @@ async def test_a_release_is_installed_upgraded_tested_and_removed(programs: Prog
             release = Release(plane, major, "gpu-system")
             await release.apply("--set=test.profile=default")
             installed = Installed(plane, replicas=2, reachable=True, routed=True, release=release.namespace)
-            with await asyncio.to_thread(installed.__enter__):
+            with closing(installed):
+                await asyncio.to_thread(installed.__enter__)
                 await api.namespace("ours")
                 await opt_in(api, "ours")
                 async with creating(api, "ours") as created:
@@ -165,7 +166,7 @@ async def test_the_chart_takes_over_what_kubectl_has_installed(programs: Program
                 more = ["--take-ownership", *(["--force-conflicts"] if major == "4" else [])]
                 async with creating(api, "ours") as created:
                     await release.apply(*more)
-                    await release.apply("--set=replicas=3", "--set=failurePolicies.mutate=Fail")
+                    await release.apply(*more, "--set=replicas=3", "--set=failurePolicies.mutate=Fail")
                 assert (created.refused, created.unchanged) == ([], [])
                 assert (await api.get(HOOKS[0], "gpu-admission"))["webhooks"][0]["failurePolicy"] == "Fail"
 
