@@ -1,6 +1,6 @@
 # Plain `make` prints what there is. Every target sets up what it needs by itself and may be run again at any time.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-unit up check format certs manifests rendered dist bench faults soak site requirements clean
+.PHONY: help demo test test-unit up check format certs manifests rendered dist bench faults soak site requirements clean chromium
 SHELL := /bin/bash
 
 PYTHON ?= python3
@@ -42,12 +42,20 @@ PASSED := $(CACHE)/harness-$(K8S)-$(shell find tests/controlplane tests/up.py -t
 HARNESS ?= $(if $(wildcard $(PASSED)),,1)
 UNCHANGED = $(if $(HARNESS),,tests/controlplane/ tests/controlplane/test_live.py)
 
+# The page of `gpu-admission ui` is tested in a real browser.
+chromium:
+	@command -v chromium chromium-browser google-chrome >/dev/null || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "installing chromium (once, half a minute)" >&2; \
+	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; \
+	  else echo "no Chromium here: the tests of the page are skipped. Install it: apt-get install chromium" >&2; fi; }
+
 PROFILE ?= quick
 UNIT = $(BIN)/pytest -q -m "not controlplane" --hypothesis-profile=$(PROFILE)
 # Three parts side by side: one starts programs, one waits most of the time, one has all the rest.
 STARTING = $(filter-out $(UNCHANGED),tests/bench/ tests/cli/ tests/controlplane/ tests/server/)
 REST = $(filter-out $(STARTING) $(UNCHANGED) tests/feeds/,$(wildcard tests/test_*.py) $(wildcard tests/*/))
-test-unit: $(READY) ## Run the tests that need no control plane; three minutes on two cores
+test-unit: $(READY) chromium ## Run the tests that need no control plane; three minutes on two cores
 	@# Properties are tried on fewer examples than by `make test` (PROFILE=unhurried).
 	@trap 'kill $$(jobs -p); exit 130' INT; $(UNIT) $(STARTING) & one=$$!; $(UNIT) tests/feeds & two=$$!; $(UNIT) $(REST); status=$$?; \
 	  wait $$one || status=1; wait $$two || status=1; exit $$status

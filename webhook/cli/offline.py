@@ -23,7 +23,7 @@ from webhook.feeds.file import fill
 from webhook.kube import review
 from webhook.kube.pod import PROFILE_LABEL
 from webhook.kube.pod_schema import check
-from webhook.kube.yaml import parse_documents
+from webhook.kube.yaml import items_of, parse_documents
 from webhook.placement.placer import Placer
 from webhook.policy.loader import KEY
 from webhook.policy.model import Policy
@@ -102,7 +102,7 @@ def documents(text: str | bytes, name: str) -> Iterator[Document | BadInput]:
     """
     position = 0
     for parsed in _parsed(text, name):
-        for item in _items(parsed):
+        for item in items_of(parsed):
             position += 1
             where = f"{name}: document {position}"
             try:
@@ -118,14 +118,6 @@ def _parsed(text: str | bytes, name: str) -> Iterator[Any]:
         yield from parse_documents(text.encode() if isinstance(text, str) else text)
     except ValueError as error:
         raise BadInput(f"{name}: neither YAML nor JSON: {error}") from None
-
-
-def _items(parsed: Any) -> list[Any]:
-    if not isinstance(parsed, dict) or not isinstance(parsed.get("items"), list):
-        return [parsed]
-    if parsed.get("kind") == "PodList":  # items of a typed list have no kind
-        return [{"kind": "Pod", **item} if isinstance(item, dict) else item for item in parsed["items"]]
-    return list(parsed["items"]) if str(parsed.get("kind", "")).endswith("List") else [parsed]
 
 
 def _document(item: Any, where: str) -> Document:

@@ -38,15 +38,6 @@ def rule(kind: str, key: str, selector: Json, **more: Any) -> Json:
     return {kind: {REQUIRED: [{"topologyKey": key, "labelSelector": selector} | more]}}
 
 
-def exclusive(name: str) -> Json:
-    """One zone for a job, and no other job in it, as LeaderWorkerSet writes it."""
-    own = {"key": "job", "operator": "In", "values": [name]}
-    others = [{"key": "job", "operator": "Exists"}, own | {"operator": "NotIn"}]
-    return rule("podAffinity", ZONE, {"matchExpressions": [own]}) | rule(
-        "podAntiAffinity", ZONE, {"matchExpressions": others}
-    )
-
-
 def once(found: Json) -> Json:
     """A volume or a claim for one pod alone."""
     found["spec"]["accessModes"] = ["ReadWriteOncePod"]

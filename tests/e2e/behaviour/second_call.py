@@ -8,7 +8,7 @@ from tests.controlplane.nodes import node
 from tests.controlplane.objects import deployment, job, pod
 from tests.controlplane.plane import ControlPlane
 from tests.e2e.behaviour.case import Case, Json, as_chosen, counts, on, recorded, runs
-from tests.e2e.behaviour.made import goes_to_b, taken
+from tests.e2e.behaviour.made import goes_to, goes_to_b, taken
 from tests.manifests.recorder import Recorder, allowed
 
 A, B, C = node("a"), node("b"), node("c")
@@ -42,12 +42,13 @@ def another_hook(plane: ControlPlane) -> Iterator[None]:
 # smaller one is not free, and who comes last may find no room.
 CASES = [
     goes_to_b("a pod that grew out of its node is ranked anew", labels=GPU, also=[as_chosen()]),
-    Case(
+    goes_to(
+        "a",
         "a pod that grew and still fits its node keeps it",
         [A, B],
-        [pod("one", labels=GPU)],
-        [on("a"), as_chosen()],
+        labels=GPU,
         there=[taken("a", 6)],
+        also=[as_chosen()],
     ),
     goes_to_b(
         "a pod that grew by CPU out of its node is ranked anew",
@@ -55,12 +56,13 @@ CASES = [
         labels=CPU,
         also=[as_chosen()],
     ),
-    Case(
+    goes_to(
+        "a",
         "a pod that grew by a little CPU keeps its node",
         [A, B],
-        [pod("one", labels=SMALL)],
-        [on("a"), as_chosen()],
+        labels=SMALL,
         there=[taken("a", 7)],
+        also=[as_chosen()],
     ),
     Case(
         "once the larger pod is seen, what was reserved for the smaller one is free for the next",
@@ -110,10 +112,5 @@ CASES = [
         [counts(a=4, b=4)],
         profile="pinned",
     ),
-    Case(
-        "a pod that had no GPU before runs: the API server does not call us for it",
-        [A, B],
-        [pod("one", 0, labels=GPU)],
-        [on("a b")],
-    ),
+    goes_to("a b", "a pod that had no GPU before runs: the API server does not call us for it", [A, B], 0, labels=GPU),
 ]

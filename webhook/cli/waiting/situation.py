@@ -165,7 +165,7 @@ class Situation:
             key = (str(about.get("kind")), str(about.get("namespace") or ""), str(about.get("name")))
             by_object.setdefault(key, []).append(event)
         for events in by_object.values():
-            events.sort(key=_last_seen, reverse=True)
+            events.sort(key=last_seen, reverse=True)
         return by_object
 
     def events_of(self, kind: str, obj: Mapping[str, Any]) -> list[Object]:
@@ -279,7 +279,7 @@ def _has_anti_affinity(pod: Pod) -> bool:
     return bool((pod["spec"].get("affinity") or {}).get("podAntiAffinity"))
 
 
-def _last_seen(event: Object) -> float:
+def last_seen(event: Object) -> float:
     """When an event happened last, in seconds since 1970."""
     series = event.get("series") or {}
     times = (event.get("lastTimestamp"), event.get("eventTime"), series.get("lastObservedTime"))
