@@ -1,4 +1,7 @@
-"""The chart on a real API server, by Helm 4 and by Helm 3: installed, upgraded while pods are created, tested, and removed."""
+"""The chart on a real API server, by Helm 4 and by Helm 3: installed, upgraded while pods are created, tested, and removed.
+
+Covers cli.checks.dry_run.
+"""
 
 import asyncio
 import json
