@@ -58,16 +58,16 @@ def _policy() -> Iterator[str]:
     yield ""
 
 
-def _table() -> Iterator[str]:
+def table(rules: Rules = Rules()) -> Iterator[str]:  # noqa: B008  it is immutable
     yield from ("", "| Rule | Default | In one line |", "|---|---|---|")
-    for name, rule in named(Rules()):
+    for name, rule in named(rules):
         first = documentation(rule).partition("\n")[0].rstrip(".")
         yield f"| [{name}](#{name.lower()}) | {rule.action} | {first} |"
     yield ""
 
 
-def _reference() -> Iterator[str]:
-    for name, rule in named(Rules()):
+def details(rules: Rules = Rules()) -> Iterator[str]:  # noqa: B008  it is immutable
+    for name, rule in named(rules):
         yield from ("", f"### {name}", "")
         yield from _markdown(documentation(rule))
         yield from _settings(rule)
@@ -98,7 +98,7 @@ def _file(rule: Rule) -> str:
 
 
 PAGES: Final[dict[str, dict[str, Callable[[], Iterator[str]]]]] = {
-    "rules.md": {"table": _table, "reference": _reference},
+    "rules.md": {"table": table, "reference": details},
     "policy.md": {"policy": _policy},
     "placement.md": {"criteria": _criteria},
 }

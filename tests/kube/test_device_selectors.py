@@ -1,4 +1,7 @@
-"""Selectors of devices in CEL. The values are those of k8s.io/dynamic-resource-allocation/cel/compile_test.go."""
+"""Selectors of devices in CEL. The values are those of k8s.io/dynamic-resource-allocation/cel/compile_test.go.
+
+Covers kube.device_selectors, kube.device_functions.
+"""
 
 from typing import Any
 

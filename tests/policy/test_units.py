@@ -92,7 +92,7 @@ def test_its_settings_are_in_the_generated_policy_and_its_page_in_the_docs() -> 
     assert "      # No container runs an image by a tag that moves.\n      imageTag:\n        action: deny\n" in written
     assert "        # Tags that move.\n        tags: [latest]\n" in written
     assert "      # A pod without the label gets the team of its namespace.\n      teamLabel:\n" in written
-    page = reference.page(reference.PAGE.read_text(), ToyRules())
+    page = [*reference.table(ToyRules()), *reference.details(ToyRules())]
     assert "| [imageTag](#imagetag) | deny | No image is called by a tag that moves |" in page
     assert "- `tags`: Tags that move." in page
 

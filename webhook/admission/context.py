@@ -80,7 +80,7 @@ def context_of(
     nodes = None
     if placer is not None:
         settings = profile.settings.placement
-        strategy = settings.strategy(workload.name) if names else "pack"
+        strategy = settings.strategy(workload.name) if names or claims_devices(pod) else "pack"
         nodes = Places(placer, cluster, settings, strategy, policy.gpus, workload.name)
     return Context(
         namespace=request.namespace,

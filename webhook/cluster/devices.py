@@ -21,6 +21,8 @@ from webhook.kube.quantity import Number
 
 WHOLE: Final = 1000
 """What is free of a device is counted in thousandths."""
+DRA: Final = ""
+"""The source of the devices of DRA. What is free of its GPUs is a resource too: `node_table.TOLD` and the driver."""
 
 
 class DeviceTaint(NamedTuple):
@@ -110,3 +112,8 @@ class DeviceSource(Protocol):
 
     def claim(self, pod: Pod) -> DeviceClaim | None:
         """What a pod asks for; None if it asks nothing of this source."""
+
+
+def is_gpu_driver(driver: str) -> bool:
+    """Whether the name of a DRA driver says that its devices are GPUs, as gpu.nvidia.com, gpu.amd.com and gpu.intel.com do."""
+    return "gpu" in driver

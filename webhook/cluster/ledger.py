@@ -124,6 +124,15 @@ class Ledger:
         """Whether something is held for a pod that was seen."""
         return uid in self._seen and self._seen[uid].row >= 0
 
+    def allocated(self, uid: int | str, kind: PodKind) -> None:
+        """The claims of a waiting pod have devices: from now on hold `kind`, without these."""
+        if self.holds(uid):
+            self._becomes(self._seen[uid], kind)
+
+    def held(self, uid: int | str) -> PodKind | None:
+        """What is held for a pod that was seen."""
+        return self._seen[uid].kind if self.holds(uid) else None
+
     def unschedulable(self, uid: int | str) -> None:
         """The scheduler found no node for the pod. It waits, and nothing is held for it any more."""
         if self.holds(uid):

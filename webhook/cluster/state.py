@@ -11,7 +11,10 @@ from typing import Any
 from webhook.cluster.autoscalers import Autoscalers
 from webhook.cluster.budgets import Budgets
 from webhook.cluster.by_name import ByName, labels, priority_class, runtime_handler, volume_claim, volume_terms
+from webhook.cluster.claims import Claims, claim_template, device_class
 from webhook.cluster.demands import Demands
+from webhook.cluster.device_demands import DeviceDemands
+from webhook.cluster.device_sources import SOURCES
 from webhook.cluster.freshness import REQUIRED, Freshness
 from webhook.cluster.holdings import Holdings
 from webhook.cluster.jobs import Jobs
@@ -73,7 +76,11 @@ class ClusterState:
         self.priority_classes = ByName(priority_class)
         self.runtime_classes = ByName(runtime_handler)
         self.namespaces = ByName(labels)
-        self.slices = Slices(self.nodes.dra)
+        self.slices = Slices(self.nodes.dra, self.nodes.devices)
+        self.claims = Claims(self.nodes.devices, self._allocated)
+        self.claim_templates = ByName(claim_template)
+        self.device_classes = ByName(device_class)
+        self.device_demands = DeviceDemands(self.nodes, self.claims, self.claim_templates, self.device_classes)
         self.budgets = Budgets()
         self.autoscalers = Autoscalers()
         self.jobs = Jobs()
@@ -84,6 +91,9 @@ class ClusterState:
             "runtimeclasses": self.runtime_classes,
             "namespaces": self.namespaces,
             "resourceslices": self.slices,
+            "deviceclasses": self.device_classes,
+            "resourceclaims": self.claims,
+            "resourceclaimtemplates": self.claim_templates,
             "poddisruptionbudgets": self.budgets,
             "horizontalpodautoscalers": self.autoscalers,
             "jobs": self.jobs,
@@ -128,6 +138,14 @@ class ClusterState:
         if metadata.get("namespace") == self.replicas.namespace:
             self.replicas.seen(uid, pod)
         node, demand = spec.get("nodeName"), counted_demand(pod)
+        held = True
+        if spec.get("resourceClaims") or (self.device_classes and has_extended_resource(demand)):
+            with_devices = self.device_demands.of_pod(pod, demand, node or next(iter(ranked_nodes(pod)), ""))
+            demand, held = with_devices or demand, with_devices is not None
+            if demand.devices and self.claims.allocated(pod):
+                demand = demand._replace(devices=())
+        for source in SOURCES if node and annotations_of(pod) else ():
+            self.nodes.devices.use(source.name, uid, node, source.uses(pod))
         if not has_extended_resource(demand) and DECISION not in annotations_of(pod):
             if node:
                 self._put(uid, node, self.usage.kind(demand, ""))
@@ -142,11 +160,8 @@ class ClusterState:
             counted = new and self.ledger.bound(uid, key, nodes, kind, node)
             self._put(uid, node, kind, counted=counted)
             return
-        if (
-            nodes
-            and nodes[0] in self.nodes.row_of
-            and PROFILE_LABEL in self.namespaces.get(key.namespace, (PROFILE_LABEL,))
-        ):
+        ours = PROFILE_LABEL in self.namespaces.get(key.namespace, (PROFILE_LABEL,))
+        if held and nodes and nodes[0] in self.nodes.row_of and ours:
             self.ledger.seen(uid, key, nodes, kind, now)
         if any(c.get("reason") == "Unschedulable" for c in status.get("conditions") or ()):
             self.ledger.unschedulable(uid)
@@ -186,12 +201,26 @@ class ClusterState:
         self._leave_nowhere(uid)
         self.demands.gone(uid)
         self.replicas.gone(uid)
+        self.nodes.devices.gone([source.name for source in SOURCES], uid)
 
     def _leave_nowhere(self, uid: int | str) -> None:
         if (node := self._nowhere.pop(uid, None)) is not None:
             del self._waiting_for_node[node][uid]
             if not self._waiting_for_node[node]:
                 del self._waiting_for_node[node]
+
+    def _allocated(self, uid: str) -> None:
+        """A claim of this pod has devices now, and counts: what was held for the pod does not count besides."""
+        key = pod_id({"uid": uid})
+        row, kind = self._pods.get(key, (-1, self.ledger.held(key)))
+        if kind is None or not kind.demand.devices:
+            return
+        without = self.usage.kind(kind.demand._replace(devices=()), kind.owner, kind.namespace)
+        if row < 0:
+            self.ledger.allocated(key, without)
+        else:
+            self.usage.give_back(row, kind)
+            self._pods[key] = row, self.usage.take(row, without)
 
     def _holders(self) -> list[tuple[int, PodKind]]:
         return [*self._pods.values(), *self.ledger.holders()]

@@ -4,7 +4,7 @@ The packages `cluster` and `placement` fill these values; `interface.Context` ca
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from webhook.kube.gpus import Gpus
 
@@ -180,5 +180,7 @@ class Placement(NamedTuple):
     """The criterion by which the first node is before the second: its name in `placement.criteria`; "" if there is no second."""
     asked: tuple[tuple[str, int], ...] = ()
     """The demand for which nodes were ranked, by resource; () if no node is ranked."""
+    devices: tuple[Any, ...] = ()
+    """The devices that it asks for one by one, for the reservation."""
     apart: bool = False
     """Whether the strategy keeps the pods of one owner on different nodes."""

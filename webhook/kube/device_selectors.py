@@ -1,23 +1,21 @@
 """Evaluates the CEL expressions that select devices: `device.attributes["gpu.nvidia.com"].type == "gpu"`.
 
-Follows k8s.io/dynamic-resource-allocation/cel with Google's CEL. Quantities and semantic versions are maps with one entry, which
-the functions here compare. Where Kubernetes would decide and we cannot (a function of a library that is not here, an error, too
-much work), the result is None: unknown.
+Follows k8s.io/dynamic-resource-allocation/cel with Google's CEL, and the functions of `device_functions`. Where Kubernetes would
+decide and we cannot (a function of a library that is not here, an error, too much work), the result is None: unknown.
 
 The API server accepts an expression only if its worst case is cheap. Here a comprehension ends after 10,000 steps, nesting at 32,
 and regular expressions take linear time (RE2). What remains is text that grows by repetition: `_is_cheap` limits it.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from fractions import Fraction
 from typing import Any, Final, NamedTuple
 
 from cel_expr_python import cel
-from cel_expr_python.ext import ext_bindings, ext_optional, ext_strings
 
 from webhook.errors import QuantityError
+from webhook.kube.device_functions import ENVIRONMENT, QUANTITY, Version, as_cel, semver
 from webhook.kube.quantity import Number, parse_quantity
 
 MAX_EXPRESSION: Final = 10 << 10
@@ -25,6 +23,8 @@ MAX_EXPRESSION: Final = 10 << 10
 _MAX_RESULTS: Final = 1024
 """Maximum number of results that are kept for one expression."""
 _LOOPS: Final = re.compile(r"\b(?:all|exists|exists_one|existsOne|map|filter|bind)\s*\(")
+_WALKS: Final = re.compile(r"\b(?:all|exists|exists_one|existsOne|map|filter|size)\s*\(|==\s*\{")
+"""What may depend on all attributes together."""
 _GROWTH: Final = re.compile(r"\b(?:replace|join|format)\s*\(")
 _LONG: Final = 1 << 10
 _STRING: Final = r"""(?:"[^"\\\n]*"|'[^'\\\n]*')"""
@@ -33,19 +33,6 @@ _PATH: Final = re.compile(
     rf"\s*(?:\.\s*\??\s*(\w+)\b(?!\s*\()|\[\s*\??\s*({_STRING})\s*\]))"
 )
 """A value of one device, read by its full name."""
-_SEMVER: Final = re.compile(
-    r"(0|[1-9]\d{0,17})\.(0|[1-9]\d{0,17})\.(0|[1-9]\d{0,17})"
-    r"(?:-((?:0|[1-9]\d*|\d*[A-Za-z-][0-9A-Za-z-]*)(?:\.(?:0|[1-9]\d*|\d*[A-Za-z-][0-9A-Za-z-]*))*))?"
-    r"(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?",
-    re.ASCII,
-)
-
-
-class Version(str):
-    """An attribute that is a semantic version."""
-
-    __slots__ = ()
-
 
 Value = str | int | bool | Version | tuple[str, ...] | tuple[int, ...]
 
@@ -78,12 +65,14 @@ _TYPES: Final[Mapping[str, type]] = {"int": int, "bool": bool, "string": str, "v
 
 
 def _value(name: str, attribute: Any) -> Value:
+    if type(attribute) is dict and type(text := attribute.get("string")) is str:  # most are: a slice has dozens
+        return text
     for key, kind in _TYPES.items() if isinstance(attribute, Mapping) else ():
         many = attribute.get(f"{key}s")
         values = many if isinstance(many, list) and many else [attribute.get(key)]
         if all([type(value) is kind for value in values]) and (kind is not int or all(map(_fits, values))):
             if key == "version":
-                values = [Version(value) for value in values if _semver(value)]
+                values = [Version(value) for value in values if semver(value)]
             if len(values) == len(many or "1"):
                 return tuple(values) if many else values[0]
     raise ValueError(f"attribute {name}: wanted one of int, bool, string, version, or a list of one of them")
@@ -113,7 +102,7 @@ class Selector:
         if _is_cheap(expression):
             # It may not parse, use what is not declared here, or be no text of Unicode.
             with suppress(RuntimeError, TypeError):
-                self._program = _ENVIRONMENT.compile(expression)
+                self._program = ENVIRONMENT.compile(expression)
 
     def matches(self, facts: Facts) -> bool | None:
         """Whether the device matches; None if that is unknown."""
@@ -125,6 +114,13 @@ class Selector:
                 self._results.clear()
             self._results[key] = self._evaluated(facts)
         return self._results[key]
+
+    def may_read(self, attribute: str) -> bool:
+        """Whether the result may depend on an attribute, by its qualified name."""
+        domain, _, name = attribute.partition("/")
+        if self._reads is not None:
+            return ("attributes", domain, name) in self._reads
+        return name in self.expression or _WALKS.search(self.expression) is not None
 
     def _key(self, facts: Facts) -> tuple[object, ...]:
         """What the expression reads of a device. `True` and `1` are equal in Python, and not here."""
@@ -145,10 +141,10 @@ class Selector:
             (attributes if part == "attributes" else capacity)[domain] = {}
         for name, value in facts.attributes.items():
             domain, _, short = name.partition("/")
-            attributes.setdefault(domain, {})[short] = _as_cel(value)
+            attributes.setdefault(domain, {})[short] = as_cel(value)
         for name, number in facts.capacity.items():
             domain, _, short = name.partition("/")
-            capacity.setdefault(domain, {})[short] = {_QUANTITY: str(number)}
+            capacity.setdefault(domain, {})[short] = {QUANTITY: str(number)}
         device = {
             "driver": facts.driver,
             "allowMultipleAllocations": facts.shared,
@@ -174,128 +170,3 @@ def _is_cheap(expression: str) -> bool:
     if len(expression) > _LONG:
         return len(expression) <= MAX_EXPRESSION and growth == 0 and loops <= 1
     return growth <= 1 and loops <= 3
-
-
-# --- quantities and versions ------------------------------------------------------------------------------------------
-
-_QUANTITY: Final = "quantity"
-_VERSION: Final = "semver"
-_Map = dict[str, str]
-
-
-def _as_cel(value: Value) -> Any:
-    if isinstance(value, Version):
-        return {_VERSION: str(value).partition("+")[0]}
-    return [_as_cel(each) for each in value] if isinstance(value, tuple) else value
-
-
-def _semver(text: str, normalize: bool = False) -> re.Match[str] | None:
-    if normalize:
-        numbers, dash, rest = re.sub(r"^v", "", text).partition("-")
-        parts = numbers.split(".")
-        parts += ["0"] * (3 - len(parts))
-        text = ".".join([part.lstrip("0") or "0" for part in parts]) + dash + rest
-    return _SEMVER.fullmatch(text) if len(text) <= 256 else None
-
-
-def _version(text: str, normalize: bool = False) -> _Map:
-    match = _semver(text, normalize)
-    if match is None:
-        raise ValueError("not a semantic version")
-    return {_VERSION: match.group().partition("+")[0]}
-
-
-def _is_version(text: str, normalize: bool = False) -> bool:
-    return _semver(text, normalize) is not None
-
-
-def _is_quantity(text: str) -> bool:
-    try:
-        parse_quantity(text)
-    except QuantityError:
-        return False
-    return True
-
-
-def _quantity(text: str) -> _Map:
-    return {_QUANTITY: str(parse_quantity(text))}
-
-
-def _amount(value: Any) -> Fraction:
-    """The number of a quantity, or of an integer that is added to one. Raises KeyError for a version."""
-    return Fraction(value if isinstance(value, int) else _text(value, _QUANTITY))
-
-
-def _text(value: Any, key: str) -> str:
-    text = value[key]
-    return str(text if isinstance(text, str) else text.value())
-
-
-def _precedence(text: str) -> tuple[object, ...]:
-    """Orders versions as semver.org says: a pre-release before the release, numbers before names."""
-    numbers, _, release = text.partition("-")
-    names = [(0, int(name), "") if name.isdigit() else (1, 0, name) for name in release.split(".")]
-    return (*map(int, numbers.split(".")), not release, names)
-
-
-def _compare(one: Any, other: Any) -> int:
-    if _QUANTITY in one:
-        first, second = _amount(one), _amount(other)
-        return (first > second) - (first < second)
-    before, after = _precedence(_text(one, _VERSION)), _precedence(_text(other, _VERSION))
-    return (before > after) - (before < after)
-
-
-def _integer(value: Any) -> int:
-    if not _is_integer(value):
-        raise ValueError("not a whole number of 64 bits")
-    return int(_amount(value))
-
-
-def _is_integer(value: Any) -> bool:
-    return _amount(value).denominator == 1 and abs(_amount(value)) < 2**63
-
-
-def _part(number: int) -> Callable[[Any], int]:
-    return lambda value: int(_text(value, _VERSION).partition("-")[0].split(".")[number])
-
-
-def _functions() -> Iterator[cel.FunctionDecl]:
-    text, number, flag = cel.Type.STRING, cel.Type.INT, cel.Type.BOOL
-    value = cel.Type.Map(cel.Type.STRING, cel.Type.DYN)
-    table: dict[str, list[tuple[bool, Any, list[Any], Callable[..., Any]]]] = {
-        "quantity": [(False, value, [text], _quantity)],
-        "isQuantity": [(False, flag, [text], _is_quantity)],
-        "semver": [(False, value, [text], _version), (False, value, [text, flag], _version)],
-        "isSemver": [(False, flag, [text], _is_version), (False, flag, [text, flag], _is_version)],
-        "compareTo": [(True, number, [value, value], _compare)],
-        "isGreaterThan": [(True, flag, [value, value], lambda one, other: _compare(one, other) > 0)],
-        "isLessThan": [(True, flag, [value, value], lambda one, other: _compare(one, other) < 0)],
-        "isInteger": [(True, flag, [value], _is_integer)],
-        "asInteger": [(True, number, [value], _integer)],
-        "asApproximateFloat": [(True, cel.Type.DOUBLE, [value], lambda one: float(_amount(one)))],
-        "sign": [(True, number, [value], lambda one: (_amount(one) > 0) - (_amount(one) < 0))],
-        **{name: [(True, number, [value], _part(part))] for part, name in enumerate(("major", "minor", "patch"))},
-    }
-    for name, sign in (("add", 1), ("sub", -1)):
-        call = _sum(sign)
-        table[name] = [(True, value, [value, value], call), (True, value, [value, number], call)]
-    for name, overloads in table.items():
-        yield cel.FunctionDecl(
-            name,
-            [
-                cel.Overload(f"{name}_{index}", return_type=returns, parameters=given, is_member=member, impl=call)
-                for index, (member, returns, given, call) in enumerate(overloads)
-            ],
-        )
-
-
-def _sum(sign: int) -> Callable[[Any, Any], _Map]:
-    return lambda one, other: {_QUANTITY: str(_amount(one) + sign * _amount(other))}
-
-
-_ENVIRONMENT: Final = cel.NewEnv(
-    variables={"device": cel.Type.DYN},
-    extensions=[ext_bindings.ExtBindings(), ext_optional.ExtOptional(), ext_strings.ExtStrings()],
-    functions=list(_functions()),
-)

@@ -50,6 +50,10 @@ def _penalty(of: Candidates) -> Iterable[Tier]:
     return () if of.scores.penalty is None else (of.scores.penalty,)
 
 
+def _alternatives(of: Candidates) -> Iterable[Tier]:
+    return () if of.scores.alternatives is None else (of.scores.alternatives,)
+
+
 def _rejections(of: Candidates) -> Iterable[Tier]:
     avoided = [*of.nodes.rejections.avoided(of.request.namespace)]
     if not avoided:
@@ -120,6 +124,7 @@ def _replica(of: Candidates) -> Iterable[Tier]:
 
 CRITERIA: Final = (
     Criterion("penalty", "the other has a soft taint, is cordoned or under pressure, or will be removed", _penalty),
+    Criterion("alternatives", "more of the alternatives that its claims want most are free there", _alternatives),
     Criterion("rejections", "the other has rejected pods of the namespace after they were bound", _rejections),
     Criterion("preference", "the pod's author or the policy prefers it", _preference),
     Criterion("wholeGpus", "the other's GPUs are shared, and the pod asks for several", _whole_gpus),

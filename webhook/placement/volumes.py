@@ -41,8 +41,10 @@ class VolumeTopology(NamedTuple):
     """For each volume, the terms of its node affinity, of which a node must match one."""
     together: bool = False
     """A shared claim is not bound yet: all pods of the owner must follow the first."""
+    claims: tuple[tuple[Term, ...], ...] = ()
+    """The same for each of its ResourceClaims that has devices, or whose devices are reserved for another pod."""
     key: bytes = b""
-    """Equal if `terms` are; of bounded length."""
+    """Equal if `terms` and `claims` are; of bounded length."""
 
 
 NO_VOLUME_CLAIMS: Final = VolumeClaims()
@@ -68,4 +70,4 @@ def volume_topology(claims: VolumeClaims, state: ClusterState) -> VolumeTopology
     texts = [text for name in volumes if name and (text := state.volumes.get(name))]
     terms = tuple([terms_of(orjson.loads(text)) for text in texts])
     key = blake2b("\0".join(texts).encode(), digest_size=16).digest() if texts else b""
-    return VolumeTopology(terms, claims.shared and "" in volumes, key)
+    return VolumeTopology(terms, claims.shared and "" in volumes, key=key)

@@ -224,9 +224,12 @@ class Policy:
         """The enabled injectors of a profile, by name, in run order."""
         return self._injectors[profile]
 
-    def injectors_for(self, profile: str, *, gpu: bool, claims: bool) -> tuple[tuple[str, Injector], ...]:
-        """The enabled injectors for a pod that names a GPU (`gpu`), or gets GPUs by DRA or in other ways (`claims`)."""
-        pairs, placed = self._injectors[profile], self._profiles[profile].placement.every_pod
+    def injectors_for(
+        self, profile: str, *, gpu: bool, claims: bool, placed: bool = False
+    ) -> tuple[tuple[str, Injector], ...]:
+        """The enabled injectors for a pod that names a GPU (`gpu`), or gets GPUs by DRA or in other ways (`claims`). `placed`: a
+        node may be chosen for it although it names no GPU."""
+        pairs, placed = self._injectors[profile], placed or self._profiles[profile].placement.every_pod
         if gpu:
             return pairs
         every = [u for _, u in pairs if u.every_pod or (placed and u.needs_placement) or (claims and u.handles_claims)]

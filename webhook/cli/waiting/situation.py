@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from webhook.cli.cluster.report import has_gpu_labels, pool_of, workload_name
 from webhook.cli.cluster.snapshot import FINISHED, Object, Snapshot, creation_timestamp, seconds
-from webhook.cluster.node_table import Demand, Integers
+from webhook.cluster.node_table import TOLD, Demand, Integers
 from webhook.cluster.pods import counted_demand
 from webhook.kube.kinds import KINDS
 from webhook.kube.pod import Pod
@@ -103,7 +103,9 @@ class Situation:
         self.nodes = snapshot.state.nodes
         columns = self.nodes.columns
         self.names, self.alive = columns.name, columns.alive[: columns.rows].copy()
-        self.capacity = {name: array[: columns.rows] for name, array in columns.capacity.items()}
+        self.capacity = {
+            name: array[: columns.rows] for name, array in columns.capacity.items() if not name.startswith(TOLD)
+        }
         self.free: dict[str, Integers] = {name: array[: columns.rows].copy() for name, array in columns.free.items()}
         """As the scheduler counts: without our reservations."""
         self._domains: dict[str, list[str]] = {}
