@@ -1,25 +1,32 @@
 """`gpu-admission doctor`: checks the installation and the cluster, and names the next step for each problem."""
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Annotated, Final
 
 import typer
 from rich.text import Text
 
 from webhook.cli import options
 from webhook.cli.checks import CHECKS, run_checks
+from webhook.cli.checks.dry_run import dry_run
 from webhook.cli.checks.result import APPLY, EDIT_POLICY, Result
 from webhook.cli.cluster.snapshot import ENGINE, OUR_NAMESPACE, OUR_POLICY, Snapshot
 from webhook.cli.offline import load_policy
 from webhook.cli.options import Format
 from webhook.cli.reading import policy_of, snapshot_of
 from webhook.cli.terminal import REFUSED, document, show
-from webhook.errors import PolicyError
+from webhook.errors import BadInput, PolicyError
 from webhook.text import listed, plural
 
 READ: Final = tuple(dict.fromkeys((*ENGINE, *(kind for check in CHECKS for kind in check.reads))))
 """Kinds that the checks read."""
 _STYLES: Final = {"ok": "green", "warn": "yellow", "broken": "red", "unknown": "dim"}
+
+
+_Try = Annotated[
+    str | None,
+    typer.Option("--try", help="Also create a GPU pod in this namespace, as a dry run.", metavar="NAMESPACE"),
+]
 
 
 def doctor(
@@ -28,6 +35,7 @@ def doctor(
     cluster: options.Snapshot = None,
     kubeconfig: options.Kubeconfig = None,
     context: options.Context = None,
+    attempt: _Try = None,
 ) -> None:
     """Check the installation, the policy and the cluster: each check is ok, warn or broken, with the next step.
 
@@ -35,6 +43,12 @@ def doctor(
     """
     snapshot = snapshot_of(cluster, kubeconfig, context, READ, needed=())
     page = list(results(snapshot, policy))
+    if attempt:
+        if snapshot.access is None:
+            raise BadInput(
+                "saw --try with --cluster, wanted an API server: a file creates no pod. Leave out one of them"
+            )
+        page.append(dry_run(snapshot.access, attempt))
     if not document([result._asdict() for result in page], output):
         for result, after in zip(page, [*page[1:], None], strict=True):
             state = f"{result.state:8}", _STYLES[result.state]

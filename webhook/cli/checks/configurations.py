@@ -7,7 +7,7 @@ from importlib.resources import files
 from typing import Any, Final
 
 from webhook.cli.checks.result import APPLY, NAME, All, broken, opted_in, warn
-from webhook.cli.cluster.snapshot import Object, Snapshot
+from webhook.cli.cluster.snapshot import OUR_NAMESPACE, Object, Snapshot
 from webhook.cli.reading import selects
 from webhook.kube.yaml import parse_documents
 from webhook.policy.model import Policy
@@ -38,8 +38,9 @@ def our_hooks(snapshot: Snapshot) -> list[Object]:
 
 @cache
 def _shipped(kind: str) -> Mapping[str, Object]:
-    """The webhooks of this kind of configuration in the manifests of this version, by name."""
+    """The webhooks of this kind of configuration in the manifests of this version, by name, for our namespace."""
     text = files("webhook.defaults").joinpath(_MANIFESTS[kind]).read_bytes()
+    text = text.replace(b"values: [gpu-admission", f"values: [{OUR_NAMESPACE}".encode())
     (configuration,) = parse_documents(text)
     return {hook["name"]: hook for hook in configuration["webhooks"]}
 

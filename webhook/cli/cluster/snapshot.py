@@ -1,5 +1,6 @@
 """A cluster at one moment: its objects by kind, and the cluster state that the webhook would build from them."""
 
+import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -19,7 +20,8 @@ from webhook.policy.loader import KEY
 from webhook.policy.model import Policy
 from webhook.text import listed, plural, quoted
 
-OUR_NAMESPACE: Final = "gpu-admission"
+OUR_NAMESPACE: Final = os.environ.get("GPU_ADMISSION_NAMESPACE") or "gpu-admission"
+"""Where the webhook is installed."""
 NEEDED: Final = ("Node", "Pod")
 """Without these no command can answer."""
 ENGINE: Final = (
