@@ -1,6 +1,6 @@
 # Plain `make` prints what there is. Every target sets up what it needs by itself and may be run again at any time.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-unit up check format certs manifests rendered bench faults soak site requirements clean chromium
+.PHONY: help demo test test-unit up check format certs manifests rendered dist bench faults soak site requirements clean chromium
 SHELL := /bin/bash
 
 PYTHON ?= python3
@@ -63,11 +63,12 @@ test-unit: $(READY) chromium ## Run the tests that need no control plane; three 
 up: $(READY) ## Start a control plane, simulated GPU nodes and the webhook (CLUSTER=pools|two-node|4x8)
 	@$(BIN)/python -m tests.up --cluster $(CLUSTER)
 
-check: $(READY) ## Check format, lint, types and import layers
+check: $(READY) ## Check format, lint, types, import layers and workflows
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/check-jsonschema -q --builtin-schema vendor.github-workflows .github/workflows/*.yaml
 
 format: $(READY) ## Format the code and fix what the linter can
 	$(BIN)/ruff format .
@@ -83,6 +84,11 @@ manifests: $(READY) ## Write manifests/policy.yaml and docs/rules.md from the se
 
 rendered: $(READY) ## Print everything that `kubectl apply -k manifests/` installs
 	@$(BIN)/python -c "from tests.controlplane.programs import find; from subprocess import run; run([find().path(\"kubectl\"), \"kustomize\", \"manifests\"], check=True)"
+
+dist: $(READY) ## Make what a release is made of (IMAGE=… DIGEST=sha256:… TAG=v…)
+	@$(BIN)/python -m tests.manifests.release "$(IMAGE)" "$(DIGEST)" "$(TAG)"
+	@pipx run --spec cyclonedx-bom==7.5.0 cyclonedx-py requirements requirements.txt --pyproject pyproject.toml -o dist/sbom.cdx.json
+	@$(BIN)/python -m tests.manifests.release checksums
 
 bench: $(READY) ## Measure: cost per review, choice of a node, quality of placement (NAMES="creates cluster" for more)
 	@$(BIN)/python -m bench $(NAMES)

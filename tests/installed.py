@@ -162,10 +162,20 @@ class Installed:
             status: dict[str, Any] = {"conditions": [{"type": "Ready", "status": "True"}]}
             if self._host != "127.0.0.1":
                 status |= {"podIP": self._host, "podIPs": [{"ip": self._host}]}
+            if self._routed:
+                self._apply([self._endpoint(number)])
             ready = json.dumps({"status": status})
             self.plane.kubectl(
                 "patch", "pod", metadata["name"], "-n", self._namespace, "--subresource=status", "-p", ready
             )
+
+    def _endpoint(self, number: int) -> dict[str, Any]:
+        """A replica behind the Service. Its own controller looks for the node of the pod, and there is none."""
+        labels = {"kubernetes.io/service-name": "gpu-admission", "endpointslice.kubernetes.io/managed-by": "tests"}
+        metadata = {"name": f"replica-{number}", "namespace": self._namespace, "labels": labels}
+        ports = [{"name": "https", "port": self.ports[number], "protocol": "TCP"}]
+        kind = {"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4"}
+        return kind | {"metadata": metadata, "endpoints": [{"addresses": [self._host]}], "ports": ports}
 
     def _program(self, number: int, kubeconfig: Path) -> Program:
         run = f"{self._before}; import runpy; runpy.run_module('webhook', run_name='__main__', alter_sys=True)"

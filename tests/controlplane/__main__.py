@@ -1,6 +1,7 @@
 """python -m tests.controlplane build [--k8s 1.34] | modules 1.38.0
 
-`build` builds the programs if they are nowhere, Helm too, and prints their folder. `modules` writes go.mod and go.sum for another release.
+`build` builds the programs, and Helm, if they are nowhere, and prints their folder.
+`modules` writes go.mod and go.sum for another release.
 """
 
 import argparse

@@ -4,6 +4,7 @@ import hashlib
 import os
 import platform
 import shutil
+import sys
 from pathlib import Path
 
 from tests.controlplane.build import go_build, go_line
@@ -17,7 +18,7 @@ _CAPABILITIES = "helm.sh/helm/v3/pkg/chartutil.k8sVersion"
 
 
 def find_helm(major: str = "4") -> str:
-    """Path of the program, built if it is not there. Both share one module, so that the second takes seconds. Raises Unavailable."""
+    """Path of the program, built if it is not there: the second takes seconds, since both share a module. Raises Unavailable."""
     folder = cache_folder() / "helm" / _key()
     program = folder / f"helm{major}"
     if not os.access(program, os.X_OK):
@@ -52,3 +53,7 @@ def _build(major: str, program: Path) -> None:
         (work / "helm").rename(program)
     finally:
         remove(work)
+
+
+if __name__ == "__main__":
+    os.execv(find_helm(), ["helm", *sys.argv[1:]])

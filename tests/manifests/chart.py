@@ -1,7 +1,7 @@
 """Writes the Helm chart's templates, schema and table of values from manifests/: `python -m tests.manifests.chart`.
 
-The manifests are the source, because they are what is tested, commented and compared by `doctor`, and a component is a patch that says
-what it changes. Here a patch becomes a condition around the lines that it adds or removes, and the fields in FIELDS become values.
+The manifests are the source, because they are what is tested, commented and compared by `doctor`, and a component is a patch that
+says what it changes. Here a patch becomes a condition around the lines that it adds or removes, and FIELDS become values.
 """
 
 import re
@@ -74,6 +74,10 @@ def templates() -> Iterator[tuple[str, str]]:
         for name in kustomization.get("resources", ()):
             where = f"components/{component}/{name}"
             yield f"{component}-{name}", _text(where, _parts(MANIFESTS / where), [_condition(component, found)])
+        for made in kustomization.get("configMapGenerator", ()):
+            parts = [Lines(_config_map(made))]
+            where = f"components/{component}/kustomization.yaml"
+            yield f"{component}-{made['name']}.yaml", _text(where, parts, [_condition(component, found)])
 
 
 def components() -> Iterator[tuple[str, dict[str, Any]]]:
@@ -97,6 +101,16 @@ def _parts(path: Path) -> list[Lines]:
     text = re.sub(r"^ *#.*\n", "", path.read_text(), flags=re.MULTILINE)
     text = text.replace("{{", BRACES)
     return [Lines(part) for part in re.split(r"^---\n", text, flags=re.MULTILINE) if part.strip()]
+
+
+def _config_map(made: dict[str, Any]) -> str:
+    """A ConfigMap with a file, which is in the chart too, as a symbolic link."""
+    (entry,) = made["files"]
+    key, _, file = entry.partition("=")
+    labels = made["options"]["labels"]
+    metadata = yaml.safe_dump({"name": made["name"], "namespace": made["namespace"], "labels": labels}, sort_keys=False)
+    lines = ["apiVersion: v1", "kind: ConfigMap", "metadata:", *(f"  {line}" for line in metadata.splitlines())]
+    return "\n".join([*lines, "data:", f"  {key}: |", f'    {{{{- .Files.Get "{file}" | trim | nindent 4 }}}}'])
 
 
 def _text(source: str, parts: list[Lines], conditions: list[str] | None = None) -> str:

@@ -1,4 +1,4 @@
-"""The lines of one YAML object, with places that are found by path, to put something around them, after them or in their stead."""
+"""The lines of one YAML object: by path, something is put around them, after them or in their stead."""
 
 from typing import Any
 

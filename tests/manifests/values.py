@@ -7,6 +7,8 @@ from typing import Any
 
 import yaml
 
+from tests.controlplane.helm import HELM
+from tests.controlplane.programs import KUBERNETES
 from tests.manifests.files import MANIFESTS
 
 CHART = MANIFESTS / "chart"
@@ -95,11 +97,19 @@ def _value(text: str, path: str) -> Any:
     return found
 
 
+def tested() -> Iterator[str]:
+    """The releases that the tests run with."""
+    yield from ("| tested with | releases |", "|---|---|")
+    yield f"| Kubernetes, as whole control planes | {', '.join(KUBERNETES.values())} |"
+    yield f"| Helm | {', '.join(HELM.values())} |"
+
+
 def page(written: str) -> str:
-    """The text of the README with its table replaced."""
+    """The text of the README with its two tables replaced."""
+    parts = iter((table(), tested()))
     return re.sub(
         f"(?<={re.escape(BEGIN)}).*?(?={re.escape(END)})",
-        lambda _: "\n" + "\n".join(table()) + "\n\n",
+        lambda _: "\n" + "\n".join(next(parts)) + "\n\n",
         written,
         flags=re.DOTALL,
     )

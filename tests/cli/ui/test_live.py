@@ -71,11 +71,11 @@ def test_when_data_are_old(answers: list[tuple[float, str, int]], wanted: tuple[
 
 
 async def test_only_what_is_new_is_published(tmp_path: Path) -> None:
-    first, failing = read(tmp_path, node("a", 4), world.held("one", "a", 1)), [False]
+    first, failing = read(tmp_path, node("a", 4), world.held("one", "a", 1)), list[Exception]()
 
     def make(snapshot: Snapshot) -> Picture:
-        if failing[0]:
-            raise PolicyError(["gpus: wrong"])
+        if failing:
+            raise failing[0]
         return Picture(snapshot, POLICY)
 
     time = [1_000.0]
@@ -93,10 +93,14 @@ async def test_only_what_is_new_is_published(tmp_path: Path) -> None:
     assert [each[1:] for each in state["history"]] == [[1, 0, 3, 0], [3, 0, 1, 0]]
     assert (await live.about("research", "two"))["explain"]["boundTo"] == "a"
 
-    failing[0] = True
-    await live._made()
-    state = orjson.loads(live.state())
-    assert (state["problem"], len(state["nodes"])) == ("gpus: wrong", 1)
+    for error, said in (
+        (PolicyError(["gpus: wrong"]), "gpus: wrong"),
+        (ValueError("a bug"), "no new picture could be made: ValueError: a bug"),
+    ):
+        failing[:] = [error]
+        await live._made()
+        state = orjson.loads(live.state())
+        assert (state["problem"], len(state["nodes"])) == (said, 1)
 
 
 async def test_a_file_does_not_change(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from webhook.feeds.watch import Feed, Sink, Watches
 from webhook.kube.kinds import KINDS
 from webhook.telemetry.logs import Logger
 from webhook.telemetry.metrics import Metrics
+from webhook.text import bare
 
 Make = Callable[[Snapshot], Picture]
 _QUIET: Final = ("Lease",)
@@ -162,6 +163,8 @@ class Live:
             self._problem = ""
         except GpuAdmissionError as error:  # such as a policy that does not parse: the last good picture stays
             self._problem = str(error)
+        except Exception as error:  # a bug: without a word the page would show old data as live
+            self._problem = f"no new picture could be made: {type(error).__name__}: {bare(str(error))}"
         if self._publish(self._picture):
             async with self._newer:
                 self._newer.notify_all()
