@@ -80,14 +80,14 @@ CASES = [
         "DRA: a claim by its name",
         [A, B],
         [claiming("one", resourceClaimName="mine")],
-        [on("b"), recorded("one", why="GPUs only through DRA")],
+        [on("b"), recorded("one", node="b")],
         there=[CLASS, *driver(NVIDIA, "b"), CLAIM],
     ),
     Case(
         "DRA: a claim by a template",
         [A, B],
         [claiming("one", resourceClaimTemplateName="mine")],
-        [on("b"), recorded("one", why="GPUs only through DRA")],
+        [on("b"), recorded("one", node="b")],
         there=[CLASS, *driver(NVIDIA, "b"), TEMPLATE],
     ),
     Case(
