@@ -21,6 +21,7 @@ OUR_SECRET: Final = "gpu-admission-tls"  # noqa: S105  its name
 _OUR_WEBHOOKS: Final = "gpu-admission.io"
 """Part of the metrics of the API server that are about our webhooks."""
 _OUR_METRICS: Final = "gpu_admission_"
+_METRICS_SERVICE: Final = "gpu-admission-metrics"
 _OPS_PORT: Final = 8080
 _REPLICA_TIMEOUT: Final = 5.0
 """Seconds that one replica has to answer."""
@@ -121,10 +122,18 @@ def samples(lines: Iterable[str]) -> Iterator[tuple[str, dict[str, str], float |
         return
 
 
+async def _gpu_sums(api: Api, _: Snapshot) -> list[Object]:
+    """What the webhook counts of all GPUs, by model. The component `reader` has the Service and the right."""
+    path = f"/api/v1/namespaces/{OUR_NAMESPACE}/services/{_METRICS_SERVICE}:ops/proxy/metrics"
+    lines = await api.lines(path, "gpu_admission_gpus{", _REPLICA_TIMEOUT)
+    return [{"metadata": {"name": _METRICS_SERVICE}, "status": {"samples": list(samples(lines))}}]
+
+
 QUESTIONS: Final[Mapping[str, Question]] = {
     "ApiServerVersion": Question("version of the API server", "/version", _version),
     "ApiServerMetrics": Question("metrics of the API server", "/metrics", _api_server),
     "ServingCertificate": Question("serving certificate", f"secrets/{OUR_SECRET} of {OUR_NAMESPACE}", _certificate),
+    "GpuSums": Question("sums of the webhook", f"services/proxy of {_METRICS_SERVICE} in {OUR_NAMESPACE}", _gpu_sums),
     "ReplicaMetrics": Question("metrics of the replicas", f"pods/proxy of {OUR_NAMESPACE}", _replicas),
 }
 """By the kind of object that a snapshot keeps the answer as."""
