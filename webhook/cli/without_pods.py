@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any, Final
 
-from webhook.cli.cluster.answers import ask_all
+from webhook.cli.cluster.answers import GPU_SUMS, ask
 from webhook.cli.cluster.snapshot import Snapshot
 from webhook.cli.options import Format
 from webhook.cli.terminal import document, out, say, table
@@ -48,7 +48,7 @@ async def _ask(snapshot: Snapshot, access: Access) -> None:
         return access
 
     async with Api(kept) as api:
-        await ask_all(api, snapshot, ["GpuSums"])
+        await ask(api, snapshot, "GpuSums", GPU_SUMS)
 
 
 def _sums(snapshot: Snapshot) -> list[list[Any]]:

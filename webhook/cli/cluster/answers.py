@@ -50,11 +50,11 @@ def replica_pods(snapshot: Snapshot) -> list[Pod]:
 
 async def ask_all(api: Api, into: Snapshot, names: Iterable[str]) -> None:
     """Ask these questions. An answer becomes objects of that kind; without one, `missing` says why."""
-    await asyncio.gather(*[_ask(api, into, name) for name in names])
+    await asyncio.gather(*[ask(api, into, name, QUESTIONS[name]) for name in names])
 
 
-async def _ask(api: Api, into: Snapshot, name: str) -> None:
-    question = QUESTIONS[name]
+async def ask(api: Api, into: Snapshot, name: str, question: Question) -> None:
+    """Ask one question; see `ask_all`."""
     try:
         answers = await question.ask(api, into)
     except ApiError as error:
@@ -133,7 +133,8 @@ QUESTIONS: Final[Mapping[str, Question]] = {
     "ApiServerVersion": Question("version of the API server", "/version", _version),
     "ApiServerMetrics": Question("metrics of the API server", "/metrics", _api_server),
     "ServingCertificate": Question("serving certificate", f"secrets/{OUR_SECRET} of {OUR_NAMESPACE}", _certificate),
-    "GpuSums": Question("sums of the webhook", f"services/proxy of {_METRICS_SERVICE} in {OUR_NAMESPACE}", _gpu_sums),
     "ReplicaMetrics": Question("metrics of the replicas", f"pods/proxy of {OUR_NAMESPACE}", _replicas),
 }
 """By the kind of object that a snapshot keeps the answer as."""
+GPU_SUMS: Final = Question("sums of the webhook", f"services/proxy of {_METRICS_SERVICE} in {OUR_NAMESPACE}", _gpu_sums)
+"""Asked only for those who may not list pods."""
