@@ -15,7 +15,8 @@ from webhook.kube.quantity import parse_quantity
 
 MAX_CLAIMS: Final = 32
 """Maximum number of claims of a pod that are looked at."""
-_MAX_SPEC: Final = 64 << 10
+_MAX_SPEC: Final = 16 << 10
+"""Maximum length of what is kept of a claim. Tenants write it, and some caches have it in their keys."""
 _MAX_TEXTS: Final = 4096
 NO_SPEC: Final = b"null"
 
