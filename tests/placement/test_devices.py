@@ -68,12 +68,12 @@ TWO = [dra.gpus_of("a", 4), dra.gpus_of("b", 8)]
         pytest.param(dra.template("t", dra.exactly(of="x")), "the class of its claim is not known", id="no class"),
         pytest.param(
             dra.template("t", dra.exactly(selector="ip('1.1.1.1').isGlobalUnicast()")),
-            "a selector of its claims cannot be decided",
+            "its claims cannot be decided",
             id="a function that we do not know",
         ),
         pytest.param(
             dra.template("t", dra.exactly(selector=f"{ATTRIBUTES}.nothing == 1")),
-            "a selector of its claims cannot be decided",
+            "its claims cannot be decided",
             id="an error, which ends the scheduler's search too",
         ),
         pytest.param(
@@ -112,7 +112,7 @@ def test_a_claim_for_no_gpu() -> None:
 def test_devices_of_no_single_node_are_left_to_the_scheduler() -> None:
     fabric = dra.device_slice("f", [dra.gpu(0)], nodeName=None, allNodes=True)
     of = cluster([*TWO, fabric], [dra.template("t", dra.exactly())])
-    assert placed(of, claiming("t")).reason == "a selector of its claims cannot be decided"
+    assert placed(of, claiming("t")).reason == "its claims cannot be decided"
 
 
 # --- templates --------------------------------------------------------------------------------------------------------
@@ -375,13 +375,31 @@ def test_attributes_that_tell_devices_apart_are_dropped_and_nodes_stay_equal() -
     )
     assert len(set(of.nodes.columns.devices[:40].tolist())) == 1
     assert len(placed(of, claiming("one")).nodes) == 10
-    assert placed(of, claiming("uuid")).reason == "a selector of its claims cannot be decided"
+    assert placed(of, claiming("uuid")).reason == "its claims cannot be decided"
     few = cluster([dra.gpus_of("n0", 2), dra.gpus_of("n1", 2)], [by_uuid], nodes=["n0", "n1"])
     assert names(placed(few, claiming("uuid"))) == ["n1"]
+
+
+def test_what_tenants_write_is_kept_within_bounds() -> None:
+    long = dra.template("long", *[dra.exactly(selector=f"true{' ' * 9000}") for _ in range(2)])
+    of = cluster(TWO, [long, dra.template("many", *[dra.exactly() for _ in range(4)])])
+    assert placed(of, claiming("long")).reason == "its claim is too large"
+    assert placed(of, claiming(*["many"] * 33)).reason == "it has too many claims"
+    table = of.nodes.devices
+    for number in range(5000):
+        of.seen(
+            "resourceclaimtemplates", dra.template("t", dra.exactly(selector=f"true || {number} > {' ' * 8000}0")), 0
+        )
+        assert placed(of, claiming("t")).nodes
+        assert table._match_bytes <= 32 << 20
+        if number > 50 and len(table._asked) < 40:
+            break
+    else:
+        pytest.fail("the caches are never emptied")
 
 
 def test_a_search_is_bounded() -> None:
     """Every order of 20 devices would be tried for a claim that cannot be met."""
     requests = [dra.exactly(5, selector=f"{ATTRIBUTES}.index < {limit}") for limit in (20, 20, 20, 4)]
     of = cluster([dra.gpus_of("a", 24)], [dra.template("much", *requests)], nodes=["a"])
-    assert placed(of, claiming("much")).reason == "no node fits"
+    assert placed(of, claiming("much")).reason == "its claims cannot be decided"

@@ -15,8 +15,9 @@ from webhook.kube.quantity import parse_quantity
 
 MAX_CLAIMS: Final = 32
 """Maximum number of claims of a pod that are looked at."""
-_MAX_SPEC: Final = 64 << 10
-_MAX_SPECS: Final = 4096
+_MAX_SPEC: Final = 16 << 10
+"""Maximum length of what is kept of a claim. Tenants write it, and some caches have it in their keys."""
+_MAX_TEXTS: Final = 4096
 NO_SPEC: Final = b"null"
 
 
@@ -46,8 +47,6 @@ class _Claim(NamedTuple):
     """`spec.devices` as JSON."""
     terms: bytes | None
     """Where it is allocated: node selector terms as JSON, "" for any node; None if it is not."""
-    users: tuple[str, ...] = ()
-    """The uids of the pods for which it is reserved."""
 
 
 class DeviceClass(NamedTuple):
@@ -71,9 +70,9 @@ class Claims:
         terms, node = None, ""
         if allocation is not None:
             selected = (allocation.get("nodeSelector") or {}).get("nodeSelectorTerms")
-            terms, node = orjson.dumps(selected) if selected else b"", _only_node(selected or ())
+            terms, node = _kept(orjson.dumps(selected)) if selected else b"", _only_node(selected or ())
         users = [str(user.get("uid")) for user in status.get("reservedFor") or () if user.get("resource") == "pods"]
-        self._claims[name] = _Claim(_spec(obj.get("spec") or {}), terms, tuple(users))
+        self._claims[name] = _Claim(_spec(obj.get("spec") or {}), terms)
         self._table.use(DRA, name, node, _uses(allocation) if allocation and node else ())
         for uid in users if allocation is not None else ():
             self._on_allocated(uid)
@@ -137,7 +136,7 @@ def claim_template(obj: Mapping[str, Any]) -> bytes:
     return _spec((obj.get("spec") or {}).get("spec") or {})
 
 
-_specs: dict[bytes, bytes] = {}
+_texts: dict[bytes, bytes] = {}
 
 
 def _spec(spec: Mapping[str, Any]) -> bytes:
@@ -146,9 +145,14 @@ def _spec(spec: Mapping[str, Any]) -> bytes:
     text = orjson.dumps({key: devices[key] for key in ("requests", "constraints") if devices.get(key)})
     if len(text) > _MAX_SPEC:
         return NO_SPEC
-    if len(_specs) >= _MAX_SPECS:
-        _specs.clear()
-    return _specs.setdefault(text, text)
+    return _kept(text)
+
+
+def _kept(text: bytes) -> bytes:
+    """The same text, one object for equal ones. orjson allocates 4 kB for each."""
+    if len(_texts) >= _MAX_TEXTS:
+        _texts.clear()
+    return _texts.get(text) or _texts.setdefault(copied := bytes(memoryview(text)), copied)
 
 
 def selectors_of(of: Mapping[str, Any]) -> tuple[str, ...]:

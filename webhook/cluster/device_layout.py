@@ -27,12 +27,12 @@ Amounts = tuple[Number, ...]
 Matches = Callable[[DeviceRequest, Facts], bool | None]
 _ANY: Final = 1 << 31
 """Uses of a shared device."""
-_MAX_STEPS: Final = 1000
+_MAX_STEPS: Final = 500
 """Maximum number of devices that one search tries. A claim for 8 of 8 devices takes 8."""
 
 
 class Unknown(Exception):
-    """It cannot be told whether devices match."""
+    """It cannot be told whether devices match, or only by a long search."""
 
 
 class Slot(NamedTuple):
@@ -124,7 +124,7 @@ class Layout:
         return max(0, min([int(WHOLE * remaining[budget] / (totals[budget] or 1)) for budget in unit]))
 
     def find(self, claims: Iterable[DeviceClaim], remaining: Amounts, matches: Matches) -> Fit | None:
-        """Devices for all claims; None if there are none, or the search takes too long. Raises Unknown."""
+        """Devices for all claims; None if there are none. Raises Unknown."""
         return _Search(self, tuple(claims), list(remaining), matches).result()
 
 
@@ -180,7 +180,7 @@ class _Search:
                 return False
             self._steps += 1
             if self._steps > _MAX_STEPS:
-                return False
+                raise Unknown
             if not all([self._agrees(claim, slot, name) for name in claim.match]):
                 continue
             before = self._left.copy()

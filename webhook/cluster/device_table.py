@@ -23,7 +23,11 @@ _MAX_VALUES: Final = 64
 """An attribute with more values than this is dropped."""
 _MAX_DEVICES: Final = 1024
 """Maximum number of devices of one source on one node; others are left out."""
-_MAX_SELECTORS, _MAX_MATCHES, _SPARE = 512, 1 << 16, 4096
+_MAX_SELECTORS, _SPARE = 256, 4096
+_MAX_MATCHES: Final = 32 << 20
+"""Maximum memory for what devices match, in bytes: tenants write the expressions."""
+_MATCH_BYTES: Final = 256
+"""Memory of one, without its expressions."""
 
 
 class _Node:
@@ -60,6 +64,7 @@ class DeviceTable:
         self._numbers: dict[tuple[Layout, Amounts], int] = {}
         self._selectors: dict[str, Selector] = {}
         self._matches: dict[tuple[tuple[str, ...], int], tuple[Facts, bool | None]] = {}
+        self._match_bytes = 0
         self._asked: dict[tuple[DeviceClaim, ...], tuple[int, tuple[tuple[str, int], ...] | None]] = {}
         self._told = 0
         """Rises when a node has other devices."""
@@ -263,7 +268,9 @@ class DeviceTable:
             return True
         key = request.selectors, id(facts)
         if key not in self._matches:
-            if len(self._matches) >= _MAX_MATCHES:
+            self._match_bytes += _MATCH_BYTES + sum(map(len, request.selectors))
+            if self._match_bytes > _MAX_MATCHES:
+                self._match_bytes = 0
                 self._matches.clear()
             self._matches[key] = facts, self._selected(request.selectors, facts)
         return self._matches[key][1]

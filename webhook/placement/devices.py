@@ -25,7 +25,7 @@ from webhook.placement.volumes import VolumeTopology
 
 UNDECIDED: Final = np.inf
 """The rank of a node of which it cannot be told whether it has devices for the pod."""
-LEFT_ALONE: Final = "a selector of its claims cannot be decided"
+LEFT_ALONE: Final = "its claims cannot be decided"
 _READ: Final = frozenset(("resourceslices", "resourceclaims", "resourceclaimtemplates", "deviceclasses"))
 
 
@@ -104,7 +104,7 @@ def found_devices(
             try:
                 fit = table.find(number, claims)
                 by_number[number] = (-1.0, 0.0) if fit is None else (fit.rank, fit.left / WHOLE)
-            except Unknown:
-                by_number[number] = UNDECIDED, 0.0
+            except Unknown:  # the pod is left to the scheduler: no other node matters
+                return np.full(len(rows), UNDECIDED), left
         ranks[index], left[index] = by_number[number]
     return ranks, left
