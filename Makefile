@@ -1,6 +1,6 @@
 # Plain `make` prints what there is. Every target sets up what it needs by itself and may be run again at any time.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-unit up check format certs manifests rendered bench requirements clean
+.PHONY: help demo test test-unit up check format certs manifests rendered dist bench faults soak site requirements clean chromium
 SHELL := /bin/bash
 
 PYTHON ?= python3
@@ -23,8 +23,9 @@ LIVE = $(BIN)/pytest -q -m controlplane
 # all decisions of its part.
 ON_A_PLANE = $(filter-out $(UNCHANGED),$(sort $(shell grep -rl --include='test_*.py' 'pytest.mark.controlplane' tests)))
 AT_THE_END = tests/e2e/test_every_decision.py
-ALONE = tests/e2e/test_strangers.py tests/e2e/test_client_certificate.py tests/e2e/test_faults.py tests/e2e/test_operator.py
-ONE = $(filter tests/e2e/behaviour/% $(ALONE),$(ON_A_PLANE))
+FIRST = $(addprefix tests/,e2e/behaviour/% export/% e2e/test_strangers.py e2e/test_client_certificate.py e2e/test_faults.py \
+  e2e/test_operator.py manifests/test_install.py)
+ONE = $(filter $(FIRST),$(ON_A_PLANE))
 OTHER = $(filter-out $(ONE) $(AT_THE_END),$(ON_A_PLANE))
 test: check ## Run every test; builds a real Kubernetes control plane on first use (K8S=1.34 for the oldest)
 	@# The control plane is built while the unit tests run. The second line has nothing left to do, or says why there is none.
@@ -41,12 +42,20 @@ PASSED := $(CACHE)/harness-$(K8S)-$(shell find tests/controlplane tests/up.py -t
 HARNESS ?= $(if $(wildcard $(PASSED)),,1)
 UNCHANGED = $(if $(HARNESS),,tests/controlplane/ tests/controlplane/test_live.py)
 
+# The page of `gpu-admission ui` is tested in a real browser.
+chromium:
+	@command -v chromium chromium-browser google-chrome >/dev/null || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "installing chromium (once, half a minute)" >&2; \
+	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; \
+	  else echo "no Chromium here: the tests of the page are skipped. Install it: apt-get install chromium" >&2; fi; }
+
 PROFILE ?= quick
 UNIT = $(BIN)/pytest -q -m "not controlplane" --hypothesis-profile=$(PROFILE)
 # Three parts side by side: one starts programs, one waits most of the time, one has all the rest.
-STARTING = $(filter-out $(UNCHANGED),tests/admission/ tests/cli/ tests/controlplane/ tests/server/ $(wildcard tests/test_[a-c]*.py))
+STARTING = $(filter-out $(UNCHANGED),tests/bench/ tests/cli/ tests/controlplane/ tests/server/)
 REST = $(filter-out $(STARTING) $(UNCHANGED) tests/feeds/,$(wildcard tests/test_*.py) $(wildcard tests/*/))
-test-unit: $(READY) ## Run the tests that need no control plane; three minutes on two cores
+test-unit: $(READY) chromium ## Run the tests that need no control plane; three minutes on two cores
 	@# Properties are tried on fewer examples than by `make test` (PROFILE=unhurried).
 	@trap 'kill $$(jobs -p); exit 130' INT; $(UNIT) $(STARTING) & one=$$!; $(UNIT) tests/feeds & two=$$!; $(UNIT) $(REST); status=$$?; \
 	  wait $$one || status=1; wait $$two || status=1; exit $$status
@@ -54,11 +63,12 @@ test-unit: $(READY) ## Run the tests that need no control plane; three minutes o
 up: $(READY) ## Start a control plane, simulated GPU nodes and the webhook (CLUSTER=pools|two-node|4x8)
 	@$(BIN)/python -m tests.up --cluster $(CLUSTER)
 
-check: $(READY) ## Check format, lint, types and import layers
+check: $(READY) ## Check format, lint, types, import layers and workflows
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/check-jsonschema -q --builtin-schema vendor.github-workflows .github/workflows/*.yaml
 
 format: $(READY) ## Format the code and fix what the linter can
 	$(BIN)/ruff format .
@@ -67,15 +77,33 @@ format: $(READY) ## Format the code and fix what the linter can
 certs: $(READY) ## Write a development CA and certificate into certs/
 	@$(BIN)/gpu-admission certs certs
 
-manifests: $(READY) ## Write manifests/policy.yaml and docs/rules.md from the settings, and the drawing in CONTRIBUTING.md
-	@$(BIN)/python -m webhook.cli.reference
+manifests: $(READY) ## Write manifests/policy.yaml and docs/rules.md from the settings, the chart, and the drawing in CONTRIBUTING.md
+	@$(BIN)/python -m tests.reference
 	@$(BIN)/python -m tests.rooms
+	@$(BIN)/python -m tests.manifests.chart
 
 rendered: $(READY) ## Print everything that `kubectl apply -k manifests/` installs
 	@$(BIN)/python -c "from tests.controlplane.programs import find; from subprocess import run; run([find().path(\"kubectl\"), \"kustomize\", \"manifests\"], check=True)"
 
+dist: $(READY) ## Make what a release is made of (IMAGE=… DIGEST=sha256:… TAG=v…)
+	@$(BIN)/python -m tests.manifests.release "$(IMAGE)" "$(DIGEST)" "$(TAG)"
+	@pipx run --spec cyclonedx-bom==7.5.0 cyclonedx-py requirements requirements.txt --pyproject pyproject.toml -o dist/sbom.cdx.json
+	@$(BIN)/python -m tests.manifests.release checksums
+
 bench: $(READY) ## Measure: cost per review, choice of a node, quality of placement (NAMES="creates cluster" for more)
 	@$(BIN)/python -m bench $(NAMES)
+
+faults: $(READY) ## Break one thing after another while pods are created, and say which promise does not hold; three minutes
+	@$(BIN)/python -m bench.faults
+
+MINUTES ?= 10
+soak: $(READY) ## Create pods, policies and certificates for MINUTES=10, and say what grows
+	@$(BIN)/python -m bench.soak --minutes $(MINUTES)
+
+site: ## Build the documentation as a site, build/site/index.html
+	@test -x build/docs/bin/mkdocs || { $(PYTHON) -m venv build/docs && \
+	  build/docs/bin/pip install -q --disable-pip-version-check --require-hashes -r docs/requirements.txt; }
+	@NO_MKDOCS_2_WARNING=1 build/docs/bin/python docs/build.py
 
 requirements: $(READY) ## Pin the newest allowed versions of all dependencies, with hashes
 	$(BIN)/pip install -q uv
@@ -83,6 +111,8 @@ requirements: $(READY) ## Pin the newest allowed versions of all dependencies, w
 	  pyproject.toml -o requirements.txt
 	$(BIN)/uv pip compile -q -U --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
 	  --group dev pyproject.toml -c requirements.txt -o requirements-dev.txt
+	$(BIN)/uv pip compile -q -U --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
+	  --group docs -o docs/requirements.txt
 
 clean: ## Remove the virtual environment and everything built here (the control plane's cache stays)
 	rm -rf .venv build *.egg-info bench/out .mypy_cache .ruff_cache .hypothesis

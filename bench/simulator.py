@@ -1,6 +1,7 @@
 """The simulated cluster: nodes with GPUs, to which pods are bound, as arrays with an entry for each node.
 
-It knows each device. `views` has what a replica of the webhook knows of it, which is sums for each node.
+It knows each device. `views` has what a replica of the webhook knows of it: sums for each node, and the devices if pods share
+them.
 """
 
 from __future__ import annotations
@@ -12,12 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.traces import MILLI, Node, Shape
+from webhook.cluster.device_table import DeviceTable
+from webhook.cluster.devices import Device, DeviceClaim, DeviceRequest, DeviceSet, Use
 from webhook.cluster.node_table import Columns, Demand
+from webhook.kube.device_selectors import Facts
 
 WHOLE: Final = "nvidia.com/gpu"
 SHARE: Final = "example.com/gpu-milli"
 """The GPU resource of a fleet whose devices are shared: thousandths of a GPU, summed over the devices of a node, as device
-plugins that share GPUs report them. The sum does not show which device has them."""
+plugins that share GPUs report them. The sum does not show which device has them: that `SOURCE` tells."""
+SOURCE: Final = "trace"
+_FREE: Final = f"{SOURCE}/milli"
 _MIB: Final = 1 << 20
 _PODS: Final = 1 << 20
 """Allocatable pods of each node: more than there ever are."""
@@ -27,7 +33,11 @@ def demand_of(shape: Shape, shared: bool) -> Demand:
     """The demand that the webhook reads from a pod of this shape."""
     requests = {"cpu": shape.cpu, "memory": shape.memory * _MIB, "pods": 1}
     requests[SHARE if shared else WHOLE] = shape.amount if shared else shape.gpus
-    return Demand(tuple(sorted((name, amount) for name, amount in requests.items() if amount)))
+    requested = tuple(sorted((name, amount) for name, amount in requests.items() if amount))
+    if not (shared and shape.gpus):
+        return Demand(requested)
+    request = DeviceRequest(SOURCE, shape.gpus, amounts=((_FREE, shape.milli),))
+    return Demand(requested, (DeviceClaim(((request,),), source=SOURCE),))
 
 
 class Fleet:
@@ -60,6 +70,8 @@ class Fleet:
         """Thousandths of GPUs: all of the cluster, and those that pods use."""
         self.views = [self._columns(gpus) for _ in range(replicas)]
         """What each replica of the webhook knows."""
+        self.tables = [self._table(columns, gpus) for columns in self.views]
+        """The devices that each replica knows."""
         self._allowed: dict[tuple[str, ...], NDArray[np.bool_]] = {}
 
     def _columns(self, gpus: NDArray[np.int64]) -> Columns:
@@ -77,6 +89,14 @@ class Fleet:
             columns.capacity[name][: self.count] = values
             columns.free[name][: self.count] = values
         return columns
+
+    def _table(self, columns: Columns, gpus: NDArray[np.int64]) -> DeviceTable:
+        rows = {name: row for row, name in enumerate(self.names)}
+        table = DeviceTable(columns, rows, lambda _: None)
+        for name, count in zip(self.names, gpus.tolist() if self.shared else (), strict=False):
+            facts = Facts(SOURCE, {}, {_FREE: MILLI}, shared=True)
+            table.tell(name, SOURCE, DeviceSet(tuple([Device(str(index), facts) for index in range(count)])))
+        return table
 
     def allowed(self, models: tuple[str, ...]) -> NDArray[np.bool_]:
         """Which nodes have GPUs of one of these models; all nodes if `models` is empty."""
@@ -126,6 +146,10 @@ class Fleet:
             self.most[row] = devices.max()
             self.milli[row] -= sign * shape.amount
             self.used += sign * shape.amount
+        for index in taken if self.shared else ():
+            used = ((_FREE, MILLI - int(self.devices[row][index])),)
+            for table in self.tables:
+                table.use(SOURCE, (row, index), self.names[row], (Use(str(index), used),) if used[0][1] else ())
         for columns in self.views:
             free = columns.free
             free["cpu"][row] -= sign * shape.cpu

@@ -1,8 +1,8 @@
 """Our ranking, before the model of the stock scheduler.
 
 It is the webhook's own code: the strategy `pack` over `Columns`, with a `View` of the `Demands` of the pods that run.
-It knows what a webhook knows: sums by resource, not devices, and no future pods. With several replicas, each knows the choices of
-the others only some pods later.
+It knows what a webhook knows: sums by resource, the devices if pods share them, and no future pods. With several replicas, each
+knows the choices of the others only some pods later.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from bench.traces import Shape
 from webhook.cluster.demands import Demands
 from webhook.cluster.node_table import Demand, View
 from webhook.cluster.replicas import order_of, replica_penalty
+from webhook.placement.devices import found_devices
+from webhook.placement.node_scores import DEVICE_LEFT
 from webhook.placement.strategies import STRATEGIES
 
 _RANKED = 10
@@ -35,7 +37,7 @@ class Ranking:
 
     def __init__(self, fleet: Fleet, shapes: Sequence[Shape], *, every: bool, replica: int) -> None:
         self.fleet, self.every = fleet, every
-        self.columns = fleet.views[replica]
+        self.columns, self.table = fleet.views[replica], fleet.tables[replica]
         self.gpu = SHARE if fleet.shared else WHOLE
         self.several = len(fleet.views) > 1
         replicas = [f"replica-{number}" for number in range(len(fleet.views))]
@@ -83,6 +85,8 @@ class Ranking:
     def _take(self, row: int, number: int, sign: int) -> None:
         for resource, amount in self.demands[number].requests:
             self.columns.free[resource][row] -= sign * amount
+        if self.demands[number].devices:
+            self.table.hold(row, self.demands[number].devices, sign)
         self.columns.changes.add(row)
         self.log.append(row)
 
@@ -98,6 +102,9 @@ class Ranking:
                 scored = scored - replica_penalty(
                     self.columns, rows, demand, self.gpu if shape.gpus else None, burst=True
                 )
+            if demand.devices:
+                ranks, left = found_devices(self.columns, self.table, rows, demand.devices)
+                scored = np.where(ranks >= 0, scored - DEVICE_LEFT * left, -np.inf)
             score[rows] = np.where(self._fits(rows, demand, shape), scored, -np.inf)
         self.cached[number] = (self.view.version, len(self.log), score)
         return score

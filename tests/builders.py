@@ -7,8 +7,6 @@ pod(init=[container("setup", gpu=None)])    …with an init container without a 
 case(pod(), cluster=EMPTY, namespace="x")   a pod and what a unit knows besides it
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -90,6 +88,21 @@ def sidecar(name: str = "sidecar", **fields: Any) -> dict[str, Any]:
     return container(name, restartPolicy="Always", **fields)
 
 
+def admission_review(obj: Any, namespace: str = "team-a", **request: Any) -> dict[str, Any]:
+    """A review of a new pod, as the API server sends it. `request` replaces fields of the request; None removes one."""
+    asked = {
+        "uid": "u-1",
+        "kind": {"group": "", "version": "v1", "kind": "Pod"},
+        "resource": {"group": "", "version": "v1", "resource": "pods"},
+        "namespace": namespace,
+        "operation": "CREATE",
+        "userInfo": {"username": "jane", "groups": ["dev", "ops"]},
+        "object": obj,
+    } | request
+    kept = {field: value for field, value in asked.items() if value is not None}
+    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": kept}
+
+
 @dataclass
 class ClusterFacts:
     """What units see of a cluster, as plain values."""
@@ -105,7 +118,6 @@ class ClusterFacts:
     labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Node name to its labels."""
     taints: tuple[Taint, ...] = ()
-    open_node: bool = True
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     budgets: Mapping[str, Mapping[str, str]] | None = None
     """Namespace to the labels that its PodDisruptionBudget selects by; None: not known."""
@@ -138,9 +150,6 @@ class ClusterFacts:
 
     def gpu_taints(self, gpus: Gpus) -> tuple[Taint, ...]:
         return self.taints
-
-    def has_open_node(self, resources: Iterable[str], selector: Mapping[str, str]) -> bool:
-        return self.open_node
 
     def domains(self, topology_key: str, gpus: Gpus) -> int:
         return len(self.label_values(topology_key, gpus))

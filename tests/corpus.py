@@ -6,8 +6,6 @@ what each rule said, what was refused with us alone, and what we repaired. The n
 the manifests name, so that the size of one cluster says nothing here.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator

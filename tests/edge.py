@@ -1,7 +1,5 @@
 """The HTTP side of the webhook on a real HTTPS server, around any handler, and clients that send any bytes."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import re

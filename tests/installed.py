@@ -5,8 +5,6 @@ instead of in its Deployment, and the webhook configurations name it by URL inst
 is applied as it is, the access rules above all.
 """
 
-from __future__ import annotations
-
 import copy
 import json
 import os
@@ -51,7 +49,8 @@ def shipped(plane: ControlPlane) -> list[dict[str, Any]]:
 class Installed:
     """A running webhook. `policy`: the text of a policy instead of the shipped one. `replicas`: processes; connections are
     shared out among those that are ready, as a Service does. `before`: Python that each runs first, to wait less. `settings`:
-    more of the environment."""
+    more of the environment. `routed`: the API server finds the Service's endpoints itself, so the hooks stay as they are.
+    `release`: the namespace where all is installed already."""
 
     def __init__(
         self,
@@ -61,8 +60,13 @@ class Installed:
         before: str = "",
         settings: Mapping[str, str] | None = None,
         reachable: bool = False,
+        routed: bool = False,
+        release: str | None = None,
     ) -> None:
         self.plane = plane
+        self._routed = routed
+        self._release = release
+        self._namespace = release or NAMESPACE
         self._host = address_of_this_machine() if reachable else "127.0.0.1"
         self._settings = dict(settings or {})
         self._before = before
@@ -75,9 +79,9 @@ class Installed:
 
     def __enter__(self) -> Self:
         try:
-            objects = [found for found in shipped(self.plane) if found["kind"] not in _LEFT_OUT]
+            objects = [found for found in shipped(self.plane) if found["kind"] not in _LEFT_OUT and not self._release]
             self._apply([self._adjusted(found) for found in objects if found["kind"] not in _HOOKS])
-            kubeconfig = self.plane.kubeconfig_for(NAMESPACE, ACCOUNT)
+            kubeconfig = self.plane.kubeconfig_for(self._namespace, ACCOUNT)
             self._apply([self._adjusted(found) for found in objects if found["kind"] in _HOOKS])
             if len(self.ports) > 1:
                 self._pretend([found for found in shipped(self.plane) if found["kind"] == "Deployment"])
@@ -150,7 +154,7 @@ class Installed:
         """The pods that the replicas would run in: ready, and not for any scheduler. Replicas know each other by them."""
         template = next(found["spec"]["template"] for found in deployments)
         for number in range(len(self.ports)):
-            metadata = template["metadata"] | {"name": f"replica-{number}", "namespace": NAMESPACE}
+            metadata = template["metadata"] | {"name": f"replica-{number}", "namespace": self._namespace}
             spec = copy.deepcopy(template["spec"]) | {"schedulerName": "nobody"}
             for port in spec["containers"][0]["ports"]:
                 port["containerPort"] = {"https": self.ports, "ops": self.ops_ports}[port["name"]][number]
@@ -158,8 +162,20 @@ class Installed:
             status: dict[str, Any] = {"conditions": [{"type": "Ready", "status": "True"}]}
             if self._host != "127.0.0.1":
                 status |= {"podIP": self._host, "podIPs": [{"ip": self._host}]}
+            if self._routed:
+                self._apply([self._endpoint(number)])
             ready = json.dumps({"status": status})
-            self.plane.kubectl("patch", "pod", metadata["name"], "-n", NAMESPACE, "--subresource=status", "-p", ready)
+            self.plane.kubectl(
+                "patch", "pod", metadata["name"], "-n", self._namespace, "--subresource=status", "-p", ready
+            )
+
+    def _endpoint(self, number: int) -> dict[str, Any]:
+        """A replica behind the Service. Its own controller looks for the node of the pod, and there is none."""
+        labels = {"kubernetes.io/service-name": "gpu-admission", "endpointslice.kubernetes.io/managed-by": "tests"}
+        metadata = {"name": f"replica-{number}", "namespace": self._namespace, "labels": labels}
+        ports = [{"name": "https", "port": self.ports[number], "protocol": "TCP"}]
+        kind = {"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4"}
+        return kind | {"metadata": metadata, "endpoints": [{"addresses": [self._host]}], "ports": ports}
 
     def _program(self, number: int, kubeconfig: Path) -> Program:
         run = f"{self._before}; import runpy; runpy.run_module('webhook', run_name='__main__', alter_sys=True)"
@@ -170,12 +186,13 @@ class Installed:
         environment = _environment() | {"GPU_ADMISSION_REPLICA": f"replica-{number}" if len(self.ports) > 1 else ""}
         environment |= {
             "TMPDIR": str(self.plane.folder),
+            "GPU_ADMISSION_NAMESPACE": self._namespace,
             **self._settings,
         }  # what a killed replica leaves goes with the plane
         return Program(f"webhook-{number}-{self.ports[number]}", command, self.plane.folder, environment)
 
     def _adjusted(self, found: dict[str, Any]) -> dict[str, Any]:
-        if found["kind"] in _HOOKS:
+        if found["kind"] in _HOOKS and not self._routed:
             for hook in found["webhooks"]:
                 path = hook["clientConfig"].pop("service")["path"]
                 hook["clientConfig"]["url"] = f"https://127.0.0.1:{self._front}{path}"
@@ -186,6 +203,8 @@ class Installed:
         return found
 
     def _apply(self, objects: list[dict[str, Any]]) -> None:
+        if not objects:
+            return
         self.plane.kubectl("apply", "-f", "-", input=yaml.safe_dump_all(objects))
 
     def _trusted(self) -> bool:

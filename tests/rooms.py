@@ -1,7 +1,5 @@
 """Draws the rooms of `webhook/` and the way of a review through them, for CONTRIBUTING.md: `python -m tests.rooms`."""
 
-from __future__ import annotations
-
 import ast
 import io
 import re

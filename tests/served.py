@@ -1,14 +1,12 @@
 """The handlers with a state, a policy and a namespace for each of its profiles: what most tests of answers need."""
 
-from __future__ import annotations
-
 from base64 import b64decode
 from typing import Any
 
 import jsonpatch
 import orjson
 
-from tests.builders import GPU, pod
+from tests.builders import GPU, admission_review, pod
 from tests.cluster.objects import node, state
 from tests.strategies import ZONE
 from webhook.admission.decision import Decision
@@ -116,17 +114,8 @@ def review(obj: Any, namespace: str = "default", name: str = "", **request: Any)
     obj = _in(namespace, obj)
     if "oldObject" in request:
         request["oldObject"] = _in(namespace, request["oldObject"])
-    asked = {
-        "uid": "u-1",
-        "kind": {"group": "", "version": "v1", "kind": "Pod"},
-        "resource": {"group": "", "version": "v1", "resource": "pods"},
-        **({"name": name} if name else {}),
-        "namespace": namespace,
-        "operation": "CREATE",
-        "userInfo": {"username": "jane"},
-        "object": obj,
-    } | request
-    return orjson.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": asked})
+    named = {"name": name} if name else {}
+    return orjson.dumps(admission_review(obj, namespace, **named | request))
 
 
 def patch_of(response: dict[str, Any]) -> list[dict[str, Any]]:

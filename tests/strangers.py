@@ -1,7 +1,5 @@
 """What a stranger with any pod's reach does to the HTTPS port, for as long as it is let: for the tests and `bench.strangers`."""
 
-from __future__ import annotations
-
 import asyncio
 import ssl
 import sys
@@ -10,6 +8,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 
 import orjson
+
+from tests.builders import admission_review
 
 MIB = 1 << 20
 Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -31,10 +31,7 @@ def many_containers(count: int) -> bytes:
     """A review of a pod with so many containers that ask for a GPU."""
     one = {"name": "c", "image": "i", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
     obj = {"metadata": {"name": "p", "namespace": "default"}, "spec": {"containers": [one] * count}}
-    kinds = {"kind": {"group": "", "version": "v1", "kind": "Pod"}, "operation": "CREATE", "namespace": "default"}
-    resource = {"group": "", "version": "v1", "resource": "pods"}
-    request = {"uid": "u", "resource": resource, "object": obj, "userInfo": {"username": "x"}, **kinds}
-    return orjson.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request})
+    return orjson.dumps(admission_review(obj, "default"))
 
 
 class Stranger:

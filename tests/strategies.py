@@ -1,7 +1,5 @@
 """Pods as the API server shows them to a webhook, in every form that the API allows: for hypothesis."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterator
 from random import Random

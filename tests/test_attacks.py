@@ -1,7 +1,5 @@
 """What a tenant may try: everything in a review is written by one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -2,8 +2,6 @@
 for each body.
 """
 
-from __future__ import annotations
-
 import random
 from base64 import b64decode
 from typing import Any

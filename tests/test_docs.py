@@ -1,23 +1,18 @@
-"""Generated pages are current; files that pages name exist; the policy in docs/preferences.md works.
-
-Covers cli.reference, policy.document.
-"""
-
-from __future__ import annotations
+"""Generated pages are current; files that pages name exist; the policy in docs/preferences.md works."""
 
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from tests import rooms
+from tests import reference, rooms
 from tests.builders import GPUS
 from tests.cluster.objects import node, placer, pod, state
-from webhook.cli import reference
+from tests.document import document
 from webhook.placement.settings import PlacementSettings, Preference
-from webhook.policy.document import document
-from webhook.policy.model import Policy, PolicyFile, Rules
+from webhook.policy.model import Policy, PolicyFile
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -31,7 +26,7 @@ ROWS = [row.strip("| ").split(" | ") for row in QUESTIONS.splitlines()[1:]]
     ("file", "generated"),
     [
         pytest.param(reference.POLICY, lambda _: document(PolicyFile()), id="the policy"),
-        pytest.param(reference.PAGE, lambda written: reference.page(written, Rules()), id="the page of rules"),
+        *(pytest.param(DOCS / name, partial(reference.page, name), id=name) for name in reference.PAGES),
         pytest.param(rooms.PAGE, rooms.page, id="the drawing of the rooms"),
     ],
 )
@@ -42,7 +37,7 @@ def test_what_is_generated_from_the_models_is_current(file: Path, generated: Cal
 
 def test_a_page_without_a_place_for_what_is_generated_is_refused() -> None:
     with pytest.raises(ValueError, match=r"docs/rules\.md: wanted the lines <!-- generated .* put them back"):
-        reference.page("# Rules\n", Rules())
+        reference.page("rules.md", "# Rules\n")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=[path.relative_to(ROOT).as_posix() for path in PAGES])
@@ -51,6 +46,22 @@ def test_every_file_that_a_page_names_exists(page: Path) -> None:
     links = [page.parent / link for link in re.findall(r"\]\(([^)#:]+)\)", text)]
     named = [ROOT / name for name in re.findall(rf"`((?:{OURS})/[\w./-]+)`", text)]
     assert [str(path) for path in (*links, *named) if not path.exists()] == []
+
+
+def anchors(page: Path) -> set[str]:
+    """Of its headings, as code hosts and mkdocs make them."""
+    headings = re.findall(
+        r"^#+ (.+)$", re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE), re.M
+    )
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[path.relative_to(ROOT).as_posix() for path in PAGES])
+def test_every_heading_that_a_page_links_to_exists(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#:]*\.md)?#([^)]+)\)", page.read_text())
+    assert [
+        (file, anchor) for file, anchor in links if anchor not in anchors(page.parent / file if file else page)
+    ] == []
 
 
 @pytest.mark.parametrize(("question", "answer", "files"), ROWS, ids=[row[0] for row in ROWS])

@@ -1,7 +1,5 @@
 """The layout: every module has a test of its name or one that names it, and is read in one go."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What must always hold, whatever the pod: it is asked for many that no person would write."""
 
-from __future__ import annotations
-
 import copy
 import re
 from typing import Any

@@ -1,7 +1,5 @@
 """The annotation, the line in the log, the Event, the refusal and `explain` say the same of a decision."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -3,8 +3,6 @@
 Calls are counted, not seconds. `python -m bench.hostile` measures the same cases on large clusters, in CPU time.
 """
 
-from __future__ import annotations
-
 from statistics import median
 
 import pytest

@@ -1,7 +1,5 @@
 """Text for messages: quoted values, lists, counts, and the nearest known word."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """`make up`: a control plane, simulated GPU nodes and the webhook on this machine, for your own kubectl, until Ctrl-C."""
 
-from __future__ import annotations
-
 import argparse
 import signal
 import sys

@@ -1,7 +1,5 @@
 """Waits for a condition that has no event."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 

@@ -1,18 +1,4 @@
-"""The errors that this program raises on purpose.
-
-    GpuAdmissionError
-    ├── BadReview         the body is not an AdmissionReview v1 that can be answered: HTTP 400
-    │   └── BadPod        the pod in it is malformed
-    ├── BadInput          a file or option of the command line cannot be used: exit status 2
-    ├── PolicyError       a policy cannot be parsed: the last good one stays in force
-    ├── QuantityError     a resource quantity that Kubernetes would refuse too
-    ├── CertificateError  a certificate and key that must not be served: the old pair is kept
-    └── ApiError          the API server refused a request or could not be reached: it is tried again
-
-Each message says what was seen, what was wanted, where, and what to do next.
-"""
-
-from __future__ import annotations
+"""The errors that this program raises on purpose. A message says what was seen, what was wanted, where, and what to do next."""
 
 
 class GpuAdmissionError(Exception):
@@ -20,7 +6,7 @@ class GpuAdmissionError(Exception):
 
 
 class BadReview(GpuAdmissionError):
-    """The body is not an AdmissionReview v1 that can be answered."""
+    """The body is not an AdmissionReview v1 that can be answered: HTTP 400."""
 
 
 class BadPod(BadReview):
@@ -28,11 +14,11 @@ class BadPod(BadReview):
 
 
 class BadInput(GpuAdmissionError):
-    """A file or option of the command line cannot be used."""
+    """A file or option of the command line cannot be used: exit status 2."""
 
 
 class PolicyError(GpuAdmissionError):
-    """A policy cannot be parsed. `problems`: one line for each, with path and line number."""
+    """A policy cannot be parsed: the last good one stays in force. `problems`: one line for each, with path and line number."""
 
     def __init__(self, problems: list[str]) -> None:
         super().__init__("\n".join(problems))
@@ -40,11 +26,11 @@ class PolicyError(GpuAdmissionError):
 
 
 class QuantityError(GpuAdmissionError, ValueError):
-    """A value is not a Kubernetes quantity."""
+    """A value is not a Kubernetes quantity: the API server would refuse it too."""
 
 
 class CertificateError(GpuAdmissionError):
-    """A certificate and its key must not be served."""
+    """A certificate and its key must not be served: the old pair is kept."""
 
 
 class ApiError(GpuAdmissionError):

@@ -1,11 +1,8 @@
 """Text for messages. Everything that a tenant wrote passes through `quoted` before it reaches a message."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from typing import NamedTuple
 
 MAX_QUOTE = 80
 """Maximum number of characters quoted from one value."""
@@ -106,21 +103,10 @@ def one_edit_apart(word: str, known: str) -> bool:
     return len(longer) == len(shorter) + 1 and any(longer[:i] + longer[i + 1 :] == shorter for i in range(len(longer)))
 
 
-class Hint(NamedTuple):
-    """A next step that suggests the known name nearest to `word`. The search runs only when the hint is shown."""
-
-    word: str
-    known: tuple[str, ...]
-    start: str
-    """Text before the suggested name."""
-    end: str
-    """Text after it."""
-    otherwise: str
-    """The whole hint if no known name is similar."""
-
-    def __str__(self) -> str:
-        near = nearest(self.word, self.known)
-        return f"{self.start}{bare(near)}{self.end}" if near else self.otherwise
+def suggestion(word: str, known: Sequence[str], said: str = "; did you mean {}?", otherwise: str = "") -> str:
+    """`said` with the known word that is most similar to `word` in place of `{}`; `otherwise` if none is similar."""
+    near = nearest(word, known)
+    return said.replace("{}", bare(near)) if near else otherwise
 
 
 class Patterns:
@@ -136,6 +122,11 @@ class Patterns:
     def match(self, text: str) -> bool:
         """Whether any of the patterns matches."""
         return text in self._exact or text.startswith(self._prefixes)
+
+    def among(self, texts: Iterable[str]) -> set[str]:
+        """The texts that any of the patterns matches."""
+        exact, prefixes = self._exact, self._prefixes
+        return {text for text in texts if text in exact or text.startswith(prefixes)}
 
 
 def matches_any(patterns: tuple[str, ...], text: str) -> bool:

@@ -1,7 +1,5 @@
 """A policy, a cluster without nodes, and the decisions about a pod there."""
 
-from __future__ import annotations
-
 import copy
 import json
 from typing import Any

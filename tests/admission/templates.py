@@ -1,7 +1,5 @@
 """Workloads, and the decisions about them."""
 
-from __future__ import annotations
-
 from copy import deepcopy
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Which findings are reported: each cause once, none in shadow, and none about what our injectors added."""
 
-from __future__ import annotations
-
 import jsonpatch
 import orjson
 

@@ -3,8 +3,6 @@
 Covers kube.record.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
@@ -161,8 +159,7 @@ def test_a_sidecar_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    "asked",
-    ["null", "5", '"x"', "[]", '{"nvidia.com/gpu":"1"}', '{"nvidia.com/gpu":-1}', '{"nvidia.com/gpu":true}'],
+    "asked", ["null", "5", '"x"', "[]", '{"nvidia.com/gpu":"1"}', '{"nvidia.com/gpu":-1}', '{"nvidia.com/gpu":true}']
 )
 def test_a_record_with_a_demand_that_is_none_does_not_count(asked: str) -> None:
     found = called_again(SMALL)

@@ -1,7 +1,5 @@
 """Events: when there is none, and their messages."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The labels of a namespace at `kubectl label`."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Decisions of the mutating hook about pods: for which requests, and by which profile."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import orjson

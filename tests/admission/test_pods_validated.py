@@ -3,8 +3,6 @@
 Covers admission.decision.
 """
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

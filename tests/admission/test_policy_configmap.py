@@ -1,6 +1,7 @@
-"""The ConfigMap of the policy at `kubectl apply`."""
+"""The ConfigMap of the policy at `kubectl apply`.
 
-from __future__ import annotations
+Covers policy.references.
+"""
 
 from dataclasses import replace
 from typing import Any
@@ -79,7 +80,7 @@ LACKING = {
     ),
     "a taint, in the default profile and in one that inherits it": (
         "profiles: {default: {injectors: {tolerations: {taints: [{key: spot, effect: NoSchedule}]}}}, big: {}}",
-        ["profiles default, big: no GPU node carries the taint spot"],
+        ["profile default: no GPU node carries the taint spot"],
     ),
     "labels of nodes": (
         "profiles: {default: {}, racks: {injectors: {topologySpread: {constraints: [{key: example.com/rack}]}},"

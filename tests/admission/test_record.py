@@ -1,7 +1,5 @@
 """The decision record: its content, and what is read back from it."""
 
-from __future__ import annotations
-
 import orjson
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """The answers to the API server."""
 
-from __future__ import annotations
-
 from base64 import b64decode
 
 import orjson

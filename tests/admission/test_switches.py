@@ -1,7 +1,5 @@
 """A pod can be left alone by its annotations: recorded, and never past a rule."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import jsonpatch

@@ -1,7 +1,5 @@
 """Sentences about decision records."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 from typing import Any

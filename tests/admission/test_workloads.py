@@ -1,7 +1,5 @@
 """Warnings, changes and refusals when a workload is applied, before its controller creates the pods."""
 
-from __future__ import annotations
-
 from copy import deepcopy
 from typing import Any
 
@@ -126,9 +124,7 @@ def test_a_limit_is_added_in_a_template_inside_a_template() -> None:
 
 
 @pytest.mark.parametrize("mode", ["warn", "fix", "deny"])
-def test_a_template_that_the_api_server_would_refuse_is_refused_with_the_findings_of_all_rules(
-    mode: str,
-) -> None:
+def test_a_template_that_the_api_server_would_refuse_is_refused_with_the_findings_of_all_rules(mode: str) -> None:
     decision = mutated(asked(deployment(HALF, nodeName="gpu-a1", **THIEF)), policy(mode))
     assert decision.result == "denied"
     head, *lines = decision.message.splitlines()
@@ -174,10 +170,7 @@ def test_a_later_refusal_of_the_pods_is_a_warning_and_then_no_change_is_announce
 
 
 BRIEF = {
-    "a field of the pod": (
-        {"nodeName": "gpu-a1"},
-        'nodeName: its pods will be refused: nodeName "gpu-a1". Remove it;',
-    ),
+    "a field of the pod": ({"nodeName": "gpu-a1"}, 'nodeName: its pods will be refused: nodeName "gpu-a1". Remove it;'),
     "a field of a container": (THIEF, 'privileged: its pods will be refused: true in container "main". Remove it'),
 }
 

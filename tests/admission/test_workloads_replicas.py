@@ -1,7 +1,5 @@
 """Workloads with an autoscaler, and the numbers of their pods."""
 
-from __future__ import annotations
-
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any

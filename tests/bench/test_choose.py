@@ -1,7 +1,5 @@
 """The benchmark of choices runs, and measures what it says."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The benchmark of hostile bodies and tenants runs, and gives the cost of each row. What the figures are is not judged here."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The benchmark of one pod runs, and every reservation ends in each round (it asserts that)."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

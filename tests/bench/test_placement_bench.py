@@ -1,7 +1,5 @@
 """The benchmark of placement runs on a trace of our own making, and measures what it says."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from xml.etree import ElementTree

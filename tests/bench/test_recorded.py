@@ -1,7 +1,5 @@
 """Replicas made from recorded reviews are what an API server would send; and the benchmark of reviews runs on them."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Small clusters for the commands, as files and as snapshots."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`gpu-admission audit`: what the policy would do with pods that have no decision."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from pathlib import Path

@@ -1,6 +1,7 @@
-"""`gpu-admission balance`: the nodes of each workload's pods, and the GPUs that are left."""
+"""`gpu-admission balance`: the nodes of each workload's pods, the GPUs that are left, and what to move.
 
-from __future__ import annotations
+Covers cli.simulating.moves.
+"""
 
 import json
 from pathlib import Path

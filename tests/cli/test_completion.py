@@ -1,7 +1,5 @@
 """Shell completion through kubectl."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

@@ -4,8 +4,6 @@ Covers cli.checks, cli.checks.certificate, cli.checks.configurations, cli.checks
 cli.checks.policy_references, cli.checks.replicas, cli.checks.result.
 """
 
-from __future__ import annotations
-
 import copy
 import json
 import re
@@ -31,6 +29,7 @@ from webhook.kube.kinds import KINDS
 from webhook.kube.pod import DECISION
 from webhook.policy.model import Policy
 from webhook.telemetry.metrics import program_version
+from webhook.tls import issue
 from webhook.tls.issue import Pair, fingerprint, make_ca, make_leaf, service_names
 
 MANIFESTS = Path(__file__).resolve().parents[2] / "manifests"
@@ -90,13 +89,8 @@ def counted(metric: str, value: float, **labels: str) -> list[Any]:
 def healthy() -> Objects:
     """An installation and a cluster without problems."""
     installed = shipped(
-        *(
-            "50-priority-classes.yaml",
-            "70-guards.yaml",
-            "71-running-pods.yaml",
-            "80-mutating.yaml",
-            "90-validating.yaml",
-        )
+        *("50-priority-classes.yaml", "70-guards.yaml", "71-running-pods.yaml"),
+        *("80-mutating.yaml", "90-validating.yaml"),
     )
     found = [obj for obj in installed if obj["kind"] in READ]
     authority = ca()
@@ -297,7 +291,6 @@ CASES = [
     pytest.param("gpuMetrics", "broken", policy(PROMETHEUS), id="no GPU metrics"),
     pytest.param("gpuMetrics", "broken", both(policy(PROMETHEUS), lambda o: sample(o, "gpu_metrics_age_seconds", 999.0)), id="old GPU metrics"),
     pytest.param("gpuMetrics", "broken", policy(DCGM), id="no exporter"),
-    pytest.param("gpuMetrics", "warn", both(policy(PROMETHEUS), lambda o: _unasked(o, ["allocation", "no metrics yet"])), id="a decision without metrics"),
     pytest.param("apiServer", "warn", lambda o: of(o, "ApiServerVersion")["status"].update(gitVersion="v1.33.9"), id="an old API server"),
     pytest.param("failOpen", "warn", calls(counted("fail_open_count", 3, name="mutate.gpu-admission.io")), id="calls that failed open"),
     pytest.param("failOpen", "warn", calls(counted("rejection_count", 3, name="v", error_type="calling_webhook_error")), id="calls that failed"),
@@ -348,13 +341,18 @@ def test_a_check_is_unknown_if_its_kind_may_not_be_read(tmp_path: Path) -> None:
     assert found["networkPolicy"]["text"] == f"{file} has no networkpolicies"
 
 
+def _unasked(objects: Objects) -> None:
+    """Removes the metrics of the replicas."""
+    objects[:] = [each for each in objects if each["kind"] != "ReplicaMetrics"]
+
+
 UNKNOWN = [
     pytest.param("certificate", lambda o: o.remove(of(o, "ServingCertificate")), "has no serving certificate", id="no Secret"),
     pytest.param("endpoints", lambda o: [o.remove(each) for each in o[:] if each["kind"] in ("EndpointSlice", "MutatingWebhookConfiguration")] and o.append({"kind": "EndpointSlice", "metadata": {"name": "another"}}), "whether it is called is not known", id="no endpoints, and no right to see who calls"),
     pytest.param("failOpen", lambda o: o.remove(of(o, "ApiServerMetrics")), "has no metrics of the API server", id="no metrics of the API server"),
     pytest.param("apiServer", lambda o: o.remove(of(o, "ApiServerVersion")), "has no version of the API server", id="no version"),
-    pytest.param("replicas", lambda o: _unasked(o, []), "has no metrics of the replicas", id="no metrics of replicas"),
-    pytest.param("policyLoaded", lambda o: _unasked(o, []), f"the newest decision, on team/trainer, is by policy {HASH}: that of the ConfigMap", id="the policy of a decision"),
+    pytest.param("replicas", _unasked, "has no metrics of the replicas", id="no metrics of replicas"),
+    pytest.param("policyLoaded", _unasked, "has no metrics of the replicas", id="the policy of nobody"),
 ]  # fmt: skip
 
 
@@ -379,8 +377,12 @@ def test_a_replica_that_does_not_answer_is_named(tmp_path: Path) -> None:
     objects = healthy()
     of(objects, "ReplicaMetrics", "two")["status"] = {"error": "504: no answer in time"}
     states = [(each["state"], each["text"]) for each in checked(tmp_path, objects) if each["check"] == "replicas"]
-    assert states[0] == ("unknown", "two gave no metrics through the API server: 504: no answer in time")
-    assert states[1] == ("ok", "1 replica know the cluster as it is")
+    assert states == [("unknown", "two gave no metrics through the API server: 504: no answer in time")]
+
+
+def test_a_certificate_of_three_days_is_fine_on_the_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(issue, "LEAF_LIFE", timedelta(days=3))
+    assert {each["state"] for each in checked(tmp_path, healthy())} == {"ok"}
 
 
 def test_docs_and_readme_agree_with_the_checks() -> None:
@@ -394,13 +396,6 @@ def test_docs_and_readme_agree_with_the_checks() -> None:
 def section(title: str) -> str:
     """A section of docs/cli.md."""
     return (MANIFESTS.parent / "docs" / "cli.md").read_text().partition(f"### {title}\n")[2].partition("\n### ")[0]
-
-
-def _unasked(objects: Objects, by: list[str]) -> None:
-    """Removes the metrics of the replicas. `by`: the GPU metrics in the record of the newest decision."""
-    objects[:] = [each for each in objects if each["kind"] != "ReplicaMetrics"]
-    annotations = of(objects, "Pod", "trainer")["metadata"]["annotations"]
-    annotations[DECISION] = json.dumps(json.loads(annotations[DECISION]) | ({"by": by} if by else {}))
 
 
 def _client_ca(objects: Objects, name: str) -> None:

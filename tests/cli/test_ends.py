@@ -3,8 +3,6 @@
 Covers cli.main, cli.terminal.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

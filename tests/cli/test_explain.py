@@ -1,7 +1,5 @@
 """`gpu-admission explain`: the decision on an existing pod, and on the pods of a file."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from pathlib import Path

@@ -3,8 +3,6 @@
 Covers errors, cli.decisions, cli.export, cli.lint, cli.options, cli.serve, cli.terminal.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -17,7 +15,7 @@ import yaml
 from click.testing import Result
 from typer.testing import CliRunner
 
-from tests.builders import GPU, container, pod
+from tests.builders import GPU, admission_review, container, pod
 from tests.cluster.objects import node
 from tests.controlplane.objects import deployment
 from webhook.cli.main import app
@@ -55,16 +53,6 @@ def file(tmp_path: Path) -> Any:
     return write
 
 
-def review(obj: Any) -> dict[str, Any]:
-    named = {
-        "kind": {"kind": "Pod"},
-        "resource": {"resource": "pods"},
-        "namespace": obj["metadata"].get("namespace", "ns"),
-    }
-    request = {"uid": "u-9", "operation": "CREATE", **named, "object": obj}
-    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
-
-
 # --- exit status ------------------------------------------------------------------------------------------------------
 
 
@@ -86,7 +74,7 @@ def review(obj: Any) -> dict[str, Any]:
         pytest.param("validate", [CONFLICT], 1, id="validate, a conflict"),
         pytest.param("validate", [GOOD, BAD], 1, id="validate, one bad pod among good ones"),
         pytest.param("validate", [BAD, {"kind": "Pod"}], 2, id="validate, a bad pod and then a malformed one"),
-        pytest.param("validate", [review(BAD)], 1, id="validate, a review"),
+        pytest.param("validate", [admission_review(BAD)], 1, id="validate, a review"),
         pytest.param("validate", [TRAINING], 1, id="validate, a workload that the policy names"),
     ],
 )
@@ -209,9 +197,9 @@ def test_patches_are_one_a_line(file: Any) -> None:
 
 
 def test_reviews_are_one_a_line_including_refused_ones(file: Any) -> None:
-    result = call("mutate", file(review(GOOD), CONFLICT), "-o", "review")
+    result = call("mutate", file(admission_review(GOOD), CONFLICT), "-o", "review")
     first, second = (json.loads(line)["response"] for line in result.stdout.splitlines())
-    assert (first["uid"], first["allowed"], first["patchType"]) == ("u-9", True, "JSONPatch")
+    assert (first["uid"], first["allowed"], first["patchType"]) == ("u-1", True, "JSONPatch")
     assert (second["allowed"], second["status"]["code"]) == (False, 403)
     assert result.exit_code == 1
 

@@ -1,7 +1,5 @@
 """The pods that manifests would create."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -3,8 +3,6 @@
 Covers cli.cluster.report, cli.cluster.devices.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from pathlib import Path
@@ -16,6 +14,8 @@ import yaml
 from tests.cli.objects import CLUSTER, call, placed, write
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
+from webhook.cli import nodes as command
+from webhook.cli.cluster.report import pools
 
 TABLE = """\
 NODE    POOL        MODEL                   HEALTH     RESOURCE         TOTAL   ALLOCATED   PROMISED   FREE   USED
@@ -39,6 +39,17 @@ def test_the_table(cluster: Path) -> None:
     result = call("nodes", "--cluster", cluster)
     assert (result.exit_code, result.stderr) == (0, "")
     assert result.stdout == TABLE
+
+
+def test_pods_that_a_node_rejected_are_counted_with_its_health(tmp_path: Path) -> None:
+    rejected = [
+        placed(pod(f"r{number}"), "gpu-a", phase="Failed", reason=reason)
+        for number, reason in enumerate(["UnexpectedAdmissionError", "OutOfnvidia.com/gpu", "Evicted"])
+    ]
+    cluster = write(tmp_path, *CLUSTER, *rejected)
+    assert "healthy, 2 rejected" in call("nodes", "gpu-a", "--cluster", cluster).stdout
+    (found,) = json.loads(call("nodes", "gpu-a", "--cluster", cluster, "-o", "json").stdout)
+    assert (found["rejected"], found["gpus"]["nvidia.com/gpu"]["allocated"]) == (2, 6)
 
 
 def test_the_document(cluster: Path) -> None:
@@ -116,6 +127,11 @@ def test_the_gpus_of_each_model(tmp_path: Path) -> None:
     ]
     documents = json.loads(call("nodes", "--by", "model", "--cluster", file, "-o", "json").stdout)
     assert [each["model"] for each in documents] == ["NVIDIA-A100-SXM4-80GB", "NVIDIA-L4", None]
+
+
+def test_several_nodes_are_as_hot_as_the_hottest() -> None:
+    nodes = [{"pool": "p", "gpus": {}, "temperature": degrees} for degrees in (50, 70, 60)]
+    assert [found["temperature"] for found in pools(nodes)] == [70]
 
 
 def test_nobody_has_gpus(tmp_path: Path) -> None:
@@ -228,6 +244,17 @@ def test_gpus_of_finished_pods_are_free(tmp_path: Path) -> None:
 def test_wrong_input_is_an_error_with_status_2(cluster: Path, arguments: list[str], said: str) -> None:
     result = call("nodes", *arguments, "--cluster", cluster)
     assert (result.exit_code, result.stdout, result.stderr) == (2, "", said)
+
+
+@pytest.mark.parametrize(("output", "times"), [("table", 1), ("wide", 1), ("json", 0)])
+def test_before_each_table_that_is_watched_the_screen_is_cleared(
+    cluster: Path, output: str, times: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cleared: list[None] = []
+    monkeypatch.setattr(command, "repeated", lambda refresh, **_: refresh())
+    monkeypatch.setattr(command, "clear", lambda: cleared.append(None))
+    assert call("nodes", "--watch", "--cluster", cluster, "-o", output).exit_code == 0
+    assert len(cleared) == times
 
 
 def test_a_selector_that_no_node_matches_is_named(cluster: Path) -> None:

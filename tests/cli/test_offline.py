@@ -1,7 +1,5 @@
 """Documents in files, and decisions on them without a server."""
 
-from __future__ import annotations
-
 import copy
 from pathlib import Path
 from typing import Any
@@ -10,18 +8,10 @@ import orjson
 import pytest
 import yaml
 
-from tests.builders import GPU, container, pod
+from tests.builders import GPU, admission_review, container, pod
 from tests.cluster.objects import free, node, state
 from webhook.admission.response import warnings_of
-from webhook.cli.offline import (
-    Document,
-    decide_mutate,
-    decide_validate,
-    documents,
-    load_policy,
-    load_state,
-    run,
-)
+from webhook.cli.offline import Document, decide_mutate, decide_validate, documents, load_policy, load_state, run
 from webhook.cluster.state import ClusterState
 from webhook.errors import BadInput, PolicyError
 from webhook.kube.yaml import to_yaml
@@ -30,12 +20,6 @@ POLICY = load_policy()
 POD = pod({"name": "main", "image": "app", "resources": {"limits": {GPU: 1}}})
 
 NO_KIND = {"metadata": POD["metadata"], "spec": POD["spec"]}
-
-
-def review(obj: Any, **tweaks: Any) -> dict[str, Any]:
-    named = {"kind": {"kind": "Pod"}, "resource": {"resource": "pods"}, "namespace": "team-a"}
-    request = {"uid": "u-9", "operation": "CREATE", **named, "object": obj}
-    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request | tweaks}
 
 
 def read(*values: Any, json: bool = False) -> list[Document | BadInput]:
@@ -61,8 +45,8 @@ def one(value: Any) -> Document:
         pytest.param([{"kind": "List", "items": [POD, pod(name="b")]}], ["trainer", "b"], id="a list"),
         pytest.param([{"kind": "PodList", "items": [NO_KIND]}], ["trainer"], id="a list as the API gives it"),
         pytest.param([{"kind": "List", "items": []}, POD], ["trainer"], id="an empty list"),
-        pytest.param([review(POD), POD], ["trainer", "trainer"], id="a review and a pod"),
-        pytest.param([{"kind": "List", "items": [review(POD)]}], ["trainer"], id="a review in a list"),
+        pytest.param([admission_review(POD), POD], ["trainer", "trainer"], id="a review and a pod"),
+        pytest.param([{"kind": "List", "items": [admission_review(POD)]}], ["trainer"], id="a review in a list"),
     ],
 )  # fmt: skip
 def test_pods_are_found(values: list[Any], names: list[str], json: bool) -> None:
@@ -86,8 +70,8 @@ def test_a_pod_is_read_as_the_request_to_create_it_in_its_namespace() -> None:
 
 
 def test_a_review_is_read_as_its_request() -> None:
-    request = one(review(POD, operation="UPDATE", oldObject=POD, dryRun=True)).request
-    assert (request.uid, request.operation, request.old, request.dry_run) == ("u-9", "UPDATE", POD, True)
+    request = one(admission_review(POD, operation="UPDATE", oldObject=POD, dryRun=True)).request
+    assert (request.uid, request.operation, request.old, request.dry_run) == ("u-1", "UPDATE", POD, True)
 
 
 WANTED = "wanted a Pod or an AdmissionReview, saw "
@@ -138,7 +122,7 @@ def test_text_that_is_neither_yaml_nor_json_is_an_error(text: str) -> None:
 )  # fmt: skip
 @pytest.mark.parametrize("decide", [decide_mutate, decide_validate], ids=["mutate", "validate"])
 def test_a_malformed_pod_is_an_error_with_its_place(value: Any, message: str, decide: Any) -> None:
-    for written in (value, review(value)):
+    for written in (value, admission_review(value)):
         with pytest.raises(BadInput) as caught:
             run(one(written), decide, POLICY, load_state(None))
         assert str(caught.value) == f"f: document 1: {message}"
@@ -178,14 +162,17 @@ def test_a_result_holds_the_changed_pod_the_decision_and_the_answer() -> None:
 
 def test_a_dry_run_reserves_nothing() -> None:
     cluster = two_nodes()
-    run(one(review(POD, dryRun=True)), decide_mutate, POLICY, cluster)
+    run(one(admission_review(POD, dryRun=True)), decide_mutate, POLICY, cluster)
     assert free(cluster, "gpu-a1") == 2
 
 
 def test_a_pod_is_validated_as_the_mutating_hook_leaves_it_and_a_review_as_it_is() -> None:
     only_a_request = pod({"name": "a", "image": "b", "resources": {"requests": {GPU: 1}}})
     assert run(one(only_a_request), decide_validate, POLICY, load_state(None)).decision.result == "allowed"
-    assert run(one(review(only_a_request)), decide_validate, POLICY, load_state(None)).decision.result == "denied"
+    assert (
+        run(one(admission_review(only_a_request)), decide_validate, POLICY, load_state(None)).decision.result
+        == "denied"
+    )
 
 
 def test_validation_does_not_change_what_is_printed() -> None:
@@ -198,22 +185,22 @@ def test_validation_does_not_change_what_is_printed() -> None:
 @pytest.mark.parametrize(
     "asked",
     [
-        pytest.param(review(None, operation="DELETE", oldObject=POD), id="a deletion"),
-        pytest.param(review({"target": {"name": "n"}, "metadata": {}}, kind={"kind": "Binding"}, subResource="binding"), id="a binding"),
-        pytest.param(review({"metadata": {}, "spec": {"ports": []}}, kind={"kind": "Service"}, resource={"resource": "services"}), id="a service"),
+        pytest.param(admission_review(None, operation="DELETE", oldObject=POD), id="a deletion"),
+        pytest.param(admission_review({"target": {"name": "n"}, "metadata": {}}, kind={"kind": "Binding"}, subResource="binding"), id="a binding"),
+        pytest.param(admission_review({"metadata": {}, "spec": {"ports": []}}, kind={"kind": "Service"}, resource={"resource": "services"}), id="a service"),
     ],
 )  # fmt: skip
 def test_reviews_of_other_objects_are_allowed(asked: dict[str, Any], decide: Any) -> None:
     result = run(one(asked), decide, POLICY, load_state(None))
     assert result.decision.result == "ignored"
-    assert orjson.loads(result.answer)["response"] == {"uid": "u-9", "allowed": True}
+    assert orjson.loads(result.answer)["response"] == {"uid": "u-1", "allowed": True}
 
 
 def test_reviews_of_workloads_are_decided_as_on_a_server() -> None:
     bad = {"limits": {GPU: 2}, "requests": {GPU: 1}}
     template = {"metadata": {}, "spec": {"containers": [{"name": "a", "image": "b", "resources": bad}]}}
     deployment = {"metadata": {"name": "d"}, "spec": {"template": template, "replicas": 2}}
-    asked = review(
+    asked = admission_review(
         deployment, kind={"group": "apps", "kind": "Deployment"}, resource={"group": "apps", "resource": "deployments"}
     )
     before = copy.deepcopy(asked)

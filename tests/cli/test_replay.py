@@ -1,13 +1,12 @@
 """`gpu-admission replay`: the decisions of two policies on recorded requests."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.builders import admission_review
 from tests.cli.objects import call, write
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
@@ -44,9 +43,7 @@ def event(made: Any, **more: Any) -> dict[str, Any]:
 
 
 def review(made: dict[str, Any], **more: Any) -> dict[str, Any]:
-    request = {"uid": "u", "operation": "CREATE", "namespace": "team", "object": made}
-    request |= {"kind": {"kind": "Pod"}, "resource": {"resource": "pods"}} | more
-    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+    return admission_review(made, "team", **more)
 
 
 def lines(folder: Path, *documents: Any) -> Path:
@@ -119,6 +116,17 @@ def test_a_pod_that_would_be_placed_otherwise_has_both_nodes(tmp_path: Path) -> 
     file, more = lines(tmp_path, event(pod("one", container={"resources": SHARE}))), ["--cluster", cluster]
     (each,) = found(file, "--policy", tmp_path / "l4.yaml", *more)
     assert (each["change"], each["text"]) == ("placed", "gpu-a → gpu-b")
+
+
+def test_a_pod_that_would_be_changed_and_placed_otherwise_has_the_fields_but_those_of_the_nodes(tmp_path: Path) -> None:
+    (tmp_path / "l4.yaml").write_text(
+        "profiles: {default: {injectors: {tolerations: {enabled: false}}, placement: {preferences: "
+        "[{nodes: [{key: nvidia.com/gpu.product, values: [NVIDIA-L4]}]}]}}}"
+    )
+    cluster = write(tmp_path, node("gpu-a"), node("gpu-b", 8, "NVIDIA-L4"), NAMESPACE)
+    (each,) = found(lines(tmp_path, event(replica())), "--policy", tmp_path / "l4.yaml", "--cluster", cluster)
+    assert (each["before"]["node"], each["after"]["node"]) == ("gpu-a", "gpu-b")
+    assert (each["change"], each["fields"]) == ("changed", ["spec.tolerations"])
 
 
 def test_requests_that_create_no_pod_are_left_out_and_counted(tmp_path: Path, policies: list[Any]) -> None:

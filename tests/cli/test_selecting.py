@@ -1,7 +1,5 @@
 """Label selectors of kubectl and of objects."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

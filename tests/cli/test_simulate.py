@@ -3,8 +3,6 @@
 Covers cli.simulating.picture, cli.simulating.run, cli.simulating.trace.
 """
 
-from __future__ import annotations
-
 import json
 from html.parser import HTMLParser
 from pathlib import Path
@@ -163,18 +161,6 @@ def test_a_trace_is_placed_line_by_line(tmp_path: Path, cluster: Path) -> None:
     assert (one["of"], one["pods"], eight["of"], eight["pods"]) == ("trace of 1 GPU", 6, "trace of 8 GPUs", 2)
     assert (sum(one["with"]["bound"].values()), eight["with"]["bound"]) == (6, {"gpu-c": 1})
     assert eight["without"]["waiting"] == 2
-
-
-def test_a_trace_with_the_columns_of_openb(tmp_path: Path, cluster: Path) -> None:
-    trace = tmp_path / "t.csv"
-    head = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos"
-    trace.write_text(f"{head}\na,4000,1024,2,1000,,LS\nb,4000,1024,1,460,,LS\nc,4000,1024,0,0,,BE\n")
-    result = call("simulate", "--trace", trace, "-n", "team", "--cluster", cluster, "-o", "json")
-    assert [(w["of"], w["pods"]) for w in json.loads(result.stdout)["workloads"]] == [
-        ("trace of 2 GPUs", 1),
-        ("trace of 0 GPUs", 1),
-    ]
-    assert result.stderr == "warning: 1 line left out: they ask for a part of a GPU\n"
 
 
 def test_pods_of_a_trace_tolerate_the_taints_of_gpu_nodes(tmp_path: Path) -> None:

@@ -1,7 +1,5 @@
 """Text that tenants wrote is printed safely, and tables stay aligned."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

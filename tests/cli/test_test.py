@@ -3,8 +3,6 @@
 Covers cli.verdict.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

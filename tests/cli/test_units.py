@@ -1,7 +1,5 @@
 """Every unit documents itself."""
 
-from __future__ import annotations
-
 import pytest
 from typer.testing import CliRunner
 

@@ -154,6 +154,12 @@ def facts(of: ClusterState) -> Object:
         "peers": {
             (o, named[r]): c for o, found in of.usage.peers.items() for r, c in found.items() if columns.alive[r]
         },
+        "holdings": {
+            (*key, named[row]): amount
+            for key, rows in of.holdings.amounts.items()
+            for row, amount in rows.items()
+            if columns.alive[row]
+        },
         "classes": of.priority_classes,
         "namespaces": of.namespaces,
     }

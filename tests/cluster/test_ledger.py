@@ -1,7 +1,5 @@
 """The arrows of the diagram in the ledger, and what must not change."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -200,6 +198,17 @@ def test_equal_reservations_are_used_up_one_by_one() -> None:
     of.pod_seen(pod("p2", owner="o", ranked=[A]), 2)  # the same again
     assert of.ledger.counts == Counts(1, 2)
     assert gpus(of) == (5, 8, 8)
+
+
+def test_of_reservations_with_equal_gpus_a_pod_uses_up_the_one_of_its_demand() -> None:
+    of = three()
+    small, large = (pod("p", owner="o", ranked=[A], asks={"cpu": cpu}) for cpu in ("4", "20"))
+    for each in (small, large):
+        of.reserve(reservation_request(admitted(each)), chosen(A), 0)
+    of.usage.seen_from("team-a")
+    held = free(of, A, "cpu")
+    of.pod_seen(large, 1)
+    assert (free(of, A, "cpu"), of.ledger.counts) == (held, Counts(1, 1))
 
 
 def test_a_sidecar_that_was_added_after_us_is_held_and_the_reservation_is_used_up() -> None:

@@ -56,26 +56,6 @@ def test_the_taints_are_those_of_nodes_with_gpus_each_once_and_sorted() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("taints", "cordoned", "is_open"),
-    [
-        pytest.param([], False, True, id="no taint"),
-        pytest.param([TAINT | {"effect": "PreferNoSchedule"}], False, True, id="a soft taint"),
-        pytest.param([TAINT | {"key": "node.kubernetes.io/not-ready"}], True, True, id="cordoned, and not ready"),
-        pytest.param([TAINT], False, False, id="a hard taint"),
-        pytest.param([TAINT | {"effect": "NoExecute"}], False, False, id="one that evicts"),
-    ],
-)
-def test_a_node_is_open_without_hard_taints_that_last(taints: list[Any], cordoned: bool, is_open: bool) -> None:
-    others = node("tainted", 8, labels={ZONE: "y"}, taints=[TAINT]), node("cpu", None, labels={ZONE: "y"})
-    seen = state([node("a", 8, labels={ZONE: "x"}, taints=taints, cordoned=cordoned), *others]).view(0)
-    assert seen.has_open_node([GPU], {}) is is_open
-    assert seen.has_open_node([GPU], {ZONE: "x"}) is is_open
-    assert not seen.has_open_node([GPU], {ZONE: "y"})
-    assert not seen.has_open_node([GPU], {"no/such": "x"})
-    assert not seen.has_open_node(["amd.com/gpu"], {})
-
-
 def test_domains_and_label_values_are_those_of_nodes_with_gpus() -> None:
     seen = pools().view(0)
     assert seen.domains(ZONE, GPUS) == 2

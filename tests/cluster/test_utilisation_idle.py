@@ -153,3 +153,21 @@ def test_gpus_that_the_policy_does_not_avoid_are_still_reported() -> None:
     limits = {"source": "dcgm", "hot": {"avoid": False}, "sick": {"avoid": False}}
     use = seen(gpu(temperature=95.0, sick=1.0), settings=GpuMetricsSettings.model_validate(limits)).node("a")
     assert (use.hot, use.sick, use.avoid, use.hottest) == (1, 1, 0, 95.0)
+
+
+def test_idle_for_long_begins_with_the_first_sample_of_this_program() -> None:
+    utilisation = seen(gpu())
+    for second in range(300, 3600, 300):
+        utilisation.observe(gpu(), START + second)
+        assert utilisation.node("a").idle_for_long == 0, f"{second} s after the first sample"
+    utilisation.observe(gpu(), START + 3600)
+    assert (utilisation.node("a").idle, utilisation.node("a").idle_for_long) == (1, 1)
+    utilisation.observe(gpu(utilisation=60.0), START + 3630)
+    for second in range(3900, 7200, 300):
+        utilisation.observe(gpu(), START + second)
+        assert utilisation.node("a").idle_for_long == 0, "it was busy less than an hour ago"
+
+
+@pytest.mark.parametrize(("memory", "full"), [(97.9, 0), (98.0, 1), (100.0, 1), (None, 0)])
+def test_a_gpu_is_full_with_nearly_no_memory_left(memory: float | None, full: int) -> None:
+    assert seen(gpu(memory=memory)).node("a").full == full

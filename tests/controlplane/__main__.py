@@ -1,14 +1,14 @@
 """python -m tests.controlplane build [--k8s 1.34] | modules 1.38.0
 
-`build` builds the programs if they are nowhere, and prints their folder. `modules` writes go.mod and go.sum for another release.
+`build` builds the programs, and Helm, if they are nowhere, and prints their folder.
+`modules` writes go.mod and go.sum for another release.
 """
-
-from __future__ import annotations
 
 import argparse
 import sys
 
 from tests.controlplane import modules
+from tests.controlplane.helm import HELM, find_helm
 from tests.controlplane.programs import KUBERNETES, MAIN, Unavailable, find
 
 
@@ -21,7 +21,12 @@ def main() -> int:
     commands.add_parser("modules").add_argument("release", help="such as 1.38.0")
     given = parser.parse_args()
     try:
-        print(modules.write(given.release) if given.command == "modules" else find(given.k8s).folder)
+        if given.command == "modules":
+            print(modules.write(given.release))
+        else:
+            print(find(given.k8s).folder)
+            for major in HELM:
+                find_helm(major)
     except (Unavailable, ValueError) as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)
         return 2

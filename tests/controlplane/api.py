@@ -1,7 +1,5 @@
 """A small asynchronous client of the Kubernetes API that speaks plain dicts."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import json
@@ -54,7 +52,7 @@ class Api:
         self._tls = ssl.create_default_context(cadata=ca.decode())
 
     @classmethod
-    def of(cls, kubeconfig: Path) -> Api:
+    def of(cls, kubeconfig: Path) -> Self:
         """From a kubeconfig that holds the certificate and a token, as ControlPlane writes them."""
         content = yaml.safe_load(kubeconfig.read_text())
         cluster = content["clusters"][0]["cluster"]

@@ -3,8 +3,6 @@
 The committed go.mod and go.sum fix every byte that goes in.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
@@ -29,8 +27,8 @@ def build(minor: str, folder: Path) -> None:
     go = find_go(max((go_line(work / name) for name in ("go.mod", "kwok/go.mod")), key=_numbers))
     say(f"Building a Kubernetes {release} control plane into {folder.parent} (once; 5 to 8 minutes on two cores)")
     try:
-        _go_build(go, f"Kubernetes {release}", work, ldflags(release), folder / "controlplane", ".")
-        _go_build(go, f"kwok {KWOK}", work / "kwok", "-s -w", folder / "kwok", "sigs.k8s.io/kwok/cmd/kwok")
+        go_build(go, f"Kubernetes {release}", work, ldflags(release), folder / "controlplane", ".")
+        go_build(go, f"kwok {KWOK}", work / "kwok", "-s -w", folder / "kwok", "sigs.k8s.io/kwok/cmd/kwok")
     finally:
         remove(work)
     for name in NAMES:
@@ -57,7 +55,7 @@ def _numbers(version: str) -> list[int]:
     return [int(part) for part in re.findall(r"\d+", version)]
 
 
-def _go_build(go: str, what: str, module: Path, flags: str, output: Path, package: str) -> None:
+def go_build(go: str, what: str, module: Path, flags: str, output: Path, package: str) -> None:
     """Builds `package` of the module in folder `module`. Raises Unavailable with the last lines of `go`."""
     began = time.monotonic()
     command = [go, "build", "-ldflags", flags, "-o", str(output), package]

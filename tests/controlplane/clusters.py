@@ -1,7 +1,5 @@
 """Simulated clusters by name, and how they come to a control plane and go from it."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import AsyncIterator, Iterable

@@ -3,8 +3,6 @@
 tests/conftest.py has them by `pytest_plugins`. The version is that of the environment variable K8S (default: 1.37).
 """
 
-from __future__ import annotations
-
 import os
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable, Iterator

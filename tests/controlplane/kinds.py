@@ -1,7 +1,5 @@
 """Where the API server has which kind."""
 
-from __future__ import annotations
-
 CORE, ADMISSION, RBAC = "/api/v1", "/apis/admissionregistration.k8s.io/v1", "/apis/rbac.authorization.k8s.io/v1"
 APPS, BATCH, RESOURCE = "/apis/apps/v1", "/apis/batch/v1", "/apis/resource.k8s.io/v1"
 NAMESPACED = {

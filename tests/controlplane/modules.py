@@ -6,8 +6,6 @@ Then name it in KUBERNETES of programs.py. Kubernetes' own go.mod says which etc
 in its staging folder: for whoever imports it, those are released with the same number, as v0.X.Y.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -4,8 +4,6 @@ Labels as GPU Feature Discovery and the GPU operator write them (NVIDIA/k8s-devi
 docs/gpu-feature-discovery/README.md; NVIDIA/gpu-operator, controllers/state_manager.go).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any

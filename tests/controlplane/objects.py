@@ -1,7 +1,5 @@
 """The objects that tests create, as plain dicts: change in them what the test is about."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

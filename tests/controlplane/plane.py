@@ -6,8 +6,6 @@
 Ready in seconds; when the block is left, or this process ends in any way, every program ends and the folder goes.
 """
 
-from __future__ import annotations
-
 import atexit
 import json
 import os

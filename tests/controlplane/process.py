@@ -5,8 +5,6 @@ ignores signals, holds the other end of a pipe: when this process is gone (an ex
 group and removes the folder. PR_SET_PDEATHSIG would leave the folder, and fires when only a thread of ours ends.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -4,8 +4,6 @@ In this order: the folder named by KUBEBUILDER_ASSETS, if it has all of them in 
 keyed by the version and by a hash of everything that goes into the build; else a build from Go modules, once.
 """
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import os
@@ -125,7 +123,7 @@ def _in_cache(minor: str, release: str, build: Builder) -> Programs:
     if not missing(folder):
         return Programs(folder, release)
     parent.mkdir(parents=True, exist_ok=True)
-    with _locked(parent / f"{folder.name}.lock"):
+    with locked(parent / f"{folder.name}.lock"):
         if missing(folder):  # else another run built it while this one waited
             if folder.exists():
                 say(f"{folder} is broken: it is built again")
@@ -163,13 +161,13 @@ def remove(path: Path) -> None:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def locked(path: Path) -> Iterator[None]:
     """Holds the lock file: two runs at once build once. The lock goes with the process, however it ends."""
     with path.open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            say(f"another run builds the control plane (it holds {path}): waiting for it")
+            say(f"another run builds the same (it holds {path}): waiting for it")
             fcntl.flock(file, fcntl.LOCK_EX)
         yield
 

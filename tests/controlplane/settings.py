@@ -1,7 +1,5 @@
 """The files and flags that the programs of a control plane are started with."""
 
-from __future__ import annotations
-
 import base64
 import fcntl
 import json

@@ -1,7 +1,5 @@
 """The client of the tests, and the objects that they write."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.controlplane.api import ApiError, _warning, wait_until
@@ -15,10 +13,7 @@ from tests.controlplane.kinds import path
         (("Pod",), "/api/v1/pods"),
         (("Node", "ignored", "n"), "/api/v1/nodes/n"),
         (("PriorityClass", None, "p"), "/apis/scheduling.k8s.io/v1/priorityclasses/p"),
-        (
-            ("ValidatingAdmissionPolicy",),
-            "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies",
-        ),
+        (("ValidatingAdmissionPolicy",), "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"),
         (("Endpoints", "a"), "/api/v1/namespaces/a/endpoints"),
     ],
 )

@@ -1,7 +1,5 @@
 """Simulated nodes, and the clusters made of them."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

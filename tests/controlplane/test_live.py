@@ -1,7 +1,5 @@
 """The control plane that the tests run on: real programs, simulated nodes."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket
@@ -123,10 +121,7 @@ def lost_port(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
 async def test_another_control_plane_may_differ_and_takes_another_port_if_one_is_lost(
     programs: Programs, lost_port: int
 ) -> None:
-    options = Options(
-        apiserver=["--enable-admission-plugins=ExtendedResourceToleration"],
-        scheduler=most_allocated(),
-    )
+    options = Options(apiserver=["--enable-admission-plugins=ExtendedResourceToleration"], scheduler=most_allocated())
     with ControlPlane(programs, options) as plane:
         folder, pids = plane.folder, plane.pids()
         assert len(pids) == 5

@@ -1,7 +1,5 @@
 """Programs as child processes: none outlives a run, and what fails is told with its last words."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

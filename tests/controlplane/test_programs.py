@@ -1,7 +1,5 @@
 """The programs of a control plane: which sources, the cache of what was built, and what to do where none can be had."""
 
-from __future__ import annotations
-
 import re
 import threading
 import time

@@ -1,7 +1,5 @@
 """The files that the programs are started with."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Which Go builds the control plane, and what is said where none can."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

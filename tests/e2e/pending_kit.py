@@ -1,7 +1,7 @@
 """What the cases of pending pods are made of."""
 
-from __future__ import annotations
-
+import json
+import re
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,37 +16,70 @@ GPU = "nvidia.com/gpu"
 HOSTNAME, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 
 
+CASE = "example.com/case"
+"""The label of the nodes of a case, which its pods select: all cases are played in one cluster."""
+_OWN = re.compile(r"\b(?:p|pv|s|zone|class)-(?!c[0-9]{3}-)(?=[a-z])|(?<=[a-z]\.)(?=example\.com)")
+
+
+def named(obj: Any, tag: str) -> Any:
+    """With names that no other case has: `p-a` is `p-c012-a`, and `gpu.example.com` is `gpu.c012-example.com`."""
+    return json.loads(_OWN.sub(lambda match: f"{match[0]}{tag}-", json.dumps(obj)))
+
+
+def kept(obj: Json, tag: str) -> Json:
+    """A pod, or a workload, whose pods select the nodes of their case; any other object as it is."""
+    spec = obj.get("spec") or {}
+    if spec := spec if obj["kind"] == "Pod" else (spec.get("template") or {}).get("spec"):
+        spec["nodeSelector"] = {**(spec.get("nodeSelector") or {}), CASE: tag}
+    return obj
+
+
 @dataclass
 class Kit:
-    """What a fix may use."""
+    """What a fix may use: the names in it are those of the table."""
 
     api: Api
+    tag: str
     namespace: str
     pod: Json
+    """As it was created."""
 
     async def again(self, **change: Any) -> None:
         """Delete the pod and create it with these changes of its spec; None removes a field."""
-        await self.api.delete("Pod", self.pod["metadata"]["name"], self.namespace, grace=0)
+        name = self.pod["metadata"]["name"]
+        await self.api.delete("Pod", name, self.namespace, grace=0)
 
         async def gone() -> bool:
-            return not [
-                p for p in await self.api.pods(self.namespace) if p["metadata"]["name"] == self.pod["metadata"]["name"]
-            ]
+            return not [p for p in await self.api.pods(self.namespace) if p["metadata"]["name"] == name]
 
         await wait_until(gone, 120, "the pod gone")
-        spec = {name: value for name, value in {**self.pod["spec"], **change}.items() if value is not None}
-        await self.api.create({**self.pod, "spec": spec}, self.namespace)
+        changed = {**self.pod["spec"], **named(change, self.tag)}
+        spec = {name: value for name, value in changed.items() if value is not None}
+        await self.api.create(kept({**self.pod, "spec": spec}, self.tag), self.namespace)
 
     async def asks(self, **limits: str) -> None:
-        """As `again`, with other resources; `_` stands for `/`, `__` for `.`."""
+        """As `again`, with other resources, by the names that `key` knows."""
         await self.again(containers=[asking({key(name): amount for name, amount in limits.items()})])
 
-    async def patch(self, kind: str, name: str, change: Any, namespaced: bool = False, **more: Any) -> None:
-        await self.api.patch(kind, name, change, self.namespace if namespaced else None, **more)
+    async def make(self, *objects: Json) -> None:
+        """Create objects; in the namespace, if their kind has one."""
+        for each in objects:
+            obj = kept(named(each, self.tag), self.tag)
+            if obj["kind"] == "Event":
+                obj["involvedObject"]["namespace"] = self.namespace
+            await self.api.create(obj, None if obj["kind"] in EVERYWHERE else self.namespace)
+
+    async def patch(self, kind: str, name: str, change: Any, **more: Any) -> None:
+        where = None if kind in EVERYWHERE else self.namespace
+        await self.api.patch(kind, named(name, self.tag), named(change, self.tag), where, **more)
+
+    async def delete(self, kind: str, *names: str) -> None:
+        for name in names:
+            where = None if kind in EVERYWHERE else self.namespace
+            await self.api.delete(kind, named(name, self.tag), where, grace=0)
 
     async def end(self, *names: str) -> None:
-        for name in names:
-            await self.api.delete("Pod", name, self.namespace, grace=0)
+        await self.delete("Pod", *names)
 
     async def end_who_keeps_away(self, name: str) -> None:
         await self.end(name)
@@ -54,24 +87,35 @@ class Kit:
             await self.again()
 
 
+EVERYWHERE = (
+    *("Node", "PersistentVolume", "StorageClass", "DeviceClass", "ResourceSlice", "PriorityClass", "RuntimeClass"),
+    *("CSINode", "ValidatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy"),
+)
+"""Kinds that have no namespace."""
 Fix = Callable[[Kit], Awaitable[Any]]
 
 
 @dataclass
 class Case:
-    """`first`: the word of the first cause. `says`: a part of what the scheduler says; "" where it says nothing."""
+    """`first`: the word of the first cause, `text`: how it begins. `says`: a part of what the scheduler says; "" where it says
+    nothing."""
 
     id: str
     first: str
     text: str
     nodes: Iterable[Json]
     pod: Json
-    says: str
-    fix: Fix
+    says: str = ""
+    fix: Fix | None = None
+    """The first fix, as a person applies it; None: the test reads it from the answer."""
     before: list[Json] = field(default_factory=list)
     """Created first; the pods among them are bound before the pod comes."""
     about: str = ""
     """The name that the answer has, where it is not the pod's."""
+    advises: str = ""
+    """How the first fix begins."""
+    notes: str = ""
+    """A part of what is said in addition."""
 
 
 def asking(limits: Json, **fields: Any) -> Json:
@@ -135,18 +179,23 @@ def in_zone(zone: str) -> Json:
     return {"required": {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}}
 
 
-def device_claim(name: str, count: int = 1) -> Json:
-    request = {"name": "gpu", "exactly": {"deviceClassName": "gpu.example.com", "count": count}}
-    return made("ResourceClaim", name, spec={"devices": {"requests": [request]}})
+def device_claim(name: str, count: int = 1, *selectors: str, **more: Any) -> Json:
+    """`selectors`: CEL. `more`: other fields of spec.devices."""
+    exactly: Json = {"deviceClassName": "gpu.example.com", "count": count}
+    if selectors:
+        exactly["selectors"] = [{"cel": {"expression": each}} for each in selectors]
+    return made("ResourceClaim", name, spec={"devices": {"requests": [{"name": "gpu", "exactly": exactly}], **more}})
 
 
-def device_slice(name: str, on: str, devices: int) -> Json:
+def device_slice(name: str, on: str, devices: int, *more: Json) -> Json:
+    """`more`: attributes and capacity of the devices, one after another."""
+    facts = [*more, *[more[-1] if more else {}] * devices]
     pool = {"name": on, "generation": 1, "resourceSliceCount": 1}
     spec = {
         "driver": "gpu.example.com",
         "nodeName": on,
         "pool": pool,
-        "devices": [{"name": f"gpu-{n}"} for n in range(devices)],
+        "devices": [{"name": f"gpu-{n}", **facts[n]} for n in range(devices)],
     }
     return made("ResourceSlice", name, spec=spec)
 

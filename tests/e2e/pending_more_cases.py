@@ -1,8 +1,6 @@
 """More causes of waiting: numbers in affinity, too few domains, devices that are elsewhere, victims that have not ended, and pods that
 the API server does not take."""
 
-from __future__ import annotations
-
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import deployment, job, made, pod, required
 from tests.controlplane.programs import SERVES_EXTENDED_RESOURCES
@@ -40,7 +38,7 @@ def of_class(name: str, binding: str) -> Json:
 
 
 async def unhold(kit: Kit) -> None:
-    await kit.patch("Pod", "victim", {"metadata": {"finalizers": None}}, True)
+    await kit.patch("Pod", "victim", {"metadata": {"finalizers": None}})
 
 
 def _refusing() -> list[Json]:
@@ -51,15 +49,15 @@ def _refusing() -> list[Json]:
         "matchConstraints": {"resourceRules": [rules]},
         "validations": [{"expression": expression, "message": "not today"}],
     }
-    binding = {"policyName": "pending-refuses", "validationActions": ["Deny"]}
+    binding = {"policyName": "p-refuses", "validationActions": ["Deny"]}
     return [
-        made("ValidatingAdmissionPolicy", "pending-refuses", spec=policy),
-        made("ValidatingAdmissionPolicyBinding", "pending-refuses", spec=binding),
+        made("ValidatingAdmissionPolicy", "p-refuses", spec=policy),
+        made("ValidatingAdmissionPolicyBinding", "p-refuses", spec=binding),
     ]
 
 
 async def _allowed(kit: Kit) -> None:
-    await kit.api.delete("ValidatingAdmissionPolicyBinding", "pending-refuses")
+    await kit.delete("ValidatingAdmissionPolicyBinding", "p-refuses")
 
 
 SUSPENDED = job("waits")
@@ -126,8 +124,8 @@ MORE = [
         "no free volume on the nodes that are left", "volumeNodeConflict",
         "a free volume for claim data cannot be reached from node p-a: it is on node p-b",
         two(), waits(nodeSelector={ZONE: "zone-a"}, **mounts("data")), "", lambda k: k.again(nodeSelector=None),
-        [of_class("local", "WaitForFirstConsumer"), volume("pv-local", storageClassName="local", nodeAffinity=in_zone("zone-b")),
-         claim("data", storageClassName="local")],
+        [of_class("class-local", "WaitForFirstConsumer"), volume("pv-local", storageClassName="class-local", nodeAffinity=in_zone("zone-b")),
+         claim("data", storageClassName="class-local")],
     ),
     Case(
         "an init container that asks for more GPUs than any node has", "moreThanAnyNode",
@@ -156,31 +154,31 @@ MORE = [
     Case(
         "a suspended Job", "suspended",
         "spec.suspend is true: its pods are made when it is resumed",
-        one(), SUSPENDED, "", lambda k: k.patch("Job", "waits", {"spec": {"suspend": False}}, True), [], "job/waits",
+        one(), SUSPENDED, "", lambda k: k.patch("Job", "waits", {"spec": {"suspend": False}}), [], "job/waits",
     ),
     Case(
         "a ServiceAccount that is not there", "serviceAccountMissing",
         '1 pod could not be created: ServiceAccount "robot" does not exist in NAMESPACE',
         one(), deployment("waits", 1, 1, serviceAccountName="robot"), "",
-        lambda k: k.api.create(made("ServiceAccount", "robot"), k.namespace),
+        lambda k: k.make(made("ServiceAccount", "robot")),
         [], "replicaset/waits-",
     ),
     Case(
         "a PriorityClass that is not there", "priorityClassMissing",
         '1 pod could not be created: PriorityClass "p-new" does not exist',
         one(), deployment("waits", 1, 1, priorityClassName="p-new"), "",
-        lambda k: k.api.create(priority("p-new", 10, "Never")), [], "replicaset/waits-",
+        lambda k: k.make(priority("p-new", 10, "Never")), [], "replicaset/waits-",
     ),
     Case(
         "a RuntimeClass that is not there", "runtimeClassMissing",
-        '1 pod could not be created: RuntimeClass "r-new" does not exist',
-        one(), deployment("waits", 1, 1, runtimeClassName="r-new"), "",
-        lambda k: k.api.create(made("RuntimeClass", "r-new", handler="runc")),
+        '1 pod could not be created: RuntimeClass "p-run" does not exist',
+        one(), deployment("waits", 1, 1, runtimeClassName="p-run"), "",
+        lambda k: k.make(made("RuntimeClass", "p-run", handler="runc")),
         [], "replicaset/waits-",
     ),
     Case(
         "an admission policy that refuses the pods", "refused",
-        "1 pod could not be created: ValidatingAdmissionPolicy 'pending-refuses' with binding 'pending-refuses' denied request: not today",
+        "1 pod could not be created: ValidatingAdmissionPolicy 'p-refuses' with binding 'p-refuses' denied request: not today",
         one(), deployment("waits", 1, 1, labels={"refuse": "me"}), "", _allowed, _refusing(), "replicaset/waits-",
     ),
 ]  # fmt: skip

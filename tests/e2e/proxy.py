@@ -1,8 +1,6 @@
 """A TCP proxy that can be told to misbehave, or to share connections out as a Service does:
 `python -m tests.e2e.proxy PORT TARGET:OPS…`, where each target is asked at its port OPS whether it is ready."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from contextlib import suppress

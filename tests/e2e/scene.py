@@ -1,7 +1,5 @@
 """Two replicas that issue their own certificates, and clients that create pods all the time."""
 
-from __future__ import annotations
-
 import asyncio
 import ssl
 import time
@@ -77,7 +75,7 @@ class Scene:
             await writer.wait_closed()
 
     @asynccontextmanager
-    async def creating(self) -> AsyncIterator[Creations]:
+    async def creating(self) -> AsyncIterator["Creations"]:
         """Some clients create pods, each one after another, until the block ends."""
         count = Creations()
         ended = False

@@ -1,7 +1,5 @@
 """A person who applies manifests with kubectl, and what is printed."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import AsyncIterator

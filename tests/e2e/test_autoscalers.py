@@ -1,7 +1,5 @@
 """HorizontalPodAutoscalers on a real API server: whoever applies a workload that is scaled and not spread gets a warning."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -63,9 +61,7 @@ async def team(
         yield Team(control_plane, installed, await team_of("no-spread"))
 
 
-def test_the_warning_about_a_scaled_workload_ends_when_it_is_spread_or_not_scaled(
-    team: Team,
-) -> None:
+def test_the_warning_about_a_scaled_workload_ends_when_it_is_spread_or_not_scaled(team: Team) -> None:
     one = deployment("chat")
     assert "spreadMissing" not in team.applied(one, "--dry-run=server")
     team.applied(AUTOSCALER)

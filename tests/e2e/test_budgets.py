@@ -1,7 +1,5 @@
 """Kinds that the webhook can do without: read with the rights of the installation; PodDisruptionBudgets are used."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

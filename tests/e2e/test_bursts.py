@@ -1,7 +1,5 @@
 """Bursts of pods: nearly all are bound to the node that was chosen for them, however late the webhook sees them."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

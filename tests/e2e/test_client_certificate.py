@@ -1,7 +1,5 @@
 """With `--client-ca` only clients that show a certificate of that authority are served, as the API server does."""
 
-from __future__ import annotations
-
 import asyncio
 import ssl
 from collections.abc import AsyncIterator

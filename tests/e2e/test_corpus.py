@@ -3,8 +3,6 @@
 `python -m bench.corpus FOLDER` says the same of any folder.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path

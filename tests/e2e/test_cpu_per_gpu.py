@@ -1,7 +1,5 @@
 """Requests of CPU and memory that are filled in: what the API server stores, what its plugins refuse, which pods run."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any

@@ -1,6 +1,7 @@
-"""`gpu-admission doctor` on a real API server: each thing that is broken is named by its check, and is well again when corrected."""
+"""`gpu-admission doctor` on a real API server: each thing that is broken is named by its check, and is well again when corrected.
 
-from __future__ import annotations
+Covers cli.without_pods.
+"""
 
 import asyncio
 import json
@@ -21,7 +22,7 @@ from tests.controlplane.nodes import GPU_TAINT, node
 from tests.controlplane.objects import made, pod
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.programs import MUTATES, Programs
-from tests.installed import NAMESPACE, PROFILE_LABEL, ROOT, SHIPPED, Installed, opt_in
+from tests.installed import NAMESPACE, PROFILE_LABEL, ROOT, SHIPPED, Installed, address_of_this_machine, opt_in
 from tests.manifests.files import only
 from webhook.cli.cluster.load import load
 from webhook.cli.doctor import READ, results
@@ -219,7 +220,7 @@ CASES = [
     pytest.param("guards", "warn", "gpu-admission-profile-label does not guard", gone("ValidatingAdmissionPolicyBinding", "gpu-admission-profile-label"), id="a guard"),
     pytest.param("guards", "warn", "gpu-admission-running-pods does not guard", gone("ValidatingAdmissionPolicyBinding", "gpu-admission-running-pods"), id="the guard of running pods"),
     pytest.param("namespaces", "warn", "names profile defalt", changed(labelled("defalt"), labelled("default")), id="a profile"),
-    pytest.param("classes", "warn", "workload-type=trainig on 1 GPU pod", there(pod("typo", 1, labels={"workload-type": "trainig"}), namespace=TEAM), id="the class of a pod"),
+    pytest.param("classes", "warn", '1 GPU pod: label workload-type="trainig" gives no class', there(pod("typo", 1, labels={"workload-type": "trainig"}), namespace=TEAM), id="the class of a pod"),
     pytest.param("classes", "warn", "entry 2", policy("classes: [{class: a}, {class: training, ownerKinds: [Job]}]"), id="a class that no pod can have"),
     pytest.param("priorityClasses", "broken", "gpu-training", gone("PriorityClass", "gpu-training"), id="a priority class"),
     pytest.param("preemption", "warn", f"pods of namespace {TEAM}; the API server refuses them", policy("classes: [{class: inference-critical, labels: {a: [b]}, namespaces: ['*']}, {class: training}]"), id="a namespace that only the policy entitles"),
@@ -255,7 +256,7 @@ async def test_while_no_replica_answers_failed_calls_are_counted_and_certificate
         assert passed[1].startswith("went on without an answer: 1 request to mutate.gpu-admission.io")
         assert refused[1].startswith("refused since no replica answered: 1 request to validate.gpu-admission.io")
         assert [state for state, _ in found["replicas"]] == ["unknown"] * 2
-        assert "the newest decision, on team/trainer, is by policy" in found["policyLoaded"][0][1]
+        assert found["policyLoaded"][0] == ("unknown", "no replica answered")
         assert found["certificate"][0][0] == "ok"
 
         other = b64encode(make_ca(datetime.now(UTC)).certificate).decode()
@@ -309,3 +310,31 @@ async def test_rights_that_are_missing_are_named_and_the_rest_is_checked(scene: 
     assert lacking == {"policy", "endpoints", "priorityClasses", "preemption"}, (
         "the page has all rights but those of other commands"
     )
+
+
+async def test_a_reader_sees_nodes_and_sums_and_no_pod_of_others(scene: Scene) -> None:
+    """The component `reader`, bound to an account that may read nothing else."""
+    await scene.api.create(made("ServiceAccount", "reader"), TEAM)
+    access = str(ROOT / "manifests" / "components" / "reader" / "access.yaml")
+    kubectl = scene.plane.kubectl
+    await asyncio.to_thread(kubectl, "apply", "-f", access)
+    target = {"kind": "Pod", "name": "replica-0", "namespace": NAMESPACE}  # no controller makes endpoints here
+    addresses = [{"ip": address_of_this_machine(), "targetRef": target}]
+    subset = {"addresses": addresses, "ports": [{"name": "ops", "port": scene.webhook.ops_ports[0]}]}
+    await scene.api.patch("Service", "gpu-admission-metrics", {"spec": {"selector": None}}, NAMESPACE)
+    await scene.api.create(made("Endpoints", "gpu-admission-metrics", subsets=[subset]), NAMESPACE)
+    bind = ["create", "clusterrolebinding", "reader", "--clusterrole=gpu-admission-reader"]
+    await asyncio.to_thread(kubectl, *bind, f"--serviceaccount={TEAM}:reader")
+    config = await asyncio.to_thread(scene.plane.kubeconfig_for, TEAM, "reader")
+
+    async def told() -> list[str]:
+        answer = await asyncio.to_thread(call, "nodes", "--kubeconfig", config)
+        assert answer.exit_code == 0, answer.stderr
+        assert "trainer" not in answer.stdout + answer.stderr
+        lines = [line.split() for line in answer.stdout.splitlines() if "nvidia.com/gpu" in line]
+        assert len(lines) == 3, answer.output  # once the API server has the endpoints of the Service
+        assert [(line[0], line[-1]) for line in lines[:2]] == [("doc-a", "8"), ("doc-b", "8")]
+        return lines[2]
+
+    sums = await wait_until(told, 120, "the sums of the webhook")
+    assert sums[-5:] == ["16", "1", "0", "15", "0"]  # total, allocated, promised, free, unusable

@@ -3,8 +3,6 @@
 It runs last (conftest.py). Alone it has its own pods to compare.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections import Counter

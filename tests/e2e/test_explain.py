@@ -1,7 +1,5 @@
 """What `gpu-admission explain -f` says of a file is what happens when it is applied."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A GPU pod goes all the way through a real cluster: asserted on the stored and the bound pod, never on our patch."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from typing import Any

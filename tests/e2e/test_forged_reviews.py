@@ -1,8 +1,6 @@
 """A stranger reaches the webhook's own port and sends made-up reviews: what the API server asks afterwards is answered as if
 nobody had."""
 
-from __future__ import annotations
-
 import asyncio
 import copy
 from contextlib import suppress
@@ -11,7 +9,7 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.builders import GPU
+from tests.builders import GPU, admission_review
 from tests.controlplane.api import Api, ApiError, wait_until
 from tests.controlplane.fixtures import MakeNodes
 from tests.controlplane.nodes import node
@@ -28,21 +26,12 @@ pytestmark = pytest.mark.controlplane
 
 MEANWHILE = "behaviour/meanwhile"
 """Label of a pod that another hook is asked about."""
-HEAD = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}
 
 
 async def send(installed: Installed, hook: str, namespace: str, obj: dict[str, Any], **request: Any) -> int:
     """Post a review as nobody checks it: the status of the answer."""
-    asked = {
-        "uid": "forged",
-        "kind": {"group": "", "version": "v1", "kind": "Pod"},
-        "resource": {"group": "", "version": "v1", "resource": "pods"},
-        "namespace": namespace,
-        "operation": "CREATE",
-        "userInfo": {"username": "kubernetes-admin"},
-        "object": obj,
-    } | request
-    body = orjson.dumps(HEAD | {"request": asked})
+    user = {"username": "kubernetes-admin"}
+    body = orjson.dumps(admission_review(obj, namespace, **{"userInfo": user} | request))
     reader, writer = await asyncio.open_connection("127.0.0.1", installed.ports[0], ssl=anybody())
     try:
         writer.write(post(f"/{hook}", length=len(body)) + body)

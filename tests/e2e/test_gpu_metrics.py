@@ -1,7 +1,5 @@
 """From the page of a DCGM exporter through a real Prometheus to the node that a pod is bound to, by every strategy."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator

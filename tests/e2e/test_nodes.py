@@ -1,7 +1,5 @@
 """`gpu-admission nodes` from outside a cluster: GPU metrics of a Prometheus that is a Service, through the real API server."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Iterator
@@ -98,7 +96,7 @@ async def test_a_service_is_asked_with_the_rights_of_the_kubeconfig(
     reader = await asyncio.to_thread(control_plane.kubeconfig_for, namespace, "reader")
     found, said = await shown(reader, policy)
     assert "utilisation" not in found
-    assert f"through the API server: no right to get services/proxy in namespace {namespace}; " in said
+    assert f"through the API server: no right to get services/proxy in namespace {namespace}. " in said
 
     await asyncio.to_thread(
         kubectl, "-n", namespace, "create", "role", "proxy", "--verb=get", "--resource=services/proxy"

@@ -5,8 +5,6 @@ here, and no GPU. In the kubelet's place stands a second kwok: it serves `exec` 
 and starts a program of this machine, not one in a container. That program says what nvidia-smi would.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -1,7 +1,5 @@
 """Certificates, configurations and the policy are changed or deleted while pods are created: no creation fails."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable

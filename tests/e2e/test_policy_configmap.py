@@ -1,7 +1,5 @@
 """Which policy is in force when one is applied, refused, written while no hook is asked, deleted, and put back."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any

@@ -3,8 +3,6 @@
 What the guard of the API server refuses is in tests/manifests/test_preemption.py.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from tests.controlplane.api import Api, ApiError, refusal, wait_until

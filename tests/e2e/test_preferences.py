@@ -1,7 +1,5 @@
 """Pods land in the pool that the policy or they themselves prefer, elsewhere when it is full, and never wait for it."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections import Counter

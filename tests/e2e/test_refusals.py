@@ -1,7 +1,5 @@
 """What a user reads where a GPU pod is refused: the words of the API server's answer, and its warnings."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

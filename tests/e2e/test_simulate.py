@@ -1,7 +1,5 @@
 """What `gpu-admission simulate` says of manifests is what the real scheduler then does, with the webhook and without."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from pathlib import Path

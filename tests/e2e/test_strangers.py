@@ -2,10 +2,9 @@
 
 Many at once, so that the API server needs new connections; and large ones, whose reviews come in several pieces.
 
-How much longer they take is measured by `bench.strangers`.
+How much longer they take is measured by `bench.strangers`, for all attacks. Those that differ only in what a connection does
+not say are in tests/server.
 """
-
-from __future__ import annotations
 
 import asyncio
 
@@ -15,13 +14,17 @@ from tests.controlplane.api import Api, refusal
 from tests.controlplane.fixtures import MakeNodes
 from tests.controlplane.objects import pod
 from tests.installed import Installed, decision
-from tests.strangers import ATTACKS, attacked
+from tests.strangers import attacked
 
 pytestmark = pytest.mark.controlplane
 
 API_SERVER = "127.0.0.1"
 """From where it calls. Other addresses are easier to tell apart, and are in tests/server and in `bench.strangers`."""
 LARGE = {"args": ["x" * 500_000]}
+ATTACKS = (
+    *("64 bodies of 8 MB, but for their end", "bodies in records of one byte", "six senders of 75,000 containers"),
+    "200 connections that ask all the time",
+)
 
 
 @pytest.mark.parametrize("attack", ATTACKS)

@@ -1,7 +1,5 @@
 """`kubectl apply` of a workload: what its author reads in the terminal, long before a pod is refused."""
 
-from __future__ import annotations
-
 import json
 import uuid
 from collections.abc import AsyncIterator, Iterator

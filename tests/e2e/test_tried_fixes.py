@@ -1,14 +1,9 @@
 """What `gpu-admission pending` marks as enough is enough: on random clusters the first fix is applied, and the real scheduler
 binds the pod. Its numbers are those of the scheduler."""
 
-from __future__ import annotations
-
 import asyncio
 import random
-import re
 import uuid
-from collections.abc import Awaitable, Callable
-from typing import Any
 
 import pytest
 
@@ -18,12 +13,12 @@ from tests.controlplane.fixtures import remove_namespace
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod, required
 from tests.controlplane.plane import ControlPlane
-from tests.e2e.pending_kit import HOSTNAME, Json, Kit, held
+from tests.e2e.pending_fixes import apply
+from tests.e2e.pending_kit import CASE, HOSTNAME, Json, Kit, held, kept, named
 from webhook.cli.cluster.load import load
 from webhook.cli.offline import load_policy
 from webhook.cli.pending import KINDS, Answer, answers
 from webhook.cli.waiting.scheduler_message import reasons, unexplained
-from webhook.cli.waiting.situation import Cause
 
 pytestmark = pytest.mark.controlplane
 
@@ -75,14 +70,17 @@ async def test_the_first_fix_alone_gets_the_pod_bound(control_plane: ControlPlan
 
 async def _tried(plane: ControlPlane, api: Api, seed: int) -> bool:
     """Whether a fix of this cluster was applied, and helped."""
-    nodes, holders, waits = drawn(seed)
+    tag = f"c{seed:03}"
+    nodes, holders, waits = named(drawn(seed), tag)
+    for each in nodes:
+        each["metadata"]["labels"][CASE] = tag
     namespace = await api.namespace(f"tried-{uuid.uuid4().hex[:6]}")
     names = await clusters.apply(api, nodes)
     try:
         for each in holders:
-            await api.create(each, namespace)
+            await api.create(kept(each, tag), namespace)
         await wait_until(lambda: _settled(api, namespace), 120, f"the holders of {seed} bound or not")
-        await api.create(waits, namespace)
+        await api.create(kept(waits, tag), namespace)
         answer = await wait_until(lambda: _answered(plane, api, namespace), 120, f"an answer about {seed}", every=0.3)
         if answer is BOUND:
             return False
@@ -93,7 +91,7 @@ async def _tried(plane: ControlPlane, api: Api, seed: int) -> bool:
         first = answer.causes[0]
         if not first.helps:
             return False
-        await _apply(Kit(api, namespace, waits), first)
+        await apply(Kit(api, tag, namespace, waits), first)
         await wait_until(
             lambda: _bound(api, namespace), 120, f"the pod of {seed} bound after {first.cause}: {first.fix}"
         )
@@ -124,23 +122,3 @@ async def _answered(plane: ControlPlane, api: Api, namespace: str) -> Answer:
 async def _bound(api: Api, namespace: str) -> bool:
     found = [each for each in await api.pods(namespace) if each["metadata"]["name"] == "waits"]
     return bool(found) and bool(found[0]["spec"].get("nodeName"))
-
-
-async def _apply(kit: Kit, cause: Cause) -> None:
-    """Do what the first alternative of a fix says."""
-    if cause.fixed is not None:
-        spec = cause.fixed["spec"]
-        changed = {name: spec.get(name) for name in ("nodeSelector", "affinity", "tolerations")}
-        kept = [{name: each[name] for name in ("name", "image", "resources")} for each in spec["containers"]]
-        await kit.again(containers=kept, **changed)
-    elif asked := re.match(r"ask for (\d+)", cause.fix):
-        await kit.asks(gpu=asked[1])
-    elif ended := re.search(r"wait for pod/(\S+) in ", cause.fix):
-        await kit.end(ended[1])
-    else:
-        by_word: dict[str, Callable[[str], Awaitable[Any]]] = {
-            "cordoned": lambda name: kit.patch("Node", name, {"spec": {"unschedulable": None}}),
-            "pinnedNode": lambda _: kit.again(affinity=None),
-        }
-        for name in cause.nodes if cause.cause == "cordoned" else cause.nodes[:1]:
-            await by_word[cause.cause](name)

@@ -1,7 +1,5 @@
 """The exported policies on the control plane, and the objects that the pods of these tests need."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import orjson

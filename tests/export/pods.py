@@ -1,7 +1,5 @@
 """Pods that the webhook accepts, refuses or warns about. Each shows one case."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from tests.controlplane.objects import pod

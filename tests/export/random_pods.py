@@ -1,7 +1,5 @@
 """Pods for hypothesis that the API server accepts, with all that rules look at."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hypothesis import strategies as st
@@ -9,14 +7,8 @@ from hypothesis import strategies as st
 from tests.export.world import RUNTIMES, Json
 
 _RESOURCES = (
-    *(
-        "nvidia.com/gpu",
-        "nvidia.com/gpu",
-        "amd.com/gpu",
-        "nvidia.com/mig-1g.10gb",
-        "nvidia.com/gpumem",
-        "example.com/nic",
-    ),
+    *("nvidia.com/gpu", "nvidia.com/gpu", "amd.com/gpu", "nvidia.com/mig-1g.10gb"),
+    *("nvidia.com/gpumem", "example.com/nic"),
     *("deviceclass.resource.kubernetes.io/gpu.nvidia.com", "deviceclass.resource.kubernetes.io/other.example"),
 )
 _AMOUNTS = ("0", "1", "2", "3", "4", "8", "9", "2k", "1000m")
@@ -59,14 +51,8 @@ _SECURITY: tuple[Json, ...] = (
 )
 ANNOTATIONS = (
     *("cdi.k8s.io/gpu", "CDI.k8s.io/GPU", "nri.io/x", "devices.gke.io/container.main", "io.kubernetes.cri-o.Devices"),
-    *(
-        "run.oci.hooks.stdout",
-        "dev.gvisor.internal.nvproxy",
-        "dev.gvisor.spec.rootfs.type",
-        "gpu-fraction",
-        "note",
-        "gpu-memory",
-    ),
+    *("run.oci.hooks.stdout", "dev.gvisor.internal.nvproxy", "dev.gvisor.spec.rootfs.type", "gpu-fraction"),
+    *("note", "gpu-memory"),
     *("io.kubernetes.cri-o.umask", "hami.io/vgpu-devices-to-allocate", "ulimits.noderesource.dev/pod"),
 )
 _OWNERS = ("DaemonSet", "Job", "ReplicaSet")

@@ -1,7 +1,5 @@
 """Changes by the exported policies, asserted on the stored pod."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.controlplane.api import Api
@@ -60,11 +58,7 @@ TOLERATED: dict[str, tuple[str, list[Json], list[Json]]] = {
         [{"key": "nvidia.com/gpu", "operator": "Exists"}, {"key": "sku", "operator": "Exists"}],
         [{"key": "nvidia.com/gpu", "operator": "Exists"}, {"key": "sku", "operator": "Exists"}],
     ),
-    "another value": (
-        "nvidia.com/gpu",
-        [{**SKU, "value": "cpu"}],
-        [{**SKU, "value": "cpu"}, NVIDIA, SKU],
-    ),
+    "another value": ("nvidia.com/gpu", [{**SKU, "value": "cpu"}], [{**SKU, "value": "cpu"}, NVIDIA, SKU]),
     "for a limited time": (
         "amd.com/gpu",
         [{**AMD, "tolerationSeconds": 60}, SKU],
@@ -90,11 +84,7 @@ CLASSES: dict[str, tuple[Json, Json, tuple[str | None, int, str]]] = {
         ("export-low", 50, "Never"),
     ),
     "by label": ({"workload-type": "inference"}, {}, ("export-high", 5000, "PreemptLowerPriority")),
-    "by a label of the namespace": (
-        {"workload-type": "labelled"},
-        {},
-        ("export-labelled", 80, "PreemptLowerPriority"),
-    ),
+    "by a label of the namespace": ({"workload-type": "labelled"}, {}, ("export-labelled", 80, "PreemptLowerPriority")),
     "by owner": ({"owner": "job"}, {}, ("export-low", 50, "Never")),
 }
 

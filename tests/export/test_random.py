@@ -1,7 +1,5 @@
 """Random pods, created and updated: the exported policies and the rules say the same, but for what the units themselves list."""
 
-from __future__ import annotations
-
 import asyncio
 import copy
 import re
@@ -13,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.builders import admission_review
 from tests.controlplane.api import Api, ApiError
 from tests.controlplane.objects import pod
 from tests.export.random_pods import ANNOTATIONS, TOLERATIONS, debuggers, pods
@@ -41,21 +40,9 @@ def ours(review: Json) -> Verdict:
     return found["deny"], found["warn"]
 
 
-def review(new: Json, old: Json | None = None, subresource: str = "") -> Json:
-    request: Json = {
-        "uid": "u",
-        "kind": {"group": "", "version": "v1", "kind": "Pod"},
-        "resource": {"group": "", "version": "v1", "resource": "pods"},
-        "name": new["metadata"]["name"],
-        "namespace": INSIDE,
-        "operation": "UPDATE" if old else "CREATE",
-        "userInfo": {"username": "someone"},
-        "object": new,
-        "oldObject": old,
-    }
-    if subresource:
-        request["subResource"] = subresource
-    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+def review(new: Json, old: Json | None = None, subresource: str | None = None) -> Json:
+    operation, name = "UPDATE" if old else "CREATE", new["metadata"]["name"]
+    return admission_review(new, INSIDE, name=name, operation=operation, oldObject=old, subResource=subresource)
 
 
 async def theirs(asked: Any) -> Verdict | None:
@@ -111,7 +98,7 @@ async def updated(api: Api, old: Json, change: Json, subresource: str) -> str:
     asked = api.patch("Pod", old["metadata"]["name"], patch, INSIDE, subresource=subresource, dryRun="All", **arguments)
     policies = await theirs(asked)
     # The webhook is not called for the status: manifests/71-running-pods.yaml guards it.
-    rules = ours(review(new, old, subresource if debugger else ""))
+    rules = ours(review(new, old, subresource if debugger else None))
     return "" if policies is None or same(rules, policies) else f"rules {rules}, policies {policies}: {change}"
 
 

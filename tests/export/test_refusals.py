@@ -1,7 +1,5 @@
 """The exported policies accept, refuse and warn about the same pods as the webhook."""
 
-from __future__ import annotations
-
 import orjson
 import pytest
 

@@ -3,8 +3,6 @@
 Covers export, kube.cel.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any

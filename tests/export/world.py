@@ -1,7 +1,5 @@
 """The policy that is exported in these tests, and the names of its objects."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from tests.controlplane.api import Api, ApiError

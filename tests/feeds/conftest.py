@@ -1,7 +1,5 @@
 """Fixtures for the tests of feeds."""
 
-from __future__ import annotations
-
 import pytest
 
 from webhook.feeds import tasks

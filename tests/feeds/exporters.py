@@ -1,7 +1,5 @@
 """Pods that tell about the GPUs of their nodes, and small HTTP servers in their place."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable

@@ -1,7 +1,5 @@
 """A small HTTP server that lists and watches as the API server does, and fails on demand."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 from collections import defaultdict

@@ -1,9 +1,7 @@
-"""A real Prometheus: from PATH, from a cache folder, from Debian's package, or built from its Go module.
+"""A real Prometheus, and its promtool: from PATH, from a cache folder, from Debian's package, or built from its Go module.
 
 Nothing is installed. Only the program of the package is unpacked, into the cache.
 """
-
-from __future__ import annotations
 
 import os
 import shutil
@@ -13,14 +11,14 @@ import tempfile
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
-from typing import Any
+from typing import Any, Self
 
 import aiohttp
 
 from tests.controlplane.process import Guard, Program
 from tests.controlplane.programs import cache_folder
 
-MODULE = "github.com/prometheus/prometheus/cmd/prometheus"
+MODULE = "github.com/prometheus/prometheus/cmd/"
 VERSION = "v0.305.0"
 """Version 3.5.0, a long-term release, in the numbering of its Go module."""
 
@@ -29,43 +27,49 @@ class Unavailable(Exception):
     """There is no Prometheus on this machine. The message lists each attempt and its error."""
 
 
-def find() -> str:
-    """The path of the program. Raises Unavailable."""
-    if found := shutil.which("prometheus"):
+def find(name: str = "prometheus") -> str:
+    """The path of the program `prometheus` or `promtool`. Raises Unavailable."""
+    if found := shutil.which(name):
         return found
-    kept = cache_folder() / "prometheus" / "prometheus"
+    kept = cache_folder() / "prometheus" / name
     if kept.exists():
         return str(kept)
     tried = []
     for get in (_of_debian, _of_go):
         with tempfile.TemporaryDirectory() as folder:
             try:
-                program = get(Path(folder))
+                program = get(Path(folder), name)
             except (OSError, subprocess.SubprocessError) as error:
                 said = getattr(error, "stderr", None) or str(error)
                 tried.append(f"{get.__name__.removeprefix('_of_')}: {said.strip().splitlines()[-1]}")
                 continue
             kept.parent.mkdir(parents=True, exist_ok=True)
-            new = kept.with_name(f"new-{os.getpid()}")
+            new = kept.with_name(f"new-{name}-{os.getpid()}")
             shutil.copy(program, new)
             new.rename(kept)  # atomic, because two test runs may do this at the same time
             return str(kept)
-    raise Unavailable(f"no prometheus on PATH or in {kept.parent}; {'; '.join(tried)}")
+    raise Unavailable(f"no {name} on PATH or in {kept.parent}; {'; '.join(tried)}. Install Prometheus 2.40 or newer")
 
 
-def _of_debian(folder: Path) -> Path:
-    _run(folder, "apt-get", "download", "prometheus")
+def _of_debian(folder: Path, name: str) -> Path:
+    try:
+        _run(folder, "apt-get", "download", "prometheus")
+    except subprocess.CalledProcessError:
+        if os.geteuid():
+            raise
+        _run(folder, "apt-get", "update", "-q")  # a fresh machine may know no packages yet
+        _run(folder, "apt-get", "download", "prometheus")
     [package] = folder.glob("prometheus_*.deb")
     _run(folder, "dpkg", "-x", str(package), "unpacked")
-    return folder / "unpacked/usr/bin/prometheus"
+    return folder / "unpacked/usr/bin" / name
 
 
-def _of_go(folder: Path) -> Path:
+def _of_go(folder: Path, name: str) -> Path:
     """Build the Go module. `go install` refuses a module with replacements."""
     _run(folder, "go", "mod", "init", "example.com/prometheus")
-    _run(folder, "go", "get", f"{MODULE}@{VERSION}")
-    _run(folder, "go", "build", "-o", "prometheus", MODULE)
-    return folder / "prometheus"
+    _run(folder, "go", "get", f"{MODULE}{name}@{VERSION}")
+    _run(folder, "go", "build", "-o", name, MODULE + name)
+    return folder / name
 
 
 def _run(folder: Path, *command: str) -> None:
@@ -73,22 +77,23 @@ def _run(folder: Path, *command: str) -> None:
 
 
 class Prometheus:
-    """A server that scrapes one target five times a second. It runs within its context, and its folder is removed at the end."""
+    """A server that scrapes one target five times a second, or what `config` says. It runs within its context, and its folder is
+    removed at the end."""
 
-    def __init__(self, target: str, address: str = "127.0.0.1", **labels: str) -> None:
+    def __init__(self, target: str, address: str = "127.0.0.1", config: str = "", **labels: str) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="prometheus-"))
         self._guard = Guard(self._folder)
         with socket.socket() as probe:
             probe.bind((address, 0))
             self.port = probe.getsockname()[1]
         self.url = f"http://{address}:{self.port}"
-        config = self._folder / "prometheus.yml"
-        config.write_text(_CONFIG.format(target=target, labels=labels))
+        file = self._folder / "prometheus.yml"
+        file.write_text(config or _CONFIG.format(target=target, labels=labels))
         self.program = Program(
             "prometheus",
             [
                 find(),
-                f"--config.file={config}",
+                f"--config.file={file}",
                 f"--storage.tsdb.path={self._folder / 'data'}",
                 f"--web.listen-address={address}:{self.port}",
                 "--log.level=warn",
@@ -97,7 +102,7 @@ class Prometheus:
             os.environ,
         )
 
-    def __enter__(self) -> Prometheus:
+    def __enter__(self) -> Self:
         self.program.start()
         return self
 

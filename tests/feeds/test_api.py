@@ -3,8 +3,6 @@
 Covers feeds.access.
 """
 
-from __future__ import annotations
-
 import socket
 import ssl
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The cluster state, fed by watches of a real HTTP server."""
 
-from __future__ import annotations
-
 import io
 import time
 from collections.abc import AsyncIterator
@@ -46,8 +44,10 @@ def node(fake: FakeApi, name: str, gpus: int = 8) -> None:
 OPTIONAL = (
     *("resourceslices", "poddisruptionbudgets", "horizontalpodautoscalers", "jobs", "runtimeclasses"),
     *("persistentvolumeclaims", "persistentvolumes"),
+    *("deviceclasses", "resourceclaims", "resourceclaimtemplates"),
 )
-SLICES, BUDGETS, AUTOSCALERS, JOBS, RUNTIMES, CLAIMS, VOLUMES = OPTIONAL_PATHS = [PATHS[kind] for kind in OPTIONAL]
+OPTIONAL_PATHS = [PATHS[kind] for kind in OPTIONAL]
+SLICES, BUDGETS, AUTOSCALERS, JOBS, RUNTIMES, CLAIMS, VOLUMES, *DEVICES = OPTIONAL_PATHS
 
 
 def optional_objects(fake: FakeApi) -> None:
@@ -59,10 +59,14 @@ def optional_objects(fake: FakeApi) -> None:
     fake.put(JOBS, "j", metadata={"namespace": "t", "uid": "u"}, spec={"parallelism": 4})
     fake.put(RUNTIMES, "fast", handler="nvidia")
     fake.put(CLAIMS, "c", metadata={"namespace": "t"}, spec={"volumeName": "v"})
+    for path, name, namespace in zip(
+        DEVICES, ("k", "rc", "t"), ({}, {"namespace": "t"}, {"namespace": "t"}), strict=True
+    ):
+        fake.put(path, name, metadata=namespace, spec={})
     fake.put(VOLUMES, "v", metadata={"labels": {"topology.kubernetes.io/zone": "z"}}, spec={})
 
 
-Facts = tuple[set[str], bool | None, Autoscaler | None, int, str | None, str | None, bool]
+Facts = tuple[set[str], bool | None, Autoscaler | None, int, str | None, str | None, bool, int]
 
 
 def optional_facts(state: ClusterState) -> Facts:
@@ -76,12 +80,13 @@ def optional_facts(state: ClusterState) -> Facts:
         seen.runtime_handler("fast"),
         claim.volume if (claim := state.volume_claims.get("t/c")) else None,
         "v" in state.volumes,
+        len([*state.device_classes, *state.claims, *state.claim_templates]),
     )
 
 
-ALL_SEEN: Facts = {"a"}, True, Autoscaler("h", 9), 4, "nvidia", "v", True
-NONE_THERE: Facts = set(), False, None, 0, None, None, False
-NONE_KNOWN: Facts = set(), None, None, 0, None, None, False
+ALL_SEEN: Facts = {"a"}, True, Autoscaler("h", 9), 4, "nvidia", "v", True, 3
+NONE_THERE: Facts = set(), False, None, 0, None, None, False, 0
+NONE_KNOWN: Facts = set(), None, None, 0, None, None, False, 0
 
 
 def test_the_kinds_are_the_required_and_the_optional_ones() -> None:
@@ -140,7 +145,7 @@ async def test_the_optional_kinds_reach_the_state_and_leave_it() -> None:
         async with fed(fake) as (state, _):
             await until(lambda: state.fresh(time.monotonic()) and state.freshness.listed.issuperset(OPTIONAL))
             assert optional_facts(state) == ALL_SEEN
-            for path, name in zip(OPTIONAL_PATHS, ("s", "b", "h", "j", "fast", "c", "v"), strict=True):
+            for path, name in zip(OPTIONAL_PATHS, ("s", "b", "h", "j", "fast", "c", "v", "k", "rc", "t"), strict=True):
                 fake.delete(path, name)
             await until(lambda: optional_facts(state) == NONE_THERE)
 
@@ -165,7 +170,7 @@ async def test_an_optional_kind_that_is_refused_delays_nothing_and_is_logged_onc
             assert sorted((line["event"], line["feed"]) for line in logged) == [
                 ("feed failed", kind) for kind in sorted(OPTIONAL)
             ]
-            assert b'feed_errors_total{feed="poddisruptionbudgets"}' not in metrics.text()
+            assert b'feed_errors_total{feed="poddisruptionbudgets"} 0.0' in metrics.text()
 
 
 async def test_a_kind_is_forgotten_when_it_is_refused_and_used_when_it_is_granted(

@@ -1,7 +1,5 @@
 """Scraping exporters over real HTTP. Each has a loopback address in place of the address of a pod."""
 
-from __future__ import annotations
-
 import asyncio
 import gzip
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """Events: few are written, each once, repetitions are counted, and failures do no harm. The clock is simulated."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 from collections.abc import AsyncIterator

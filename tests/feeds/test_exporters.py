@@ -1,7 +1,5 @@
 """The running DCGM exporters."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """A file in place of a cluster: all formats that kubectl prints, and the errors for other files."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any
@@ -56,7 +54,7 @@ WRONG = [
     pytest.param(b"\xff\xfe\x00", "neither JSON nor YAML", id="binary"),
     pytest.param(b"[" * 100_000, "neither JSON nor YAML", id="deep"),
     pytest.param(b'"text"', 'saw "text", wanted a List of Kubernetes objects', id="text"),
-    pytest.param(b"kind: List", "List: items: saw nothing, wanted a list", id="a List without items"),
+    pytest.param(b"kind: List", 'saw kind "List", wanted', id="a List without items"),
     pytest.param(b"kind: Service", 'object 1: saw kind "Service", wanted Node, Pod, Namespace', id="another kind"),
     pytest.param(b"a: b", 'object 1: saw kind "None"', id="no kind"),
     pytest.param(b"kind: List\nitems: [3]", 'object 1: saw kind ""', id="a number"),

@@ -3,8 +3,6 @@
 Covers feeds.gpu_source.
 """
 
-from __future__ import annotations
-
 import asyncio
 import io
 from collections.abc import Callable

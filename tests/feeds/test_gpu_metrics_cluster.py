@@ -3,8 +3,6 @@
 There are no kubelets and no pod network, so 127.0.0.1 is used as the address of a pod.
 """
 
-from __future__ import annotations
-
 import asyncio
 import io
 from pathlib import Path

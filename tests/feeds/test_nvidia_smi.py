@@ -1,8 +1,6 @@
 """The output of nvidia-smi, and a pod that answers wrongly. A real API server runs it in tests/e2e/test_nvidia_smi.py; here a
 server speaks its WebSocket protocol, v5.channel.k8s.io."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable

@@ -1,7 +1,5 @@
 """The policy in force while its ConfigMap is created, changed, broken and deleted."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 from collections.abc import AsyncIterator, Callable

@@ -3,8 +3,6 @@
 Only the clock for the smoothing is simulated, because it takes five minutes.
 """
 
-from __future__ import annotations
-
 import asyncio
 import io
 import os

@@ -1,7 +1,5 @@
 """The limit of a token bucket."""
 
-from __future__ import annotations
-
 from webhook.feeds.tasks import TokenBucket
 
 BURST = 5

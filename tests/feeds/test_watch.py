@@ -1,7 +1,5 @@
 """A feed of an API server that fails in many ways. Afterwards the sink must have the same objects as the server."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 from collections.abc import AsyncIterator

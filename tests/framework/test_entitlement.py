@@ -1,7 +1,5 @@
 """Which namespaces a list of name patterns and labels is for. In CEL: `tests/export/`."""
 
-from __future__ import annotations
-
 import pytest
 
 from webhook.framework.entitlement import covers, described

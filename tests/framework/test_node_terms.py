@@ -1,7 +1,5 @@
 """Affinity terms that name one node; `tests/admission/test_earlier.py` removes them from a pod."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Taints that a policy may name, and which toleration covers another."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

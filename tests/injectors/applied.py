@@ -1,7 +1,5 @@
 """Checks for every injector: the patch applies, a second application changes nothing, only its own paths are touched."""
 
-from __future__ import annotations
-
 import copy
 import re
 from typing import Any

@@ -1,7 +1,5 @@
 """Pods and nodes for the tests of the injector cpuPerGpu."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 

@@ -3,8 +3,6 @@
 Covers framework.resources_per_gpu.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from tests.builders import GPU, Case, container, pod
@@ -34,31 +32,19 @@ LEFT_ALONE: dict[str, tuple[Case, Outcome]] = {
         on(view(), pod(asking(), resources={"limits": {"memory": "64Gi"}})),
         Outcome("skipped", "the pod has resources of its own"),
     ),
-    "a pod of a DaemonSet": (
-        on(view(), pod(asking(), owned_by="DaemonSet")),
-        Outcome("skipped", "its node is fixed"),
-    ),
-    "a pod whose node is named": (
-        on(view(), pod(asking(), nodeName="big")),
-        Outcome("skipped", "its node is fixed"),
-    ),
+    "a pod of a DaemonSet": (on(view(), pod(asking(), owned_by="DaemonSet")), Outcome("skipped", "its node is fixed")),
+    "a pod whose node is named": (on(view(), pod(asking(), nodeName="big")), Outcome("skipped", "its node is fixed")),
     "a pod with an earlier decision": (
         on(view(), pod(asking(), annotations={DECISION: "{}"})),
         Outcome("skipped", "decided for before"),
     ),
-    "a state that is not fresh": (
-        on(view(fresh=False), pod(asking())),
-        Outcome("skipped", "cluster state is stale"),
-    ),
+    "a state that is not fresh": (on(view(fresh=False), pod(asking())), Outcome("skipped", "cluster state is stale")),
     "a request that is no quantity": (
         on(view(), pod(asking(), container("other", gpu=None, requests={"cpu": "many"}))),
         Outcome("skipped", "a request is not a quantity"),
     ),
     "GPUs of two vendors": (on(view(), pod(*BOTH)), Outcome("skipped", "GPUs of several names")),
-    "more GPUs than any node has": (
-        on(view(), pod(asking(16))),
-        Outcome("skipped", "no node has as many GPUs"),
-    ),
+    "more GPUs than any node has": (on(view(), pod(asking(16))), Outcome("skipped", "no node has as many GPUs")),
     "GPUs that no node has": (
         on(view(objects.node("plain", None)), pod(asking())),
         Outcome("skipped", "no node has as many GPUs"),

@@ -1,7 +1,5 @@
 """The injector cpuPerGpu and placement: a pod that fits on a node now still does with the added requests."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import orjson

@@ -1,7 +1,5 @@
 """GPU requests and limits are made equal."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Node affinity to the ranked nodes, preferred and required."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Topology spread that agrees with the chosen node."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Containers without a GPU get no GPU by their image."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

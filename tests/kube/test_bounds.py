@@ -1,14 +1,19 @@
 """The bounds on the size of objects, and what happens to an object that exceeds one."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
 
 from tests.builders import container, pod
 from tests.served import Server
-from webhook.kube.bounds import LIMITS, MAX_COLLECTIONS, MAX_REVIEW_BYTES, exceeded_by_pod, exceeded_by_templates
+from webhook.kube.bounds import (
+    LIMITS,
+    MAX_COLLECTIONS,
+    MAX_REVIEW_BYTES,
+    SMALL_REVIEW,
+    exceeded_by_pod,
+    exceeded_by_templates,
+)
 
 REQUIRED, PREFERRED = (
     "requiredDuringSchedulingIgnoredDuringExecution",
@@ -77,13 +82,25 @@ def test_this_exceeds_a_bound(what: str) -> None:
     assert [excess.noun for excess in exceeded_by_pod(PAST[what])] == [what]
 
 
+@pytest.mark.parametrize("part", ["limits", "requests"])
+def test_names_of_resources_count_in_either_part(part: str) -> None:
+    many = pod({"name": "main", "image": "app", "resources": {part: names(2100)}})
+    assert [excess.noun for excess in exceeded_by_pod(many)] == ["names of resources"]
+
+
 @pytest.mark.parametrize("what", PAST)
 def test_a_pod_that_exceeds_a_bound_is_not_changed_and_then_refused(what: str) -> None:
-    server = Server()
-    assert server.mutate(PAST[what]) == {"uid": "u-1", "allowed": True}
-    message = server.validate(PAST[what])["status"]["message"]
+    server, large = Server(), PAST[what] | {"status": {"message": "x" * SMALL_REVIEW}}
+    assert server.mutate(large) == {"uid": "u-1", "allowed": True}
+    message = server.validate(large)["status"]["message"]
     assert f" {what} in all, wanted at most {LIMITS[what]}. Split it;" in message
     assert "[podSize]" in message
+
+
+@pytest.mark.parametrize("what", PAST)
+def test_of_a_small_review_only_the_containers_are_counted(what: str) -> None:
+    wanted = ["containers"] if what == "containers" else []
+    assert [excess.noun for excess in exceeded_by_pod(PAST[what], SMALL_REVIEW)] == wanted
 
 
 def test_every_bound_has_a_case() -> None:

@@ -1,7 +1,5 @@
 """Which resources are GPUs, and what kind of GPU they are."""
 
-from __future__ import annotations
-
 import pytest
 
 from webhook.kube.gpus import GpuKind, GpuName, Gpus, vendor

@@ -1,7 +1,5 @@
 """Edits and their patches, compared with the jsonpatch library."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

@@ -1,7 +1,5 @@
 """For any object, an edit and its patch have the same result."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

@@ -1,7 +1,5 @@
 """GPUs requested without a GPU resource of the policy: the pod gets tolerations, a class and a record, but no node."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import jsonpatch
@@ -97,6 +95,11 @@ def test_a_claim_gets_the_toleration_of_the_vendor_whose_driver_serves_gpus(made
     assert stored["spec"]["priorityClassName"] == "gpu-development"
     assert first.placement is not None
     assert first.placement.reason == "GPUs only through DRA"
+
+
+def test_a_claim_that_intels_driver_serves_gets_the_tolerations_of_intel() -> None:
+    _, stored, _ = decided(claiming(resourceClaimName="c"), "gpu.intel.com")
+    assert [each["key"] for each in stored["spec"]["tolerations"]] == ["gpu.intel.com/i915", "gpu.intel.com/xe"]
 
 
 def test_a_claim_of_one_of_two_vendors_gets_no_toleration_and_where_no_driver_serves_gpus_no_class() -> None:

@@ -3,8 +3,6 @@
 Covers kube.pod_requests.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The check that the fields of a pod have the types that its readers trust."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

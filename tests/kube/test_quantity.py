@@ -1,7 +1,5 @@
 """Quantities, compared with the table of TestQuantityParse in k8s.io/apimachinery pkg/api/resource/quantity_test.go."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from fractions import Fraction
 

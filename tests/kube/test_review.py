@@ -1,7 +1,5 @@
 """Parsing a review: the request, or the reason why the review is refused."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import orjson
@@ -9,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.builders import admission_review
 from webhook.errors import BadReview
 from webhook.kube.review import Request, parse_review
 
@@ -16,18 +15,7 @@ HEAD = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}
 
 
 def body(**tweaks: Any) -> bytes:
-    """A review of a new pod. `tweaks` replace fields of the request; None removes one."""
-    request = {
-        "uid": "u-1",
-        "kind": {"group": "", "version": "v1", "kind": "Pod"},
-        "resource": {"group": "", "version": "v1", "resource": "pods"},
-        "namespace": "team-a",
-        "operation": "CREATE",
-        "userInfo": {"username": "jane", "groups": ["dev", "ops"]},
-        "object": {"metadata": {}, "spec": {}},
-        "dryRun": False,
-    } | tweaks
-    return orjson.dumps(HEAD | {"request": {k: v for k, v in request.items() if v is not None}})
+    return orjson.dumps(admission_review({"metadata": {}, "spec": {}}, **{"dryRun": False} | tweaks))
 
 
 def test_a_review_is_read() -> None:

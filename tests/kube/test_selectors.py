@@ -1,7 +1,5 @@
 """Which labels a selector selects. More cases of each operator are in the table of test_budgets."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

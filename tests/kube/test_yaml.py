@@ -1,7 +1,5 @@
 """Documents as kubectl reads them. The values were taken from sigs.k8s.io/yaml, the library of kubectl."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import orjson

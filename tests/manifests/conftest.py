@@ -1,7 +1,5 @@
 """The shipped manifests on the control plane, but for the server: it has no kubelet to run on."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """The manifests: as they stand in the files, and as kubectl applies them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A webhook that allows everything and remembers what it was asked: which requests the shipped hooks match."""
 
-from __future__ import annotations
-
 import json
 import ssl
 import tempfile

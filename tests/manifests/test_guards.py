@@ -1,7 +1,5 @@
 """The guards that the API server evaluates by itself. Everything here is a dry run: it passes admission, and leaves no trace."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Iterator
 from functools import partial
 from pathlib import Path

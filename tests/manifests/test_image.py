@@ -1,7 +1,5 @@
 """The image that the manifests run, and its probes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tests.manifests.files import MANIFESTS, only

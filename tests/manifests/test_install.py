@@ -1,7 +1,5 @@
 """The installation on a real API server: it is accepted, and its account can do what it needs and nothing else."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re
@@ -131,6 +129,7 @@ def test_a_component_takes_away_the_rights_that_issuing_needs(
     read = {"namespaces", "nodes", "pods", "priorityclasses"}
     optional = {"horizontalpodautoscalers", "jobs", "poddisruptionbudgets", "resourceslices", "runtimeclasses"}
     optional |= {"persistentvolumeclaims", "persistentvolumes"}
+    optional |= {"deviceclasses", "resourceclaims", "resourceclaimtemplates"}
     assert resources == {"configmaps", "events", "profiles", "classes", *read, *optional}
     assert not [each for each in found if each["kind"] == "Secret"]
     (server,) = (each for each in found if each["kind"] == "Deployment")

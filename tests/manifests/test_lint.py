@@ -1,7 +1,5 @@
 """What the manifests must and must not say, without a cluster. What they do is in the tests beside this one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
@@ -43,6 +41,7 @@ def test_no_right_is_a_wildcard(role: Json) -> None:
 WATCHED = (
     *("nodes", "pods", "namespaces", "priorityclasses", "runtimeclasses", "resourceslices", "poddisruptionbudgets"),
     *("horizontalpodautoscalers", "jobs", "persistentvolumeclaims", "persistentvolumes", "configmaps"),
+    *("deviceclasses", "resourceclaims", "resourceclaimtemplates"),
 )
 CONFIGURED = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
 ALLOWED = {

@@ -1,7 +1,5 @@
 """The network policy lets the API server in and nobody else."""
 
-from __future__ import annotations
-
 import copy
 from ipaddress import ip_address, ip_network
 

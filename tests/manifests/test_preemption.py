@@ -1,7 +1,5 @@
 """The guard of the classes that preempt, on a real API server. No webhook of ours is needed for it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """What our service account may do in a real cluster, and what it may not."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.controlplane.api import Api, ApiError
@@ -41,7 +39,8 @@ DENIED = [
     ("update", "autoscaling", "horizontalpodautoscalers", OTHER, "a"),
     ("update", "batch", "jobs", OTHER, "a"),
     ("create", "", "pods/eviction", OTHER, "a"),
-    ("list", "resource.k8s.io", "resourceclaims", "", ""),
+    ("update", "resource.k8s.io", "resourceclaims/status", OTHER, "a"),
+    ("create", "resource.k8s.io", "resourceclaims", OTHER, ""),
     ("create", "admissionregistration.k8s.io", "mutatingwebhookconfigurations", "", ""),
     ("delete", "admissionregistration.k8s.io", "mutatingwebhookconfigurations", "", "gpu-admission"),
     ("update", "admissionregistration.k8s.io", "validatingwebhookconfigurations", "", "another"),
@@ -66,7 +65,7 @@ WATCHED = {
     "": ("nodes", "pods", "namespaces", "persistentvolumeclaims", "persistentvolumes"),
     "scheduling.k8s.io": ("priorityclasses",),
     "node.k8s.io": ("runtimeclasses",),
-    "resource.k8s.io": ("resourceslices",),
+    "resource.k8s.io": ("resourceslices", "deviceclasses", "resourceclaims", "resourceclaimtemplates"),
     "policy": ("poddisruptionbudgets",),
     "autoscaling": ("horizontalpodautoscalers",),
     "batch": ("jobs",),

@@ -1,7 +1,5 @@
 """What may be added to a pod that exists while no replica answers: the shipped hooks call a server that is gone."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any

@@ -66,6 +66,34 @@ CASES: dict[str, tuple[list[Object], list[Object], Object, str]] = {
 }
 
 
+def rejecting(of: ClusterState, node: str, times: int) -> None:
+    """This node rejects so many pods of team-a."""
+    for number in range(times):
+        of.pod_seen(pod(f"r{number}", 1, on=node), 0.0)
+        failed = pod(f"r{number}", 1, on=node, phase="Failed")
+        of.pod_seen(failed | {"status": {**failed["status"], "reason": "UnexpectedAdmissionError"}}, 0.0)
+
+
+@pytest.mark.parametrize(("times", "first", "by"), [(0, "a", NAME), (2, "a", NAME), (3, "b", "rejections")])
+def test_a_node_that_rejects_pods_again_and_again_ranks_last_and_is_not_excluded(
+    times: int, first: str, by: str
+) -> None:
+    of = state([node("a"), node("b")])
+    rejecting(of, "a", times)
+    found = placed(of, pod("p"), "pack")
+    assert (found.nodes[0].node, found.decided, len(found.nodes)) == (first, by, 2)
+    of.view(600.0)
+    assert placed(of, pod("p"), "pack").decided == NAME
+
+
+def test_pods_of_another_namespace_go_where_they_went() -> None:
+    of = state([node("a"), node("b")])
+    rejecting(of, "a", 5)
+    other = pod("p")
+    other["metadata"]["namespace"] = "team-b"
+    assert placed(of, other, "pack").nodes[0].node == "a"
+
+
 @pytest.mark.parametrize(("name", "case"), CASES.items())
 def test_the_criterion_that_decided_is_named(name: str, case: tuple[list[Object], list[Object], Object, str]) -> None:
     nodes, taken, made, strategy = case

@@ -72,6 +72,13 @@ def test_the_first_pod_of_a_gang_of_unknown_size_goes_where_any_pod_goes() -> No
     assert run(of, member("p")) == run(racks(8, 8), pod("q", 8))
 
 
+def test_a_domain_has_no_room_on_nodes_that_are_closed_to_the_gang() -> None:
+    taint = {"key": "team", "value": "other", "effect": "NoSchedule"}
+    of = racks(8, 8)
+    of.node_seen(node("0b", 8, labels={RACK: "r0", ZONE: "z0"}, taints=[taint]))
+    assert run(of, member("p", size=2)) == "1a"
+
+
 def test_the_pods_own_preference_comes_before_the_domain() -> None:
     of = racks(8, 8, 8)
     of.pod_seen(member("first", on="2a"), 0)

@@ -44,6 +44,14 @@ def _check(of: Columns) -> None:
     assert len(set(numbers)) == len(set(has)) == len(set(zip(numbers, has, strict=True)))
 
 
+def test_the_number_of_states_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_SPARE", 8)
+    of = _columns()
+    for amount in range(100):
+        _put(of, 0, (amount,) * 5)
+        assert states(of).count <= 2 * of.rows + 8 + 1
+
+
 @pytest.mark.parametrize("dearer", [1, 100], ids=["a few rows by themselves", "always all anew"])
 @pytest.mark.parametrize("spare", [-100, 4096], ids=["no room for old ones", "room for old ones"])
 @given(steps=_steps)

@@ -148,7 +148,7 @@ def test_an_obstacle_says_what_is_short_and_where(
     made: Object, seen: str, wanted: str, fix: str, lasting: bool
 ) -> None:
     (found,) = obstacles(state(NODES), made)
-    assert (found.seen, found.wanted, str(found.fix), found.lasting) == (seen, wanted, fix, lasting)
+    assert (found.seen, found.wanted, found.fix, found.lasting) == (seen, wanted, fix, lasting)
 
 
 def test_a_taint_that_keeps_the_last_nodes_away() -> None:

@@ -1,7 +1,5 @@
 """Exemptions from the rules: which requests they cover. Labels never count."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,8 +1,6 @@
 """Reading settings from YAML, with a small model, so that these tests do not change with the policy."""
 
-from __future__ import annotations
-
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import pytest
 from hypothesis import given
@@ -27,7 +25,7 @@ class Profile(Settings):
     second: Unit = Unit()
 
     @model_validator(mode="after")
-    def _agree(self) -> Profile:
+    def _agree(self) -> Self:
         if self.first.names and self.first.names == self.second.names:
             raise ValueError("first and second name the same")
         return self
@@ -107,6 +105,11 @@ UNKNOWN = "unknown key; known here: "
             id="too many values after inheritance",
         ),
         pytest.param(
+            "profiles:\n  default: {}\n" + "".join(f"  a{n}: {{}}\n" for n in range(100)),
+            ["profiles: saw 101; wanted at most 100: share them between namespaces"],
+            id="too many profiles",
+        ),
+        pytest.param(
             "entries: &all\n  - class: a\nprofiles: *all", ["line 3: an alias is refused: write it out"], id="an alias"
         ),
         pytest.param(
@@ -148,10 +151,7 @@ UNKNOWN = "unknown key; known here: "
         ),
         pytest.param(
             "entries:\n  - class: a\n  - name: b",
-            [
-                "line 3: entries[1].class: this key is missing",
-                f"line 3: entries[1].name: {UNKNOWN}class",
-            ],
+            ["line 3: entries[1].class: this key is missing", f"line 3: entries[1].name: {UNKNOWN}class"],
             id="a key missing, and another instead",
         ),
         pytest.param(

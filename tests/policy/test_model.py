@@ -1,7 +1,5 @@
 """Policies that are refused, the shipped policy, and the parsed policy."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The profiles in manifests/examples/profiles are valid, and a class that is only a guess never preempts."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

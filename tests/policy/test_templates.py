@@ -1,7 +1,5 @@
 """Pod templates in workloads, and the pods that will be created from them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -59,9 +57,9 @@ KINDS = [
     ("apps", "ReplicaSet", {"replicas": 2, "template": POD}, "spec.template.", "ReplicaSet", 2),
     ("apps", "StatefulSet", {"replicas": 0, "template": POD}, "spec.template.", "StatefulSet", 0),
     ("apps", "DaemonSet", {"template": POD}, "spec.template.", "DaemonSet", None),
-    ("", "ReplicationController", {"template": POD}, "spec.template.", "ReplicationController", None),
+    ("", "ReplicationController", {"template": POD}, "spec.template.", "ReplicationController", 1),
     ("batch", "Job", {"parallelism": 8, "template": POD}, "spec.template.", "Job", 8),
-    ("batch", "CronJob", {"jobTemplate": {"spec": {"template": POD}}}, "spec.jobTemplate.spec.template.", "Job", None),
+    ("batch", "CronJob", {"jobTemplate": {"spec": {"template": POD}}}, "spec.jobTemplate.spec.template.", "Job", 1),
 ]  # fmt: skip
 
 

@@ -1,7 +1,5 @@
 """A unit is added in three steps: its file, its test, one line. Nothing else needs a change."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import sys
@@ -10,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from tests import reference
 from tests.admission.reviews import request
 from tests.builders import GPUS, TWO_NODES, ClusterFacts, case, container, pod
 from tests.cluster import objects
 from tests.cluster.objects import node, placer, state
+from tests.document import document
 from tests.feeds.fake_api import client_of, fake_api
 from tests.injectors.applied import applied
 from tests.rules import test_contract as contract
@@ -22,7 +22,6 @@ from tests.toys.image_tag import ImageTag
 from tests.toys.most_cpu import MostCpu
 from tests.toys.team_label import TeamLabel
 from webhook.admission.pods import mutate, validate
-from webhook.cli import reference
 from webhook.cli.units import documented
 from webhook.cluster.gpu_metrics import SOURCES, GpuMetricsSettings
 from webhook.cluster.utilisation import NodeUse, Utilisation
@@ -32,7 +31,6 @@ from webhook.feeds.exporters import Exporters
 from webhook.feeds.gpu_metrics import GpuMetrics
 from webhook.feeds.gpu_source import Wiring, source_of
 from webhook.placement.strategies import STRATEGIES
-from webhook.policy.document import document
 from webhook.policy.loader import read
 from webhook.policy.model import Injectors, Policy, PolicyFile, Profile, Rules
 from webhook.telemetry import logs
@@ -94,7 +92,7 @@ def test_its_settings_are_in_the_generated_policy_and_its_page_in_the_docs() -> 
     assert "      # No container runs an image by a tag that moves.\n      imageTag:\n        action: deny\n" in written
     assert "        # Tags that move.\n        tags: [latest]\n" in written
     assert "      # A pod without the label gets the team of its namespace.\n      teamLabel:\n" in written
-    page = reference.page(reference.PAGE.read_text(), ToyRules())
+    page = [*reference.table(ToyRules()), *reference.details(ToyRules())]
     assert "| [imageTag](#imagetag) | deny | No image is called by a tag that moves |" in page
     assert "- `tags`: Tags that move." in page
 

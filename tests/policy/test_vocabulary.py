@@ -1,7 +1,8 @@
 # ruff: noqa: E501  a policy stands on one line
-"""Misspelt words in a policy, and words that are accepted."""
+"""Misspelt words in a policy, and words that are accepted.
 
-from __future__ import annotations
+Covers policy.references.
+"""
 
 import pytest
 

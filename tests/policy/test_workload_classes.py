@@ -1,7 +1,5 @@
 """The class of workload of a pod, and its consequences."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.builders import pod

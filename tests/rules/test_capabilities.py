@@ -1,7 +1,5 @@
 """Capabilities with which a container can open devices."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from tests.builders import Case, case, container, pod
@@ -27,7 +25,7 @@ ALLOWED: dict[str, Case] = {
 _END = "wanted no capability that opens devices past the GPU limit. Remove it; profilers need SYS_PTRACE, RDMA needs IPC_LOCK, and GPUs need none."
 _DENIED = (
     *("SYS_ADMIN", "cap_sys_module", "All", "SYS_RAWIO", "CAP_SYS_RAWIO", "Dac_Read_Search", "cap_dac_read_search"),
-    *("SYS_BOOT", "BPF", "CAP_PERFMON"),
+    *("SYS_BOOT", "BPF", "CAP_PERFMON", "SYS_ADMİN"),
 )
 REFUSED: dict[str, tuple[Case, list[str]]] = {
     "each of those that open devices, in any spelling": (

@@ -3,8 +3,6 @@
 Covers framework.interface.
 """
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 import sys

@@ -1,7 +1,5 @@
 """CPU and memory beside GPUs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Pods without a GPU that tolerate GPU nodes."""
 
-from __future__ import annotations
-
 from tests.builders import Case, case, container, pod
 from webhook.kube.pod import Pod
 from webhook.rules.cpu_pod_on_gpu_node import CpuPodOnGpuNode

@@ -1,7 +1,5 @@
 """Variables that select GPUs inside a container."""
 
-from __future__ import annotations
-
 from tests.builders import Case, case, container, pod
 from webhook.rules.cuda_visible_devices import CudaVisibleDevices
 

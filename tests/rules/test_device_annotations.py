@@ -1,7 +1,5 @@
 """Annotations that ask container runtimes for devices."""
 
-from __future__ import annotations
-
 from tests.builders import Case, case, container, pod
 from webhook.rules.device_annotations import DeviceAnnotations
 
@@ -32,12 +30,8 @@ _KEYS = (
     *("cdi.k8s.io/nvidia", "nvidia.cdi.k8s.io/container.main", "AMD.CDI.k8s.io/x", "cdi.k8s.io"),
     *("devices.nri.io", "devices.nri.io/pod", "devices.nri.io/container.main", "cdi-devices.nri.io/container.main"),
     *("cdi-devices.noderesource.dev/container.main", "devices.noderesource.dev/pod", "mounts.noderesource.dev/pod"),
-    *(
-        "mounts.nri.io/container.main",
-        "netdevices.noderesource.dev",
-        "network-devices.nri.io/pod",
-        "new.plugin.nri.io/x",
-    ),
+    *("mounts.nri.io/container.main", "netdevices.noderesource.dev"),
+    *("network-devices.nri.io/pod", "new.plugin.nri.io/x"),
     *("netdevices.nri.containerd.io", "cgroups.noderesource.dev/writable.container.main", "Devices.NRI.io/pod"),
     *("io.kubernetes.cri-o.Devices", "io.kubernetes.cri-o.Devices/main", "devices.crio.io", "devices.crio.io/main"),
     *("devices.crio.io.main", "io.kubernetes.cri-o.UnifiedCgroup.main", "io.kubernetes.cri-o.PlatformRuntimePath"),

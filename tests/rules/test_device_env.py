@@ -3,8 +3,6 @@
 Covers framework.device_variables.
 """
 
-from __future__ import annotations
-
 from tests.builders import Case, case, container, pod, sidecar
 from webhook.rules.device_env import DeviceEnv
 
@@ -59,21 +57,12 @@ ALLOWED: dict[str, Case] = {
 _WANTED = "wanted no such variable: it hands out devices past the GPU limit."
 _FIX = "Remove it: the device plugin sets it to the GPUs that the limits ask for."
 _VARIABLES = (
-    *(
-        "NVIDIA_MIG_CONFIG_DEVICES",
-        "NVIDIA_IMEX_CHANNELS",
-        "NVIDIA_NVSWITCH",
-        "DOCKER_RESOURCE_GPU",
-        "AMD_VISIBLE_DEVICES",
-    ),
+    *("NVIDIA_MIG_CONFIG_DEVICES", "NVIDIA_IMEX_CHANNELS", "NVIDIA_NVSWITCH"),
+    *("DOCKER_RESOURCE_GPU", "AMD_VISIBLE_DEVICES"),
     *("HABANA_VISIBLE_DEVICES", "ASCEND_VISIBLE_DEVICES", "ASCEND_RUNTIME_OPTIONS", "ASCEND_RUNTIME_MOUNTS"),
     *("ASCEND_VNPU_SPECS", "ASCEND_ALLOW_LINK", "MTHREADS_VISIBLE_DEVICES", "METHERDS_VISIBLE_DEVICES"),
-    *(
-        "CAMBRICON_VISIBLE_DEVICES",
-        "METAX_VISIBLE_DEVICES",
-        "ILUVATAR_COREX_VISIBLE_DEVICES",
-        "ILUVATAR_COREX_REPLICA_DEVICES",
-    ),
+    *("CAMBRICON_VISIBLE_DEVICES", "METAX_VISIBLE_DEVICES"),
+    *("ILUVATAR_COREX_VISIBLE_DEVICES", "ILUVATAR_COREX_REPLICA_DEVICES"),
     *("ENFLAME_VISIBLE_DEVICES", "TENCENT_VISIBLE_DEVICES", "HYGON_VISIBLE_DEVICES", "DCU_VISIBLE_DEVICES"),
     *("DTK_VISIBLE_DEVICES", "AWS_NEURON_VISIBLE_DEVICES", "CXPU_VISIBLE_DEVICES", "NOBODY_KNOWS_IT_VISIBLE_DEVICES"),
 )

@@ -1,7 +1,5 @@
 """Environment variables that come from ConfigMaps and Secrets."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -84,7 +82,7 @@ WARNED: dict[str, tuple[Case, list[str]]] = {
         [
             f'spec.containers[0].envFrom[0]: saw variables of unknown names in container "main", which asks for a GPU, {_UNKNOWN}'
         ],
-    ),
+    )
 }
 
 

@@ -1,7 +1,5 @@
 """Mounts whose names hand out devices."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from tests.builders import Case, case, container, pod

@@ -1,7 +1,5 @@
 """Pods that no node could take even if it were empty."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

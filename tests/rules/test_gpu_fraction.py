@@ -1,7 +1,5 @@
 """Parts of GPUs by annotation."""
 
-from __future__ import annotations
-
 from tests.builders import Case, case, container, pod
 from webhook.kube.pod import Pod
 from webhook.rules.gpu_fraction import GpuFraction
@@ -89,5 +87,5 @@ WARNED: dict[str, tuple[Case, list[str]]] = {
             'metadata.annotations[gpu-fraction]: saw "0.5" for scheduler "default-scheduler", wanted a scheduler that reads it: kai-scheduler, runai-scheduler. '
             "Set spec.schedulerName, or ask for a GPU in resources: this pod gets none."
         ],
-    ),
+    )
 }

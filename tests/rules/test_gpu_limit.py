@@ -1,10 +1,9 @@
 """How many GPUs a container and a pod may ask for."""
 
-from __future__ import annotations
-
 from tests.builders import Case, case, container, pod, sidecar
 from webhook.rules.gpu_limit import GpuLimit
 
+DEVICE_CLASS = "deviceclass.resource.kubernetes.io/gpu.nvidia.com"
 RULE = GpuLimit(per_container=4, per_pod=8)
 SIZES = GpuLimit(per_container=None, sizes=(8, 4, 2, 1))
 
@@ -60,6 +59,10 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
             f'{_WHERE}: saw 12 in container "main", wanted 1, 2, 4 or 8 GPUs. '
             "Ask for 8: other sizes leave GPUs on a node that nobody can use."
         ],
+    ),
+    "GPUs of a DeviceClass count for the pod": (
+        case(pod(*[container(name, gpu=None, limits={DEVICE_CLASS: "4"}) for name in "abc"])),
+        [f"spec: saw 12 GPUs in the whole pod, wanted at most 8 in a pod. {_FIX}"],
     ),
     "more than any server has, by default": (
         case(pod(container(gpu=100)), rule=GpuLimit()),

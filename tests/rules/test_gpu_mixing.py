@@ -1,7 +1,5 @@
 """GPUs that cannot be used together in one container."""
 
-from __future__ import annotations
-
 from tests.builders import Case, case, container, pod
 from webhook.rules.gpu_mixing import GpuMixing
 

@@ -3,8 +3,6 @@
 Covers framework.parallelism.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from tests.builders import Case, case, container, pod

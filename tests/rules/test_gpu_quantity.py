@@ -1,7 +1,5 @@
 """GPU quantities: which are valid, and the messages about the others."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from tests.builders import EMPTY, GPU, POOLS, UNKNOWN, Case, case, container, pod, sidecar

@@ -1,7 +1,5 @@
 """More than one share of a shared GPU."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from tests.builders import POOLS, TWO_NODES, Case, case, container, pod
@@ -34,7 +32,7 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
     "two shares of nodes with MPS, whose daemon refuses them": (
         case(pod(container(gpu=2), nodeSelector={STRATEGY: "mps"})),
         [f"{_WHERE}: saw 2 shares of GPUs by MPS {_END}"],
-    ),
+    )
 }
 WARNED: dict[str, tuple[Case, list[str]]] = {
     "two shares by name": (

@@ -1,7 +1,5 @@
 """Containers that ask for 0 GPUs."""
 
-from __future__ import annotations
-
 from tests.builders import Case, case, container, pod
 from webhook.rules.gpu_zero import GpuZero
 
@@ -50,5 +48,5 @@ WARNED: dict[str, tuple[Case, list[str]]] = {
         [
             f'spec.containers[0].{_WHERE}: saw 0 GPUs in container "main", wanted at least 1, or no such line. Remove the line.'
         ],
-    ),
+    )
 }

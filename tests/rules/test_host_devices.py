@@ -1,7 +1,5 @@
 """Host paths that lead to devices."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.builders import Case, case, pod
@@ -38,49 +36,24 @@ _DEVICES = (
     *("/dev/aperture_devices", "/dev/gdrdrv", "/dev/block", "/dev/log", "/dev/shmem", "/dev/../dev/nvidia0"),
 )
 _KERNEL = (
-    *(
-        "/proc",
-        "/proc/sys",
-        "/proc/1/root/dev/nvidia0",
-        "/proc/self/root",
-        "/proc/driver/nvidia",
-        "/sys",
-        "/sys/bus/pci",
-    ),
+    *("/proc", "/proc/sys", "/proc/1/root/dev/nvidia0", "/proc/self/root", "/proc/driver/nvidia"),
+    *("/sys", "/sys/bus/pci"),
     *("/sys/class/drm", "/sys/fs/cgroup", "/sys/kernel/debug"),
 )
 _SOCKETS = (
     *("/run", "/var/run", "/var/run/", "/run/nri", "/var/run/nri/nri.sock", "/run/cdi", "/etc/cdi", "/run/nvidia/mps"),
     *("/run/containerd/containerd.sock", "/var/run/docker.sock", "/run/crio/crio.sock", "/run/podman/podman.sock"),
     *("/run/k3s/containerd/containerd.sock", "/run/k0s", "/run/rke2", "/var/snap/microk8s/common/run/containerd.sock"),
-    *(
-        "/run/user/1000/podman/podman.sock",
-        "/run/cri-dockerd.sock",
-        "/run/systemd/private",
-        "/run/dbus/system_bus_socket",
-    ),
+    *("/run/user/1000/podman/podman.sock", "/run/cri-dockerd.sock"),
+    *("/run/systemd/private", "/run/dbus/system_bus_socket"),
     *("/tmp", "/tmp/nvidia-mps", "/run/flannel", "/var/lib/rancher/k3s/agent", "/var/lib/k0s", "/run/dockershim.sock"),
 )
 _PROGRAMS = (
     *("/", "//", "", ".", "/var", "/var/lib", "/var/lib/kubelet", "/var/lib/kubelet/device-plugins/kubelet.sock"),
-    *(
-        "/var/lib/containerd",
-        "/var/lib/docker",
-        "/etc",
-        "/etc/containerd",
-        "/etc/crio",
-        "/etc/nri/conf.d",
-        "/etc/cron.d",
-    ),
-    *(
-        "/etc/kubernetes/manifests",
-        "/etc/systemd/system",
-        "/opt",
-        "/opt/nri/plugins",
-        "/opt/cni/bin",
-        "/usr/bin",
-        "/root",
-    ),
+    *("/var/lib/containerd", "/var/lib/docker", "/etc", "/etc/containerd", "/etc/crio"),
+    *("/etc/nri/conf.d", "/etc/cron.d"),
+    *("/etc/kubernetes/manifests", "/etc/systemd/system", "/opt", "/opt/nri/plugins", "/opt/cni/bin"),
+    *("/usr/bin", "/root"),
     *("/lib/modules", "/boot", "/usr/local/nvidia", "/var/log", "/mnt/../etc", "/mnt/..", "/homes", "/mnt2", "/Mnt"),
     *("C:", "/run/desktop", "/private/var/run", "/var/db"),
 )

@@ -1,7 +1,5 @@
 """The process and IPC namespaces of the node."""
 
-from __future__ import annotations
-
 from tests.builders import Case, case, container, pod
 from webhook.rules.host_namespaces import HostNamespaces
 
@@ -42,5 +40,5 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
     ),
 }
 WARNED: dict[str, tuple[Case, list[str]]] = {
-    "hostIPC with a GPU": (case(pod(hostIPC=True)), [f"spec.hostIPC: saw true, {_IPC}"]),
+    "hostIPC with a GPU": (case(pod(hostIPC=True)), [f"spec.hostIPC: saw true, {_IPC}"])
 }

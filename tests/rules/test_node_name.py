@@ -1,7 +1,5 @@
 """Pods that name their node."""
 
-from __future__ import annotations
-
 from tests.builders import Case, case, container, pod
 from webhook.rules.node_name import NodeName
 

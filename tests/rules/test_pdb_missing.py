@@ -1,7 +1,5 @@
 """Critical workloads without a PodDisruptionBudget."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -74,10 +72,7 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
         message('up to 40 replicas by HorizontalPodAutoscaler "chat"'),
     ),
     "one that states more": (template(50, up_to=40), message("50 replicas")),
-    "a budget for other pods": (
-        template(budgets={"team-a": {"app": "search"}}),
-        message("4 replicas"),
-    ),
+    "a budget for other pods": (template(budgets={"team-a": {"app": "search"}}), message("4 replicas")),
     "a budget of another namespace": (template(budgets={"team-b": {}}), message("4 replicas")),
     "pods without labels": (template(labels=None), message("4 replicas")),
     "a class that the policy names": (

@@ -1,7 +1,5 @@
 """Which priority classes a pod may name."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from tests.builders import TWO_NODES, UNKNOWN, Case, ClusterFacts, case, classes, pod

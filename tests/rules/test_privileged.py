@@ -1,7 +1,5 @@
 """Privileged containers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Training that starts again after it has finished."""
 
-from __future__ import annotations
-
 from tests.builders import Case, case, container, pod
 from webhook.rules.restart_policy import RestartPolicy
 

@@ -1,7 +1,5 @@
 """Which pods may use a GPU runtime."""
 
-from __future__ import annotations
-
 from tests.builders import Case, ClusterFacts, case, container, pod
 from webhook.rules.runtime_class import RuntimeClass
 

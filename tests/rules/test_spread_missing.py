@@ -3,8 +3,6 @@
 Covers framework.replicas.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any

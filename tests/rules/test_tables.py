@@ -1,8 +1,6 @@
 """Each rule on the tables in its test file, by what a row shows: ALLOWED, REFUSED, and WARNED for what a rule that denies only
 warns about."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """All rules of the default policy together on one pod, in the validating hook."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from tests.builders import GPU, TWO_NODES, container, pod

@@ -1,7 +1,5 @@
 """Replicas that share a volume which one node or one pod can use."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -62,11 +60,11 @@ def message(replicas: str, index: int = 0, name: str = "weights", users: str = "
 LOCK = message("2 replicas", 0, "lock", "one pod", "ReadWriteOncePod")
 REFUSED: dict[str, tuple[Case, list[str]]] = {
     "a Deployment": (template(), [message("2 replicas")]),
-    "a Job with several pods at once": (template(4, owned_by="Job", template=Template(4)), [message("4 replicas")]),
-    "one that may be scaled": (
-        template(1, up_to=9),
-        [message('up to 9 replicas by HorizontalPodAutoscaler "chat"')],
+    "a Job with several pods at once": (
+        template(4, owned_by="Job", template=Template(4, "Job")),
+        [message("4 replicas")],
     ),
+    "one that may be scaled": (template(1, up_to=9), [message('up to 9 replicas by HorizontalPodAutoscaler "chat"')]),
     "a claim for one pod": (template(2, claims("lock")), [LOCK]),
     "each of two claims": (template(2, claims("lock"), DISK), [LOCK, message("2 replicas", 1)]),
 }

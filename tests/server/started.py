@@ -1,7 +1,5 @@
 """Starts the whole server process as a user starts it."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal
@@ -18,6 +16,7 @@ from typing import Any
 import aiohttp
 import orjson
 
+from tests.builders import admission_review
 from webhook.tls.issue import make_ca
 
 CLUSTER = str(files("webhook.defaults").joinpath("cluster.yaml"))
@@ -47,15 +46,7 @@ class Server:
             "metadata": {"name": "p", "namespace": "ml"},
             "spec": {"containers": [{"name": "c", "image": "i", "resources": {"limits": {"nvidia.com/gpu": "1"}}}]},
         }
-        request = {
-            "uid": "u-1",
-            "kind": {"group": "", "version": "v1", "kind": "Pod"},
-            "resource": {"group": "", "version": "v1", "resource": "pods"},
-            "operation": "CREATE",
-            "namespace": "ml",
-            "object": pod,
-        }
-        review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+        review = admission_review(pod, "ml")
         async with self.http.post(f"https://localhost:{self.port}/{hook}", json=review, ssl=trust) as answer:
             assert answer.status == 200, await answer.text()
             return (await answer.json())["response"], answer.headers.get("Connection")

@@ -3,8 +3,6 @@
 Covers server.process.
 """
 
-from __future__ import annotations
-
 import asyncio
 import signal
 import socket

@@ -1,7 +1,5 @@
 """Reviews that a stranger forges: they change little for others and end no reservation."""
 
-from __future__ import annotations
-
 import copy
 
 import orjson

@@ -1,7 +1,5 @@
 """The answer to each review, from body to body, with a real cluster state."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import orjson
@@ -100,7 +98,13 @@ def test_pods_with_claims_get_the_variable_that_hides_other_gpus_and_nothing_els
     before = pod(container(gpu=None), resourceClaims=[{"name": "x", "resourceClaimName": "y"}])
     stored = after(server.mutate(before), before)
     record = orjson.loads(stored["metadata"]["annotations"].pop(DECISION))
-    assert record["units"] == {"tolerations": ["covered"], "priorityClass": ["none"], "voidDevices": ["added", 1]}
+    assert record["units"] == {
+        "tolerations": ["covered"],
+        "priorityClass": ["none"],
+        "voidDevices": ["added", 1],
+        "topologySpread": ["noOwner"],
+        "nodeAffinity": ["none", "GPUs only through DRA"],
+    }
     assert stored["spec"]["containers"][0].pop("env") == [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}]
     assert stored["spec"] == before["spec"]
 

@@ -3,8 +3,6 @@
 `tests/test_hostile.py` counts the work for each body, and `bench.hostile` measures it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import io
 from pathlib import Path

@@ -3,8 +3,6 @@
 Covers server.listener.
 """
 
-from __future__ import annotations
-
 import asyncio
 import gzip
 import io

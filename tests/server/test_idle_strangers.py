@@ -1,7 +1,5 @@
 """Connections with one request each that then say nothing, at the bound: those that ask now are answered, on both ports."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from contextlib import suppress

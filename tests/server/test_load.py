@@ -1,7 +1,5 @@
 """Connections, memory and turns are bounded, and peers share them."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

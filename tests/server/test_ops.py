@@ -1,7 +1,5 @@
 """The port for probes and metrics."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 

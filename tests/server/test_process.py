@@ -1,7 +1,5 @@
 """When a replica is ready."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import pytest

@@ -1,7 +1,5 @@
 """Settings from the command line and from the environment."""
 
-from __future__ import annotations
-
 import pytest
 
 from webhook.errors import BadInput

@@ -3,8 +3,6 @@
 The API server calls from 127.0.0.1. Strangers call from other addresses, or from the same one, as behind a load balancer.
 """
 
-from __future__ import annotations
-
 import asyncio
 import ssl
 from contextlib import suppress
@@ -13,20 +11,7 @@ from functools import partial
 import pytest
 import trustme
 
-from tests.edge import (
-    ANSWER,
-    API_SERVER,
-    CA,
-    LEAF,
-    NOW,
-    TRUST,
-    Running,
-    asked,
-    dial,
-    post,
-    running,
-    streams,
-)
+from tests.edge import ANSWER, API_SERVER, CA, LEAF, NOW, TRUST, Running, asked, dial, post, running, streams
 from tests.waiting import until
 from webhook.server import http, listener, load
 from webhook.server.load import MAX_BYTES, MAX_UNREAD

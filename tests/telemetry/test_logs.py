@@ -1,7 +1,5 @@
 """The log: one JSON line for each event, whatever a tenant writes, and no secrets of tenants."""
 
-from __future__ import annotations
-
 import io
 import logging
 from functools import partial

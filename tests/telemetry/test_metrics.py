@@ -1,7 +1,5 @@
 """The metrics after decisions. No text from outside creates a series."""
 
-from __future__ import annotations
-
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 

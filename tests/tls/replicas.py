@@ -1,7 +1,5 @@
 """A simulated API server with a Secret and two webhook configurations, and replicas that rotate the certificates."""
 
-from __future__ import annotations
-
 import asyncio
 import copy
 from base64 import b64decode

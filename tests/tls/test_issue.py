@@ -1,7 +1,5 @@
 """Issued certificates are accepted by strict verifiers, and bad pairs are refused."""
 
-from __future__ import annotations
-
 import ipaddress
 import re
 import stat

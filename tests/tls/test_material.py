@@ -1,7 +1,5 @@
 """The content that the Secret should have: the parts that are kept, and those that are replaced."""
 
-from __future__ import annotations
-
 from datetime import datetime
 
 import pytest

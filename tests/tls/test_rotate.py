@@ -1,7 +1,5 @@
 """Rounds fill and repair the Secret and the bundles, and several replicas agree on one CA."""
 
-from __future__ import annotations
-
 import asyncio
 from base64 import b64encode
 from datetime import UTC, datetime, timedelta

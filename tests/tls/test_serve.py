@@ -1,7 +1,5 @@
 """Real TLS handshakes in memory, before and after a swap of the pair."""
 
-from __future__ import annotations
-
 import ssl
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -86,7 +84,7 @@ def test_before_the_first_pair_handshakes_fail() -> None:
     live = LiveContext()
     with pytest.raises(ssl.SSLError):
         handshake(live, CA.certificate)
-    assert live.seconds_left(NOW) == 0
+    assert live.seconds_left(NOW) == live.lifetime == 0
 
 
 def test_the_same_pair_again_changes_nothing(live: LiveContext) -> None:
@@ -128,6 +126,7 @@ def test_the_key_leaves_no_file_behind(live: LiveContext, tmp_path: Path, monkey
 def test_the_seconds_left_count_down_and_go_below_zero(live: LiveContext) -> None:
     assert live.ends is not None
     assert live.seconds_left(live.ends - timedelta(seconds=5)) == 5
+    assert live.lifetime == timedelta(days=30, hours=1).total_seconds(), "it begins an hour before it is issued"
     assert live.seconds_left(live.ends + timedelta(seconds=5)) == -5
 
 

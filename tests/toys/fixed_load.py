@@ -1,7 +1,5 @@
 """GPU metrics that are the same at each poll."""
 
-from __future__ import annotations
-
 from webhook.cluster.utilisation import Reading, Utilisation
 from webhook.feeds.gpu_source import Wiring
 

@@ -6,8 +6,6 @@ Refused:       a tag of `tags`
 DRA:           the same.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """The node with the most free CPU first."""
 
-from __future__ import annotations
-
 from webhook.cluster.node_table import Columns, Demand, Floats, Rows, View
 
 

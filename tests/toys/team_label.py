@@ -3,8 +3,6 @@
 Fields: metadata.labels[team].
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import ClassVar
 

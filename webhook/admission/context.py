@@ -1,7 +1,5 @@
 """Shared by the decisions about pods and workloads: the namespace's profile, the context of the units, the rules' findings."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
@@ -14,7 +12,7 @@ from webhook.framework.cluster_view import Cluster
 from webhook.framework.interface import Contents, Context, Finding, Rule, Template
 from webhook.kube import bounds
 from webhook.kube.other_gpus import other_gpus
-from webhook.kube.pod import PROFILE_LABEL, Pod, annotations_of, claims_devices, gpu_names, owner
+from webhook.kube.pod import INJECTION, OFF, PROFILE_LABEL, Pod, annotations_of, claims_devices, gpu_names, owner
 from webhook.kube.review import Request
 from webhook.placement.placer import Placer, Places
 from webhook.policy.model import Policy, Profile
@@ -82,7 +80,7 @@ def context_of(
     nodes = None
     if placer is not None:
         settings = profile.settings.placement
-        strategy = settings.strategy(workload.name) if names else "pack"
+        strategy = settings.strategy(workload.name) if names or claims_devices(pod) else "pack"
         nodes = Places(placer, cluster, settings, strategy, policy.gpus, workload.name)
     return Context(
         namespace=request.namespace,
@@ -92,6 +90,7 @@ def context_of(
         owner=controller,
         gpu_names=names,
         other_gpus=_other_gpus(pod, cluster),
+        left_alone=annotations_of(pod).get(INJECTION) == OFF,
         written=written,
         groups=request.groups,
         operation=request.operation,
@@ -124,20 +123,21 @@ def findings_of(pod: Pod, context: Context, rules: Rules) -> Iterator[UnitFindin
     rules with the same cause are reported by one of them: the first that denies, else the first.
     """
     old = None if context.old is None else _without_changed(context.old, pod)
-    of_old = None if old is None else context._replace(checked=Contents.of(old))
-    context = context._replace(checked=Contents.of(pod))
+    now = context._replace(checked=Contents.of(pod))
+    if old is None:
+        found = [(name, rule, f) for name, rule in rules for f in islice(rule.check(pod, now), _MAX_FINDINGS)]
+    else:
+        before = context._replace(checked=Contents.of(old))
+        new = ((name, rule, _new(rule.check(pod, now), rule, old, before)) for name, rule in rules)
+        found = [(name, rule, f) for name, rule, of_rule in new for f in islice(of_rule, _MAX_FINDINGS)]
     findings: list[UnitFinding] = []
     by_cause: dict[str, UnitFinding] = {}
-    for name, rule in rules:
-        rule_findings = rule.check(pod, context)
-        if old is not None and of_old is not None:
-            rule_findings = _new(rule_findings, rule, old, of_old)
-        for finding in islice(rule_findings, _MAX_FINDINGS):
-            unit_finding = UnitFinding(name, "warn" if finding.only_warn else rule.action, finding)
-            findings.append(unit_finding)
-            first = by_cause.setdefault(finding.cause, unit_finding)
-            if unit_finding.action == "deny" and first.action != "deny":
-                by_cause[finding.cause] = unit_finding
+    for name, rule, finding in found:
+        unit_finding = UnitFinding(name, "warn" if finding.only_warn else rule.action, finding)
+        findings.append(unit_finding)
+        first = by_cause.setdefault(finding.cause, unit_finding)
+        if unit_finding.action == "deny" and first.action != "deny":
+            by_cause[finding.cause] = unit_finding
     return (
         unit_finding
         for unit_finding in findings

@@ -1,7 +1,5 @@
 """The decision about one request, as plain values that are not yet encoded for the API server."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Literal, NamedTuple

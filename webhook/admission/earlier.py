@@ -7,8 +7,6 @@ node has no room for the rest, the terms for these nodes are removed and nodes a
 Anyone can write an annotation. So it counts only if the pod's own affinity names its first node.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 from webhook.cluster.node_table import Demand

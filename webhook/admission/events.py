@@ -6,8 +6,6 @@ findings on many lines; after 25 Events its client sends only one in five minute
 Event on a pod that the scheduler bound to another node than the first ranked one says why, as far as that is known.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any, Final, Literal, NamedTuple

@@ -3,8 +3,6 @@
 Nothing is refused: the policy may get that profile later.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import islice
 from typing import Final
@@ -14,7 +12,7 @@ from webhook.framework.entitlement import CLASS_LABELS
 from webhook.kube.pod import PROFILE_LABEL
 from webhook.kube.review import Request
 from webhook.policy.model import DEFAULT_PROFILE, Policy
-from webhook.text import bare, listed, nearest, quoted
+from webhook.text import bare, listed, quoted, suggestion
 
 _OURS: Final = PROFILE_LABEL.partition("/")[0] + "/"
 _MAX_WARNINGS: Final = 5
@@ -48,5 +46,4 @@ def _warnings(labels: dict[str, str], policy: Policy) -> Iterator[str]:
 
 
 def _known(word: str, known: list[str]) -> str:
-    near = nearest(word, known)
-    return f"did you mean {quoted(near)}?" if near else f"it has {listed(known, show=quoted)}"
+    return suggestion(word, known, 'did you mean "{}"?', f"it has {listed(known, show=quoted)}")

@@ -1,7 +1,5 @@
 """Decides about pods, from a request, a policy and the state of the cluster at one moment."""
 
-from __future__ import annotations
-
 from webhook.admission.context import (
     NamespaceProfile,
     context_of,
@@ -25,7 +23,7 @@ from webhook.framework.interface import Context, Injector, Outcome
 from webhook.framework.node_terms import remove_terms
 from webhook.kube import bounds
 from webhook.kube.json_patch import Edit
-from webhook.kube.pod import DECISION, Pod, annotations_of
+from webhook.kube.pod import DECISION, Pod, annotations_of, claims_devices
 from webhook.kube.review import Request
 from webhook.placement.placer import Placer
 from webhook.placement.strategies import WEIGHTS
@@ -45,7 +43,7 @@ def mutate(request: Request, policy: Policy, cluster: Cluster, placer: Placer | 
     """
     if request.operation != "CREATE" or request.resource != "pods" or request.subresource:
         return IGNORED
-    if bounds.exceeded_by_size(request.size) or bounds.exceeded_by_pod(request.object):
+    if bounds.exceeded_by_size(request.size) or bounds.exceeded_by_pod(request.object, request.size):
         return IGNORED  # the validating hook reports it
     profile = profile_of(request.namespace, policy, cluster)
     pod = pod_of(request.object)
@@ -68,25 +66,27 @@ def _injectors_for(
     pod: Pod, context: Context, policy: Policy, profile: NamespaceProfile
 ) -> tuple[_Injectors, _Injectors]:
     """The injectors that run on this pod, before and after the choice of a node."""
-    claims = bool(pod["spec"].get("resourceClaims") or context.other_gpus)
-    every = policy.injectors_for(profile.name, gpu=bool(context.gpu_names), claims=claims)
+    claims = claims_devices(pod) or bool(context.other_gpus)
+    placed = claims_devices(pod)
+    every = policy.injectors_for(profile.name, gpu=bool(context.gpu_names), claims=claims, placed=placed)
     first = next((number for number, (_, injector) in enumerate(every) if injector.needs_placement), len(every))
     return every[:first], every[first:]
 
 
-def _strategy(context: Context, profile: NamespaceProfile) -> str:
-    return profile.settings.placement.strategy(context.workload.name) if context.gpu_names else "pack"
+def _strategy(pod: Pod, context: Context, profile: NamespaceProfile) -> str:
+    gpus = context.gpu_names or claims_devices(pod)
+    return profile.settings.placement.strategy(context.workload.name) if gpus else "pack"
 
 
 def _placed(pod: Pod, context: Context, profile: NamespaceProfile) -> Placement:
     if context.nodes is None:
-        return Placement((), _strategy(context, profile), reason="cluster state is not known")
+        return Placement((), _strategy(pod, context, profile), reason="cluster state is not known")
     return context.nodes.place(pod)
 
 
 def _kept(edit: Edit, context: Context, profile: NamespaceProfile, placer: Placer | None) -> Earlier | None:
     """The choice of an earlier call, if it still holds. If not, the terms for its nodes are removed."""
-    earlier = earlier_choice(edit, _strategy(context, profile))
+    earlier = earlier_choice(edit, _strategy(edit.object, context, profile))
     if earlier is None or placer is None or (more := earlier.more(edit.object)) is None:
         return earlier
     if placer.has_room(earlier.placement.nodes[0].node, more, context.namespace):
@@ -106,7 +106,13 @@ def _decision(
 ) -> Decision:
     """The decision about a pod on which all injectors have run. `earlier`: the choice of an earlier call, if it still holds."""
     placement, workload = context.placement, context.workload
-    asked = earlier.asked if earlier else Demand(placement.asked) if placement and placement.nodes else None
+    asked = (
+        earlier.asked
+        if earlier
+        else Demand(placement.asked, placement.devices)
+        if placement and placement.nodes
+        else None
+    )
     reservation = reservation_request(edit.object, asked) if asked and not earlier else None
     text = encoded(record(policy.hash, profile.name, workload.name, outcomes, placement, asked))
     warnings = (
@@ -174,11 +180,11 @@ def validate(request: Request, policy: Policy, cluster: Cluster, placer: Placer 
         return IGNORED
     if exempt(request, pod, profile):
         return Decision("allowed", profile.name, policy=policy.hash)
-    if excesses := [*bounds.exceeded_by_size(request.size), *bounds.exceeded_by_pod(pod)]:
+    if excesses := [*bounds.exceeded_by_size(request.size), *bounds.exceeded_by_pod(pod, request.size)]:
         if old is None or old["spec"] != pod["spec"] or bounds.exceeded_by_pod(annotated := _annotations_alone(pod)):
             return refused(request, size_findings(excesses), policy, profile)
         pod, old = annotated, _annotations_alone(old)  # the spec is too large, but this update does not change it
-    if old is not None and bounds.exceeded_by_pod(old):
+    if old is not None and bounds.exceeded_by_pod(old, request.size):
         old = None  # it is not compared
     injected = profile.settings.shadow and request.operation == "CREATE"
     written = pod if injected else as_written(pod)

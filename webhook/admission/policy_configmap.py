@@ -4,8 +4,6 @@ If the policy names something that the cluster does not have, there is only a wa
 after the policy.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from webhook.admission.context import subject_of
@@ -14,8 +12,9 @@ from webhook.errors import PolicyError
 from webhook.framework.cluster_view import Cluster
 from webhook.kube.review import Request
 from webhook.policy.loader import KEY
-from webhook.policy.model import Policy, Profile
-from webhook.text import bare, listed, nearest, plural, quoted
+from webhook.policy.model import Policy
+from webhook.policy.references import Reference, added, node_labels, node_taints
+from webhook.text import bare, listed, matches, plural, quoted, suggestion
 
 _MAX_PROBLEMS = 20
 
@@ -57,44 +56,21 @@ def _missing(policy: Policy, cluster: Cluster) -> Iterator[str]:
             for name in profile.injectors.priority_class.classes.values()
         }
         for name in sorted(class_names.difference(known)):
-            near = nearest(name, known)
-            hint = f"; did you mean {quoted(near)}?" if near else "; pods will keep their priority"
+            hint = suggestion(name, known, '; did you mean "{}"?', "; pods will keep their priority")
             yield f"the cluster has no PriorityClass {quoted(name)}{hint}"
     offered = cluster.resources() if cluster.fresh else ()
     if offered and not policy.gpus.among(offered):
         yield f"no node offers a resource that `gpus` names; nodes offer {listed(sorted(offered))}"
     elif offered:
-        by_text: dict[str, list[str]] = {}
-        for name, profile in policy.file.profiles.items():
-            for text in _missing_on_nodes(profile, policy, cluster):
-                by_text.setdefault(text, []).append(name)
-        for text, names in by_text.items():
-            yield f"{'profile' if len(names) == 1 else 'profiles'} {listed(map(bare, names), 3)}: {text}"
+        tainted = [taint.key for taint in cluster.gpu_taints(policy.gpus)]
+        taints = [at for at in added(policy, node_taints) if not any(matches(at[1].key, key) for key in tainted)]
+        labels = [at for at in added(policy, node_labels) if not cluster.domains(at[1].key, policy.gpus)]
+        yield from _on_no_node("carries the taint", taints)
+        yield from _on_no_node("has the label", labels)
 
 
-def _missing_on_nodes(profile: Profile, policy: Policy, cluster: Cluster) -> Iterator[str]:
-    """The same for taints and labels in one profile, without the defaults, which are for many kinds of clusters."""
-    tolerations = profile.injectors.tolerations
-    tainted = {taint.key for taint in cluster.gpu_taints(policy.gpus)}
-    unknown = {taint.key for taint in tolerations.taints if taint.vendor is None} - tainted
-    if tolerations.enabled and unknown:
-        yield f"no GPU node carries the taint {listed(sorted(unknown))}"
-    labels = sorted(label for label in _labels(profile) if not cluster.domains(label, policy.gpus))
-    if labels:
-        yield f"no GPU node has the label {listed(labels)}"
-
-
-def _labels(profile: Profile) -> set[str]:
-    """The node labels that a profile names beside the default ones."""
-    spread, gangs = profile.injectors.topology_spread, profile.placement.gangs
-    labels = {constraint.key for constraint in spread.constraints if spread.enabled}
-    labels |= set(gangs.keys) if gangs.enabled else set()
-    labels |= {requirement.key for preference in profile.placement.preferences for requirement in preference.nodes}
-    return labels - _DEFAULT_LABELS
-
-
-_DEFAULT = Profile()
-_DEFAULT_LABELS = {
-    *(constraint.key for constraint in _DEFAULT.injectors.topology_spread.constraints),
-    *_DEFAULT.placement.gangs.keys,
-}
+def _on_no_node(words: str, references: list[tuple[str, Reference]]) -> Iterator[str]:
+    """One warning for each profile. `references`: each with the name of its profile."""
+    for profile in dict.fromkeys(name for name, _ in references):
+        keys = sorted({reference.key for name, reference in references if name == profile})
+        yield f"profile {bare(profile)}: no GPU node {words} {listed(keys)}"

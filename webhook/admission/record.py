@@ -16,8 +16,6 @@ are no metrics]`. `asked`: the demand of the pod, CPU in thousandths. If no node
 `"rejected":[["too few free GPUs",7],…]`.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -26,7 +24,7 @@ import orjson
 
 from webhook.admission.words import finding_line
 from webhook.cluster.node_table import Demand
-from webhook.framework.cluster_view import Placement, Ranked
+from webhook.framework.cluster_view import Placement
 from webhook.framework.interface import Finding, Outcome
 from webhook.kube.record import MAX_RECORD_BYTES
 from webhook.text import listed, plural, printable
@@ -58,7 +56,10 @@ def record(
     if placement is not None:
         data["strategy"] = placement.strategy
         if placement.nodes:
-            data["nodes"] = [_node_entry(ranked) for ranked in placement.nodes]
+            data["nodes"] = [
+                [node, free, peers, round(score * 1000) / 1000, *(() if usable is None else (usable, load))]
+                for node, free, peers, score, usable, load in placement.nodes
+            ]
             data["of"] = placement.total
             if placement.decided:
                 data["decided"] = placement.decided
@@ -71,12 +72,6 @@ def record(
             if placement.rejected:
                 data["rejected"] = [list(r) for r in placement.rejected]
     return data
-
-
-def _node_entry(ranked: Ranked) -> list[Any]:
-    node, free, peers, score, usable, load = ranked
-    entry: list[Any] = [node, free, peers, round(score * 1000) / 1000]
-    return entry if usable is None else [*entry, usable, load]
 
 
 def encoded(data: dict[str, Any]) -> str:

@@ -3,8 +3,6 @@
 What the API server accepts: k8s.io/apiserver pkg/admission/plugin/webhook/request/admissionreview.go.
 """
 
-from __future__ import annotations
-
 from base64 import b64encode
 from typing import Any
 

@@ -7,8 +7,6 @@ The record says so, and rules are checked all the same. Only what keeps containe
 (`voidDevices`) is injected even then: it protects others.
 """
 
-from __future__ import annotations
-
 from webhook.kube.pod import INJECTION, NODE_CHOICE, OFF, Pod, annotations_of, labels_of
 from webhook.text import quoted
 

@@ -3,8 +3,6 @@
 Refusals, Events and the command line all use these sentences.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final

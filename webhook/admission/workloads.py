@@ -4,8 +4,6 @@ A template is checked when it is created or changed, but not on an update of oth
 or scales the workload must not be refused for what was admitted earlier.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -56,7 +54,8 @@ class _Review(NamedTuple):
 
     def context(self, template: Template, placer: Placer | None) -> Context:
         request = self.pod_request(template)
-        stated = interface.Template(template.replicas, request.kind if request.group == "apps" else "")
+        built_in = is_workload(request.group, request.kind)
+        stated = interface.Template(template.replicas, request.kind if built_in else "")
         return context_of(
             request,
             template.pod,

@@ -1,7 +1,5 @@
 """`gpu-admission audit`: what the policy would do with existing GPU pods that the webhook has not decided on."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any, Final
 
@@ -16,8 +14,9 @@ from webhook.cli.cluster.snapshot import ENGINE, FINISHED, Snapshot
 from webhook.cli.options import Format
 from webhook.cli.reading import namespace_of, policy_of, selector, snapshot_of
 from webhook.cli.terminal import REFUSED, document, say, table, totals
+from webhook.cluster.state_view import StateView
 from webhook.errors import BadInput
-from webhook.kube.pod import PROFILE_LABEL, Pod, labels_of, owner
+from webhook.kube.pod import PROFILE_LABEL, Pod, labels_of
 from webhook.kube.record import record_of
 from webhook.placement.placer import Placer
 from webhook.policy.model import DEFAULT_PROFILE, Policy
@@ -87,7 +86,7 @@ def audited(
         snapshot.state.seen("namespaces", {"metadata": {"name": name, "labels": labels}}, snapshot.taken)
         namespaces[name] = labels
     groups: dict[tuple[str, str, bytes], dict[str, Any]] = {}
-    engine = _Engine(snapshot, policy)
+    view, placer = snapshot.state.view(snapshot.taken), Placer(snapshot.state)
     for pod in snapshot.of("Pod"):
         here = pod["metadata"]["namespace"]
         in_scope = (
@@ -100,38 +99,22 @@ def audited(
             if key in groups:
                 groups[key]["pods"] += 1
             else:
-                groups[key] = {"namespace": here, "of": key[1], "pods": 1, **engine.decide(pod, key[2])}
+                groups[key] = {"namespace": here, "of": key[1], "pods": 1, **_decided(pod, policy, view, placer)}
     order = list(_STYLES)
     return sorted(groups.values(), key=lambda a: (order.index(a["outcome"]), a["namespace"], a["of"]))
 
 
-class _Engine:
-    """Decides once for all pods that are equal for the rules and injectors. It chooses no node: the pods exist already."""
-
-    def __init__(self, snapshot: Snapshot, policy: Policy) -> None:
-        self._view, self._policy = snapshot.state.view(snapshot.taken), policy
-        self._placer = Placer(snapshot.state)
-        self._decided: dict[bytes, dict[str, Any]] = {}
-
-    def decide(self, pod: Pod, template: bytes) -> dict[str, Any]:
-        """Outcome, findings and changes if the pod were created now. `template`: what `_template` gives for the pod."""
-        controller, labels = owner(pod), labels_of(pod)
-        kind = controller.kind if controller is not None else ""
-        key = orjson.dumps([pod["metadata"]["namespace"], kind, labels]) + template
-        if key not in self._decided:
-            self._decided[key] = self._decide(pod)
-        return self._decided[key]
-
-    def _decide(self, pod: Pod) -> dict[str, Any]:
-        (read,) = offline.documents(orjson.dumps(as_submitted(pod)), pod["metadata"]["name"])
-        if isinstance(read, BadInput):
-            return {"outcome": "notRead", "findings": [], "changes": [str(read)]}
-        mutated, validated, _ = offline.ask(read.request, self._policy, self._view, self._placer, chooses=False)
-        decision = mutated if mutated.message else validated
-        changes = [f"{n}: {words.sentence(n, _result(o))}" for n, o in mutated.outcomes.items() if o.result in _CHANGES]
-        findings = [{"unit": unit, "action": action, "text": f.message} for unit, action, f in decision.findings]
-        outcome = "refused" if decision.message else "warned" if findings else "changed" if changes else "unchanged"
-        return {"outcome": outcome, "findings": findings, "changes": [] if decision.message else changes}
+def _decided(pod: Pod, policy: Policy, view: StateView, placer: Placer) -> dict[str, Any]:
+    """Outcome, findings and changes if the pod were created now. No node is chosen: the pod exists already."""
+    (read,) = offline.documents(orjson.dumps(as_submitted(pod)), pod["metadata"]["name"])
+    if isinstance(read, BadInput):
+        return {"outcome": "notRead", "findings": [], "changes": [str(read)]}
+    mutated, validated, _ = offline.ask(read.request, policy, view, placer, chooses=False)
+    decision = mutated if mutated.message else validated
+    changes = [f"{n}: {words.sentence(n, _result(o))}" for n, o in mutated.outcomes.items() if o.result in _CHANGES]
+    findings = [{"unit": unit, "action": action, "text": f.message} for unit, action, f in decision.findings]
+    outcome = "refused" if decision.message else "warned" if findings else "changed" if changes else "unchanged"
+    return {"outcome": outcome, "findings": findings, "changes": [] if decision.message else changes}
 
 
 def as_submitted(pod: Pod) -> Pod:

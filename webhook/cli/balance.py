@@ -1,8 +1,6 @@
 """`gpu-admission balance`: on which nodes the GPU pods of each workload are, which nodes are free as a whole, and which GPUs
 are stranded."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from typing import Annotated, Any

@@ -5,8 +5,6 @@ and a directive on the last line (kubectl pkg/cmd/plugin_completion.go). Complet
 `gpu-admission --install-completion`.
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 import sys

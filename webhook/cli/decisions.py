@@ -1,7 +1,5 @@
 """`gpu-admission mutate` and `validate`: decide on every pod in a file, and print pods or findings."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated

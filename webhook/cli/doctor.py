@@ -1,27 +1,41 @@
 """`gpu-admission doctor`: checks the installation and the cluster, and names the next step for each problem."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
-from typing import Final
+from typing import Annotated, Final
 
 import typer
 from rich.text import Text
 
 from webhook.cli import options
 from webhook.cli.checks import CHECKS, run_checks
+from webhook.cli.checks.conformance import conformance as cases_of_conformance
+from webhook.cli.checks.dry_run import dry_run
 from webhook.cli.checks.result import APPLY, EDIT_POLICY, Result
 from webhook.cli.cluster.snapshot import ENGINE, OUR_NAMESPACE, OUR_POLICY, Snapshot
 from webhook.cli.offline import load_policy
 from webhook.cli.options import Format
 from webhook.cli.reading import policy_of, snapshot_of
 from webhook.cli.terminal import REFUSED, document, show
-from webhook.errors import PolicyError
-from webhook.text import listed, plural
+from webhook.errors import BadInput, PolicyError
+from webhook.feeds.access import Access
+from webhook.kube.pod import PROFILE_LABEL, labels_of
+from webhook.text import bare, listed, plural, quoted
 
 READ: Final = tuple(dict.fromkeys((*ENGINE, *(kind for check in CHECKS for kind in check.reads))))
 """Kinds that the checks read."""
 _STYLES: Final = {"ok": "green", "warn": "yellow", "broken": "red", "unknown": "dim"}
+
+
+_Try = Annotated[
+    str | None,
+    typer.Option("--try", help="Also create a GPU pod in this namespace, as a dry run.", metavar="NAMESPACE"),
+]
+_Conformance = Annotated[
+    str | None,
+    typer.Option(
+        help="Only create pods in this namespace, as dry runs, and report what became of each.", metavar="NAMESPACE"
+    ),
+]
 
 
 def doctor(
@@ -30,13 +44,25 @@ def doctor(
     cluster: options.Snapshot = None,
     kubeconfig: options.Kubeconfig = None,
     context: options.Context = None,
+    attempt: _Try = None,
+    conformance: _Conformance = None,
 ) -> None:
     """Check the installation, the policy and the cluster: each check is ok, warn or broken, with the next step.
 
     `unknown`: a right to read or an answer is missing. Exit status 1 if something is broken.
     """
     snapshot = snapshot_of(cluster, kubeconfig, context, READ, needed=())
-    page = list(results(snapshot, policy))
+    if (attempt or conformance) and snapshot.access is None:
+        raise BadInput(
+            f"saw --{'try' if attempt else 'conformance'} with --cluster, wanted an API server: a file creates no pod. "
+            "Leave out one of them"
+        )
+    if conformance and snapshot.access is not None:
+        page = conforming(snapshot, snapshot.access, conformance, policy)
+    else:
+        page = list(results(snapshot, policy))
+    if attempt and snapshot.access is not None:
+        page.append(dry_run(snapshot.access, attempt))
     if not document([result._asdict() for result in page], output):
         for result, after in zip(page, [*page[1:], None], strict=True):
             state = f"{result.state:8}", _STYLES[result.state]
@@ -45,6 +71,18 @@ def doctor(
                 show(Text(f"        → {result.next}"))
     if any(result.state == "broken" for result in page):
         raise typer.Exit(REFUSED)
+
+
+def conforming(snapshot: Snapshot, access: Access, namespace: str, named: str | None) -> list[Result]:
+    """A result for each case of conformance. Raises BadInput if the namespace has not opted in."""
+    namespaces = {each["metadata"]["name"]: labels_of(each) for each in snapshot.of("Namespace")}
+    if PROFILE_LABEL not in namespaces.get(namespace, {}) and "Namespace" not in snapshot.missing:
+        raise BadInput(
+            f"--conformance: saw namespace {quoted(namespace)}, which has not opted in; wanted one that has: "
+            f"kubectl label namespace {bare(namespace)} {PROFILE_LABEL}=default"
+        )
+    rules = policy_of(named, snapshot)
+    return cases_of_conformance(access, namespace, rules, namespaces.get(namespace, {}).get(PROFILE_LABEL, ""))
 
 
 def results(snapshot: Snapshot, named: str | None = None) -> Iterator[Result]:

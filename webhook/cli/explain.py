@@ -1,7 +1,5 @@
 """`gpu-admission explain`: the decision on an existing pod and its reasons, or the decision that the pods of a file would get."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Final
 
@@ -115,7 +113,7 @@ def _would(snapshot: Snapshot, policy: Policy, plan: Planned) -> dict[str, Any]:
     if message := validated.message or mutated.decision.message:
         head |= {"refused": validated.result == "denied", "message": message}
     findings = [
-        {"unit": unit, "action": action, "path": f.path, "seen": f.seen, "wanted": f.wanted, "fix": str(f.fix)}
+        {"unit": unit, "action": action, "path": f.path, "seen": f.seen, "wanted": f.wanted, "fix": f.fix}
         for unit, action, f in validated.findings
     ]
     return head | {

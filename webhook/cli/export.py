@@ -1,7 +1,5 @@
 """`gpu-admission export`: prints the part of a policy that the API server can evaluate alone, as CEL admission policies."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

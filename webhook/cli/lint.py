@@ -1,7 +1,5 @@
 """`gpu-admission lint`: checks a policy and prints its errors."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

@@ -4,8 +4,6 @@ COMMANDS.
 Exit status 0: success; 1: a pod was refused or a check failed; 2: the command could not be carried out.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import traceback
@@ -30,11 +28,12 @@ from webhook.cli.simulate import simulate
 from webhook.cli.snapshot import snapshot
 from webhook.cli.terminal import COULD_NOT, guarded, say
 from webhook.cli.test import test
+from webhook.cli.ui.command import ui
 from webhook.cli.units import units
 from webhook.text import bare
 
 COMMANDS: Final[tuple[Callable[..., Any], ...]] = (
-    *(explain, pending, nodes, doctor, audit, balance, simulate, snapshot, mutate, validate, test, replay),
+    *(explain, pending, nodes, ui, doctor, audit, balance, simulate, snapshot, mutate, validate, test, replay),
     *(lint, units, export, certs, serve),
 )
 _TRACEBACK: Final = "GPU_ADMISSION_TRACEBACK"

@@ -1,7 +1,5 @@
 """`gpu-admission nodes`: the GPUs of each node and pool: which pods have them, how busy they are, and how many are free."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -10,7 +8,7 @@ from typing import Annotated, Any, Final, Literal
 import typer
 from rich.text import Text
 
-from webhook.cli import options
+from webhook.cli import options, without_pods
 from webhook.cli.cluster.heatmap import gib, heatmap
 from webhook.cli.cluster.measured import Figures
 from webhook.cli.cluster.report import gpu_nodes, holders, pools, report
@@ -52,7 +50,8 @@ def nodes(
     `--by namespace`, `owner` or `class` shows who has them. `promised`: the webhook chose the node for a pod that is not yet
     bound. `-o wide` shows taints and pods too.
     Health: `healthy`, `cordoned`, `notReady`, `unhealthy` (by the labels and conditions that the policy names), and
-    `offersNoGpus`: it has GPUs by its labels, but its device plugin offers none.
+    `offersNoGpus`: it has GPUs by its labels, but its device plugin offers none. `3 rejected`: it rejected so many pods that were
+    bound to it.
 
     If the policy has a source of GPU metrics, the table also shows how many allocated GPUs are idle now, utilisation, memory,
     and the temperature of the hottest GPU. A source that is a Service of the cluster is asked through the API server, which
@@ -60,7 +59,7 @@ def nodes(
     """
 
     def refresh() -> None:
-        snapshot = snapshot_of(cluster, kubeconfig, context, (*ENGINE, "ResourceClaim"))
+        snapshot = snapshot_of(cluster, kubeconfig, context, (*ENGINE, "ResourceClaim"), needed=("Node",))
         if snapshot.state.nodes.dra and (why := snapshot.missing.get("ResourceClaim")) and cluster is not None:
             say(f"warning: {why}: GPUs that come by DRA are not counted", "yellow")
         if unknown := [each for each in name or () if each not in snapshot.nodes]:
@@ -72,6 +71,8 @@ def nodes(
         reports = report(
             snapshot, rules, [n for n in wanted if matches(snapshot.nodes[n]["metadata"].get("labels") or {})]
         )
+        if "Pod" in snapshot.missing and cluster is None:
+            return without_pods.shown(snapshot, reports, output)
         if html is not None:
             figures = Figures(snapshot.measured, rules.file.gpu_metrics) if snapshot.measured else None
             write(html, heatmap(reports, list(pools(reports)), figures, snapshot.taken))
@@ -79,11 +80,12 @@ def nodes(
             clear()
         sums = _by(by, reports) if by else reports
         if document(sums, output):
-            return
+            return None
         if by in (None, By.model) or not reports:
             _print(reports, labels, by, wide=output is Format.wide)
         else:
             _print_holders(sums, by.value)
+        return None
 
     repeated(refresh, watch=watch, from_file=cluster is not None)
 
@@ -149,8 +151,8 @@ def _cell(key: str, value: Any) -> Any:
 
 
 def _health(node: dict[str, Any]) -> Text:
-    sick = f", {node['sick']} sick" if node.get("sick") else ""
-    return Text(f"{node['health']}{sick}", style="red" if sick else _STYLES[node["health"]])
+    more = "".join([f", {node[key]} {key}" for key in ("sick", "rejected") if node.get(key)])
+    return Text(f"{node['health']}{more}", style="red" if more else _STYLES[node["health"]])
 
 
 def _pods(node: dict[str, Any]) -> str:

@@ -4,8 +4,6 @@ Pods are decided on one after another with the same cluster state. The node chos
 on a server.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from importlib.resources import files
 from pathlib import Path
@@ -25,7 +23,7 @@ from webhook.feeds.file import fill
 from webhook.kube import review
 from webhook.kube.pod import PROFILE_LABEL
 from webhook.kube.pod_schema import check
-from webhook.kube.yaml import parse_documents
+from webhook.kube.yaml import items_of, parse_documents
 from webhook.placement.placer import Placer
 from webhook.policy.loader import KEY
 from webhook.policy.model import Policy
@@ -104,7 +102,7 @@ def documents(text: str | bytes, name: str) -> Iterator[Document | BadInput]:
     """
     position = 0
     for parsed in _parsed(text, name):
-        for item in _items(parsed):
+        for item in items_of(parsed):
             position += 1
             where = f"{name}: document {position}"
             try:
@@ -120,14 +118,6 @@ def _parsed(text: str | bytes, name: str) -> Iterator[Any]:
         yield from parse_documents(text.encode() if isinstance(text, str) else text)
     except ValueError as error:
         raise BadInput(f"{name}: neither YAML nor JSON: {error}") from None
-
-
-def _items(parsed: Any) -> list[Any]:
-    if not isinstance(parsed, dict) or not isinstance(parsed.get("items"), list):
-        return [parsed]
-    if parsed.get("kind") == "PodList":  # items of a typed list have no kind
-        return [{"kind": "Pod", **item} if isinstance(item, dict) else item for item in parsed["items"]]
-    return list(parsed["items"]) if str(parsed.get("kind", "")).endswith("List") else [parsed]
 
 
 def _document(item: Any, where: str) -> Document:
@@ -206,7 +196,7 @@ DecideDocument = Callable[[Document, Policy, ClusterState, float], Decision]
 
 
 def decide_mutate(document: Document, policy: Policy, state: ClusterState, now: float) -> Decision:
-    return handlers.admit(document.request, policy, state, Placer(state), now)
+    return handlers.admitted(document.request, policy, state, Placer(state), now)
 
 
 def decide_validate(document: Document, policy: Policy, state: ClusterState, now: float) -> Decision:

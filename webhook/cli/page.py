@@ -1,7 +1,5 @@
 """Builds the HTML pages that commands write. A page is one file that loads nothing, and all text in it is escaped."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Final

@@ -1,7 +1,5 @@
 """`gpu-admission pending`: why pods wait for a node, and what to do about it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
@@ -27,7 +25,16 @@ from webhook.text import plural, quoted
 KINDS: Final = (
     *ENGINE,
     *("Event", "PersistentVolume", "PersistentVolumeClaim", "StorageClass", "CSINode", "ReplicaSet", "StatefulSet"),
-    *("DaemonSet", "Job", "ResourceClaim", "ResourceClaimTemplate", "DeviceClass", "PodGroup", "Lease"),
+    *(
+        "DaemonSet",
+        "Job",
+        "ServiceAccount",
+        "ResourceClaim",
+        "ResourceClaimTemplate",
+        "DeviceClass",
+        "PodGroup",
+        "Lease",
+    ),
 )
 _MAX_MESSAGE: Final = 1024
 """Maximum characters shown of the scheduler's message. The scheduler cuts its Events to the same length."""
@@ -77,7 +84,7 @@ def pending(
         if not waiting:
             say(f"no pod waits{f' in {wanted}' if wanted else ''}")
         elif pod is None and output is not Format.wide:
-            _print(_rows(waiting, rules, sort_by), snapshot.taken)
+            _print(rows_of(waiting, rules, sort_by), snapshot.taken)
         else:
             for each in waiting:
                 show(Text("\n").join(_lines(each, wide=output is Format.wide)))
@@ -133,7 +140,7 @@ def _answer(pod: Pod, found: Findings) -> Answer:
     return Answer(pod["metadata"]["namespace"], pod["metadata"]["name"], *found, pod)
 
 
-class _Row(NamedTuple):
+class Row(NamedTuple):
     """Pods of one workload that wait for the same reason; or a workload without its pods."""
 
     name: str
@@ -142,9 +149,12 @@ class _Row(NamedTuple):
     gpus: int
     """GPUs that all of them ask for."""
     cause: Cause
+    answers: list[Answer]
+    """Those that it stands for."""
 
 
-def _rows(waiting: Iterable[Answer], policy: Policy, sort_by: SortBy) -> list[_Row]:
+def rows_of(waiting: Iterable[Answer], policy: Policy, sort_by: SortBy = SortBy.since) -> list[Row]:
+    """The rows of the table: pods of one workload that wait for the same reason are one."""
     grouped: dict[tuple[str, str, tuple[str, str]], list[Answer]] = {}
     for each in waiting:
         of = workload_name(each.pod) if each.pod else each.name
@@ -155,8 +165,8 @@ def _rows(waiting: Iterable[Answer], policy: Policy, sort_by: SortBy) -> list[_R
         name = f"{of} × {len(same)}" if len(same) > 1 else same[0].name
         since = min((created(pod) for pod in pods), default=0.0)
         gpus = sum(sum(gpus_of(pod, policy).values()) for pod in pods)
-        rows.append(_Row(f"{namespace}/{name}", since, gpus, same[0].causes[0]))
-    order: dict[SortBy, Callable[[_Row], Any]] = {
+        rows.append(Row(f"{namespace}/{name}", since, gpus, same[0].causes[0], same))
+    order: dict[SortBy, Callable[[Row], Any]] = {
         SortBy.since: lambda row: (row.since, row.name),
         SortBy.gpus: lambda row: (-row.gpus, row.name),
         SortBy.name: lambda row: row.name,
@@ -165,14 +175,14 @@ def _rows(waiting: Iterable[Answer], policy: Policy, sort_by: SortBy) -> list[_R
     return sorted(rows, key=order[sort_by])
 
 
-def _print(rows: Iterable[_Row], taken: float) -> None:
+def _print(rows: Iterable[Row], taken: float) -> None:
     cells = [
         (
             row.name,
             _age(taken - row.since) if taken and row.since else "",
             row.gpus or "",
-            _words(row.cause.cause),
-            _first(row.cause),
+            words_of(row.cause.cause),
+            Text.assemble("! " if row.cause.helps else "  ", (first_fix(row.cause), "green")),
         )
         for row in rows
     ]
@@ -180,12 +190,12 @@ def _print(rows: Iterable[_Row], taken: float) -> None:
     say("all causes and fixes: gpu-admission pending POD, or -o wide", "dim")
 
 
-def _first(cause: Cause) -> Text:
+def first_fix(cause: Cause) -> str:
     """The first of the fixes of a cause."""
-    return Text.assemble("! " if cause.helps else "  ", (cause.fix.partition(", or ")[0], "green"))
+    return cause.fix.partition(", or ")[0]
 
 
-def _words(cause: str) -> str:
+def words_of(cause: str) -> str:
     """The word of a cause as a phrase: "insufficient CPU" for `insufficientCpu`."""
     words = [word.lower() for word in re.findall(r"[A-Z]?[a-z]+", cause)]
     return " ".join([{"cpu": "CPU", "gpu": "GPU", "gpus": "GPUs"}.get(word, word) for word in words])

@@ -1,8 +1,6 @@
 """The first steps of the commands that look at a cluster: read it, its policy and its GPU metrics, and print what could not be
 read."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import os
@@ -24,6 +22,7 @@ from webhook.errors import BadInput
 from webhook.feeds.gpu_source import SourceFailed
 from webhook.kube import selectors
 from webhook.kube.kinds import KINDS
+from webhook.kube.selectors import Requirement
 from webhook.policy.model import Policy
 from webhook.text import listed, quoted
 
@@ -137,25 +136,31 @@ _PART: Final = re.compile(r"(?:[^,(]|\([^)]*\))+")
 _SET: Final = re.compile(r"([\w./-]+)\s+(in|notin)\s+\(([^)]*)\)")
 _EQUAL: Final = re.compile(r"([\w./-]+)\s*(==|=|!=)\s*([\w.-]*)")
 _EXISTS: Final = re.compile(r"(!?)\s*([\w./-]+)")
+_OPERATORS: Final = {
+    "in": "In",
+    "notin": "NotIn",
+    "=": "In",
+    "==": "In",
+    "!=": "NotIn",
+    "": "Exists",
+    "!": "DoesNotExist",
+}
 Labels = Mapping[str, str]
 
 
 def selector(text: str | None) -> Callable[[Labels], bool]:
     """A function that says whether labels match the selector `text`; None matches all. Raises BadInput."""
-    tests = [_test(part.strip()) for part in _PART.findall(text or "")]
-    return lambda labels: all(test(labels) for test in tests)
+    requirements = [_requirement(part.strip()) for part in _PART.findall(text or "")]
+    return lambda labels: all(requirement.holds(labels) for requirement in requirements)
 
 
-def _test(part: str) -> Callable[[Labels], bool]:
+def _requirement(part: str) -> Requirement:
     if match := _SET.fullmatch(part):
-        key, wanted, values = match[1], match[2] == "in", {value.strip() for value in match[3].split(",")}
-        return lambda labels: (labels.get(key) in values) == wanted
+        return Requirement(match[1], _OPERATORS[match[2]], frozenset([value.strip() for value in match[3].split(",")]))
     if match := _EQUAL.fullmatch(part):
-        key, equal, value = match[1], match[2] != "!=", match[3]
-        return lambda labels: (labels.get(key) == value) == equal
+        return Requirement(match[1], _OPERATORS[match[2]], frozenset((match[3],)))
     if match := _EXISTS.fullmatch(part):
-        key, exists = match[2], not match[1]
-        return lambda labels: (key in labels) == exists
+        return Requirement(match[2], _OPERATORS[match[1]], frozenset())
     raise BadInput(f"-l: saw {quoted(part)}, wanted labels as a=b, a!=b, a in (b,c), a or !a, with commas between")
 
 

@@ -4,8 +4,6 @@ Requests are AdmissionReviews, or the audit log of an API server. An audit event
 admission, if the audit policy has the level Request or above (k8s.io/apiserver pkg/apis/audit/v1/types.go).
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Final

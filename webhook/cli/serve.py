@@ -1,7 +1,5 @@
 """`gpu-admission serve` runs the webhook server; `certs` writes a CA and a serving certificate for development."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,8 +1,6 @@
 """`gpu-admission simulate`: whether new pods would start now, without and with the webhook, on the cluster as it is or with more
 nodes."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -23,8 +21,8 @@ from webhook.cli.reading import measure_gpus, namespace_of, policy_of, snapshot_
 from webhook.cli.simulating.picture import picture
 from webhook.cli.simulating.run import Outcome, Side, Workload
 from webhook.cli.simulating.run import simulate as run
-from webhook.cli.simulating.trace import COLUMNS, Trace
-from webhook.cli.terminal import REFUSED, document, no_such, out, say, show, table, write
+from webhook.cli.simulating.trace import COLUMNS, read_trace
+from webhook.cli.terminal import REFUSED, document, no_such, out, show, table, write
 from webhook.errors import BadInput
 from webhook.policy.model import Policy
 from webhook.text import listed, plural, quoted
@@ -102,10 +100,7 @@ def _trace(file: str | None, snapshot: Snapshot, policy: Policy, namespace: str 
     if file is None:
         return []
     taints = snapshot.state.view(snapshot.taken).gpu_taints(policy.gpus)
-    trace = Trace(file, namespace or "default", taints)
-    if trace.left_out:
-        say(f"warning: {plural(trace.left_out, 'line')} left out: they ask for a part of a GPU", "yellow")
-    return trace.pods
+    return read_trace(file, namespace or "default", taints)
 
 
 def _rounds(pods: list[Planned], trace: list[Planned]) -> Iterator[Sequence[Planned]]:

@@ -1,7 +1,5 @@
 """`gpu-admission snapshot`: writes the cluster to a file that the other commands can read."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -3,8 +3,6 @@
 Answers go to stdout and messages to stderr, so that only documents go through a pipe.
 """
 
-from __future__ import annotations
-
 import difflib
 import gc
 import os
@@ -27,7 +25,7 @@ from webhook.cli.options import Format
 from webhook.errors import BadInput, GpuAdmissionError, PolicyError
 from webhook.kube.yaml import to_yaml
 from webhook.policy.model import Policy
-from webhook.text import nearest, printable, printable_lines, quoted
+from webhook.text import printable, printable_lines, quoted, suggestion
 
 _EVERY: Final = 5.0
 """Seconds between two refreshes with --watch."""
@@ -50,8 +48,7 @@ def say(text: str, style: str | None = None) -> None:
 
 def no_such(kind: str, name: str, known: Sequence[str], where: str = "") -> BadInput:
     """The error for a name that does not exist. It suggests the nearest of the known names."""
-    near = nearest(name, known)
-    return BadInput(f"no {kind} {quoted(name)}{where}{f'; did you mean {near}?' if near else ''}")
+    return BadInput(f"no {kind} {quoted(name)}{where}{suggestion(name, known)}")
 
 
 def guarded(command: Callable[Arguments, None]) -> Callable[Arguments, None]:

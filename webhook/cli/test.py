@@ -1,7 +1,5 @@
 """`gpu-admission test`: checks a policy against cases, each a pod and the expected decision."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`gpu-admission units`: the documentation and settings of each unit of a policy, taken from the unit's module and fields."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from inspect import cleandoc
@@ -15,7 +13,7 @@ from webhook.errors import BadInput
 from webhook.framework.interface import Rule
 from webhook.kube.yaml import to_yaml
 from webhook.policy.model import DEFAULT_PROFILE, Policy, named
-from webhook.text import nearest, quoted
+from webhook.text import quoted, suggestion
 
 
 def units(
@@ -35,8 +33,7 @@ def units(
     for unit in matching:
         out(f"{unit.name} ({unit.kind}, {unit.state})\n\n{unit.text}\n\nSettings:\n{to_yaml(unit.settings)}")
     if not matching:
-        near = nearest(name, [unit.name for unit in all_units])
-        hint = f"; did you mean {near}?" if near else ""
+        hint = suggestion(name, [unit.name for unit in all_units])
         raise BadInput(f"saw {quoted(name)}, wanted an injector or a rule{hint}")
 
 

@@ -1,7 +1,5 @@
 """The decision of both hooks on one new pod, summed up as one outcome. The commands `test` and `replay` compare it."""
 
-from __future__ import annotations
-
 from typing import Literal, NamedTuple
 
 from webhook.admission.decision import UnitFinding

@@ -4,8 +4,6 @@ Follows autoscaling/v2: `scaleTargetRef` names the group, kind and name of an ob
 in the group apps are kept. With another group, or none, the autoscaler finds no object of these kinds and does nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 

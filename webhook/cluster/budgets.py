@@ -3,8 +3,6 @@
 Follows policy/v1: an empty selector selects every pod of the namespace, a missing selector none.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 

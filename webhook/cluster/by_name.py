@@ -4,8 +4,6 @@ PersistentVolumes.
 Of each object only what admission needs is kept.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from sys import intern
 from typing import Any, Final, NamedTuple, TypeVar

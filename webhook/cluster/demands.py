@@ -4,8 +4,6 @@ A pod counts while it is bound and not finished, so a tenant has weight by what 
 namespace weigh at most as much as those of all others together: half of all, however many there are.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from typing import Final

@@ -1,7 +1,5 @@
 """Whether the cluster state is complete, and recent enough to choose nodes."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from webhook.cluster.listing import ListKind

@@ -7,8 +7,6 @@ Follows batch/v1: at most `parallelism` pods run at once, and never more than `c
 gang: labels of each say how many replicas of it there are (jobset.x-k8s.io).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 

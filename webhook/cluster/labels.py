@@ -4,8 +4,6 @@ The labels of a node are two tuples, keys and values: a dict would take four tim
 built when a pod selects by it. The number of these arrays is bounded, whatever nodes and tenants write.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from sys import intern

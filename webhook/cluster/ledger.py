@@ -27,8 +27,6 @@ node has room for the rest, and holds all once it is seen. Otherwise it gets ano
 first one expires.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -125,6 +123,15 @@ class Ledger:
     def holds(self, uid: int | str) -> bool:
         """Whether something is held for a pod that was seen."""
         return uid in self._seen and self._seen[uid].row >= 0
+
+    def allocated(self, uid: int | str, kind: PodKind) -> None:
+        """The claims of a waiting pod have devices: from now on hold `kind`, without these."""
+        if self.holds(uid):
+            self._becomes(self._seen[uid], kind)
+
+    def held(self, uid: int | str) -> PodKind | None:
+        """What is held for a pod that was seen."""
+        return self._seen[uid].kind if self.holds(uid) else None
 
     def unschedulable(self, uid: int | str) -> None:
         """The scheduler found no node for the pod. It waits, and nothing is held for it any more."""

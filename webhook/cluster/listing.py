@@ -1,7 +1,5 @@
 """A full list of one kind of object, which arrives in pages so that a large list does not delay everything else."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import Any, Final, Literal, Protocol, get_args
 
@@ -15,6 +13,9 @@ ListKind = Literal[
     "runtimeclasses",
     "namespaces",
     "resourceslices",
+    "deviceclasses",
+    "resourceclaims",
+    "resourceclaimtemplates",
     "poddisruptionbudgets",
     "horizontalpodautoscalers",
     "jobs",

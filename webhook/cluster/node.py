@@ -1,7 +1,5 @@
 """Reads the amounts, taints and conditions of a Node object."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 

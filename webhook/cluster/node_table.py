@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from webhook.cluster.devices import DeviceClaim
 from webhook.cluster.journal import Journal
 
 Integers = NDArray[np.int64]
@@ -21,6 +22,9 @@ Rows = NDArray[np.intp] | slice
 
 LAST: Final = 1000.0
 """Subtracted from the score of a node that must rank last: more than scores differ."""
+TOLD: Final = "devices/"
+"""Begins the names of resources whose amounts the device table tells, in thousandths of a device: the driver follows. No pod
+requests them by name."""
 _INITIAL_SIZE = 64
 
 
@@ -30,6 +34,8 @@ class Demand(NamedTuple):
     requests: tuple[tuple[str, int], ...]
     """(resource, amount), sorted by name; amounts above zero. "cpu" in thousandths, all else in whole units. Every pod
     requests 1 of "pods"."""
+    devices: tuple[DeviceClaim, ...] = ()
+    """The devices that it asks for one by one."""
 
     def amount(self, resource: str) -> int:
         """The amount of `resource`; 0 if it is not requested."""
@@ -117,6 +123,8 @@ class Columns:
         """What nodes may offer of extended resources as they are: see `node.installed_on`. 0 in dead rows."""
         self.free: dict[str, Integers] = {}
         """Allocatable minus the requests of pods that are bound to the node or have a reservation there. May be negative."""
+        self.devices: NDArray[np.int32] = np.zeros(self.size, np.int32)
+        """The state of the devices: its number in the device table; 0 if nobody tells any."""
         self.pods: NDArray[np.int32] = np.zeros(self.size, np.int32)
         """Pods that are bound to the node or have a reservation there, private ones too."""
         self.model: NDArray[np.int32] = np.zeros(self.size, np.int32)
@@ -152,7 +160,7 @@ class Columns:
         self.size *= 2
         self.alive = longer(self.alive, self.size)
         self.status, self.model = longer(self.status, self.size), longer(self.model, self.size)
-        self.pods = longer(self.pods, self.size)
+        self.pods, self.devices = longer(self.pods, self.size), longer(self.devices, self.size)
         self.sharing, self.order = longer(self.sharing, self.size, 1), longer(self.order, self.size)
         self.measured, self.idle = longer(self.measured, self.size), longer(self.idle, self.size)
         self.utilisation, self.heat = longer(self.utilisation, self.size), longer(self.heat, self.size)

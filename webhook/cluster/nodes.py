@@ -1,7 +1,5 @@
 """Keeps the node table, labels and statuses up to date with the events of nodes, and assigns rows to nodes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from math import isnan
 from typing import Any
@@ -9,10 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from webhook.cluster.device_sources import SOURCES
+from webhook.cluster.device_table import DeviceTable
+from webhook.cluster.devices import DeviceSet
 from webhook.cluster.journal import Journal
 from webhook.cluster.labels import Labels
 from webhook.cluster.node import SHARED, Status, amounts_of, installed_on, pods_per_gpu, status_of
-from webhook.cluster.node_table import Columns
+from webhook.cluster.node_table import TOLD, Columns
+from webhook.cluster.rejections import Rejections
 from webhook.cluster.replicas import order_of
 from webhook.cluster.utilisation import UNKNOWN, NodeUse
 from webhook.kube.gpus import MODEL_LABELS
@@ -45,6 +47,7 @@ class Nodes:
         """Names of nodes with `spec.providerID`: machines of a cloud or of a machine API, to which more may be added."""
         self.metered = 0
         """Number of nodes with GPU metrics."""
+        self.rejections = Rejections()
         self.count = 0
         """Number of nodes."""
         self.version = 0
@@ -57,6 +60,7 @@ class Nodes:
         self._unordered = False
         self._by_name: NDArray[np.intp] = np.zeros(0, np.intp)
         self._uses: dict[str, NodeUse] = {}
+        self.devices = DeviceTable(self.columns, self.row_of, self._changed)
 
     def row(self, name: str) -> int:
         """The row of a node; a new one, which is not alive, if there is none."""
@@ -81,7 +85,11 @@ class Nodes:
             columns.status[row] = self._status_number_of(status)
             changed = True
         self.count += not columns.alive[row]
-        columns.alive[row] = True
+        if not columns.alive[row]:
+            columns.alive[row] = True
+            self.devices.refresh(metadata["name"])
+        for source in SOURCES:
+            self.devices.tell(metadata["name"], source.name, source.devices(node))
         if self._set_capacity(row, allocatable, installed) or changed:
             self._changed(row)
         if self._uses and (use := self._uses.pop(metadata["name"], None)) is not None:
@@ -101,6 +109,9 @@ class Nodes:
         self.columns.status[row] = self.columns.model[row] = 0
         self.columns.sharing[row] = 1
         self._set_capacity(row, {}, {})
+        for source in SOURCES:
+            self.devices.tell(name, source.name, DeviceSet())
+        self.devices.refresh(name)
         self._changed(row)
         self.drop_if_unused(row)
 
@@ -200,6 +211,8 @@ class Nodes:
             if resource not in columns.capacity:
                 columns.add_resource(resource)
         for resource, capacity in columns.capacity.items():
+            if resource.startswith(TOLD):
+                continue
             change = amounts.get(resource, 0) - int(capacity[row])
             if change:
                 capacity[row] += change

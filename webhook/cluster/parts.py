@@ -6,8 +6,6 @@ from pods of other namespaces on few nodes only, the part of its namespace. Any 
 for pods of its own namespace alone. A burst thus sees all of its own reservations, however late the watch is.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Final
 

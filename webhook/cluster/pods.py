@@ -1,7 +1,5 @@
 """Reads a Pod object: its demand, its owner, and the nodes that were ranked for it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -194,11 +192,10 @@ def ranked_nodes(pod: Pod) -> tuple[str, ...]:
 
     Anybody can write the annotation. So it counts only if the pod's node affinity agrees: the first node must be the
     first preference there, or required, and only nodes that the affinity names count. It does not count for pods that
-    admission ranks no nodes for, nor for those with ResourceClaims, which the scheduler does not look at before the claims
-    are there: they could wait for ever and hold GPUs.
+    admission ranks no nodes for.
     """
     names = [entry[0] for entry in record_of(pod).get("nodes", ())]
-    if not names or unmanaged_reason(pod) or pod["spec"].get("resourceClaims"):
+    if not names or unmanaged_reason(pod):
         return ()
     preferred, required = named_nodes(pod["spec"])
     if not ((preferred and preferred[0] == names[0]) or names[0] in required):

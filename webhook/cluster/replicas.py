@@ -10,8 +10,6 @@ With two replicas in a burst, 81 % of the pods got their first choice without th
 it. It is only a preference: what fits is decided by the ledger and the scheduler.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, Final

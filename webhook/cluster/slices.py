@@ -1,53 +1,183 @@
-"""ResourceSlices of DRA: which nodes have GPUs that no device plugin counts."""
+"""ResourceSlices of DRA: the devices of each node.
 
-from __future__ import annotations
+A driver publishes pools of devices. Only the slices of the newest generation of a pool count, and none while some of them are
+missing. Devices that do not belong to a single node are `roaming`: what they are for is left to the scheduler.
 
-from collections import Counter
+resource.k8s.io/v1. Follows structured/internal/incubating/pools_incubating.go.
+"""
+
 from collections.abc import Iterator, Mapping
-from typing import Any
+from sys import intern
+from typing import Any, Final, NamedTuple
+
+from webhook.cluster.device_table import DeviceTable
+from webhook.cluster.devices import DRA, Device, DeviceSet, DeviceTaint, is_gpu_driver
+from webhook.errors import QuantityError
+from webhook.kube.device_selectors import Facts, facts_of
+from webhook.kube.quantity import Number, parse_quantity
+
+_MAX_DEVICES: Final = 128
+"""Maximum number of devices of one slice (ResourceSliceMaxDevices); others are left out."""
+_MAX_ROAMING, _MAX_IGNORED, _MAX_INTERNED = 256, 64, 1 << 16
+_KEEPS_AWAY: Final = ("NoSchedule", "NoExecute")
+Pool = tuple[str, str]
+"""Driver and name of a pool."""
+Counters = tuple[tuple[str, str, Number], ...]
+
+
+class _Slice(NamedTuple):
+    pool: Pool
+    generation: int
+    slices: int
+    """Number of slices of the pool in this generation."""
+    node: str
+    """"" if it is not of a single node."""
+    devices: DeviceSet
+    roaming: tuple[Facts, ...]
 
 
 class Slices:
-    """The ResourceSlices of GPU drivers. Keeps `nodes`, the set of nodes that have any, up to date; `version` rises with
-    it."""
+    """All ResourceSlices. Tells `table` the devices of nodes. `nodes`: the set of nodes that have GPUs of DRA, kept up to date;
+    `version` rises with it."""
 
-    def __init__(self, nodes: set[str]) -> None:
+    def __init__(self, nodes: set[str], table: DeviceTable) -> None:
         self.version = 0
-        self._nodes = nodes
-        self._slices: dict[str, tuple[str, str]] = {}
-        """Node and driver of each slice, by its name."""
-        self._count: Counter[str] = Counter()
-        """Number of slices by node."""
+        self.ignored: dict[str, str] = {}
+        """Why devices are left out, by the name of the slice; a few of them."""
+        self._nodes, self._table = nodes, table
+        self._slices: dict[str, _Slice] = {}
+        self._pools: dict[Pool, dict[str, _Slice]] = {}
+        self._pools_of: dict[str, set[Pool]] = {}
+        """By node."""
+        self._interned: dict[Counters, Counters] = {}
 
     def seen(self, obj: Mapping[str, Any]) -> None:
-        name, spec = obj["metadata"]["name"], obj["spec"]
-        self.gone(name)
-        node = spec.get("nodeName")
-        if node and is_gpu_driver(spec.get("driver") or ""):
-            self._slices[name] = node, spec["driver"]
-            self._count[node] += 1
-            self.version += node not in self._nodes
-            self._nodes.add(node)
+        name = obj["metadata"]["name"]
+        self.ignored.pop(name, None)
+        read = self._read(name, obj["spec"])
+        before = self._slices.get(name)
+        self._remove(name)
+        self._slices[name] = read
+        self._pools.setdefault(read.pool, {})[name] = read
+        if read.node:
+            self._pools_of.setdefault(read.node, set()).add(read.pool)
+        self._tell(read.pool, {read.node, before.node if before else ""})
+        if before is not None and before.pool != read.pool:
+            self._tell(before.pool, {before.node})
 
     def gone(self, name: str) -> None:
-        if name not in self._slices:
+        if (before := self._slices.get(name)) is not None:
+            self.ignored.pop(name, None)
+            self._remove(name)
+            self._tell(before.pool, {before.node})
+
+    def _remove(self, name: str) -> None:
+        if (before := self._slices.pop(name, None)) is None:
             return
-        node, _ = self._slices.pop(name)
-        self._count[node] -= 1
-        if not self._count[node]:
-            del self._count[node]
-            self.version += 1
-            self._nodes.discard(node)
+        pool = self._pools[before.pool]
+        del pool[name]
+        if before.node and before.node not in [each.node for each in pool.values()]:
+            self._pools_of[before.node].discard(before.pool)
+            if not self._pools_of[before.node]:
+                del self._pools_of[before.node]
+        if not pool:
+            del self._pools[before.pool]
+
+    def _tell(self, pool: Pool, nodes: set[str]) -> None:
+        """The devices of the nodes of a pool, and of these nodes, have changed."""
+        nodes = nodes.union([each.node for each in self._pools.get(pool, {}).values()])
+        for node in nodes - {""}:
+            current = [
+                each for of in sorted(self._pools_of.get(node, ())) for each in self._current(of) if each.node == node
+            ]
+            told = DeviceSet(
+                tuple([device for each in current for device in each.devices.devices]),
+                tuple([counter for each in current for counter in each.devices.counters]),
+            )
+            self._table.tell(node, DRA, told)
+            gpus = any([is_gpu_driver(driver) for driver, _ in self._pools_of.get(node, ())])
+            if gpus != (node in self._nodes):
+                (self._nodes.add if gpus else self._nodes.discard)(node)
+                self.version += 1
+        self._table.roaming = self._roaming()
+
+    def _current(self, pool: Pool) -> list[_Slice]:
+        """The slices of a pool that count, by name."""
+        slices = self._pools[pool]
+        newest = max([each.generation for each in slices.values()])
+        current = [each for _, each in sorted(slices.items()) if each.generation == newest]
+        return current if len(current) == current[0].slices else []
+
+    def _roaming(self) -> tuple[Facts, ...]:
+        every = [facts for each in self._slices.values() if each.roaming for facts in each.roaming]
+        return tuple(every[:_MAX_ROAMING])
+
+    def _read(self, name: str, spec: Mapping[str, Any]) -> _Slice:
+        driver, pool = str(spec["driver"]), spec.get("pool") or {}
+        key = intern(driver), str(pool.get("name") or "")
+        listed = spec.get("devices") or ()
+        node = str(spec.get("nodeName") or "")
+        devices = []
+        for device in listed[:_MAX_DEVICES]:
+            try:
+                devices.append(self._device(key, device))
+            except (ValueError, QuantityError, KeyError, TypeError, AttributeError) as error:
+                self._ignore(name, f"{type(error).__name__}: {error}")
+        if len(listed) > _MAX_DEVICES:
+            self._ignore(name, f"{len(listed)} devices, wanted at most {_MAX_DEVICES}")
+        counters = self._counters(key, spec.get("sharedCounters") or (), "name") if node else ()
+        roaming = () if node else tuple([device.facts for device in devices])
+        told = DeviceSet(tuple(devices) if node else (), counters)
+        return _Slice(
+            key, int(pool.get("generation") or 0), int(pool.get("resourceSliceCount") or 0), node, told, roaming
+        )
+
+    def _ignore(self, name: str, why: str) -> None:
+        if len(self.ignored) < _MAX_IGNORED:
+            self.ignored[name] = why[:256]
+
+    def _device(self, pool: Pool, device: Mapping[str, Any]) -> Device:
+        taints = [
+            DeviceTaint(str(taint.get("key")), str(taint.get("value") or ""), str(taint.get("effect")))
+            for taint in device.get("taints") or ()
+            if taint.get("effect") in _KEEPS_AWAY
+        ]
+        policies = [
+            (name if "/" in name else f"{pool[0]}/{name}", capacity["requestPolicy"])
+            for name, capacity in (device.get("capacity") or {}).items()
+            if capacity.get("requestPolicy")
+        ]
+        return Device(
+            device_id(pool[0], pool[1], str(device["name"])),
+            self._table.kind(facts_of(pool[0], device)),
+            tuple(taints),
+            self._counters(pool, device.get("consumesCounters") or (), "counterSet"),
+            tuple(policies),
+        )
+
+    def _counters(self, pool: Pool, sets: Any, key: str) -> Counters:
+        found = tuple(
+            [
+                (f"{pool[0]}/{each[key]}", intern(str(counter)), parse_quantity(amount["value"]))
+                for each in sets
+                for counter, amount in (each.get("counters") or {}).items()
+            ]
+        )
+        if len(self._interned) > _MAX_INTERNED:
+            self._interned.clear()
+        return self._interned.setdefault(found, found)
 
     @property
     def drivers(self) -> tuple[str, ...]:
-        """The drivers of all slices, sorted."""
-        return tuple(sorted({driver for _, driver in self._slices.values()}))
+        """The drivers of GPUs, sorted."""
+        return tuple(
+            sorted({each.pool[0] for each in self._slices.values() if each.node and is_gpu_driver(each.pool[0])})
+        )
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._slices)
 
 
-def is_gpu_driver(driver: str) -> bool:
-    """Whether the name of a DRA driver says that its devices are GPUs, as gpu.nvidia.com, gpu.amd.com and gpu.intel.com do."""
-    return "gpu" in driver
+def device_id(driver: str, pool: str, device: str) -> str:
+    """The name of a device of DRA in the device table."""
+    return f"{driver}/{pool}/{device}"

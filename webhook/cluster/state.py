@@ -5,16 +5,18 @@ is kept. After any events in any order, the state equals one that was filled fro
 in a list.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Set
 from typing import Any
 
 from webhook.cluster.autoscalers import Autoscalers
 from webhook.cluster.budgets import Budgets
 from webhook.cluster.by_name import ByName, labels, priority_class, runtime_handler, volume_claim, volume_terms
+from webhook.cluster.claims import Claims, claim_template, device_class
 from webhook.cluster.demands import Demands
+from webhook.cluster.device_demands import DeviceDemands
+from webhook.cluster.device_sources import SOURCES
 from webhook.cluster.freshness import REQUIRED, Freshness
+from webhook.cluster.holdings import Holdings
 from webhook.cluster.jobs import Jobs
 from webhook.cluster.ledger import Ledger
 from webhook.cluster.listing import Index, Listing, ListKind
@@ -24,6 +26,7 @@ from webhook.cluster.pods import (
     counted_demand,
     has_extended_resource,
     key_of,
+    namespace_of,
     owner_key,
     pinned_models,
     pod_id,
@@ -69,10 +72,15 @@ class ClusterState:
         self.usage = Usage(self.nodes)
         self.ledger = Ledger(self.usage, ttl, unseen_ttl, trusted=trusted)
         self.demands = Demands()
+        self.holdings = Holdings()
         self.priority_classes = ByName(priority_class)
         self.runtime_classes = ByName(runtime_handler)
         self.namespaces = ByName(labels)
-        self.slices = Slices(self.nodes.dra)
+        self.slices = Slices(self.nodes.dra, self.nodes.devices)
+        self.claims = Claims(self.nodes.devices, self._allocated)
+        self.claim_templates = ByName(claim_template)
+        self.device_classes = ByName(device_class)
+        self.device_demands = DeviceDemands(self.nodes, self.claims, self.claim_templates, self.device_classes)
         self.budgets = Budgets()
         self.autoscalers = Autoscalers()
         self.jobs = Jobs()
@@ -83,6 +91,9 @@ class ClusterState:
             "runtimeclasses": self.runtime_classes,
             "namespaces": self.namespaces,
             "resourceslices": self.slices,
+            "deviceclasses": self.device_classes,
+            "resourceclaims": self.claims,
+            "resourceclaimtemplates": self.claim_templates,
             "poddisruptionbudgets": self.budgets,
             "horizontalpodautoscalers": self.autoscalers,
             "jobs": self.jobs,
@@ -119,16 +130,28 @@ class ClusterState:
         metadata, spec, status = pod["metadata"], pod["spec"], pod.get("status") or {}
         uid = pod_id(metadata)
         if status.get("phase") in _FINISHED:
+            if uid in self._pods and (reason := status.get("reason")):
+                node = self.nodes.columns.name[self._pods[uid][0]]
+                self.nodes.rejections.failed(namespace_of(pod), node, str(reason), now)
             self._forget(uid)
             return
         if metadata.get("namespace") == self.replicas.namespace:
             self.replicas.seen(uid, pod)
         node, demand = spec.get("nodeName"), counted_demand(pod)
+        held = True
+        if spec.get("resourceClaims") or (self.device_classes and has_extended_resource(demand)):
+            with_devices = self.device_demands.of_pod(pod, demand, node or next(iter(ranked_nodes(pod)), ""))
+            demand, held = with_devices or demand, with_devices is not None
+            if demand.devices and self.claims.allocated(pod):
+                demand = demand._replace(devices=())
+        for source in SOURCES if node and annotations_of(pod) else ():
+            self.nodes.devices.use(source.name, uid, node, source.uses(pod))
         if not has_extended_resource(demand) and DECISION not in annotations_of(pod):
             if node:
                 self._put(uid, node, self.usage.kind(demand, ""))
             return
-        key, kind = key_of(pod), self.usage.kind(demand, owner_key(pod))
+        key = key_of(pod)
+        kind = self.usage.kind(demand, owner_key(pod), key.namespace)
         new = uid not in self._pods
         first_event = new and not self.ledger.waits(uid)
         nodes = ranked_nodes(pod) if first_event else ()  # read once: this is a third of the cost of an event
@@ -137,11 +160,8 @@ class ClusterState:
             counted = new and self.ledger.bound(uid, key, nodes, kind, node)
             self._put(uid, node, kind, counted=counted)
             return
-        if (
-            nodes
-            and nodes[0] in self.nodes.row_of
-            and PROFILE_LABEL in self.namespaces.get(key.namespace, (PROFILE_LABEL,))
-        ):
+        ours = PROFILE_LABEL in self.namespaces.get(key.namespace, (PROFILE_LABEL,))
+        if held and nodes and nodes[0] in self.nodes.row_of and ours:
             self.ledger.seen(uid, key, nodes, kind, now)
         if any(c.get("reason") == "Unschedulable" for c in status.get("conditions") or ()):
             self.ledger.unschedulable(uid)
@@ -163,25 +183,44 @@ class ClusterState:
         if before is not None:
             if before == (row, kind):
                 return
-            self.usage.give_back(*before)
+            self._give_back(*before)
             row = self.nodes.row(node)
         self._pods[uid] = row, kind if counted else self.usage.take(row, kind)
+        self.holdings.add(row, kind)
+
+    def _give_back(self, row: int, kind: PodKind) -> None:
+        self.holdings.remove(row, kind)
+        self.usage.give_back(row, kind)
 
     def _forget(self, uid: int | str) -> None:
         before = self._pods.pop(uid, None)
         if before is not None:
-            self.usage.give_back(*before)
+            self._give_back(*before)
         else:
             self.ledger.gone(uid)
         self._leave_nowhere(uid)
         self.demands.gone(uid)
         self.replicas.gone(uid)
+        self.nodes.devices.gone([source.name for source in SOURCES], uid)
 
     def _leave_nowhere(self, uid: int | str) -> None:
         if (node := self._nowhere.pop(uid, None)) is not None:
             del self._waiting_for_node[node][uid]
             if not self._waiting_for_node[node]:
                 del self._waiting_for_node[node]
+
+    def _allocated(self, uid: str) -> None:
+        """A claim of this pod has devices now, and counts: what was held for the pod does not count besides."""
+        key = pod_id({"uid": uid})
+        row, kind = self._pods.get(key, (-1, self.ledger.held(key)))
+        if kind is None or not kind.demand.devices:
+            return
+        without = self.usage.kind(kind.demand._replace(devices=()), kind.owner, kind.namespace)
+        if row < 0:
+            self.ledger.allocated(key, without)
+        else:
+            self.usage.give_back(row, kind)
+            self._pods[key] = row, self.usage.take(row, without)
 
     def _holders(self) -> list[tuple[int, PodKind]]:
         return [*self._pods.values(), *self.ledger.holders()]
@@ -193,11 +232,12 @@ class ClusterState:
             return
         node = placement.nodes[0].node
         if self.ledger.parts.allows(request.key.namespace, node, self.nodes.count):
-            kind = self.usage.kind(request.demand, request.owner)
+            kind = self.usage.kind(request.demand, request.owner, request.key.namespace)
             self.ledger.reserve(request.key, node, kind, now)
 
     def expire(self, now: float) -> None:
         self.ledger.expire(now)
+        self.nodes.rejections.expire(now)
 
     def seen(self, kind: ListKind, obj: dict[str, Any], now: float) -> None:
         """An object was added or changed. Raises if it is malformed."""
@@ -252,6 +292,6 @@ class ClusterState:
         return self.freshness.fresh(now)
 
     def view(self, now: float) -> StateView:
-        """The cluster as units see it. Ends the reservations whose time is over first."""
-        self.ledger.expire(now)
+        """The cluster as units see it. Ends the reservations whose time is over first, and what nodes are avoided for."""
+        self.expire(now)
         return StateView(self, self.fresh(now), self.gpu_metrics(now))

@@ -1,8 +1,6 @@
 """The cluster as units see it: implements `cluster_view.Cluster` by reading the state."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -99,15 +97,6 @@ class StateView:
 
         return self._cached(("taints", gpus), answer)
 
-    def has_open_node(self, resources: Iterable[str], selector: Mapping[str, str]) -> bool:
-        mask = self._that_offer(resources)
-        for key, value in selector.items():
-            column = self._state.nodes.labels.column(key)
-            if column is None or value not in column.ids:
-                return False
-            mask &= column.padded(len(mask))[: len(mask)] == column.ids[value]
-        return any([not any(map(_lasts, status.taints)) for status in self._statuses(mask)])
-
     @property
     def elastic(self) -> bool:
         return bool(self._state.nodes.dra or self._state.nodes.provided)
@@ -169,21 +158,11 @@ class StateView:
 
     def _with_gpus(self, gpus: Gpus) -> NDArray[np.bool_]:
         """Which rows are nodes with allocatable GPUs."""
-        return self._that_offer(gpus.among(self._state.nodes.columns.capacity))
-
-    def _that_offer(self, resources: Iterable[str]) -> NDArray[np.bool_]:
-        """Which rows are nodes with an allocatable amount of one of these resources."""
         columns = self._state.nodes.columns
         mask = np.zeros(columns.rows, bool)
-        for resource in resources:
-            if resource in columns.capacity:
-                mask |= columns.capacity[resource][: columns.rows] > 0
+        for resource in gpus.among(columns.capacity):
+            mask |= columns.capacity[resource][: columns.rows] > 0
         return mask & columns.alive[: columns.rows]
 
     def _cached(self, question: tuple[object, ...], answer: Callable[[], T]) -> T:
         return self._state.answers.get(self._state.nodes.version, question, answer)
-
-
-def _lasts(taint: Taint) -> bool:
-    """Whether a taint keeps pods away, and not only while the node is cordoned or not ready."""
-    return taint.effect != "PreferNoSchedule" and not taint.key.startswith("node.kubernetes.io/")

@@ -4,27 +4,28 @@ What a namespace has asked for and the API server may have refused can be privat
 pod of that namespace is reviewed, see `seen_from`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import numpy as np
 
-from webhook.cluster.node_table import Demand
+from webhook.cluster.devices import DeviceClaim
+from webhook.cluster.node_table import TOLD, Demand
 from webhook.cluster.nodes import Nodes
 
 
 class PodKind:
     """Demand and owner of pods. Equal pods share one object, so that a pod takes little memory."""
 
-    __slots__ = ("count", "demand", "gpus", "owner")
+    __slots__ = ("count", "demand", "gpus", "namespace", "owner")
 
-    def __init__(self, demand: Demand, owner: str) -> None:
+    def __init__(self, demand: Demand, owner: str, namespace: str) -> None:
         self.demand = demand
         self.gpus = tuple([request for request in demand.requests if "/" in request[0]])
         """The requests for extended resources."""
         self.owner = owner
         """The owner of the pods; "" if it does not matter."""
+        self.namespace = namespace
+        """Their namespace; "" for pods without extended resources."""
         self.count = 0
         """Number of pods and reservations of this kind."""
 
@@ -37,15 +38,17 @@ class Usage:
         self.changes = nodes.columns.changes
         self.peers: dict[str, dict[int, int]] = {}
         """Number of pods by owner and row; only numbers above zero."""
-        self._kinds: dict[tuple[Demand, str], PodKind] = {}
+        self._kinds: dict[tuple[Demand, str, str], PodKind] = {}
         self._private: dict[str, dict[str, dict[int, int]]] = {}
         """By namespace, resource and row: the amount that is private to the namespace."""
+        self._private_devices: dict[str, list[tuple[int, tuple[DeviceClaim, ...]]]] = {}
+        """By namespace: rows, and the claims that are private to the namespace there."""
         self._namespace = ""
         """The namespace whose private amounts count now."""
 
-    def kind(self, demand: Demand, owner: str) -> PodKind:
-        """The kind with this demand and owner. It is shared while pods of it exist."""
-        return self._kinds.get((demand, owner)) or PodKind(demand, owner)
+    def kind(self, demand: Demand, owner: str, namespace: str = "") -> PodKind:
+        """The kind with this demand, owner and namespace. It is shared while pods of it exist."""
+        return self._kinds.get((demand, owner, namespace)) or PodKind(demand, owner, namespace)
 
     def seen_from(self, namespace: str) -> bool:
         """From now on, count what is private to `namespace` as used, and what is private to others as free. "": nobody's
@@ -61,16 +64,18 @@ class Usage:
     def _count_private(self, namespace: str, sign: int) -> None:
         free, private = self.nodes.columns.free, self._private.get(namespace, {})
         for resource, by_row in private.items():
-            if resource in free:
+            if resource in free and not resource.startswith(TOLD):
                 free[resource][list(by_row)] += sign * np.array(list(by_row.values()))
         for row in private.get("pods", ()):
             self.changes.add(row)
+        for row, claims in self._private_devices.get(namespace, ()):
+            self.nodes.devices.hold(row, claims, -sign)
 
     def take(self, row: int, kind: PodKind, private_to: str = "") -> PodKind:
         """Add a pod of this kind to a row (bound or reserved). Returns the kind as it is kept. `private_to`: the namespace
         to which it is private; "" if it is not."""
         if not kind.count:
-            kind = self._kinds.setdefault((kind.demand, kind.owner), kind)
+            kind = self._kinds.setdefault((kind.demand, kind.owner, kind.namespace), kind)
         kind.count += 1
         self.nodes.columns.pods[row] += 1
         self._add(row, kind, -1, private_to)
@@ -91,7 +96,7 @@ class Usage:
                     del self.peers[kind.owner]
         kind.count -= 1
         if not kind.count:
-            del self._kinds[kind.demand, kind.owner]
+            del self._kinds[kind.demand, kind.owner, kind.namespace]
         self.nodes.columns.pods[row] -= 1
         self.nodes.drop_if_unused(row)
 
@@ -112,11 +117,21 @@ class Usage:
             if private_to != self._namespace:
                 return
         for resource, amount in kind.demand.requests:
-            if resource in free:
+            if resource in free and not resource.startswith(TOLD):
                 free[resource][row] += sign * amount
+        if kind.demand.devices:
+            self.nodes.devices.hold(row, kind.demand.devices, -sign)
         self.changes.add(row)
 
     def _add_private(self, namespace: str, row: int, kind: PodKind, sign: int) -> None:
+        if devices := kind.demand.devices:
+            held = self._private_devices.setdefault(namespace, [])
+            if sign > 0:
+                held.append((row, devices))
+            else:
+                held.remove((row, devices))
+                if not held:
+                    del self._private_devices[namespace]
         private = self._private.setdefault(namespace, {})
         for resource, amount in kind.demand.requests:
             by_row = private.setdefault(resource, {})

@@ -18,14 +18,12 @@ The numbers of GPUs in all and per node are bounded. Names come from metrics, so
 parsed.
 """
 
-from __future__ import annotations
-
 from array import array
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import IntEnum
 from math import exp, inf, isnan, nan
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.framework.cluster_view import MetricsStatus
@@ -35,6 +33,10 @@ MAX_PER_NODE = 256
 """Twice what 16 GPUs with 7 MIG instances each need."""
 NONE_YET = "no GPU metrics yet"
 STALE = "GPU metrics are stale"
+LONG = 3600.0
+"""Seconds after which an idle GPU has been idle for long."""
+_FULL = 98.0
+"""Percent of its memory from which on a GPU is full."""
 
 
 class Reading(IntEnum):
@@ -86,6 +88,10 @@ class NodeUse(NamedTuple):
     """Measured GPUs that are not idle; 0 if the policy does not avoid busy GPUs."""
     known: int = 0
     """GPUs with any metric."""
+    full: int = 0
+    """GPUs with nearly no memory left."""
+    idle_for_long: int = 0
+    """GPUs that have been idle for LONG."""
 
 
 UNKNOWN = NodeUse(0, 0, nan, nan, 0, 0, 0)
@@ -95,13 +101,15 @@ _NOTHING = array("f", [nan] * len(Reading))
 class _Gpu:
     """A GPU or MIG instance. `fresh`: the numbers of the round, until they are looked at."""
 
-    __slots__ = ("average", "fresh", "heard", "measured", "sick", "temperature", "used")
+    __slots__ = ("average", "first", "fresh", "full", "heard", "measured", "sick", "temperature", "used")
 
     def __init__(self) -> None:
         self.fresh: array[float] | None = None
         self.heard = self.measured = self.used = -inf
         """The times of the last number, of the last utilisation, and of the last sample by which it was not idle."""
-        self.average, self.temperature, self.sick = 0.0, -inf, False
+        self.first = inf
+        """The time of the first utilisation."""
+        self.average, self.temperature, self.sick, self.full = 0.0, -inf, False, False
 
     def read(self, now: float, instance: str, settings: GpuMetricsSettings) -> None:
         """Take over the numbers of the round, if there are any."""
@@ -110,15 +118,17 @@ class _Gpu:
         percent, engine, used, free, temperature, sick = self.fresh
         self.fresh, self.heard = None, now
         self.temperature, self.sick = -inf if isnan(temperature) else temperature, sick > 0
+        memory = used * 100 / (used + free) if used + free > 0 else 0.0
+        self.full = memory >= _FULL
         if instance or isnan(percent):
             percent = min(engine, 1) * 100
         if isnan(percent):
             return
-        memory = used * 100 / (used + free) if used + free > 0 else 0.0
         if percent >= settings.idle.utilisation or memory >= settings.idle.memory:
             self.used = now
         keep = exp((self.measured - now) / settings.window)
         self.average, self.measured = self.average * keep + percent * (1 - keep), now
+        self.first = min(self.first, now)
 
 
 class Utilisation:
@@ -134,6 +144,8 @@ class Utilisation:
         """Whether one of these numbers is a utilisation."""
         self._now, self._newest = -inf, -inf
         self._told: dict[str, NodeUse] = {}
+        self.told: Final[Mapping[str, NodeUse]] = self._told
+        """The metrics of each node that has any, as `changed` gave them last."""
         self.gpus = 0
         """Number of GPUs and MIG instances with metrics."""
         self.ignored: Counter[str] = Counter()
@@ -236,7 +248,7 @@ class Utilisation:
 
     def _use(self, gpus: dict[tuple[str, str], _Gpu], oldest: float) -> NodeUse:
         settings, split = self._settings, {gpu for gpu, instance in gpus if instance}
-        measured = idle = hot = sick = avoid = busy = known = 0
+        measured = idle = hot = sick = avoid = busy = known = full = idle_for_long = 0
         total, hottest = 0.0, -inf
         for (name, instance), gpu in gpus.items():
             if name in split and not instance:
@@ -249,8 +261,11 @@ class Utilisation:
             is_idle = is_measured and gpu.used < self._now - settings.window
             is_busy = is_measured and not is_idle and settings.busy.avoid
             known, measured, idle, busy = known + 1, measured + is_measured, idle + is_idle, busy + is_busy
+            full += gpu.full
+            idle_for_long += is_idle and max(gpu.used, gpu.first) <= self._now - LONG
             hot, sick, hottest = hot + is_hot, sick + is_sick, max(hottest, temperature)
             avoid += not is_busy and ((is_hot and settings.hot.avoid) or (is_sick and settings.sick.avoid))
             total += gpu.average if is_measured else 0.0
         utilisation = round(round(total / measured) / 100, 2) if measured else nan
-        return NodeUse(measured, idle, utilisation, hottest if hottest > -inf else nan, hot, sick, avoid, busy, known)
+        hottest = hottest if hottest > -inf else nan
+        return NodeUse(measured, idle, utilisation, hottest, hot, sick, avoid, busy, known, full, idle_for_long)

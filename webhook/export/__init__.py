@@ -7,8 +7,6 @@ ValidatingAdmissionPolicy needs Kubernetes 1.30, MutatingAdmissionPolicy 1.36. B
 a pod, the author sees its short message instead of the webhook's.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Finds the address and credentials of the API server: from the ServiceAccount of a pod, or from a kubeconfig."""
 
-from __future__ import annotations
-
 import os
 import ssl
 from collections.abc import Mapping

@@ -3,15 +3,13 @@
 The models of kubernetes-asyncio would take more CPU time and memory than the rest of the program.
 """
 
-from __future__ import annotations
-
 import asyncio
 import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from types import TracebackType
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import aiohttp
 import orjson
@@ -51,7 +49,7 @@ class Api:
         self._access: Access | None = None
         self._read_at = 0.0
 
-    async def __aenter__(self) -> Api:
+    async def __aenter__(self) -> Self:
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, socket_factory=_socket),
             headers=_HEADERS,

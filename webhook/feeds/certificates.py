@@ -3,8 +3,6 @@
 The webhook configurations are watched too, so a changed `caBundle` is repaired at once and not at the next check.
 """
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import suppress
 from datetime import UTC, datetime

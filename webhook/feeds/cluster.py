@@ -1,7 +1,5 @@
 """Feeds the cluster state with the objects that the API server lists and watches."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Final
 

@@ -4,8 +4,6 @@ A page has some hundred lines, of which about six per GPU are used. The other li
 runs between lines, so that no review waits for a whole page.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import Iterator, Mapping

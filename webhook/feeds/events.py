@@ -4,8 +4,6 @@ Events wait in a bounded queue for a task that writes them. All replicas give an
 created it already (409), a repeated Event gets a higher count, and any other is not written again.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import time

@@ -3,8 +3,6 @@
 The sources `dcgm` and `nvidiaSmi` ask them. For the source `prometheus` they tell the node that an address belongs to.
 """
 
-from __future__ import annotations
-
 import asyncio
 import ipaddress
 from collections.abc import Iterator

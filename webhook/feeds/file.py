@@ -1,8 +1,6 @@
 """Reads the cluster from a file in place of an API server: the output of `kubectl get nodes,pods,… -A -o json` (or yaml)."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,7 +8,7 @@ from webhook.cluster.listing import STATE_KINDS
 from webhook.cluster.state import REQUIRED, ClusterState, Listing, ListKind
 from webhook.errors import BadInput
 from webhook.kube.kinds import KINDS
-from webhook.kube.yaml import parse_documents
+from webhook.kube.yaml import items_of, parse_documents
 from webhook.text import listed, quoted
 
 _ANSWERS: Final = ("ApiServerVersion", "ApiServerMetrics", "ServingCertificate", "ReplicaMetrics")
@@ -58,26 +56,14 @@ def documents_in(path: Path) -> list[Any]:
 
 def objects_in(document: Any, path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """The kind and the object for each object in a document, which is a List or a single object. Raises BadInput."""
-    for position, (kind, obj) in enumerate(_objects(document, path)):
-        where = f"{path}: object {position + 1}"
+    if not isinstance(document, dict):
+        raise BadInput(f"{path}: saw {quoted(document)}, wanted a List of Kubernetes objects")
+    for position, obj in enumerate(items_of(document), 1):
+        where, kind = f"{path}: object {position}", str(obj.get("kind")) if isinstance(obj, dict) else ""
         if kind not in KINDS and kind not in _ANSWERS:
             raise BadInput(f"{where}: saw kind {quoted(kind)}, wanted {listed(STATE_KINDS)} or a List of them")
         _check(obj, f"{where}, {kind}")
         yield kind, obj
-
-
-def _objects(document: Any, path: Path) -> Iterable[tuple[str, Any]]:
-    """The same, unchecked. The items of a NodeList have no kind of their own."""
-    if not isinstance(document, dict):
-        raise BadInput(f"{path}: saw {quoted(document)}, wanted a List of Kubernetes objects")
-    kind = str(document.get("kind"))
-    if not kind.endswith("List"):
-        return [(kind, document)]
-    items = document.get("items")
-    if not isinstance(items, list):
-        raise BadInput(f"{path}: {kind}: items: saw {quoted(items)}, wanted a list")
-    default = kind.removesuffix("List")
-    return [(str(item.get("kind") or default) if isinstance(item, dict) else default, item) for item in items]
 
 
 def _check(obj: Any, where: str) -> None:

@@ -4,8 +4,6 @@ Nothing waits for them. If the source does not answer, the samples become stale 
 allocation alone, and the status says so.
 """
 
-from __future__ import annotations
-
 import asyncio
 import random
 import time

@@ -4,8 +4,6 @@ Nothing in an answer is trusted. Sizes are bounded before anything is read, name
 used are counted in `Utilisation.ignored`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import random
 import re

@@ -6,8 +6,6 @@ gives the right, and has a guard by which the API server refuses our account eve
 A whole GPU that is split into MIG instances has no utilisation here. Xid errors are not known, but a GPU that is lost is sick.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections import Counter

@@ -4,8 +4,6 @@ A replica that starts without a valid policy uses the shipped one. Otherwise it 
 all replicas no pod could be created.
 """
 
-from __future__ import annotations
-
 import asyncio
 from datetime import UTC, datetime
 from importlib.resources import files

@@ -4,8 +4,6 @@ An answer for 100,000 GPUs has 40 MB. It is parsed in parts of some hundred seri
 of memory, and reviews would wait.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Iterator, Mapping

@@ -1,11 +1,10 @@
 """Background tasks: they are restarted after a crash, end together, and do not do things too often."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
 from types import TracebackType
+from typing import Self
 
 from webhook.telemetry.logs import Logger, cause
 from webhook.telemetry.metrics import Metrics
@@ -40,6 +39,7 @@ class Tasks:
 
     def start(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
         """Run `work` until the context ends. If it returns or raises, which is a bug, it is started again."""
+        self._metrics.restarts.labels(name)  # 0 from now on: Prometheus sees a rate only after a first value
         self._tasks.append(asyncio.create_task(self._supervised(name, work), name=name))
 
     async def _supervised(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
@@ -52,7 +52,7 @@ class Tasks:
             self._metrics.restarts.labels(name).inc()
             await backoff.pause()
 
-    async def __aenter__(self) -> Tasks:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(

@@ -7,8 +7,6 @@
 Source: k8s.io/client-go tools/cache reflector.go; Kubernetes API concepts, "Efficient detection of changes".
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterable
 from typing import Any, Final
@@ -120,6 +118,7 @@ class Feed:
     ) -> None:
         self._api, self._path, self._sink = api, path, sink
         self._name, self._metrics, self._log = name, metrics, log
+        metrics.feed_errors.labels(name)  # 0 from now on, as in `Tasks.start`
         selectors = {"fieldSelector": fields, "labelSelector": labels}
         self._query = {name: selector for name, selector in selectors.items() if selector}
         self._page, self._watches = page, watches

@@ -3,13 +3,10 @@
 The packages `cluster` and `placement` fill these values; `interface.Context` carries them to the units.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple, Protocol
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol
 
 from webhook.kube.gpus import Gpus
-from webhook.text import Hint
 
 
 class Workload(NamedTuple):
@@ -95,10 +92,6 @@ class Cluster(Protocol):
     def gpu_taints(self, gpus: Gpus) -> tuple[Taint, ...]:
         """The taints of the nodes that have allocatable GPUs now, without duplicates, sorted."""
 
-    def has_open_node(self, resources: Iterable[str], selector: Mapping[str, str]) -> bool:
-        """Whether some node with one of these resources and with these labels takes pods without tolerations. A node that is
-        not ready or is cordoned counts as if it were ready and not cordoned."""
-
     def domains(self, topology_key: str, gpus: Gpus) -> int:
         """The number of different values that a label has on the nodes with GPUs."""
 
@@ -143,7 +136,7 @@ class Obstacle(NamedTuple):
     """The name of the resource, or the path of the pod's field."""
     seen: str
     wanted: str
-    fix: str | Hint
+    fix: str
     lasting: bool
     """True: no node of this cluster can take the pod, whatever becomes of labels and taints. False: that may change while the
     pod stays as it is. It follows from the nodes of this moment alone, so that all replicas say the same."""
@@ -187,5 +180,7 @@ class Placement(NamedTuple):
     """The criterion by which the first node is before the second: its name in `placement.criteria`; "" if there is no second."""
     asked: tuple[tuple[str, int], ...] = ()
     """The demand for which nodes were ranked, by resource; () if no node is ranked."""
+    devices: tuple[Any, ...] = ()
+    """The devices that it asks for one by one, for the reservation."""
     apart: bool = False
     """Whether the strategy keeps the pods of one owner on different nodes."""

@@ -5,8 +5,6 @@ Sources: NVIDIA/nvidia-container-toolkit internal/config/image/cuda_image.go (Vi
 XDXCT and AWS Neuron; the order of variables: kubelet GenerateRunContainerOptions.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

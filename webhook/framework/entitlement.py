@@ -3,8 +3,6 @@
 A pattern with a slash is the key of a label. The API server lets only who may assign a class set a label of CLASS_LABELS.
 """
 
-from __future__ import annotations
-
 from collections.abc import Container, Iterable
 from typing import Final
 

@@ -5,8 +5,6 @@ are its settings in the policy, and its one method is its behaviour. Units are p
 logging.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Protocol, Self
@@ -19,18 +17,17 @@ from webhook.kube.cel import Check
 from webhook.kube.gpus import Gpus
 from webhook.kube.json_patch import Edit
 from webhook.kube.pod import (
-    INJECTION,
-    OFF,
     Container,
     Owner,
     Pod,
-    annotations_of,
     asks_for_gpu,
     claims_devices,
     containers,
 )
-from webhook.text import Hint, bare
+from webhook.text import bare
 
+__all__ = ("Check", "Edit", "Gpus", "Pod")
+"""What units need of the kinds of Kubernetes, beside the interface itself."""
 Action = Literal["deny", "warn", "off"]
 LabelKey = Annotated[
     str,
@@ -58,7 +55,7 @@ class Finding(NamedTuple):
     """The path of the field within the pod: `spec.containers[0].resources.limits[nvidia.com/gpu]`."""
     seen: str
     wanted: str
-    fix: str | Hint
+    fix: str
     """The next step, as an imperative without a full stop."""
     only_warn: bool = False
     """Report it as a warning even if the action of the rule is `deny`."""
@@ -100,7 +97,7 @@ class Template(NamedTuple):
     replicas: int | None
     """The number of pods that it asks for; None if it does not say."""
     kind: str = ""
-    """Its kind if it is in the group `apps`; `Context.owner` has its name."""
+    """Its kind if it is built into Kubernetes, else ""; `Context.owner` has its name."""
 
 
 class Places(Protocol):
@@ -119,7 +116,6 @@ class Contents(NamedTuple):
     pod: Pod
     containers: tuple[Container, ...]
     variables: frozenset[str]
-    """The names of the environment variables of all containers. Most rules need no more than the names."""
 
     @classmethod
     def of(cls, pod: Pod) -> Self:
@@ -140,6 +136,8 @@ class Context(NamedTuple):
     """The GPU resources that the pod names in any quantity but zero."""
     other_gpus: frozenset[str] = frozenset()
     """The vendors of GPUs that the pod gets in other ways: by DRA, from HAMi, Volcano or Aliyun, or as a fraction."""
+    left_alone: bool = False
+    """The author of the pod switched injection off."""
     written: Pod | None = None
     """The pod as its author wrote it, before any injector. None: the same as the pod, or not known."""
     groups: tuple[str, ...] = ()
@@ -155,12 +153,15 @@ class Context(NamedTuple):
     checked: Contents | None = None
     """The contents of the pod that the rules check, read once for all of them."""
 
-    def contents(self, pod: Pod) -> Contents:
-        """What rules read of a pod: the one that is checked, or its old version. Not for injectors, which change the pod."""
-        return self.checked if self.checked is not None and self.checked.pod is pod else Contents.of(pod)
-
     def containers(self, pod: Pod) -> tuple[Container, ...]:
-        return self.contents(pod).containers
+        """The containers of the pod that the rules check. Not for injectors, which change the pod."""
+        checked = self.checked
+        return checked.containers if checked is not None and checked.pod is pod else tuple(containers(pod))
+
+    def variables(self, pod: Pod) -> frozenset[str]:
+        """The names of the environment variables of all its containers. Most rules need no more than the names."""
+        checked = self.checked
+        return (checked if checked is not None and checked.pod is pod else Contents.of(pod)).variables
 
     def asks_for_gpu(self, pod: Pod) -> bool:
         """Whether a container asks for at least one GPU. Then the pod may have what only GPU pods may have."""
@@ -233,7 +234,7 @@ class Injector(Unit):
 
     def apply(self, edit: Edit, context: Context) -> Outcome:
         """`inject`, unless the pod's author switched injection off."""
-        if not self.protects and annotations_of(edit.object).get(INJECTION) == OFF:
+        if context.left_alone and not self.protects:
             return Outcome("leftAlone")
         return self.inject(edit, context)
 

@@ -1,7 +1,5 @@
 """Node affinity terms that name nodes: writes them for ranked nodes, recognises them in a pod, and removes them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from webhook.framework.cluster_view import Placement

@@ -3,11 +3,8 @@
 Options are read from the command line of a container: `--tp 8` and `--tp=8`, also inside a script for `sh -c`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
-from itertools import pairwise
 from math import prod
 from typing import Any, NamedTuple
 
@@ -37,6 +34,10 @@ _WITHOUT_TENSOR = (
 )
 """Options that give the number of GPUs even without an option for tensor parallelism, whose default is 1."""
 _MEANINGS = {option: meaning for meaning, spellings in _OPTIONS.items() for option in spellings}
+_NAMES = "|".join([name.replace("-", "[-_]") for name in sorted(_MEANINGS, key=len, reverse=True)])
+_OPTION = re.compile(rf"(?<![^\s{_BEFORE}])(-{{1,2}}({_NAMES}))(=|\s+|$)(?=(\S{{0,80}}))")
+"""An option, also inside a script: as written, its name, what is between it and its value, and the beginning of the value."""
+_COMMENT = re.compile(" #.*")
 _LOCAL_ADDRESSES = ("", "localhost", "127.0.0.1", "::1")
 
 
@@ -112,29 +113,16 @@ def _options(spec: Mapping[str, Any]) -> dict[str, Option]:
 
     If a meaning occurs twice, its number is None: two programs run in the container.
     """
-    texts, by_meaning = arguments(spec), dict[str, Option]()
-    env = _variables(spec) if any(["$" in text for text in texts]) else {}
-    words = [word for text in texts for word in _words(text)]
-    for word, following in pairwise([*words, ""]):
-        option, equals, value = word.lstrip(_BEFORE).partition("=")
-        if not option.startswith("-"):
-            continue
-        meaning = _MEANINGS.get(option.lstrip("-").replace("_", "-"))
-        if meaning is not None:
-            value = value if equals else following
-            if "$" in value:
-                value = _REFERENCE.sub(lambda m: env.get(m[1] or m[2] or m[3], "?"), value)
-            value = value.lstrip(_BEFORE).rstrip(_AFTER)
-            count = None if meaning in by_meaning else _number(value)
-            by_meaning[meaning] = Option(f"{option[:64]}{equals or ' '}{value[:16]}", count)
-    return by_meaning
-
-
-def _words(script: str) -> list[str]:
-    """The words of one argument. It may be a script: comments are removed, lines that end in a backslash are joined."""
+    script, by_meaning = "\n".join(arguments(spec)), dict[str, Option]()
     if " #" in script:
-        script = "\n".join([line.partition(" #")[0] for line in script.splitlines()])
-    return script.replace("\\\n", " ").split()
+        script = _COMMENT.sub("", script)
+    env = _variables(spec) if "$" in script else {}
+    for option, name, between, following in _OPTION.findall(script.replace("\\\n", " ")):
+        value = _REFERENCE.sub(lambda m: env.get(m[1] or m[2] or m[3], "?"), following).lstrip(_BEFORE).rstrip(_AFTER)
+        meaning, equals = _MEANINGS[name.replace("_", "-")], between.strip()
+        count = None if meaning in by_meaning else _number(value)
+        by_meaning[meaning] = Option(f"{option}{equals or ' '}{value[:16]}", count)
+    return by_meaning
 
 
 def _number(text: str) -> int | None:

@@ -1,7 +1,5 @@
 """The number of replicas of a workload, or the number that a HorizontalPodAutoscaler may give it."""
 
-from __future__ import annotations
-
 from webhook.framework.interface import Context
 from webhook.kube.pod import Pod, labels_of
 from webhook.text import plural, quoted
@@ -10,9 +8,9 @@ from webhook.text import plural, quoted
 def many_replicas(pod: Pod, context: Context, many: int) -> str:
     """The number of replicas of the pod's workload, in words; "" if it is less than `many`.
 
-    For a pod that is not a template, only the maximum of an autoscaler is known.
+    For a pod that is not a template, only the maximum of an autoscaler is known. "" for a custom resource.
     """
-    if context.owner is None:
+    if context.owner is None or (context.template is not None and not context.template.kind):
         return ""
     template, kind, name, stated = context.template, context.owner.kind, context.owner.name, 0
     if template is not None:

@@ -1,7 +1,5 @@
 """How much CPU and memory a GPU needs, by class of workload. The rule and the injector `cpuPerGpu` use it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Annotated, NamedTuple

@@ -3,8 +3,6 @@
 Source: pkg/util/tolerations/tolerations.go (isSuperset).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 

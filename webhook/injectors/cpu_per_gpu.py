@@ -24,18 +24,15 @@ Fields: resources.requests of spec.containers and of sidecars. Not for other ini
 for parts of GPUs, and not for GPUs by DRA, whose number is in the claim.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import ClassVar, Self
 
 from pydantic import Field
 
 from webhook.errors import QuantityError
-from webhook.framework.interface import Context, Injector, Outcome, ProfileView
+from webhook.framework.interface import Context, Edit, Injector, Outcome, Pod, ProfileView
 from webhook.framework.resources_per_gpu import PerGpu, missing_requests
-from webhook.kube.json_patch import Edit
-from webhook.kube.pod import DECISION, Pod, annotations_of, containers
+from webhook.kube.pod import DECISION, annotations_of, containers
 from webhook.kube.pod_requests import total_requests
 from webhook.kube.quantity import quantity_text
 

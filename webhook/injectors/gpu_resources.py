@@ -8,15 +8,11 @@ Fields: spec.containers[*].resources, spec.initContainers[*].resources. Source: 
 pkg/apis/core/validation/validation.go.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
-from webhook.framework.interface import Context, Injector, Outcome
+from webhook.framework.interface import Context, Edit, Gpus, Injector, Outcome
 from webhook.kube import cel
-from webhook.kube.gpus import Gpus
-from webhook.kube.json_patch import Edit
 from webhook.kube.pod import containers
 
 

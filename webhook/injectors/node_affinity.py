@@ -24,15 +24,12 @@ pkg/scheduler/framework/plugins/nodeaffinity (scores are normalised to the best 
 pkg/scheduler/framework/plugins.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 from webhook.framework.cluster_view import Placement
-from webhook.framework.interface import Context, Injector, Outcome
+from webhook.framework.interface import Context, Edit, Injector, Outcome
 from webhook.framework.node_terms import PREFERRED_TERMS, REQUIRED_TERMS, has_name, preferred_terms
-from webhook.kube.json_patch import Edit
 from webhook.kube.pod import REQUIRED
 
 

@@ -10,15 +10,11 @@ PriorityClass that the watch has shown. While the watch is not fresh they are re
 second call (`reinvocationPolicy: IfNeeded`). Source: plugin/pkg/admission/priority/admission.go.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
-from webhook.framework.interface import Context, Injector, Outcome
+from webhook.framework.interface import Context, Edit, Gpus, Injector, Outcome
 from webhook.kube import cel
-from webhook.kube.gpus import Gpus
-from webhook.kube.json_patch import Edit
 from webhook.kube.pod import in_pod_group
 from webhook.text import quoted
 

@@ -6,25 +6,21 @@ fresh, for each taint in `allowed` that GPU nodes have now. It never gets a wild
 the policy names two values), or one that a toleration of the pod covers.
 
 A spread constraint with DoNotSchedule and `nodeTaintsPolicy: Honor` counts the domains of all nodes whose taints the pod
-tolerates. A full node with such a taint could then keep the pod off all other nodes. So such a pod gets no toleration while
-there are nodes that it can use without one.
+tolerates. A full node with such a taint could then keep the pod off all other nodes. So a pod with such a constraint gets no
+toleration: its author has to say which nodes it is for.
 
 Fields: spec.tolerations. Sources: pkg/util/tolerations/tolerations.go (isSuperset),
 plugin/pkg/admission/extendedresourcetoleration (the in-tree plugin, which tolerates one exact form of taint).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Set
 from typing import Any, ClassVar
 
 from webhook.framework.cluster_view import Taint
-from webhook.framework.interface import Context, Injector, Outcome
-from webhook.framework.node_terms import REQUIRED_TERMS
+from webhook.framework.interface import Context, Edit, Gpus, Injector, Outcome
 from webhook.framework.taints import AllowedTaint, PolicyTaint, covers, tolerated, toleration
 from webhook.kube import cel
-from webhook.kube.gpus import Gpus, vendor
-from webhook.kube.json_patch import Edit
+from webhook.kube.gpus import vendor
 
 _VENDORS = ("nvidia.com/gpu", "amd.com/gpu", "habana.ai/gaudi")
 
@@ -35,7 +31,7 @@ class Tolerations(Injector):
     handles_claims: ClassVar[bool] = True
     sentences: ClassVar[Mapping[str, str]] = {
         "covered": "it tolerates the taints of GPU nodes already",
-        "left": "no toleration: its hard spread counts the nodes whose taints it tolerates, and some nodes have no such taint",
+        "ownSpread": "no toleration: its hard spread counts the nodes whose taints it tolerates",
         "added": "it got tolerations of {}",
     }
 
@@ -61,8 +57,8 @@ class Tolerations(Injector):
         added = [one for one in needed if not any([covers(other, one) for other in present])]
         if not added:
             return Outcome("covered")
-        if _spread_honors_taints(edit.object["spec"]) and _has_open_node(edit, context):
-            return Outcome("left")
+        if _spread_honors_taints(edit.object["spec"]):
+            return Outcome("ownSpread")
         edit.extend(("spec", "tolerations"), added)
         return Outcome("added", [one["key"] for one in added])
 
@@ -109,10 +105,3 @@ def _spread_honors_taints(spec: Mapping[str, Any]) -> bool:
     return any(
         [c.get("nodeTaintsPolicy") == "Honor" and c.get("whenUnsatisfiable") != "ScheduleAnyway" for c in constraints]
     )
-
-
-def _has_open_node(edit: Edit, context: Context) -> bool:
-    """Whether the pod can use a node without a toleration. False if it requires a node affinity, which is not evaluated here."""
-    if edit.get(REQUIRED_TERMS) or not context.cluster.fresh:
-        return False
-    return context.cluster.has_open_node(context.gpu_names, edit.object["spec"].get("nodeSelector") or {})

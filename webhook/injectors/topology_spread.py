@@ -22,16 +22,13 @@ those that differ between pods or revisions. `matchLabelKeys` tells revisions ap
 Fields: spec.topologySpreadConstraints, or spec.affinity.podAntiAffinity. KEP-895, KEP-3243.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
-from webhook.framework.interface import Context, Injector, LabelKey, Outcome, Settings
-from webhook.kube.json_patch import Edit
-from webhook.kube.pod import PREFERRED, Pod, in_pod_group, labels_of
+from webhook.framework.interface import Context, Edit, Injector, LabelKey, Outcome, Pod, Settings
+from webhook.kube.pod import PREFERRED, claims_devices, in_pod_group, labels_of
 
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 _CONSTRAINTS = ("spec", "topologySpreadConstraints")
@@ -99,6 +96,7 @@ class TopologySpread(Injector):
         "noOwner": "not spread: no controller made it, so it has no replicas",
         "podAffinity": "not spread: it says itself which pods it wants to be near",
         "podGroup": "not spread: the scheduler places its pod group as a whole",
+        "claims": "not spread: it claims devices, and no node was chosen for it",
         "noLabels": "not spread: it has no labels that select its replicas",
         "present": "it has topology spread or anti-affinity of its own",
         "neutral": "the scheduler's default spread was switched off, since it could work against the chosen node",
@@ -124,6 +122,8 @@ class TopologySpread(Injector):
             return Outcome("neutral")
         if context.owner is None:
             return Outcome("noOwner")
+        if not (chosen or context.gpu_names) and claims_devices(edit.object):
+            return Outcome("claims")
         if edit.get(("spec", "affinity", "podAffinity")):
             return Outcome("podAffinity")
         selector = _stable_labels(edit.object)

@@ -18,17 +18,13 @@ Fields: env of spec.containers and spec.initContainers without a GPU limit. Sour
 internal/config/image/cuda_image.go (VisibleDevices, IsLegacy).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import ClassVar, Self
 
 from pydantic import Field
 
-from webhook.framework.interface import Context, Injector, Outcome, ProfileView
+from webhook.framework.interface import Context, Edit, Gpus, Injector, Outcome, ProfileView
 from webhook.kube import cel
-from webhook.kube.gpus import Gpus
-from webhook.kube.json_patch import Edit
 from webhook.kube.other_gpus import FRACTIONS, fraction_container, has_other_gpu
 from webhook.kube.pod import annotations_of, containers, gpu_counts
 

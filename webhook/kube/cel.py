@@ -3,8 +3,6 @@
 Parameters and results of type `str` are CEL expressions where nothing else is said.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from itertools import groupby

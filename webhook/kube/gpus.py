@@ -1,7 +1,5 @@
 """Tells which extended resources are GPUs, by the names in the policy: exact, or with a trailing `*`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Literal, NamedTuple
 

@@ -3,8 +3,6 @@
 A diff of two pods would be slower, and it would report a "move" wherever two values happen to be equal.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import orjson
@@ -16,13 +14,10 @@ Operation = dict[str, Any]
 
 def pointer(path: Path) -> str:
     """The JSON Pointer (RFC 6901) of a path: ("metadata", "annotations", "a/b") gives "/metadata/annotations/a~1b"."""
-    text = ""
-    for part in path:
-        step = str(part)
-        if "~" in step or "/" in step:
-            step = step.replace("~", "~0").replace("/", "~1")
-        text = f"{text}/{step}"
-    return text
+    text = "/".join(map(str, path))
+    if "~" in text or text.count("/") >= len(path):
+        text = "/".join([str(part).replace("~", "~0").replace("/", "~1") for part in path])
+    return f"/{text}" if path else ""
 
 
 class Edit:

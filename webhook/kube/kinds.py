@@ -1,7 +1,5 @@
 """The kinds of objects that this program reads, and their paths in the API server."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
@@ -32,6 +30,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "ConfigMap": Kind(_CORE, "configmaps"),
     "Event": Kind(_CORE, "events"),
     "ResourceQuota": Kind(_CORE, "resourcequotas"),
+    "ServiceAccount": Kind(_CORE, "serviceaccounts"),
     "PersistentVolume": Kind(_CORE, "persistentvolumes", namespaced=False),
     "PersistentVolumeClaim": Kind(_CORE, "persistentvolumeclaims"),
     "EndpointSlice": Kind("/apis/discovery.k8s.io/v1", "endpointslices"),

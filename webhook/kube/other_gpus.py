@@ -4,8 +4,6 @@ Such a pod is a GPU pod: it needs the tolerations, and it has a class. The syste
 part of a GPU. DRA claims are not covered here: only the ResourceSlices tell which devices they are for.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Final
 

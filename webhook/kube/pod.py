@@ -4,8 +4,6 @@ A tenant wrote the pod, but the API server has decoded it. These functions there
 fails, `pod_schema.check` says whether the pod is malformed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from posixpath import normpath
 from typing import Any, NamedTuple
@@ -139,10 +137,16 @@ def gpu_names(pod: Pod, gpus: Gpus) -> frozenset[str]:
 
 def is_zero(quantity: Any) -> bool:
     """Whether a quantity is zero. A malformed one is not; a rule reports it."""
+    return _sign(quantity) == 0
+
+
+def _sign(quantity: Any) -> int | None:
+    """-1, 0 or 1; None if the quantity is malformed."""
     try:
-        return parse_quantity(quantity) == 0
+        value = parse_quantity(quantity)
     except QuantityError:
-        return False
+        return None
+    return (value > 0) - (value < 0)
 
 
 def asks_for_gpu(container: Mapping[str, Any], gpus: Gpus) -> bool:
@@ -153,16 +157,7 @@ def asks_for_gpu(container: Mapping[str, Any], gpus: Gpus) -> bool:
     if gpu_counts(container, gpus):
         return True
     requests = requests_of(container)
-    return any(
-        ["gpu" in name.lower() and gpus.kind(name) is None and _is_positive(requests[name]) for name in requests]
-    )
-
-
-def _is_positive(quantity: Any) -> bool:
-    try:
-        return parse_quantity(quantity) > 0
-    except QuantityError:
-        return False
+    return any(["gpu" in name.lower() and gpus.kind(name) is None and _sign(requests[name]) == 1 for name in requests])
 
 
 def in_pod_group(pod: Pod) -> bool:

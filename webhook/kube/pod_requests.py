@@ -1,7 +1,5 @@
 """Adds up the resource requests of a pod in the same way as the scheduler."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from math import ceil
 from typing import Any, Final

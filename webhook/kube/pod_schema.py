@@ -8,8 +8,6 @@ The schema is a table of field names and types. Missing fields, nulls and fields
 A unit that reads another field adds one entry.
 """
 
-from __future__ import annotations
-
 from typing import Any, Final, NamedTuple, NoReturn
 
 from webhook.errors import BadPod

@@ -4,8 +4,6 @@ Follows k8s.io/apimachinery pkg/api/resource/quantity.go: the same suffixes, rou
 become 2**63 - 1.
 """
 
-from __future__ import annotations
-
 import re
 from fractions import Fraction
 from functools import lru_cache

@@ -3,8 +3,6 @@
 Anybody can write an annotation. So one whose parts do not have the types of a record counts as none.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -15,6 +13,7 @@ from webhook.kube.pod import DECISION, Pod, annotations_of
 MAX_RECORD_BYTES: Final = 2048
 """Maximum size of a record. It is small because annotations are part of every list and watch of pods."""
 _MAX_SCORE: Final = 1e9
+_MAX_COUNT: Final = 2**31
 _MAX_WORD: Final = 256
 """Characters of a word in a record."""
 
@@ -34,7 +33,7 @@ def record_of(pod: Pod) -> dict[str, Any]:
 
 
 def _is_count(value: Any) -> bool:
-    return type(value) is int and 0 <= value < 2**31
+    return type(value) is int and 0 <= value < _MAX_COUNT
 
 
 def _is_node(entry: Any) -> bool:
@@ -42,8 +41,11 @@ def _is_node(entry: Any) -> bool:
     if not isinstance(entry, list) or len(entry) not in (4, 6):
         return False
     name, free, peers, score, *use = entry
-    known = isinstance(name, str) and _is_count(free) and _is_count(peers) and type(score) in (int, float)
-    return known and abs(score) <= _MAX_SCORE and all([number is None or _is_count(number) for number in use])
+    if not isinstance(name, str) or type(score) not in (int, float) or abs(score) > _MAX_SCORE:
+        return False
+    if type(free) is not int or type(peers) is not int or min(free, peers) < 0 or max(free, peers) >= _MAX_COUNT:
+        return False
+    return not use or all([number is None or _is_count(number) for number in use])
 
 
 def _is_reason(entry: Any) -> bool:

@@ -3,8 +3,6 @@
 Source: k8s.io/api admission/v1/types.go.
 """
 
-from __future__ import annotations
-
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -138,10 +136,11 @@ def _check_object(request: Request, where: str, obj: dict[str, Any]) -> None:
         ("metadata.name", metadata.get("name"), name),
         ("metadata.generateName", metadata.get("generateName"), generated),
     ):
-        if seen and not isinstance(seen, str):
+        if not seen or seen == wanted:
+            continue
+        if not isinstance(seen, str):
             raise BadReview(f"request.{where}.{field}: wanted a string, saw {json_type(seen)}")
-        if seen and seen != wanted:
-            raise BadReview(f"request.{where}.{field}: saw {quoted(seen)}, wanted {quoted(wanted)} as in the request")
+        raise BadReview(f"request.{where}.{field}: saw {quoted(seen)}, wanted {quoted(wanted)} as in the request")
     if api_version and not (
         isinstance(api_version, str) and api_version.startswith(version) and api_version.count("/") == bool(version)
     ):
@@ -175,17 +174,17 @@ def _decode(body: bytes) -> dict[str, Any]:
 
 def _string(parent: dict[str, Any], key: str, where: str = "request") -> str:
     value = parent.get(key)
-    if value is None:
-        return ""
     if isinstance(value, str):
         return value
+    if value is None:
+        return ""
     raise BadReview(f"{where}.{key}: wanted a string, saw {json_type(value)}")
 
 
 def _map(parent: dict[str, Any], key: str) -> dict[str, Any]:
     value = parent.get(key)
-    if value is None:
-        return {}
     if isinstance(value, dict):
         return value
+    if value is None:
+        return {}
     raise BadReview(f"request.{key}: wanted a map, saw {json_type(value)}")

@@ -4,8 +4,6 @@ Follows k8s.io/apimachinery labels.Requirement.Matches: an empty selector select
 and DoesNotExist hold where the label is missing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 

@@ -1,7 +1,5 @@
 """Reads and writes JSON and YAML documents as kubectl does."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator
@@ -35,6 +33,15 @@ def parse_documents(text: bytes) -> Iterator[Any]:
         yield from (document for document in yaml.load_all(text, Loader=_Reader) if document is not None)
     except (yaml.YAMLError, LookupError, AttributeError) as error:
         raise ValueError(" ".join(str(error).split())) from None
+
+
+def items_of(document: Any) -> list[Any]:
+    """The objects of a List, or of a typed one as NodeList, whose items have no kind; of anything else the document itself."""
+    kind = str(document.get("kind", "")) if isinstance(document, dict) else ""
+    if not kind.endswith("List") or not isinstance(document.get("items"), list):
+        return [document]
+    default = kind.removesuffix("List")
+    return [{"kind": default, **item} if default and isinstance(item, dict) else item for item in document["items"]]
 
 
 def _json(text: bytes) -> list[Any]:

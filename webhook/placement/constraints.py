@@ -5,8 +5,6 @@ ANDed, and a term that is empty or malformed matches nothing. Also follows k8s.i
 pkg/scheduler/framework/plugins/{nodeaffinity,tainttoleration,nodeunschedulable}.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple

@@ -4,8 +4,6 @@ A strategy gives the score, and says whether the criteria `lastWholeNodes` and `
 strategy. Nodes that are equal by all criteria are ordered by name.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
@@ -50,6 +48,19 @@ class Criterion(NamedTuple):
 
 def _penalty(of: Candidates) -> Iterable[Tier]:
     return () if of.scores.penalty is None else (of.scores.penalty,)
+
+
+def _alternatives(of: Candidates) -> Iterable[Tier]:
+    return () if of.scores.alternatives is None else (of.scores.alternatives,)
+
+
+def _rejections(of: Candidates) -> Iterable[Tier]:
+    avoided = [*of.nodes.rejections.avoided(of.request.namespace)]
+    if not avoided:
+        return ()
+    rejecting = np.zeros(of.nodes.columns.size, bool)
+    rejecting[[of.nodes.row_of[name] for name in avoided if name in of.nodes.row_of]] = True
+    return (rejecting[of.scores.rows],)
 
 
 def _preference(of: Candidates) -> Iterable[Tier]:
@@ -113,6 +124,8 @@ def _replica(of: Candidates) -> Iterable[Tier]:
 
 CRITERIA: Final = (
     Criterion("penalty", "the other has a soft taint, is cordoned or under pressure, or will be removed", _penalty),
+    Criterion("alternatives", "more of the alternatives that its claims want most are free there", _alternatives),
+    Criterion("rejections", "the other has rejected pods of the namespace after they were bound", _rejections),
     Criterion("preference", "the pod's author or the policy prefers it", _preference),
     Criterion("wholeGpus", "the other's GPUs are shared, and the pod asks for several", _whole_gpus),
     Criterion("peerRules", "the pod has rules about pods of its owner, and fewer of them are near it", _peer_rules),

@@ -1,7 +1,5 @@
 """Filters nodes by their status and labels, with a constant reason for each node that the pod may not use."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Final
 
@@ -62,10 +60,17 @@ class _ByStatus:
 class Filter:
     """Which nodes the pods of one shape may use, whatever is free there. The answer changes only when a node does."""
 
-    def __init__(self, constraints: Constraints, health: Health, volumes: tuple[tuple[Term, ...], ...] = ()) -> None:
+    def __init__(
+        self,
+        constraints: Constraints,
+        health: Health,
+        volumes: tuple[tuple[Term, ...], ...] = (),
+        claims: tuple[tuple[Term, ...], ...] = (),
+    ) -> None:
         self.constraints = constraints
         self.volumes = volumes
         """For each volume of the pod, the terms of which its node must match one."""
+        self._claims = claims
         self._health = health
         self._reasons = _ByStatus(self._reason)
         self._tolerated = _ByStatus(self._tolerates_lasting_taints)
@@ -139,6 +144,8 @@ class Filter:
             yield "node affinity does not match", matches_any(self.constraints.required, nodes, rows)
         for terms in self.volumes:
             yield "its volume is elsewhere", matches_any(terms, nodes, rows)
+        for terms in self._claims:
+            yield "its claim is elsewhere", matches_any(terms, nodes, rows)
         yield _REASONS[4], self._healthy(nodes, rows)
 
     def _healthy(self, nodes: Nodes, rows: Rows) -> Mask:

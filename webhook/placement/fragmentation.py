@@ -13,8 +13,6 @@ The sum of the losses over all demands is the gradient of Σ part · log(worth):
 place of the square, and equal prices, it would be FGD (Weng et al., USENIX ATC'23, section 4).
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

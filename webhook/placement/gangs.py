@@ -5,8 +5,6 @@ NVLink clique, a rack, a zone), within one GPU model if one has room for all: th
 Nothing is required: if a domain has no room for the rest of the gang, the next wider one counts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,7 +14,7 @@ from numpy.typing import NDArray
 from webhook.cluster.node_table import Demand, Floats, Integers
 from webhook.cluster.nodes import Nodes
 from webhook.cluster.pods import JOBSET, LWS_GROUP
-from webhook.kube.pod import Pod, annotations_of, labels_of, owner
+from webhook.kube.pod import Owner, Pod, annotations_of, labels_of
 from webhook.placement.constraints import Mask
 from webhook.placement.settings import Gangs
 
@@ -25,9 +23,9 @@ _NODES_VARIABLE = "PET_NNODES"  # read by torchrun, set by Kubeflow
 _MAX_PODS = 100_000
 
 
-def gang_size(pod: Pod, settings: Gangs) -> int:
+def gang_size(pod: Pod, controller: Owner | None, settings: Gangs) -> int:
     """How many pods the pod's gang has; 1 if the pod does not say; 0 if it is in no gang."""
-    labels, controller = labels_of(pod), owner(pod)
+    labels = labels_of(pod)
     in_gang = settings.enabled and (
         (controller is not None and controller.kind in settings.kinds)
         or (JOBSET in labels and "JobSet" in settings.kinds)

@@ -1,8 +1,6 @@
 """Finds the label of nodes that is most similar to one that no node has: another spelling of the key, of the value, or of
 both."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import numpy as np
@@ -10,6 +8,7 @@ import numpy as np
 from webhook.cluster.nodes import Nodes
 from webhook.framework.cluster_view import Expression
 from webhook.kube.gpus import MODEL_LABELS
+from webhook.placement.constraints import Mask
 from webhook.text import bare, listed, nearest, plural
 
 _MAX_CHARACTERS = 63
@@ -17,9 +16,11 @@ _MAX_KEYS = 1000
 _MAX_VALUES = 1000
 
 
-def nearest_label(nodes: Nodes, key: str, values: Iterable[str]) -> tuple[str, str, str] | None:
-    """The nearest label that some node has: its key, its value, and both with the number of nodes in words. None if none is
-    similar.
+def nearest_label(
+    nodes: Nodes, key: str, values: Iterable[str], rows: Mask | None = None
+) -> tuple[str, str, str] | None:
+    """The nearest label that some node (of these rows) has: its key, its value, and both with the number of nodes in words. None
+    if none is similar.
 
     Searched are the key itself, keys that differ from it only in punctuation, case and domain, and the labels of GPU
     models.
@@ -31,7 +32,8 @@ def nearest_label(nodes: Nodes, key: str, values: Iterable[str]) -> tuple[str, s
         column = nodes.labels.column(candidate)
         if column is None:
             continue
-        counts = np.bincount(column.padded(nodes.columns.rows)[: nodes.columns.rows], minlength=len(column.values))
+        codes = column.padded(nodes.columns.rows)[: nodes.columns.rows]
+        counts = np.bincount(codes if rows is None else codes[rows], minlength=len(column.values))
         if np.count_nonzero(counts) > _MAX_VALUES:
             continue
         known = sorted(value for value, count in zip(column.values, counts.tolist(), strict=True) if value and count)

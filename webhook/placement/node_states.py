@@ -4,8 +4,6 @@ Whether a pod fits, and the score of a node, are computed once per state, also f
 state. Most clusters have few kinds of nodes and few sizes of pods.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -42,7 +40,7 @@ class States:
         changed = columns.changes.since(self._read_to)
         self._read_to = columns.changes.position
         amounts: list[NDArray[Any]] = [*columns.free.values(), *columns.capacity.values(), columns.model]
-        amounts += [columns.sharing, columns.measured, columns.idle, columns.utilisation]
+        amounts += [columns.devices, columns.sharing, columns.measured, columns.idle, columns.utilisation]
         ids = self._ids
         if (
             shape != self._shape

@@ -4,8 +4,6 @@ Only CPU, memory, ephemeral storage, pods and GPUs are compared: a provider of a
 that pass by themselves do not count either: a node that is down, cordoned or full, and taints that come and go.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Final
 
@@ -19,7 +17,7 @@ from webhook.kube.gpus import Gpus, vendor
 from webhook.placement.constraints import Mask, matches, matches_any
 from webhook.placement.filters import PASSING, Filter
 from webhook.placement.nearest_label import label_words, nearest_label
-from webhook.text import Hint, amount_number, amount_words, bare, listed, plural
+from webhook.text import amount_number, amount_words, bare, listed, plural, suggestion
 
 _OPERATORS: Final = "ask those who run this cluster"
 _MAX_NAMED: Final = 3
@@ -77,10 +75,9 @@ class _Search:
         offered = self._gpus.among(known) if name in self._asked else known
         offered.sort(key=lambda resource: (vendor(resource) != vendor(name), resource))
         there = f"; nodes have {listed(map(bare, offered))}" if offered else "; no node has any"
-        known_names = tuple([resource for resource in offered if vendor(resource) == vendor(name)])
-        fix = Hint(
-            name, known_names, "Ask for ", f", which is the nearest, or {_OPERATORS}", f"Remove it, or {_OPERATORS}"
-        )
+        known = [resource for resource in offered if vendor(resource) == vendor(name)]
+        near = f"Ask for {{}}, which is the nearest, or {_OPERATORS}"
+        fix = suggestion(name, known, near, f"Remove it, or {_OPERATORS}")
         wanted = f"a resource that some node has: {bare(name)} is on no node{there if name in self._asked else ''}"
         return Obstacle("resource", name, amount_words(name, self._demand.amount(name)), wanted, fix, False)
 

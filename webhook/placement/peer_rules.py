@@ -12,8 +12,6 @@ the next of the ranked nodes.
 Follows k8s.io/kubernetes pkg/scheduler/framework/plugins/{interpodaffinity,podtopologyspread,nodeports}.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 

@@ -5,8 +5,6 @@ requests, so the replicas of a template share one. Nothing here changes the clus
 of each shape of pod, and updates only those of changed nodes.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import NamedTuple
 
@@ -17,6 +15,7 @@ from webhook.errors import QuantityError
 from webhook.framework.cluster_view import Cluster, Obstacle, Placement
 from webhook.kube.gpus import GpuName, Gpus
 from webhook.kube.pod import Pod
+from webhook.placement.devices import plans
 from webhook.placement.preferences import NO_PREFERENCES, resolved
 from webhook.placement.ranker import Ranker
 from webhook.placement.request import PlacementRequest, ineligible, placement_request
@@ -63,12 +62,19 @@ class Placer:
         elif (volumes := volume_topology(request.volume_claims, self._state)).together:
             placement = Placement((), request.strategy, reason="its pods share a volume that is not bound yet")
         else:
-            rank = partial(self._ranker(settings, gpus).place, request, cluster.gpu_metrics, preferences, volumes)
-            self._state.usage.seen_from(request.namespace)
-            placement = rank()
-            if not placement.nodes and self._state.usage.seen_from(""):
-                placement = rank()  # reservations that may be of pods that do not exist take no pod its last node
-            placement = placement._replace(asked=request.demand.requests) if placement.nodes else placement
+            ranker = self._ranker(settings, gpus)
+            for plan in plans(request, volumes, self._state, gpus, every_pod=settings.every_pod):
+                if isinstance(plan, Placement):
+                    placement = plan
+                    break
+                rank = partial(ranker.place, plan.request, cluster.gpu_metrics, preferences, plan.confined)
+                self._state.usage.seen_from(request.namespace)
+                placement = rank()
+                if not placement.nodes and self._state.usage.seen_from(""):
+                    placement = rank()  # reservations that may be of pods that do not exist take no pod its last node
+                if placement.nodes:
+                    placement = placement._replace(asked=plan.asked.requests, devices=plan.asked.devices)
+                    break
         if preferences is NO_PREFERENCES:
             return placement
         by_name = () if placement.nodes else preferences.by_name

@@ -26,8 +26,6 @@ and less if their sum would exceed _ROOM:
   affinity. Nor are preferences of a pod whose author names nodes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from math import gcd

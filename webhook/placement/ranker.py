@@ -1,16 +1,16 @@
 """Filters, scores and ranks nodes for pods, by the settings of one profile."""
 
-from __future__ import annotations
-
 from typing import Final
 
-from webhook.cluster.node_table import Demand, View
+from webhook.cluster.devices import WHOLE
+from webhook.cluster.node_table import TOLD, Demand, View
 from webhook.cluster.state import ClusterState
 from webhook.framework.cluster_view import MetricsStatus, Obstacle, Placement, Ranked
 from webhook.kube.gpus import Gpus
 from webhook.kube.pod import REQUIRED, Pod
 from webhook.placement.constraints import compiled
 from webhook.placement.criteria import Candidates, Indices, best
+from webhook.placement.devices import LEFT_ALONE
 from webhook.placement.filters import Filter
 from webhook.placement.node_scores import NodeScores
 from webhook.placement.obstacles import obstacles
@@ -63,6 +63,8 @@ class Ranker:
         if scores is None:
             return Placement((), request.strategy, reason="affinity or tolerations are too many to rank by")
         scores.refresh(nodes, self._current_view(), burst=len(nodes.replicas) > 1 and self._state.ledger.burst)
+        if scores.undecided:
+            return Placement((), request.strategy, reason=LEFT_ALONE)
         peers = self._state.usage.peers.get(request.owner, _NO_PEERS)
         pods = request.gang if request.gang > 1 else self._state.jobs.pods(request.owner, request.workload) or 1
         chosen, decided = best(Candidates(request, nodes, scores, peers, pods, self._view, self._settings))
@@ -105,7 +107,7 @@ class Ranker:
             pod_filter = self._filter(request.spec_json, volumes, preferences)
             if pod_filter is None:
                 return None
-            gpu = next(iter(self._gpus.among([name for name, _ in request.demand.requests])), None)
+            gpu = next((name for name, _ in request.demand.requests if self._is_gpu(name)), None)
             size = _BYTES_PER_CHARACTER * len(request.spec_json)
             scores = NodeScores(pod_filter, request.demand, STRATEGIES[request.strategy], gpu, size)
             left = _MAX_BYTES - sum([each.kept_bytes for each in self._scores.values()])
@@ -123,7 +125,7 @@ class Ranker:
         constraints = compiled(spec_of(spec_json)) if len(spec_json) <= _MAX_CHARACTERS else None
         if constraints is None:
             return None
-        return Filter(preferences.below(constraints), self._settings.health, volumes.terms)
+        return Filter(preferences.below(constraints), self._settings.health, volumes.terms, volumes.claims)
 
     def _current_view(self) -> View:
         columns, demands = self._state.nodes.columns, self._state.demands
@@ -132,14 +134,19 @@ class Ranker:
         if key != self._view_key:
             self._view_key = key
             models = {name: number for number, name in enumerate(columns.models)}
-            gpus = tuple(sorted(self._gpus.among(columns.capacity)))
+            gpus = tuple(sorted([name for name in columns.capacity if self._is_gpu(name)]))
             self._view = View(self._view.version + 1, gpus, demands.popular(models))
         return self._view
+
+    def _is_gpu(self, resource: str) -> bool:
+        return resource.startswith(TOLD) or self._gpus.kind(resource) is not None
 
     def _ranked(self, scores: NodeScores, chosen: Indices, peers: Peers) -> tuple[Ranked, ...]:
         """The chosen rows with the numbers that they were ranked by."""
         columns, rows = self._state.nodes.columns, scores.rows[chosen]
-        free = columns.free[scores.gpu][rows].tolist() if scores.gpu is not None else [0] * len(rows)
+        gpu = scores.gpu if scores.gpu in columns.free else None
+        unit = WHOLE if gpu is not None and gpu.startswith(TOLD) else 1
+        free = (columns.free[gpu][rows] // unit).tolist() if gpu is not None else [0] * len(rows)
         ranked = [
             Ranked(columns.name[row], gpus, peers.get(row, 0), score)
             for row, gpus, score in zip(rows.tolist(), free, scores.score[chosen].tolist(), strict=True)

@@ -1,17 +1,16 @@
 """Counts why nodes cannot take a pod now: how many nodes each reason excludes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
 
-from webhook.cluster.node_table import Demand
+from webhook.cluster.node_table import TOLD, Demand
 from webhook.cluster.state import ClusterState
 from webhook.framework.cluster_view import Rejected
 from webhook.kube.gpus import Gpus
 from webhook.placement.constraints import Mask
+from webhook.placement.devices import found_devices
 from webhook.placement.filters import Check, Filter
 
 _MAX_ANSWERS: Final = 256
@@ -63,12 +62,20 @@ class Refusals:
         has = np.ones(nodes.columns.rows, bool)
         for resource in self._gpus.among([name for name, _ in demand.requests]):
             has &= capacity[resource][rows] > 0 if resource in capacity else False
-        if nodes.dra:
+        if nodes.dra and not demand.devices:
             yield "GPUs only through DRA", has | ~self._has_dra_gpus()
         yield "no such GPU", has
         yield from pod_filter.checks(nodes, rows)
         free = nodes.columns.free
+        if demand.devices:
+            every = np.arange(nodes.columns.rows)
+            yield (
+                "no free devices for its claims",
+                found_devices(nodes.columns, nodes.devices, every, demand.devices)[0] >= 0,
+            )
         for resource, amount in demand.requests:
+            if resource.startswith(TOLD):
+                continue
             gpu = self._gpus.kind(resource) is not None
             reason = "too few free GPUs" if gpu else _INSUFFICIENT.get(resource, "too little of a resource")
             yield reason, free[resource][rows] >= amount if resource in free else np.zeros(len(has), bool)

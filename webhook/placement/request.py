@@ -1,13 +1,12 @@
 """The placement request: what placement reads of a pod, whatever the cluster; or why no node is to be chosen."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
 import orjson
 
+from webhook.cluster.claims import NO_CLAIMS, PodClaims, claims_of
 from webhook.cluster.jobs import workload_key
 from webhook.cluster.node_table import Demand
 from webhook.cluster.pods import demand_of, is_bounded, namespace_of, owner_key, unmanaged_reason
@@ -25,6 +24,7 @@ from webhook.placement.volumes import NO_VOLUME_CLAIMS, VolumeClaims, volume_cla
 
 Spec = Mapping[str, Any]
 _MAX_KEY = 512
+NO_GPU = "no GPU is asked for"
 
 
 class PlacementRequest(NamedTuple):
@@ -44,6 +44,8 @@ class PlacementRequest(NamedTuple):
     """The `jobs.workload_key` of the workload that created the pod; "" if there is none."""
     peer_rules: PeerRules = NO_PEER_RULES
     volume_claims: VolumeClaims = NO_VOLUME_CLAIMS
+    claims: PodClaims = NO_CLAIMS
+    """Its ResourceClaims."""
     namespace: str = ""
     preferences: Preferences | None = None
     """The preferences of its annotations and of the policy."""
@@ -82,11 +84,8 @@ def placement_request(
         demand = demand_of(pod)
     except QuantityError:
         return Placement((), strategy, reason="a request is not a quantity")
-    if not gpus.among([name for name, _ in demand.requests]):
-        if claims_devices(pod):
-            return Placement((), strategy, reason="GPUs only through DRA")
-        if not settings.every_pod:
-            return Placement((), strategy, reason="no GPU is asked for")
+    if not (gpus.among([name for name, _ in demand.requests]) or claims_devices(pod) or settings.every_pod):
+        return Placement((), strategy, reason=NO_GPU)
     if not is_bounded(demand):
         return Placement((), strategy, reason="too many resources are asked for")
     spec_json, shape = shape_key(pod["spec"])
@@ -96,11 +95,12 @@ def placement_request(
         demand=demand,
         spec_json=spec_json,
         owner=owner_key(pod),
-        gang=gang_size(pod, settings.gangs),
+        gang=gang_size(pod, controller, settings.gangs),
         key=b"%b\0%b\0%b" % (strategy.encode(), orjson.dumps(demand.requests), shape),
         workload="" if controller is None else workload_key(namespace_of(pod), controller.kind, controller.name),
         peer_rules=peer_rules_of(pod),
-        volume_claims=volume_claims_of(pod),
+        volume_claims=volume_claims_of(pod, controller),
+        claims=claims_of(pod),
         namespace=namespace_of(pod),
         preferences=preferences,
     )

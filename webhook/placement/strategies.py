@@ -4,8 +4,6 @@ A strategy implements `webhook.cluster.node_table.Strategy`: a score for each ro
 alone.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

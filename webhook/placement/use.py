@@ -9,17 +9,16 @@ The device plugin chooses which free GPUs a pod gets. So nodes where all free GP
 enough are, then the others. These are last but not refused, because the scheduler would take them.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 
-from webhook.cluster.node_table import Columns, Demand, Floats
+from webhook.cluster.devices import WHOLE
+from webhook.cluster.node_table import TOLD, Columns, Demand, Floats
 
 
 def usable_gpus(columns: Columns, rows: NDArray[np.intp], gpus: tuple[str, ...], gpu: str) -> Floats:
     """For each of `rows`, how many free GPUs of the resource `gpu` are fit for use. `gpus`: all GPU resources."""
-    sharing = columns.sharing[rows]
+    sharing = columns.sharing[rows] * (WHOLE if gpu.startswith(TOLD) else 1)
     capacity, allocated = np.zeros(len(rows)), np.zeros(len(rows))
     for name in gpus:
         if name in columns.free:

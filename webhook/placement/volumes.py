@@ -11,8 +11,6 @@ If not, and for all other kinds of volumes, the scheduler alone keeps pods off w
 Follows k8s.io/kubernetes pkg/scheduler/framework/plugins/{volumebinding,volumezone}.
 """
 
-from __future__ import annotations
-
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
@@ -20,7 +18,7 @@ import orjson
 
 from webhook.cluster.pods import namespace_of
 from webhook.cluster.state import ClusterState
-from webhook.kube.pod import Pod, owner
+from webhook.kube.pod import Owner, Pod
 from webhook.placement.constraints import Term, terms_of
 
 _MAX_CLAIMS: Final = 8
@@ -43,15 +41,17 @@ class VolumeTopology(NamedTuple):
     """For each volume, the terms of its node affinity, of which a node must match one."""
     together: bool = False
     """A shared claim is not bound yet: all pods of the owner must follow the first."""
+    claims: tuple[tuple[Term, ...], ...] = ()
+    """The same for each of its ResourceClaims that has devices, or whose devices are reserved for another pod."""
     key: bytes = b""
-    """Equal if `terms` are; of bounded length."""
+    """Equal if `terms` and `claims` are; of bounded length."""
 
 
 NO_VOLUME_CLAIMS: Final = VolumeClaims()
 UNCONFINED: Final = VolumeTopology()
 
 
-def volume_claims_of(pod: Pod) -> VolumeClaims:
+def volume_claims_of(pod: Pod, controller: Owner | None) -> VolumeClaims:
     """The PersistentVolumeClaims of a pod."""
     if not (volumes := pod["spec"].get("volumes")):
         return NO_VOLUME_CLAIMS
@@ -59,7 +59,6 @@ def volume_claims_of(pod: Pod) -> VolumeClaims:
     names = tuple([f"{namespace_of(pod)}/{name}" for name in named if name][:_MAX_CLAIMS])
     if not names:
         return NO_VOLUME_CLAIMS
-    controller = owner(pod)
     return VolumeClaims(names, controller is not None and controller.kind != "StatefulSet")
 
 
@@ -71,4 +70,4 @@ def volume_topology(claims: VolumeClaims, state: ClusterState) -> VolumeTopology
     texts = [text for name in volumes if name and (text := state.volumes.get(name))]
     terms = tuple([terms_of(orjson.loads(text)) for text in texts])
     key = blake2b("\0".join(texts).encode(), digest_size=16).digest() if texts else b""
-    return VolumeTopology(terms, claims.shared and "" in volumes, key)
+    return VolumeTopology(terms, claims.shared and "" in volumes, key=key)

@@ -4,8 +4,6 @@ Only whole nodes can take the largest pods, which may come although none runs. S
 the pod fits on a partly used node.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

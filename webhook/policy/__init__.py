@@ -1,1 +1,1 @@
-"""The policy: all settings, how they are read and checked, and the document that explains them."""
+"""The policy: all settings, and how they are read and checked."""

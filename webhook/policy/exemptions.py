@@ -5,7 +5,7 @@ account is that of the pod (`spec.serviceAccountName`). Whoever may create pods 
 an exemption trusts the namespace: give exporters a namespace of their own.
 """
 
-from __future__ import annotations
+from typing import Self
 
 from pydantic import Field, model_validator
 
@@ -34,7 +34,7 @@ class Exemption(Settings):
     """groups of the user who creates the pod"""
 
     @model_validator(mode="after")
-    def _not_everybody(self) -> Exemption:
+    def _not_everybody(self) -> Self:
         if "*" in self.namespaces and not (self.users or self.groups):
             raise ValueError(
                 "a service account of any namespace can be made by every tenant: name the namespaces, or add users"

@@ -1,7 +1,5 @@
 """Reads a YAML document into a settings model. Errors say the path, the line and the nearest known key."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from typing import Any, Final, TypeVar, get_args
@@ -11,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 
 from webhook.errors import PolicyError
 from webhook.kube.yaml import line_of, why_unsafe
-from webhook.text import bare, json_type, nearest, quoted
+from webhook.text import bare, json_type, quoted, suggestion
 
 Model = TypeVar("Model", bound=BaseModel)
 Location = tuple[str | int, ...]
@@ -173,8 +171,8 @@ def _problems(error: ValidationError, lines_of: Mapping[Location, int], model: t
 def _in_words(error: Any, location: Location, model: type[BaseModel]) -> str:
     if error["type"] == "extra_forbidden":
         keys = _known_keys(model, location[:-1])
-        near = nearest(str(location[-1]), keys)
-        return f"unknown key; did you mean {quoted(near)}?" if near else f"unknown key; known here: {', '.join(keys)}"
+        known = f"unknown key; known here: {', '.join(keys)}"
+        return suggestion(str(location[-1]), keys, 'unknown key; did you mean "{}"?', known)
     if error["type"] == "missing":
         return "this key is missing"
     wanted = _WANTED.get(error["type"])

@@ -4,12 +4,10 @@ A new injector or rule is one line here: a field of `Injectors` or `Rules`. The 
 `manifests/policy.yaml` is generated from these models and their docstrings.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from pydantic import model_validator
 
@@ -75,7 +73,7 @@ class Injectors(Settings):
     node_affinity: NodeAffinity = NodeAffinity()
 
     @model_validator(mode="after")
-    def _pin_and_spread(self) -> Injectors:
+    def _pin_and_spread(self) -> Self:
         node, spread = self.node_affinity, self.topology_spread
         hard = [c.key for c in spread.constraints if c.when_unsatisfiable == "DoNotSchedule"]
         spreads = spread.enabled and spread.mode == "constraints"
@@ -193,12 +191,12 @@ class Policy:
     _early_rules: dict[str, tuple[tuple[str, Rule], ...]] = field(repr=False)
 
     @classmethod
-    def load(cls, text: str | bytes) -> Policy:
+    def load(cls, text: str | bytes) -> Self:
         """Read a policy from YAML. Raises PolicyError with all problems."""
         return cls.of(read(text, PolicyFile, lambda file: problems(file.model_dump(mode="json", by_alias=True))))
 
     @classmethod
-    def of(cls, file: PolicyFile) -> Policy:
+    def of(cls, file: PolicyFile) -> Self:
         # The order of keys counts: in some maps the first entry that matches decides.
         digest = hashlib.sha256(file.model_dump_json().encode()).hexdigest()
         entitlements = entitled(file.classes, {n: p.injectors.priority_class.classes for n, p in file.profiles.items()})
@@ -226,9 +224,12 @@ class Policy:
         """The enabled injectors of a profile, by name, in run order."""
         return self._injectors[profile]
 
-    def injectors_for(self, profile: str, *, gpu: bool, claims: bool) -> tuple[tuple[str, Injector], ...]:
-        """The enabled injectors for a pod that names a GPU (`gpu`), or gets GPUs by DRA or in other ways (`claims`)."""
-        pairs, placed = self._injectors[profile], self._profiles[profile].placement.every_pod
+    def injectors_for(
+        self, profile: str, *, gpu: bool, claims: bool, placed: bool = False
+    ) -> tuple[tuple[str, Injector], ...]:
+        """The enabled injectors for a pod that names a GPU (`gpu`), or gets GPUs by DRA or in other ways (`claims`). `placed`: a
+        node may be chosen for it although it names no GPU."""
+        pairs, placed = self._injectors[profile], placed or self._profiles[profile].placement.every_pod
         if gpu:
             return pairs
         every = [u for _, u in pairs if u.every_pod or (placed and u.needs_placement) or (claims and u.handles_claims)]
@@ -256,11 +257,8 @@ def named(section: Settings) -> Iterator[tuple[str, Any]]:
 def completed(profile: Model, entitled: Mapping[str, tuple[str, ...]]) -> Model:
     """The profile with the settings that units take over from other units or from the classes of workload (`entitled`)."""
     sections = {name: getattr(profile, name) for name in ("injectors", "rules")}
-    injectors, rules = (dict(named(section)) for section in sections.values())
-    view = ProfileView(injectors, rules, entitled)
-    return profile.model_copy(update={name: _completed(section, view) for name, section in sections.items()})
-
-
-def _completed(section: Model, view: ProfileView) -> Model:
-    units = {name: getattr(section, name).completed(view) for name in type(section).model_fields}
-    return section.model_copy(update=units)
+    view = ProfileView(dict(named(sections["injectors"])), dict(named(sections["rules"])), entitled)
+    for name, section in sections.items():
+        units = {unit: getattr(section, unit).completed(view) for unit in type(section).model_fields}
+        sections[name] = section.model_copy(update=units)
+    return profile.model_copy(update=sections)

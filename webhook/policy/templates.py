@@ -4,8 +4,6 @@ The API server accepts a Deployment although it will refuse its pods. Whoever ap
 an Event of a ReplicaSet. So the templates are checked when the workload is applied.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
@@ -20,8 +18,12 @@ from webhook.text import bare
 Mode = Literal["off", "warn", "fix", "deny"]
 _MAIN = ("model", "runner")
 """The fields of an InferenceService for its main container, beside `containers`: of KServe and of OME."""
-_HEAD = "headGroupSpec"
-"""The field of Ray's kinds for the head, which is one pod."""
+_COUNTS: Final = ("numNodes", "numOfHosts")
+"""Keys that count pods or groups of pods, besides `replicas`. All that a map has are multiplied."""
+_SIZE: Final = "size"
+"""Key of a LeaderWorkerSet: the number of pods in a group, including the leader."""
+_LEADER: Final = "leaderTemplate"
+"""Key of a LeaderWorkerSet whose leader has a template of its own."""
 _MAX_NAME = 253
 """Characters in a name that the API server accepts."""
 Holds = Literal["template", "podSpec", "container"]
@@ -94,7 +96,7 @@ class Template(NamedTuple):
     path: Path
     pod: Pod
     replicas: int | None
-    """The number of pods that the workload asks for; None if it does not say it."""
+    """The number of pods that it makes at once; None if that is not known, or for a DaemonSet."""
     creator: str = ""
     """The user name of the controller that will create the pods, if it is one of Kubernetes' own; else ""."""
     holds: Holds = "template"
@@ -122,21 +124,19 @@ class _Kind(NamedTuple):
     """Where the template is."""
     owner: str
     """The kind of the pods' controller."""
-    counter: str
-    """The field of `spec` with the number of pods; "" if there is none."""
     creator: str
     """The service account that creates the pods."""
 
 
 _TEMPLATE = ("spec", "template")
 _BUILT_IN: dict[tuple[str, str], _Kind] = {
-    ("apps", "Deployment"): _Kind(_TEMPLATE, "ReplicaSet", "replicas", "replicaset-controller"),
-    ("apps", "ReplicaSet"): _Kind(_TEMPLATE, "ReplicaSet", "replicas", "replicaset-controller"),
-    ("apps", "StatefulSet"): _Kind(_TEMPLATE, "StatefulSet", "replicas", "statefulset-controller"),
-    ("apps", "DaemonSet"): _Kind(_TEMPLATE, "DaemonSet", "", "daemon-set-controller"),
-    ("", "ReplicationController"): _Kind(_TEMPLATE, "ReplicationController", "replicas", "replication-controller"),
-    ("batch", "Job"): _Kind(_TEMPLATE, "Job", "parallelism", "job-controller"),
-    ("batch", "CronJob"): _Kind(("spec", "jobTemplate", *_TEMPLATE), "Job", "", "job-controller"),
+    ("apps", "Deployment"): _Kind(_TEMPLATE, "ReplicaSet", "replicaset-controller"),
+    ("apps", "ReplicaSet"): _Kind(_TEMPLATE, "ReplicaSet", "replicaset-controller"),
+    ("apps", "StatefulSet"): _Kind(_TEMPLATE, "StatefulSet", "statefulset-controller"),
+    ("apps", "DaemonSet"): _Kind(_TEMPLATE, "DaemonSet", "daemon-set-controller"),
+    ("", "ReplicationController"): _Kind(_TEMPLATE, "ReplicationController", "replication-controller"),
+    ("batch", "Job"): _Kind(_TEMPLATE, "Job", "job-controller"),
+    ("batch", "CronJob"): _Kind(("spec", "jobTemplate", *_TEMPLATE), "Job", "job-controller"),
 }
 """By group and kind."""
 
@@ -153,15 +153,14 @@ def templates(obj: dict[str, Any], group: str, kind: str, settings: Templates) -
         return
     if built_in := _BUILT_IN.get((group, kind)):
         creator = f"system:serviceaccount:kube-system:{built_in.creator}"
-        yield from _template_at(obj, built_in.path, built_in.owner, _count(obj, built_in.counter), creator)
+        yield from _template_at(obj, built_in.path, built_in.owner, creator)
         return
     for custom in settings.custom:
         if (custom.group, custom.kind) == (group, kind):
             for number, path in enumerate(paths(obj, custom.path.split("."))):
                 if number > LIMITS["templates"]:  # one more than the limit shows that there are too many
                     return
-                replicas = _replicas(at(obj, path[:-1]), group == "kubeflow.org" or _HEAD in path)
-                yield from _template_at(obj, path, custom.owner_kind or kind, replicas, holds=custom.holds)
+                yield from _template_at(obj, path, custom.owner_kind or kind, holds=custom.holds)
 
 
 def _controlled(metadata: dict[str, Any]) -> bool:
@@ -170,7 +169,7 @@ def _controlled(metadata: dict[str, Any]) -> bool:
 
 
 def _template_at(
-    obj: dict[str, Any], path: Path, owner: str, replicas: int | None, creator: str = "", holds: Holds = "template"
+    obj: dict[str, Any], path: Path, owner: str, creator: str = "", holds: Holds = "template"
 ) -> Iterator[Template]:
     value = at(obj, path)
     template = _as_template(value, holds) if isinstance(value, dict) else {}
@@ -181,6 +180,7 @@ def _template_at(
     name = str(obj["metadata"].get("name") or obj["metadata"].get("generateName") or "")[:_MAX_NAME]
     metadata["generateName"] = f"{name}-"
     metadata["ownerReferences"] = [{"kind": owner, "name": name, "controller": True}]
+    replicas = None if owner == "DaemonSet" or _is_unknown(obj, path, holds) else _pods_of(obj, path)
     yield Template(path, {"metadata": metadata, "spec": template["spec"]}, replicas, creator, holds)
 
 
@@ -203,20 +203,40 @@ def _main(spec: dict[str, Any]) -> str | None:
     return next((field for field in _MAIN if isinstance(spec.get(field), dict)), None)
 
 
-def _replicas(holder: Any, one_by_default: bool) -> int | None:
-    """The number of pods of a part of a custom resource; None if it does not say it.
-
-    Without a number it is 1 if `one_by_default`. A replica in a Ray worker group has `numOfHosts` pods.
-    """
-    count = _count(holder, "replicas")
-    count = 1 if count is None and one_by_default else count
-    return count and count * (_count(holder, "numOfHosts") or 1)
+def _is_unknown(obj: Any, path: Path, holds: Holds) -> bool:
+    """Whether something else says how many pods there are: the runtime of a TrainJob, Ray's autoscaler."""
+    if holds == "container":
+        return "numNodes" not in at(obj, path)
+    return "workerGroupSpecs" in path and not {"replicas", "minReplicas"} & at(obj, path[:-1]).keys()
 
 
-def _count(holder: Any, key: str) -> int | None:
-    spec = holder.get("spec") if isinstance(holder, dict) and "spec" in holder else holder
-    count = spec.get(key) if isinstance(spec, dict) and key else None
-    return count if isinstance(count, int) and not isinstance(count, bool) else None
+def _pods_of(obj: Any, path: Path) -> int:
+    """The number of pods made from the template at `path`. For a Job: as many as run at once."""
+    count, here = 1, obj
+    for step in path:
+        if isinstance(here, dict):
+            count *= _count(here, step)
+            here = here[str(step)]
+        else:
+            here = here[step]
+    return count * _count(here, "")
+
+
+def _count(here: dict[str, Any], step: str | int) -> int:
+    """The product of the counts in one map. `step`: the next step of the path."""
+    count = _number(here.get("replicas", here.get("minReplicas")), 1)
+    for key in _COUNTS:
+        count *= _number(here.get(key), 1)
+    if "completions" in here or "parallelism" in here:
+        count *= min(_number(here.get("parallelism"), 1), _number(here.get("completions"), 1 << 30))
+    if step == "workerTemplate":
+        return count * max(0, _number(here.get(_SIZE), 1) - (_LEADER in here))
+    return count
+
+
+def _number(value: Any, default: int) -> int:
+    """`value` if it is a whole number of 0 or more, else `default`."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else default
 
 
 def at(obj: Any, path: Path) -> Any:

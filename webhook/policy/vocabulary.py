@@ -3,15 +3,13 @@
 Nobody would notice such a word, since the setting would just never apply. So the policy is refused, with the nearest word.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Set
 from typing import Any, Final
 
 from webhook.kube.gpus import MODEL_LABELS
 from webhook.policy.templates import CUSTOM, at, paths
 from webhook.policy.workload_classes import CLASSES, GPUS
-from webhook.text import bare, nearest, one_edit_apart, quoted
+from webhook.text import bare, nearest, one_edit_apart, quoted, suggestion
 
 Location = tuple[str | int, ...]
 Problem = tuple[Location, str]
@@ -88,11 +86,8 @@ def problems(policy: dict[str, Any]) -> Iterator[Problem]:
     yield from _made_by_a_slip(made, {name for _, name in named})
     for place, name in named:
         if name not in made and name not in _DEFAULT_CLASSES:
-            near = nearest(name, made)
-            hint = (
-                f"did you mean {quoted(near)}?"
-                if near
-                else f"`classes` makes {', '.join(map(bare, dict.fromkeys(made)))}"
+            hint = suggestion(
+                name, made, 'did you mean "{}"?', f"`classes` makes {', '.join(map(bare, dict.fromkeys(made)))}"
             )
             yield place, f"no entry of `classes` makes the class {quoted(name)}; {hint}"
 

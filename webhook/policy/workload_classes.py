@@ -1,7 +1,5 @@
 """The settings that all profiles share: which resources are GPUs, and how the class of workload of a pod is found."""
 
-from __future__ import annotations
-
 from collections.abc import Container, Mapping
 
 from pydantic import Field
@@ -86,17 +84,19 @@ def classify(
     """The class of workload of a pod: that of the first rule that matches and is for this namespace."""
     labels = labels_of(pod)
     kind = owner.kind if owner is not None else None
-    warning = None
+    warning, labelled = None, False
     for rule in rules:
-        if rule.labels and (
-            labels.keys().isdisjoint(rule.labels)  # true for most pods, and fast
-            or not any([labels.get(key) in values for key, values in rule.labels.items()])
-        ):
-            continue
+        if rule.labels:
+            if labels.keys().isdisjoint(rule.labels):  # true for most pods, and fast
+                continue
+            labelled = True
+            if not any([labels.get(key) in values for key, values in rule.labels.items()]):
+                continue
         if rule.owner_kinds and kind not in rule.owner_kinds:
             continue
         if rule.namespaces == _EVERYWHERE or covers(rule.namespaces, namespace, namespace_labels):
-            return Workload(rule.name, warning if rule.labels else warning or _misspelt(rules, labels))
+            asked = bool(rule.labels) or not labelled
+            return Workload(rule.name, warning if asked else warning or _misspelt(rules, labels))
         if rule.labels and warning is None:  # the pod asked for this class by a label
             warning = f"namespace {quoted(namespace)} is not entitled to class {rule.name}"
     return Workload("none", warning or _misspelt(rules, labels))

@@ -13,16 +13,11 @@ DRA:           the same.
 Source: capabilities(7); containerd and CRI-O accept names in any case; Pod Security Standards, baseline.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import ClassVar
 
-from webhook.framework.interface import Context, Finding, Rule
+from webhook.framework.interface import Check, Context, Finding, Gpus, Pod, Rule
 from webhook.kube import cel
-from webhook.kube.cel import Check
-from webhook.kube.gpus import Gpus
-from webhook.kube.pod import Pod
 from webhook.text import quoted
 
 

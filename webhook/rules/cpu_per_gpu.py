@@ -9,15 +9,13 @@ Warned about:  less, or none
 Not for:       pods of a class that `classes` does not name; parts of GPUs; DRA, where the number of GPUs is in the claim
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 from webhook.errors import QuantityError
-from webhook.framework.interface import Action, Context, Finding, Rule
+from webhook.framework.interface import Action, Context, Finding, Pod, Rule
 from webhook.framework.resources_per_gpu import CLASSES, PerGpu, containers_with_whole_gpus
-from webhook.kube.pod import Container, Pod, requests_of
+from webhook.kube.pod import Container, requests_of
 from webhook.kube.quantity import milli, whole
 from webhook.text import amount_number, amount_words, plural, quoted
 

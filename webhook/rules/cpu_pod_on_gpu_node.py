@@ -10,15 +10,10 @@ Warned about:  a toleration of a taint of `taints`, or of everything
 DRA:           a claim counts as a GPU.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
-from webhook.framework.interface import Action, Context, Finding, Rule
+from webhook.framework.interface import Action, Check, Context, Finding, Gpus, Pod, Rule
 from webhook.kube import cel
-from webhook.kube.cel import Check
-from webhook.kube.gpus import Gpus
-from webhook.kube.pod import Pod
 from webhook.text import matches_any, quoted
 
 

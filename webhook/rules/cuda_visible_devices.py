@@ -9,14 +9,11 @@ Warned about:  any other value
 Not for DRA:   how many devices a claim brings is not known here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from webhook.framework.device_variables import value_of
-from webhook.framework.interface import Action, Context, Finding, Rule
-from webhook.kube.pod import Pod
+from webhook.framework.interface import Action, Context, Finding, Pod, Rule
 from webhook.text import plural, quoted
 
 _MAX_LENGTH = 256
@@ -33,7 +30,7 @@ class CudaVisibleDevices(Rule):
     """Variables by which a GPU library selects among the GPUs of a container."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
-        if context.contents(pod).variables.isdisjoint(self.names):
+        if context.variables(pod).isdisjoint(self.names):
             return
         for container in context.containers(pod):
             if (container.spec.get("resources") or {}).get("claims"):

@@ -17,17 +17,18 @@ pkg/annotations/v2, crun (run.oci.*), runc (org.systemd.property.*), Kata (io.ka
 (devices.gke.io).
 """
 
-from __future__ import annotations
-
+import re
 from collections.abc import Iterable
+from functools import cached_property
 from typing import ClassVar
 
-from webhook.framework.interface import Context, Finding, Rule
+from webhook.framework.interface import Check, Context, Finding, Gpus, Pod, Rule
 from webhook.kube import cel
-from webhook.kube.cel import Check
-from webhook.kube.gpus import Gpus
-from webhook.kube.pod import Pod, annotations_of
+from webhook.kube.pod import annotations_of
 from webhook.text import bare, matches_any, quoted
+
+_MAX_KEY = 512
+"""Characters of a key that are looked at. In a stored pod it has 317 at most; in a template of a custom resource any number."""
 
 
 class DeviceAnnotations(Rule):
@@ -60,18 +61,18 @@ class DeviceAnnotations(Rule):
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         for key, value in annotations_of(pod).items():
-            lower_key = key.encode().lower().decode()  # of ASCII alone, as in CEL
-            only_warn = False
-            if matches_any(self.beside_gpu, lower_key):
-                only_warn = context.asks_for_gpu(pod)
-            elif not self._asks(lower_key):
+            lower_key = key[:_MAX_KEY].encode().lower().decode()  # of ASCII alone, as in CEL
+            if not self._asking.match(lower_key):
+                continue
+            beside_gpu = matches_any(self.beside_gpu, lower_key)
+            if not beside_gpu and matches_any(self.harmless, lower_key):
                 continue
             yield Finding(
                 path=f"metadata.annotations[{bare(key)}]",
                 seen=quoted(value),
                 wanted="no such annotation: it hands out devices past the GPU limit",
                 fix="Remove it, and ask for GPUs in the limits of a container",
-                only_warn=only_warn,
+                only_warn=beside_gpu and context.asks_for_gpu(pod),
             )
 
     def exported(self, gpus: Gpus) -> Iterable[Check]:
@@ -86,11 +87,12 @@ class DeviceAnnotations(Rule):
         yield Check("annotation", f"{beside} && !variables.asksForGpu", wanted)
         yield Check("annotation", f"{beside} && variables.asksForGpu", wanted, only_warn=True)
 
-    def _asks(self, key: str) -> bool:
-        """Whether the annotation `key`, in lower case, asks for devices.
-
-        After the domain there may be a `/`, a `.` (CRI-O's older form) or nothing.
-        """
-        head = f".{key.partition('/')[0]}."
-        asks = matches_any(self.keys, key) or any([f".{domain}." in head for domain in self.domains])
-        return asks and not matches_any(self.harmless, key)
+    @cached_property
+    def _asking(self) -> re.Pattern[str]:
+        """The keys that are looked at, in lower case. After a domain is a `/`, a `.` (CRI-O's older form) or nothing."""
+        domains = [rf"(?:[^/]*\.)?{re.escape(domain)}(?:[./]|\Z)" for domain in self.domains]
+        names = [
+            re.escape(key.removesuffix("*")) + ("" if key.endswith("*") else r"\Z")
+            for key in (*self.keys, *self.beside_gpu)
+        ]
+        return re.compile("|".join([*names, *domains]) or "(?!)")

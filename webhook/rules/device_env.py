@@ -16,19 +16,14 @@ DRA:           the same with a claim as without: a claim is no GPU limit. `void`
 Source: as in `webhook/framework/device_variables.py`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any, ClassVar
 
 from webhook.framework import device_variables
 from webhook.framework.device_variables import HIDDEN, NO_DEVICE, NVIDIA, hides_devices, takes_no_device, value_of
-from webhook.framework.interface import Context, Finding, Rule
+from webhook.framework.interface import Check, Context, Finding, Gpus, Pod, Rule
 from webhook.kube import cel
-from webhook.kube.cel import Check
-from webhook.kube.gpus import Gpus
-from webhook.kube.pod import Pod
 from webhook.text import Patterns, bare, matches_any, quoted
 
 _SUFFIX = "_VISIBLE_DEVICES"
@@ -54,7 +49,7 @@ class DeviceEnv(Rule):
     """Variables that hand out devices for use with GPUs: refused in a container without a GPU, warned about in one with a GPU."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
-        named = self._named(context.contents(pod).variables)
+        named = self._named(context.variables(pod))
         if not named:
             return
         for container in context.containers(pod):
@@ -67,13 +62,12 @@ class DeviceEnv(Rule):
 
     def _named(self, names: Iterable[str]) -> set[str]:
         """The names that this rule checks."""
-        match, apart = self._patterns.match, {_LEGACY, *self.beside_gpu}
         by_suffix = {name for name in names if name.endswith(_SUFFIX) and not matches_any(self.programs, name)}
-        return by_suffix | {name for name in names if name in apart or match(name)}
+        return by_suffix | self._patterns.among(names)
 
     @cached_property
     def _patterns(self) -> Patterns:
-        return Patterns(self.names)
+        return Patterns((*self.names, _LEGACY, *self.beside_gpu))
 
     def _violation(self, entry: Mapping[str, Any], with_gpu: bool, hidden: bool) -> tuple[str, str, str, bool] | None:
         """What is seen besides the variable, what is wanted, the next step, and whether it is only a warning; None: allowed."""

@@ -14,17 +14,12 @@ DRA:           a claim is no GPU limit: `void` is set beside it too.
 Source: kubelet makeEnvironmentVariables, pkg/kubelet/kubelet_pods.go («Env will override EnvFrom»).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import ClassVar, Self
 
 from webhook.framework.device_variables import DEVICES, NVIDIA
-from webhook.framework.interface import Action, Context, Finding, ProfileView, Rule
+from webhook.framework.interface import Action, Check, Context, Finding, Gpus, Pod, ProfileView, Rule
 from webhook.kube import cel
-from webhook.kube.cel import Check
-from webhook.kube.gpus import Gpus
-from webhook.kube.pod import Pod
 from webhook.text import bare, quoted
 
 _SUFFIX = "_VISIBLE_DEVICES"
@@ -54,11 +49,11 @@ class DeviceEnvFrom(Rule):
             for index, source in enumerate(container.spec.get("envFrom") or ()):
                 path, where = f"{container.field}.envFrom[{index}]", f"in container {quoted(container.name)}"
                 if prefix := source.get("prefix"):
-                    if completed := next((name for name in names if _begins(prefix, name)), _completed(prefix)):
+                    if made := next((name for name in names if _begins(prefix, name)), _by_suffix(prefix)):
                         yield Finding(
                             path=path,
                             seen=f"prefix {quoted(prefix)} {where}",
-                            wanted=f"a prefix that cannot make {completed}: it hands out devices past the GPU limit",
+                            wanted=f"a prefix that cannot make {made}: it hands out devices past the GPU limit",
                             fix="Choose another prefix",
                         )
                 elif self.unknown != "off" and container.has_gpu(context.gpus):
@@ -75,16 +70,16 @@ class DeviceEnvFrom(Rule):
         longer = cel.any_of([f"{prefix}.startsWith({cel.literal(n[:-1])})" for n in names if n.endswith("*")])
         begins = f"{cel.literal([n.removesuffix('*') for n in names])}.exists(n, n.startsWith({prefix}))"
         ends = cel.any_of([f"{prefix}.endsWith({cel.literal(part)})" for part in _PARTS])
-        completed = f'{prefix} != "" && ({begins} || {longer} || {ends})'
+        makes_one = f'{prefix} != "" && ({begins} || {longer} || {ends})'
         wanted = "a prefix that cannot make the name of a variable that hands out devices"
-        yield Check("container", f"{cel.field('c', 'envFrom')}.exists(s, {completed})", wanted)
+        yield Check("container", f"{cel.field('c', 'envFrom')}.exists(s, {makes_one})", wanted)
         if self.unknown != "off":
             open_ended = cel.all_of([f'{cel.field("c", "envFrom")}.exists(s, {prefix} == "")', cel.ASKS])
             wanted = "variables by name, or a prefix: a source without one may hand out devices past the GPU limit"
             yield Check("container", open_ended, wanted, only_warn=self.unknown == "warn")
 
 
-def _completed(prefix: str) -> str | None:
+def _by_suffix(prefix: str) -> str | None:
     """The name ending in `_VISIBLE_DEVICES` that the prefix and a key can make; None if the prefix ends otherwise."""
     part = next((part for part in _PARTS if prefix.endswith(part)), None)
     return None if part is None else f"{bare(prefix.removesuffix(part))}{_SUFFIX}"

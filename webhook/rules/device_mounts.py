@@ -11,16 +11,12 @@ DRA:           the same.
 Source: NVIDIA/nvidia-container-toolkit internal/config/image/cuda_image.go (requestsFromMounts).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import ClassVar
 
-from webhook.framework.interface import Context, Finding, Rule
+from webhook.framework.interface import Check, Context, Finding, Gpus, Pod, Rule
 from webhook.kube import cel
-from webhook.kube.cel import Check
-from webhook.kube.gpus import Gpus
-from webhook.kube.pod import Pod, clean_path
+from webhook.kube.pod import clean_path
 from webhook.text import quoted
 
 _NAME = "nvidia-container-devices"

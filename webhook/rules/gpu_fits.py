@@ -20,15 +20,13 @@ Nothing is checked while the state of the cluster is not known, nor for pods tha
 with nodeName, another scheduler, scheduling gates or Kueue, and pods of DaemonSets.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import ClassVar, Literal
 
 from webhook.framework.cluster_view import Obstacle
-from webhook.framework.interface import Context, Finding, Rule
-from webhook.kube.pod import Pod, claims_devices, requests_of
-from webhook.text import Hint, matches_any, quoted
+from webhook.framework.interface import Context, Finding, Pod, Rule
+from webhook.kube.pod import claims_devices, requests_of
+from webhook.text import matches_any, quoted
 
 _DRA = "deviceclass.resource.kubernetes.io/*"
 
@@ -64,14 +62,8 @@ class GpuFits(Rule):
             yield Finding(path, obstacle.seen + where, obstacle.wanted, fix, only_warn, obstacle.cause)
 
 
-def _waiting_first(fix: str | Hint) -> str | Hint:
+def _waiting_first(step: str) -> str:
     """The next step if an autoscaler may add what is missing."""
-    if isinstance(fix, Hint):
-        return fix._replace(start=_waiting(fix.start), otherwise=_waiting(fix.otherwise))
-    return _waiting(fix)
-
-
-def _waiting(step: str) -> str:
     return f"Wait if the autoscaler adds such a node, or {step[0].lower()}{step[1:]}"
 
 

@@ -13,13 +13,11 @@ Not for DRA:   claims have no fractions.
 Source: kai-scheduler/KAI-Scheduler pkg/admission (ValidateGpuRequests).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import ClassVar
 
-from webhook.framework.interface import Context, Finding, Rule
-from webhook.kube.pod import Pod, annotations_of
+from webhook.framework.interface import Context, Finding, Pod, Rule
+from webhook.kube.pod import annotations_of
 from webhook.text import quoted
 
 _FRACTION, _MEMORY, _DEVICES = "gpu-fraction", "gpu-memory", "gpu-fraction-num-devices"

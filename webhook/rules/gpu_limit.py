@@ -9,20 +9,17 @@ Not for DRA:   claims count devices in their own way. But a DeviceClass that is 
                known whether it is for GPUs: only `perContainer` holds for it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
 from pydantic import Field
 
 from webhook.errors import QuantityError
-from webhook.framework.interface import Context, Finding, Rule
+from webhook.framework.interface import Check, Context, Finding, Gpus, Pod, Rule
 from webhook.kube import cel
-from webhook.kube.cel import Check
-from webhook.kube.gpus import GpuKind, Gpus
+from webhook.kube.gpus import GpuKind
 from webhook.kube.other_gpus import DEVICE_CLASS, GPU_CLASSES, device_classes
-from webhook.kube.pod import Container, Pod
+from webhook.kube.pod import Container
 from webhook.kube.pod_requests import total_requests
 from webhook.text import plural, quoted
 
@@ -64,7 +61,7 @@ class GpuLimit(Rule):
                     smaller, larger = [s for s in sizes if s < count], [s for s in sizes if s > count]
                     nearest = _either([*smaller[-1:], *larger[:1]])
                     fix = f"Ask for {nearest}: other sizes leave GPUs on a node that nobody can use"
-                    yield Finding(path, seen, f"{_either(sizes)} GPUs", fix)
+                    yield Finding(path, seen, f"{_either(sizes)} {'GPU' if sizes == [1] else 'GPUs'}", fix)
         if not every or too_many or self.per_pod is None:
             return
         # Without overhead the scheduler's sum is at most `every`, and need not be computed.
@@ -95,12 +92,12 @@ class GpuLimit(Rule):
         if self.per_container is not None:
             every = cel.any_of([counted, *([f"k.startsWith({cel.literal(DEVICE_CLASS)})"] if classes else [])])
             bad = f"{asks}.exists(k, {every} && {count} > {self.per_container})"
-            yield Check("container", bad, f"at most {self.per_container} GPUs in a container")
+            yield Check("container", bad, f"at most {plural(self.per_container, 'GPU')} in a container")
         if self.sizes:
             bad = f"{asks}.exists(k, {known} && {count} > 0 && !({count} in {cel.literal(self.sizes)}))"
             yield Check("container", bad, f"one of {', '.join(map(str, self.sizes))} GPUs in a container")
         if self.per_pod is not None:
-            yield Check("pod", _total(known, self.per_pod), f"at most {self.per_pod} GPUs in a pod")
+            yield Check("pod", _total(known, self.per_pod), f"at most {plural(self.per_pod, 'GPU')} in a pod")
 
 
 def _count(container: str) -> str:

@@ -9,15 +9,11 @@ Refused:       two vendors; whole GPUs beside parts of GPUs
 Not for DRA:   a claim says itself which devices belong together.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
-from webhook.framework.interface import Context, Finding, Rule
+from webhook.framework.interface import Check, Context, Finding, Gpus, Pod, Rule
 from webhook.kube import cel
-from webhook.kube.cel import Check
-from webhook.kube.gpus import Gpus, vendor
-from webhook.kube.pod import Pod
+from webhook.kube.gpus import vendor
 from webhook.text import bare, listed, quoted
 
 

@@ -14,15 +14,12 @@ Not for DRA:   how many devices a claim brings is not known here. Nor for parts 
 Source: vLLM and SGLang engine arguments, TensorRT-LLM, TGI (--num-shard), torchrun, DeepSpeed, Accelerate, FastChat.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import ClassVar
 
-from webhook.framework.interface import Action, Context, Finding, Rule
+from webhook.framework.interface import Action, Context, Finding, Pod, Rule
 from webhook.framework.parallelism import arguments, gpus_used
 from webhook.framework.resources_per_gpu import containers_with_whole_gpus
-from webhook.kube.pod import Pod
 from webhook.text import plural, quoted
 
 _GANGS = (

@@ -13,15 +13,13 @@ The API server checks the same between the two hooks, so for a pod this rule fin
 Source: ValidateResourceRequirements and validatePodResources, pkg/apis/core/validation/validation.go.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
 from webhook.errors import QuantityError
-from webhook.framework.interface import Context, Finding, Rule
+from webhook.framework.interface import Context, Finding, Pod, Rule
 from webhook.kube.gpus import vendor
-from webhook.kube.pod import Container, Pod
+from webhook.kube.pod import Container
 from webhook.kube.quantity import Number, parse_quantity
 from webhook.text import bare, listed, quoted
 

@@ -14,13 +14,10 @@ Source: NVIDIA/k8s-device-plugin, README (sharing.timeSlicing.renameByDefault, f
 `nvidia.com/gpu.sharing-strategy`, product names that end in `-SHARED`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import ClassVar
 
-from webhook.framework.interface import Context, Finding, Rule
-from webhook.kube.pod import Pod
+from webhook.framework.interface import Context, Finding, Pod, Rule
 from webhook.text import quoted
 
 _STRATEGY, _PRODUCT = "nvidia.com/gpu.sharing-strategy", "nvidia.com/gpu.product"

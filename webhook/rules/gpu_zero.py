@@ -11,17 +11,13 @@ DRA:           the same with a claim as without, since a claim may be for any de
 Source: NVIDIA/k8s-device-plugin issue 61, kubernetes/kubernetes issue 59629.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import ClassVar
 
 from webhook.framework.device_variables import HIDDEN, NVIDIA, hides_devices
-from webhook.framework.interface import Context, Finding, Rule
+from webhook.framework.interface import Check, Context, Finding, Gpus, Pod, Rule
 from webhook.kube import cel
-from webhook.kube.cel import Check
-from webhook.kube.gpus import Gpus
-from webhook.kube.pod import Pod, is_zero
+from webhook.kube.pod import is_zero
 from webhook.text import quoted
 
 

@@ -17,17 +17,13 @@ Source: kubernetes/kubernetes pkg/volume/hostpath, pkg/volume/git_repo (CVE-2024
 Where nodes keep the kubelet's state: amazon-eks-ami (instance store), AgentBaker (temporary disk), Container-Optimized OS.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import cached_property
 from typing import ClassVar
 
-from webhook.framework.interface import Context, Finding, Rule
+from webhook.framework.interface import Check, Context, Finding, Gpus, Pod, Rule
 from webhook.kube import cel
-from webhook.kube.cel import Check
-from webhook.kube.gpus import Gpus
-from webhook.kube.pod import Pod, clean_path
+from webhook.kube.pod import clean_path
 from webhook.text import listed, quoted
 
 _SPECIAL = ("CharDevice", "BlockDevice", "Socket")

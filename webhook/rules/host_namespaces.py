@@ -10,15 +10,10 @@ Warned about:  hostIPC of a pod with a GPU
 DRA:           a claim may be for any device, and does not count as a GPU here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import ClassVar
 
-from webhook.framework.interface import Context, Finding, Rule
-from webhook.kube.cel import Check
-from webhook.kube.gpus import Gpus
-from webhook.kube.pod import Pod
+from webhook.framework.interface import Check, Context, Finding, Gpus, Pod, Rule
 
 
 class HostNamespaces(Rule):

@@ -11,16 +11,11 @@ DRA:           the same: only the scheduler allocates a claim.
 Source: kubelet pkg/kubelet/lifecycle/predicate.go checks only NoExecute taints.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import ClassVar
 
-from webhook.framework.interface import Context, Finding, Rule
+from webhook.framework.interface import Check, Context, Finding, Gpus, Pod, Rule
 from webhook.kube import cel
-from webhook.kube.cel import Check
-from webhook.kube.gpus import Gpus
-from webhook.kube.pod import Pod
 from webhook.text import quoted
 
 

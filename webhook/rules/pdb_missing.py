@@ -11,14 +11,12 @@ Warned about:  no PodDisruptionBudget of the namespace selects pods with the lab
 DRA:           a claim counts as a GPU.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import ClassVar
 
-from webhook.framework.interface import Action, Context, Finding, Rule
+from webhook.framework.interface import Action, Context, Finding, Pod, Rule
 from webhook.framework.replicas import many_replicas
-from webhook.kube.pod import Pod, labels_of
+from webhook.kube.pod import labels_of
 
 _KINDS = ("ReplicaSet", "StatefulSet", "ReplicationController")
 """Kinds of the controller of the pods. The pods of a Deployment are controlled by a ReplicaSet."""

@@ -15,20 +15,15 @@ Not seen:      a PriorityClass of high value that neither of them names. Only ad
 DRA:           the same.
 """
 
-from __future__ import annotations
-
 from collections.abc import Container, Iterable
 from typing import Self
 
 from pydantic import Field
 
 from webhook.framework import entitlement
-from webhook.framework.interface import Context, Finding, ProfileView, Rule
+from webhook.framework.interface import Check, Context, Finding, Gpus, Pod, ProfileView, Rule
 from webhook.kube import cel
-from webhook.kube.cel import Check
-from webhook.kube.gpus import Gpus
-from webhook.kube.pod import Pod
-from webhook.text import Hint, listed, matches, quoted
+from webhook.text import listed, matches, quoted, suggestion
 
 _OTHERWISE = "Choose one of those, or remove the line"
 
@@ -64,7 +59,7 @@ class PriorityClassAllowed(Rule):
             return
         usable = sorted(c for c in cluster.priority_classes if self.reserved_for(c, context.namespace, labels) is None)
         if not exists:
-            fix = Hint(name, tuple(usable), "Write ", " if that is meant, or remove the line", _OTHERWISE)
+            fix = suggestion(name, usable, "Write {} if that is meant, or remove the line", _OTHERWISE)
             yield Finding(path, quoted(name), f"a PriorityClass of this cluster: {listed(usable) or 'none'}", fix)
             return
         yield Finding(

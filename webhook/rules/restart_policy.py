@@ -10,13 +10,10 @@ Warned about:  Always, or none, in a training pod without a controller, or of a 
 DRA:           the same.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import ClassVar
 
-from webhook.framework.interface import Action, Context, Finding, Rule
-from webhook.kube.pod import Pod
+from webhook.framework.interface import Action, Context, Finding, Pod, Rule
 
 _ENDLESS = ("ReplicaSet", "Deployment", "StatefulSet", "ReplicationController")
 

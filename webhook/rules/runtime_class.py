@@ -9,16 +9,11 @@ Refused:       the classes of `classes` in any other pod
 DRA:           a claim may be for any device, and does not count as a GPU here: CDI gives its devices under any runtime.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import ClassVar
 
-from webhook.framework.interface import Context, Finding, Rule
+from webhook.framework.interface import Check, Context, Finding, Gpus, Pod, Rule
 from webhook.kube import cel
-from webhook.kube.cel import Check
-from webhook.kube.gpus import Gpus
-from webhook.kube.pod import Pod
 from webhook.text import matches_any, quoted
 
 

@@ -15,16 +15,13 @@ Warned about:  neither, in a Deployment, StatefulSet or ReplicaSet of GPU pods
 DRA:           a claim counts as a GPU.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import ClassVar
 
 from pydantic import Field
 
-from webhook.framework.interface import Action, Context, Finding, Rule
+from webhook.framework.interface import Action, Context, Finding, Pod, Rule
 from webhook.framework.replicas import many_replicas
-from webhook.kube.pod import Pod
 
 _KINDS = ("ReplicaSet", "StatefulSet")
 """Kinds of the controller of the pods. The pods of a Deployment are controlled by a ReplicaSet."""

@@ -13,14 +13,11 @@ Warned about:  more than one replica with a claim that has no access mode but Re
 DRA:           a claim for devices counts as a GPU; which devices it is for does not matter.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import ClassVar
 
-from webhook.framework.interface import Action, Context, Finding, Rule
+from webhook.framework.interface import Action, Context, Finding, Pod, Rule
 from webhook.framework.replicas import many_replicas
-from webhook.kube.pod import Pod
 from webhook.text import quoted
 
 _USERS = {"ReadWriteOnce": "one node", "ReadWriteOncePod": "one pod"}

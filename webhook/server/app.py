@@ -3,8 +3,6 @@
 The cluster state comes from an API server, reached from inside the cluster or by a kubeconfig, or from a file (`--cluster`).
 """
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import os
@@ -117,7 +115,7 @@ def _start_gpu_metrics(process: Process, tasks: Tasks, api: Api | None) -> None:
         return
     settings = process.settings
     gpus = Utilisation(GpuMetricsSettings())
-    process.state.gpu_metrics = gpus.status
+    process.state.gpu_metrics, process.gpu_uses = gpus.status, gpus.told
     follow = GpuMetrics(
         lambda: process.policies.current,
         gpus,

@@ -3,8 +3,6 @@
 Nothing here awaits, so one review ends before the next begins, and two reviews cannot choose the same GPU.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from time import perf_counter
 from typing import Protocol
@@ -22,7 +20,8 @@ from webhook.policy.model import Policy
 Answer = tuple[int, bytes]
 """HTTP status and body."""
 
-Decide = Callable[[review.Request, Policy], Decision]
+Decide = Callable[[review.Request, Policy, ClusterState, Placer, float], Decision]
+"""The decision of a hook, at a time in seconds of a monotonic clock."""
 
 
 class PolicySource(Protocol):
@@ -57,10 +56,10 @@ class Handlers:
         self._placer = placer
 
     def mutate(self, body: bytes) -> Answer:
-        return self._answer("mutate", body, self._admit)
+        return self._answer("mutate", body, admitted)
 
     def validate(self, body: bytes) -> Answer:
-        return self._answer("validate", body, self._check)
+        return self._answer("validate", body, checked)
 
     def _answer(self, hook: str, body: bytes, decide: Decide) -> Answer:
         started = perf_counter()
@@ -69,7 +68,7 @@ class Handlers:
             return 503, b"no policy is loaded yet: see the ConfigMap gpu-admission-policy"
         try:
             request = review.parse_review(body)
-            decision = self._decided(decide, request, policy)
+            decision = _decided(decide, request, policy, self._state, self._placer, self._clock())
         except BadReview as error:
             self._recorder.bad_review(hook, error)
             return 400, str(error).encode()
@@ -77,40 +76,26 @@ class Handlers:
         self._recorder.decided(hook, request, decision, perf_counter() - started)
         return 200, answer
 
-    @staticmethod
-    def _decided(decide: Decide, request: review.Request, policy: Policy) -> Decision:
-        try:
-            return decide(request, policy)
-        except BadReview:
-            raise
-        except Exception:
-            if any([obj and bounds.is_too_deep(obj) for obj in (request.object, request.old)]):
-                raise BadReview("request.object: nested too deeply: wanted what a Kubernetes type can hold") from None
-            if request.resource == "pods" and not bounds.exceeded_by_size(request.size):
-                for obj in (request.object, request.old):
-                    if obj and not bounds.exceeded_by_pod(obj):
-                        check(obj)  # BadPod if the pod is malformed; otherwise it is a bug
-            raise
 
-    def _admit(self, request: review.Request, policy: Policy) -> Decision:
-        return admit(request, policy, self._state, self._placer, self._clock())
-
-    def _check(self, request: review.Request, policy: Policy) -> Decision:
-        view = self._state.view(self._clock())
-        if request.resource == "configmaps":
-            return policy_configmap.validate(request, view)
-        if request.resource == "namespaces":
-            return namespaces.validate(request, policy)
-        if request.resource != "pods":
-            decision = workloads.validate(request, policy, view, self._placer)
-            if decision.gang is not None and decision.result == "allowed" and not request.dry_run:
-                self._state.jobs.admitted(*decision.gang)
-            return decision
-        return pods.validate(request, policy, view, self._placer)
+def _decided(
+    decide: Decide, request: review.Request, policy: Policy, state: ClusterState, placer: Placer, now: float
+) -> Decision:
+    try:
+        return decide(request, policy, state, placer, now)
+    except BadReview:
+        raise
+    except Exception:
+        if any([obj and bounds.is_too_deep(obj) for obj in (request.object, request.old)]):
+            raise BadReview("request.object: nested too deeply: wanted what a Kubernetes type can hold") from None
+        if request.resource == "pods" and not bounds.exceeded_by_size(request.size):
+            for obj in (request.object, request.old):
+                if obj and not bounds.exceeded_by_pod(obj):
+                    check(obj)  # BadPod if the pod is malformed; otherwise it is a bug
+        raise
 
 
-def admit(request: review.Request, policy: Policy, state: ClusterState, placer: Placer, now: float) -> Decision:
-    """Decide about a creation, and reserve the demand of the pod on its node."""
+def admitted(request: review.Request, policy: Policy, state: ClusterState, placer: Placer, now: float) -> Decision:
+    """The mutating hook: decide about a creation, and reserve the demand of the pod on its node."""
     view = state.view(now)
     if request.resource != "pods":
         return workloads.mutate(request, policy, view, placer)
@@ -118,3 +103,18 @@ def admit(request: review.Request, policy: Policy, state: ClusterState, placer: 
     if decision.reservation is not None and decision.placement is not None and not request.dry_run:
         state.reserve(decision.reservation, decision.placement, now)
     return decision
+
+
+def checked(request: review.Request, policy: Policy, state: ClusterState, placer: Placer, now: float) -> Decision:
+    """The validating hook: decide whether an object may be stored."""
+    view = state.view(now)
+    if request.resource == "configmaps":
+        return policy_configmap.validate(request, view)
+    if request.resource == "namespaces":
+        return namespaces.validate(request, policy)
+    if request.resource != "pods":
+        decision = workloads.validate(request, policy, view, placer)
+        if decision.gang is not None and decision.result == "allowed" and not request.dry_run:
+            state.jobs.admitted(*decision.gang)
+        return decision
+    return pods.validate(request, policy, view, placer)

@@ -4,8 +4,6 @@ There are two servers: HTTPS for the webhook, and plain HTTP for probes and metr
 without application, router and middlewares, because each has only a few paths.
 """
 
-from __future__ import annotations
-
 import asyncio
 import io
 from collections.abc import Awaitable, Callable, Mapping
@@ -84,6 +82,8 @@ class Edge:
         self._routes = dict(routes)
         self._metrics = metrics
         self._log = log
+        for reason in ("bodies", "large"):
+            metrics.shed.labels(reason)  # 0 from now on: Prometheus sees a rate only after a first value
         self._failures = LineLimit(log, "failed handlers", MAX_FAILURE_LINES)
         self.turns = turns
         self.held = Bounded(MAX_BYTES)

@@ -1,8 +1,6 @@
 """A listening socket for an HTTP handler, and its connections. At their bound, the one that has been without a request for
 longest is closed. A gate before aiohttp's protocol lets in one request at a time and bounds its work."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import resource

@@ -1,7 +1,5 @@
 """Divides among peers what is bounded: connections, memory, work. None has a fixed part: some control planes have one address."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import Callable

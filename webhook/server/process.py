@@ -1,16 +1,16 @@
 """Builds the long-lived objects of one server. `app` starts and stops them."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import os
 import time
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Final
 
 from webhook.admission.decision import Decision
 from webhook.cluster.state import REQUIRED, ClusterState
+from webhook.cluster.utilisation import NodeUse
 from webhook.errors import BadInput, BadReview
 from webhook.feeds.certificates import read
 from webhook.feeds.events import Events
@@ -18,6 +18,7 @@ from webhook.feeds.policy import CurrentPolicy
 from webhook.feeds.watch import Watches
 from webhook.kube.review import Request
 from webhook.placement.placer import Placer
+from webhook.server import gpu_gauges
 from webhook.server.handlers import Handlers
 from webhook.server.http import Edge, ops
 from webhook.server.listener import Listener
@@ -74,6 +75,8 @@ class Process:
         self.state = ClusterState(
             max_age=max_age, trusted=settings.authenticated, replica=settings.replica, namespace=settings.namespace
         )
+        self.gpu_uses: Mapping[str, NodeUse] = {}
+        """The GPU metrics of the nodes that have any."""
         self.watches = Watches((*REQUIRED, "policy"), max_age, time.monotonic)
         self.placer = Placer(self.state)
         self.live = LiveContext(read(settings.client_ca, "--client-ca") if settings.client_ca else None)
@@ -127,9 +130,12 @@ class Process:
         metrics.counters("reservations_ended", "How reservations ended.", "end", lambda: state.ledger.ended)
         left = "Seconds until the certificate that is served ends."
         metrics.gauge("certificate_seconds_left", left, lambda: self.live.seconds_left(datetime.now(UTC)))
+        lifetime = "Seconds from the beginning of the certificate that is served to its end."
+        metrics.gauge("certificate_lifetime_seconds", lifetime, lambda: self.live.lifetime)
         metrics.gauges("build_info", "The version of the program.", "version", lambda: {program_version(): 1})
         served = "The certificate that is served, by its SHA-256."
         metrics.gauges("certificate_info", served, "sha256", lambda: {self.live.fingerprint: 1})
+        gpu_gauges.add(metrics, state, lambda: self.policies.current, lambda: self.gpu_uses)
         metrics.gauge("connections", "Open connections of API servers.", lambda: len(self.listener.open))
 
     async def listen(self) -> dict[str, int]:

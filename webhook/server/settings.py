@@ -3,11 +3,9 @@
 A setting that is not given on the command line is read from the environment: `drain_seconds` from GPU_ADMISSION_DRAIN_SECONDS.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -67,7 +65,7 @@ class ServeSettings(BaseModel):
         return self.client_ca is not None
 
     @model_validator(mode="after")
-    def _check_combinations(self) -> ServeSettings:
+    def _check_combinations(self) -> Self:
         if (self.tls_cert is None) != (self.tls_key is None):
             present, missing = ("tls-cert", "tls-key") if self.tls_cert else ("tls-key", "tls-cert")
             raise BadInput(f"saw --{present} alone, wanted --{missing} with it")
@@ -75,7 +73,7 @@ class ServeSettings(BaseModel):
             raise BadInput("saw --cluster and --kubeconfig, wanted one: the file is instead of an API server")
         return self
 
-    def with_environment(self, environment: Mapping[str, str]) -> ServeSettings:
+    def with_environment(self, environment: Mapping[str, str]) -> Self:
         """These settings; what was not given is taken from the environment. Raises BadInput with all problems."""
         read = {name: environment.get(PREFIX + name.upper()) or None for name in type(self).model_fields}
         given = {name: getattr(self, name) for name in self.model_fields_set}
@@ -83,7 +81,7 @@ class ServeSettings(BaseModel):
         if not {"cluster", "kubeconfig"} & values.keys():
             values.setdefault("replica", environment.get("HOSTNAME", ""))
         try:
-            return ServeSettings.model_validate(values)
+            return type(self).model_validate(values)
         except ValidationError as error:
             raise BadInput("; ".join(_problem(e) for e in error.errors())) from None
 

@@ -3,8 +3,6 @@
 Text of a tenant (the name of a pod or namespace) is always inside a JSON string, so it can neither end a line nor forge one.
 """
 
-from __future__ import annotations
-
 import logging
 import sys
 import traceback

@@ -1,12 +1,12 @@
 """The metrics of the program, for Prometheus.
 
-Labels contain only names from the policy and constants of this program. So tenants cannot create series.
+Labels contain only names from the policy, constants of this program, and a bounded number of names of namespaces, nodes and GPU
+models. So tenants cannot create series without end.
 """
-
-from __future__ import annotations
 
 import collections
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from importlib.metadata import version
 from typing import Any
 
@@ -44,6 +44,22 @@ class _Readings(Collector):
         for key, number in self._read().items():
             family.add_metric(key if isinstance(key, tuple) else (key,), number)
         yield family
+
+
+Families = Mapping[str, tuple[str, tuple[str, ...]]]
+"""The name of each family, with its help and its labels."""
+
+
+class _Together(Collector):
+    """Gauges whose values are read together, by family."""
+
+    def __init__(self, families: Families, read: Callable[[], Mapping[str, Mapping[Any, float]]]) -> None:
+        self._families, self._read = families, read
+
+    def collect(self) -> Iterator[Metric]:
+        values = self._read()
+        for name, (help_, labels) in self._families.items():
+            yield from _Readings(GaugeMetricFamily, name, help_, labels, partial(values.__getitem__, name)).collect()
 
 
 class Metrics:
@@ -96,8 +112,15 @@ class Metrics:
         """One series for each key of `read()`. The keys are constants."""
         self.registry.register(_Readings(GaugeMetricFamily, name, help_, (label,), read))
 
-    def counters(self, name: str, help_: str, label: str, read: Callable[[], Mapping[str, float]]) -> None:
-        self.registry.register(_Readings(CounterMetricFamily, name, help_, (label,), read))
+    def counters(
+        self, name: str, help_: str, labels: str | tuple[str, ...], read: Callable[[], Mapping[Any, float]]
+    ) -> None:
+        labels = (labels,) if isinstance(labels, str) else labels
+        self.registry.register(_Readings(CounterMetricFamily, name, help_, labels, read))
+
+    def together(self, families: Families, read: Callable[[], Mapping[str, Mapping[Any, float]]]) -> None:
+        """Several gauges, whose series `read` gives by the name of the gauge."""
+        self.registry.register(_Together(families, read))
 
     def text(self) -> bytes:
         """All metrics in the text format of Prometheus."""

@@ -4,8 +4,6 @@ Two verifiers must accept the certificates: crypto/x509 of Go in the API server 
 with X509_V_FLAG_X509_STRICT, the default since Python 3.13 (key identifiers, key usage, critical basic constraints).
 """
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -143,10 +141,15 @@ def issued_at(certificate: bytes) -> datetime:
     return certificates(certificate)[0].not_valid_before_utc + SKEW
 
 
+def lifetime(certificate: bytes) -> timedelta:
+    """The time between the beginning and the end of a certificate."""
+    first = certificates(certificate)[0]
+    return first.not_valid_after_utc - first.not_valid_before_utc
+
+
 def renewal(certificate: bytes) -> datetime:
     """The time to renew a certificate: after two thirds of its life. The last third is left to notice that renewal fails."""
-    begins, ends = certificates(certificate)[0].not_valid_before_utc, certificates(certificate)[0].not_valid_after_utc
-    return begins + (ends - begins) * 2 / 3
+    return certificates(certificate)[0].not_valid_before_utc + lifetime(certificate) * 2 / 3
 
 
 def write_certificates(folder: Path, names: Sequence[str]) -> list[Path]:

@@ -1,7 +1,5 @@
 """Reads the content of the Secret, a CA bundle and a leaf, and decides what it should be."""
 
-from __future__ import annotations
-
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta

@@ -13,8 +13,6 @@ served: each replica adds the CA of the leaf that it serves, and a replica that 
 the configurations. Older CAs are removed OVERLAP after the last change, when every replica serves the new leaf.
 """
 
-from __future__ import annotations
-
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta

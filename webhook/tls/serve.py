@@ -6,8 +6,6 @@ completely built and checked. The context of the listening socket passes each ha
 do not change.
 """
 
-from __future__ import annotations
-
 import os
 import ssl
 import tempfile
@@ -16,7 +14,7 @@ from contextlib import contextmanager
 from datetime import datetime
 
 from webhook.errors import CertificateError
-from webhook.tls.issue import Pair, check, fingerprint
+from webhook.tls.issue import Pair, check, fingerprint, lifetime
 
 
 class LiveContext:
@@ -34,6 +32,8 @@ class LiveContext:
         self._pair: Pair | None = None
         self.ends: datetime | None = None
         """The end of the served certificate; None while there is none."""
+        self.lifetime = 0.0
+        """Seconds from its beginning to its end; 0 while there is none."""
 
     def swap(self, pair: Pair, now: datetime) -> bool:
         """Serve `pair` from the next handshake on. False if it is served already.
@@ -50,6 +50,7 @@ class LiveContext:
         except ssl.SSLError as error:
             raise CertificateError(f"OpenSSL does not take the certificate: {error.reason}: issue a new one") from None
         self._current, self._pair, self.ends = fresh, pair, ends
+        self.lifetime = lifetime(pair.certificate).total_seconds()
         return True
 
     @property

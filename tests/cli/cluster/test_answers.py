@@ -1,7 +1,5 @@
 """Asking the API server and the replicas about themselves: what is kept, and which right is missing."""
 
-from __future__ import annotations
-
 import asyncio
 from base64 import b64encode
 from pathlib import Path

@@ -3,8 +3,6 @@
 Covers cli.reading.
 """
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The GPU metrics of a node in one poll: units, split and shared GPUs, unknown numbers."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -3,8 +3,6 @@
 Covers cli.cluster.anonymous, cli.snapshot, kube.kinds.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

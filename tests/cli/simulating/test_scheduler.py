@@ -1,7 +1,5 @@
 """The model of the stock scheduler. The expected scores are those of the Go code for the same input."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

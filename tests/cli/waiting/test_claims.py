@@ -1,4 +1,7 @@
-"""Which devices count as free for a ResourceClaim that is not allocated yet."""
+"""Which devices count as free for a ResourceClaim that is not allocated yet.
+
+Covers cli.waiting.claim_devices.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """The causes of waiting that tests/e2e/test_pending.py does not make on a real scheduler, and how causes are printed.
 
-Covers cli.pending, cli.waiting.claims, cli.waiting.nodes, cli.waiting.peers,
-cli.waiting.prerequisites, cli.waiting.resources, cli.waiting.situation, cli.waiting.volumes, cli.waiting.workloads.
+Covers cli.pending, cli.waiting.claims, cli.waiting.nodes, cli.waiting.peers, cli.waiting.ports,
+cli.waiting.prerequisites, cli.waiting.resources, cli.waiting.situation, cli.waiting.unoffered, cli.waiting.volumes,
+cli.waiting.workloads.
 """
 
 from __future__ import annotations
@@ -130,7 +131,7 @@ CASES = [
     pytest.param("suspended", "spec.suspend is true", [obj("Job", "train", {"suspend": True})], id="a suspended Job"),
     pytest.param(
         "noDevice",
-        "deviceclass.resource.kubernetes.io/dc: 2 devices of gpu.x wanted, at most 0 free on a node",
+        "deviceclass.resource.kubernetes.io/dc: 2 devices of dc wanted, and no node has any",
         [node("n"), DEVICE_CLASS, waiting(2, resource="deviceclass.resource.kubernetes.io/dc")],
         id="a device class by the name of its resource",
     ),

@@ -1,7 +1,5 @@
 """A case, what became of it on one side, and the checks that say what was to become of it."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,14 +1,13 @@
 """Several vendors and models in one cluster, and slices of GPUs."""
 
-from __future__ import annotations
-
 from tests.controlplane.nodes import GPU_TAINT, node
 from tests.controlplane.objects import deployment, job, pod, preferred, required
-from tests.e2e.behaviour.case import Case, Json, Side, as_chosen, counts, on, recorded, runs, waits
-from tests.e2e.behaviour.made import goes_to_b, taken
+from tests.e2e.behaviour.case import Case, Json, Side, as_chosen, counts, recorded, runs, waits
+from tests.e2e.behaviour.made import goes_to, goes_to_b, taken
 
 H100, L4 = "NVIDIA-H100-80GB-HBM3", "NVIDIA-L4"
 MODEL = "nvidia.com/gpu.product"
+MODELS = [node("a", product=L4), node("b", product=H100)]
 
 
 def other(name: str, resource: str, count: int, **more: object) -> Json:
@@ -31,14 +30,9 @@ MIXED = [
     other("c", "gpu.intel.com/i915", 4),
 ]
 CASES = [
-    Case("a pod of AMD's goes to AMD's node", MIXED, [pod("one", resource="amd.com/gpu")], [on("b"), as_chosen()]),
-    Case("a pod of NVIDIA's goes to NVIDIA's node", MIXED, [pod("one")], [on("a"), as_chosen()]),
-    Case(
-        "a pod of Intel's goes to Intel's node",
-        MIXED,
-        [pod("one", resource="gpu.intel.com/i915")],
-        [on("c"), as_chosen()],
-    ),
+    goes_to("b", "a pod of AMD's goes to AMD's node", MIXED, resource="amd.com/gpu", also=[as_chosen()]),
+    goes_to("a", "a pod of NVIDIA's goes to NVIDIA's node", MIXED, also=[as_chosen()]),
+    goes_to("c", "a pod of Intel's goes to Intel's node", MIXED, resource="gpu.intel.com/i915", also=[as_chosen()]),
     Case(
         "a pod of AMD's does not tolerate NVIDIA's taint",
         MIXED,
@@ -57,69 +51,44 @@ CASES = [
         [job("train", 8, resource="habana.ai/gaudi")],
         [runs(count=8), as_chosen()],
     ),
+    goes_to_b("a model by selector", MODELS, nodeSelector={MODEL: H100}, also=[as_chosen()]),
+    goes_to_b("all models but one", MODELS, affinity=required(MODEL, "NotIn", L4), also=[as_chosen()]),
+    goes_to_b("a model by affinity", MODELS, affinity=required(MODEL, "In", H100), also=[as_chosen()]),
     goes_to_b(
-        "a model by selector",
-        [node("a", product=L4), node("b", product=H100)],
-        nodeSelector={MODEL: H100},
-        also=[as_chosen()],
+        "memory above so much", MODELS, affinity=required("nvidia.com/gpu.memory", "Gt", "40000"), also=[as_chosen()]
     ),
-    goes_to_b(
-        "all models but one",
-        [node("a", product=L4), node("b", product=H100)],
-        affinity=required(MODEL, "NotIn", L4),
-        also=[as_chosen()],
-    ),
-    goes_to_b(
-        "a model by affinity",
-        [node("a", product=L4), node("b", product=H100)],
-        affinity=required(MODEL, "In", H100),
-        also=[as_chosen()],
-    ),
-    goes_to_b(
-        "memory above so much",
-        [node("a", product=L4), node("b", product=H100)],
-        affinity=required("nvidia.com/gpu.memory", "Gt", "40000"),
-        also=[as_chosen()],
-    ),
-    goes_to_b(
-        "a model that the pod prefers comes first",
-        [node("a", product=L4), node("b", product=H100)],
-        affinity=preferred(MODEL, "In", H100, weight=1),
-    ),
-    Case(
+    goes_to_b("a model that the pod prefers comes first", MODELS, affinity=preferred(MODEL, "In", H100, weight=1)),
+    goes_to(
+        "a",
         "a model that the pod prefers and that is full is no reason to wait",
-        [node("a", product=L4), node("b", product=H100)],
-        [pod("one", affinity=preferred(MODEL, "In", H100, weight=100))],
-        [on("a")],
+        MODELS,
+        affinity=preferred(MODEL, "In", H100, weight=100),
         there=[taken("b", 8)],
     ),
-    goes_to_b(
-        "a model by our annotation",
-        [node("a", product=L4), node("b", product=H100)],
-        annotations={"gpu-admission.io/gpu-model": "h100"},
-    ),
+    goes_to_b("a model by our annotation", MODELS, annotations={"gpu-admission.io/gpu-model": "h100"}),
     goes_to_b(
         "a node by our annotation", [node("a"), node("b")], annotations={"gpu-admission.io/preferred-nodes": "@b"}
     ),
     Case(
         "a model that is full makes the pod wait, as without us",
-        [node("a", product=L4), node("b", product=H100)],
+        MODELS,
         [pod("one", nodeSelector={MODEL: H100})],
         [waits("one"), recorded("one", why="no node fits")],
         there=[taken("b", 8)],
         without=[waits("one")],
     ),
-    Case(
+    goes_to(
+        "b",
         "a slice goes to a node with slices",
         [node("a"), node("b", mig={"1g.10gb": 14, "3g.40gb": 4})],
-        [pod("one", resource="nvidia.com/mig-1g.10gb")],
-        [on("b"), as_chosen()],
+        resource="nvidia.com/mig-1g.10gb",
+        also=[as_chosen()],
     ),
-    Case(
+    goes_to(
+        "b",
         "a whole GPU does not go to a node with slices",
         [node("a", mig={"1g.10gb": 56}), node("b")],
-        [pod("one")],
-        [on("b"), as_chosen()],
+        also=[as_chosen()],
     ),
     Case(
         "slices of two sizes are filled",
@@ -127,49 +96,30 @@ CASES = [
         [job("small", 4, resource="nvidia.com/mig-1g.10gb"), job("large", 4, resource="nvidia.com/mig-3g.40gb")],
         [runs(count=8)],
     ),
-    Case(
+    goes_to(
+        "b",
         "two containers with a GPU each",
         [node("a", 2), node("b", 2)],
-        [
-            pod(
-                "one",
-                containers=[
-                    {"name": name, "image": "i", "resources": {"limits": {"nvidia.com/gpu": "1"}}} for name in "xy"
-                ],
-            )
-        ],
-        [on("b"), as_chosen()],
+        containers=[{"name": name, "image": "i", "resources": {"limits": {"nvidia.com/gpu": "1"}}} for name in "xy"],
         there=[taken("a", 1)],
+        also=[as_chosen()],
     ),
-    Case(
+    goes_to(
+        "a",
         "an init container uses the GPUs of the containers after it",
         [node("a", 2)],
-        [
-            pod(
-                "one",
-                2,
-                initContainers=[{"name": "i", "image": "i", "resources": {"limits": {"nvidia.com/gpu": "2"}}}],
-            )
-        ],
-        [on("a"), as_chosen()],
+        2,
+        initContainers=[{"name": "i", "image": "i", "resources": {"limits": {"nvidia.com/gpu": "2"}}}],
+        also=[as_chosen()],
     ),
-    Case(
+    goes_to(
+        "b",
         "a sidecar adds its GPU",
         [node("a", 2), node("b", 4)],
-        [
-            pod(
-                "one",
-                2,
-                initContainers=[
-                    {
-                        "name": "i",
-                        "image": "i",
-                        "restartPolicy": "Always",
-                        "resources": {"limits": {"nvidia.com/gpu": "1"}},
-                    }
-                ],
-            )
+        2,
+        initContainers=[
+            {"name": "i", "image": "i", "restartPolicy": "Always", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
         ],
-        [on("b"), as_chosen()],
+        also=[as_chosen()],
     ),
 ]

@@ -1,7 +1,5 @@
 """What is not so when the pod is created, and becomes so without anybody changing the pod."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from tests.controlplane.nodes import node
@@ -57,14 +55,7 @@ CASES = [
         [runs(count=2)],
         later=[Change("Node", "a", A100)],
     ),
-    Case(
-        "a node that comes late",
-        [A],
-        [pod("one", 8)],
-        [on("b")],
-        there=[taken("a", 1)],
-        later=[B],
-    ),
+    Case("a node that comes late", [A], [pod("one", 8)], [on("b")], there=[taken("a", 1)], later=[B]),
     Case(
         "a pod that ends makes room",
         [A],
@@ -78,18 +69,9 @@ CASES = [
         [A, B],
         [pod("one", schedulingGates=GATE, nodeSelector={"gpu-type": "a100"})],
         [on("b")],
-        later=[
-            Change("Node", "b", A100),
-            Change("Pod", "one", {"spec": {"schedulingGates": None}}),
-        ],
+        later=[Change("Node", "b", A100), Change("Pod", "one", {"spec": {"schedulingGates": None}})],
     ),
-    Case(
-        "a gate that stays closed",
-        [A],
-        [pod("one", schedulingGates=GATE)],
-        [waits("one")],
-        without=[waits("one")],
-    ),
+    Case("a gate that stays closed", [A], [pod("one", schedulingGates=GATE)], [waits("one")], without=[waits("one")]),
     Case(
         "a pod that must be alone waits for the other to end",
         [A],

@@ -1,7 +1,5 @@
 """What several tables are made of."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,16 +17,26 @@ def taken(node: str, gpus: int, name: str = "", **spec: Any) -> Json:
     return pod(name or f"on-{node}-{gpus}", gpus, nodeName=f"@{node}", **spec)
 
 
-def goes_to_b(
+TWO = (node("a"), node("b"))
+
+
+def goes_to(
+    where: str,
     said: str,
-    nodes: Sequence[Json] = (node("a"), node("b")),
+    nodes: Sequence[Json] = TWO,
+    gpus: int = 1,
     *,
     there: Sequence[Json] = (),
     also: Sequence[Check] = (),
     **spec: Any,
 ) -> Case:
+    """A pod by itself goes to one of these nodes."""
+    return Case(said, nodes, [pod("one", gpus, **spec)], [on(where), *also], there=there)
+
+
+def goes_to_b(said: str, nodes: Sequence[Json] = TWO, *, there: Sequence[Json] = (), **more: Any) -> Case:
     """A pod goes to `b`, though packing prefers `a`, which is fuller."""
-    return Case(said, nodes, [pod("one", **spec)], [on("b"), *also], there=[taken("a", 7), *there])
+    return goes_to("b", said, nodes, there=[taken("a", 7), *there], **more)
 
 
 def affinity(app: str, key: str = HOST, *, anti: bool = False, weight: int = 0) -> Json:

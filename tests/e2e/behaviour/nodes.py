@@ -1,11 +1,9 @@
 """Nodes that the scheduler, or whoever runs the cluster, would rather not have used."""
 
-from __future__ import annotations
-
 from tests.controlplane.nodes import GPU_TAINT, node
 from tests.controlplane.objects import deployment, job, pod, preferred
 from tests.e2e.behaviour.case import HOST, Case, Change, counts, on, recorded, runs, waits
-from tests.e2e.behaviour.made import EVERYTHING, goes_to_b, taken
+from tests.e2e.behaviour.made import EVERYTHING, goes_to, goes_to_b, taken
 
 SOFT = "team=other:PreferNoSchedule"
 SOFT_TOO = "window=tonight:PreferNoSchedule"
@@ -18,11 +16,10 @@ PRESSURE = {
 }
 CASES = [
     goes_to_b("a node with a soft taint comes after one without, though it is fuller", [node("a", taints=[SOFT]), B]),
-    Case(
+    goes_to(
+        "b c",
         "a node with two soft taints comes last among several",
         [node("a", taints=[SOFT, SOFT_TOO]), B, C],
-        [pod("one")],
-        [on("b c")],
         there=FULLER,
     ),
     goes_to_b("one soft taint is better than two", [node("a", taints=[SOFT, SOFT_TOO]), node("b", taints=[SOFT])]),
@@ -39,18 +36,18 @@ CASES = [
         [counts(b=4)],
         there=HALF,
     ),
-    Case(
+    goes_to(
+        "a",
         "a node with a soft taint is taken where no other has room",
         [node("a", taints=[SOFT]), B],
-        [pod("one", 8)],
-        [on("a")],
+        8,
         there=[taken("b", 1)],
     ),
-    Case(
+    goes_to(
+        "a",
         "a soft taint that the pod tolerates does not matter",
         [node("a", taints=[SOFT]), B],
-        [pod("one", tolerations=[{"key": "team", "operator": "Exists"}])],
-        [on("a")],
+        tolerations=[{"key": "team", "operator": "Exists"}],
         there=FULLER,
     ),
     Case(
@@ -65,11 +62,12 @@ CASES = [
         [node("a", cordoned=True), B],
         tolerations=EVERYTHING,
     ),
-    Case(
+    goes_to(
+        "a",
         "a cordoned node is taken by a pod that tolerates everything where no other has room",
         [node("a", cordoned=True), B],
-        [pod("one", 8, tolerations=EVERYTHING)],
-        [on("a")],
+        8,
+        tolerations=EVERYTHING,
         there=[taken("b", 1)],
     ),
     Case(
@@ -112,20 +110,16 @@ CASES = [
         [node("a", taints=["karpenter.sh/disruption=disrupting:NoSchedule"]), B],
         tolerations=EVERYTHING,
     ),
-    Case(
+    goes_to(
+        "a",
         "a node that Karpenter disrupts is taken where no other has room",
         [node("a", taints=["karpenter.sh/disrupted:NoSchedule"]), B],
-        [pod("one", 8, tolerations=EVERYTHING)],
-        [on("a")],
+        8,
+        tolerations=EVERYTHING,
         there=[taken("b", 2)],
     ),
     goes_to_b("a taint that is not tolerated keeps pods away", [node("a", taints=["team=other:NoSchedule"]), B]),
-    Case(
-        "a taint that evicts keeps pods away",
-        [node("a", taints=["team=other:NoExecute"]), B],
-        [pod("one")],
-        [on("b")],
-    ),
+    goes_to("b", "a taint that evicts keeps pods away", [node("a", taints=["team=other:NoExecute"]), B]),
     Case(
         "the taint of GPU nodes is tolerated",
         [node("a", taints=[GPU_TAINT])],
@@ -137,21 +131,16 @@ CASES = [
         "a GPU node with a taint comes before one with a soft taint besides",
         [node("a", taints=[GPU_TAINT, SOFT]), node("b", taints=[GPU_TAINT])],
     ),
-    Case(
-        "a node that is not ready takes no pod",
-        [node("a", ready=False), B],
-        [pod("one")],
-        [on("b")],
-    ),
+    goes_to("b", "a node that is not ready takes no pod", [node("a", ready=False), B]),
     goes_to_b(
         "a node whose driver upgrade failed is not chosen",
         [node("a", labels={"nvidia.com/gpu-driver-upgrade-state": "upgrade-failed"}), B],
     ),
-    Case(
+    goes_to(
+        "a",
         "a node whose driver upgrade failed is taken where there is no other",
         [node("a", labels={"nvidia.com/gpu-driver-upgrade-state": "upgrade-failed"})],
-        [pod("one")],
-        [on("a"), recorded("one", why="no node fits")],
+        also=[recorded("one", why="no node fits")],
     ),
     Case(
         "a whole node is left whole, and the fuller one filled",

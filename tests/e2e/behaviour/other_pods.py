@@ -1,11 +1,9 @@
 """Pods whose nodes depend on other pods: affinity to them, spread over domains, ports of the host."""
 
-from __future__ import annotations
-
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import deployment, job, pod
-from tests.e2e.behaviour.case import ZONE, Case, apart, as_chosen, counts, on, runs, together, waits
-from tests.e2e.behaviour.made import affinity, goes_to_b, port, spread, taken
+from tests.e2e.behaviour.case import ZONE, Case, apart, as_chosen, counts, runs, together, waits
+from tests.e2e.behaviour.made import affinity, goes_to, goes_to_b, port, spread, taken
 
 A, B, C = node("a"), node("b"), node("c")
 ZONES = [node("a"), node("b", zone="zone-b")]
@@ -63,18 +61,17 @@ CASES = [
         [apart(ZONE)],
         there=HALF,
     ),
-    Case(
+    goes_to(
+        "b",
         "a pod keeps off the host of a pod that it must not be with",
         [A, B],
-        [pod("one", affinity=affinity("noisy", anti=True))],
-        [on("b")],
+        affinity=affinity("noisy", anti=True),
         there=[taken("a", 7, "noisy")],
     ),
-    Case(
+    goes_to(
+        "b",
         "a pod keeps off the host of a pod that does not want it",
         [A, B],
-        [pod("one")],
-        [on("b")],
         there=[taken("a", 7, "lonely", affinity=affinity("one", anti=True))],
     ),
     Case(
@@ -108,11 +105,11 @@ CASES = [
         [apart()],
         there=HALF,
     ),
-    Case(
+    goes_to(
+        "b",
         "preferred anti-affinity to another's pod is not outweighed",
         [A, B],
-        [pod("one", affinity=affinity("noisy", anti=True, weight=50))],
-        [on("b")],
+        affinity=affinity("noisy", anti=True, weight=50),
         there=[taken("a", 7, "noisy")],
     ),
     Case(
@@ -129,11 +126,12 @@ CASES = [
         [counts(a=2, b=2)],
         there=HALF,
     ),
-    Case(
+    goes_to(
+        "b",
         "a hard spread counts pods that are there",
         [A, B],
-        [pod("one", labels={"app": "chat"}, topologySpreadConstraints=spread("chat"))],
-        [on("b")],
+        labels={"app": "chat"},
+        topologySpreadConstraints=spread("chat"),
         there=[taken("a", 6), taken("a", 1, "chat")],
     ),
     Case(
@@ -178,18 +176,18 @@ CASES = [
         [apart()],
         there=HALF,
     ),
-    Case(
+    goes_to(
+        "b",
         "a pod keeps off a host whose port is taken",
         [A, B],
-        [pod("one", container=port(7070))],
-        [on("b")],
+        container=port(7070),
         there=[taken("a", 7, container=port(7070))],
     ),
-    Case(
+    goes_to(
+        "a",
         "another port of the host does not matter",
         [A, B],
-        [pod("one", container=port(7071))],
-        [on("a")],
+        container=port(7071),
         there=[taken("a", 7, container=port(7070))],
     ),
     Case(

@@ -1,7 +1,5 @@
 """GPUs under the names of other projects: we add what every GPU pod gets, and leave the node to whoever serves them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from tests.controlplane.nodes import node
@@ -82,14 +80,14 @@ CASES = [
         "DRA: a claim by its name",
         [A, B],
         [claiming("one", resourceClaimName="mine")],
-        [on("b"), recorded("one", why="GPUs only through DRA")],
+        [on("b"), recorded("one", node="b")],
         there=[CLASS, *driver(NVIDIA, "b"), CLAIM],
     ),
     Case(
         "DRA: a claim by a template",
         [A, B],
         [claiming("one", resourceClaimTemplateName="mine")],
-        [on("b"), recorded("one", why="GPUs only through DRA")],
+        [on("b"), recorded("one", node="b")],
         there=[CLASS, *driver(NVIDIA, "b"), TEMPLATE],
     ),
     Case(

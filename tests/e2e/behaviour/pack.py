@@ -1,11 +1,9 @@
 """What packing leaves whole, whatever demands were seen lately."""
 
-from __future__ import annotations
-
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
-from tests.e2e.behaviour.case import Case, on, runs
-from tests.e2e.behaviour.made import taken
+from tests.e2e.behaviour.case import Case, runs
+from tests.e2e.behaviour.made import goes_to, taken
 
 A, B = node("a"), node("b")
 CASES = [
@@ -16,13 +14,7 @@ CASES = [
         [runs(count=5)],
     ),
     *[
-        Case(
-            f"a pod of {gpus} goes to a node with {used} of 8 taken",
-            [A, B],
-            [pod("one", gpus)],
-            [on("a")],
-            there=[taken("a", used)],
-        )
+        goes_to("a", f"a pod of {gpus} goes to a node with {used} of 8 taken", [A, B], gpus, there=[taken("a", used)])
         for used, gpus in ((1, 1), (1, 2), (1, 4), (2, 2), (2, 4), (3, 1), (3, 4), (4, 1), (4, 2), (6, 1))
     ],
 ]

@@ -1,7 +1,5 @@
 """Plays all cases of a file at once, with us and without us."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

@@ -1,7 +1,5 @@
 """What few manifests say: rules about pods that must be near and apart at once, and demands besides GPUs and CPU."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from tests.controlplane.nodes import GPU_TAINT, node
@@ -38,15 +36,6 @@ def limits(**amounts: str) -> Json:
 def rule(kind: str, key: str, selector: Json, **more: Any) -> Json:
     """A required rule about pods."""
     return {kind: {REQUIRED: [{"topologyKey": key, "labelSelector": selector} | more]}}
-
-
-def exclusive(name: str) -> Json:
-    """One zone for a job, and no other job in it, as LeaderWorkerSet writes it."""
-    own = {"key": "job", "operator": "In", "values": [name]}
-    others = [{"key": "job", "operator": "Exists"}, own | {"operator": "NotIn"}]
-    return rule("podAffinity", ZONE, {"matchExpressions": [own]}) | rule(
-        "podAntiAffinity", ZONE, {"matchExpressions": others}
-    )
 
 
 def once(found: Json) -> Json:
@@ -103,13 +92,6 @@ CASES = [
         [job("train", 3, topologySpreadConstraints=spread("train", nodeTaintsPolicy="Honor"))],
         [counts(a=3)],
         there=[taken("b", 8)],
-    ),
-    Case(
-        "a hard spread that counts no nodes with taints, where all have the taint of GPUs",
-        [node("a", taints=[GPU_TAINT]), node("b", taints=[GPU_TAINT])],
-        [job("train", 4, topologySpreadConstraints=spread("train", nodeTaintsPolicy="Honor"))],
-        [counts(a=2, b=2)],
-        without=[waits("train")],
     ),
     # --- demands
     goes_to_b(

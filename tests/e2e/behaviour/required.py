@@ -1,13 +1,11 @@
 """Under `nodeAffinity: {mode: required}`: a pod is pinned to its node only where nothing but us has a say in it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import deployment, job, pod, required
 from tests.e2e.behaviour.case import HOST, Case, Change, as_chosen, on, recorded, runs, waits
-from tests.e2e.behaviour.made import EVERYTHING, affinity, claim, goes_to_b, port, spread, taken, using, volume
+from tests.e2e.behaviour.made import EVERYTHING, affinity, claim, goes_to, goes_to_b, port, spread, taken, using, volume
 
 A, B = node("a"), node("b")
 FULLER = [taken("a", 7)]
@@ -19,12 +17,12 @@ NOT_PINNED = ("nodeAffinity", "notPinned")
 CASES = [
     replace(case, profile="pinned")
     for case in [
-        Case(
+        goes_to(
+            "a",
             "a pod is pinned to the node that it is ranked first on",
             [A, B],
-            [pod("one")],
-            [on("a"), as_chosen(), recorded("one", unit=PINNED)],
             there=FULLER,
+            also=[as_chosen(), recorded("one", unit=PINNED)],
         ),
         Case("sixteen pods are pinned and fill two nodes", [A, B], [job("train", 16)], [runs(count=16), as_chosen()]),
         Case("replicas are pinned apart", [A, B], [deployment("chat", 4)], [runs(count=4), as_chosen()]),

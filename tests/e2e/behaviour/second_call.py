@@ -1,7 +1,5 @@
 """Another hook changes the pod after ours, and the API server calls us again (reinvocation, IfNeeded)."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +8,7 @@ from tests.controlplane.nodes import node
 from tests.controlplane.objects import deployment, job, pod
 from tests.controlplane.plane import ControlPlane
 from tests.e2e.behaviour.case import Case, Json, as_chosen, counts, on, recorded, runs
-from tests.e2e.behaviour.made import goes_to_b, taken
+from tests.e2e.behaviour.made import goes_to, goes_to_b, taken
 from tests.manifests.recorder import Recorder, allowed
 
 A, B, C = node("a"), node("b"), node("c")
@@ -44,12 +42,13 @@ def another_hook(plane: ControlPlane) -> Iterator[None]:
 # smaller one is not free, and who comes last may find no room.
 CASES = [
     goes_to_b("a pod that grew out of its node is ranked anew", labels=GPU, also=[as_chosen()]),
-    Case(
+    goes_to(
+        "a",
         "a pod that grew and still fits its node keeps it",
         [A, B],
-        [pod("one", labels=GPU)],
-        [on("a"), as_chosen()],
+        labels=GPU,
         there=[taken("a", 6)],
+        also=[as_chosen()],
     ),
     goes_to_b(
         "a pod that grew by CPU out of its node is ranked anew",
@@ -57,12 +56,13 @@ CASES = [
         labels=CPU,
         also=[as_chosen()],
     ),
-    Case(
+    goes_to(
+        "a",
         "a pod that grew by a little CPU keeps its node",
         [A, B],
-        [pod("one", labels=SMALL)],
-        [on("a"), as_chosen()],
+        labels=SMALL,
         there=[taken("a", 7)],
+        also=[as_chosen()],
     ),
     Case(
         "once the larger pod is seen, what was reserved for the smaller one is free for the next",
@@ -79,18 +79,8 @@ CASES = [
         [runs(), as_chosen("two")],
         there=[taken("a", 4)],
     ),
-    Case(
-        "pods of a Job that grow fill two nodes",
-        [A, B],
-        [job("train", 8, labels=GPU)],
-        [counts(a=4, b=4)],
-    ),
-    Case(
-        "replicas that grow are apart",
-        [A, B],
-        [deployment("chat", 4, labels=GPU)],
-        [counts(a=2, b=2), as_chosen()],
-    ),
+    Case("pods of a Job that grow fill two nodes", [A, B], [job("train", 8, labels=GPU)], [counts(a=4, b=4)]),
+    Case("replicas that grow are apart", [A, B], [deployment("chat", 4, labels=GPU)], [counts(a=2, b=2), as_chosen()]),
     Case(
         "a pinned pod that grew out of its node is pinned to another",
         [A, B],
@@ -122,10 +112,5 @@ CASES = [
         [counts(a=4, b=4)],
         profile="pinned",
     ),
-    Case(
-        "a pod that had no GPU before runs: the API server does not call us for it",
-        [A, B],
-        [pod("one", 0, labels=GPU)],
-        [on("a b")],
-    ),
+    goes_to("a b", "a pod that had no GPU before runs: the API server does not call us for it", [A, B], 0, labels=GPU),
 ]

@@ -1,13 +1,11 @@
 """Nodes whose GPUs are shared by time-slicing or MPS, beside whole ones. A slot of such a node is no GPU."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import deployment, job, pod, required
-from tests.e2e.behaviour.case import Case, Json, counts, not_told, on, refused, runs, told, waits
-from tests.e2e.behaviour.made import taken
+from tests.e2e.behaviour.case import Case, Json, counts, not_told, refused, runs, told, waits
+from tests.e2e.behaviour.made import goes_to, taken
 
 STRATEGY, PRODUCT = "nvidia.com/gpu.sharing-strategy", "nvidia.com/gpu.product"
 SLOTS_ARE_NO_GPUS = "32 slots of 8 GPUs are not 12 GPUs"
@@ -27,90 +25,59 @@ def bare(name: str, gpus: int = 8) -> Json:
     return node(name, 0, resources={"nvidia.com/gpu": str(gpus)})
 
 
-WHOLE_AND_SLICED = [sliced("a"), node("b")]
+BOTH = [sliced("a"), node("b")]
+RENAMED = [node("a", 2, replicas=4, renamed=True), node("b")]
+UNLABELLED = [sliced("a"), bare("b")]
+FULLER = [taken("a", 30)]
+TOLD, UNTOLD, TOO_MANY = told("one", "share"), not_told("one", "share"), refused("one", "at most 8")
 CASES = [
-    Case(
-        "a pod of two goes to whole GPUs",
-        WHOLE_AND_SLICED,
-        [pod("one", 2)],
-        [on("b"), not_told("one", "share")],
-    ),
-    Case(
-        "a pod of two goes to whole GPUs, though the sliced node is fuller",
-        WHOLE_AND_SLICED,
-        [pod("one", 2)],
-        [on("b")],
-        there=[taken("a", 30)],
-    ),
-    Case(
-        "a pod of two goes to whole GPUs, though the whole node is fuller",
-        WHOLE_AND_SLICED,
-        [pod("one", 2)],
-        [on("b")],
-        there=[taken("b", 6)],
-    ),
-    Case(
-        "a pod of two goes to whole GPUs before MPS",
-        [mps("a"), node("b")],
-        [pod("one", 2)],
-        [on("b"), not_told("one", "share")],
-    ),
-    Case(
-        "replicas of two go to whole GPUs",
-        [sliced("a"), node("b"), node("c")],
-        [deployment("chat", 4, 2)],
-        [counts(b=2, c=2)],
-    ),
-    Case(
-        "a Job of pods of four fills whole GPUs",
-        [sliced("a"), node("b"), node("c")],
-        [job("train", 4, 4)],
-        [counts(b=2, c=2)],
-    ),
+    goes_to("b", "a pod of two goes to whole GPUs", BOTH, 2, also=[UNTOLD]),
+    goes_to("b", "a pod of two goes to whole GPUs, though the sliced node is fuller", BOTH, 2, there=FULLER),
+    goes_to("b", "a pod of two goes to whole GPUs, though the whole node is fuller", BOTH, 2, there=[taken("b", 6)]),
+    goes_to("b", "a pod of two goes to whole GPUs before MPS", [mps("a"), node("b")], 2, also=[UNTOLD]),
+    Case("replicas of two go to whole GPUs", [*BOTH, node("c")], [deployment("chat", 4, 2)], [counts(b=2, c=2)]),
+    Case("a Job of pods of four fills whole GPUs", [*BOTH, node("c")], [job("train", 4, 4)], [counts(b=2, c=2)]),
     Case(
         "a pod of twelve is refused: no node has so many GPUs",
-        WHOLE_AND_SLICED,
+        BOTH,
         [pod("one", 12)],
-        [refused("one", "at most 8")],
+        [TOO_MANY],
         fewer=SLOTS_ARE_NO_GPUS,
     ),
     Case(
         "a pod of twelve is refused where all GPUs are sliced",
         [sliced("a")],
         [pod("one", 12)],
-        [refused("one", "at most 8")],
+        [TOO_MANY],
         fewer=SLOTS_ARE_NO_GPUS,
     ),
-    Case(
-        "a pod of two takes slots where no whole GPUs are left",
-        WHOLE_AND_SLICED,
-        [pod("one", 2)],
-        [on("a")],
-        there=[taken("b", 8)],
-    ),
-    Case(
+    goes_to("a", "a pod of two takes slots where no whole GPUs are left", BOTH, 2, there=[taken("b", 8)]),
+    goes_to(
+        "a",
         "a pod of two that can only go to slots is told, by the strategy that it selects",
-        WHOLE_AND_SLICED,
-        [pod("one", 2, nodeSelector={STRATEGY: "time-slicing"})],
-        [on("a"), told("one", "share")],
+        BOTH,
+        2,
+        nodeSelector={STRATEGY: "time-slicing"},
+        also=[TOLD],
     ),
-    Case(
+    goes_to(
+        "a",
         "a pod of two that can only go to slots is told, by the product that it selects",
-        WHOLE_AND_SLICED,
-        [pod("one", 2, nodeSelector={PRODUCT: "NVIDIA-A100-SXM4-80GB-SHARED"})],
-        [on("a"), told("one", "share")],
+        BOTH,
+        2,
+        nodeSelector={PRODUCT: "NVIDIA-A100-SXM4-80GB-SHARED"},
+        also=[TOLD],
     ),
-    Case(
+    goes_to(
+        "a",
         "a pod of two that can only go to slots is told, by its affinity",
-        WHOLE_AND_SLICED,
-        [pod("one", 2, affinity=required(STRATEGY, "In", "time-slicing"))],
-        [on("a"), told("one", "share")],
+        BOTH,
+        2,
+        affinity=required(STRATEGY, "In", "time-slicing"),
+        also=[TOLD],
     ),
-    Case(
-        "a pod of two that can only go to slots since there are no others is told",
-        [sliced("a")],
-        [pod("one", 2)],
-        [on("a"), told("one", "share")],
+    goes_to(
+        "a", "a pod of two that can only go to slots since there are no others is told", [sliced("a")], 2, also=[TOLD]
     ),
     Case(
         "a pod of two on MPS is refused: the node would refuse it",
@@ -119,81 +86,45 @@ CASES = [
         [refused("one", "MPS")],
         fewer="an MPS daemon refuses the second share at the node",
     ),
-    Case(
-        "a pod of one that selects slots gets one",
-        WHOLE_AND_SLICED,
-        [pod("one", nodeSelector={STRATEGY: "time-slicing"})],
-        [on("a"), not_told("one", "share")],
+    goes_to(
+        "a", "a pod of one that selects slots gets one", BOTH, nodeSelector={STRATEGY: "time-slicing"}, also=[UNTOLD]
     ),
-    Case(
-        "a pod of one that selects whole GPUs gets one",
-        WHOLE_AND_SLICED,
-        [pod("one", nodeSelector={STRATEGY: "none"})],
-        [on("b"), not_told("one", "share")],
-    ),
-    Case(
-        "a pod of one runs",
-        WHOLE_AND_SLICED,
-        [pod("one")],
-        [runs("one"), not_told("one", "share")],
-    ),
-    Case(
-        "forty pods of one fill whole GPUs and slots",
-        WHOLE_AND_SLICED,
-        [job("train", 40)],
-        [counts(a=32, b=8)],
-    ),
-    Case(
-        "a renamed slot goes to its node",
-        [node("a", 2, replicas=4, renamed=True), node("b")],
-        [pod("one", resource="nvidia.com/gpu.shared")],
-        [on("a"), not_told("one", "share")],
-    ),
-    Case(
-        "two renamed slots are told",
-        [node("a", 2, replicas=4, renamed=True), node("b")],
-        [pod("one", 2, resource="nvidia.com/gpu.shared")],
-        [on("a"), told("one", "share")],
-    ),
-    Case(
-        "a whole GPU does not go to renamed slots",
-        [node("a", 2, replicas=4, renamed=True), node("b")],
-        [pod("one")],
-        [on("b"), not_told("one", "share")],
-    ),
+    goes_to("b", "a pod of one that selects whole GPUs gets one", BOTH, nodeSelector={STRATEGY: "none"}, also=[UNTOLD]),
+    Case("a pod of one runs", BOTH, [pod("one")], [runs("one"), UNTOLD]),
+    Case("forty pods of one fill whole GPUs and slots", BOTH, [job("train", 40)], [counts(a=32, b=8)]),
+    goes_to("a", "a renamed slot goes to its node", RENAMED, resource="nvidia.com/gpu.shared", also=[UNTOLD]),
+    goes_to("a", "two renamed slots are told", RENAMED, 2, resource="nvidia.com/gpu.shared", also=[TOLD]),
+    goes_to("b", "a whole GPU does not go to renamed slots", RENAMED, also=[UNTOLD]),
     Case(
         "whole GPUs that are all taken and no slots: the pod waits, as without us",
         [node("b")],
         [pod("one", 2)],
-        [waits("one"), not_told("one", "share")],
+        [waits("one"), UNTOLD],
         there=[taken("b", 7)],
         without=[waits("one")],
     ),
-    Case(
+    goes_to(
+        "b",
         "slots are told by the number of replicas alone",
         [sliced("a", labels={STRATEGY: "", PRODUCT: "NVIDIA-A100-SXM4-80GB"}), node("b")],
-        [pod("one", 2)],
-        [on("b")],
-        there=[taken("a", 30)],
+        2,
+        there=FULLER,
     ),
-    Case(
-        "a pod of two goes to whole GPUs without labels, and hears nothing of shares",
-        [sliced("a"), bare("b")],
-        [pod("one", 2)],
-        [on("b"), not_told("one", "share")],
+    goes_to(
+        "b", "a pod of two goes to whole GPUs without labels, and hears nothing of shares", UNLABELLED, 2, also=[UNTOLD]
     ),
-    Case(
+    goes_to(
+        "b",
         "a pod of two goes to whole GPUs without labels, though the sliced node is fuller",
-        [sliced("a"), bare("b")],
-        [pod("one", 2)],
-        [on("b")],
-        there=[taken("a", 30)],
+        UNLABELLED,
+        2,
+        there=FULLER,
     ),
     Case(
         "a pod of twelve is refused beside whole GPUs without labels",
-        [sliced("a"), bare("b")],
+        UNLABELLED,
         [pod("one", 12)],
-        [refused("one", "at most 8")],
+        [TOO_MANY],
         fewer=SLOTS_ARE_NO_GPUS,
     ),
 ]

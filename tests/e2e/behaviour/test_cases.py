@@ -1,7 +1,5 @@
 """All cases of all subjects. They are played before the first test, many side by side (`__init__.py`)."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 

@@ -1,11 +1,9 @@
 """Pods with volumes that are on one node, or in one zone."""
 
-from __future__ import annotations
-
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import deployment, job, pod
 from tests.e2e.behaviour.case import ZONE, Case, Json, apart, as_chosen, on, runs, waits
-from tests.e2e.behaviour.made import LATE, claim, goes_to_b, taken, using, volume
+from tests.e2e.behaviour.made import LATE, claim, goes_to, goes_to_b, taken, using, volume
 
 A, B = node("a"), node("b")
 ZONES = [node("a"), node("b", zone="zone-b")]
@@ -93,19 +91,21 @@ CASES = [
         there=[*FULLER, volume("disk", "@b")],
         later=[claim("data", "disk")],
     ),
-    Case(
+    goes_to(
+        "a",
         "a volume that every node can use does not matter",
         [A, B],
-        [pod("one", volumes=using("data"))],
-        [on("a"), as_chosen()],
+        volumes=using("data"),
         there=[*FULLER, volume("disk"), claim("data", "disk")],
+        also=[as_chosen()],
     ),
-    Case(
+    goes_to(
+        "a",
         "volumes that are no disks do not matter",
         [A, B],
-        [pod("one", volumes=[{"name": "tmp", "emptyDir": {}}, {"name": "who", "downwardAPI": {"items": []}}])],
-        [on("a"), as_chosen()],
+        volumes=[{"name": "tmp", "emptyDir": {}}, {"name": "who", "downwardAPI": {"items": []}}],
         there=FULLER,
+        also=[as_chosen()],
     ),
     Case(
         "pods of a Job that share a volume go to its node",

@@ -1,7 +1,5 @@
 """Workloads whose pods work together, and of which it is known how many there are: they go to one domain that holds all."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from tests.controlplane.nodes import node
@@ -42,24 +40,19 @@ def of_group(name: str) -> Json:
     )
 
 
+ZONES, EQUAL = in_zones(a=1, b=2), in_zones(a=2, b=2)
+EIGHTS = job("train", 2, 8)
+"""Two pods of eight GPUs."""
 CASES = [
-    Case(
-        "a Job of two pods of eight goes to the zone that holds both",
-        in_zones(a=1, b=2),
-        [job("train", 2, 8)],
-        [together(ZONE)],
-    ),
+    Case("a Job of two pods of eight goes to the zone that holds both", ZONES, [EIGHTS], [together(ZONE)]),
     Case(
         "a Job of two pods of eight goes to the smallest zone that holds both",
         in_zones(a=4, b=2),
-        [job("train", 2, 8)],
+        [EIGHTS],
         [counts(b1=1, b2=1)],
     ),
     Case(
-        "a Job of four pods of four goes to the zone that holds all",
-        in_zones(a=1, b=2),
-        [job("train", 4, 4)],
-        [counts(b1=2, b2=2)],
+        "a Job of four pods of four goes to the zone that holds all", ZONES, [job("train", 4, 4)], [counts(b1=2, b2=2)]
     ),
     Case(
         "a Job of three pods of eight, of which one zone has a node that is partly taken",
@@ -79,7 +72,7 @@ CASES = [
     ),
     Case(
         "a Job with more completions than pods at once",
-        in_zones(a=1, b=2),
+        ZONES,
         [indexed("train", 2, 8, completions=10)],
         [together(ZONE)],
     ),
@@ -89,12 +82,7 @@ CASES = [
         [indexed("train", 5, 8, completions=2)],
         [counts(a1=1, a2=1)],
     ),
-    Case(
-        "a Job that no zone holds runs all the same",
-        in_zones(a=2, b=2),
-        [job("train", 3, 8)],
-        [runs(count=3)],
-    ),
+    Case("a Job that no zone holds runs all the same", EQUAL, [job("train", 3, 8)], [runs(count=3)]),
     Case(
         "a Job in the rack that holds all",
         [
@@ -103,42 +91,42 @@ CASES = [
             node("c", labels={RACK: "r2"}),
             node("d", labels={RACK: "r3"}),
         ],
-        [job("train", 2, 8)],
+        [EIGHTS],
         [counts(b=1, c=1)],
     ),
     Case(
         "a Job in the clique that holds all",
         [node("a", labels={CLIQUE: "x.1"}), *[node(name, labels={CLIQUE: "x.2"}) for name in "bc"]],
-        [job("train", 2, 8)],
+        [EIGHTS],
         [counts(b=1, c=1)],
     ),
     Case(
         "two Jobs, each in a zone of its own",
-        in_zones(a=2, b=2),
+        EQUAL,
         [job("one", 2, 8), job("two", 2, 8)],
         [together(ZONE, "one"), together(ZONE, "two")],
     ),
     Case(
         "a Job of one pod of eight leaves the zone whole that a larger one needs",
-        in_zones(a=1, b=2),
+        ZONES,
         [job("small", 1, 8)],
         [runs(count=1)],
     ),
     Case(
         "the Jobs of a JobSet go to the zone that holds all of them",
-        in_zones(a=1, b=2),
+        ZONES,
         [of_jobset("w-0"), of_jobset("w-1")],
         [counts(b1=1, b2=1)],
     ),
     Case(
         "the pods of a LeaderWorkerSet's group go to the zone that holds all of them",
-        in_zones(a=1, b=2),
+        ZONES,
         [of_group("w-0"), of_group("w-1")],
         [counts(b1=1, b2=1)],
     ),
     Case(
         "pods of a ReplicaSet need no domain of their own",
-        in_zones(a=1, b=2),
+        ZONES,
         [deployment("chat", 3, 8, "ReplicaSet")],
         [runs(count=3)],
     ),

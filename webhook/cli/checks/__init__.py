@@ -1,7 +1,5 @@
 """The checks of `gpu-admission doctor`: of the installation, the policy and the cluster. Each is a function and a line here."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Final
 
@@ -60,5 +58,7 @@ def run_checks(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
         if missing := next((kind for kind in check.reads if kind in snapshot.missing), None):
             why = snapshot.missing[missing]
             yield Result(check.name, "unknown", why, _GRANT if why.startswith("no right to") else "")
+        elif isinstance(found := check.find(snapshot, policy), str):
+            yield Result(check.name, "ok", found)
         else:
-            yield from check.find(snapshot, policy)
+            yield from [Result(check.name, *each) for each in found]

@@ -1,9 +1,7 @@
 """Checks the serving certificate, and the CA certificates in caBundle by which the API server trusts it."""
 
-from __future__ import annotations
-
 from base64 import b64decode
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -12,7 +10,7 @@ from cryptography import x509
 
 from webhook.cli.checks.configurations import our_hooks
 from webhook.cli.checks.replicas import samples_of
-from webhook.cli.checks.result import LOGS, RESTART, Result
+from webhook.cli.checks.result import LOGS, RESTART, All, Found, broken, warn
 from webhook.cli.cluster.answers import OUR_SECRET
 from webhook.cli.cluster.snapshot import Snapshot
 from webhook.errors import CertificateError
@@ -27,7 +25,7 @@ _MIN_LEFT_PART: Final = 6
 _ISSUE: Final = f"see certs/README.md, and {LOGS}"
 
 
-def ca_bundles(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
+def ca_bundles(snapshot: Snapshot, policy: Policy) -> All:
     """Every webhook has a caBundle with a CA certificate that has not expired."""
     hooks = our_hooks(snapshot)
     empty = [hook["name"] for hook in hooks if not _bundle(hook)]
@@ -37,16 +35,14 @@ def ca_bundles(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
             authorities += certificates(_bundle(hook)) if _bundle(hook) else []
         except CertificateError:
             text = f"{hook['name']}: caBundle is no certificate: the API server cannot call it"
-            yield Result("caBundle", "broken", text, "remove it: the webhook writes it again")
-            return
+            return [broken(text, "remove it: the webhook writes it again")]
     if empty:
-        text = f"none in {listed(empty)}: the API server trusts nobody there"
-        yield Result("caBundle", "broken", text, _ISSUE)
-    elif authorities:
-        yield _validity("caBundle", "its authority", max(authorities, key=lambda each: each.not_valid_after_utc))
+        return [broken(f"none in {listed(empty)}: the API server trusts nobody there", _ISSUE)]
+    newest = max(authorities, key=lambda each: each.not_valid_after_utc, default=None)
+    return [_validity("its authority", newest)] if newest else []
 
 
-def served(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
+def served(snapshot: Snapshot, policy: Policy) -> All:
     """The certificate in the Secret is served, trusted by caBundle, for the name that is called, and has not expired."""
     stored = next(iter(snapshot.of("ServingCertificate")), None)
     pem = (stored or {"status": {}})["status"].get("certificate", "").encode()
@@ -54,36 +50,33 @@ def served(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
         sha256, leaf = fingerprint(pem), certificates(pem)[0]
     except CertificateError as error:
         problem = f"Secret {OUR_SECRET}: tls.crt: {error}" if stored else f"there is no Secret {OUR_SECRET}"
-        yield Result("certificate", "broken", problem, _ISSUE)
-        return
+        return [broken(problem, _ISSUE)]
     hooks = [hook for hook in our_hooks(snapshot) if _bundle(hook)]
-    distrusted = [hook["name"] for hook in hooks if not is_trusted(pem, _bundle(hook))]
-    if distrusted:
+    found = []
+    if distrusted := [hook["name"] for hook in hooks if not is_trusted(pem, _bundle(hook))]:
         text = f"the one in Secret {OUR_SECRET} is of an authority that caBundle lacks in {listed(distrusted)}"
-        yield Result("certificate", "broken", f"{text}: the API server closes the connection", _ISSUE)
+        found.append(broken(f"{text}: the API server closes the connection", _ISSUE))
     called = {_host(hook["clientConfig"]) for hook in hooks}
     if lacking := sorted(name for name in called if name not in names_in(leaf)):
         text = f"not for {listed(lacking)}, by which the API server calls, only for {listed(names_in(leaf))}"
-        yield Result("certificate", "broken", text, _ISSUE)
-    other = [pod for pod, labels, _ in samples_of(snapshot, "certificate_info") if labels.get("sha256") != sha256]
-    if other:
+        found.append(broken(text, _ISSUE))
+    if other := [pod for pod, labels, _ in samples_of(snapshot, "certificate_info") if labels.get("sha256") != sha256]:
         text = f"{listed(other)} serve another than the one in Secret {OUR_SECRET}"
-        yield Result("certificate", "warn", text, f"it should pass in a minute; else {RESTART}")
-    if not distrusted and not lacking and not other:
-        which = "the one that is served" if snapshot.of("ReplicaMetrics") else f"the one in Secret {OUR_SECRET}"
-        yield _validity("certificate", f"caBundle trusts it; {which}", leaf)
+        found.append(warn(text, f"it should pass in a minute; else {RESTART}"))
+    which = "the one that is served" if snapshot.of("ReplicaMetrics") else f"the one in Secret {OUR_SECRET}"
+    return found or [_validity(f"caBundle trusts it; {which}", leaf)]
 
 
-def _validity(check: str, subject: str, certificate: x509.Certificate) -> Result:
+def _validity(subject: str, certificate: x509.Certificate) -> Found:
     """Whether a certificate has expired, or should have been renewed."""
     begins, ends = certificate.not_valid_before_utc, certificate.not_valid_after_utc
     left = ends - datetime.now(UTC)
     if left < timedelta():
-        return Result(check, "broken", f"{subject} ended at {ends:%Y-%m-%d %H:%M} UTC", _ISSUE)
+        return broken(f"{subject} ended at {ends:%Y-%m-%d %H:%M} UTC", _ISSUE)
     soon = left < min(_MIN_LEFT, (ends - begins) / _MIN_LEFT_PART)
     span = plural(left.days, "day") if left.days else plural(left.seconds // 3600, "hour")
     text = f"{subject} is valid for {span}{', and should have been renewed' if soon else ''}"
-    return Result(check, "warn" if soon else "ok", text, _ISSUE if soon else "")
+    return warn(text, _ISSUE) if soon else Found("ok", text)
 
 
 def _bundle(hook: Mapping[str, Any]) -> bytes:

@@ -1,15 +1,13 @@
 """Compares our two webhook configurations with those that this version ships, and finds what else changes pods."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Any, Final
 
-from webhook.cli.checks.result import APPLY, NAME, Result, opted_in
-from webhook.cli.cluster.snapshot import Object, Snapshot
+from webhook.cli.checks.result import APPLY, NAME, All, broken, opted_in, warn
+from webhook.cli.cluster.snapshot import OUR_NAMESPACE, Object, Snapshot
 from webhook.cli.reading import selects
 from webhook.kube.yaml import parse_documents
 from webhook.policy.model import Policy
@@ -40,26 +38,22 @@ def our_hooks(snapshot: Snapshot) -> list[Object]:
 
 @cache
 def _shipped(kind: str) -> Mapping[str, Object]:
-    """The webhooks of this kind of configuration in the manifests of this version, by name."""
+    """The webhooks of this kind of configuration in the manifests of this version, by name, for our namespace."""
     text = files("webhook.defaults").joinpath(_MANIFESTS[kind]).read_bytes()
+    text = text.replace(b"values: [gpu-admission", f"values: [{OUR_NAMESPACE}".encode())
     (configuration,) = parse_documents(text)
     return {hook["name"]: hook for hook in configuration["webhooks"]}
 
 
-def webhooks(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
+def webhooks(snapshot: Snapshot, policy: Policy) -> All:
     """Both configurations exist, and have all our webhooks, which are called for the same requests as shipped."""
-    wrong = False
+    found = []
     for kind in KINDS:
-        hooks = hooks_of(snapshot, kind)
-        if not hooks:
-            wrong = True
-            yield Result("webhooks", "broken", f"{kind} {NAME} is not there: the webhook is never asked", APPLY)
-            continue
-        for name, differs in _differing(kind, hooks):
-            wrong = True
-            yield Result("webhooks", "warn", f"{bare(name)}: {differs}", REAPPLY)
-    if not wrong:
-        yield Result("webhooks", "ok", "both configurations are there, and ask as shipped")
+        if hooks := hooks_of(snapshot, kind):
+            found += [warn(f"{bare(name)}: {differs}", REAPPLY) for name, differs in _differing(kind, hooks)]
+        else:
+            found.append(broken(f"{kind} {NAME} is not there: the webhook is never asked", APPLY))
+    return found or "both configurations are there, and ask as shipped"
 
 
 def _differing(kind: str, hooks: Mapping[str, Object]) -> Iterator[tuple[str, str]]:
@@ -77,23 +71,22 @@ def _differing(kind: str, hooks: Mapping[str, Object]) -> Iterator[tuple[str, st
         yield name, "is none of ours"
 
 
-def failure_policies(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
+def failure_policies(snapshot: Snapshot, policy: Policy) -> All:
     """What happens to a request while no replica answers is as shipped."""
-    by_hook = {}
+    by_hook, found = {}, []
     for kind in KINDS:
         for name, hook in hooks_of(snapshot, kind).items():
             by_hook[name] = seen = hook.get("failurePolicy", "Fail")
             wanted = _shipped(kind).get(name, {}).get("failurePolicy", seen)
             if seen != wanted:
-                text = f"{name}: failurePolicy {seen}, shipped is {wanted}"
-                yield Result("failurePolicies", "warn", text, REAPPLY)
-    if all(by_hook.get(name) == _shipped(kind)[name]["failurePolicy"] for kind in KINDS for name in _shipped(kind)):
-        yield Result("failurePolicies", "ok", listed([f"{name} {how}" for name, how in by_hook.items()], len(by_hook)))
+                found.append(warn(f"{name}: failurePolicy {seen}, shipped is {wanted}", REAPPLY))
+    every = all(by_hook.get(name) == _shipped(kind)[name]["failurePolicy"] for kind in KINDS for name in _shipped(kind))
+    return listed([f"{name} {how}" for name, how in by_hook.items()], len(by_hook)) if every else found
 
 
-def match_conditions(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
+def match_conditions(snapshot: Snapshot, policy: Policy) -> All:
     """The conditions under which requests reach the webhook are as shipped, and as the policy needs them."""
-    wrong, every_pod = False, False
+    found, every_pod = [], False
     for kind in KINDS:
         hooks = hooks_of(snapshot, kind)
         for name in hooks.keys() & _shipped(kind).keys():
@@ -102,16 +95,13 @@ def match_conditions(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
                 every_pod = True
                 wanted.pop(_DEVICE_CONDITION)
             if differences := _compared(seen, wanted):
-                wrong = True
-                yield Result("matchConditions", "warn", f"{name}: {listed(differences)}", REAPPLY)
+                found.append(warn(f"{name}: {listed(differences)}", REAPPLY))
     profiles = [name for name in policy.file.profiles if _wants_every_pod(policy, name)]
     if profiles and not every_pod and hooks_of(snapshot, MUTATING):
-        wrong = True
         text = f"everyPod in profile {listed(profiles)} has no effect: the condition {_DEVICE_CONDITION} keeps other pods away"
-        yield Result("matchConditions", "warn", text, "install the component manifests/components/every-pod")
-    if not wrong:
-        more = ", with the component every-pod" if every_pod else ""
-        yield Result("matchConditions", "ok", f"as the manifests of this version have them{more}")
+        found.append(warn(text, "install the component manifests/components/every-pod"))
+    more = ", with the component every-pod" if every_pod else ""
+    return found or f"as the manifests of this version have them{more}"
 
 
 def _conditions(hook: Mapping[str, Any]) -> dict[str, str]:
@@ -132,11 +122,11 @@ def _wants_every_pod(policy: Policy, name: str) -> bool:
     return profile.placement.every_pod or (void.enabled and void.every_pod)
 
 
-def templates(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
+def templates(snapshot: Snapshot, policy: Policy) -> All:
     """The webhook is called for all custom resources whose pod templates the policy names."""
     hook = hooks_of(snapshot, VALIDATING).get("templates.validate.gpu-admission.io")
     if hook is None:
-        return
+        return []
     groups = {group for rule in hook.get("rules") or () for group in rule["apiGroups"]}
     profiles = [policy.profile(name)[1] for name in policy.file.profiles]
     lacking = dict.fromkeys(
@@ -145,12 +135,10 @@ def templates(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
         for custom in profile.templates.custom
         if profile.templates.mode != "off" and custom.group not in groups and "*" not in groups
     )
-    if lacking:
-        text = f"templates.custom names {listed(list(lacking))}, which the webhook {hook['name']} is not asked about"
-        step = "add their groups and resources to its rules, as in manifests/90-validating.yaml"
-        yield Result("templates", "warn", text, step)
-    else:
-        yield Result("templates", "ok", "the webhook is asked about every kind of templates.custom")
+    if not lacking:
+        return "the webhook is asked about every kind of templates.custom"
+    text = f"templates.custom names {listed(list(lacking))}, which the webhook {hook['name']} is not asked about"
+    return [warn(text, "add their groups and resources to its rules, as in manifests/90-validating.yaml")]
 
 
 _OUR_FIELDS: Final = re.compile(
@@ -159,7 +147,7 @@ _OUR_FIELDS: Final = re.compile(
 """Fields of a pod that injectors write, or that decide on which nodes it may run."""
 
 
-def other_webhooks(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
+def other_webhooks(snapshot: Snapshot, policy: Policy) -> All:
     """Our webhook sees what other mutating webhooks change in pods. The API server calls them in order of name."""
     opted = opted_in(snapshot).values()
     names = sorted(
@@ -175,11 +163,8 @@ def other_webhooks(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
     again = hooks_of(snapshot, MUTATING).get(MUTATE_HOOK, {}).get("reinvocationPolicy") == "IfNeeded"
     order = f"before us: {listed(before) or 'none'}; after us: {listed(after) or 'none'}"
     if after and not again:
-        text = f"{order}: what they change we never see, since our reinvocationPolicy is not IfNeeded"
-        yield Result("otherWebhooks", "warn", text, REAPPLY)
-    else:
-        asked_again = ", and we are asked again where they change a pod" if after else ""
-        yield Result("otherWebhooks", "ok", f"{order}{asked_again}")
+        return [warn(f"{order}: what they change we never see, since our reinvocationPolicy is not IfNeeded", REAPPLY)]
+    return f"{order}{', and we are asked again where they change a pod' if after else ''}"
 
 
 def _selects_namespace(hook: Mapping[str, Any], opted: Collection[Mapping[str, str]]) -> bool:
@@ -196,7 +181,7 @@ def _take_pods(rules: Iterable[Mapping[str, Any]]) -> bool:
     )
 
 
-def mutating_policies(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
+def mutating_policies(snapshot: Snapshot, policy: Policy) -> All:
     """No MutatingAdmissionPolicy changes our fields of pods: the API server applies these before it calls any webhook."""
     bound = {binding["spec"].get("policyName") for binding in snapshot.of("MutatingAdmissionPolicyBinding")}
     changed_fields: dict[str, list[str]] = {}
@@ -205,11 +190,12 @@ def mutating_policies(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
         rules = (spec.get("matchConstraints") or {}).get("resourceRules") or ()
         if name in bound and _take_pods(rules):
             changed_fields[name] = sorted(set(_OUR_FIELDS.findall(str(spec.get("mutations")))))
-    for name, fields in changed_fields.items():
-        if fields:
-            text = f"{bare(name)} changes {listed(fields)} of pods before we are asked: what is there we keep"
-            step = f"see whether both are meant: kubectl get mutatingadmissionpolicy {bare(name)} -o yaml"
-            yield Result("mutatingPolicies", "warn", text, step)
-    if not any(changed_fields.values()):
-        text = f"none changes the fields that we do; others: {listed(sorted(changed_fields)) or 'none'}"
-        yield Result("mutatingPolicies", "ok", text)
+    found = [
+        warn(
+            f"{bare(name)} changes {listed(fields)} of pods before we are asked: what is there we keep",
+            f"see whether both are meant: kubectl get mutatingadmissionpolicy {bare(name)} -o yaml",
+        )
+        for name, fields in changed_fields.items()
+        if fields
+    ]
+    return found or f"none changes the fields that we do; others: {listed(sorted(changed_fields)) or 'none'}"

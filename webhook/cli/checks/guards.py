@@ -1,11 +1,9 @@
 """Checks what protects the webhook and other tenants: guards of the API server, network policies, and who can preempt others."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Final
 
-from webhook.cli.checks.result import NAME, Result, opted_in
+from webhook.cli.checks.result import NAME, All, opted_in, warn
 from webhook.cli.cluster.answers import replica_pods
 from webhook.cli.cluster.snapshot import OUR_NAMESPACE, Snapshot
 from webhook.framework import entitlement
@@ -24,7 +22,7 @@ _GUARDS: Final = {
 }
 
 
-def guards(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
+def guards(snapshot: Snapshot, policy: Policy) -> All:
     """The ValidatingAdmissionPolicies of the manifests are bound and deny, and agree with the policy."""
     bound = {
         binding["spec"].get("policyName")
@@ -32,28 +30,27 @@ def guards(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
         if "Deny" in (binding["spec"].get("validationActions") or ())
     }
     missing = {name: risk for name, risk in _GUARDS.items() if name not in bound}
+    found = []
     for name, risk in missing.items():
         file = "71-running-pods.yaml" if name == _RUNNING_PODS else "70-guards.yaml"
-        yield Result("guards", "warn", f"{name} does not guard: {risk}", f"install it: manifests/{file}")
+        found.append(warn(f"{name} does not guard: {risk}", f"install it: manifests/{file}"))
     profiles = {name: policy.profile(name)[1] for name in policy.file.profiles}
     other = [
         name for name, each in profiles.items() if each.shadow or each.rules.device_annotations != DeviceAnnotations()
     ]
     if other and _RUNNING_PODS not in missing:
         text = f"{_RUNNING_PODS} refuses by the shipped settings of deviceAnnotations, profile {listed(other)} by others or not"
-        yield Result("guards", "warn", text, "correct manifests/71-running-pods.yaml, and apply it")
-    elif not missing:
-        yield Result("guards", "ok", listed(sorted(_GUARDS)))
+        found.append(warn(text, "correct manifests/71-running-pods.yaml, and apply it"))
+    return found or listed(sorted(_GUARDS))
 
 
-def network_policy(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
+def network_policy(snapshot: Snapshot, policy: Policy) -> All:
     """A NetworkPolicy, or the check of client certificates, keeps pods away from the webhook."""
     ours = [name for namespace, name in snapshot.named("NetworkPolicy") if namespace == OUR_NAMESPACE]
     if ours or _wants_client_certificates(snapshot):
-        yield Result("networkPolicy", "ok", listed(ours) or "none; clients show a certificate (--client-ca)")
-    else:
-        step = "install manifests/components/client-certificate, or manifests/optional/network-policy.yaml"
-        yield Result("networkPolicy", "warn", "none: every pod may reach the webhook", step)
+        return listed(ours) or "none; clients show a certificate (--client-ca)"
+    step = "install manifests/components/client-certificate, or manifests/optional/network-policy.yaml"
+    return [warn("none: every pod may reach the webhook", step)]
 
 
 def _wants_client_certificates(snapshot: Snapshot) -> bool:
@@ -71,31 +68,26 @@ GUARD: Final = "gpu-admission-preemption"
 _ENTITLED: Final = f"{entitlement.CLASS_LABELS}inference-critical"
 
 
-def preemption(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
+def preemption(snapshot: Snapshot, policy: Policy) -> All:
     """The namespaces that can preempt others are those that the policy entitles and the guard of the API server lets through."""
     guarded, critical = _guarded(snapshot)
     given = {name for each in policy.file.profiles.values() for name in each.injectors.priority_class.classes.values()}
-    found, wrong = [], False
+    found, able = [], []
     for (_, name), priority_class in sorted(snapshot.named("PriorityClass").items()):
         if name not in given or priority_class.get("preemptionPolicy") == "Never":
             continue
         if f"'{name}'" not in guarded:
-            wrong = True
             text = f"every namespace may use {bare(name)}, which preempts: {GUARD} does not name it"
-            yield Result("preemption", "warn", text, "add it there: manifests/70-guards.yaml")
+            found.append(warn(text, "add it there: manifests/70-guards.yaml"))
         may = []
         for namespace, labels in sorted(opted_in(snapshot).items()):
             if f"'{name}'" not in critical or _ENTITLED in labels:
                 may += [namespace] if _may_name(name, namespace, labels, policy) else []
             elif _is_given(name, namespace, labels, policy):
-                wrong = True
                 text = f"the policy gives {bare(name)} to pods of namespace {namespace}; the API server refuses them"
-                yield Result("preemption", "warn", text, f"kubectl label namespace {namespace} {_ENTITLED}=")
-        found.append(f"by {bare(name)}: {listed(may, 10) or 'none'}")
-    if not wrong:
-        yield Result(
-            "preemption", "ok", f"namespaces that can preempt others {'; '.join(found) or 'by our classes: none'}"
-        )
+                found.append(warn(text, f"kubectl label namespace {namespace} {_ENTITLED}="))
+        able.append(f"by {bare(name)}: {listed(may, 10) or 'none'}")
+    return found or f"namespaces that can preempt others {'; '.join(able) or 'by our classes: none'}"
 
 
 def _guarded(snapshot: Snapshot) -> tuple[str, str]:

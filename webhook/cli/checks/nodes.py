@@ -1,11 +1,9 @@
 """Checks the nodes with GPUs and the pods on them."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Final
 
-from webhook.cli.checks.result import Result, opted_in
+from webhook.cli.checks.result import All, Found, broken, opted_in, warn
 from webhook.cli.cluster.report import gpu_nodes, gpus_of, healths
 from webhook.cli.cluster.snapshot import Object, Snapshot
 from webhook.kube.pod import MIRROR, Pod, annotations_of, labels_of, owner
@@ -16,26 +14,24 @@ from webhook.text import listed, plural
 _KEEP_AWAY: Final = ("NoSchedule", "NoExecute")
 
 
-def health(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
+def health(snapshot: Snapshot, policy: Policy) -> All:
     """Nodes with GPUs are healthy."""
     health_of = healths(snapshot, policy, gpu_nodes(snapshot, policy))
     if not health_of:
-        yield Result("nodes", "warn", "no node has GPUs", "install a device plugin, or add nodes")
-        return
+        return [warn("no node has GPUs", "install a device plugin, or add nodes")]
     by_health: dict[str, list[str]] = {}
     for name, word in health_of.items():
         by_health.setdefault(word, []).append(name)
     healthy = len(by_health.pop("healthy", []))
     text = f"{healthy} of {plural(len(health_of), 'GPU node')} healthy"
-    yield Result("nodes", "ok" if healthy else "broken", text, "" if healthy else "gpu-admission nodes")
+    found = [Found("ok", text) if healthy else broken(text, "gpu-admission nodes")]
     for word, names in by_health.items():
-        if word == "cordoned":
-            yield Result("nodes", "ok", f"{word}: {listed(names)}")
-        else:
-            yield Result("nodes", "warn", f"{word}: {listed(names)}", f"kubectl describe node {names[0]}")
+        text = f"{word}: {listed(names)}"
+        found.append(Found("ok", text) if word == "cordoned" else warn(text, f"kubectl describe node {names[0]}"))
+    return found
 
 
-def pods_without_gpus(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
+def pods_without_gpus(snapshot: Snapshot, policy: Policy) -> All:
     """No pods without GPUs use the CPU of nodes with GPUs."""
     untainted = [
         name
@@ -45,12 +41,12 @@ def pods_without_gpus(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
     counts = {
         name: sum(_could_run_elsewhere(pod, policy) for pod in snapshot.pods_on.get(name, ())) for name in untainted
     }
-    if busy := sorted(name for name, count in counts.items() if count):
-        text = f"{plural(sum(counts.values()), 'pod')} without GPUs on GPU nodes without a taint: {listed(busy)}"
-        step = f"kubectl taint node {busy[0]} nvidia.com/gpu=present:NoSchedule; or placement.everyPod in the policy"
-        yield Result("taints", "warn", text, step)
-    else:
-        yield Result("taints", "ok", "no pods without GPUs on GPU nodes but those of DaemonSets")
+    busy = sorted(name for name, count in counts.items() if count)
+    if not busy:
+        return "no pods without GPUs on GPU nodes but those of DaemonSets"
+    text = f"{plural(sum(counts.values()), 'pod')} without GPUs on GPU nodes without a taint: {listed(busy)}"
+    step = f"kubectl taint node {busy[0]} nvidia.com/gpu=present:NoSchedule; or placement.everyPod in the policy"
+    return [warn(text, step)]
 
 
 def _could_run_elsewhere(pod: Pod, policy: Policy) -> bool:
@@ -60,18 +56,18 @@ def _could_run_elsewhere(pod: Pod, policy: Policy) -> bool:
     return not node_bound and not gpus_of(pod, policy)
 
 
-def time_slicing(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
+def time_slicing(snapshot: Snapshot, policy: Policy) -> All:
     """`nvidia.com/gpu` does not stand for whole GPUs on some nodes, and for shares on others."""
     nodes = [snapshot.nodes[name] for name in gpu_nodes(snapshot, policy)]
     offering = {node["metadata"]["name"]: _shares_gpus(node) for node in nodes if _offers_nvidia_gpus(node)}
     shared = [name for name, shares in offering.items() if shares]
     whole = [name for name, shares in offering.items() if not shares]
-    if shared and whole:
-        text = f"nvidia.com/gpu is a share of a GPU on {listed(shared)}, and a whole one on {listed(whole)}: pods cannot tell"
-        step = "set renameByDefault: true in the device plugin's time-slicing configuration"
-        yield Result("timeSlicing", "warn", text, step)
-    else:
-        yield Result("timeSlicing", "ok", "nvidia.com/gpu is the same on every node")
+    if not shared or not whole:
+        return "nvidia.com/gpu is the same on every node"
+    text = (
+        f"nvidia.com/gpu is a share of a GPU on {listed(shared)}, and a whole one on {listed(whole)}: pods cannot tell"
+    )
+    return [warn(text, "set renameByDefault: true in the device plugin's time-slicing configuration")]
 
 
 def _offers_nvidia_gpus(node: Object) -> bool:
@@ -83,7 +79,7 @@ def _shares_gpus(node: Object) -> bool:
     return labels_of(node).get("nvidia.com/gpu.replicas", "1") not in ("0", "1")
 
 
-def decisions(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
+def decisions(snapshot: Snapshot, policy: Policy) -> All:
     """The bound GPU pods of namespaces that opted in have a decision."""
     opted = opted_in(snapshot)
     pods = [
@@ -94,8 +90,7 @@ def decisions(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
     ]
     without = [pod for pod in pods if not record_of(pod)]
     pods_text = f"{plural(len(pods), 'GPU pod')} in namespaces that opted in"
-    if without:
-        text = f"{len(without)} of {pods_text} have no decision"
-        yield Result("decisions", "warn", text, "gpu-admission audit says what the rules would say of them")
-    else:
-        yield Result("decisions", "ok", f"{pods_text}, all with a decision")
+    if not without:
+        return f"{pods_text}, all with a decision"
+    step = "gpu-admission audit says what the rules would say of them"
+    return [warn(f"{len(without)} of {pods_text} have no decision", step)]

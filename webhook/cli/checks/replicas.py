@@ -1,14 +1,12 @@
 """Checks the replicas, and what they work with: the API server and the source of GPU metrics."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
 from webhook.cli.checks.configurations import MUTATING, hooks_of
-from webhook.cli.checks.result import KUBECTL, LOGS, NAME, RESTART, Result, newest_decision
+from webhook.cli.checks.result import KUBECTL, LOGS, NAME, RESTART, All, broken, unknown, warn
 from webhook.cli.cluster.answers import replica_pods
 from webhook.cli.cluster.snapshot import OUR_NAMESPACE, OUR_POLICY, Snapshot
 from webhook.kube.pod import Pod, labels_of
@@ -25,11 +23,10 @@ def samples_of(snapshot: Snapshot, name: str) -> Iterator[tuple[str, dict[str, s
                 yield replica["metadata"]["name"], labels, value
 
 
-def endpoints(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
+def endpoints(snapshot: Snapshot, policy: Policy) -> All:
     """At least two replicas are ready."""
     if any("url" in (hook.get("clientConfig") or {}) for hook in hooks_of(snapshot, MUTATING).values()):
-        yield Result("endpoints", "unknown", "the webhook is called by URL, not by a Service")
-        return
+        return [unknown("the webhook is called by URL, not by a Service")]
     ready = sum(
         (endpoint.get("conditions") or {}).get("ready", True)
         for endpoint_slice in snapshot.of("EndpointSlice")
@@ -38,36 +35,34 @@ def endpoints(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
     )
     step = f"{KUBECTL} get pods"
     if not ready and (why := snapshot.missing.get(MUTATING)):
-        yield Result("endpoints", "unknown", f"the Service has none, and whether it is called is not known: {why}")
-    elif not ready:
-        yield Result("endpoints", "broken", "no replica is ready: namespaces that opted in start no GPU pods", step)
-    elif ready == 1:
-        text = "1 replica is ready: its restart stops pod creation"
-        yield Result("endpoints", "warn", text, f"{step}; run two at least")
-    else:
-        yield Result("endpoints", "ok", f"{ready} replicas are ready")
+        return [unknown(f"the Service has none, and whether it is called is not known: {why}")]
+    if not ready:
+        return [broken("no replica is ready: namespaces that opted in start no GPU pods", step)]
+    if ready == 1:
+        return [warn("1 replica is ready: its restart stops pod creation", f"{step}; run two at least")]
+    return f"{ready} replicas are ready"
 
 
-def versions(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
+def versions(snapshot: Snapshot, policy: Policy) -> All:
     """All replicas run the same image, and the version of this command."""
     images: dict[str, list[str]] = {}
     for pod in replica_pods(snapshot):
         images.setdefault(_image(pod), []).append(pod["metadata"]["name"])
     running = {pod: labels.get("version", "") for pod, labels, _ in samples_of(snapshot, "build_info")}
     other = {pod: version for pod, version in running.items() if version != program_version()}
+    found = []
     if len(images) > 1:
         lines = [f"{image} on {listed(pods)}" for image, pods in sorted(images.items())]
         step = f"{KUBECTL} rollout status deployment/{NAME}"
-        yield Result("versions", "warn", f"replicas run different images: {listed(lines)}", step)
+        found.append(warn(f"replicas run different images: {listed(lines)}", step))
     if other:
         lines = [f"{pod} runs {bare(version)}" for pod, version in other.items()]
         text = f"this command is {program_version()} and compares with its own manifests; {listed(lines)}"
-        yield Result("versions", "warn", text, "use the command of that version")
+        found.append(warn(text, "use the command of that version"))
     if not images:
-        yield Result("versions", "unknown", f"no pod of the webhook in namespace {OUR_NAMESPACE}")
-    elif len(images) == 1 and not other:
-        program = f"version {program_version()}" if running else next(iter(images))
-        yield Result("versions", "ok", f"{plural(len(replica_pods(snapshot)), 'replica')} with {program}")
+        return [*found, unknown(f"no pod of the webhook in namespace {OUR_NAMESPACE}")]
+    program = f"version {program_version()}" if running else next(iter(images))
+    return found or f"{plural(len(replica_pods(snapshot)), 'replica')} with {program}"
 
 
 def _image(pod: Pod) -> str:
@@ -77,50 +72,39 @@ def _image(pod: Pod) -> str:
     return bare(next((str(image) for image in (*of_status, *of_spec) if image), "?"))
 
 
-def answering(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
+def answering(snapshot: Snapshot, policy: Policy) -> All:
     """Each replica answers through the API server, and knows the current state of the cluster."""
-    asked = snapshot.of("ReplicaMetrics")
+    asked, found = snapshot.of("ReplicaMetrics"), []
     for replica in asked:
         if error := replica["status"].get("error"):
             text = f"{replica['metadata']['name']} gave no metrics through the API server: {bare(error)}"
             step = "a NetworkPolicy may keep the API server from port 8080; then ask Prometheus in its place"
-            yield Result("replicas", "unknown", text, step)
+            found.append(unknown(text, step))
     stale = [pod for pod, _, value in samples_of(snapshot, "cluster_fresh") if not value]
     if stale:
         text = f"{listed(stale)} have not heard from the API server for a minute, and choose no nodes"
-        yield Result("replicas", "broken", text, f"{KUBECTL} logs {stale[0]}")
+        found.append(broken(text, f"{KUBECTL} logs {stale[0]}"))
     if not asked:
-        yield Result("replicas", "unknown", f"no pod of the webhook in namespace {OUR_NAMESPACE}")
-    elif not stale and (fresh := list(samples_of(snapshot, "cluster_fresh"))):
-        yield Result("replicas", "ok", f"{plural(len(fresh), 'replica')} know the cluster as it is")
+        return [unknown(f"no pod of the webhook in namespace {OUR_NAMESPACE}")]
+    fresh = list(samples_of(snapshot, "cluster_fresh"))
+    return found or f"{plural(len(fresh), 'replica')} know the cluster as it is"
 
 
-def policy_loaded(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
+def policy_loaded(snapshot: Snapshot, policy: Policy) -> All:
     """Every replica decides by the policy in the ConfigMap."""
     loaded = {pod: labels.get("hash", "") for pod, labels, _ in samples_of(snapshot, "policy_info")}
     refused = {pod for pod, _, value in samples_of(snapshot, "policy_valid") if not value}
+    found = []
     for pod, policy_hash in loaded.items():
-        if pod in refused or policy_hash != policy.hash:
-            why = "it cannot use the newest" if pod in refused else f"it has not taken up {policy.hash}"
-            text = f"{pod} decides by policy {bare(policy_hash)}: {why}"
-            step = f"{KUBECTL} describe configmap {OUR_POLICY}" if pod in refused else RESTART
-            yield Result("policyLoaded", "broken" if pod in refused else "warn", text, step)
-    if loaded and not refused and set(loaded.values()) == {policy.hash}:
-        yield Result("policyLoaded", "ok", f"{plural(len(loaded), 'replica')} decide by {policy.hash}")
+        if pod in refused:
+            text = f"{pod} decides by policy {bare(policy_hash)}: it cannot use the newest"
+            found.append(broken(text, f"{KUBECTL} describe configmap {OUR_POLICY}"))
+        elif policy_hash != policy.hash:
+            text = f"{pod} decides by policy {bare(policy_hash)}: it has not taken up {policy.hash}"
+            found.append(warn(text, RESTART))
     if not loaded:
-        yield _by_decision(snapshot, policy)
-
-
-def _by_decision(snapshot: Snapshot, policy: Policy) -> Result:
-    """If no replica answers: the policy of the newest decision, which is that of one replica at one moment."""
-    why = snapshot.missing.get("ReplicaMetrics", "no replica answered")
-    pod, record = newest_decision(snapshot)
-    if not pod:
-        return Result("policyLoaded", "unknown", f"{why}; and no pod has a decision")
-    policy_hash = bare(record.get("policy"))
-    same = "that of the ConfigMap" if policy_hash == policy.hash else f"the ConfigMap has {policy.hash} now"
-    text = f"{why}; the newest decision, on {pod}, is by policy {policy_hash}: {same}"
-    return Result("policyLoaded", "unknown", text)
+        return [unknown(snapshot.missing.get("ReplicaMetrics", _SILENT))]
+    return found or f"{plural(len(loaded), 'replica')} decide by {policy.hash}"
 
 
 TESTED: Final = ((1, 34), (1, 37))
@@ -128,27 +112,26 @@ TESTED: Final = ((1, 34), (1, 37))
 _FAIL_OPEN: Final = "apiserver_admission_webhook_fail_open_count"
 _REJECTED: Final = "apiserver_admission_webhook_rejection_count"
 _ASKED: Final = "apiserver_admission_webhook_request_total"
+_SILENT: Final = "no replica answered"
 _LOGS: Final = f"{LOGS}; {KUBECTL} get pods"
 
 
-def api_server(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
+def api_server(snapshot: Snapshot, policy: Policy) -> All:
     """The API server is not older than the versions that are tested."""
     seen = next((str(each["status"].get("gitVersion")) for each in snapshot.of("ApiServerVersion")), "")
     match = re.match(r"v(\d+)\.(\d+)", seen)
     oldest, newest = (f"{major}.{minor}" for major, minor in TESTED)
     if match is None:
-        yield Result("apiServer", "unknown", f"the API server gives its version as {quoted(seen)}")
-        return
+        return [unknown(f"the API server gives its version as {quoted(seen)}")]
     number = (int(match[1]), int(match[2]))
     if number < TESTED[0]:
         text = f"kube-apiserver {bare(seen)} is older than {oldest}, the oldest that is tested"
-        yield Result("apiServer", "warn", text, f"upgrade the cluster to {oldest} or newer")
-    else:
-        newer = f", newer than {newest}, the newest that is tested" if number > TESTED[1] else ""
-        yield Result("apiServer", "ok", f"kube-apiserver {bare(seen)}{newer}")
+        return [warn(text, f"upgrade the cluster to {oldest} or newer")]
+    newer = f", newer than {newest}, the newest that is tested" if number > TESTED[1] else ""
+    return f"kube-apiserver {bare(seen)}{newer}"
 
 
-def fail_open(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
+def fail_open(snapshot: Snapshot, policy: Policy) -> All:
     """The API server could call the webhook for every request. The counts are of one API server since it started."""
     passed, refused, asked = Counter[str](), Counter[str](), 0
     for server in snapshot.of("ApiServerMetrics"):
@@ -160,28 +143,25 @@ def fail_open(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
                 refused[hook] += int(value or 0)
             elif name == _ASKED:
                 asked += int(value or 0)
-    passed, refused = +passed, +refused
+    passed, refused, found = +passed, +refused, []
     since = f"(of {plural(asked, 'call')} since the API server started)"
     if passed:
         text = f"went on without an answer: {_requests_text(passed)} {since}; those objects are as their authors wrote them"
-        yield Result("failOpen", "warn", text, f"gpu-admission audit names such pods; {_LOGS}")
+        found.append(warn(text, f"gpu-admission audit names such pods; {_LOGS}"))
     if refused:
-        yield Result("failOpen", "warn", f"refused since no replica answered: {_requests_text(refused)} {since}", _LOGS)
-    if not passed and not refused:
-        yield Result("failOpen", "ok", f"every call was answered {since}")
+        found.append(warn(f"refused since no replica answered: {_requests_text(refused)} {since}", _LOGS))
+    return found or f"every call was answered {since}"
 
 
 def _requests_text(counts: Counter[str]) -> str:
     return listed([f"{plural(count, 'request')} to {hook}" for hook, count in sorted(counts.items())])
 
 
-def gpu_metrics(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
-    """The replicas have recent GPU metrics. If no replica answers, the newest decision was made by GPU metrics."""
+def gpu_metrics(snapshot: Snapshot, policy: Policy) -> All:
+    """The replicas have recent GPU metrics."""
     settings = policy.file.gpu_metrics
     if settings.source == "off":
-        yield Result("gpuMetrics", "ok", "off in the policy: nodes are ranked by what is allocated")
-        return
-    step = f"see why: {_LOGS}"
+        return "off in the policy: nodes are ranked by what is allocated"
     if settings.source == "dcgm":
         dcgm = settings.dcgm
         if not any(
@@ -190,33 +170,15 @@ def gpu_metrics(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
         ):
             labels = ",".join(f"{key}={value}" for key, value in dcgm.selector.items())
             text = f"no DCGM exporter: no pod with {labels} in namespace {dcgm.namespace}"
-            yield Result(
-                "gpuMetrics", "broken", text, "correct gpuMetrics.dcgm in the policy, or install the exporters"
-            )
-            return
+            return [broken(text, "correct gpuMetrics.dcgm in the policy, or install the exporters")]
     ages = {pod: age for pod, _, age in samples_of(snapshot, "gpu_metrics_age_seconds")}
     if not ages:
-        yield _metrics_by_decision(snapshot, settings.source)
-        return
-    stale = {pod: age for pod, age in ages.items() if age is None or age > settings.stale_after}
-    for pod, age in stale.items():
-        seen = "has none" if age is None else f"has none newer than {age:.0f} s"
-        text = f"{pod} {seen} from {settings.source}: it ranks by what is allocated"
-        yield Result("gpuMetrics", "broken", text, step)
-    if not stale:
-        oldest = max([age for age in ages.values() if age is not None], default=0.0)
-        text = f"{plural(len(ages), 'replica')} have numbers from {settings.source}, {oldest:.0f} s old"
-        yield Result("gpuMetrics", "ok", text)
-
-
-def _metrics_by_decision(snapshot: Snapshot, source: str) -> Result:
-    """If no replica answers: whether the newest decision was made by GPU metrics."""
-    why = snapshot.missing.get("ReplicaMetrics", "no replica answered")
-    pod, record = newest_decision(snapshot)
-    by = [str(part) for part in record.get("by") or ()]
-    if not by:
-        return Result("gpuMetrics", "unknown", f"whether {source} gives numbers: {why}; and no decision says")
-    if by[0] == "metrics":
-        return Result("gpuMetrics", "ok", f"the newest decision, on {pod}, used numbers from {bare(by[1])}")
-    text = f"the newest decision, on {pod}, used what is allocated: {bare(by[-1])}"
-    return Result("gpuMetrics", "warn", text, f"see why: {_LOGS}")
+        return [unknown(f"whether {settings.source} gives numbers: {snapshot.missing.get('ReplicaMetrics', _SILENT)}")]
+    found = []
+    for pod, age in ages.items():
+        if age is None or age > settings.stale_after:
+            seen = "has none" if age is None else f"has none newer than {age:.0f} s"
+            text = f"{pod} {seen} from {settings.source}: it ranks by what is allocated"
+            found.append(broken(text, f"see why: {_LOGS}"))
+    oldest = max([age for age in ages.values() if age is not None], default=0.0)
+    return found or f"{plural(len(ages), 'replica')} have numbers from {settings.source}, {oldest:.0f} s old"

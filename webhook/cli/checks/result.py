@@ -1,13 +1,10 @@
-"""A check of `gpu-admission doctor`, its results, and what several checks use."""
+"""A check of `gpu-admission doctor`, what it finds, and what several checks use."""
 
-from __future__ import annotations
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, NamedTuple
-
-from webhook.cli.cluster.snapshot import OUR_NAMESPACE, OUR_POLICY, Snapshot, created, full_name
+from webhook.cli.cluster.snapshot import OUR_NAMESPACE, OUR_POLICY, Snapshot
 from webhook.kube.pod import PROFILE_LABEL, labels_of
-from webhook.kube.record import record_of
 from webhook.policy.model import Policy
 
 NAME: Final = "gpu-admission"
@@ -28,24 +25,39 @@ class Result(NamedTuple):
     next: str = ""
 
 
+class Found(NamedTuple):
+    """One result of a check, which does not repeat its name."""
+
+    state: str
+    text: str
+    next: str = ""
+
+
+def warn(text: str, step: str) -> Found:
+    return Found("warn", text, step)
+
+
+def broken(text: str, step: str) -> Found:
+    return Found("broken", text, step)
+
+
+def unknown(text: str, step: str = "") -> Found:
+    return Found("unknown", text, step)
+
+
+All = list[Found] | str
+"""What a check finds; or a text, if all is good."""
+
+
 class Check(NamedTuple):
-    """`reads` are the kinds that it needs; without them its result is unknown. `find` yields results of this name."""
+    """`reads` are the kinds that it needs; without them its result is unknown."""
 
     name: str
     reads: tuple[str, ...]
-    find: Callable[[Snapshot, Policy], Iterator[Result]]
+    find: Callable[[Snapshot, Policy], All]
 
 
 def opted_in(snapshot: Snapshot) -> dict[str, Mapping[str, str]]:
     """The labels of each namespace that has opted in, by its name."""
     labels = {name: labels_of(namespace) for (_, name), namespace in snapshot.named("Namespace").items()}
     return {name: each for name, each in labels.items() if PROFILE_LABEL in each}
-
-
-def newest_decision(snapshot: Snapshot) -> tuple[str, dict[str, Any]]:
-    """Of the pods with a decision, the one that was created last: its namespace/name and record; "" and {} if none has."""
-    decided = [pod for pod in snapshot.of("Pod") if record_of(pod).get("policy")]
-    if not decided:
-        return "", {}
-    newest = max(decided, key=created)
-    return full_name(newest), record_of(newest)

@@ -6,8 +6,6 @@ and the names of `_PUBLIC_NAMES`. Names can be guessed, and a guess could be che
 with a random key, which is not kept.
 """
 
-from __future__ import annotations
-
 import re
 from hashlib import blake2b
 from secrets import token_bytes

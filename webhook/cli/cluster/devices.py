@@ -5,14 +5,12 @@ one GPU (a GPU and its MIG instances). They count as one GPU, which is allocated
 adminAccess allocates nothing. Devices that do not belong to a single node (`allNodes`, `nodeSelector`) are not counted.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from webhook.cli.cluster.snapshot import Object, Snapshot
-from webhook.cluster.slices import is_gpu_driver
+from webhook.cluster.devices import is_gpu_driver
 from webhook.kube.pod import Pod
 
 

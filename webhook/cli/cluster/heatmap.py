@@ -1,7 +1,5 @@
 """The GPUs of each node as one HTML page, by pool."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final

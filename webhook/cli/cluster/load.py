@@ -3,8 +3,6 @@
 A file is a List as `kubectl get -o json` prints it; a snapshot also has the time and what is missing.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import re
@@ -51,14 +49,7 @@ def load(
     If a kind may not be listed in all namespaces, it is listed in `namespace` only (None: the namespace of the context;
     EVERYWHERE: it is missing). Raises BadInput if no cluster can be reached, or a kind in `needed` may not be listed.
     """
-    paths = str(kubeconfig or os.environ.get("KUBECONFIG") or Path.home() / ".kube" / "config")
-    if any(Path(path).exists() for path in paths.split(os.pathsep)):
-        default = _namespace(paths, context)
-        access: Callable[[], Awaitable[Access]] = partial(from_kubeconfig, paths, context)
-    elif "KUBERNETES_SERVICE_HOST" in os.environ and kubeconfig is None:
-        default, access = "default", in_cluster
-    else:
-        raise BadInput(f"{paths}: no kubeconfig there. Give --kubeconfig FILE, or --cluster FILE for a snapshot")
+    default, access = way_to_api(kubeconfig, context)
     snapshot = Snapshot({}, taken=time.time(), namespace=default)
 
     async def access_kept() -> Access:
@@ -67,6 +58,16 @@ def load(
 
     asyncio.run(_list_all(Api(access_kept), snapshot, list(kinds), needed, default if namespace is None else namespace))
     return snapshot
+
+
+def way_to_api(kubeconfig: Path | None, context: str | None) -> tuple[str, Callable[[], Awaitable[Access]]]:
+    """The namespace of the context, and what reads its credentials. Raises BadInput if there is no kubeconfig."""
+    paths = str(kubeconfig or os.environ.get("KUBECONFIG") or Path.home() / ".kube" / "config")
+    if any(Path(path).exists() for path in paths.split(os.pathsep)):
+        return _namespace(paths, context), partial(from_kubeconfig, paths, context)
+    if "KUBERNETES_SERVICE_HOST" in os.environ and kubeconfig is None:
+        return "default", in_cluster
+    raise BadInput(f"{paths}: no kubeconfig there. Give --kubeconfig FILE, or --cluster FILE for a snapshot")
 
 
 def _namespace(paths: str, context: str | None) -> str:
@@ -155,15 +156,20 @@ async def _pages(api: Api, name: str, path: str, progress: Callable[[str, int], 
     """All objects of a list, which is read in pages."""
     objects: list[Object] = []
     query = {"limit": str(_PAGE)}
-    version = KINDS[name].group.removeprefix("/api/").removeprefix("/apis/")
     while True:
         page = await api.get(path, **query)
         for obj in page.get("items") or ():
-            objects.append({"apiVersion": version, "kind": name, "spec": {}, "status": {}, **obj})
+            objects.append(complete(name, obj))
         progress(name, len(objects))
         if not (more := (page.get("metadata") or {}).get("continue")):
             return objects
         query["continue"] = more
+
+
+def complete(name: str, obj: Object) -> Object:
+    """An object of a list or a watch with what these leave out: its kind, and a spec and status, which not all kinds have."""
+    version = KINDS[name].group.removeprefix("/api/").removeprefix("/apis/")
+    return {"apiVersion": version, "kind": name, "spec": {}, "status": {}, **obj}
 
 
 _MARK: Final = "snapshot"

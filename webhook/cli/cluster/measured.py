@@ -1,10 +1,8 @@
 """The GPU metrics of one poll, and their sums for each node."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Self
 
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.cluster.utilisation import RANGES, Reading, Sample, Utilisation
@@ -48,7 +46,7 @@ class Measured(NamedTuple):
         return {"source": self.source, "samples": samples}
 
     @classmethod
-    def read(cls, document: Any, where: str) -> Measured:
+    def read(cls, document: Any, where: str) -> Self:
         """The inverse of `document`. `where` begins the message. Raises BadInput."""
         try:
             source, samples = str(document["source"]), document["samples"]

@@ -1,11 +1,8 @@
 """Polls the source of GPU metrics once, from the machine on which the command runs.
 
 The address in the policy is an address inside the cluster. From outside, a Service is reached through the API server, with the
-right to get services/proxy, and a DCGM exporter with the right to get pods/proxy. If that fails, the address itself is tried:
-there may be a VPN. In a pod the address is tried first. nvidia-smi is always run by the API server.
+right to get services/proxy, and a DCGM exporter with the right to get pods/proxy. nvidia-smi is always run by the API server.
 """
-
-from __future__ import annotations
 
 import asyncio
 import re
@@ -70,20 +67,20 @@ def with_url(url: str, settings: GpuMetricsSettings) -> GpuMetricsSettings:
         raise BadInput(f"--metrics: saw {quoted(url)}, wanted {wanted}") from None
 
 
-def ways(settings: GpuMetricsSettings, access: Access | None, in_pod: bool) -> list[Way]:
-    """The ways to reach the source, the likelier one first."""
+def way_to(settings: GpuMetricsSettings, access: Access | None, in_pod: bool) -> Way:
+    """The way to reach the source."""
     if settings.source == "nvidiaSmi":
-        right = f"pods/exec, and to create it, in namespace {settings.nvidia_smi.namespace}"
-        return [Way(settings, access, right)] if access else []
-    candidates = [Way(settings)]
-    if access is not None and settings.source == "dcgm":
-        candidates.append(Way(settings, access, f"pods/proxy in namespace {settings.dcgm.namespace}"))
-    elif access is not None and (service := _service(urlsplit(settings.url))):
+        return Way(settings, access, f"pods/exec, and to create it, in namespace {settings.nvidia_smi.namespace}")
+    if in_pod or access is None:
+        return Way(settings)
+    if settings.source == "dcgm":
+        return Way(settings, access, f"pods/proxy in namespace {settings.dcgm.namespace}")
+    if service := _service(urlsplit(settings.url)):
         namespace, path = service
         url = f"{access.base}/api/v1/namespaces/{namespace}/services/{path}"
         proxied = settings.model_copy(update={"url": url})
-        candidates.append(Way(proxied, access, f"services/proxy in namespace {namespace}"))
-    return candidates if in_pod else candidates[::-1]
+        return Way(proxied, access, f"services/proxy in namespace {namespace}")
+    return Way(settings)
 
 
 def _service(url: SplitResult) -> tuple[str, str] | None:
@@ -99,19 +96,19 @@ def _service(url: SplitResult) -> tuple[str, str] | None:
 
 
 async def measure(snapshot: Snapshot, settings: GpuMetricsSettings, *, in_pod: bool) -> Measured:
-    """The GPU metrics of the nodes of the snapshot. Raises SourceFailed with the error of each way."""
-    exporters, failures = Exporters(settings.pods), []
+    """The GPU metrics of the nodes of the snapshot. Raises SourceFailed."""
+    exporters, way = Exporters(settings.pods), way_to(settings, snapshot.access, in_pod)
     for pod in snapshot.of("Pod"):
         if pod["metadata"].get("namespace") == settings.pods.namespace:
             exporters.in_list(pod)
     exporters.list_ends()
-    for way in ways(settings, snapshot.access, in_pod):
-        try:
-            async with asyncio.timeout(settings.stale_after):
-                return await _poll(way, exporters, snapshot.nodes)
-        except (GpuAdmissionError, TimeoutError, aiohttp.ClientError, OSError) as error:
-            failures.append(f"{way}: {_why(error, way)}")
-    raise SourceFailed("; ".join(failures) or "nvidia-smi is run by an API server; give --kubeconfig FILE")
+    if way.settings.source == "nvidiaSmi" and way.access is None:
+        raise SourceFailed("nvidia-smi is run by an API server; give --kubeconfig FILE")
+    try:
+        async with asyncio.timeout(settings.stale_after):
+            return await _poll(way, exporters, snapshot.nodes)
+    except (GpuAdmissionError, TimeoutError, aiohttp.ClientError, OSError) as error:
+        raise SourceFailed(f"{way}: {_why(error, way)}") from None
 
 
 async def _poll(way: Way, exporters: Exporters, nodes: Container[str]) -> Measured:

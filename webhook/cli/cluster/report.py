@@ -1,7 +1,5 @@
 """Reports the GPUs, health and pods of each node: the document of `gpu-admission nodes -o json` in docs/cli.md."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, Final, Literal
@@ -12,6 +10,7 @@ from webhook.cli.cluster.devices import Devices
 from webhook.cli.cluster.measured import Figures
 from webhook.cli.cluster.snapshot import Object, Snapshot, condition
 from webhook.cluster.pods import counted_demand
+from webhook.cluster.rejections import reason_of
 from webhook.kube.gpus import MODEL_LABELS
 from webhook.kube.pod import Pod, labels_of, owner
 from webhook.kube.record import record_of
@@ -28,7 +27,11 @@ _POOL_LABELS: Final = (
 AMOUNTS: Final = ("total", "allocated", "promised", "free")
 """What is counted of each GPU resource."""
 _TOLERATES_ALL: Final = {"tolerations": [{"operator": "Exists"}]}
-_GPU_LABELS: Final = ("nvidia.com/gpu.present", "nvidia.com/gpu.count", *MODEL_LABELS)
+_GPU_LABELS: Final = (
+    *("nvidia.com/gpu.present", "nvidia.com/gpu.count", "feature.node.kubernetes.io/pci-10de.present"),
+    *("kubernetes.azure.com/accelerator", "k8s.amazonaws.com/accelerator", "karpenter.k8s.aws/instance-gpu-count"),
+    *MODEL_LABELS,
+)
 """Labels of nodes that have GPUs, even if the device plugin offers none."""
 
 
@@ -40,7 +43,7 @@ def report(snapshot: Snapshot, policy: Policy, names: list[str]) -> list[dict[st
     columns = state.nodes.columns
     figures = Figures(snapshot.measured, policy.file.gpu_metrics) if snapshot.measured else None
     resources = policy.gpus.among(columns.capacity)
-    devices = Devices(snapshot)
+    devices, rejected = Devices(snapshot), _rejected(snapshot)
     result = []
     for name in names:
         node, row = snapshot.nodes[name], state.nodes.row_of[name]
@@ -65,10 +68,22 @@ def report(snapshot: Snapshot, policy: Policy, names: list[str]) -> list[dict[st
                 "taints": [taint_text(taint) for taint in node["spec"].get("taints") or ()],
                 "gpus": gpus,
                 "pods": pods,
+                **({"rejected": rejected[name]} if rejected[name] else {}),
                 **(figures.of(name, gpus.values(), float(columns.sharing[row])) if figures else {}),
             }
         )
     return result
+
+
+def _rejected(snapshot: Snapshot) -> Counter[str]:
+    """The pods that their node rejected and that nobody has deleted, by node."""
+    return Counter(
+        [
+            str(pod["spec"].get("nodeName"))
+            for pod in snapshot.of("Pod")
+            if pod["status"].get("phase") == "Failed" and reason_of(str(pod["status"].get("reason")))
+        ]
+    )
 
 
 def pools(nodes: Sequence[Mapping[str, Any]], by: Literal["pool", "model"] = "pool") -> Iterator[dict[str, Any]]:

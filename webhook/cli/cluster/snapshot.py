@@ -1,12 +1,11 @@
 """A cluster at one moment: its objects by kind, and the cluster state that the webhook would build from them."""
 
-from __future__ import annotations
-
+import os
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from webhook.cli import offline
 from webhook.cli.cluster.measured import Measured
@@ -21,7 +20,8 @@ from webhook.policy.loader import KEY
 from webhook.policy.model import Policy
 from webhook.text import listed, plural, quoted
 
-OUR_NAMESPACE: Final = "gpu-admission"
+OUR_NAMESPACE: Final = os.environ.get("GPU_ADMISSION_NAMESPACE") or "gpu-admission"
+"""Where the webhook is installed."""
 NEEDED: Final = ("Node", "Pod")
 """Without these no command can answer."""
 ENGINE: Final = (
@@ -121,13 +121,13 @@ class Snapshot:
                 raise BadInput(f"{where}: {type(error).__name__}: {error}. Give it as kubectl prints it") from None
         state.freshness.complete(kind, self.taken)
 
-    def without(self, pods: Collection[Pod]) -> Snapshot:
+    def without(self, pods: Collection[Pod]) -> Self:
         """The snapshot as if these pods were deleted. It takes over `state`: do not use this snapshot afterwards."""
         gone = {key_of(pod) for pod in pods}
         for pod in pods:
             self.state.pod_gone(pod)
         left = [pod for pod in self.of("Pod") if key_of(pod) not in gone]
-        snapshot = Snapshot({**self.objects, "Pod": left}, self.missing, self.taken, self.namespace)
+        snapshot = replace(self, objects={**self.objects, "Pod": left}, measured=None, access=None)
         snapshot.state = self.state
         return snapshot
 

@@ -1,7 +1,5 @@
 """Which pods to move so that a whole node becomes free. Nothing is moved: it is only said."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 

@@ -1,7 +1,5 @@
 """The result of a simulation as an HTML page: the GPUs of each node before, without the webhook, and with it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Final
 

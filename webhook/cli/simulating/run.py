@@ -1,7 +1,5 @@
 """Runs a simulation: new pods are created and scheduled twice on the same cluster, without the webhook and with it."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -176,36 +174,6 @@ def simulate(snapshot: Snapshot, policy: Policy, rounds: Iterable[Sequence[Plann
     return Outcome(list(workloads.values()), gpus, waited, by_node, whole)
 
 
-def _create(
-    plan: Planned,
-    policy: Policy,
-    admission: _Admission,
-    workloads: dict[tuple[Any, ...], Workload],
-    queues: dict[str, list[_Queued]],
-) -> None:
-    """Create the pods of one template, and put those that are admitted into the queues. Raises BadInput."""
-    try:
-        gpus = gpus_of(check(plan.document.request.object), policy)
-    except BadReview as error:
-        raise BadInput(f"{plan.document.where}: {error}") from None
-    namespace = plan.document.request.namespace
-    key = (namespace, plan.of, tuple(sorted(gpus.items())))
-    workload = workloads.setdefault(key, Workload(namespace, plan.of, gpus))
-    first = workload.pods
-    if not first:
-        admission.validate(plan, workload)
-    if plan.of.startswith("daemonset/"):
-        workload.notes = ["a DaemonSet: its controller puts one on each node, so there is nothing to choose"]
-        return
-    workload.pods += plan.replicas
-    for number in range(first, first + plan.replicas):
-        pod = admission.submitted(plan, number)
-        if not workload.sides["without"].refused:
-            queues["without"].append(_Queued(admission.with_priority(pod), workload))
-        if not workload.sides["with"].refused:
-            queues["with"].append(_Queued(admission.with_priority(admission.admit(plan, pod)), workload))
-
-
 def _is_tried(s: Situation, pod: Pod) -> bool:
     """Whether the scheduler looks for a node for a waiting pod."""
     case = Case.of(s, pod)
@@ -291,3 +259,33 @@ class _Admission:
             "preemptionPolicy": priority_class.get("preemptionPolicy"),
         }
         return {**pod, "spec": {**pod["spec"], **fields}}
+
+
+def _create(
+    plan: Planned,
+    policy: Policy,
+    admission: _Admission,
+    workloads: dict[tuple[Any, ...], Workload],
+    queues: dict[str, list[_Queued]],
+) -> None:
+    """Create the pods of one template, and put those that are admitted into the queues. Raises BadInput."""
+    try:
+        gpus = gpus_of(check(plan.document.request.object), policy)
+    except BadReview as error:
+        raise BadInput(f"{plan.document.where}: {error}") from None
+    namespace = plan.document.request.namespace
+    key = (namespace, plan.of, tuple(sorted(gpus.items())))
+    workload = workloads.setdefault(key, Workload(namespace, plan.of, gpus))
+    first = workload.pods
+    if not first:
+        admission.validate(plan, workload)
+    if plan.of.startswith("daemonset/"):
+        workload.notes = ["a DaemonSet: its controller puts one on each node, so there is nothing to choose"]
+        return
+    workload.pods += plan.replicas
+    for number in range(first, first + plan.replicas):
+        pod = admission.submitted(plan, number)
+        if not workload.sides["without"].refused:
+            queues["without"].append(_Queued(admission.with_priority(pod), workload))
+        if not workload.sides["with"].refused:
+            queues["with"].append(_Queued(admission.with_priority(admission.admit(plan, pod)), workload))

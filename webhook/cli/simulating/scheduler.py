@@ -8,8 +8,6 @@ Scores are whole numbers with the plugin's weight. Sources in k8s.io/kubernetes:
 pkg/scheduler/apis/config/v1/default_plugins.go.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

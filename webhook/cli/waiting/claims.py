@@ -1,26 +1,21 @@
 """Checks ResourceClaims (DRA): whether they exist, and which nodes have the devices for them.
 
-k8s.io/kubernetes pkg/scheduler/framework/plugins/dynamicresources. Of the CEL in selectors only a comparison of the driver is
-evaluated.
+k8s.io/kubernetes pkg/scheduler/framework/plugins/dynamicresources.
 """
 
-from __future__ import annotations
-
-import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
 
 import numpy as np
 
-from webhook.cli.cluster.devices import newest
 from webhook.cli.cluster.snapshot import Object
+from webhook.cli.waiting.claim_devices import Wanted, class_selectors, counts, has, requests
 from webhook.cli.waiting.situation import Case, Cause, NodeCheck, Situation
 from webhook.cli.waiting.volumes import selected
 from webhook.placement.constraints import Mask
 from webhook.text import bare, listed, plural
 
-_DRIVER: Final = re.compile(r"device\.driver\s*==\s*[\"']([^\"']+)[\"']")
 _MAX_USERS: Final = 256
 """Maximum number of pods that share a claim (resource.k8s.io/v1 ResourceClaimReservedForMaxSize)."""
 
@@ -44,7 +39,8 @@ def missing(case: Case) -> Iterator[Cause]:
             yield from case.absent("claimMissing", "ResourceClaim", str(claim_name))
             continue
         classes = {name for _, name in s.snapshot.named("DeviceClass")}
-        for name in sorted({name for name, _ in _requests(claim)} - classes):
+        named = {each.device_class for alternatives in requests(s, claim) for each in alternatives}
+        for name in sorted(named - classes):
             yield from case.absent("deviceClassMissing", "DeviceClass", name, f" (claim {bare(str(claim_name))})")
         if len(claim["status"].get("reservedFor") or ()) >= _MAX_USERS:
             text = f"ResourceClaim {bare(str(claim_name))} is used by {_MAX_USERS} pods, the most that can"
@@ -53,8 +49,7 @@ def missing(case: Case) -> Iterator[Cause]:
 
 def devices(case: Case) -> NodeCheck:
     """Nodes without enough free devices for the pod's claims, or without the devices that are allocated to them."""
-    s, few = case.situation, np.zeros_like(case.situation.alive)
-    shortages, away = list[str](), dict[str, Mask]()
+    s, away, short = case.situation, dict[str, Mask](), list[_Short]()
     for _, name in _entries(case):
         claim = s.snapshot.named("ResourceClaim").get((case.namespace, str(name)))
         if claim is None:
@@ -62,29 +57,97 @@ def devices(case: Case) -> NodeCheck:
         if allocation := claim["status"].get("allocation"):
             away[f"claim {bare(str(name))}"] = ~selected(s, allocation.get("nodeSelector"))
             continue
-        wanted: Counter[str] = Counter()
-        for class_name, count in _requests(claim):
-            wanted[_driver(s, class_name)] += count
-        for driver, count in wanted.items():
-            few |= _too_few(s, driver, count, f"claim {bare(str(name))}", shortages)
+        short += _shortages(s, f"claim {bare(str(name))}", requests(s, claim))
     for resource, class_name in case.device_class_of.items():
-        count, plugin = case.demand.amount(resource), s.capacity.get(resource, np.zeros(len(s.alive))) > 0
-        few |= _too_few(s, _driver(s, class_name), count, bare(resource), shortages) & ~plugin
-    fails = np.any([few, *away.values()], axis=0)
+        wanted = Wanted(class_name, case.demand.amount(resource), class_selectors(s, class_name))
+        plugin = s.capacity.get(resource, np.zeros(len(s.alive))) > 0
+        short += [
+            each._replace(few=each.few & ~plugin, unknown=each.unknown & ~plugin)
+            for each in _shortages(s, bare(resource), [(wanted,)])
+        ]
+    fails = np.any([np.zeros_like(s.alive), *away.values(), *[each.few | each.unknown for each in short]], axis=0)
 
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
-        if (off := mask & few).any():
-            text = f"{listed(shortages)}: not on {s.where(off)}"
-            fix = "ask for fewer devices, wait for a claim to be released, or repair the driver there: kubectl get resourceslices"
-            yield s.cause("noDevice", text, fix, off, alone)
+        left = mask.copy()
+        for each in short:
+            if (off := left & each.few).any():
+                left &= ~off
+                yield from _short(s, each, off, alone & (len(short) == 1))
+        for each in short:
+            if (off := left & each.unknown).any():
+                left &= ~off
+                text = f"{each.who}: whether the devices of {s.where(off)} can be had is not known"
+                why = "a selector cannot be evaluated here, or others have parts of these GPUs"
+                fix = (
+                    f"see what the scheduler says ({why}), or what the devices are: kubectl get resourceslices -o yaml"
+                )
+                yield s.cause("noDevice", text, fix, off, np.zeros_like(off))
         for who, elsewhere in away.items():
-            if (off := mask & ~few & elsewhere).any():
+            if (off := left & elsewhere).any():
                 there = s.where(s.alive & ~elsewhere)
                 text = f"the devices of {who} are on {there}, not on {s.where(off)}"
                 fix = f"make room on {there}, or use a claim of its own: a ResourceClaimTemplate makes one for each pod"
                 yield s.cause("claimElsewhere", text, fix, off, np.zeros_like(off))  # room on other nodes than these
 
     return NodeCheck(s.alive & fails, explain)
+
+
+class _Short(NamedTuple):
+    """A request, and the nodes on which it cannot be satisfied, or on which that is not known."""
+
+    who: str
+    wanted: Wanted
+    few: Mask
+    unknown: Mask
+
+
+def _shortages(s: Situation, who: str, wanted: Iterable[tuple[Wanted, ...]]) -> Iterator[_Short]:
+    """One for each of the requests. Those that select the same devices need as many as all of them together."""
+    together = Counter[tuple[Wanted, ...]]()
+    for alternatives in wanted:
+        key = tuple([each._replace(number=0) for each in alternatives])
+        together[key] += alternatives[0].number if len(alternatives) == 1 else 0
+        if len(alternatives) > 1:
+            together[alternatives] += 0
+    for alternatives, count in together.items():
+        each_few, each_unknown = [], []
+        for each in alternatives:
+            number, found = count or each.number, counts(s, each)
+            names = s.names[: len(s.alive)]
+            sure = np.array([found.free[name] >= number for name in names], bool)
+            may = np.array([found.free[name] + found.unknown[name] >= number for name in names], bool)
+            each_few.append(~may)
+            each_unknown.append(may & ~sure)
+        few = np.all(each_few, axis=0)
+        unknown = ~few & np.all([few | unknown for few, unknown in zip(each_few, each_unknown, strict=True)], axis=0)
+        yield _Short(who, alternatives[0]._replace(number=count or alternatives[0].number), few, unknown)
+
+
+def _short(s: Situation, short: _Short, off: Mask, alone: Mask) -> Iterator[Cause]:
+    """The cause for nodes with too few devices for a request: none matches, there are fewer, or others have them."""
+    who, wanted, names = short.who, short.wanted, s.named(off)
+    found, of = counts(s, wanted), bare(wanted.device_class)
+    most, free = (max((number[name] for name in names), default=0) for number in (found.match, found.free))
+    asked = f"{who}: {plural(wanted.number, 'device')} of {of} wanted"
+    of_class = counts(s, Wanted(wanted.device_class, 1, class_selectors(s, wanted.device_class), wanted.tolerates))
+    if not any(of_class.match.values()):
+        text = f"{asked}, and no node has any"
+        fix = "install or repair the driver that offers them: kubectl get resourceslices"
+    elif not any(found.match.values()):
+        own = wanted.selectors[len(class_selectors(s, wanted.device_class)) :]
+        text = f"{asked}, and no device matches {listed([f'«{bare(each)}»' for each in own], 3)}"
+        fix = "correct the selector in a new claim; what devices have: kubectl get resourceslices -o yaml"
+    else:
+        text = f"{asked}, at most {free} free on a node: not on {s.where(off)}"
+        if most < wanted.number:
+            fix = f"ask for at most {most} in a claim, or repair the driver there: kubectl get resourceslices"
+            if not most:
+                fix = f"let the pod run where they are, or repair the driver on {s.where(off)}: kubectl get resourceslices"
+        else:
+            others = has(s, wanted.device_class, names)
+            fix = f"wait for pod/{others[0]} to end" if others else "wait for a claim to be released"
+            fix = f"{fix}, or ask for fewer devices: {free} {'are' if free != 1 else 'is'} free" if free else fix
+    yield s.cause("noDevice", text, fix, off, alone)
 
 
 def elsewhere(case: Case) -> Mask:
@@ -97,15 +160,6 @@ def elsewhere(case: Case) -> Mask:
     return away
 
 
-def _too_few(s: Situation, driver: str, count: int, who: str, shortages: list[str]) -> Mask:
-    """The nodes with fewer than `count` free devices of the driver. Adds a sentence to `shortages`."""
-    free = _free(s)
-    by_node = free.get(driver, Counter()) if driver else sum(free.values(), Counter())
-    max_free, of = max(by_node.values(), default=0), bare(driver or "any driver")
-    shortages.append(f"{who}: {plural(count, 'device')} of {of} wanted, at most {max_free} free on a node")
-    return np.array([by_node[name] < count for name in s.names[: len(s.alive)]], bool)
-
-
 def _entries(case: Case) -> Iterator[tuple[Object, str | None]]:
     """Each entry of spec.resourceClaims with the name of its claim; None if the claim does not exist yet."""
     claim_names = {
@@ -116,51 +170,3 @@ def _entries(case: Case) -> Iterator[tuple[Object, str | None]]:
         if entry["name"] in claim_names and claim_names[entry["name"]] is None:
             continue  # its template makes no claim
         yield entry, entry.get("resourceClaimName") or claim_names.get(entry["name"])
-
-
-def _requests(claim: Object) -> Iterator[tuple[str, int]]:
-    """The device class of each request, and how many free devices it needs; of alternatives, the first."""
-    for request in (claim["spec"].get("devices") or {}).get("requests") or ():
-        exact = request.get("exactly") or next(iter(request.get("firstAvailable") or ()), None) or request
-        if name := exact.get("deviceClassName"):
-            yield name, 0 if exact.get("adminAccess") else int(exact.get("count") or 1)
-
-
-def _driver(s: Situation, class_name: str) -> str:
-    """The driver that the CEL of a device class selects; "" if it selects none."""
-    device_class = s.snapshot.named("DeviceClass").get(("", class_name)) or {"spec": {}}
-    expressions = [
-        (selector.get("cel") or {}).get("expression") or "" for selector in device_class["spec"].get("selectors") or ()
-    ]
-    return next((match[1] for text in expressions if (match := _DRIVER.search(text))), "")
-
-
-def _free(s: Situation) -> dict[str, Counter[str]]:
-    """How many devices a claim could get, by driver and node: those that no claim has, and those that claims share.
-
-    What a claim has with adminAccess stays free for others (allocatedState in k8s.io/dynamic-resource-allocation).
-    """
-    taken = {
-        (result["driver"], result["pool"], result["device"])
-        for claim in s.snapshot.of("ResourceClaim")
-        for result in ((claim["status"].get("allocation") or {}).get("devices") or {}).get("results") or ()
-        if not result.get("adminAccess")
-    }
-    by_driver: dict[str, Counter[str]] = {}
-    for spec in newest(s.snapshot.of("ResourceSlice")):
-        for device in spec.get("devices") or ():
-            if (
-                device.get("allowMultipleAllocations")
-                or (spec["driver"], spec["pool"]["name"], device["name"]) not in taken
-            ):
-                offered_to = device if spec.get("perDeviceNodeSelection") else spec
-                by_driver.setdefault(spec["driver"], Counter()).update(_nodes(s, offered_to))
-    return by_driver
-
-
-def _nodes(s: Situation, offered_to: Mapping[str, Any]) -> Iterable[str]:
-    """The nodes to which a slice, or one device of it, belongs."""
-    if name := offered_to.get("nodeName"):
-        return [name]
-    mask = s.alive if offered_to.get("allNodes") else s.alive & selected(s, offered_to.get("nodeSelector") or {})
-    return [s.names[row] for row in np.flatnonzero(mask)]

@@ -1,14 +1,12 @@
 """Finds every cause for which a pod waits, in the order in which a person would look at them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 import numpy as np
 import orjson
 
-from webhook.cli.waiting import claims, nodes, notes, peers, resources, volumes
+from webhook.cli.waiting import claims, nodes, notes, peers, ports, resources, volumes
 from webhook.cli.waiting.prerequisites import prerequisites
 from webhook.cli.waiting.scheduler_message import scheduler_message, told, unexplained
 from webhook.cli.waiting.situation import Case, Cause, NodeCheck, Situation, ordered
@@ -17,8 +15,16 @@ from webhook.placement.constraints import Mask
 from webhook.text import listed
 
 _CHECKS: Final[tuple[Callable[[Case], NodeCheck], ...]] = (
-    *(nodes.cordoned, nodes.taints, nodes.selection, nodes.ports, resources.resources, volumes.limits),
-    *(volumes.unreachable, peers.spread, peers.affinity, peers.anti_affinity, peers.existing_anti_affinity),
+    *(nodes.pinned, nodes.cordoned, nodes.taints, nodes.selection, ports.ports, resources.resources),
+    *(
+        volumes.in_use,
+        volumes.limits,
+        volumes.unreachable,
+        peers.spread,
+        peers.affinity,
+        peers.anti_affinity,
+        peers.existing_anti_affinity,
+    ),
     claims.devices,
 )
 """In the order of the scheduler (pkg/scheduler/apis/config/v1/default_plugins.go). A node counts for its first failing check."""
@@ -107,12 +113,13 @@ class _Filtered:
         if not s.alive.any():
             yield Cause("noNodes", "the cluster has no node", "add a node")
             return
-        own = set(s.named(_own(case)))
+        own = _own(case)
         left = s.alive.copy()
         for check in self._checks:
             if (mask := left & check.fails).any():
-                for cause in check.explain(mask, mask & (self._failed == 1)):
-                    yield cause._replace(elsewhere=bool(cause.nodes) and own.isdisjoint(cause.nodes))
+                for elsewhere, part in ((False, mask & own), (True, mask & ~own)):
+                    for cause in check.explain(part, part & (self._failed == 1)) if part.any() else ():
+                        yield cause._replace(elsewhere=elsewhere)
             elif check.fails[s.alive].all():  # no node would be left even without the earlier checks
                 for cause in check.explain(check.fails, np.zeros_like(left)):
                     yield cause._replace(nodes=())
@@ -128,15 +135,15 @@ class _Filtered:
 
 
 def _own(case: Case) -> Mask:
-    """The nodes that are for the pod: those that its selector and affinity leave, that can reach its volumes and devices, that
-    have GPUs if it asks for some, and enough of all when they are empty, and whose taints it tolerates. What would leave none
-    does not count."""
+    """The nodes that are for the pod: those that have GPUs if it asks for some, that its selector and affinity leave, that have
+    enough of all when they are empty, that can reach its volumes and devices, and whose taints it tolerates. What would leave
+    none does not count."""
     left = case.situation.alive
     for others in (
-        nodes.unselected(case),
-        volumes.unreachable(case).fails | claims.elsewhere(case),
         resources.without_gpus(case),
+        *nodes.unselected_by_each(case),
         ~resources.large_enough(case),
+        volumes.unreachable(case).fails | claims.elsewhere(case),
         nodes.kept_for_others(case),
     ):
         left = left & ~others if (left & ~others).any() else left

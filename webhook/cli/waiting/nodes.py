@@ -1,22 +1,19 @@
-"""Checks whether pod and node accept each other: cordon, taints, nodeSelector, node affinity and host ports.
+"""Checks whether pod and node accept each other: cordon, taints, nodeSelector and node affinity.
 
-k8s.io/kubernetes pkg/scheduler/framework/plugins/{nodeunschedulable,tainttoleration,nodeaffinity,nodeports}.
+k8s.io/kubernetes pkg/scheduler/framework/plugins/{nodeunschedulable,tainttoleration,nodeaffinity}.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from webhook.cli.cluster.report import taint_text
-from webhook.cli.cluster.snapshot import full_name
 from webhook.cli.waiting.situation import Case, Cause, NodeCheck, with_spec
 from webhook.cluster.pods import HOSTNAME
 from webhook.framework.cluster_view import Expression, Taint
 from webhook.framework.taints import toleration
-from webhook.kube.pod import REQUIRED, Pod, containers, labels_of
+from webhook.kube.pod import REQUIRED, Pod, labels_of
 from webhook.kube.record import record_of
 from webhook.placement.constraints import Mask, Term
 from webhook.placement.nearest_label import nearest_label
@@ -26,7 +23,6 @@ _CONDITION_TAINTS: Final = ("node.kubernetes.io/", "node.cloudprovider.kubernete
 """Prefixes of taints that follow from the condition of a node: no pod should tolerate them to run there."""
 _OF_A_CORDON: Final = "node.kubernetes.io/unschedulable"
 """The taint that a cordon sets. To the scheduler both are one reason."""
-_ANY_ADDRESS: Final = "0.0.0.0"  # noqa: S104  compared as the scheduler does, not bound
 
 
 def unselected(case: Case) -> Mask:
@@ -34,6 +30,14 @@ def unselected(case: Case) -> Mask:
     s, terms = case.situation, case.constraints.required
     matching = s.matching([case.constraints.selector])
     return ~(matching if terms is None else matching & s.matching(terms))
+
+
+def unselected_by_each(case: Case) -> Iterator[Mask]:
+    """The same, by each label of nodeSelector alone, the rarest first, and then by the affinity."""
+    s, terms = case.situation, case.constraints.required
+    yield from sorted([~s.matching([(each,)]) for each in case.constraints.selector], key=_count, reverse=True)
+    if terms is not None:
+        yield ~s.matching(terms)
 
 
 def kept_for_others(case: Case) -> Mask:
@@ -94,6 +98,18 @@ def taints(case: Case) -> NodeCheck:
     return NodeCheck(fails, explain)
 
 
+def pinned(case: Case) -> NodeCheck:
+    """Nodes other than those that node affinity names by their field: the scheduler leaves them out before it filters."""
+    s, terms = case.situation, case.constraints.required or ()
+    by_field = bool(terms) and all(any(e.field and e.operator == "In" for e in term) for term in terms)
+    fails = s.alive & ~s.matching(terms) if by_field else np.zeros_like(s.alive)
+
+    def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
+        yield _affinity(case, mask, alone)
+
+    return NodeCheck(fails, explain)
+
+
 def selection(case: Case) -> NodeCheck:
     """Nodes that nodeSelector or required node affinity excludes. To the scheduler both are one reason."""
     s, constraints, terms = case.situation, case.constraints, case.constraints.required
@@ -110,34 +126,18 @@ def selection(case: Case) -> NodeCheck:
     return NodeCheck(s.alive & ~(selected & allowed), explain)
 
 
-def ports(case: Case) -> NodeCheck:
-    """Nodes on which other pods use the host ports of the pod."""
-    s, fails = case.situation, np.zeros_like(case.situation.alive)
-    wanted = _host_ports(case.pod)
-    taken: dict[int, list[str]] = {}
-    if wanted:
-        for row, pod in s.bound:
-            clash = [port for port in _host_ports(pod) if any(_clashes(port, other) for other in wanted)]
-            if clash:
-                fails[row] = True
-                taken.setdefault(row, []).append(f"{clash[0][2]} by {full_name(pod)}")
-
-    def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
-        example = taken[int(np.flatnonzero(mask)[0])]
-        text = f"host ports taken on {s.where(mask)}: {listed(example)}"
-        fix = "leave hostPort out (a Service needs none), take another, or run at most one such pod on a node"
-        yield s.cause("hostPort", text, fix, mask, alone)
-
-    return NodeCheck(s.alive & fails, explain)
-
-
 def _selector(case: Case, mask: Mask) -> tuple[str, str, Pod]:
     """Text, fix and the pod with it for the label of nodeSelector that the fewest nodes have."""
     s = case.situation
-    left = {expression: s.alive & s.matching([(expression,)]) for expression in case.constraints.selector}
+    having = {expression: s.alive & s.matching([(expression,)]) for expression in case.constraints.selector}
+    left = {expression: rows for expression, rows in having.items() if (mask & ~rows).any()}
     worst = min(left, key=lambda e: (_count(left[e]), e.key))
     key, value = worst.key, worst.values[0]
     selector = f"nodeSelector {bare(key)}={bare(value)}"
+    if left[worst].any() and not (left[worst] & _but_for(case, worst)).any():
+        fix, instead = _correction(case, worst, f"spec.nodeSelector[{bare(key)}]")
+        where = f"{plural(_count(left[worst]), 'node')}, but on none that the pod selects otherwise"
+        return f"{selector} is on {where}{_nearest(case, worst)}", fix, _reselected(case.pod, key, instead)
     if left[worst].any():
         count = _count(left[worst])
         more = f"label more nodes: kubectl label node NAME {bare(key)}={bare(value)}"
@@ -172,16 +172,24 @@ def _affinity(case: Case, mask: Mask, alone: Mask) -> Cause:
             fix = f"remove the node's name from spec.affinity.nodeAffinity{or_free}"
         text = f"pinned to {plural(len(names), 'node')} ({listed(names)}) by {by}{said}"
         return s.cause("pinnedNode", text, fix, mask, alone)
-    fitting = s.alive & s.matching(terms)
-    if not terms or fitting.any():
-        text = f"required node affinity leaves {plural(_count(fitting), 'node')} of {_count(s.alive)}"
+    selected = s.alive & s.matching([case.constraints.selector])
+    within = selected if selected.any() else s.alive
+    fitting = within & s.matching(terms)
+    wrong = next((e for term in terms for e in term if not (within & s.matching([(e,)])).any()), None)
+    if fitting.any() or wrong is None:
+        text = f"required node affinity leaves {plural(_count(fitting), 'node')} of {_count(within)}"
         fix = "widen spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution, or label more nodes"
-        return s.cause("nodeAffinity", text, fix, mask, alone)
-    wrong = next((e for term in terms for e in term if not (s.alive & s.matching([(e,)])).any()), terms[0][0])
+        return s.cause("nodeAffinity", text, fix, mask, alone, without_node_affinity(case.pod))
     values = f" {listed(map(bare, wrong.values))}" if wrong.values else ""
     text = f"required node affinity «{bare(wrong.key)} {wrong.operator}{values}» matches no node{_nearest(case, wrong)}"
     fix, instead = _correction(case, wrong, "spec.affinity.nodeAffinity")
     return s.cause("nodeAffinity", text, fix, mask, alone, _reworded(case.pod, wrong, instead))
+
+
+def without_node_affinity(pod: Pod) -> Pod:
+    """The pod without what it requires of nodes by affinity."""
+    affinity = {kind: terms for kind, terms in (pod["spec"].get("affinity") or {}).items() if kind != "nodeAffinity"}
+    return with_spec(pod, affinity=affinity)
 
 
 def _pin(term: Term) -> tuple[str, ...] | None:
@@ -189,29 +197,39 @@ def _pin(term: Term) -> tuple[str, ...] | None:
     return next((e.values for e in term if e.operator == "In" and (e.field or e.key == HOSTNAME)), None)
 
 
-def _known_values(case: Case, key: str) -> list[str]:
-    """The values that nodes have for a label key."""
-    column = case.situation.nodes.labels.column(key)
-    return [] if column is None else sorted([column.values[code] for code in np.unique(column.codes) if code])
+def _but_for(case: Case, wrong: Expression) -> Mask:
+    """The nodes that everything selects but this expression; all if there are none."""
+    s, left = case.situation, case.situation.alive
+    kept: list[Sequence[Term]] = [[(each,)] for each in case.constraints.selector if each != wrong]
+    if wrong in case.constraints.selector and case.constraints.required is not None:
+        kept.append(case.constraints.required)
+    for terms in kept:
+        left = left & s.matching(terms)
+    return left if left.any() else s.alive
 
 
-def _known_keys(case: Case) -> list[str]:
-    """The label keys that nodes have."""
-    return sorted({key for node in case.situation.snapshot.nodes.values() for key in labels_of(node)})
+def _known_values(case: Case, wrong: Expression) -> list[str]:
+    """The values that the nodes which are left have for the key of an expression."""
+    column = case.situation.nodes.labels.column(wrong.key)
+    if column is None:
+        return []
+    rows = _but_for(case, wrong)
+    return sorted([column.values[code] for code in np.unique(column.padded(len(rows))[: len(rows)][rows]) if code])
 
 
 def _alike(case: Case, wrong: Expression) -> tuple[str, str] | None:
-    """The key and the value of the label of nodes that is most like one that none has; "" as value: a key alone."""
-    if wrong.operator == "In" and (near := nearest_label(case.situation.nodes, wrong.key, wrong.values)):
+    """The key and the value of the label most like one that no node has, of the nodes that are left; "" as value: a key alone."""
+    s, rows = case.situation, _but_for(case, wrong)
+    if wrong.operator == "In" and (near := nearest_label(s.nodes, wrong.key, wrong.values, rows)):
         return near[:2]
-    keys = sorted({key for node in case.situation.snapshot.nodes.values() for key in labels_of(node)})
+    keys = sorted({key for name in s.named(rows) for key in labels_of(s.snapshot.nodes[name])})
     key = None if wrong.key in keys else nearest(wrong.key, keys)
     return (key, "") if key else None
 
 
 def _nearest(case: Case, wrong: Expression) -> str:
     """«; nearest: …»: what nodes have that is most like a label that none matches."""
-    near, values = _alike(case, wrong), _known_values(case, wrong.key)
+    near, values = _alike(case, wrong), _known_values(case, wrong)
     hint = f"; nearest: {'='.join(map(bare, filter(None, near)))}" if near else ""
     if values:
         return f"{hint}; nodes have {listed(map(bare, values), 6)}"
@@ -228,7 +246,7 @@ def _correction(case: Case, wrong: Expression, field: str) -> tuple[str, tuple[s
             f"write another number in {field}, or label a node with one that fits: kubectl label node NAME {key}=…",
             None,
         )
-    near, values, label = _alike(case, wrong), _known_values(case, wrong.key), None
+    near, values, label = _alike(case, wrong), _known_values(case, wrong), None
     if values and wrong.values and (near is None or near[0] == wrong.key):
         label = wrong.key, near[1] if near else values[0]
         fix = f"set {field} to {bare(label[1])}"
@@ -262,23 +280,6 @@ def _reworded(pod: Pod, wrong: Expression, label: tuple[str, str] | None) -> Pod
 def _toleration(taint: Taint) -> str:
     value = f"operator: Equal, value: {quoted(taint.value)}" if taint.value else "operator: Exists"
     return f"{{key: {bare(taint.key)}, {value}, effect: {taint.effect}}}"
-
-
-_Port = tuple[str, str, int]
-"""Address, protocol and number."""
-
-
-def _host_ports(pod: Pod) -> list[_Port]:
-    return [
-        (port.get("hostIP") or _ANY_ADDRESS, port.get("protocol") or "TCP", port["hostPort"])
-        for container in containers(pod)
-        for port in container.spec.get("ports") or ()
-        if port.get("hostPort")
-    ]
-
-
-def _clashes(one: _Port, other: _Port) -> bool:
-    return one[1:] == other[1:] and (one[0] == other[0] or _ANY_ADDRESS in (one[0], other[0]))
 
 
 def _count(mask: Mask) -> int:

@@ -1,7 +1,5 @@
 """What a person asks next about a pod that waits: who is ahead of it, whom it could preempt, and whether a node will come."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Final
 

@@ -3,8 +3,6 @@
 k8s.io/kubernetes pkg/scheduler/framework/plugins/{interpodaffinity,podtopologyspread}/filtering.go.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -13,7 +11,7 @@ import numpy as np
 
 from webhook.cli.cluster.report import workload_name
 from webhook.cli.reading import selects
-from webhook.cli.waiting.situation import Case, Cause, NodeCheck, Situation
+from webhook.cli.waiting.situation import Case, Cause, NodeCheck, Situation, with_spec
 from webhook.kube.pod import REQUIRED, Pod, labels_of
 from webhook.placement.constraints import Mask
 from webhook.text import bare, listed
@@ -21,11 +19,13 @@ from webhook.text import bare, listed
 
 def affinity(case: Case) -> NodeCheck:
     """Nodes in whose domain there is no pod that the pod's affinity requires."""
-    s, fails = case.situation, np.zeros_like(case.situation.alive)
+    s, fails, near = case.situation, np.zeros_like(case.situation.alive), np.zeros_like(case.situation.alive)
     terms = _terms(case.pod, "podAffinity")
     for term in terms:
         domains = s.domains(term["topologyKey"])
-        there = {domains[row] for row, pod in s.bound if domains[row] and _selects(s, term, case.pod, pod)}
+        rows = [row for row, pod in s.bound if domains[row] and _selects(s, term, case.pod, pod)]
+        near[rows] = True
+        there = {domains[row] for row in rows}
         first = not there and _selects(s, term, case.pod, case.pod)  # of a group of pods that select each other
         fails |= np.array([not value or not (first or value in there) for value in domains], bool)
 
@@ -33,7 +33,10 @@ def affinity(case: Case) -> NodeCheck:
         wanted = listed([f"{_selector_text(t['labelSelector'])} in the same {bare(t['topologyKey'])}" for t in terms])
         text = f"required pod affinity wants pods with {wanted}: none where {s.where(mask)}"
         fix = "start the pods that it wants to be near first, or make the affinity preferred"
-        yield s.cause("podAffinity", text, fix, mask, alone)
+        if near.any():
+            text = f"{text}, they are on {s.where(near)}"
+            fix = "make the affinity preferred, or let those pods run where this one can"
+        yield s.cause("podAffinity", text, fix, mask, alone, _without(case.pod, "podAffinity") if near.any() else None)
 
     return NodeCheck(s.alive & fails, explain)
 
@@ -52,7 +55,7 @@ def anti_affinity(case: Case) -> NodeCheck:
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
         text = f"its pod anti-affinity keeps it from {s.where(mask)}, where {_workloads_text(workloads)} are"
         fix = "make the anti-affinity preferred, run fewer replicas, or add a node"
-        yield s.cause("podAntiAffinity", text, fix, mask, alone)
+        yield s.cause("podAntiAffinity", text, fix, mask, alone, _without(case.pod, "podAntiAffinity"))
 
     return NodeCheck(s.alive & fails, explain)
 
@@ -108,8 +111,10 @@ def spread(case: Case) -> NodeCheck:
 
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
         text = f"topology spread over {listed(texts)} keeps it from {s.where(mask)}"
-        fix = "raise maxSkew, set whenUnsatisfiable: ScheduleAnyway, or make room where there are fewest"
-        yield s.cause("topologySpread", text, "; or ".join([*fixes, fix]), mask, alone)
+        fix = "set whenUnsatisfiable: ScheduleAnyway, raise maxSkew, or make room where there are fewest"
+        softer = [{**each, "whenUnsatisfiable": "ScheduleAnyway"} for each in constraints]
+        fixed = None if fixes else with_spec(case.pod, topologySpreadConstraints=softer)
+        yield s.cause("topologySpread", text, "; or ".join([*fixes, fix]), mask, alone, fixed)
 
     return NodeCheck(s.alive & fails, explain)
 
@@ -137,6 +142,12 @@ def _pods_by_domain(case: Case, constraint: Mapping[str, Any], domains: list[str
             if selects(constraint.get("labelSelector"), theirs) and same.items() <= theirs.items():
                 counts[domains[row]] += 1
     return counts
+
+
+def _without(pod: Pod, kind: str) -> Pod:
+    """The pod without what it requires of this kind: what is preferred keeps it from no node."""
+    affinity = {name: terms for name, terms in pod["spec"]["affinity"].items() if name != kind}
+    return with_spec(pod, affinity=affinity)
 
 
 def _terms(pod: Pod, kind: str) -> list[Mapping[str, Any]]:

@@ -1,7 +1,5 @@
 """Finds what a pod waits for before the scheduler looks at nodes: gates, a queue, its scheduler, its gang, preemption."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Final
 

@@ -3,22 +3,21 @@
 k8s.io/kubernetes pkg/scheduler/framework/plugins/noderesources/fit.go.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import numpy as np
 
-from webhook.cli.cluster.report import gpus_of
+from webhook.cli.cluster.report import gpus_of, workload_name
 from webhook.cli.cluster.snapshot import full_name
-from webhook.cli.waiting.situation import Case, Cause, NodeCheck, Situation, priority_of, with_spec
+from webhook.cli.waiting.situation import Case, Cause, NodeCheck, Situation, priority_of
+from webhook.cli.waiting.unoffered import unknown, without
 from webhook.cluster.node_table import Integers
 from webhook.cluster.pods import counted_demand
-from webhook.kube.gpus import vendor
-from webhook.kube.pod import Pod, labels_of
+from webhook.kube.pod import Pod
+from webhook.kube.quantity import parse_quantity
 from webhook.placement.constraints import Mask
-from webhook.text import amount_number, bare, listed, nearest, quoted
+from webhook.text import amount_number, bare, quoted
 
 _CAUSE_OF: Final = {
     "cpu": "insufficientCpu",
@@ -26,7 +25,6 @@ _CAUSE_OF: Final = {
     "ephemeral-storage": "insufficientEphemeralStorage",
     "pods": "tooManyPods",
 }
-_MAX_DIGITS: Final = 6
 _MAX_NODES: Final = 50
 """Maximum number of nodes on which a workload is looked for whose end would make room: those with most free."""
 
@@ -41,15 +39,15 @@ def resources(case: Case) -> NodeCheck:
     fails = s.alive & np.any([*short.values()], axis=0)
 
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
-        unknown = [
+        nowhere = [
             name
             for name in short
             if name not in {*_CAUSE_OF, *case.device_class_of} and not s.capacity.get(name, nothing)[s.alive].any()
         ]
-        for name in unknown:
-            yield _unknown(case, name, mask, alone)
+        for name in nowhere:
+            yield unknown(case, name, mask, alone)
         for name, amount in case.demand.requests:
-            if name not in unknown and (off := mask & short[name]).any():
+            if name not in nowhere and (off := mask & short[name]).any():
                 others_short = np.zeros_like(s.alive)
                 for other in short.keys() - {name}:
                     others_short |= short[other]
@@ -80,11 +78,11 @@ def _short(case: Case, name: str, amount: int, off: Mask, alone: Mask) -> Iterat
     capacity = s.capacity[name]
     gpu = s.policy.gpus.kind(name) is not None
     if gpu and (none := off & (capacity == 0)).any():
-        yield from _without(case, name, none, alone & none)
+        yield from without(case, name, none, alone & none)
         off, alone = off & ~none, alone & ~none
     asked, who = amount_number(name, amount), _asks_most(case.pod, name)
     if (large := off & (capacity >= amount)).any():
-        yield _taken(case, name, amount, large, alone & large, gpu=gpu)
+        yield _taken(case, name, amount, large, alone & large, f"{who}asks for {asked} {bare(name)}" if who else "")
     if (small := off & (capacity < amount)).any():
         largest, now = int(capacity[small].max()), _most_free(case, name, alone & small)
         alone = alone & (s.free[name] >= max(now, 1))
@@ -95,6 +93,11 @@ def _short(case: Case, name: str, amount: int, off: Mask, alone: Mask) -> Iterat
                 if now
                 else ", and wait until so much is free"
             )
+        if gpu and (lost := small & (_physical(s, name) >= amount)).any():
+            yield from _not_allocatable(case, name, amount, lost, alone)
+            small &= ~lost
+        if not small.any():
+            return
         if not (s.alive & (capacity >= amount)).any():
             most = amount_number(name, int(capacity[s.alive].max()))
             text = f"{who}asks for {asked} {bare(name)}, and no node has more than {most}"
@@ -103,6 +106,24 @@ def _short(case: Case, name: str, amount: int, off: Mask, alone: Mask) -> Iterat
             text = f"{s.where(small)}: too small: {asked} {bare(name)} asked for, {amount_number(name, largest)} there when empty"
             fix = f"{ask}, or let the pod go to larger nodes"
             yield s.cause("nodesTooSmall", text, fix, small, alone)
+
+
+def _physical(s: Situation, name: str) -> Integers:
+    """How much of a resource each node has by its capacity, of which not all need be allocatable."""
+    nodes = s.snapshot.nodes
+    given = [nodes[each]["status"].get("capacity") or {} if each in nodes else {} for each in s.names[: len(s.alive)]]
+    return np.array([int(parse_quantity(each.get(name, "0"))) for each in given], np.int64)
+
+
+def _not_allocatable(case: Case, name: str, amount: int, rows: Mask, alone: Mask) -> Iterator[Cause]:
+    """The cause for nodes that would be large enough if all of their GPUs were allocatable."""
+    s = case.situation
+    first = int(np.flatnonzero(rows)[0])
+    there, has = int(s.capacity[name][rows].max()), int(_physical(s, name)[first])
+    text = f"{s.where(rows)}: {there} of {has} {bare(name)} are allocatable, {amount} asked for"
+    why = "a GPU is sick, or the device plugin has not found it"
+    fix = f"see why: kubectl describe node {s.names[first]} ({why}), or ask for {there}"
+    yield s.cause("nodesTooSmall", text, fix, rows, alone)
 
 
 def _asks_most(pod: Pod, name: str) -> str:
@@ -116,9 +137,11 @@ def _amount(container: Mapping[str, Any], name: str) -> int:
     return counted_demand({"metadata": {}, "spec": {"containers": [container]}}).amount(name)
 
 
-def _taken(case: Case, name: str, amount: int, off: Mask, alone: Mask, *, gpu: bool) -> Cause:
-    """The cause for nodes that are large enough for the pod, but have too little free."""
+def _taken(case: Case, name: str, amount: int, off: Mask, alone: Mask, asks: str) -> Cause:
+    """The cause for nodes that are large enough for the pod, but have too little free. `asks`: which container asks for how much,
+    if that is not plain."""
     s = case.situation
+    gpu = s.policy.gpus.kind(name) is not None
     if name == "pods":
         text = f"{s.where(off)}: full: {int(s.capacity[name][off].max())} pods at most, says the kubelet"
         fix = "remove pods from them, raise the kubelet's maxPods, or add nodes"
@@ -129,11 +152,14 @@ def _taken(case: Case, name: str, amount: int, off: Mask, alone: Mask, *, gpu: b
     or_wait = f", or {wait}" if wait else ""
     if not gpu:
         unit = bare(name)
-        text = f"{s.where(off)}: short of {unit}: {asked} asked for, at most {amount_number(name, most)} free"
+        text = (
+            f"{s.where(off)}: short of {unit}: {asks or f'{asked} asked for'}, at most {amount_number(name, most)} free"
+        )
         ask = f"ask for {amount_number(name, best)} {unit} in place of {asked}" if best else f"free {unit} there"
         return s.cause(_CAUSE_OF.get(name, "insufficientResource"), text, f"{ask}{or_wait}", off, alone)
     total = int(free[off].sum())
-    amounts = f"{asked} {bare(name)} asked for; free on {s.where(off)}: {total} in all, at most {most} on one"
+    asks = asks or f"{asked} {bare(name)} asked for"
+    amounts = f"{asks}; free on {s.where(off)}: {total} in all, at most {most} on one"
     if total >= amount:
         fix = f"ask for {best} in each of more pods, or let one node be emptied" if best else "let one node be emptied"
         return s.cause("gpusFragmented", f"GPUs are free but apart: {amounts}", f"{fix}{or_wait}", off, alone)
@@ -162,77 +188,13 @@ def _wait(case: Case, name: str, amount: int, off: Mask) -> str:
         for workload, used in s.usage(row, name).items()
         if used and int(s.free[name][row]) + used >= amount
     ]
-    return f"wait for {min(candidates)[2]} to end" if candidates else ""
-
-
-def _unknown(case: Case, name: str, mask: Mask, alone: Mask) -> Cause:
-    """The cause for a resource that no node offers."""
-    s = case.situation
-    offered = sorted(n for n, capacity in s.capacity.items() if "/" in n and capacity[s.alive].any())
-    silent = mask & np.array([gpus is None for gpus in s.gpus_at[: len(mask)]], bool)
-    if silent.any() and s.policy.gpus.kind(name) is not None:
-        return _silent(case, name, silent, alone)
-    near = nearest(name, offered) or next((each for each in offered if vendor(each) == vendor(name)), None)
-    offers = f"; they offer {listed(map(bare, offered)) or 'no extended resource at all'}" if "/" in name else ""
-    text = f"no node offers {bare(name)}{offers}"
-    if near:
-        fix = f"ask for {bare(near)} in place of {bare(name)}"
-        return s.cause("unknownResource", text, fix, mask, mask, _asking(case.pod, near, name))
-    fix = f"install what offers {bare(name)}, or add nodes that have it"
-    return s.cause("unknownResource", text, fix, mask, np.zeros_like(mask))
-
-
-def _asking(pod: Pod, resource: str, in_place_of: str) -> Pod:
-    """The pod that asks for one resource in place of another, in the same amounts."""
-
-    def changed(container: Mapping[str, Any]) -> dict[str, Any]:
-        given = container.get("resources") or {}
-        parts = {
-            part: {resource if name == in_place_of else name: quantity for name, quantity in each.items()}
-            for part in ("limits", "requests")
-            if (each := given.get(part))
-        }
-        return {**container, "resources": {**given, **parts}}
-
-    lists = {kind: [changed(each) for each in pod["spec"].get(kind) or ()] for kind in ("initContainers", "containers")}
-    return with_spec(pod, **lists)
-
-
-def _without(case: Case, name: str, mask: Mask, alone: Mask) -> Iterator[Cause]:
-    """The causes for nodes that offer none of a GPU resource: their device plugin offers nothing or another one, or no GPU."""
-    s = case.situation
-    rows_with: dict[tuple[str, ...] | None, list[int]] = {}
-    for row in np.flatnonzero(mask).tolist():
-        rows_with.setdefault(s.gpus_at[row], []).append(row)
-    for gpus, at in rows_with.items():
-        rows = np.zeros_like(mask)
-        rows[at] = True
-        if gpus is None:
-            yield _silent(case, name, rows, alone)
-        elif gpus:
-            text = f"{s.where(rows)}: {listed(map(bare, gpus))} in place of {bare(name)}"
-            fix = f"ask for {bare(gpus[0])} if a part of a GPU is enough"
-            one = case.demand.amount(name) == 1  # of several GPUs, one part is not nearly as much
-            fixed = _asking(case.pod, gpus[0], name) if one else None
-            yield s.cause("otherGpuResource", text, fix, rows, alone & one, fixed)
-        else:
-            text = f"{s.where(rows)}: no {bare(name)}"
-            yield Cause("noGpus", text, "nothing: they are for other pods", s.named(rows))
-
-
-def _silent(case: Case, name: str, rows: Mask, alone: Mask) -> Cause:
-    """The cause for nodes with GPUs by their labels, but none offered. The fix is enough if the label has the number of GPUs."""
-    s, asked = case.situation, case.demand.amount(name)
-    text = f"{s.where(rows)}: GPUs by the labels, but the device plugin offers none"
-    fix = f"look at the device plugin there: kubectl get pods -A -o wide --field-selector spec.nodeName={s.named(rows)[0]}"
-    enough = np.array([rows[row] and _by_label(s, row) >= asked for row in range(len(rows))], bool)
-    return s.cause("devicePluginMissing", text, fix, rows, alone & enough)
-
-
-def _by_label(s: Situation, row: int) -> int:
-    """How many GPUs a node has by the label of GPU Feature Discovery; 0 if it does not say."""
-    count = str(labels_of(s.snapshot.nodes[s.names[row]]).get("nvidia.com/gpu.count"))
-    return int(count) if count.isascii() and count.isdigit() and len(count) < _MAX_DIGITS else 0
+    if not candidates:
+        return ""
+    *_, wait = min(candidates)
+    own = workload_name(case.pod)
+    if own.startswith("deployment/") and wait.startswith(f"{own} in {case.namespace} "):
+        return f"run fewer replicas, or let the old ones go first (strategy Recreate or maxSurge 0): {wait}"
+    return f"wait for {wait} to end"
 
 
 def preemption(case: Case, only_full: Mask) -> Iterator[Cause]:

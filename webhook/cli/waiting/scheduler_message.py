@@ -4,8 +4,6 @@ FitError.Error in k8s.io/kubernetes pkg/scheduler/framework/types.go writes it:
 «0/N nodes are available: <reason before nodes>. <N reason, N reason>. <what preemption found>».
 """
 
-from __future__ import annotations
-
 import re
 from typing import Final, NamedTuple
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from webhook.cli.cluster.report import has_gpu_labels, pool_of, workload_name
 from webhook.cli.cluster.snapshot import FINISHED, Object, Snapshot, creation_timestamp, seconds
-from webhook.cluster.node_table import Demand, Integers
+from webhook.cluster.node_table import TOLD, Demand, Integers
 from webhook.cluster.pods import counted_demand
 from webhook.kube.kinds import KINDS
 from webhook.kube.pod import Pod
@@ -103,10 +103,15 @@ class Situation:
         self.nodes = snapshot.state.nodes
         columns = self.nodes.columns
         self.names, self.alive = columns.name, columns.alive[: columns.rows].copy()
-        self.capacity = {name: array[: columns.rows] for name, array in columns.capacity.items()}
+        self.capacity = {
+            name: array[: columns.rows] for name, array in columns.capacity.items() if not name.startswith(TOLD)
+        }
         self.free: dict[str, Integers] = {name: array[: columns.rows].copy() for name, array in columns.free.items()}
         """As the scheduler counts: without our reservations."""
         self._domains: dict[str, list[str]] = {}
+        self.offered: list[Any] = []
+        self.device_counts: dict[Any, Any] = {}
+        """Kept by `claim_devices`."""
         self.pods_on = {name: list(pods) for name, pods in snapshot.pods_on.items()}
         """As `Snapshot.pods_on`, which `bind` does not change."""
         for row, kind in snapshot.state.ledger.holders():
@@ -162,7 +167,7 @@ class Situation:
             key = (str(about.get("kind")), str(about.get("namespace") or ""), str(about.get("name")))
             by_object.setdefault(key, []).append(event)
         for events in by_object.values():
-            events.sort(key=_last_seen, reverse=True)
+            events.sort(key=last_seen, reverse=True)
         return by_object
 
     def events_of(self, kind: str, obj: Mapping[str, Any]) -> list[Object]:
@@ -276,7 +281,7 @@ def _has_anti_affinity(pod: Pod) -> bool:
     return bool((pod["spec"].get("affinity") or {}).get("podAntiAffinity"))
 
 
-def _last_seen(event: Object) -> float:
+def last_seen(event: Object) -> float:
     """When an event happened last, in seconds since 1970."""
     series = event.get("series") or {}
     times = (event.get("lastTimestamp"), event.get("eventTime"), series.get("lastObservedTime"))

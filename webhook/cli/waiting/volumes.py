@@ -3,15 +3,14 @@
 k8s.io/kubernetes pkg/scheduler/framework/plugins/{volumebinding,volumerestrictions,nodevolumelimits}.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
 
 from webhook.cli.cluster.snapshot import Object, full_name
-from webhook.cli.waiting.nodes import unselected
+from webhook.cli.waiting.nodes import unselected, without_node_affinity
+from webhook.cli.waiting.resources import large_enough
 from webhook.cli.waiting.situation import Case, Cause, NodeCheck, Situation, with_spec
 from webhook.kube.pod import REQUIRED, Pod
 from webhook.kube.quantity import parse_quantity
@@ -41,10 +40,25 @@ def missing(case: Case) -> Iterator[Cause]:
             yield Cause("volumeClaimLost", f"{claim_text}: its volume {volume} is gone", fix)
         elif claim["status"].get("phase") != "Bound":
             yield from _unbound(case, claim, claim_text)
-        elif _ONE_POD in (claim["spec"].get("accessModes") or ()):
-            for other in _users(s, case.namespace, name):
-                text = f"{claim_text} is {_ONE_POD}, and pod {full_name(other)} has it"
-                yield Cause("volumeInUse", text, f"end {full_name(other)}, or use accessMode ReadWriteMany")
+
+
+def in_use(case: Case) -> NodeCheck:
+    """All nodes, while another pod has a claim that one pod may have."""
+    s, claims = case.situation, case.situation.snapshot.named("PersistentVolumeClaim")
+    alone_in = [
+        (name, other)
+        for name in _claim_names(case.pod)
+        if _ONE_POD in (claims.get((case.namespace, name), {"spec": {}})["spec"].get("accessModes") or ())
+        for other in _users(s, case.namespace, name)
+    ]
+
+    def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
+        for name, other in alone_in:
+            text = f"PersistentVolumeClaim {bare(name)} is {_ONE_POD}, and pod {full_name(other)} has it"
+            fix = f"end {full_name(other)}, or use accessMode ReadWriteMany"
+            yield s.cause("volumeInUse", text, fix, mask, alone & (len(alone_in) == 1))
+
+    return NodeCheck(s.alive & bool(alone_in), explain)
 
 
 def _unbound(case: Case, claim: Object, claim_text: str) -> Iterator[Cause]:
@@ -67,7 +81,7 @@ def _unbound(case: Case, claim: Object, claim_text: str) -> Iterator[Cause]:
 
 def unreachable(case: Case) -> NodeCheck:
     """Nodes that cannot reach the volumes of the pod, or no free volume for its claim."""
-    s, conflicts = case.situation, dict[str, Mask]()
+    s, conflicts, unmade = case.situation, dict[str, Mask](), dict[str, str]()
     claims, volumes = s.snapshot.named("PersistentVolumeClaim"), s.snapshot.named("PersistentVolume")
     for name in _claim_names(case.pod):
         claim = claims.get((case.namespace, name))
@@ -80,30 +94,39 @@ def unreachable(case: Case) -> NodeCheck:
             storage_class = s.snapshot.named("StorageClass").get(("", str(claim["spec"].get("storageClassName"))), {})
             if storage_class.get("provisioner") == _NO_PROVISIONER:
                 able = [_reachable(s, each) for each in volumes.values() if _suits(each, claim)]
-                conflicts[f"a free volume for claim {name}"] = ~np.any(able, axis=0) if able else s.alive
+                if able:
+                    conflicts[f"a free volume for claim {name}"] = ~np.any(able, axis=0)
+                else:
+                    unmade[name] = bare(str(claim["spec"].get("storageClassName")))
+    if unmade:
+        conflicts[""] = s.alive
     fails = np.any([np.zeros_like(s.alive), *conflicts.values()], axis=0)
 
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
         for volume_text, away in conflicts.items():
-            if (off := mask & away).any():
+            if not volume_text:
+                for name, of in unmade.items():
+                    text = f"no volume suits claim {bare(name)}, and class {of} makes none: its provisioner is {_NO_PROVISIONER}"
+                    fix = (
+                        f"create a PersistentVolume of class {of} that is large enough, or name a class that makes them"
+                    )
+                    yield s.cause("volumeNodeConflict", text, fix, mask, alone & (len(unmade) == 1))
+            elif (off := mask & away).any():
                 text = f"{volume_text} cannot be reached from {s.where(off)}"
                 fix, fixed = "create a volume that a node can reach, or use a StorageClass that provisions them", None
                 if (there := s.alive & ~away).any():
                     text = f"{text}: it is on {s.where(there)}"
                     fix = f"make room on {s.where(there)}, or copy the data to a volume elsewhere"
-                    if not (there & ~unselected(case)).any():
+                    if not (there & large_enough(case)).any():
+                        never = f"{s.where(there)} could never take the pod"
+                        fix = f"copy the data to a volume that {s.where(off)} can reach: {never}"
+                    elif not (there & ~unselected(case)).any():
                         fix = f"let the pod run on {s.where(there)}, or copy the data to a volume elsewhere"
-                        fixed = _anywhere(case.pod)
+                        fixed = with_spec(without_node_affinity(case.pod), nodeSelector={})
                 # of a fix that is about other nodes than these, only the pod with the fix tells whether it helps
                 yield s.cause("volumeNodeConflict", text, fix, off, np.zeros_like(off), fixed)
 
     return NodeCheck(s.alive & fails, explain)
-
-
-def _anywhere(pod: Pod) -> Pod:
-    """The pod without nodeSelector and node affinity."""
-    affinity = {kind: terms for kind, terms in (pod["spec"].get("affinity") or {}).items() if kind != "nodeAffinity"}
-    return with_spec(pod, nodeSelector={}, affinity=affinity)
 
 
 def limits(case: Case) -> NodeCheck:

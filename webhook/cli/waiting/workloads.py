@@ -1,7 +1,5 @@
 """Finds workloads whose pods could not be created, and why: a quota, a LimitRange, a webhook, a missing object."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
@@ -13,6 +11,7 @@ from webhook.kube.pod import labels_of
 from webhook.text import bare, listed, nearest, plural, quoted
 
 _QUOTA: Final = re.compile(r"exceeded quota: (\S+), requested: (.+?), used: (.+?), limited: (.+)")
+_UNSTATED: Final = re.compile(r"failed quota: (\S+): must specify (\S+)")
 _WEBHOOK: Final = re.compile(r'admission webhook "([^"]+)" denied the request: (.+)', re.DOTALL)
 _OURS: Final = "gpu-admission"
 _POLICY: Final = re.compile(r"(?:ValidatingAdmissionPolicy '.+? denied request: .+|violates PodSecurity .+)", re.DOTALL)
@@ -87,6 +86,11 @@ def _cause(s: Situation, namespace: str, missing: int, message: str) -> Cause:
         text = f"{lacks}quota {bare(quota)}: {bare(used)} used, {bare(asked)} asked for, {bare(limited)} at most"
         more = f"raise it: kubectl edit quota {bare(quota)} -n {namespace}"
         fix = f"ask for less, end what uses it (kubectl get pods -n {namespace}), or {more}"
+        return Cause("quotaExceeded", text, fix)
+    if match := _UNSTATED.search(message):
+        quota, names = bare(match[1]), listed([bare(name) for name in match[2].split(",")])
+        text = f"{lacks}quota {quota} wants every container to state {names}"
+        fix = f"state {names} in every container, or create a LimitRange in {namespace} with defaults"
         return Cause("quotaExceeded", text, fix)
     if match := _WEBHOOK.search(message):
         ours = _OURS in match[1]

@@ -1,12 +1,9 @@
 """How many pods are made from a template."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
 
-from webhook.cli.manifests import pods_of
 from webhook.policy.templates import Templates, templates
 
 POD = {"spec": {"containers": [{"name": "main", "image": "i"}]}}
@@ -16,7 +13,7 @@ TEMPLATES = Templates()
 
 def counted(group: str, kind: str, spec: dict[str, Any]) -> list[int | None]:
     obj = {"kind": kind, "metadata": {"name": "w"}, "spec": spec}
-    return [pods_of(obj, each.path) for each in templates(obj, group, kind, TEMPLATES)]
+    return [each.replicas for each in templates(obj, group, kind, TEMPLATES)]
 
 
 @pytest.mark.parametrize(

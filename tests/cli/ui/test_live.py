@@ -1,0 +1,110 @@
+"""The page follows the cluster: what watches tell is kept, a new picture is published only if it shows something new, and data
+that may be old are called old. The watches themselves are tested on a real API server, in tests/e2e/test_ui.py."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from tests.cli.objects import snapshot as read
+from tests.cli.ui import world
+from tests.controlplane.nodes import node
+from webhook.cli.cluster.snapshot import Snapshot
+from webhook.cli.offline import load_policy
+from webhook.cli.ui.live import Fixed, Heard, Kept, Live
+from webhook.cli.ui.picture import Picture
+from webhook.errors import PolicyError
+
+Json = dict[str, Any]
+POLICY = load_policy()
+
+
+def named(name: str, **more: Any) -> Json:
+    return {"metadata": {"name": name, "managedFields": []}, **more}
+
+
+def test_what_a_watch_tells_is_kept() -> None:
+    told: list[int] = []
+    kept = Kept("Node", [named("old")], lambda: told.append(1))
+    kept.list_begins()
+    kept.in_list(named("a"))
+    assert [name for _, name in kept.objects] == ["old"]  # the list is not complete
+    kept.list_ends()
+    kept.seen(named("b", status={"x": 1}))
+    kept.gone(named("a"))
+    assert kept.objects == {
+        ("", "b"): {"apiVersion": "v1", "kind": "Node", "spec": {}, "status": {"x": 1}, "metadata": {"name": "b"}}
+    }
+    assert len(told) == 3
+
+
+def test_a_lease_makes_no_new_picture() -> None:
+    told: list[int] = []
+    Kept("Lease", [], lambda: told.append(1)).seen(named("a"))
+    assert told == []
+
+
+@pytest.mark.parametrize(
+    ("answers", "wanted"),
+    [
+        pytest.param([], None, id="nothing yet"),
+        pytest.param([(1, "Pod", 200), (5, "Pod", 0)], None, id="for a moment"),
+        pytest.param([(1, "Pod", 200), (2, "Pod", 0), (3, "Pod", 0)], (1, "the API server does not answer"), id="gone"),
+        pytest.param([(1, "Pod", 0), (3, "Pod", 200)], None, id="back again"),
+        pytest.param([(1, "Pod", 200), (2, "Pod", 410)], None, id="a version that is too old is an answer"),
+        pytest.param([(1, "Pod", 200), (2, "Event", 0)], None, id="of a kind that is not needed"),
+        pytest.param([(1, "Pod", 200), (2, "Pod", 403)], (1, "no right to watch pods"), id="refused"),
+    ],
+)
+def test_when_data_are_old(answers: list[tuple[float, str, int]], wanted: tuple[float, str] | None) -> None:
+    now = [0.0]
+    heard, sinks = Heard(lambda: now[0]), {name: Kept(name, [], lambda: None) for name in ("Node", "Pod", "Event")}
+    for at, name, status in answers:
+        now[0] = at
+        heard.answered(name, status)
+        if status == 403:
+            sinks[name].refused()
+    now[0] = 8.0
+    assert heard.old(sinks, 0.0) == (wanted and {"since": wanted[0], "why": wanted[1]})
+
+
+async def test_only_what_is_new_is_published(tmp_path: Path) -> None:
+    first, failing = read(tmp_path, node("a", 4), world.held("one", "a", 1)), list[Exception]()
+
+    def make(snapshot: Snapshot) -> Picture:
+        if failing:
+            raise failing[0]
+        return Picture(snapshot, POLICY)
+
+    time = [1_000.0]
+    live = Live(first, make, "somewhere", lambda: time[0])
+    assert live.version == 1
+    await live._made()
+    assert live.version == 1, "the same objects a moment later"
+    time[0] = 2_000.0
+    live._sinks["Pod"].seen(world.held("two", "a", 2))
+    waiting = asyncio.create_task(live.changed(1))
+    await live._made()
+    await waiting
+    state = orjson.loads(live.state())
+    assert (state["version"], state["live"], state["old"]) == (2, True, None)
+    assert [each[1:] for each in state["history"]] == [[1, 0, 3, 0], [3, 0, 1, 0]]
+    assert (await live.about("research", "two"))["explain"]["boundTo"] == "a"
+
+    for error, said in (
+        (PolicyError(["gpus: wrong"]), "gpus: wrong"),
+        (ValueError("a bug"), "no new picture could be made: ValueError: a bug"),
+    ):
+        failing[:] = [error]
+        await live._made()
+        state = orjson.loads(live.state())
+        assert (state["problem"], len(state["nodes"])) == (said, 1)
+
+
+async def test_a_file_does_not_change(tmp_path: Path) -> None:
+    fixed = Fixed(Picture(read(tmp_path, node("a", 4)), POLICY), "a file")
+    await fixed.changed(0)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(fixed.changed(1), 0.01)

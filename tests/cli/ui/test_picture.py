@@ -1,0 +1,124 @@
+"""What the page shows, as data: the numbers add up, and are those of the other commands.
+
+Covers cli.ui.picture, cli.ui.sums, cli.ui.decisions.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.objects import snapshot as read
+from tests.cli.ui import world
+from tests.controlplane.nodes import node
+from webhook.cli.cluster.load import read_snapshot
+from webhook.cli.cluster.report import gpu_nodes, report
+from webhook.cli.offline import load_policy
+from webhook.cli.pending import answers
+from webhook.cli.ui.picture import Picture
+from webhook.cli.ui.sums import PARTS, parts
+from webhook.errors import BadInput
+
+POLICY = load_policy()
+GPU = "nvidia.com/gpu"
+
+
+@pytest.fixture(scope="module")
+def picture(tmp_path_factory: pytest.TempPathFactory) -> Picture:
+    return Picture(read_snapshot(world.snapshot(tmp_path_factory.mktemp("ui"))), POLICY)
+
+
+def test_each_sum_is_that_of_its_parts_and_of_its_models(picture: Picture) -> None:
+    totals = picture.document["totals"]
+    for each in totals:
+        assert each["total"] == sum(each[part] for part in PARTS), each
+    for kind in ("whole", "slice"):
+        (all_of_it,) = [each for each in totals if each["kind"] == kind and each["model"] is None]
+        models = [each for each in totals if each["kind"] == kind and each["model"] is not None]
+        for part in ("total", *PARTS):
+            assert all_of_it[part] == sum(each[part] for each in models)
+    whole = next(each for each in totals if each["kind"] == "whole")
+    assert {part: whole[part] for part in ("total", *PARTS)} == {
+        "total": 84,
+        "allocated": 46,
+        "promised": 2,
+        "free": 19,
+        "unusable": 17,  # the nodes that are cordoned and not ready, and one GPU that is not offered
+    }
+
+
+def test_the_nodes_are_those_of_the_command_and_so_are_their_numbers(picture: Picture, tmp_path: Path) -> None:
+    snapshot = read_snapshot(world.snapshot(tmp_path))
+    wanted = report(snapshot, POLICY, gpu_nodes(snapshot, POLICY))
+    shown = picture.document["nodes"]
+    assert [each["name"] for each in shown] == [each["name"] for each in wanted]
+    for mine, other in zip(shown, wanted, strict=True):
+        assert {key: mine[key] for key in other if key in mine} | {
+            key: other[key] for key in other if key not in mine
+        } == other
+        for resource, amounts in mine["gpus"].items():
+            assert mine["parts"][resource]["allocated"] == amounts["allocated"]
+            assert mine["parts"][resource]["promised"] == amounts["promised"]
+
+
+def test_whom_gpus_are_promised_to_is_named(picture: Picture) -> None:
+    promised = {each["name"]: each["promises"] for each in picture.document["nodes"] if each["promises"]}
+    ((on, (promise,)),) = promised.items()
+    assert (promise["namespace"], promise["name"], promise["gpus"]) == ("research", "finetune-2", {GPU: 2})
+    (there,) = [each for each in picture.document["nodes"] if each["name"] == on]
+    assert there["parts"][GPU]["promised"] == 2
+
+
+def test_the_largest_job_is_that_with_most_gpus_on_a_node(tmp_path: Path) -> None:
+    objects = [node(f"n-{at}") for at in range(5)] + [world.held("a-1", "n-3", 4), world.held("a-2", "n-4", 7)]
+    first = Picture(read(tmp_path, *objects), POLICY).document["largest"][0]
+    assert first["steps"] == [{"nodes": 3, "gpus": 8}, {"nodes": 4, "gpus": 4}, {"nodes": 5, "gpus": 1}]
+
+
+def test_nodes_that_take_no_pods_and_gpus_without_a_cpu_start_no_job(tmp_path: Path) -> None:
+    objects = [node("a", cordoned=True), node("b", ready=False), node("c", cpu="3")]
+    (found,) = Picture(read(tmp_path, *objects), POLICY).document["largest"]
+    assert found["steps"] == [{"nodes": 1, "gpus": 3}]
+
+
+@pytest.mark.parametrize(
+    ("counts", "more", "wanted"),
+    [
+        pytest.param((8, 3, 1, 4), {}, (3, 1, 4, 0), id="healthy"),
+        pytest.param((8, 3, 0, 5), {"health": "cordoned"}, (3, 0, 0, 5), id="cordoned"),
+        pytest.param((8, 2, 0, 6), {"sick": 1}, (2, 0, 6, 0), id="a sick one that a pod may have"),
+        pytest.param((8, 2, 0, 6), {"sick": 5}, (2, 0, 3, 3), id="more sick ones than pods have"),
+        pytest.param((7, 8, 0, 0), {}, (8, 0, 0, 0), id="pods have more than is offered"),
+    ],
+)
+def test_the_parts_of_a_node(tmp_path: Path, counts: Any, more: Any, wanted: Any) -> None:
+    amounts = dict(zip(("total", "allocated", "promised", "free"), counts, strict=True))
+    snapshot = read(tmp_path, node("a", counts[0]))
+    found = parts({"name": "a", "health": "healthy", "gpus": {GPU: amounts}, **more}, snapshot)
+    assert found == {GPU: dict(zip(PARTS, wanted, strict=True))}
+
+
+def test_each_waiting_pod_has_its_answer(picture: Picture, tmp_path: Path) -> None:
+    wanted = {
+        (each.namespace, each.name): each for each in answers(read_snapshot(world.snapshot(tmp_path)), POLICY, None)
+    }
+    rows = picture.document["waiting"]
+    assert sorted((row["namespace"], name) for row in rows for name in row["pods"]) == sorted(wanted)
+    for (namespace, name), answer in wanted.items():
+        about = picture.about(namespace, name)
+        assert about["pending"] == answer.document()
+        assert about["explain"]["name"] == name
+    with pytest.raises(BadInput, match='no pod "nobody"'):
+        picture.about("research", "nobody")
+
+
+def test_the_last_decisions_have_what_was_written_and_refusals_their_reason(picture: Picture) -> None:
+    found = {each["name"]: each for each in picture.document["decisions"]}
+    assert sorted(found) == ["finetune-1", "finetune-2", "thief"]
+    added = "\n".join(found["finetune-1"]["diff"])
+    assert "+  priorityClassName: gpu-training" in added
+    assert "+  tolerations:" in added
+    assert not [line for line in found["finetune-1"]["diff"] if line.startswith("-")]
+    assert found["finetune-1"]["nodes"][0]["name"]
+    assert (found["thief"]["result"], found["thief"]["owner"]) == ("refused", "job/thief")
+    assert "[deviceEnv]" in found["thief"]["text"]

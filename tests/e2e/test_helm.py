@@ -1,0 +1,187 @@
+"""The chart on a real API server, by Helm 4 and by Helm 3: installed, upgraded while pods are created, tested, and removed.
+
+Covers cli.checks.dry_run.
+"""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.controlplane import clusters
+from tests.controlplane.api import Api, ApiError, wait_until
+from tests.controlplane.helm import HELM, find_helm
+from tests.controlplane.objects import made, pod
+from tests.controlplane.plane import ControlPlane
+from tests.controlplane.programs import Programs
+from tests.controlplane.settings import Options
+from tests.installed import Installed, decision, opt_in
+from tests.manifests.files import HOOKS, kustomized
+from tests.manifests.values import CHART
+
+pytestmark = pytest.mark.controlplane
+
+NOWHERE = "--set=nodeSelector.there-is=no-kubelet"
+"""The pods of the Deployment stay pending: the replicas run beside the control plane, in pods that only look as if they ran."""
+ROUTED = Options(apiserver=("--enable-aggregator-routing=true",))
+"""The API server then calls the endpoints of a Service itself, as it does through kube-proxy in a cluster."""
+KEPT = {"PriorityClass"}
+
+
+class Release:
+    """The chart, by one Helm, on one control plane."""
+
+    def __init__(self, plane: ControlPlane, major: str, namespace: str) -> None:
+        self.plane, self.major, self.namespace = plane, major, namespace
+
+    async def helm(self, *words: str) -> str:
+        """Runs Helm. Raises AssertionError with what it said."""
+        command = [find_helm(self.major), *words, "--namespace", self.namespace]
+        environment = os.environ | {
+            "KUBECONFIG": str(self.plane.kubeconfig),
+            "HELM_CACHE_HOME": str(self.plane.folder / "helm"),
+            "HELM_CONFIG_HOME": str(self.plane.folder / "helm"),
+        }
+        process = await asyncio.to_thread(
+            subprocess.run, command, env=environment, capture_output=True, text=True, check=False
+        )
+        assert process.returncode == 0, process.stderr + process.stdout
+        return str(process.stdout + process.stderr)
+
+    async def apply(self, *words: str) -> str:
+        return await self.helm("upgrade", "--install", "gpu", str(CHART), NOWHERE, "--create-namespace", *words)
+
+
+class Created:
+    """Pods that are created all the while: those that were refused, and those that were not changed."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.refused: list[str] = []
+        self.unchanged: list[str] = []
+
+
+@asynccontextmanager
+async def creating(api: Api, namespace: str) -> AsyncIterator[Created]:
+    found, go_on = Created(), True
+
+    async def create() -> None:
+        while go_on:
+            name = f"p{found.count}"
+            found.count += 1
+            try:
+                if not decision(await api.create(pod(name, 1), namespace, dryRun="All")):
+                    found.unchanged.append(name)
+            except ApiError as error:
+                found.refused.append(str(error))
+
+    task = asyncio.create_task(create())
+    try:
+        yield found
+        before = found.count
+
+        async def more() -> bool:
+            return found.count > before + 20
+
+        await wait_until(more, 120, "more pods after the change")
+    finally:
+        go_on = False
+        await task
+
+
+def of_helm(plane: ControlPlane) -> set[str]:
+    """What Helm has made and nobody has deleted, by kind and name."""
+    kinds = sorted({f"{each['kind']}" for each in kustomized(plane)})
+    text = plane.kubectl("get", ",".join(kinds), "-A", "-l", "app.kubernetes.io/managed-by=Helm", "-o", "json").stdout
+    return {f"{each['kind']}/{each['metadata']['name']}" for each in json.loads(text)["items"]}
+
+
+@pytest.mark.parametrize("major", HELM)
+async def test_a_release_is_installed_upgraded_tested_and_removed(programs: Programs, major: str) -> None:
+    with ControlPlane(programs, ROUTED) as plane:
+        async with Api.of(plane.kubeconfig) as api:
+            await clusters.apply(api, clusters.cluster("two-node"))
+            release = Release(plane, major, "gpu-system")
+            await release.apply("--set=test.profile=default")
+            installed = Installed(plane, replicas=2, reachable=True, routed=True, release=release.namespace)
+            with closing(installed):
+                await asyncio.to_thread(installed.__enter__)
+                await api.namespace("ours")
+                await opt_in(api, "ours")
+                async with creating(api, "ours") as created:
+                    await release.apply("--set=replicas=3", "--set=components.events=true")
+                    await release.apply("--set-string=policy.text=profiles: {default: {}}")
+                assert (created.refused, created.unchanged) == ([], [])
+                assert created.count > 40
+                for kind in HOOKS:
+                    hooks = (await api.get(kind, "gpu-admission"))["webhooks"]
+                    assert all(hook["clientConfig"].get("caBundle") for hook in hooks)
+                await tested(release, api)
+                await release.helm("uninstall", "gpu")
+                assert {name for name in of_helm(plane) if name.partition("/")[0] not in KEPT} == set()
+            assert not decision(await api.create(pod("after", 1), "ours")), "nobody is blocked, and nothing is changed"
+            left = {name.partition("/")[0] for name in of_helm(plane)}
+            assert left == KEPT
+
+
+async def tested(release: Release, api: Api) -> None:
+    """What the pod of `helm test` runs, with the rights that it has there: there is no kubelet to run it."""
+    text = await release.helm("get", "hooks", "gpu")
+    objects = [found for found in yaml.safe_load_all(text) if found]
+    (test,) = [found for found in objects if found["kind"] == "Pod"]
+    others = [found for found in objects if found["kind"] != "Pod"]
+    plane = release.plane
+    await asyncio.to_thread(plane.kubectl, "apply", "-f", "-", input=yaml.safe_dump_all(others))
+    await asyncio.to_thread(plane.kubectl, "apply", "--dry-run=server", "-f", "-", input=yaml.safe_dump(test))
+    (container,) = test["spec"]["containers"]
+    kubeconfig = plane.kubeconfig_for(release.namespace, test["spec"]["serviceAccountName"])
+    answer = await asyncio.to_thread(doctor, container["args"], kubeconfig, release.namespace)
+    found = json.loads(answer.stdout)
+    assert answer.returncode == 0, [each for each in found if each["state"] == "broken"]
+    states = {each["check"]: each["state"] for each in found}
+    assert states["dryRun"] == "ok"
+    assert [each for each in found if each["text"].startswith("no right")] == []
+    await asyncio.to_thread(plane.kubectl, "delete", "--wait=false", "-f", "-", input=yaml.safe_dump_all(others))
+
+
+def doctor(arguments: list[str], kubeconfig: Path, namespace: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "webhook", *arguments, "-o", "json", "--kubeconfig", str(kubeconfig)]
+    environment = os.environ | {"GPU_ADMISSION_NAMESPACE": namespace}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("major", HELM)
+async def test_the_chart_takes_over_what_kubectl_has_installed(programs: Programs, major: str) -> None:
+    with ControlPlane(programs, ROUTED) as plane:
+        async with Api.of(plane.kubeconfig) as api:
+            await clusters.apply(api, clusters.cluster("two-node"))
+            with Installed(plane, replicas=2, reachable=True, routed=True):
+                await api.namespace("ours")
+                await opt_in(api, "ours")
+                release = Release(plane, major, "gpu-admission")
+                more = ["--take-ownership", *(["--force-conflicts"] if major == "4" else [])]
+                async with creating(api, "ours") as created:
+                    await release.apply(*more)
+                    await release.apply(*more, "--set=replicas=3", "--set=failurePolicies.mutate=Fail")
+                assert (created.refused, created.unchanged) == ([], [])
+                assert (await api.get(HOOKS[0], "gpu-admission"))["webhooks"][0]["failurePolicy"] == "Fail"
+
+
+async def test_helm_4_says_who_has_changed_the_policy(programs: Programs) -> None:
+    with ControlPlane(programs) as plane:
+        release = Release(plane, "4", "gpu-admission")
+        await release.apply()
+        mine = made("ConfigMap", "gpu-admission-policy", data={"policy.yaml": "profiles: {}\n"})
+        mine["metadata"]["namespace"] = "gpu-admission"
+        text = yaml.safe_dump(mine)
+        plane.kubectl("apply", "--server-side", "--force-conflicts", "--field-manager=somebody", "-f", "-", input=text)
+        with pytest.raises(AssertionError, match=r'conflict with "somebody".*.data.policy.yaml'):
+            await release.apply("--set-string=policy.text=profiles: {default: {}}")
+        await release.apply("--set=policy.create=false")

@@ -1,0 +1,1 @@
+"""The component `monitoring`: its alerts and its dashboard."""

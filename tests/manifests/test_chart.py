@@ -1,0 +1,240 @@
+"""The Helm chart is the manifests: object by object, with each component, in any namespace, with Helm 4 and 3."""
+
+import json
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.controlplane.helm import HELM, find_helm
+from tests.controlplane.plane import ControlPlane
+from tests.manifests import chart
+from tests.manifests.files import MANIFESTS, Json, kustomized
+from tests.manifests.values import CHART, page
+
+ROOT = MANIFESTS.parent
+VALUES = yaml.safe_load((CHART / "values.yaml").read_text())
+COMPONENTS = [path.name for path in sorted((MANIFESTS / "components").iterdir())]
+KEEP = "helm.sh/resource-policy"
+
+
+def test_what_is_made_from_the_manifests_is_up_to_date() -> None:
+    for path, text in chart.files().items():
+        assert path.read_text() == text, f"{path.name}: run `make manifests`"
+    assert chart.left() == set()
+
+
+def test_each_component_is_one_value() -> None:
+    assert sorted(VALUES["components"]) == sorted(chart.camel(name) for name in COMPONENTS)
+    assert set(VALUES["components"].values()) == {False}
+
+
+def test_the_table_has_every_value() -> None:
+    assert page("") == ""
+    readme = (CHART / "README.md").read_text()
+    for section, values in VALUES.items():
+        names = values if isinstance(values, dict) and section not in ("resources", "nodeSelector") else [""]
+        for name in names:
+            assert f"| `{f'{section}.{name}'.strip('.')}` |" in readme
+
+
+def test_every_value_is_in_a_template() -> None:
+    text = "".join(path.read_text() for path in (CHART / "templates").iterdir())
+    for section, values in VALUES.items():
+        names = values if isinstance(values, dict) and section not in ("resources", "nodeSelector") else [""]
+        assert [name for name in names if f".Values.{f'{section}.{name}'.strip('.')}" not in text] == []
+
+
+def test_helm_never_owns_what_the_server_writes() -> None:
+    """Helm 4 applies on the server: a field that it owns and somebody else changes ends each upgrade with a conflict."""
+    for path in (CHART / "templates").glob("*.yaml"):
+        text = path.read_text()
+        assert not re.search(r"^ *caBundle:|\blookup ", text, re.MULTILINE), path.name
+        for part in text.split("\n---\n"):
+            assert "kind: Secret\n" not in part or not re.search(r"^(data|stringData):", part, re.MULTILINE)
+
+
+def test_there_is_one_version() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    described = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    (kustomization,) = yaml.safe_load_all((MANIFESTS / "kustomization.yaml").read_text())
+    newest = re.findall(r"^## \[(.+?)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)[0]
+    versions = {described["version"], described["appVersion"], kustomization["images"][0]["newTag"], newest}
+    assert versions == {project}
+
+
+def test_every_release_says_how_to_upgrade() -> None:
+    releases = re.split(r"^## \[", (ROOT / "CHANGELOG.md").read_text(), flags=re.MULTILINE)[1:]
+    assert [each.partition("]")[0] for each in releases if "\n### Upgrade\n" not in each] == []
+
+
+# --- With Helm --------------------------------------------------------------------------------------------------------
+
+MAJORS = pytest.mark.parametrize("major", HELM)
+APIS = ("--api-versions=cert-manager.io/v1", "--api-versions=monitoring.coreos.com/v1")
+
+
+def helm(major: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([find_helm(major), *arguments], capture_output=True, text=True, check=False)
+
+
+def rendered(major: str, *values: str, namespace: str = "gpu-admission", apis: tuple[str, ...] = APIS) -> list[Json]:
+    """What `helm install` would apply. Raises AssertionError with what Helm says."""
+    sets = [word for value in values for word in ("--set", value)]
+    answer = helm(major, "template", "release", str(CHART), "--namespace", namespace, "--skip-tests", *apis, *sets)
+    assert answer.returncode == 0, answer.stderr
+    return [found for found in yaml.safe_load_all(answer.stdout) if found]
+
+
+def by_name(objects: list[Json]) -> dict[tuple[str, str, str], Any]:
+    """Each object, by its kind, namespace and name; but for the one annotation that only Helm reads."""
+    found = {}
+    for each in objects:
+        metadata = each["metadata"]
+        if each["kind"] == "PriorityClass" and metadata.get("annotations", {}).pop(KEEP, "keep") == "keep":
+            metadata = {name: value for name, value in metadata.items() if value != {}}
+        found[each["kind"], metadata.get("namespace", ""), metadata["name"]] = {**each, "metadata": metadata}
+    assert len(found) == len(objects)
+    return found
+
+
+@pytest.mark.controlplane
+@MAJORS
+def test_the_default_is_what_kubectl_installs(control_plane: ControlPlane, major: str) -> None:
+    wanted = by_name(kustomized(control_plane))
+    assert by_name(rendered(major, "namespace.create=true")) == wanted
+    del wanted["Namespace", "", "gpu-admission"]  # where Helm stores its release before it creates anything
+    assert by_name(rendered(major)) == wanted
+
+
+@pytest.mark.controlplane
+@pytest.mark.parametrize("component", COMPONENTS)
+def test_a_component_is_what_it_is_in_a_kustomization(
+    control_plane: ControlPlane, tmp_path: Path, component: str
+) -> None:
+    (tmp_path / "manifests").symlink_to(MANIFESTS)
+    parts = {"resources": ["manifests"], "components": [f"manifests/components/{component}"]}
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(parts))
+    found = rendered("4", "namespace.create=true", f"components.{chart.camel(component)}=true")
+    assert by_name(found) == by_name(kustomized(control_plane, str(tmp_path)))
+
+
+@pytest.mark.controlplane
+def test_all_follow_the_namespace_of_the_release(control_plane: ControlPlane) -> None:
+    components = [f"components.{chart.camel(name)}=true" for name in COMPONENTS if name != "own-certificate"]
+    components.append("nvidiaSmi.namespace=drivers")
+    here, there = rendered("4", *components), rendered("4", *components, namespace="elsewhere")
+    text = json.dumps(there)
+    for word in (
+        '"namespace": "gpu-admission"',
+        "serviceaccount:gpu-admission:",
+        "admission.svc",
+        '"namespace": "gpu-operator"',
+    ):
+        assert word not in text
+    assert "gpu-admission.elsewhere.svc" in text
+    moved = text.replace("elsewhere", "gpu-admission")
+    assert json.loads(moved) == json.loads(json.dumps(here))
+
+
+PRIORITY = "PriorityClass"
+ANOTHER = [
+    ("replicas=3", "Deployment", "/spec/replicas", 3),
+    ("image.digest=sha256:" + "a" * 64, "Deployment", "/spec/template/spec/containers/0/image", "@sha256:aaaa"),
+    ("image.tag=1.2.3", "Deployment", "/spec/template/spec/containers/0/image", "gpu-admission:1.2.3"),
+    ("image.repository=r.example/g", "Deployment", "/spec/template/spec/containers/0/image", "r.example/g:"),
+    ("image.pullPolicy=Always", "Deployment", "/spec/template/spec/containers/0/imagePullPolicy", "Always"),
+    ("image.pullSecrets[0].name=r", "Deployment", "/spec/template/spec/imagePullSecrets", [{"name": "r"}]),
+    ("resources.requests.cpu=2", "Deployment", "/spec/template/spec/containers/0/resources/requests/cpu", 2),
+    ("nodeSelector.disk=ssd", "Deployment", "/spec/template/spec/nodeSelector/disk", "ssd"),
+    ("tolerations[0].operator=Exists", "Deployment", "/spec/template/spec/tolerations", [{"operator": "Exists"}]),
+    ("priorityClassName=own", "Deployment", "/spec/template/spec/priorityClassName", "own"),
+    ("policy.text=profiles: {}", "ConfigMap", "/data/policy.yaml", "profiles: {}\n"),
+    ("exemptNamespaces={kube-system,ops}", "MutatingWebhookConfiguration", "/webhooks/0/namespaceSelector", "ops"),
+    ("failurePolicies.mutate=Fail", "MutatingWebhookConfiguration", "/webhooks/0/failurePolicy", "Fail"),
+    ("failurePolicies.validate=Ignore", "ValidatingWebhookConfiguration", "/webhooks/0/failurePolicy", "Ignore"),
+    ("policy.create=false", "ConfigMap", None, None),
+    ("priorityClasses.create=false", PRIORITY, None, None),
+    ("replicas=1", "PodDisruptionBudget", None, None),
+    *((f"components.{chart.camel(name)}=true", "Deployment", "/spec/replicas", 2) for name in COMPONENTS),
+]
+"""A value; the kind of the objects that change, and what is there then. Without a path: none is left."""
+
+
+@pytest.mark.controlplane
+@pytest.mark.parametrize(("value", "kind", "path", "wanted"), ANOTHER, ids=[row[0][:40] for row in ANOTHER])
+def test_a_value_changes_what_it_says_and_the_api_server_takes_it(
+    applied: ControlPlane, value: str, kind: str, path: str | None, wanted: Any
+) -> None:
+    found = rendered("4", value)
+    objects = [each for each in found if each["kind"] == kind]
+    if path is None:
+        assert objects == []
+    else:
+        seen: Any = objects[0]
+        for step in path.strip("/").split("/"):
+            seen = seen[int(step)] if isinstance(seen, list) else seen[step]
+        assert seen == wanted or (isinstance(wanted, str) and wanted in str(seen))
+    served = [
+        each for each in found if each["apiVersion"].split("/")[0] not in ("cert-manager.io", "monitoring.coreos.com")
+    ]
+    served = [each for each in served if each["metadata"].get("namespace") != "gpu-operator"]  # is not there
+    answer = applied.kubectl("apply", "--dry-run=server", "-f", "-", input=yaml.safe_dump_all(served))
+    assert answer.stderr == ""
+
+
+WRONG = [
+    (("replica=3",), "replica"),
+    (("components.certmanager=true",), "certmanager"),
+    (("replicas=0",), "minimum|greater than or equal"),
+    (("image.digest=latest",), "digest"),
+    (("failurePolicies.validate=Maybe",), "validate"),
+    (("policy.create=false", "policy.text=x"), "Remove policy.text, or set policy.create: true"),
+    (("components.certManager=true", "components.ownCertificate=true"), "Set one of them to false"),
+]
+
+
+@pytest.mark.controlplane
+@MAJORS
+@pytest.mark.parametrize(("values", "said"), WRONG, ids=[" ".join(row[0]) for row in WRONG])
+def test_a_wrong_value_is_refused_with_the_next_step(
+    control_plane: ControlPlane, major: str, values: tuple[str, ...], said: str
+) -> None:
+    with pytest.raises(AssertionError, match=said):
+        rendered(major, *values)
+
+
+@pytest.mark.controlplane
+@MAJORS
+@pytest.mark.parametrize(
+    ("where", "value", "said"),
+    [
+        ("default", "replicas=2", "Add: --namespace gpu-admission --create-namespace"),
+        ("gpu-admission", "components.certManager=true", "Install cert-manager first"),
+        ("gpu-admission", "components.monitoring=true", "Install the Prometheus operator first"),
+    ],
+)
+def test_a_cluster_that_lacks_something_is_named_with_the_next_step(
+    control_plane: ControlPlane, major: str, where: str, value: str, said: str
+) -> None:
+    with pytest.raises(AssertionError, match=said):
+        rendered(major, value, namespace=where, apis=())
+
+
+@pytest.mark.controlplane
+@MAJORS
+def test_helm_has_nothing_against_the_chart(control_plane: ControlPlane, major: str) -> None:
+    answer = helm(major, "lint", "--strict", str(CHART))
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert "[WARNING]" not in answer.stdout
+
+
+@pytest.mark.controlplane
+def test_versions_of_managed_clusters_are_taken_and_older_ones_are_not(control_plane: ControlPlane) -> None:
+    arguments = ("template", "release", str(CHART), "--namespace", "gpu-admission", "--kube-version")
+    assert helm("4", *arguments, "v1.34.1-gke.100").returncode == 0
+    assert "kubeVersion: >=1.34.0-0" in helm("4", *arguments, "v1.33.9").stderr

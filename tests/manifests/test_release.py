@@ -1,0 +1,62 @@
+"""What releases a version: the workflows, and what `make dist` makes."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.controlplane.programs import KUBERNETES
+from tests.controlplane.toolchain import at_least
+from tests.manifests import release
+from tests.manifests.values import CHART
+
+WORKFLOWS = release.ROOT / ".github" / "workflows"
+DIGEST = "sha256:" + "0a" * 32
+
+
+def test_ci_tests_with_the_kubernetes_that_the_tests_know() -> None:
+    (test,) = yaml.safe_load_all((WORKFLOWS / "test.yaml").read_text())
+    assert test["jobs"]["test"]["strategy"]["matrix"]["kubernetes"] == list(KUBERNETES)
+    (given,) = {
+        step["with"]["go-version"] for step in test["jobs"]["test"]["steps"] if "setup-go" in step.get("uses", "")
+    }
+    assert at_least(given, "1.26")
+
+
+def test_a_release_is_tested_before_anything_is_published() -> None:
+    (found,) = yaml.safe_load_all((WORKFLOWS / "release.yaml").read_text())
+    jobs = found["jobs"]
+    assert (jobs["image"]["needs"], jobs["assets"]["needs"]) == ("test", "image")
+    assert found["permissions"] == {"contents": "read"}
+
+
+@pytest.mark.parametrize("path", sorted(WORKFLOWS.iterdir()), ids=lambda path: path.name)
+def test_no_step_pastes_text_of_others_into_a_script_or_hides_a_failure(path: Path) -> None:
+    (found,) = yaml.safe_load_all(path.read_text())
+    for job in found["jobs"].values():
+        for step in job.get("steps", ()):
+            assert not re.search(r"\$\{\{|\|\| *true", step.get("run", "")), step
+            assert "continue-on-error" not in step
+
+
+def test_the_chart_of_a_release_names_the_image_by_its_digest(tmp_path: Path) -> None:
+    copy = release.pinned(tmp_path, "registry.example/gpu-admission", DIGEST)
+    values = yaml.safe_load((copy / "values.yaml").read_text())
+    assert (values["image"]["repository"], values["image"]["digest"]) == ("registry.example/gpu-admission", DIGEST)
+    shipped = yaml.safe_load((CHART / "values.yaml").read_text())
+    assert {**values, "image": 0} == {**shipped, "image": 0}
+    annotations = yaml.safe_load((copy / "Chart.yaml").read_text())["annotations"]
+    (image,) = yaml.safe_load(annotations["artifacthub.io/images"])
+    assert image["image"] == f"registry.example/gpu-admission@{DIGEST}"
+    assert all(isinstance(entry, str) for entry in yaml.safe_load(annotations["artifacthub.io/changes"]))
+    assert not (copy / "policy.yaml").is_symlink()
+
+
+def test_what_is_no_digest_or_no_version_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="saw 'latest', wanted sha256:"):
+        release.pinned(tmp_path, "registry.example/gpu-admission", "latest")
+    with pytest.raises(ValueError, match=r"saw 'v9\.9\.9', wanted v"):
+        release.build(tmp_path, "registry.example/gpu-admission", DIGEST, "v9.9.9")
+    with pytest.raises(ValueError, match=r"saw no entry of 9\.9\.9"):
+        release.notes("9.9.9")

@@ -1,0 +1,114 @@
+"""All that the page shows of a cluster at one moment, as plain data. Made of what the other commands answer."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from webhook.cli.cluster.measured import Figures, Gpu
+from webhook.cli.cluster.report import gpu_nodes, gpus_of, holders, report, workload_name
+from webhook.cli.cluster.snapshot import Snapshot
+from webhook.cli.explain import existing
+from webhook.cli.pending import Answer, Row, answers, first_fix, rows_of, words_of
+from webhook.cli.ui.decisions import decisions
+from webhook.cli.ui.sums import PARTS, largest, parts, totals
+from webhook.cluster.gpu_metrics import GpuMetricsSettings
+from webhook.cluster.pods import pod_id, ranked_nodes
+from webhook.cluster.utilisation import Reading
+from webhook.kube.pod import Pod, owner
+from webhook.kube.record import record_of
+from webhook.policy.model import Policy
+
+BY: Final = ("namespace", "owner", "class")
+"""By what the page says who has the GPUs."""
+
+
+class Picture:
+    """One moment. `document` is described in docs/ui.md."""
+
+    def __init__(self, snapshot: Snapshot, policy: Policy) -> None:
+        self._snapshot, self._policy = snapshot, policy
+        self._answers = {(each.namespace, each.name): each for each in answers(snapshot, policy, None)}
+        reports = report(snapshot, policy, gpu_nodes(snapshot, policy))
+        promises = _promises(snapshot, policy, [each.pod for each in self._answers.values() if each.pod])
+        settings = policy.file.gpu_metrics
+        figures = Figures(snapshot.measured, settings) if snapshot.measured else None
+        nodes: list[dict[str, Any]] = []
+        for each in reports:
+            gpus = list(figures.gpus(each["name"])) if figures else []
+            more = {"parts": parts(each, snapshot), "promises": promises.get(each["name"], [])}
+            nodes.append({**each, **more, "devices": [_device(gpu, settings) for gpu in gpus]})
+        self.document: dict[str, Any] = {
+            "taken": snapshot.taken,
+            "missing": sorted(set(snapshot.missing.values())) if snapshot.access else _missing_in_file(snapshot),
+            "totals": totals(nodes, policy.gpus),
+            "largest": largest(nodes, snapshot, policy.gpus),
+            "nodes": nodes,
+            "waiting": [_row(row) for row in rows_of(self._answers.values(), policy)],
+            "holders": {by: holders(reports, by) for by in BY},
+            "decisions": decisions(snapshot, policy),
+        }
+
+    def about(self, namespace: str, name: str) -> dict[str, Any]:
+        """Why a pod or workload waits, as `pending` says, and the decision on it, as `explain` says. Raises BadInput."""
+        answer = self._answers.get((namespace, name))
+        about: dict[str, Any] = {"pending": answer.document() if answer else None, "explain": None}
+        if answer is None or answer.pod is not None:
+            about["explain"] = existing(self._snapshot, self._policy, namespace, name)
+        return about
+
+    def all_about(self) -> dict[str, Any]:
+        """`about` the first pod of each row, by `namespace/name`."""
+        heads = [(row["namespace"], row["pods"][0]) for row in self.document["waiting"]]
+        return {f"{namespace}/{name}": self.about(namespace, name) for namespace, name in heads}
+
+    def in_use(self) -> list[float]:
+        """The time and the GPUs of each of `PARTS`, of the first kind there is."""
+        first = next(iter(self.document["totals"]), dict.fromkeys(PARTS, 0))
+        return [self._snapshot.taken, *(first[part] for part in PARTS)]
+
+
+def _missing_in_file(snapshot: Snapshot) -> list[str]:
+    """What a file lacks that matters for the map."""
+    return sorted([snapshot.missing[kind] for kind in ("Node", "Pod") if kind in snapshot.missing])
+
+
+def _row(row: Row) -> dict[str, Any]:
+    first: Answer = row.answers[0]
+    return {
+        "namespace": first.namespace,
+        "name": row.name.partition("/")[2],
+        "pods": [each.name for each in row.answers],
+        "since": row.since,
+        "gpus": row.gpus,
+        "cause": row.cause.cause,
+        "why": words_of(row.cause.cause),
+        "text": row.cause.text,
+        "fix": first_fix(row.cause),
+        "enough": row.cause.helps > 0,
+    }
+
+
+def _promises(snapshot: Snapshot, policy: Policy, waiting: list[Pod]) -> Mapping[str, list[dict[str, Any]]]:
+    """By node: the pods that are not bound yet and for which GPUs of it are reserved, in the form of `report`."""
+    by_node: dict[str, list[dict[str, Any]]] = {}
+    for pod in waiting:
+        metadata = pod["metadata"]
+        if snapshot.state.ledger.holds(pod_id(metadata)) and (ranked := ranked_nodes(pod)):
+            names = {"namespace": metadata["namespace"], "name": metadata["name"], "owner": workload_name(pod)}
+            of = record_of(pod).get("class") or policy.classify(pod, owner(pod), metadata["namespace"]).name
+            by_node.setdefault(ranked[0], []).append({**names, "class": of, "gpus": gpus_of(pod, policy)})
+    return by_node
+
+
+def _device(gpu: Gpu, settings: GpuMetricsSettings) -> dict[str, Any]:
+    """A GPU with its metrics at this moment; what is not known is None."""
+    percent, memory, temperature = gpu.percent, gpu.memory, gpu.readings.get(Reading.TEMPERATURE)
+    used = memory[0] * 100 / memory[1] if memory and memory[1] else 0.0
+    return {
+        "name": gpu.name,
+        "percent": None if percent is None else round(percent),
+        "memory": None if memory is None else [round(each) for each in memory],
+        "temperature": None if temperature is None else round(temperature),
+        "idle": percent is not None and percent < settings.idle.utilisation and used < settings.idle.memory,
+        "hot": temperature is not None and temperature >= settings.hot.temperature,
+        "sick": gpu.readings.get(Reading.SICK, 0) > 0,
+    }

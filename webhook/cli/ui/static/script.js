@@ -1,0 +1,429 @@
+// Draws the state that the server sends, or that stands in the file. All text goes through textContent: none of it is HTML.
+const PARTS = ["allocated", "promised", "free", "unusable"];
+const UNITS = { whole: "GPU", slice: "slice", share: "share" };
+const CLASSES = ["inference", "inference-critical", "service", "training", "development"];
+const HEALTH = { cordoned: "cordoned", notReady: "not ready", unhealthy: "unhealthy", offersNoGpus: "offers no GPUs" };
+const MANY = 64, SHOWN = 60, RETRY = 2000;
+const $ = id => document.getElementById(id);
+const embedded = $("state") && JSON.parse($("state").textContent);
+const drawn = new Map();
+let state = null, token = "", details = null, reached = 0, shownRows = SHOWN, shownHolders = 12;
+let choice = { pod: "", q: "", cause: "", by: "namespace", holder: "" };
+
+function make(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name === "on") for (const [event, act] of Object.entries(value)) element.addEventListener(event, act);
+    else if (value !== null && value !== undefined && value !== false) element.setAttribute(name, value === true ? "" : value);
+  }
+  element.append(...children.filter(child => child !== null && child !== undefined).map(child => child instanceof Node ? child : String(child)));
+  return element;
+}
+const put = (element, ...children) => element.replaceChildren(...children.filter(child => child !== null && child !== undefined));
+const plural = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
+const key = each => `${each.namespace}/${each.name}`;
+const sum = counts => Object.values(counts).reduce((a, b) => a + b, 0);
+const now = () => state.live ? Date.now() / 1000 : state.taken;
+const clock = seconds => new Date(seconds * 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
+const day = seconds => new Date(seconds * 1000).toLocaleString([], { dateStyle: "medium", timeStyle: "short", hourCycle: "h23" });
+function age(since) {
+  if (!since || !state.taken) return "";
+  const seconds = Math.max(0, now() - since);
+  for (const [unit, size] of [["d", 86400], ["h", 3600], ["m", 60]]) if (seconds >= 2 * size) return `${Math.floor(seconds / size)}${unit}`;
+  return `${Math.floor(seconds)}s`;
+}
+// Draw a part only if what it shows has changed: the rest of the page keeps its focus and its scroll position.
+function once(name, shows, draw) {
+  const text = JSON.stringify(shows);
+  if (drawn.get(name) === text) return;
+  drawn.set(name, text);
+  const active = document.activeElement?.closest("[data-focus]")?.dataset.focus;
+  draw();
+  if (active && document.activeElement === document.body) document.querySelector(`[data-focus="${CSS.escape(active)}"]`)?.focus({ preventScroll: true });
+}
+function copied(text, label = "Copy") {
+  const button = make("button", { type: "button", "aria-label": `${label}: ${text}` }, label);
+  button.addEventListener("click", async event => {
+    event.stopPropagation();
+    await navigator.clipboard.writeText(text);
+    button.textContent = "Copied";
+    setTimeout(() => { button.textContent = label; }, 1200);
+  });
+  return button;
+}
+
+// ---- the choice: in the fragment of the address, so that a link shows the same
+function readHash() {
+  const given = new URLSearchParams(location.hash.slice(1));
+  token = given.get("token") || token;
+  for (const name of Object.keys(choice)) choice[name] = given.get(name) || (name === "by" ? "namespace" : "");
+  $("search").value = choice.q;
+}
+function hash(withToken) {
+  const given = new URLSearchParams();
+  if (withToken && token) given.set("token", token);
+  for (const [name, value] of Object.entries(choice)) if (value && !(name === "by" && value === "namespace")) given.set(name, value);
+  return `#${given}`;
+}
+function choose(change) {
+  choice = { ...choice, ...change };
+  history.replaceState(null, "", hash(true));
+  if ("pod" in change) { details = null; look(); }
+  render();
+}
+
+// ---- the server
+async function ask(path) {
+  const answer = await fetch(path, { headers: { Authorization: `Bearer ${token}` } });
+  if (answer.status === 204) return null;
+  const found = await answer.json();
+  if (!answer.ok) throw Object.assign(new Error(found.error), { said: true, status: answer.status });
+  return found;
+}
+async function follow() {
+  for (;;) {
+    try {
+      const found = await ask(`/state?after=${state ? state.version : -1}`);
+      reached = Date.now();
+      if (found) { state = found; look(); }
+      render();
+    } catch (error) {
+      lost(error);
+      if (error.status === 401) return;
+      await new Promise(done => setTimeout(done, RETRY));
+    }
+  }
+}
+function lost(error) {
+  const what = error.said ? error.message : "gpu-admission ui does not answer: it has ended, or is started anew at another address";
+  banner(state ? `${what}. What you see is of ${clock(reached / 1000)}` : what);
+}
+async function look() {
+  const wanted = choice.pod;
+  if (!wanted) return;
+  const [namespace, ...name] = wanted.split("/");
+  try {
+    const found = state.about ? state.about[wanted] : await ask(`/pod?${new URLSearchParams({ namespace, name: name.join("/") })}`);
+    if (wanted !== choice.pod) return;
+    details = found || { error: "this file has no more about it" };
+  } catch (error) { details = { error: error.message }; }
+  render();
+}
+
+// ---- the parts of the page
+function banner(text) {
+  $("banner").hidden = !text;
+  if ($("banner").textContent !== text) $("banner").textContent = text;
+}
+function render() {
+  if (!state) return;
+  $("source").textContent = state.source;
+  const old = state.old ? `These data are old, of ${clock(state.old.since)}: ${state.old.why}.` : "";
+  banner([old, state.problem, ...(state.missing.length ? [`Not known: ${state.missing.join("; ")}.`] : [])].filter(Boolean).join(" "));
+  $("fresh").className = state.live && !state.old ? "live" : "";
+  $("fresh").textContent = state.live ? (state.old ? "old" : "live") : state.taken ? `as of ${day(state.taken)}` : "a file without a time";
+  once("head", [state.totals, state.largest, state.history], renderHead);
+  once("legend", state.nodes.flatMap(node => node.pods.map(pod => pod.class)).filter((each, at, all) => all.indexOf(each) === at).sort().concat(state.nodes.some(node => node.devices.length) ? ["+"] : []), renderLegend);
+  renderMap();
+  renderChoice();
+  once("waiting", [state.waiting, choice, details, shownRows, Math.floor(now() / 30)], renderWaiting);
+  once("holders", [state.holders, choice.by, choice.holder, choice.q, shownHolders], renderHolders);
+  once("decisions", [state.decisions, choice.q], renderDecisions);
+}
+function meter(counts) {
+  const bar = make("div", { class: "meter", "aria-hidden": "true" });
+  for (const part of PARTS) if (counts[part]) { const piece = make("i", { class: part }); piece.style.flexGrow = counts[part]; bar.append(piece); }
+  return bar;
+}
+const job = (each, step) => `${plural(step.nodes, "node")} × ${step.gpus}${each.kind === "whole" ? "" : ` ${UNITS[each.kind]}s`}`;
+function renderHead() {
+  const sums = state.totals.filter(each => each.model === null), models = state.totals.filter(each => each.model !== null);
+  const use = sums.map((each, at) => make("p", { class: at ? "label" : "big" }, `${each.allocated + each.promised} of ${plural(each.total, UNITS[each.kind])} in use`));
+  const best = state.largest[0], others = best ? best.steps.slice(1, 4).map(step => job(best, step)) : [];
+  const start = make("p", { class: "largest", id: "largest", title: "Of one model, on healthy nodes, with at least one free CPU for each GPU, for pods that tolerate the taints" },
+    make("span", { class: "label" }, "Largest job that could start now"),
+    make("b", {}, best ? job(best, best.steps[0]) : "none: no GPU is free"),
+    make("span", { class: "label" }, best ? [best.model, others.length ? `or ${others.join(", ")}` : ""].filter(Boolean).join(", ") : ""));
+  const ambiguous = each => each.model !== null && models.filter(other => other.model === each.model).length > 1;
+  const line = (each, name) => make("tr", { class: each.model === null ? "sum" : null, "data-model": each.model, "data-kind": each.kind },
+    make("td", {}, name, ambiguous(each) ? make("small", {}, each.resource) : null), ...["total", ...PARTS].map(part => make("td", { "data-part": part }, each[part])), make("td", {}, meter(each)));
+  const titles = ["Model", "Total", "Allocated", "Promised", "Free", "Unusable", ""];
+  const table = make("table", { class: "models" }, make("thead", {}, make("tr", {}, ...titles.map(title => make("th", { scope: "col" }, title)))),
+    make("tbody", {}, ...models.map(each => line(each, each.model || "unknown model")),
+      ...sums.map(each => line(each, `All ${UNITS[each.kind]}s`))));
+  $("head").className = state.live ? "with-trend" : "";
+  put($("head"), make("div", {}, ...use, start), table, state.live ? trend() : null);
+}
+function trend() {
+  const points = state.history;
+  if (points.length < 2) return make("div", {}, make("span", { class: "label" }, "GPUs in use since this was opened: no change yet"));
+  const [from, to] = [points[0][0], Math.max(now(), points.at(-1)[0])], most = Math.max(1, ...points.map(each => each[1] + each[2] + each[3] + each[4]));
+  const x = time => (1000 * (time - from) / Math.max(1, to - from)).toFixed(1), y = used => (50 - 46 * used / most).toFixed(1);
+  let line = "";
+  points.forEach((each, at) => { line += `${at ? `H${x(each[0])}V` : `M${x(each[0])},`}${y(each[1] + each[2])}`; });
+  line += "H1000";
+  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  for (const [name, value] of Object.entries({ viewBox: "0 0 1000 54", preserveAspectRatio: "none", class: "spark", role: "img" })) svg.setAttribute(name, value);
+  const used = points.at(-1)[1] + points.at(-1)[2], first = points[0][1] + points[0][2];
+  const text = `GPUs in use since ${clock(from)}: ${first}, now ${used}`;
+  svg.setAttribute("aria-label", text);
+  for (const [d, name] of [[`${line}V54H0Z`, "area"], [line, ""]]) { const path = document.createElementNS(svg.namespaceURI, "path"); path.setAttribute("d", d); path.setAttribute("class", name); svg.append(path); }
+  return make("div", {}, make("span", { class: "label" }, text), svg);
+}
+function renderLegend() {
+  const classes = [...new Set(state.nodes.flatMap(node => node.pods.concat(node.promises).map(pod => pod.class)))].sort((a, b) => CLASSES.indexOf(a) - CLASSES.indexOf(b));
+  const entry = (kind, name, letter = "") => make("span", {}, make("i", { class: `cell ${kind}`, "aria-hidden": "true" }, letter), name);
+  const marks = [["promised training", "promised"], ["free", "free"], ["unusable", "unusable"]];
+  const measured = state.nodes.some(node => node.devices.length) ? [["device idle", "idle"], ["device hot", "hot"], ["device sick", "sick"]] : [];
+  put($("legend"), ...classes.map(each => entry(style(each), each, letter(each))), ...marks.map(each => entry(...each)),
+    ...measured.map(([kind, name]) => make("span", {}, make("i", { class: kind, "aria-hidden": "true" }), name)));
+}
+const style = of => CLASSES.includes(of) ? of : "other";
+const letter = of => (of[0] || "?").toUpperCase();
+
+// ---- the map
+function cells(node) {
+  const found = [];
+  for (const [resource, counts] of Object.entries(node.parts)) {
+    const add = (count, cell) => { for (let at = 0; at < count; at++) found.push({ ...cell, resource, same: at > 0 && !!cell.pod, count }); };
+    const idle = node.idle > 0 && node.idle >= counts.allocated && Object.keys(node.parts).length === 1;
+    let left = counts.allocated;
+    for (const pod of node.pods) { const mine = Math.min(left, pod.gpus[resource] || 0); add(mine, { kind: "held", pod, idle }); left -= mine; }
+    add(left, { kind: "held", pod: null });
+    left = counts.promised;
+    for (const pod of node.promises) { const mine = Math.min(left, pod.gpus[resource] || 0); add(mine, { kind: "promised", pod }); left -= mine; }
+    add(left, { kind: "promised", pod: null });
+    add(counts.free, { kind: "free" });
+    add(counts.unusable, { kind: "unusable" });
+  }
+  return found;
+}
+function says(node, cell) {
+  const unit = cell.count === 1 ? "1" : String(cell.count);
+  const why = node.health === "healthy" ? "it is sick, or not offered" : HEALTH[node.health];
+  const what = { free: "free", unusable: `unusable: ${why}`, promised: "promised to", held: "held by" }[cell.kind];
+  const who = cell.pod ? ` ${key(cell.pod)}` : cell.kind === "held" || cell.kind === "promised" ? " a pod that is not known" : "";
+  const more = cell.pod ? `\n${cell.pod.owner}, ${cell.pod.class}` : "";
+  return `${what}${who}${more}\n${unit} ${cell.resource} on ${node.name}${cell.idle ? ", idle now" : ""}`;
+}
+function describes(device) {
+  const known = [device.percent === null ? "" : `${device.percent} % used`, device.memory ? `${Math.round(device.memory[0] / 1024)}/${Math.round(device.memory[1] / 1024)} GiB` : "", device.temperature === null ? "" : `${device.temperature} °C`];
+  return `${device.name}: ${[...["sick", "hot", "idle"].filter(mark => device[mark]), ...known].filter(Boolean).join(", ") || "nothing known"}`;
+}
+function summary(node) {
+  const amounts = Object.entries(node.parts).map(([resource, counts]) => `${sum(counts)} ${resource}: ${PARTS.filter(part => counts[part]).map(part => `${counts[part]} ${part}`).join(", ") || "none"}`);
+  return `${node.name}, ${HEALTH[node.health] || "healthy"}${node.model ? `, ${node.model}` : ""}. ${amounts.join("; ") || "no GPUs"}`;
+}
+function state_of(node) {
+  const free = Object.values(node.parts).reduce((all, counts) => all + counts.free, 0);
+  const marks = [HEALTH[node.health], node.sick ? `${node.sick} sick` : "", node.idle ? `${node.idle} idle` : "", node.temperature >= 90 ? `${node.temperature} °C` : ""].filter(Boolean);
+  return marks.length ? marks.join(", ") : `${free} free`;
+}
+function drawNode(node) {
+  const all = cells(node), bunched = all.length > MANY;
+  const shown = bunched ? all.filter(cell => !cell.same).filter((cell, at, rest) => cell.pod || rest.findIndex(other => other.kind === cell.kind && other.resource === cell.resource && !other.pod) === at) : all;
+  const squares = shown.map(cell => {
+    const mark = cell.pod ? letter(cell.pod.class) : cell.kind === "held" ? "?" : "";
+    const square = make("i", { role: "gridcell", tabindex: "-1", class: `cell ${cell.kind}${cell.pod ? ` ${style(cell.pod.class)}` : ""}${cell.same ? " same" : ""}${cell.idle ? " idle" : ""}`, "aria-label": says(node, cell).replaceAll("\n", ", ") }, bunched ? cell.count : cell.same ? "" : mark);
+    square.tip = says(node, cell);
+    square.cell = cell;
+    return square;
+  });
+  const devices = node.devices.map(device => {
+    const square = make("i", { class: `device${device.idle ? " idle" : ""}${device.hot ? " hot" : ""}${device.sick ? " sick" : ""}` });
+    if (device.percent !== null) square.style.setProperty("--u", `${device.percent}%`);
+    square.tip = describes(device);
+    return square;
+  });
+  const name = make("span", { class: "name", role: "rowheader", tabindex: "-1", "aria-label": summary(node) }, node.name);
+  name.tip = [summary(node), node.taints.length ? `taints: ${node.taints.join(", ")}` : "", ...node.devices.map(describes)].filter(Boolean).join("\n");
+  const row = make("div", { role: "row", class: `node ${node.health}${all.length > 24 && !bunched ? " small" : ""}`, "data-node": node.name }, name,
+    make("span", { class: "cells", role: "presentation" }, ...squares, devices.length ? make("span", { class: "devices", "aria-hidden": "true" }, ...devices) : null),
+    make("span", { class: "say", role: "gridcell" }));
+  return row;
+}
+const rows = new Map();
+function renderMap() {
+  const pools = new Map();
+  for (const node of state.nodes) pools.set(node.pool, [...(pools.get(node.pool) || []), node]);
+  if (!state.nodes.length) once("none", [1], () => put($("map"), make("p", { class: "empty" }, "No node with GPUs is known.")));
+  const names = new Set();
+  for (const node of state.nodes) {
+    names.add(node.name);
+    const text = JSON.stringify(node), known = rows.get(node.name);
+    if (known?.text === text) continue;
+    const row = drawNode(node), focused = known && known.row.contains(document.activeElement);
+    const at = focused ? steps(known.row).indexOf(document.activeElement) : 0;
+    if (known) known.row.replaceWith(row);
+    rows.set(node.name, { row, text, node });
+    if (focused) (steps(row)[at] || steps(row)[0]).focus({ preventScroll: true });
+  }
+  for (const [name, { row }] of rows) if (!names.has(name)) { row.remove(); rows.delete(name); }
+  once("pools", [...pools].map(([pool, nodes]) => [pool, nodes.map(node => [node.name, node.parts])]), () => {
+    const kept = new Map([...document.querySelectorAll(".pool")].map(each => [each.dataset.pool, each]));
+    const sections = [...pools].map(([pool, nodes]) => {
+      const counts = nodes.flatMap(node => Object.values(node.parts)), total = counts.reduce((all, each) => all + sum(each), 0), free = counts.reduce((all, each) => all + each.free, 0);
+      const section = kept.get(pool) || make("div", { class: "pool", role: "rowgroup", "data-pool": pool }, make("h3", { role: "presentation" }), make("div", { class: "nodes", role: "presentation" }));
+      section.firstChild.replaceChildren(pool || "no pool", make("span", {}, `${plural(nodes.length, "node")}, ${free} of ${total} free`));
+      const list = section.lastChild, wanted = nodes.map(node => rows.get(node.name).row);
+      if (list.children.length !== wanted.length || wanted.some((row, at) => list.children[at] !== row)) list.replaceChildren(...wanted);
+      return section;
+    });
+    const map = $("map");
+    if (map.children.length !== sections.length || sections.some((each, at) => map.children[at] !== each)) map.replaceChildren(...sections);
+  });
+  if (!$("map").querySelector('[tabindex="0"]')) $("map").querySelector(".name")?.setAttribute("tabindex", "0");
+}
+function belongs(pod) {
+  const of = { namespace: pod.namespace, owner: `${pod.namespace}/${pod.owner}`, class: pod.class };
+  return of[choice.by] === choice.holder;
+}
+const hay = each => JSON.stringify(each).toLowerCase();
+function renderChoice() {
+  const answer = choice.pod && details?.pending, causes = answer ? answer.causes : [], ranked = (choice.pod && details?.explain?.nodes) || [];
+  const out = new Map();
+  for (const cause of causes) for (const name of cause.nodes) if (!out.has(name)) out.set(name, cause);
+  const place = new Map(ranked.map((node, at) => [node.name, at + 1])), q = choice.q.toLowerCase();
+  const filtered = causes.length && causes.some(cause => cause.nodes.length);
+  let ruledOut = 0;
+  $("map").classList.toggle("choosing", !!filtered);
+  for (const { row, node, text } of rows.values()) {
+    const cause = out.get(node.name), fits = filtered && !cause;
+    ruledOut += !!cause;
+    row.hidden = !!q && !text.toLowerCase().includes(q);
+    row.classList.toggle("out", !!cause && cause.cause !== "fitsNow");
+    row.classList.toggle("fits", !!(fits || cause?.cause === "fitsNow"));
+    const say = row.lastChild, said = cause && cause.cause !== "fitsNow" ? words(cause.cause) : fits || cause ? "could take it" : state_of(node);
+    const rank = place.has(node.name) ? `#${place.get(node.name)} ` : "";
+    if (say.textContent !== rank + said) { say.textContent = rank + said; say.tip = cause ? cause.text : ""; }
+    say.classList.toggle("bad", !cause && !!(HEALTH[node.health] || node.sick));
+    const mark = `${choice.holder && choice.by} ${choice.holder}`;
+    if (row.mark === mark || (!row.mark && !choice.holder)) continue;
+    row.mark = mark;
+    for (const square of row.children[1].children) if (square.cell) square.classList.toggle("dim", !!choice.holder && !(square.cell.pod && belongs(square.cell.pod)));
+  }
+  for (const pool of document.querySelectorAll(".pool")) pool.hidden = ![...pool.lastChild.children].some(row => !row.hidden);
+  const note = !choice.pod ? (choice.holder ? `Shown: the GPUs of ${choice.holder}` : "") : !details ? `Looking at ${choice.pod} …` : details.error ? details.error
+    : filtered ? `${choice.pod}: ${ruledOut} of ${plural(rows.size, "node")} ruled out; the reason stands beside each` : `${choice.pod}: no node is ruled out; see why it waits`;
+  if ($("map-note").textContent !== note) $("map-note").textContent = note;
+}
+const words = cause => (cause.match(/[A-Z]?[a-z]+/g) || [cause]).map(word => ({ cpu: "CPU", gpu: "GPU", gpus: "GPUs" })[word.toLowerCase()] || word.toLowerCase()).join(" ");
+
+// ---- what waits
+function renderWaiting() {
+  const q = choice.q.toLowerCase(), counts = new Map();
+  for (const row of state.waiting) counts.set(row.cause, (counts.get(row.cause) || 0) + row.pods.length);
+  $("waiting-title").textContent = `Waiting: ${plural(state.waiting.reduce((all, row) => all + row.pods.length, 0), "pod")}`;
+  const tab = (name, label) => make("button", { type: "button", "data-focus": `cause ${name}`, "aria-pressed": String(choice.cause === name), on: { click: () => choose({ cause: name }) } }, label);
+  put($("causes"), ...(counts.size > 1 ? [tab("", "all"), ...[...counts].sort((a, b) => b[1] - a[1]).map(([cause, count]) => tab(cause, `${words(cause)} ${count}`))] : []));
+  const shown = state.waiting.filter(row => (!choice.cause || row.cause === choice.cause) && (!q || hay(row).includes(q)));
+  const items = shown.slice(0, shownRows).map(row => {
+    const first = `${row.namespace}/${row.pods[0]}`, open = row.pods.some(pod => `${row.namespace}/${pod}` === choice.pod);
+    const numbers = [row.gpus ? plural(row.gpus, "GPU") : "", age(row.since)].filter(Boolean).join(", ");
+    const button = make("button", { type: "button", "aria-expanded": String(open), "data-focus": `row ${first}`, on: { click: () => choose({ pod: open ? "" : first }) } },
+      make("span", { class: "who" }, `${row.namespace}/${row.name}`), make("span", { class: "num" }, numbers), make("span", { class: "why" }, row.why), make("span", {}),
+      make("span", { class: `fix${row.enough ? " enough" : ""}` }, `${row.enough ? "Enough alone: " : ""}${row.fix}`));
+    return make("li", { class: "row", "data-pod": first }, button, open ? detail(row) : null);
+  });
+  put($("rows"), ...items, shown.length > shownRows ? more(`${shown.length - shownRows} more`, () => { shownRows += SHOWN; render(); }) : null,
+    !shown.length ? make("li", { class: "empty" }, state.waiting.length ? "None of them." : "No pod waits.") : null);
+}
+const more = (text, act) => make("li", {}, make("button", { type: "button", class: "more", on: { click: act } }, text));
+const runnable = fix => (fix.match(/kubectl [^(),;…]+/g) || []).filter(each => !/\bNAME\b/.test(each)).map(each => each.trim());
+function detail(row) {
+  if (!details) return make("div", { class: "detail" }, "…");
+  if (details.error) return make("div", { class: "detail" }, details.error);
+  const answer = details.pending, explained = details.explain, isPod = !!explained;
+  const causes = (answer?.causes || []).map(cause => make("div", { class: `cause${cause.elsewhere ? " elsewhere" : ""}`, "data-cause": cause.cause },
+    make("b", {}, words(cause.cause)), `: ${cause.text}${cause.nodes.length ? ` (${plural(cause.nodes.length, "node")})` : ""}`,
+    make("div", { class: "fix" }, `${cause.enough ? "Enough alone: " : ""}${cause.fix} `, ...runnable(cause.fix).map(each => copied(each)))));
+  const of = `-n ${row.namespace} ${choice.pod.split("/").slice(1).join("/")}`;
+  const commands = isPod ? [`gpu-admission pending ${of}`, `gpu-admission explain ${of}`, `kubectl describe pod ${of}`] : [`kubectl describe ${of.replace(/ ([^ /]+)\//, " $1 ")}`];
+  return make("div", { class: "detail" }, ...causes, ...(answer?.notes || []).map(note => make("p", { class: "note" }, note)),
+    answer?.schedulerSays ? make("p", { class: "says" }, `The scheduler says: ${answer.schedulerSays}`) : null,
+    ...(explained ? decision(explained) : []), ...commands.map(text => make("div", { class: "command" }, make("code", {}, text), copied(text))));
+}
+function decision(found) {
+  if (found.undecided) return [make("p", { class: "note" }, `Decision: ${found.undecided}`)];
+  const parts = [];
+  if (found.units?.length) parts.push(make("div", { class: "units" }, ...found.units.map(unit => make("div", {}, make("b", {}, unit.name), `: ${unit.text}`))));
+  if (found.why) parts.push(make("p", { class: "note" }, `No node chosen: ${found.why}`));
+  if (found.nodes?.length) {
+    const line = (node, at) => make("tr", {}, make("td", {}, `${at + 1}. ${node.name}`), ...["free", "peers", "score"].map(name => make("td", {}, node[name])),
+      make("td", { class: "remark" }, [node.name === found.boundTo ? "← bound" : "", node.last ? `last: ${node.last}` : ""].filter(Boolean).join(", ")));
+    parts.push(make("table", { class: "ranking" }, make("thead", {}, make("tr", {}, ...["Ranking", "Free", "Peers", "Score", ""].map(title => make("th", {}, title)))), make("tbody", {}, ...found.nodes.map(line))));
+    for (const text of [found.decided, found.text]) if (text) parts.push(make("p", { class: "note" }, text));
+  }
+  return parts;
+}
+
+// ---- who has GPUs, and the last decisions
+function renderHolders() {
+  put($("by"), ...["namespace", "owner", "class"].map(by => make("button", { type: "button", "data-focus": `by ${by}`, "aria-pressed": String(choice.by === by), on: { click: () => choose({ by, holder: "" }) } }, by)));
+  const q = choice.q.toLowerCase(), all = state.holders[choice.by].filter(each => !q || hay(each).includes(q));
+  const items = all.slice(0, shownHolders).map(each => {
+    const name = each[choice.by], on = choice.holder === name;
+    const amounts = Object.entries(each.gpus).map(([resource, count]) => `${count} ${resource}`).join(", ");
+    return make("li", { class: "holder" }, make("button", { type: "button", "aria-pressed": String(on), "data-focus": `holder ${name}`, on: { click: () => choose({ holder: on ? "" : name }) } },
+      make("span", {}, name), make("span", { class: "num" }, `${amounts}, ${plural(each.pods, "pod")}`)));
+  });
+  put($("holders"), ...items, all.length > shownHolders ? more(`${all.length - shownHolders} more`, () => { shownHolders += 100; render(); }) : null, !all.length ? make("li", { class: "empty" }, "Nobody.") : null);
+}
+function renderDecisions() {
+  const open = new Set([...document.querySelectorAll(".decision[open]")].map(each => each.dataset.of)), q = choice.q.toLowerCase();
+  const shown = state.decisions.filter(each => !q || hay(each).includes(q));
+  put($("decisions"), ...shown.map(each => {
+    const of = `${key(each)} ${each.at}`, where = each.nodes?.length ? ` → ${each.nodes[0].name}` : "";
+    const result = { refused: "refused", wouldBeRefused: "would be refused" }[each.result];
+    const head = make("summary", { "data-focus": `decision ${of}` }, result ? make("b", { class: "refused" }, `${result} `) : null, key(each), where, make("span", {}, ` ${[each.class, each.at ? clock(each.at) : ""].filter(Boolean).join(", ")}`));
+    const lines = (each.diff || []).map(text => make("span", { class: { "+": "add", "-": "cut" }[text[0]] }, `${text}\n`));
+    const body = result ? [make("p", { class: "note" }, each.text)] : [lines.length ? make("pre", { class: "diff", "aria-label": "What was added" }, ...lines) : null, ...decision(each)];
+    return make("details", { class: "decision", "data-of": of, open: open.has(of) }, head, make("div", { class: "detail" }, ...body));
+  }), shown.length ? null : make("p", { class: "empty" }, state.decisions.length ? "None of them." : "None is known: no pod has a decision, and no Event tells of a refusal."));
+}
+
+// ---- pointer and keyboard
+function tip(event) {
+  const target = event.target.closest?.(".cell, .device, .name, .say"), box = $("tip");
+  box.hidden = !target?.tip;
+  if (box.hidden) return;
+  box.textContent = target.tip;
+  const at = target.getBoundingClientRect(), wide = box.offsetWidth, high = box.offsetHeight;
+  box.style.left = `${Math.max(8, Math.min(at.left, innerWidth - wide - 8))}px`;
+  box.style.top = `${at.bottom + 8 + high > innerHeight ? at.top - high - 6 : at.bottom + 6}px`;
+}
+const steps = row => [row.firstChild, ...row.querySelectorAll(".cell")];
+function move(event) {
+  const row = event.target.closest(".node");
+  if (!row || event.altKey || event.ctrlKey || event.metaKey) return;
+  const all = [...$("map").querySelectorAll(".node")].filter(each => !each.hidden), here = steps(row), at = here.indexOf(event.target), line = all.indexOf(row);
+  const to = { ArrowRight: () => here[at + 1], ArrowLeft: () => here[at - 1], Home: () => here[0], End: () => here.at(-1), ArrowDown: () => beside(all[line + 1], at), ArrowUp: () => beside(all[line - 1], at) }[event.key];
+  if (event.key === "Enter" && event.target.cell?.pod) choose({ by: "namespace", holder: event.target.cell.pod.namespace });
+  if (!to) return;
+  event.preventDefault();
+  const next = to();
+  if (!next) return;
+  $("map").querySelector('[tabindex="0"]')?.setAttribute("tabindex", "-1");
+  next.setAttribute("tabindex", "0");
+  next.focus();
+}
+const beside = (row, at) => row && (steps(row)[at] || steps(row).at(-1));
+document.addEventListener("pointerover", tip);
+document.addEventListener("focusin", tip);
+document.addEventListener("scroll", () => { $("tip").hidden = true; }, { passive: true });
+document.addEventListener("keydown", event => { if (event.key === "Escape") { $("tip").hidden = true; if (choice.pod || choice.holder) choose({ pod: "", holder: "" }); } });
+$("map").addEventListener("keydown", move);
+$("map").addEventListener("click", event => { const pod = event.target.cell?.pod; if (pod) choose({ by: "owner", holder: `${pod.namespace}/${pod.owner}` }); });
+$("search").addEventListener("input", () => choose({ q: $("search").value.trim() }));
+document.querySelector(".skip").addEventListener("click", event => { event.preventDefault(); $("waiting").focus(); });
+$("link").addEventListener("click", async () => { await navigator.clipboard.writeText(location.href.split("#")[0] + hash(true)); $("link").textContent = "Copied"; setTimeout(() => { $("link").textContent = "Copy link"; }, 1200); });
+$("export").addEventListener("click", () => {
+  const url = URL.createObjectURL(new Blob([JSON.stringify(state, null, 2)], { type: "application/json" }));
+  make("a", { href: url, download: "gpu-admission.json" }).click();
+  setTimeout(() => URL.revokeObjectURL(url), 1000);
+});
+addEventListener("hashchange", () => { const pod = choice.pod; readHash(); if (pod !== choice.pod) { details = null; look(); } render(); });
+setInterval(() => { if (state?.live) render(); }, 30000);
+
+readHash();
+if (embedded) { state = embedded; look(); render(); } else follow();

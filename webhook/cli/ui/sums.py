@@ -1,0 +1,79 @@
+"""The GPUs of each node as parts that add up, their sums, and the largest job that could start now."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from webhook.cli.cluster.snapshot import Snapshot
+from webhook.cluster.node import UNKNOWN_AMOUNT
+from webhook.kube.gpus import GpuKind, Gpus
+
+PARTS: Final = ("allocated", "promised", "free", "unusable")
+"""Each GPU is one of these, so their sum is the total."""
+_ORDER: Final = ("whole", "slice", "share")
+
+
+def kind_of(resource: str, gpus: Gpus) -> GpuKind:
+    """What one of a resource is. Those of a DRA driver are whole GPUs."""
+    return gpus.kind(resource) or "whole"
+
+
+def parts(report: Mapping[str, Any], snapshot: Snapshot) -> dict[str, dict[str, int]]:
+    """The GPUs of a node by resource, each counted once. `report`: its entry of `gpu-admission nodes`.
+
+    Unusable are the free GPUs of a node that takes no pods, those that are sick, and those that it has and does not offer.
+    """
+    usable, amounts = report["health"] == "healthy", report["gpus"]
+    nodes, result = snapshot.state.nodes, {}
+    for resource, counts in amounts.items():
+        installed = nodes.columns.installed.get(resource)
+        has = 0 if installed is None else int(installed[nodes.row_of[report["name"]]]) % UNKNOWN_AMOUNT
+        held, free = counts["allocated"] + counts["promised"], counts["free"]
+        total = max(counts["total"], held + free, has)
+        sick = report.get("sick", 0) - held if len(amounts) == 1 else 0  # a sick GPU is perhaps one that a pod has
+        free = max(0, free - max(0, sick)) if usable else 0
+        taken = {"allocated": counts["allocated"], "promised": counts["promised"]}
+        result[resource] = {**taken, "free": free, "unusable": total - held - free}
+    return result
+
+
+def totals(nodes: Iterable[Mapping[str, Any]], gpus: Gpus) -> list[dict[str, Any]]:
+    """For each kind of GPU: its sum (the model None), then the sum of each model and resource."""
+    sums: dict[tuple[int, str, str], dict[str, Any]] = {}
+    for node in nodes:
+        for resource, counts in node["parts"].items():
+            kind = kind_of(resource, gpus)
+            for model, name in ((None, ""), (node["model"], resource)):
+                key = (_ORDER.index(kind), model or "", name)
+                entry = sums.setdefault(
+                    key, {"kind": kind, "model": model, "resource": name, "nodes": 0, **dict.fromkeys(PARTS, 0)}
+                )
+                entry["nodes"] += 1
+                for part in PARTS:
+                    entry[part] += counts[part]
+    return [{**sums[key], "total": sum(sums[key][part] for part in PARTS)} for key in sorted(sums)]
+
+
+def largest(nodes: Iterable[Mapping[str, Any]], snapshot: Snapshot, gpus: Gpus) -> list[dict[str, Any]]:
+    """For each model and resource, the jobs that could start now: so many nodes have so many free GPUs each, most GPUs on one
+    node first. A GPU counts if a CPU of its node is free as well."""
+    rows, free = snapshot.state.nodes.row_of, snapshot.state.nodes.columns.free
+    by_model: dict[tuple[str, str], list[int]] = {}
+    for node in nodes:
+        cpus, pods = (int(free[name][rows[node["name"]]]) if name in free else 0 for name in ("cpu", "pods"))
+        for resource, counts in node["parts"].items():
+            if pods > 0 and (startable := min(counts["free"], cpus // 1000)) > 0:
+                by_model.setdefault((node["model"], resource), []).append(startable)
+    found = [
+        {"model": model, "resource": resource, "kind": kind_of(resource, gpus), "steps": list(_steps(sizes))}
+        for (model, resource), sizes in by_model.items()
+    ]
+    return sorted(found, key=lambda each: (_ORDER.index(each["kind"]), _less(each["steps"]), each["model"]))
+
+
+def _steps(sizes: list[int]) -> Iterator[dict[str, int]]:
+    for size in sorted(set(sizes), reverse=True):
+        yield {"nodes": sum(each >= size for each in sizes), "gpus": size}
+
+
+def _less(steps: list[dict[str, int]]) -> tuple[int, int]:
+    return -steps[0]["gpus"], -steps[0]["nodes"]

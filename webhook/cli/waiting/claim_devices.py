@@ -1,0 +1,185 @@
+"""Counts the devices that match the requests of ResourceClaims (DRA), by node: how many match at all, and how many are free.
+
+k8s.io/dynamic-resource-allocation/structured. A device matches if all CEL expressions of its class and of the request are true.
+Whether it can be had is not known if an expression cannot be evaluated, or if it is a part of a GPU of which others have parts.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from webhook.cli.cluster.devices import newest
+from webhook.cli.cluster.snapshot import Object
+from webhook.cli.waiting.situation import Situation
+from webhook.cli.waiting.volumes import selected
+from webhook.kube.device_selectors import Facts, Selector, facts_of
+
+
+class Wanted(NamedTuple):
+    """What one request, or one of its alternatives, asks for."""
+
+    device_class: str
+    number: int
+    selectors: tuple[str, ...]
+    """CEL of the class and of the request."""
+    tolerates: bool = False
+    """It has tolerations of device taints."""
+    alike: str = ""
+    """An attribute that must be equal for all of its devices."""
+
+
+class Counts(NamedTuple):
+    """Numbers of devices by node."""
+
+    match: Counter[str]
+    free: Counter[str]
+    """Of those that match."""
+    unknown: Counter[str]
+    """Those that are free, if they match."""
+
+
+class _Offered(NamedTuple):
+    facts: Facts | None
+    """None: Kubernetes cannot read the device."""
+    nodes: tuple[str, ...]
+    free: bool
+    shared: bool
+    """It draws on counters of which others have a part."""
+    tainted: bool
+
+
+def requests(s: Situation, claim: Object) -> Iterator[tuple[Wanted, ...]]:
+    """The alternatives of each request of a claim that needs free devices."""
+    devices = claim["spec"].get("devices") or {}
+    constraints = devices.get("constraints") or ()
+    for request in devices.get("requests") or ():
+        name = request.get("name")
+        alike = [each.get("matchAttribute") for each in constraints if name in (each.get("requests") or [name])]
+        given = request.get("firstAvailable") or [request.get("exactly") or request]
+        if found := tuple([_wanted(s, each, str(next(filter(None, alike), ""))) for each in given if _counts(each)]):
+            yield found
+
+
+def _counts(request: Mapping[str, Any]) -> bool:
+    return bool(request.get("deviceClassName")) and not request.get("adminAccess")
+
+
+def _wanted(s: Situation, request: Mapping[str, Any], alike: str) -> Wanted:
+    name = str(request["deviceClassName"])
+    own = _expressions(request.get("selectors"))
+    number = 1 if request.get("allocationMode") == "All" else int(request.get("count") or 1)
+    return Wanted(name, number, class_selectors(s, name) + own, bool(request.get("tolerations")), alike)
+
+
+def class_selectors(s: Situation, name: str) -> tuple[str, ...]:
+    device_class = s.snapshot.named("DeviceClass").get(("", name)) or {"spec": {}}
+    return _expressions(device_class["spec"].get("selectors"))
+
+
+def _expressions(selectors: Iterable[Mapping[str, Any]] | None) -> tuple[str, ...]:
+    return tuple([str((each.get("cel") or {}).get("expression") or "") for each in selectors or ()])
+
+
+_selector = lru_cache(maxsize=512)(Selector)
+
+
+def counts(s: Situation, wanted: Wanted) -> Counts:
+    """How many devices match what is wanted. Kept with the situation."""
+    key = (wanted.selectors, wanted.tolerates, wanted.alike)
+    if key not in s.device_counts:
+        s.device_counts[key] = _counted(s, wanted)
+    found: Counts = s.device_counts[key]
+    return found
+
+
+def _counted(s: Situation, wanted: Wanted) -> Counts:
+    match, free, unknown = Counter[tuple[str, Any]](), Counter[tuple[str, Any]](), Counter[str]()
+    compiled = [_selector(text) for text in wanted.selectors]
+    for device in _devices(s):
+        if device.facts is None:
+            continue
+        results = {each.matches(device.facts) for each in compiled}
+        if False in results or (device.tainted and not wanted.tolerates):
+            continue
+        alike = device.facts.attributes.get(wanted.alike) if wanted.alike else None
+        match.update([(node, alike) for node in device.nodes])
+        if device.free and (None in results or device.shared):
+            unknown.update(device.nodes)
+        elif device.free:
+            free.update([(node, alike) for node in device.nodes])
+    return Counts(_best(match), _best(free), unknown)
+
+
+def _best(numbers: Counter[tuple[str, Any]]) -> Counter[str]:
+    """By node the largest group of devices that are alike."""
+    best = Counter[str]()
+    for (node, _), number in numbers.items():
+        best[node] = max(best[node], number)
+    return best
+
+
+def _devices(s: Situation) -> list[_Offered]:
+    if not s.offered:
+        s.offered.extend(_read(s))
+    return s.offered
+
+
+def _read(s: Situation) -> Iterator[_Offered]:
+    """All devices. What a claim has with adminAccess stays free for others (allocatedState in the allocator)."""
+    taken = {
+        (result["driver"], result["pool"], result["device"])
+        for claim in s.snapshot.of("ResourceClaim")
+        for result in ((claim["status"].get("allocation") or {}).get("devices") or {}).get("results") or ()
+        if not result.get("adminAccess")
+    }
+    slices = list(newest(s.snapshot.of("ResourceSlice")))
+    drawn = {
+        (spec["driver"], spec["pool"]["name"], each.get("counterSet"))
+        for spec in slices
+        for device in spec.get("devices") or ()
+        if (spec["driver"], spec["pool"]["name"], device["name"]) in taken
+        for each in device.get("consumesCounters") or ()
+    }
+    for spec in slices:
+        pool = spec["driver"], spec["pool"]["name"]
+        for device in spec.get("devices") or ():
+            counters = [(*pool, each.get("counterSet")) for each in device.get("consumesCounters") or ()]
+            yield _Offered(
+                _facts(spec["driver"], device),
+                tuple(_nodes(s, device if spec.get("perDeviceNodeSelection") else spec)),
+                bool(device.get("allowMultipleAllocations")) or (*pool, device["name"]) not in taken,
+                not drawn.isdisjoint(counters),
+                any(each.get("effect") in ("NoSchedule", "NoExecute") for each in device.get("taints") or ()),
+            )
+
+
+def _facts(driver: str, device: Mapping[str, Any]) -> Facts | None:
+    try:
+        return facts_of(driver, device)
+    except ValueError:
+        return None
+
+
+def _nodes(s: Situation, offered_to: Mapping[str, Any]) -> Iterable[str]:
+    """The nodes to which a slice, or one device of it, belongs."""
+    if name := offered_to.get("nodeName"):
+        return [name]
+    mask = s.alive if offered_to.get("allNodes") else s.alive & selected(s, offered_to.get("nodeSelector") or {})
+    return [s.names[row] for row in np.flatnonzero(mask)]
+
+
+def has(s: Situation, device_class: str, names: Iterable[str]) -> list[str]:
+    """The pods for which claims with devices of this class on these nodes are reserved."""
+    at, result = set(names), []
+    slices = newest(s.snapshot.of("ResourceSlice"))
+    pools = {(spec["driver"], spec["pool"]["name"]) for spec in slices if at.intersection(_nodes(s, spec))}
+    for claim in s.snapshot.of("ResourceClaim"):
+        of = [each.device_class for alternatives in requests(s, claim) for each in alternatives]
+        allocated = ((claim["status"].get("allocation") or {}).get("devices") or {}).get("results") or ()
+        if device_class in of and any((each["driver"], each["pool"]) in pools for each in allocated):
+            users = claim["status"].get("reservedFor") or ()
+            result += [f"{user.get('name')} in {claim['metadata']['namespace']}" for user in users]
+    return sorted(set(result))

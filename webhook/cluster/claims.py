@@ -1,0 +1,160 @@
+"""ResourceClaims, their templates and DeviceClasses (resource.k8s.io/v1): what is kept of them, and which devices claims have."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+import orjson
+
+from webhook.cluster.device_table import DeviceTable
+from webhook.cluster.devices import DRA, Use
+from webhook.cluster.pods import namespace_of
+from webhook.cluster.slices import device_id
+from webhook.errors import QuantityError
+from webhook.kube.pod import Pod
+from webhook.kube.quantity import parse_quantity
+
+MAX_CLAIMS: Final = 32
+"""Maximum number of claims of a pod that are looked at."""
+_MAX_SPEC: Final = 16 << 10
+"""Maximum length of what is kept of a claim. Tenants write it, and some caches have it in their keys."""
+_MAX_TEXTS: Final = 4096
+NO_SPEC: Final = b"null"
+
+
+class PodClaims(NamedTuple):
+    """The claims of a pod: (`ResourceClaim` or `ResourceClaimTemplate`, namespace and name) of each."""
+
+    names: tuple[tuple[str, str], ...] = ()
+
+
+NO_CLAIMS: Final = PodClaims()
+
+
+def claims_of(pod: Pod) -> PodClaims:
+    """The claims that a pod names."""
+    if not (entries := pod["spec"].get("resourceClaims")):
+        return NO_CLAIMS
+    names = []
+    for entry in entries[: MAX_CLAIMS + 1]:
+        claim = entry.get("resourceClaimName")
+        kind = "ResourceClaim" if claim else "ResourceClaimTemplate"
+        names.append((kind, f"{namespace_of(pod)}/{claim or entry.get('resourceClaimTemplateName')}"))
+    return PodClaims(tuple(names))
+
+
+class _Claim(NamedTuple):
+    spec: bytes
+    """`spec.devices` as JSON."""
+    terms: bytes | None
+    """Where it is allocated: node selector terms as JSON, "" for any node; None if it is not."""
+
+
+class DeviceClass(NamedTuple):
+    selectors: tuple[str, ...]
+    resource: str
+    """The extended resource that it stands for; "" if none."""
+    created: str
+
+
+class Claims:
+    """All ResourceClaims. Tells `table` which devices they have. `allocated` is called with the uid of each pod whose claim has
+    devices now."""
+
+    def __init__(self, table: DeviceTable, allocated: Callable[[str], None]) -> None:
+        self._table, self._on_allocated = table, allocated
+        self._claims: dict[str, _Claim] = {}
+
+    def seen(self, obj: Mapping[str, Any]) -> None:
+        name, status = _name(obj), obj.get("status") or {}
+        allocation = status.get("allocation")
+        terms, node = None, ""
+        if allocation is not None:
+            selected = (allocation.get("nodeSelector") or {}).get("nodeSelectorTerms")
+            terms, node = _kept(orjson.dumps(selected)) if selected else b"", _only_node(selected or ())
+        users = [str(user.get("uid")) for user in status.get("reservedFor") or () if user.get("resource") == "pods"]
+        self._claims[name] = _Claim(_spec(obj.get("spec") or {}), terms)
+        self._table.use(DRA, name, node, _uses(allocation) if allocation and node else ())
+        for uid in users if allocation is not None else ():
+            self._on_allocated(uid)
+
+    def gone(self, name: str) -> None:
+        if self._claims.pop(name, None) is not None:
+            self._table.use(DRA, name, "", ())
+
+    def allocated(self, pod: Pod) -> bool:
+        """Whether the claims that were made for a pod, or that it names, are known and have devices."""
+        status = pod.get("status") or {}
+        made = [each.get("resourceClaimName") for each in status.get("resourceClaimStatuses") or ()]
+        made.append((status.get("extendedResourceClaimStatus") or {}).get("resourceClaimName"))
+        made += [each.get("resourceClaimName") for each in pod["spec"].get("resourceClaims") or ()]
+        known = [self._claims.get(f"{namespace_of(pod)}/{name}") for name in made if name]
+        return bool(known) and all([claim is not None and claim.terms is not None for claim in known])
+
+    def get(self, name: str) -> _Claim | None:
+        return self._claims.get(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._claims)
+
+
+def _name(obj: Mapping[str, Any]) -> str:
+    return f"{obj['metadata']['namespace']}/{obj['metadata']['name']}"
+
+
+def _only_node(terms: Any) -> str:
+    """The node that node selector terms name; "" if they do not name one."""
+    fields = [field for term in terms for field in term.get("matchFields") or ()]
+    if len(terms) != 1 or not fields or fields[0].get("operator") != "In":
+        return ""
+    values: list[Any] = fields[0].get("values") or []
+    return str(values[0]) if len(values) == 1 else ""
+
+
+def _uses(allocation: Mapping[str, Any]) -> tuple[Use, ...]:
+    uses = []
+    for result in ((allocation.get("devices") or {}).get("results") or ())[:MAX_CLAIMS]:
+        if result.get("adminAccess"):
+            continue
+        try:
+            amounts = [
+                (name if "/" in name else f"{result['driver']}/{name}", parse_quantity(amount))
+                for name, amount in (result.get("consumedCapacity") or {}).items()
+            ]
+        except QuantityError:
+            amounts = []
+        uses.append(Use(device_id(result["driver"], result["pool"], result["device"]), tuple(amounts)))
+    return tuple(uses)
+
+
+def device_class(obj: Mapping[str, Any]) -> DeviceClass:
+    spec = obj.get("spec") or {}
+    created = str(obj["metadata"].get("creationTimestamp") or "")
+    return DeviceClass(selectors_of(spec), str(spec.get("extendedResourceName") or ""), created)
+
+
+def claim_template(obj: Mapping[str, Any]) -> bytes:
+    return _spec((obj.get("spec") or {}).get("spec") or {})
+
+
+_texts: dict[bytes, bytes] = {}
+
+
+def _spec(spec: Mapping[str, Any]) -> bytes:
+    """`spec.devices` as JSON, without the configuration of devices. Equal texts are one object."""
+    devices = spec.get("devices") or {}
+    text = orjson.dumps({key: devices[key] for key in ("requests", "constraints") if devices.get(key)})
+    if len(text) > _MAX_SPEC:
+        return NO_SPEC
+    return _kept(text)
+
+
+def _kept(text: bytes) -> bytes:
+    """The same text, one object for equal ones. orjson allocates 4 kB for each."""
+    if len(_texts) >= _MAX_TEXTS:
+        _texts.clear()
+    return _texts.get(text) or _texts.setdefault(copied := bytes(memoryview(text)), copied)
+
+
+def selectors_of(of: Mapping[str, Any]) -> tuple[str, ...]:
+    """The expressions of the selectors of a class or a request."""
+    return tuple([str((selector.get("cel") or {}).get("expression")) for selector in of.get("selectors") or ()])

@@ -1,0 +1,152 @@
+"""What pods ask for of devices: by their claims, and by extended resources that a DeviceClass stands for.
+
+The scheduler makes a claim for such a resource on nodes whose device plugin does not offer it. It counts as any other claim.
+
+resource.k8s.io/v1. Follows structured/internal/incubating/allocator_incubating.go.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import orjson
+
+from webhook.cluster.claims import MAX_CLAIMS, Claims, DeviceClass, PodClaims, claims_of, selectors_of
+from webhook.cluster.device_layout import Unknown
+from webhook.cluster.devices import DeviceClaim, DeviceRequest
+from webhook.cluster.node_table import Demand
+from webhook.cluster.nodes import Nodes
+from webhook.errors import QuantityError
+from webhook.kube.other_gpus import DEVICE_CLASS
+from webhook.kube.pod import Pod
+from webhook.kube.quantity import parse_quantity
+
+NO_CLAIM, NO_TEMPLATE = "its claim is not known", "the template of its claim is not known"
+
+
+class Asked(NamedTuple):
+    """The devices that a pod asks for. `reason`: why they are left to the scheduler; "" if they are not."""
+
+    claims: tuple[DeviceClaim, ...] = ()
+    terms: tuple[bytes, ...] = ()
+    """For each claim that is allocated, the terms of its node selector as JSON, of which a node must match one."""
+    reason: str = ""
+
+
+class DeviceDemands:
+    """Finds what pods ask for, by the claims, templates and classes of the cluster."""
+
+    def __init__(
+        self, nodes: Nodes, claims: Claims, templates: Mapping[str, bytes], classes: Mapping[str, DeviceClass]
+    ) -> None:
+        self._nodes, self._claims, self._templates, self._classes = nodes, claims, templates, classes
+
+    def asked(self, pod: PodClaims) -> Asked:
+        """What the claims of a pod ask for now."""
+        if len(pod.names) > MAX_CLAIMS:
+            return Asked(reason="it has too many claims")
+        found, terms = [], []
+        for kind, name in pod.names:
+            if kind == "ResourceClaim":
+                claim = self._claims.get(name)
+                if claim is None:
+                    return Asked(reason=NO_CLAIM)
+                if claim.terms is not None:
+                    terms += [claim.terms] if claim.terms else []
+                    continue
+                spec, shared = claim.spec, name
+            elif (template := self._templates.get(name)) is None:
+                return Asked(reason=NO_TEMPLATE)
+            else:
+                spec, shared = template, ""
+            try:
+                found.append(_device_claim(orjson.loads(spec), self._classes, shared))
+            except _Left as left:
+                return Asked(reason=str(left))
+            except (KeyError, TypeError, AttributeError, ValueError, QuantityError):
+                return Asked(reason="its claim cannot be read")
+        return Asked(tuple(found), tuple(terms))
+
+    def extended(self, demand: Demand) -> dict[str, DeviceClaim]:
+        """The claims that the scheduler makes where no device plugin offers a resource, by the name of the resource."""
+        found = {}
+        for name, amount in demand.requests if self._classes else ():
+            if "/" in name and (device_class := self._class_of(name)) is not None:
+                request = DeviceRequest(devices=amount, selectors=device_class.selectors)
+                found[name] = DeviceClaim(((request,),))
+        return found
+
+    def _class_of(self, resource: str) -> DeviceClass | None:
+        """The DeviceClass that a resource stands for: of several the newest, then the first by name."""
+        if resource.startswith(DEVICE_CLASS):
+            return self._classes.get(resource.removeprefix(DEVICE_CLASS))
+        named = sorted([(name, each) for name, each in self._classes.items() if each.resource == resource])
+        return max([each for _, each in named], key=lambda each: each.created, default=None)
+
+    def told(self, demand: Demand, claims: tuple[DeviceClaim, ...]) -> Demand:
+        """The demand of a pod with these claims. Raises Unknown."""
+        if not claims:
+            return demand
+        amounts = self._nodes.devices.asked(claims) or ()
+        return Demand(tuple(sorted((*demand.requests, *amounts))), claims)
+
+    def of_pod(self, pod: Pod, demand: Demand, node: str) -> Demand | None:
+        """The demand of a pod that goes to a node, with the devices that it asks for and may not have yet. None if its claims are
+        not known: the scheduler does not look at it before they are."""
+        asked = self.asked(claims_of(pod))
+        if asked.reason in (NO_CLAIM, NO_TEMPLATE):
+            return None
+        claims = [*asked.claims]
+        columns, row = self._nodes.columns, self._nodes.row_of.get(node)
+        if row is not None and columns.devices[row]:
+            for name, claim in self.extended(demand).items():
+                if name not in columns.capacity or not columns.capacity[name][row]:
+                    claims.append(claim)
+        try:
+            return self.told(demand, tuple(claims))
+        except Unknown:
+            return demand
+
+
+class _Left(Exception):
+    """What is left to the scheduler, and why."""
+
+
+def _device_claim(spec: Any, classes: Mapping[str, DeviceClass], name: str) -> DeviceClaim:
+    if spec is None:
+        raise _Left("its claim is too large")
+    requests = spec.get("requests") or ()
+    match = []
+    for constraint in spec.get("constraints") or ():
+        only = constraint.get("requests") or ()
+        if "matchAttribute" not in constraint or (only and {each["name"] for each in requests} - {*only}):
+            raise _Left("a constraint of its claim is left to the scheduler")
+        match.append(constraint["matchAttribute"])
+    alternatives = [
+        tuple([_request(each, classes) for each in request.get("firstAvailable") or (request.get("exactly"),)])
+        for request in requests
+    ]
+    return DeviceClaim(tuple(alternatives), tuple(match), name)
+
+
+def _request(request: Mapping[str, Any], classes: Mapping[str, DeviceClass]) -> DeviceRequest:
+    known = classes.get(request["deviceClassName"])
+    if known is None:
+        raise _Left("the class of its claim is not known")
+    if request.get("derivedAttributes"):
+        raise _Left("derived attributes of its claim are left to the scheduler")
+    tolerations = [
+        (
+            toleration.get("key") or "",
+            None if toleration.get("operator") == "Exists" else toleration.get("value") or "",
+            toleration.get("effect") or "",
+        )
+        for toleration in request.get("tolerations") or ()
+    ]
+    amounts = ((request.get("capacity") or {}).get("requests") or {}).items()
+    return DeviceRequest(
+        devices=0 if request.get("allocationMode") == "All" else int(request.get("count") or 1),
+        selectors=(*known.selectors, *selectors_of(request)),
+        amounts=tuple([(each, parse_quantity(amount)) for each, amount in amounts]),
+        tolerations=tuple(tolerations),
+        admin=request.get("adminAccess") is True,
+    )

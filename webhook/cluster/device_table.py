@@ -1,0 +1,291 @@
+"""The device table: what is left of the devices of each node.
+
+A node has a state: its layout and what is left of each budget. Equal states share a number, `Columns.devices`, so that placement
+looks for devices once for each state and not for each node. What is left is all, minus what pods and claims have, minus what is
+reserved: the claims of reservations are placed on what is left, one after the other, as the scheduler will do it.
+
+Attributes with many values (UUIDs, PCI addresses) tell devices apart, not kinds of devices. They are dropped, so that equal
+nodes stay equal; what an expression says about them is unknown.
+"""
+
+from collections.abc import Callable, Hashable, Iterable
+from typing import Final
+from weakref import WeakValueDictionary
+
+import orjson
+
+from webhook.cluster.device_layout import Amounts, Fit, Layout, Unknown
+from webhook.cluster.devices import DeviceClaim, DeviceRequest, DeviceSet, Use
+from webhook.cluster.node_table import TOLD, Columns
+from webhook.kube.device_selectors import Facts, Selector
+
+_MAX_VALUES: Final = 64
+"""An attribute with more values than this is dropped."""
+_MAX_DEVICES: Final = 1024
+"""Maximum number of devices of one source on one node; others are left out."""
+_MAX_SELECTORS, _SPARE = 256, 4096
+_MAX_MATCHES: Final = 32 << 20
+"""Maximum memory for what devices match, in bytes: tenants write the expressions."""
+_MATCH_BYTES: Final = 256
+"""Memory of one, without its expressions."""
+
+
+class _Node:
+    """The devices of one node, and who has them."""
+
+    __slots__ = ("held", "layout", "names", "uses")
+
+    def __init__(self) -> None:
+        self.layout: Layout | None = None
+        self.names: tuple[tuple[str, str], ...] = ()
+        """Source and name of each slot of the layout."""
+        self.uses: dict[tuple[str, Hashable], tuple[Use, ...]] = {}
+        """By source and holder."""
+        self.held: list[DeviceClaim] = []
+
+
+class DeviceTable:
+    """The devices of all nodes. `row_of`: the row of a node by name. `changed` is called with the row of a node whose devices are
+    other ones now; what is left of them changes more often, and is in the journal of `columns`."""
+
+    def __init__(self, columns: Columns, row_of: dict[str, int], changed: Callable[[int], None]) -> None:
+        self._columns, self._row_of, self._on_change = columns, row_of, changed
+        self._nodes: dict[str, _Node] = {}
+        self._holders: dict[tuple[str, Hashable], str] = {}
+        self._layouts: WeakValueDictionary[Hashable, Layout] = WeakValueDictionary()
+        self.roaming: tuple[Facts, ...] = ()
+        """Devices that are not of a single node."""
+        self._kinds: dict[Hashable, Facts] = {}
+        self._values: dict[tuple[str, str], set[object] | None] = {}
+        """The values of each attribute, by driver and name; None if it is dropped."""
+        self._dropped = False
+        """Whether an attribute was dropped since the nodes were laid out."""
+        self._states: list[tuple[Layout, Amounts] | None] = [None]
+        self._numbers: dict[tuple[Layout, Amounts], int] = {}
+        self._selectors: dict[str, Selector] = {}
+        self._matches: dict[tuple[tuple[str, ...], int], tuple[Facts, bool | None]] = {}
+        self._match_bytes = 0
+        self._asked: dict[tuple[DeviceClaim, ...], tuple[int, tuple[tuple[str, int], ...] | None]] = {}
+        self._told = 0
+        """Rises when a node has other devices."""
+
+    # --- what nodes have ----------------------------------------------------------------------------------------------
+
+    def tell(self, node: str, source: str, told: DeviceSet) -> None:
+        """All devices that a source tells of a node now."""
+        known = self._nodes.get(node)
+        before = dict(known.layout.sets) if known and known.layout else {}
+        names = {each: [name for of, name in known.names if of == each] for each in before} if known else {}
+        if not told.devices and source not in before:
+            return
+        before.pop(source, None)
+        if told.devices:
+            before[source] = told._replace(devices=told.devices[:_MAX_DEVICES])
+            names[source] = [device.name for device in told.devices[:_MAX_DEVICES]]
+        if known is None:
+            known = self._nodes[node] = _Node()
+        known.layout, self._told = self._layout_of(before), self._told + 1
+        known.names = tuple([(each, name) for each in sorted(before) for name in names[each]])
+        if self._dropped:
+            self._lay_out_again()
+        self.refresh(node, changed=True)
+
+    def _layout_of(self, sets: dict[str, DeviceSet]) -> Layout | None:
+        if not sets:
+            return None
+        kept, key = {}, []
+        for source, told in sorted(sets.items()):
+            devices = [device._replace(name="", facts=self.kind(device.facts)) for device in told.devices]
+            kept[source] = told._replace(devices=tuple(devices))
+            key.append((source, told.counters))
+            key += [(id(d.facts), d.taints, d.counters, orjson.dumps(d.policies)) for d in devices]  # type: ignore[misc]
+        found = self._layouts.get(tuple(key))
+        if found is None:
+            found = self._layouts[tuple(key)] = Layout(kept)
+        return found
+
+    def kind(self, facts: Facts) -> Facts:
+        """The same facts without the attributes that are dropped; one object for equal ones."""
+        kept = {}
+        for name, value in facts.attributes.items():
+            values = self._values.setdefault((facts.driver, name), set())
+            if values is not None:
+                values.add(value)
+                if len(values) > _MAX_VALUES:
+                    self._values[facts.driver, name] = None
+                    self._dropped = True
+                else:
+                    kept[name] = value
+        attributes = tuple([(name, type(value), value) for name, value in sorted(kept.items())])
+        key = facts.driver, attributes, tuple(sorted(facts.capacity.items())), facts.shared
+        return self._kinds.setdefault(key, facts._replace(attributes=kept))
+
+    def _lay_out_again(self) -> None:
+        """An attribute was dropped: nodes that differ in it alone are equal now."""
+        self._dropped = False
+        self._kinds.clear()
+        self._matches.clear()
+        for name, node in self._nodes.items():
+            if node.layout is not None:
+                node.layout = self._layout_of(node.layout.sets)
+                self.refresh(name)
+
+    # --- what is used -------------------------------------------------------------------------------------------------
+
+    def use(self, source: str, holder: Hashable, node: str, uses: tuple[Use, ...]) -> None:
+        """What a holder, a pod or a claim, has of the devices of a node: it replaces what it had. () if it has nothing."""
+        before = self._holders.get((source, holder))
+        if before is not None and (before != node or not uses):
+            del self._holders[source, holder], self._nodes[before].uses[source, holder]
+            self.refresh(before)
+        if uses:
+            self._holders[source, holder] = node
+            known = self._nodes.setdefault(node, _Node())
+            if known.uses.get((source, holder)) != uses:
+                known.uses[source, holder] = uses
+                self.refresh(node)
+
+    def gone(self, sources: Iterable[str], holder: Hashable) -> None:
+        """A holder is gone: it has nothing any more."""
+        for source in sources:
+            self.use(source, holder, "", ())
+
+    def hold(self, row: int, claims: tuple[DeviceClaim, ...], sign: int) -> None:
+        """Reserve devices for claims on a node (1), or end that (-1)."""
+        node = self._nodes.setdefault(self._columns.name[row], _Node())
+        for claim in claims:
+            if sign > 0:
+                node.held.append(claim)
+            else:
+                node.held.remove(claim)
+        self.refresh(self._columns.name[row])
+
+    def holders_of(self, claim: str) -> list[str]:
+        """The nodes where a claim that pods share is reserved."""
+        return [name for name, node in self._nodes.items() if any([held.name == claim for held in node.held])]
+
+    def refresh(self, name: str, *, changed: bool = False) -> None:
+        """Count again what is left on a node. `changed`: its devices are other ones."""
+        row, node = self._row_of.get(name), self._nodes.get(name)
+        if node is not None and node.layout is None and not node.uses and not node.held:
+            del self._nodes[name]
+        if row is None:
+            return
+        layout = node.layout if node is not None and self._columns.alive[row] else None
+        number, free = 0, {}
+        if node is not None and layout is not None:
+            remaining = self._remaining(node, layout)
+            number = self._number_of(layout, remaining)
+            free = {
+                TOLD + driver: (layout.free(driver, layout.totals), layout.free(driver, remaining))
+                for driver in layout.told
+            }
+        columns = self._columns
+        for resource in free.keys() - columns.capacity.keys():
+            columns.add_resource(resource)
+        for resource in columns.capacity:
+            if resource.startswith(TOLD):
+                columns.capacity[resource][row], columns.free[resource][row] = free.get(resource, (0, 0))
+        if columns.devices[row] != number:
+            columns.devices[row] = number
+            columns.changes.add(row)
+        if changed:
+            self._on_change(row)
+
+    def _remaining(self, node: _Node, layout: Layout) -> Amounts:
+        slots = {name: number for number, name in enumerate(node.names)}
+        used = [
+            (slots[source, use.device], use)
+            for (source, _), uses in node.uses.items()
+            for use in uses
+            if (source, use.device) in slots
+        ]
+        remaining, named = layout.used(used), set[str]()
+        for claim in node.held:
+            if claim.name in named:
+                continue
+            named.update([claim.name] if claim.name else ())
+            try:
+                found = layout.find((claim,), remaining, self.matches)
+            except Unknown:
+                continue
+            remaining = remaining if found is None else found.remaining
+        return remaining
+
+    def _number_of(self, layout: Layout, remaining: Amounts) -> int:
+        if len(self._states) > 2 * self._columns.rows + _SPARE:
+            self._number_again()
+        number = self._numbers.setdefault((layout, remaining), len(self._states))
+        if number == len(self._states):
+            self._states.append((layout, remaining))
+        return number
+
+    def _number_again(self) -> None:
+        """Most states are of the past: forget them."""
+        columns, states = self._columns, self._states
+        self._states, self._numbers = [None], {}
+        for row, number in enumerate(columns.devices.tolist()):
+            if (state := states[number]) is not None:
+                columns.devices[row] = self._number_of(*state)
+                columns.changes.add(row)
+
+    # --- what fits ----------------------------------------------------------------------------------------------------
+
+    def find(self, number: int, claims: Iterable[DeviceClaim]) -> Fit | None:
+        """Devices for claims on a node in the state with this number; None if there are none. Raises Unknown."""
+        state = self._states[number]
+        if state is None:
+            return Fit(0, 0.0, ()) if all([claim.source for claim in claims]) else None
+        return state[0].find(claims, state[1], self.matches)
+
+    def asked(self, claims: tuple[DeviceClaim, ...]) -> tuple[tuple[str, int], ...] | None:
+        """How much of the GPUs of DRA claims ask, by resource, in thousandths of a device: as counted on the first layout that
+        could take them when empty. None if none could. Raises Unknown."""
+        known = self._asked.get(claims)
+        if known is None or known[0] != self._told:
+            if len(self._asked) >= _MAX_SELECTORS:
+                self._asked.clear()
+            known = self._asked[claims] = self._told, self._asked_of(claims)
+        return known[1]
+
+    def _asked_of(self, claims: tuple[DeviceClaim, ...]) -> tuple[tuple[str, int], ...] | None:
+        requests = [request for claim in claims for alternatives in claim.requests for request in alternatives]
+        if any([self.matches(request, facts) is not False for facts in self.roaming for request in requests]):
+            raise Unknown
+        for layout in dict.fromkeys([state[0] for state in self._states if state is not None]):
+            found = layout.find(claims, layout.totals, self.matches)
+            if found is not None:
+                amounts = [
+                    (TOLD + driver, layout.free(driver, layout.totals) - layout.free(driver, found.remaining))
+                    for driver in layout.told
+                ]
+                return tuple(sorted([(resource, amount) for resource, amount in amounts if amount]))
+        return None
+
+    def matches(self, request: DeviceRequest, facts: Facts) -> bool | None:
+        """Whether a device is one that a request selects; None if that is unknown."""
+        if not request.selectors:
+            return True
+        key = request.selectors, id(facts)
+        if key not in self._matches:
+            self._match_bytes += _MATCH_BYTES + sum(map(len, request.selectors))
+            if self._match_bytes > _MAX_MATCHES:
+                self._match_bytes = 0
+                self._matches.clear()
+            self._matches[key] = facts, self._selected(request.selectors, facts)
+        return self._matches[key][1]
+
+    def _selected(self, selectors: tuple[str, ...], facts: Facts) -> bool | None:
+        for text in selectors:
+            selector = self._selectors.pop(text, None) or Selector(text)
+            if len(self._selectors) >= _MAX_SELECTORS:
+                del self._selectors[next(iter(self._selectors))]
+            self._selectors[text] = selector
+            dropped = [
+                name for (driver, name), values in self._values.items() if values is None and driver == facts.driver
+            ]
+            if any([selector.may_read(name) for name in dropped]):
+                return None
+            if (matching := selector.matches(facts)) is not True:
+                return matching
+        return True

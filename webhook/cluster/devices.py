@@ -1,0 +1,119 @@
+"""Devices one by one: what a node has, what is used of it, and what a pod asks for.
+
+These are the types of the device table (`device_table`). Who knows devices is a source: ResourceSlices and claims of DRA
+(`slices`, `claims`), or annotations of nodes and pods, as the schedulers HAMi, KAI, Volcano and Aliyun write them.
+
+All amounts come down to budgets, numbers that may not fall below zero:
+
+- Each device has a budget of uses: 1, or any number if it is shared.
+- Each capacity of a shared device is a budget, of which each use takes a part: memory, cores.
+- Counters are budgets that several devices draw on: the partitions of one GPU. A device takes its part with its first use.
+
+Names of devices and pools are left out where nodes are compared. So equal nodes share what is kept of their devices.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple, Protocol
+
+from webhook.kube.device_selectors import Facts
+from webhook.kube.pod import Pod
+from webhook.kube.quantity import Number
+
+WHOLE: Final = 1000
+"""What is free of a device is counted in thousandths."""
+DRA: Final = ""
+"""The source of the devices of DRA. What is free of its GPUs is a resource too: `node_table.TOLD` and the driver."""
+
+
+class DeviceTaint(NamedTuple):
+    """A taint that keeps claims off a device: its effect is NoSchedule or NoExecute."""
+
+    key: str
+    value: str
+    effect: str
+
+
+class Device(NamedTuple):
+    """One device of a node, as its source tells it. A device that nobody may get now (unhealthy, withdrawn) is left out."""
+
+    name: str
+    """Unique among the devices that this source tells of the node; `Use.device` names it."""
+    facts: Facts
+    """Driver, attributes and capacity. `facts.shared`: several pods may use it at once, each a part of its capacity."""
+    taints: tuple[DeviceTaint, ...] = ()
+    counters: tuple[tuple[str, str, Number], ...] = ()
+    """What its first use takes of counters: (counter set, counter, amount)."""
+    policies: tuple[tuple[str, Any], ...] = ()
+    """For capacities that are not requested in any amount: (name, CapacityRequestPolicy of DRA)."""
+
+
+class DeviceSet(NamedTuple):
+    """All devices that one source tells of one node, in the order in which they are given out."""
+
+    devices: tuple[Device, ...] = ()
+    counters: tuple[tuple[str, str, Number], ...] = ()
+    """All of each counter: (counter set, counter, amount)."""
+
+
+class Use(NamedTuple):
+    """What a pod or a claim has of one device. Uses of devices that are not known do nothing."""
+
+    device: str
+    amounts: tuple[tuple[str, Number], ...] = ()
+    """What it takes of the capacities of a shared device."""
+
+
+class DeviceRequest(NamedTuple):
+    """A request for devices that are alike in what matters."""
+
+    driver: str = ""
+    """Only devices of this driver; "": any, the selectors say which."""
+    devices: int = 1
+    """Number of devices; 0: all that match, at least one."""
+    selectors: tuple[str, ...] = ()
+    """CEL expressions that must all be true of each device (`kube.device_selectors`)."""
+    amounts: tuple[tuple[str, Number], ...] = ()
+    """What is requested of each capacity, by qualified name. Of a shared device a capacity that is not named is taken whole."""
+    tolerations: tuple[tuple[str, str | None, str], ...] = ()
+    """Tolerations of device taints: key ("": any), value (None: any), effect ("": any)."""
+    admin: bool = False
+    """Allocates nothing: devices may be in use, and stay free for others."""
+
+
+class DeviceClaim(NamedTuple):
+    """Devices that are allocated together."""
+
+    requests: tuple[tuple[DeviceRequest, ...], ...]
+    """For each request its alternatives, the most wanted first; nearly always one."""
+    match: tuple[str, ...] = ()
+    """Attributes that must be equal for all devices, by qualified name."""
+    name: str = ""
+    """Namespace and name of a claim that several pods may share: its devices are counted once. "" if the pod has it alone."""
+    source: str = ""
+    """The driver whose devices it is for, if nodes of which that driver tells nothing may take it too."""
+
+
+class DeviceSource(Protocol):
+    """Reads devices from what others write at nodes and pods. Everything there may be written by a tenant or be malformed: bound
+    it before reading, and leave out what cannot be read. Pure: no state, no clock.
+
+    `SOURCES` in `webhook.cluster.device_sources` lists all of them.
+    """
+
+    @property
+    def name(self) -> str:
+        """The driver name in `Facts.driver` of all its devices, as "hami.io/gpu"."""
+
+    def devices(self, node: Mapping[str, Any]) -> DeviceSet:
+        """The devices of a Node object; an empty set if it tells none. Called at each event of the node."""
+
+    def uses(self, pod: Pod) -> tuple[Use, ...]:
+        """What a pod that is bound, or that its scheduler has given devices, has of the devices of its node."""
+
+    def claim(self, pod: Pod) -> DeviceClaim | None:
+        """What a pod asks for; None if it asks nothing of this source."""
+
+
+def is_gpu_driver(driver: str) -> bool:
+    """Whether the name of a DRA driver says that its devices are GPUs, as gpu.nvidia.com, gpu.amd.com and gpu.intel.com do."""
+    return "gpu" in driver

@@ -1,0 +1,110 @@
+"""The devices that a pod asks for one by one, as placement ranks by them.
+
+A pod is ranked as it is written. If no node fits and a DeviceClass stands for a resource that it requests, it is ranked again as
+the claim that the scheduler would make. What cannot be told (an expression, a class that is not known) is left to the scheduler.
+"""
+
+from collections.abc import Iterator
+from hashlib import blake2b
+from typing import Final, NamedTuple
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from webhook.cluster.device_layout import Unknown
+from webhook.cluster.device_table import DeviceTable
+from webhook.cluster.devices import WHOLE, DeviceClaim
+from webhook.cluster.node_table import TOLD, Columns, Demand, Floats
+from webhook.cluster.state import ClusterState
+from webhook.framework.cluster_view import Expression, Placement
+from webhook.kube.gpus import Gpus
+from webhook.placement.constraints import Term, terms_of
+from webhook.placement.request import NO_GPU, PlacementRequest
+from webhook.placement.volumes import VolumeTopology
+
+UNDECIDED: Final = np.inf
+"""The rank of a node of which it cannot be told whether it has devices for the pod."""
+LEFT_ALONE: Final = "its claims cannot be decided"
+_READ: Final = frozenset(("resourceslices", "resourceclaims", "resourceclaimtemplates", "deviceclasses"))
+
+
+class Plan(NamedTuple):
+    """One way to rank a pod."""
+
+    request: PlacementRequest
+    confined: VolumeTopology
+    """To which nodes its volumes and its allocated claims confine it."""
+    asked: Demand
+    """What is reserved for it."""
+
+
+def plans(
+    request: PlacementRequest, confined: VolumeTopology, state: ClusterState, gpus: Gpus, *, every_pod: bool
+) -> Iterator[Plan | Placement]:
+    """The ways to rank a pod, the first that has nodes counts; or why no node is ranked."""
+    found = state.device_demands
+    every = claims = tuple[DeviceClaim, ...]()
+    if request.claims.names:
+        if not state.freshness.listed.issuperset(_READ):
+            yield Placement((), request.strategy, reason="GPUs only through DRA")
+            return
+        asked = found.asked(request.claims)
+        if asked.reason:
+            yield Placement((), request.strategy, reason=asked.reason)
+            return
+        every = claims = asked.claims
+        terms = [terms_of(orjson.loads(each)) for each in asked.terms]
+        holders = {claim: state.nodes.devices.holders_of(claim.name) for claim in claims if claim.name}
+        terms += [tuple([_at(node) for node in nodes]) for nodes in holders.values() if nodes]
+        claims = tuple([claim for claim in claims if not holders.get(claim)])  # the others are placed already
+        if terms:
+            key = blake2b(repr(terms).encode(), digest_size=16).digest()
+            confined = confined._replace(claims=tuple(terms), key=confined.key + key)
+    try:
+        demand = found.told(request.demand, claims)
+        offered = gpus.among([name for name, _ in demand.requests]) or state.nodes.devices.asked(claims) is None
+        if claims and not (offered or every_pod or any([name.startswith(TOLD) for name, _ in demand.requests])):
+            yield Placement((), request.strategy, reason=NO_GPU)
+            return
+        made = found.extended(request.demand) if state.nodes.dra else {}
+        capacity = state.nodes.columns.capacity
+        if all([name in capacity and capacity[name].any() for name in made]):
+            yield Plan(_of(request, demand), confined, demand._replace(devices=every))
+        if made:
+            left = Demand(tuple([each for each in request.demand.requests if each[0] not in made]))
+            demand = found.told(left, (*claims, *made.values()))
+            everything = tuple(sorted({*demand.requests, *request.demand.requests}))
+            yield Plan(_of(request, demand), confined, Demand(everything, (*every, *made.values())))
+    except Unknown:
+        yield Placement((), request.strategy, reason=LEFT_ALONE)
+
+
+def _at(node: str) -> Term:
+    return (Expression("metadata.name", "In", (node,), field=True),)
+
+
+def _of(request: PlacementRequest, demand: Demand) -> PlacementRequest:
+    """The request with this demand."""
+    if demand is request.demand:
+        return request
+    key = blake2b(repr(demand).encode(), digest_size=16).digest()
+    return request._replace(demand=demand, key=request.key + key)
+
+
+def found_devices(
+    columns: Columns, table: DeviceTable, rows: NDArray[np.intp], claims: tuple[DeviceClaim, ...]
+) -> tuple[Floats, Floats]:
+    """For each of `rows`, the rank of the alternatives that are free there (-1: none are; UNDECIDED), and what would stay free of
+    the devices that are not taken whole, in devices."""
+    ranks, left = np.full(len(rows), -1.0), np.zeros(len(rows))
+    by_number: dict[int, tuple[float, float]] = {}
+    for index, number in enumerate(columns.devices[rows].tolist()):
+        if number not in by_number:
+            try:
+                fit = table.find(number, claims)
+                by_number[number] = (-1.0, 0.0) if fit is None else (fit.rank, fit.left / WHOLE)
+            except Unknown:  # the pod is left to the scheduler: no other node matters
+                return np.full(len(rows), UNDECIDED), left
+        ranks[index], left[index] = by_number[number]
+    return ranks, left

@@ -1,0 +1,240 @@
+"""Counts the GPUs of the cluster for the metrics: by state, model, namespace and node, and how they are used.
+
+Of each resource, allocated + promised + free + unusable is what the nodes have in all. Each count is bounded: the largest are
+named, and the others are counted together under OTHER. All nodes are counted at once, with numpy: 5,000 take a few milliseconds.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from itertools import chain
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from webhook.cluster.node import UNKNOWN_AMOUNT, Status
+from webhook.cluster.node_table import Columns, Floats, Integers
+from webhook.cluster.rejections import OTHER
+from webhook.cluster.state import ClusterState
+from webhook.cluster.utilisation import NodeUse
+from webhook.kube.gpus import Gpus
+from webhook.placement.constraints import compiled
+from webhook.placement.filters import PASSING, Filter
+from webhook.placement.settings import Health
+from webhook.placement.use import usable_gpus
+
+SEVERAL: Final = "_several"
+"""Stands for the namespaces of a node whose idle GPUs may be those of any of them."""
+_MAX_NAMES: Final = 50
+"""Maximum number of models, of namespaces, and of nodes with one problem."""
+_TOLERATES_ALL: Final = {"tolerations": [{"operator": "Exists"}]}
+
+
+_Promise = tuple[int, str, str, int]
+"""Row, namespace, resource and amount of a reservation."""
+
+
+class GpuCounts(NamedTuple):
+    """Numbers by labels."""
+
+    gpus: Mapping[tuple[str, ...], float]
+    """By resource, model and state."""
+    empty_nodes: Mapping[tuple[str, ...], float]
+    """Nodes whose GPUs are all free, by resource and model."""
+    namespaces: Mapping[tuple[str, ...], float]
+    """By namespace, resource and state: allocated or promised."""
+    idle: Mapping[tuple[str, ...], float]
+    """Allocated GPUs that are idle, by namespace and by how long they have been: `window` (of the policy) or `1h`."""
+    utilisation: Mapping[str, float]
+    """By model, the mean utilisation of allocated GPUs, 0 to 1."""
+    problems: Mapping[tuple[str, ...], float]
+    """GPUs by node and problem."""
+
+
+class _Held(NamedTuple):
+    """What bound pods have, one entry for each namespace, resource and node."""
+
+    keys: list[tuple[str, str]]
+    """Namespaces and resources."""
+    key: NDArray[np.intp]
+    row: NDArray[np.intp]
+    amount: Integers
+
+
+def count(state: ClusterState, gpus: Gpus, health: Health, uses: Mapping[str, NodeUse]) -> GpuCounts:
+    """All counts. `uses`: the GPU metrics of the nodes that have any."""
+    columns = state.nodes.columns
+    resources = tuple(gpus.among(columns.capacity))
+    held, promised = _held(state, resources), _promised(state, resources)
+    installed = {name: _installed(columns, name) for name in resources}
+    allocated = {name: _on_nodes(held, name, columns.size) for name in resources}
+    total, taken, withdrawn = (np.zeros(columns.size, np.int64) for _ in range(3))
+    for name in resources:
+        total += columns.capacity[name]
+        taken += allocated[name]
+        withdrawn += installed[name] - columns.capacity[name]
+    whole = np.where(columns.sharing > 1, 0, taken)
+    by_model, empty = _by_model(state, resources, installed, allocated, promised, _shut(state, health))
+    return GpuCounts(
+        _named(by_model, 1),
+        _named(empty, 1),
+        _named(_by_namespace(held, promised), 0),
+        _named(_idle(state, held, uses, total, whole), 0),
+        _utilisation(columns, whole),
+        _named(_problems(columns, uses, withdrawn), 0),
+    )
+
+
+def _by_model(
+    state: ClusterState,
+    resources: tuple[str, ...],
+    installed: Mapping[str, Integers],
+    allocated: Mapping[str, Integers],
+    promised: Iterable[_Promise],
+    shut: NDArray[np.bool_],
+) -> tuple[Counter[tuple[str, ...]], Counter[tuple[str, ...]]]:
+    """GPUs by resource, model and state, and nodes that are all free. `shut`: nodes whose free GPUs are not usable."""
+    columns, found, empty = state.nodes.columns, Counter[tuple[str, ...]](), Counter[tuple[str, ...]]()
+    rows = np.arange(columns.size)
+    for resource in resources:
+        capacity, has, gets = columns.capacity[resource], allocated[resource], np.zeros(columns.size, np.int64)
+        for row, _, name, amount in promised:
+            gets[row] += amount * (name == resource)
+        free = capacity - has - gets
+        if state.nodes.metered:
+            unfit = columns.free[resource] - usable_gpus(columns, rows, resources, resource)
+            free -= np.maximum(unfit, 0).astype(np.int64)
+        free = np.where(shut, 0, np.maximum(free, 0))
+        unusable = np.maximum(installed[resource] - has - gets - free, 0)
+        states = {"allocated": has, "promised": gets, "free": free, "unusable": unusable}
+        present = np.unique(columns.model[installed[resource] + has + gets > 0]).tolist()
+        for word, amounts in states.items():
+            sums = np.bincount(columns.model, amounts, len(columns.models)).tolist()
+            found.update({(resource, columns.models[model], word): int(sums[model]) for model in present})
+        whole = np.bincount(columns.model, (free > 0) & (free == installed[resource]), len(columns.models)).tolist()
+        empty.update({(resource, columns.models[model]): int(whole[model]) for model in present})
+    return found, empty
+
+
+def _installed(columns: Columns, resource: str) -> Integers:
+    """What nodes have of a resource: their capacity, with what they do not offer."""
+    installed, offered = columns.installed[resource], columns.capacity[resource]
+    known: Integers = np.maximum(np.where(installed == UNKNOWN_AMOUNT, 0, installed), offered)
+    return known
+
+
+def _on_nodes(held: _Held, resource: str, size: int) -> Integers:
+    of = np.array([name == resource for _, name in held.keys], bool)[held.key]
+    return np.bincount(held.row[of], held.amount[of], size).astype(np.int64)
+
+
+def _held(state: ClusterState, resources: tuple[str, ...]) -> _Held:
+    """On nodes that are there."""
+    found = [(key, rows) for key, rows in state.holdings.amounts.items() if key[1] in resources]
+    sizes = [len(rows) for _, rows in found]
+    row = np.fromiter(chain.from_iterable(rows for _, rows in found), np.intp, sum(sizes))
+    amount = np.fromiter(chain.from_iterable(rows.values() for _, rows in found), np.int64, sum(sizes))
+    key, there = np.repeat(np.arange(len(found)), sizes), state.nodes.columns.alive[row]
+    return _Held([key for key, _ in found], key[there], row[there], amount[there])
+
+
+def _promised(state: ClusterState, resources: tuple[str, ...]) -> list[_Promise]:
+    """What counts for all namespaces."""
+    alive = state.nodes.columns.alive
+    return [
+        (row, kind.namespace, resource, amount)
+        for row, kind in state.ledger.holders()
+        for resource, amount in kind.gpus
+        if alive[row] and resource in resources
+    ]
+
+
+def _shut(state: ClusterState, health: Health) -> NDArray[np.bool_]:
+    """By row, whether the node takes no pods at present, or its GPUs are not healthy."""
+    constraints = compiled(_TOLERATES_ALL)
+    assert constraints is not None
+    nodes, rows = state.nodes, slice(0, state.nodes.columns.size)
+    closed = np.array([_is_closed(status) for status in nodes.statuses], bool)
+    healthy = Filter(constraints, health).mask(nodes, rows)
+    return closed[nodes.columns.status] | ~healthy
+
+
+def _is_closed(status: Status) -> bool:
+    return status.cordoned or any(
+        [taint.key.startswith(PASSING) and taint.effect != "PreferNoSchedule" for taint in status.taints]
+    )
+
+
+def _by_namespace(held: _Held, promised: Iterable[_Promise]) -> Counter[tuple[str, ...]]:
+    sums = np.bincount(held.key, held.amount, len(held.keys)).tolist()
+    found: Counter[tuple[str, ...]] = Counter(
+        {(*key, "allocated"): int(amount) for key, amount in zip(held.keys, sums, strict=True)}
+    )
+    for _, namespace, resource, amount in promised:
+        found[namespace, resource, "promised"] += amount
+    return found
+
+
+def _idle(
+    state: ClusterState, held: _Held, uses: Mapping[str, NodeUse], total: Integers, allocated: Integers
+) -> Counter[tuple[str, ...]]:
+    """Metrics do not say which pod has which GPU. So a namespace is named for what is idle even if all GPUs that others
+    have on the node are among the idle ones; the rest is counted under SEVERAL."""
+    namespaces = sorted({namespace for namespace, _ in held.keys})
+    index = {name: number for number, name in enumerate(namespaces)}
+    by_key = np.array([index[namespace] for namespace, _ in held.keys], np.intp)
+    pair, place = np.unique(by_key[held.key] * state.nodes.columns.size + held.row, return_inverse=True)
+    amount = np.bincount(place, held.amount, len(pair))
+    who, row = np.divmod(pair, state.nodes.columns.size)
+    measured = [
+        (state.nodes.row_of[name], use) for name, use in uses.items() if use.idle and name in state.nodes.row_of
+    ]
+    found: Counter[tuple[str, ...]] = Counter()
+    for word, numbers in (
+        ("window", [(at, use.idle) for at, use in measured]),
+        ("1h", [(at, use.idle_for_long) for at, use in measured]),
+    ):
+        idle = np.zeros(state.nodes.columns.size, np.int64)
+        for at, gpus in numbers:
+            idle[at] = gpus
+        idle = np.minimum(allocated, np.maximum(idle - np.maximum(total - allocated, 0), 0))
+        surely = np.maximum(idle[row] - np.maximum(allocated[row] - amount, 0), 0)
+        for name, gpus in zip(namespaces, np.bincount(who, surely, len(namespaces)).tolist(), strict=True):
+            found[name, word] = int(gpus)
+        found[SEVERAL, word] = int(idle.sum() - surely.sum())
+    return found
+
+
+def _utilisation(columns: Columns, allocated: Integers) -> dict[str, float]:
+    """Free GPUs are taken to do nothing."""
+    counted = np.where(columns.measured > 0, allocated, 0)
+    work: Floats = np.minimum(columns.utilisation * columns.measured, counted)
+    sums = [np.bincount(columns.model, each, len(columns.models)).tolist() for each in (work, counted)]
+    pairs = zip(columns.models[: _MAX_NAMES + 1], *sums, strict=False)
+    return {model: done / gpus for model, done, gpus in pairs if gpus}
+
+
+def _problems(columns: Columns, uses: Mapping[str, NodeUse], withdrawn: Integers) -> Counter[tuple[str, ...]]:
+    names = columns.name
+    found: Counter[tuple[str, ...]] = Counter(
+        {(names[row], "withdrawn"): int(withdrawn[row]) for row in withdrawn.nonzero()[0].tolist()}
+    )
+    for name, use in uses.items():
+        if use.hot or use.sick or use.full:
+            found.update({(name, "hot"): use.hot, (name, "sick"): use.sick, (name, "memoryFull"): use.full})
+    return found
+
+
+def _named(counts: Mapping[tuple[str, ...], int], at: int) -> dict[tuple[str, ...], int]:
+    """The counts by labels. The label at this place stays if it is one of those with the most, else it becomes OTHER. Labels
+    whose counts are all 0 are left out."""
+    sums: Counter[str] = Counter()
+    for labels, number in counts.items():
+        sums[labels[at]] += number
+    kept = {name for name, number in sums.most_common(_MAX_NAMES) if number}
+    named: Counter[tuple[str, ...]] = Counter()
+    for labels, number in counts.items():
+        name = labels[at] if labels[at] in kept else OTHER
+        if sums[labels[at]]:
+            named[(*labels[:at], name, *labels[at + 1 :])] += number
+    return dict(named)
