@@ -80,7 +80,7 @@ class Ranking:
         else:
             self.running.bound(pod, "", self.demands[number], self.shapes[number].models or None)
         if self.running.version != self.view.version:
-            self.view = View(self.running.version, self.view.gpus, self.running.popular(self.models))
+            self.view = View(self.running.version, self.view.gpus, self.running.popular(self.models, self.view.gpus))
 
     def _take(self, row: int, number: int, sign: int) -> None:
         for resource, amount in self.demands[number].requests:

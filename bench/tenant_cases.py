@@ -101,7 +101,7 @@ def _another_shape(world: World, number: int) -> None:
         made = pod(f"odd-{number}-{each}", ATTACKER, gpus=1)
         for amounts in made["spec"]["containers"][0]["resources"].values():
             amounts["memory"] = f"{1000 * number + each + 1}Mi"
-        world.asked(made)
+        world.created("Pod", "", made)
 
 
 def _odd_demand(world: World, number: int) -> None:
@@ -185,7 +185,7 @@ COSTS: Final[dict[str, Cost]] = {
 
 def _popular(world: World) -> float:
     """The weight of the pods of 8 GPUs among the demands by which `pack` values nodes."""
-    popular = world.state.demands.popular({})
+    popular = world.state.demands.popular({}, (GPU,))
     return float(sum([each.weight for each in popular if each.demand.amount(GPU) == 8]))
 
 

@@ -27,7 +27,7 @@ def running(*pods: tuple[str, Demand], models: tuple[str, ...] | None = None) ->
 
 
 def shares(demands: Demands) -> list[tuple[Demand, float]]:
-    return [(found.demand, found.weight) for found in demands.popular({})]
+    return [(found.demand, found.weight) for found in demands.popular({}, (GPU,))]
 
 
 def test_the_most_frequent_demand_comes_first_and_shares_add_up() -> None:
@@ -51,13 +51,13 @@ def test_demands_that_differ_in_details_count_as_one() -> None:
 def test_demands_that_need_another_node_count_apart(asked: Demand, models: tuple[str, ...] | None) -> None:
     demands = running(("a", demand(8, 64_000)))
     demands.bound("other", "a", asked, models)
-    assert sorted(found.weight for found in demands.popular({"H100": 1})) == [0.5, 0.5]
+    assert sorted(found.weight for found in demands.popular({"H100": 1}, (GPU,))) == [0.5, 0.5]
 
 
 def test_models_that_pods_are_confined_to_are_given_by_number() -> None:
     demands = running(("a", demand(1)), models=("H100", "gone"))
     demands.bound("any", "a", demand(1), None)
-    assert {found.models for found in demands.popular({"H100": 3})} == {None, (3,)}
+    assert {found.models for found in demands.popular({"H100": 3}, (GPU,))} == {None, (3,)}
 
 
 def test_a_pod_that_ends_is_forgotten() -> None:
@@ -67,7 +67,7 @@ def test_a_pod_that_ends_is_forgotten() -> None:
         demands.gone(uid)
     assert shares(demands) == [(demand(1), 1.0)]
     demands.gone(1000)
-    assert (demands.popular({}), demands._of_pod, demands._groups, demands._pods) == ((), {}, {}, {})
+    assert (demands.popular({}, (GPU,)), demands._of_pod, demands._groups) == ((), {}, {})
 
 
 @pytest.mark.parametrize(
@@ -93,13 +93,15 @@ def test_any_order_of_events_gives_the_same_numbers(order: list[int]) -> None:
             demands.bound(uid, f"team-{uid % 3}", demand(1 + uid % 4, 1000 * uid), None)
         for uid in range(0, 30, 5):
             demands.gone(uid)
-        return demands.popular({})
+        return demands.popular({}, (GPU,))
 
     assert popular(order) == popular(list(range(30)))
 
 
 def test_at_most_64_demands_are_popular() -> None:
-    assert len(running(*[("a", demand(1 << i, 1 << j)) for i in range(20) for j in range(20)]).popular({})) == 64
+    assert (
+        len(running(*[("a", demand(1 << i, 1 << j)) for i in range(20) for j in range(20)]).popular({}, (GPU,))) == 64
+    )
 
 
 def test_the_version_rises_often_at_first_and_seldom_later() -> None:
@@ -130,10 +132,17 @@ def test_a_pod_with_gpus_counts_while_it_is_bound(ranked: bool) -> None:
         pod("p", ranked=nodes, on="a", phase="Succeeded"),
     ):
         of.pod_seen(made, 0)
-        found.append(len(of.demands.popular({})))
+        found.append(len(of.demands.popular({}, (GPU,))))
     of.pod_seen(pod("q", 0, on="a"), 0)
     assert found == [0, 0, 1, 1, 0]
-    assert of.demands.popular({}) == ()
+    assert of.demands.popular({}, (GPU,)) == ()
+
+
+def test_pods_without_a_gpu_count_for_nothing() -> None:
+    """They may ask for anything: the kubelet overlooks extended resources that its node does not have."""
+    other = Demand((("cpu", 1), ("example.com/fuse", 1), ("pods", 1)))
+    demands = running(*[("b", other)] * 1000, *[("c", other)] * 1000, ("a", demand(8)))
+    assert shares(demands) == [(demand(8), 1.0)]
 
 
 def test_pods_that_never_ran_count_for_nothing() -> None:
@@ -144,4 +153,4 @@ def test_pods_that_never_ran_count_for_nothing() -> None:
         made = pod(f"p-{number}", 1, ranked=["a"])
         of.pod_seen(made, 0)
         of.pod_gone(made)
-    assert [(found.demand.amount(GPU), found.weight) for found in of.demands.popular({})] == [(8, 1.0)]
+    assert [(found.demand.amount(GPU), found.weight) for found in of.demands.popular({}, (GPU,))] == [(8, 1.0)]

@@ -48,7 +48,7 @@ def test_a_pod_without_a_gpu_that_has_ranked_nodes_is_held_there() -> None:
     of.pod_seen(pod("p", gpus=0, ranked=[A], on=A), 2)
     assert (free_cpu(of, A), of.ledger.counts) == (free - 4000, Counts(0, 0))
     assert of.ledger.honoured["first"] == 1
-    assert of.demands.popular({}) == ()
+    assert of.demands.popular({}, ("nvidia.com/gpu",)) == ()
 
 
 @pytest.mark.parametrize("seen_first", [True, False], ids=["seen, then bound", "seen bound at once"])

@@ -13,11 +13,12 @@ import pytest
 from tests.builders import GPUS
 from tests.cluster.objects import GPU, admitted, node, placer, pod, state
 from tests.placement.placed import DEFAULTS, KEY, TAINT, affinity, expression, names, placed
-from webhook.cluster.pods import reservation_request
+from webhook.cluster.pods import demand_of, reservation_request
 from webhook.cluster.state import ClusterState
 from webhook.framework.cluster_view import Placement
 from webhook.placement.placer import PlacementRequest, placement_request
 from webhook.placement.settings import Health, PlacementSettings
+from webhook.placement.shared_cache import SharedCache
 
 
 def owned_by(kind: str) -> dict[str, Any]:
@@ -153,6 +154,27 @@ def test_the_cache_of_shapes_is_bounded() -> None:
         assert names(placed(of, pod("p", 1 + i % 8, nodeSelector={"zone": "x"}))) == ["a"]
     ranker = placer(of)._ranker(DEFAULTS, GPUS)
     assert len(ranker._scores) <= 512
+
+
+def test_shapes_of_one_namespace_push_out_none_of_another() -> None:
+    of = state([node("a", labels={"zone": "x"})])
+    other = pod("p", 2) | {"metadata": {"name": "p", "namespace": "other"}}
+    ranker = placer(of)._ranker(DEFAULTS, GPUS)
+
+    asks_too_much = pod("p", 9) | {"metadata": {"name": "p", "namespace": "other"}}
+    placed(of, other)
+    placed(of, asks_too_much)
+    causes = ranker.obstacles(other, demand_of(other))
+    caches: list[SharedCache[Any, Any]] = [ranker._scores, ranker._obstacles, ranker._refusals._answers]
+    kept = [next(iter(cache.values())) for cache in caches]
+    for i in range(600):
+        for gpus in (1, 9):
+            made = pod("p", gpus, nodeSelector={"zone": str(i)})
+            placed(of, made)
+            ranker.obstacles(made, demand_of(made))
+    for cache, value in zip(caches, kept, strict=True):
+        assert any(each is value for each in cache.values())
+    assert ranker.obstacles(other, demand_of(other)) is causes
 
 
 def test_the_cache_of_rankers_is_bounded_and_shared_by_equal_policies() -> None:

@@ -4,8 +4,7 @@ A pod counts while it is bound and not finished, so a tenant has weight by what 
 namespace weigh at most as much as those of all others together: half of all, however many there are.
 """
 
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from webhook.cluster.node_table import Demand, PopularDemand
@@ -42,8 +41,6 @@ class Demands:
         """Rises when the counts have changed enough to score nodes again: every score depends on it."""
         self._of_pod: dict[int | str, tuple[_Group, Demand]] = {}
         self._groups: dict[str, dict[GroupKey, _Group]] = {}
-        self._pods: Counter[str] = Counter()
-        """Number of pods by namespace."""
         self._changes = 0
         """Pods that came and went since the last version."""
 
@@ -67,26 +64,31 @@ class Demands:
         if not group.pods:
             del self._groups[group.namespace][group.key]
             if not self._groups[group.namespace]:
-                del self._groups[group.namespace], self._pods[group.namespace]
+                del self._groups[group.namespace]
 
     def _count(self, group: _Group, demand: Demand, sign: int) -> None:
         group.pods += sign
         for index, (_, amount) in enumerate(demand.requests):
             group.amounts[index] += sign * amount
-        self._pods[group.namespace] += sign
         self._changes += 1
         if self._changes >= max(len(self._of_pod) / 2, 1):
             self._changes = 0
             self.version += 1
 
-    def popular(self, models: Mapping[str, int]) -> tuple[PopularDemand, ...]:
-        """The demands with most weight, the heaviest first. `models`: the number of each GPU model, by name."""
-        total = len(self._of_pod)
+    def popular(self, models: Mapping[str, int], gpus: Collection[str]) -> tuple[PopularDemand, ...]:
+        """The demands for one of `gpus` with most weight, the heaviest first. `models`: the number of each GPU model, by name."""
         merged: dict[GroupKey, list[float]] = {}
-        for namespace in sorted(self._groups):  # in one order, so that sums are the same on every replica
-            pods = self._pods[namespace]
+        asking = {
+            namespace: found  # in one order, so that sums are the same on every replica
+            for namespace, groups in sorted(self._groups.items())
+            if (found := [(key, group) for key, group in groups.items() if any([name in gpus for name, _ in key[0]])])
+        }
+        count = {namespace: sum([group.pods for _, group in found]) for namespace, found in asking.items()}
+        total = sum(count.values())
+        for namespace, found in asking.items():
+            pods = count[namespace]
             weight = (min(pods, total - pods) or pods) / pods
-            for key, group in self._groups[namespace].items():
+            for key, group in found:
                 sums = merged.setdefault(key, [0.0] * (1 + len(group.amounts)))
                 for index, amount in enumerate((group.pods, *group.amounts)):
                     sums[index] += weight * amount

@@ -12,6 +12,8 @@ from webhook.kube.gpus import Gpus
 from webhook.placement.constraints import Mask
 from webhook.placement.devices import found_devices
 from webhook.placement.filters import Check, Filter
+from webhook.placement.request import PlacementRequest
+from webhook.placement.shared_cache import SharedCache
 
 _MAX_ANSWERS: Final = 256
 _INSUFFICIENT: Final = {
@@ -28,22 +30,21 @@ class Refusals:
     def __init__(self, state: ClusterState, gpus: Gpus) -> None:
         self._state = state
         self._gpus = gpus
-        self._answers: dict[tuple[bytes, Demand], tuple[tuple[int, ...], Rejected]] = {}
+        self._answers = SharedCache[tuple[bytes, Demand], tuple[tuple[int, ...], Rejected]](_MAX_ANSWERS)
         """With the versions of the state that they were counted at. In a full cluster controllers retry often: while
         nothing changes, this saves 90 µs at 1,213 nodes, 0.8 ms at 65,000."""
 
-    def reasons(self, key: bytes, pod_filter: Filter, demand: Demand) -> Rejected:
+    def reasons(self, key: bytes, pod_filter: Filter, request: PlacementRequest) -> Rejected:
         """How many nodes each reason excludes, most first. A node counts for the first reason that applies to it.
 
-        `key`: identifies the filter. () if some node can take the pod.
+        `key`: identifies the filter. `request`: of the pod. () if some node can take the pod.
         """
-        nodes, question = self._state.nodes, (key, demand)
+        nodes, question = self._state.nodes, (key, request.demand)
         now = nodes.version, self._state.slices.version, nodes.columns.changes.position
-        known = self._answers.get(question)
+        known = self._answers.get(question, request.namespace)
         if known is None or known[0] != now:
-            if len(self._answers) >= _MAX_ANSWERS:
-                self._answers.clear()
-            known = self._answers[question] = now, self._count(pod_filter, demand)
+            known = now, self._count(pod_filter, request.demand)
+            self._answers.put(question, known, request.namespace)
         return known[1]
 
     def _count(self, pod_filter: Filter, demand: Demand) -> Rejected:
