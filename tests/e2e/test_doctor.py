@@ -1,4 +1,7 @@
-"""`gpu-admission doctor` on a real API server: each thing that is broken is named by its check, and is well again when corrected."""
+"""`gpu-admission doctor` on a real API server: each thing that is broken is named by its check, and is well again when corrected.
+
+Covers cli.without_pods.
+"""
 
 import asyncio
 import json
@@ -19,7 +22,7 @@ from tests.controlplane.nodes import GPU_TAINT, node
 from tests.controlplane.objects import made, pod
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.programs import MUTATES, Programs
-from tests.installed import NAMESPACE, PROFILE_LABEL, ROOT, SHIPPED, Installed, opt_in
+from tests.installed import NAMESPACE, PROFILE_LABEL, ROOT, SHIPPED, Installed, address_of_this_machine, opt_in
 from tests.manifests.files import only
 from webhook.cli.cluster.load import load
 from webhook.cli.doctor import READ, results
@@ -307,3 +310,31 @@ async def test_rights_that_are_missing_are_named_and_the_rest_is_checked(scene: 
     assert lacking == {"policy", "endpoints", "priorityClasses", "preemption"}, (
         "the page has all rights but those of other commands"
     )
+
+
+async def test_a_reader_sees_nodes_and_sums_and_no_pod_of_others(scene: Scene) -> None:
+    """The component `reader`, bound to an account that may read nothing else."""
+    await scene.api.create(made("ServiceAccount", "reader"), TEAM)
+    access = str(ROOT / "manifests" / "components" / "reader" / "access.yaml")
+    kubectl = scene.plane.kubectl
+    await asyncio.to_thread(kubectl, "apply", "-f", access)
+    target = {"kind": "Pod", "name": "replica-0", "namespace": NAMESPACE}  # no controller makes endpoints here
+    addresses = [{"ip": address_of_this_machine(), "targetRef": target}]
+    subset = {"addresses": addresses, "ports": [{"name": "ops", "port": scene.webhook.ops_ports[0]}]}
+    await scene.api.patch("Service", "gpu-admission-metrics", {"spec": {"selector": None}}, NAMESPACE)
+    await scene.api.create(made("Endpoints", "gpu-admission-metrics", subsets=[subset]), NAMESPACE)
+    bind = ["create", "clusterrolebinding", "reader", "--clusterrole=gpu-admission-reader"]
+    await asyncio.to_thread(kubectl, *bind, f"--serviceaccount={TEAM}:reader")
+    config = await asyncio.to_thread(scene.plane.kubeconfig_for, TEAM, "reader")
+
+    async def told() -> list[str]:
+        answer = await asyncio.to_thread(call, "nodes", "--kubeconfig", config)
+        assert answer.exit_code == 0, answer.stderr
+        assert "trainer" not in answer.stdout + answer.stderr
+        lines = [line.split() for line in answer.stdout.splitlines() if "nvidia.com/gpu" in line]
+        assert len(lines) == 3, answer.output  # once the API server has the endpoints of the Service
+        assert [(line[0], line[-1]) for line in lines[:2]] == [("doc-a", "8"), ("doc-b", "8")]
+        return lines[2]
+
+    sums = await wait_until(told, 120, "the sums of the webhook")
+    assert sums[-5:] == ["16", "1", "0", "15", "0"]  # total, allocated, promised, free, unusable

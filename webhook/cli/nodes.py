@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal
 import typer
 from rich.text import Text
 
-from webhook.cli import options
+from webhook.cli import options, without_pods
 from webhook.cli.cluster.heatmap import gib, heatmap
 from webhook.cli.cluster.measured import Figures
 from webhook.cli.cluster.report import gpu_nodes, holders, pools, report
@@ -59,7 +59,7 @@ def nodes(
     """
 
     def refresh() -> None:
-        snapshot = snapshot_of(cluster, kubeconfig, context, (*ENGINE, "ResourceClaim"))
+        snapshot = snapshot_of(cluster, kubeconfig, context, (*ENGINE, "ResourceClaim"), needed=("Node",))
         if snapshot.state.nodes.dra and (why := snapshot.missing.get("ResourceClaim")) and cluster is not None:
             say(f"warning: {why}: GPUs that come by DRA are not counted", "yellow")
         if unknown := [each for each in name or () if each not in snapshot.nodes]:
@@ -71,6 +71,8 @@ def nodes(
         reports = report(
             snapshot, rules, [n for n in wanted if matches(snapshot.nodes[n]["metadata"].get("labels") or {})]
         )
+        if "Pod" in snapshot.missing and cluster is None:
+            return without_pods.shown(snapshot, reports, output)
         if html is not None:
             figures = Figures(snapshot.measured, rules.file.gpu_metrics) if snapshot.measured else None
             write(html, heatmap(reports, list(pools(reports)), figures, snapshot.taken))
@@ -78,11 +80,12 @@ def nodes(
             clear()
         sums = _by(by, reports) if by else reports
         if document(sums, output):
-            return
+            return None
         if by in (None, By.model) or not reports:
             _print(reports, labels, by, wide=output is Format.wide)
         else:
             _print_holders(sums, by.value)
+        return None
 
     repeated(refresh, watch=watch, from_file=cluster is not None)
 

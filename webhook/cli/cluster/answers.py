@@ -21,6 +21,7 @@ OUR_SECRET: Final = "gpu-admission-tls"  # noqa: S105  its name
 _OUR_WEBHOOKS: Final = "gpu-admission.io"
 """Part of the metrics of the API server that are about our webhooks."""
 _OUR_METRICS: Final = "gpu_admission_"
+_METRICS_SERVICE: Final = "gpu-admission-metrics"
 _OPS_PORT: Final = 8080
 _REPLICA_TIMEOUT: Final = 5.0
 """Seconds that one replica has to answer."""
@@ -49,11 +50,11 @@ def replica_pods(snapshot: Snapshot) -> list[Pod]:
 
 async def ask_all(api: Api, into: Snapshot, names: Iterable[str]) -> None:
     """Ask these questions. An answer becomes objects of that kind; without one, `missing` says why."""
-    await asyncio.gather(*[_ask(api, into, name) for name in names])
+    await asyncio.gather(*[ask(api, into, name, QUESTIONS[name]) for name in names])
 
 
-async def _ask(api: Api, into: Snapshot, name: str) -> None:
-    question = QUESTIONS[name]
+async def ask(api: Api, into: Snapshot, name: str, question: Question) -> None:
+    """Ask one question; see `ask_all`."""
     try:
         answers = await question.ask(api, into)
     except ApiError as error:
@@ -121,6 +122,13 @@ def samples(lines: Iterable[str]) -> Iterator[tuple[str, dict[str, str], float |
         return
 
 
+async def _gpu_sums(api: Api, _: Snapshot) -> list[Object]:
+    """What the webhook counts of all GPUs, by model. The component `reader` has the Service and the right."""
+    path = f"/api/v1/namespaces/{OUR_NAMESPACE}/services/{_METRICS_SERVICE}:ops/proxy/metrics"
+    lines = await api.lines(path, "gpu_admission_gpus{", _REPLICA_TIMEOUT)
+    return [{"metadata": {"name": _METRICS_SERVICE}, "status": {"samples": list(samples(lines))}}]
+
+
 QUESTIONS: Final[Mapping[str, Question]] = {
     "ApiServerVersion": Question("version of the API server", "/version", _version),
     "ApiServerMetrics": Question("metrics of the API server", "/metrics", _api_server),
@@ -128,3 +136,5 @@ QUESTIONS: Final[Mapping[str, Question]] = {
     "ReplicaMetrics": Question("metrics of the replicas", f"pods/proxy of {OUR_NAMESPACE}", _replicas),
 }
 """By the kind of object that a snapshot keeps the answer as."""
+GPU_SUMS: Final = Question("sums of the webhook", f"services/proxy of {_METRICS_SERVICE} in {OUR_NAMESPACE}", _gpu_sums)
+"""Asked only for those who may not list pods."""
