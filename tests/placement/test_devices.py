@@ -442,3 +442,37 @@ def test_the_claims_of_one_namespace_do_not_fill_the_memory_and_are_forgotten_wi
     assert specs["team-a/t"] != NO_SPEC
     specs.seen(dra.template("t", dra.exactly(selector=long)))  # changed: it counts once
     assert specs["team-a/t"] != NO_SPEC
+
+
+# --- parts of GPUs that other schedulers serve ------------------------------------------------------------------------
+
+MEM, COUNT, INDEX = "aliyun.com/gpu-mem", "aliyun.com/gpu-count", "ALIYUN_COM_GPU_MEM_IDX"
+
+
+def sharing_node(name: str) -> Object:
+    """Two GPUs of 16 GiB each."""
+    made = node(name, None, **{MEM: "32", COUNT: "2"})
+    made["status"]["capacity"] = made["status"]["allocatable"]
+    return made
+
+
+def part(name: str, gib: int, on: str = "", index: str = "") -> Object:
+    made = pod(name, 0, on=on or None, asks={MEM: str(gib)})
+    made["spec"]["containers"][0]["resources"]["limits"] = {MEM: str(gib)}
+    made["metadata"]["annotations"] = {**(made["metadata"].get("annotations") or {}), INDEX: index}
+    return made
+
+
+def test_a_part_of_a_gpu_goes_where_one_gpu_has_enough_and_is_held_there() -> None:
+    of = state(
+        [sharing_node("a"), sharing_node("b")],
+        [part("one", 8, "a", "0"), part("two", 8, "a", "1"), part("three", 16, "b", "0")],
+    )
+    assert names(placed(of, part("p", 12))) == ["b"], "16 GiB are free on each node, on a they are apart"
+    reserve(of, part("p", 12))
+    assert names(placed(of, part("q", 12))) == []
+
+
+def test_where_nobody_tells_the_gpus_a_part_is_left_to_its_scheduler() -> None:
+    of = state([node("a", None, **{MEM: "32"})])
+    assert placed(of, part("p", 12)).reason == "GPUs that another scheduler serves"

@@ -155,11 +155,9 @@ class DeviceTable:
     def hold(self, row: int, claims: tuple[DeviceClaim, ...], sign: int) -> None:
         """Reserve devices for claims on a node (1), or end that (-1)."""
         node = self._nodes.setdefault(self._columns.name[row], _Node())
+        change = node.held.append if sign > 0 else node.held.remove
         for claim in claims:
-            if sign > 0:
-                node.held.append(claim)
-            else:
-                node.held.remove(claim)
+            change(claim)
         self.refresh(self._columns.name[row])
 
     def holders_of(self, claim: str) -> list[str]:
@@ -239,6 +237,10 @@ class DeviceTable:
         if state is None:
             return Fit(0, 0.0, ()) if all([claim.source for claim in claims]) else None
         return state[0].find(claims, state[1], self.matches)
+
+    def tells(self, source: str) -> bool:
+        """Whether a source tells the devices of some node."""
+        return any([state is not None and source in dict(state[0].sets) for state in self._states])
 
     def asked(self, claims: tuple[DeviceClaim, ...]) -> tuple[tuple[str, int], ...] | None:
         """How much of the GPUs of DRA claims ask, by resource, in thousandths of a device: as counted on the first layout that

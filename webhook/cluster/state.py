@@ -14,7 +14,7 @@ from webhook.cluster.by_name import ByName, labels, priority_class, runtime_hand
 from webhook.cluster.claims import Claims, Specs, device_class
 from webhook.cluster.demands import Demands
 from webhook.cluster.device_demands import DeviceDemands
-from webhook.cluster.device_sources import SOURCES
+from webhook.cluster.device_sources import SOURCES, shared_claims
 from webhook.cluster.freshness import REQUIRED, Freshness
 from webhook.cluster.holdings import Holdings
 from webhook.cluster.jobs import Jobs
@@ -144,6 +144,8 @@ class ClusterState:
             demand, held = with_devices or demand, with_devices is not None
             if demand.devices and self.claims.allocated(pod):
                 demand = demand._replace(devices=())
+        if not node and has_extended_resource(demand) and (shared := shared_claims(pod)):
+            demand = demand._replace(devices=(*demand.devices, *shared))
         for source in SOURCES if node and annotations_of(pod) else ():
             self.nodes.devices.use(source.name, uid, node, source.uses(pod))
         if not has_extended_resource(demand) and DECISION not in annotations_of(pod):
