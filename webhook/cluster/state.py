@@ -11,7 +11,7 @@ from typing import Any
 from webhook.cluster.autoscalers import Autoscalers
 from webhook.cluster.budgets import Budgets
 from webhook.cluster.by_name import ByName, labels, priority_class, runtime_handler, volume_claim, volume_terms
-from webhook.cluster.claims import Claims, claim_template, device_class
+from webhook.cluster.claims import Claims, Specs, device_class
 from webhook.cluster.demands import Demands
 from webhook.cluster.device_demands import DeviceDemands
 from webhook.cluster.device_sources import SOURCES
@@ -78,7 +78,7 @@ class ClusterState:
         self.namespaces = ByName(labels)
         self.slices = Slices(self.nodes.dra, self.nodes.devices)
         self.claims = Claims(self.nodes.devices, self._allocated)
-        self.claim_templates = ByName(claim_template)
+        self.claim_templates = Specs()
         self.device_classes = ByName(device_class)
         self.device_demands = DeviceDemands(self.nodes, self.claims, self.claim_templates, self.device_classes)
         self.budgets = Budgets()
