@@ -44,3 +44,32 @@ def test_a_long_message_of_the_scheduler_is_cut_off_in_the_table_only(tmp_path: 
     cluster = write(tmp_path, *CLUSTER[:4], placed(pod("waits", 4), None, **unschedulable(said)))
     assert max(map(len, call("pending", "--cluster", cluster).stdout.splitlines())) < 1100
     assert said in call("pending", "--cluster", cluster, "-o", "json").stdout
+
+
+@pytest.fixture
+def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal of 40 columns without colours."""
+    for key, value in {"FORCE_COLOR": "1", "NO_COLOR": "1", "COLUMNS": "40", "TERM": "xterm"}.items():
+        monkeypatch.setenv(key, value)
+
+
+@pytest.mark.usefixtures("narrow")
+def test_no_bold_without_colours(capsys: pytest.CaptureFixture[str]) -> None:
+    table(["NAME"], [[Text("a", "bold green")]])
+    show(Text("b", "bold"))
+    assert capsys.readouterr().out == "NAME\na\nb\n"
+
+
+@pytest.mark.usefixtures("narrow")
+def test_a_table_fits_a_narrow_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    table(["NAME", "BAR", "N", "WORD"], [["x" * 50, "y" * 9, 12, "z" * 9]], drop=["BAR", "WORD", "NONE"])
+    assert capsys.readouterr().out.splitlines() == [f"NAME{' ' * 34} N".rstrip(), f"{'x' * 34}…   12"]
+
+
+@pytest.mark.usefixtures("narrow")
+def test_a_long_line_goes_on_indented(capsys: pytest.CaptureFixture[str]) -> None:
+    show(Text("    → " + "word " * 20 + "end"))
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 40
+    assert [line[:7] for line in lines[:2]] == ["    → w", "      w"]
+    assert " ".join(" ".join(lines).split()) == "→ " + "word " * 20 + "end"

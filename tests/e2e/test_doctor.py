@@ -314,7 +314,7 @@ async def test_rights_that_are_missing_are_named_and_the_rest_is_checked(scene: 
 
 async def test_a_reader_sees_nodes_and_sums_and_no_pod_of_others(scene: Scene) -> None:
     """The component `reader`, bound to an account that may read nothing else."""
-    await scene.api.create(made("ServiceAccount", "reader"), TEAM)
+    await scene.api.create(made("ServiceAccount", "looks"), TEAM)
     access = str(ROOT / "manifests" / "components" / "reader" / "access.yaml")
     kubectl = scene.plane.kubectl
     await asyncio.to_thread(kubectl, "apply", "-f", access)
@@ -323,9 +323,9 @@ async def test_a_reader_sees_nodes_and_sums_and_no_pod_of_others(scene: Scene) -
     subset = {"addresses": addresses, "ports": [{"name": "ops", "port": scene.webhook.ops_ports[0]}]}
     await scene.api.patch("Service", "gpu-admission-metrics", {"spec": {"selector": None}}, NAMESPACE)
     await scene.api.create(made("Endpoints", "gpu-admission-metrics", subsets=[subset]), NAMESPACE)
-    bind = ["create", "clusterrolebinding", "reader", "--clusterrole=gpu-admission-reader"]
-    await asyncio.to_thread(kubectl, *bind, f"--serviceaccount={TEAM}:reader")
-    config = await asyncio.to_thread(scene.plane.kubeconfig_for, TEAM, "reader")
+    bind = ["create", "clusterrolebinding", "looks", "--clusterrole=gpu-admission-reader"]
+    await asyncio.to_thread(kubectl, *bind, f"--serviceaccount={TEAM}:looks")
+    config = await asyncio.to_thread(scene.plane.kubeconfig_for, TEAM, "looks")
 
     async def told() -> list[str]:
         answer = await asyncio.to_thread(call, "nodes", "--kubeconfig", config)

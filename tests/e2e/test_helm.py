@@ -123,7 +123,7 @@ async def test_a_release_is_installed_upgraded_tested_and_removed(programs: Prog
                 for kind in HOOKS:
                     hooks = (await api.get(kind, "gpu-admission"))["webhooks"]
                     assert all(hook["clientConfig"].get("caBundle") for hook in hooks)
-                await tested(release, api)
+                await checked(release, api)
                 await release.helm("uninstall", "gpu")
                 assert {name for name in of_helm(plane) if name.partition("/")[0] not in KEPT} == set()
             assert not decision(await api.create(pod("after", 1), "ours")), "nobody is blocked, and nothing is changed"
@@ -131,7 +131,7 @@ async def test_a_release_is_installed_upgraded_tested_and_removed(programs: Prog
             assert left == KEPT
 
 
-async def tested(release: Release, api: Api) -> None:
+async def checked(release: Release, api: Api) -> None:
     """What the pod of `helm test` runs, with the rights that it has there: there is no kubelet to run it."""
     text = await release.helm("get", "hooks", "gpu")
     objects = [found for found in yaml.safe_load_all(text) if found]

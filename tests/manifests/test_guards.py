@@ -53,7 +53,7 @@ NOT_OURS: list[tuple[str, list[Json]]] = [
     ("a label of the objects", [{"op": "add", "path": hook("objectSelector"), "value": {"matchLabels": {"a": "b"}}}]),
     ("the conditions", [{"op": "remove", "path": hook("matchConditions")}]),
     ("the failure policy", [{"op": "replace", "path": hook("failurePolicy"), "value": "FLIP"}]),
-    ("the time-out", [{"op": "replace", "path": hook("timeoutSeconds"), "value": 30}]),
+    ("the time-out", [{"op": "replace", "path": hook("timeoutSeconds"), "value": 29}]),
     ("the match policy", [{"op": "replace", "path": hook("matchPolicy"), "value": "Exact"}]),
     ("the name of a webhook", [{"op": "replace", "path": hook("name"), "value": "another.gpu-admission.io"}]),
     ("the number of webhooks", [{"op": "remove", "path": "/webhooks/0"}]),

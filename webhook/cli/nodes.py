@@ -30,6 +30,10 @@ class By(StrEnum):
     model = "model"
 
 
+_DROPPED: Final = ("USED", "PROMISED", "ALLOCATED", "PODS", "TAINTS", "POOL", "RESOURCE", "MODEL")
+"""Columns that a narrow terminal does without, the first first."""
+
+
 def nodes(
     name: Annotated[list[str] | None, typer.Argument(help="Nodes to show. Default: all with GPUs.")] = None,
     labels: options.Selector = None,
@@ -117,7 +121,7 @@ def _print(reports: list[dict[str, Any]], labels: str | None, by: By | None, *, 
         for line in _lines(node, known)
     ]
     if by is None:
-        table(["NODE", "POOL", "MODEL", "HEALTH", *titles, *(["TAINTS", "PODS"] if wide else [])], rows)
+        table(["NODE", "POOL", "MODEL", "HEALTH", *titles, *(["TAINTS", "PODS"] if wide else [])], rows, drop=_DROPPED)
         out("")
     of: Literal["pool", "model"] = "model" if by else "pool"
     sums = [
@@ -126,7 +130,7 @@ def _print(reports: list[dict[str, Any]], labels: str | None, by: By | None, *, 
         if group["gpus"]
         for line in _lines(group, known)
     ]
-    return table([of.upper(), "NODES", *titles], sums)
+    return table([of.upper(), "NODES", *titles], sums, drop=_DROPPED)
 
 
 def _lines(entry: Mapping[str, Any], known: Sequence[str]) -> Iterator[list[Any]]:

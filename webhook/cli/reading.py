@@ -126,9 +126,12 @@ def namespace_of(namespace: str | None, everywhere: bool, snapshot: Snapshot) ->
         if namespace:
             raise BadInput("saw -n and -A, wanted one of them")
         return None
-    known = [name for _, name in snapshot.named("Namespace")]
+    known = {name for _, name in snapshot.named("Namespace")}
     if namespace and known and namespace not in known:
-        raise no_such("namespace", namespace, known)
+        # A file may have pods of a namespace without its Namespace.
+        known.update(obj["metadata"].get("namespace") or "" for objects in snapshot.objects.values() for obj in objects)
+        if namespace not in known:
+            raise no_such("namespace", namespace, sorted(known - {""}))
     return namespace or snapshot.namespace
 
 

@@ -112,6 +112,8 @@ _BAR_COLOURS: Final = ((0.5, "green"), (0.85, "yellow"), (2.0, "red"))
 """A bar has the first colour whose limit is above its share."""
 _BAR: Final = 8
 """Width of a full bar, in characters."""
+_NARROWEST: Final = 12
+"""To so many characters at least a column is cut."""
 Cell = str | Text
 
 
@@ -126,18 +128,47 @@ def document(answer: Any, output: Format) -> bool:
     return True
 
 
-def table(titles: Sequence[str], rows: Iterable[Sequence[Any]], *, cut_last: bool = False) -> None:
-    """Print a table as kubectl does: numbers aligned right, colours only on a terminal. Only the last column is cut to the width
-    of the terminal, if `cut_last`.
+def table(
+    titles: Sequence[str], rows: Iterable[Sequence[Any]], *, cut_last: bool = False, drop: Sequence[str] = ()
+) -> None:
+    """Print a table as kubectl does: numbers aligned right, colours only on a terminal.
+
+    On a terminal that is too narrow the columns `drop` are left out, in this order, until the rest fits. If that is not enough,
+    the widest column of text is cut with an ellipsis. `cut_last`: only the last column is cut.
 
     rich's Table is not used: it takes two milliseconds a row, and clusters have thousands of rows.
     """
-    cells = [[_cell(each) for each in row] for row in rows]
-    columns = [[title, *[str(row[at]) for row in cells]] for at, title in enumerate(titles)]
+    cells: list[list[Cell]] = [
+        [Text(title, "bold") for title in titles],
+        *[[_cell(each) for each in row] for row in rows],
+    ]
+    columns = [[str(row[at]) for row in cells] for at in range(len(titles))]
     widths = [max(map(_width, column)) for column in columns]
     right = [len(column) > 1 and all(map(_is_number, column[1:])) for column in columns]
-    head: list[Cell] = [Text(title, "bold") for title in titles]
-    _print([_line(row, widths, right) for row in (head, *cells)], cut=cut_last)
+    shown = list(range(len(titles)))
+    console = _stdout()
+    if console.is_terminal and not cut_last:
+        for at in [titles.index(title) for title in drop if title in titles]:
+            if _total(widths, shown) > console.width:
+                shown.remove(at)
+        if texts := [at for at in shown if not right[at]]:
+            widest = max(texts, key=lambda at: widths[at])
+            limit = max(_NARROWEST, widths[widest] - max(0, _total(widths, shown) - console.width))
+            if limit < widths[widest]:
+                widths[widest] = limit
+                for row in cells:
+                    row[widest] = _cut(row[widest], limit)
+    _print([_line([(row[at], widths[at], right[at]) for at in shown]) for row in cells], cut=cut_last)
+
+
+def _total(widths: Sequence[int], shown: Sequence[int]) -> int:
+    return sum(widths[at] + len(_GAP) for at in shown) - len(_GAP)
+
+
+def _cut(cell: Cell, limit: int) -> Text:
+    text = cell.copy() if isinstance(cell, Text) else Text(cell)
+    text.truncate(limit, overflow="ellipsis")
+    return text
 
 
 def totals(counts: Mapping[str, int], words: Iterable[str]) -> str:
@@ -145,9 +176,10 @@ def totals(counts: Mapping[str, int], words: Iterable[str]) -> str:
     return ", ".join([f"{counts[word]} {word}" for word in words if counts[word]])
 
 
-def _line(cells: Sequence[Cell], widths: Sequence[int], right: Sequence[bool]) -> list[Cell]:
+def _line(columns: Iterable[tuple[Cell, int, bool]]) -> list[Cell]:
+    """The parts of a line, of each cell with the width of its column and whether that is one of numbers."""
     parts: list[Cell] = []
-    for cell, width, number in zip(cells, widths, right, strict=True):
+    for cell, width, number in columns:
         pad = " " * (width - _width(str(cell)))
         parts += (pad, cell, _GAP) if number else (cell, pad, _GAP)
     return parts
@@ -163,15 +195,35 @@ def _is_number(text: str) -> bool:
 
 
 def show(*lines: Text) -> None:
-    """Print lines on stdout, not wrapped. An unprintable character becomes a space: tenants write parts of this text."""
+    """Print lines on stdout; on a terminal a long one goes on below, indented. An unprintable character becomes a space: tenants
+    write parts of this text."""
     for each in lines:
         each.plain = printable_lines(each.plain)
+    console = _stdout()
+    if console.is_terminal:
+        lines = tuple(
+            part for each in lines for line in each.split("\n", allow_blank=True) for part in _wrapped(line, console)
+        )
     _print([[each] for each in lines])
+
+
+def _wrapped(line: Text, console: Console) -> Iterator[Text]:
+    """The line as lines of the terminal's width: those after the first are indented by two more."""
+    indent = len(line.plain) - len(line.plain.lstrip())
+    if _width(line.plain) <= console.width or console.width < 2 * indent:
+        yield line
+        return
+    for at, part in enumerate(line[indent:].wrap(console, console.width - indent - 2)):
+        yield Text.assemble(" " * (indent + 2 * bool(at)), part)
+
+
+def _stdout() -> Console:
+    return Console(highlight=False, emoji=False)
 
 
 def _print(lines: Iterable[Sequence[Cell]], *, cut: bool = False) -> None:
     """Print lines, each given as a sequence of parts. `cut`: to the width of the terminal, with an ellipsis."""
-    console = Console(highlight=False, emoji=False)
+    console = _stdout()
     if not console.is_terminal:
         text = "\n".join(["".join(map(str, parts)) for parts in lines])
         sys.stdout.write("".join([f"{line.rstrip()}\n" for line in text.split("\n")]))
@@ -181,7 +233,8 @@ def _print(lines: Iterable[Sequence[Cell]], *, cut: bool = False) -> None:
         line.rstrip()
         if cut:
             line.truncate(console.width, overflow="ellipsis")
-        console.print(line, soft_wrap=True)
+        # rich keeps bold and dim under NO_COLOR.
+        console.print(Text(line.plain) if console.no_color else line, soft_wrap=True)
 
 
 def repeated(refresh: Callable[[], None], *, watch: bool, from_file: bool) -> None:

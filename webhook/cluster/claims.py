@@ -1,5 +1,6 @@
 """ResourceClaims, their templates and DeviceClasses (resource.k8s.io/v1): what is kept of them, and which devices claims have."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
@@ -17,6 +18,8 @@ MAX_CLAIMS: Final = 32
 """Maximum number of claims of a pod that are looked at."""
 _MAX_SPEC: Final = 16 << 10
 """Maximum length of what is kept of a claim. Tenants write it, and some caches have it in their keys."""
+_SHORT, _MAX_LONG = 1 << 10, 1 << 20
+"""Up to _SHORT bytes all are kept. Longer ones of a namespace take _MAX_LONG bytes together."""
 _MAX_TEXTS: Final = 4096
 NO_SPEC: Final = b"null"
 
@@ -56,6 +59,39 @@ class DeviceClass(NamedTuple):
     created: str
 
 
+class Specs(dict[str, bytes]):
+    """`spec.devices` by namespace and name, as JSON. The long ones of a namespace take _MAX_LONG bytes at most: what is more is
+    not kept, so that no tenant fills the memory."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._long = Counter[str]()
+
+    def put(self, name: str, text: bytes) -> bytes:
+        """What is kept: `text`, or NO_SPEC."""
+        self.gone(name)
+        namespace = name.partition("/")[0]
+        if len(text) > _SHORT:
+            if self._long[namespace] + len(text) > _MAX_LONG:
+                text = NO_SPEC
+            else:
+                self._long[namespace] += len(text)
+        self[name] = text
+        return text
+
+    def seen(self, obj: Mapping[str, Any]) -> None:
+        """A ResourceClaimTemplate was added or changed."""
+        self.put(_name(obj), _spec((obj.get("spec") or {}).get("spec") or {}))
+
+    def gone(self, name: str) -> None:
+        text = self.pop(name, b"")
+        if len(text) > _SHORT:
+            namespace = name.partition("/")[0]
+            self._long[namespace] -= len(text)
+            if not self._long[namespace]:
+                del self._long[namespace]
+
+
 class Claims:
     """All ResourceClaims. Tells `table` which devices they have. `allocated` is called with the uid of each pod whose claim has
     devices now."""
@@ -63,6 +99,7 @@ class Claims:
     def __init__(self, table: DeviceTable, allocated: Callable[[str], None]) -> None:
         self._table, self._on_allocated = table, allocated
         self._claims: dict[str, _Claim] = {}
+        self._specs = Specs()
 
     def seen(self, obj: Mapping[str, Any]) -> None:
         name, status = _name(obj), obj.get("status") or {}
@@ -72,12 +109,13 @@ class Claims:
             selected = (allocation.get("nodeSelector") or {}).get("nodeSelectorTerms")
             terms, node = _kept(orjson.dumps(selected)) if selected else b"", _only_node(selected or ())
         users = [str(user.get("uid")) for user in status.get("reservedFor") or () if user.get("resource") == "pods"]
-        self._claims[name] = _Claim(_spec(obj.get("spec") or {}), terms)
+        self._claims[name] = _Claim(self._specs.put(name, _spec(obj.get("spec") or {})), terms)
         self._table.use(DRA, name, node, _uses(allocation) if allocation and node else ())
         for uid in users if allocation is not None else ():
             self._on_allocated(uid)
 
     def gone(self, name: str) -> None:
+        self._specs.gone(name)
         if self._claims.pop(name, None) is not None:
             self._table.use(DRA, name, "", ())
 
@@ -130,10 +168,6 @@ def device_class(obj: Mapping[str, Any]) -> DeviceClass:
     spec = obj.get("spec") or {}
     created = str(obj["metadata"].get("creationTimestamp") or "")
     return DeviceClass(selectors_of(spec), str(spec.get("extendedResourceName") or ""), created)
-
-
-def claim_template(obj: Mapping[str, Any]) -> bytes:
-    return _spec((obj.get("spec") or {}).get("spec") or {})
 
 
 _texts: dict[bytes, bytes] = {}

@@ -17,7 +17,7 @@ import orjson
 from webhook.cluster.device_layout import Amounts, Fit, Layout, Unknown
 from webhook.cluster.devices import DeviceClaim, DeviceRequest, DeviceSet, Use
 from webhook.cluster.node_table import TOLD, Columns
-from webhook.kube.device_selectors import Facts, Selector
+from webhook.kube.device_selectors import Facts, Selector, Work
 
 _MAX_VALUES: Final = 64
 """An attribute with more values than this is dropped."""
@@ -26,6 +26,8 @@ _MAX_DEVICES: Final = 1024
 _MAX_SELECTORS, _SPARE = 256, 4096
 _MAX_MATCHES: Final = 32 << 20
 """Maximum memory for what devices match, in bytes: tenants write the expressions."""
+_MAX_WORK: Final = 4096
+"""Evaluations of expressions in one decision, which take 25 ms. What needs more is unknown."""
 _MATCH_BYTES: Final = 256
 """Memory of one, without its expressions."""
 
@@ -64,7 +66,7 @@ class DeviceTable:
         self._numbers: dict[tuple[Layout, Amounts], int] = {}
         self._selectors: dict[str, Selector] = {}
         self._matches: dict[tuple[tuple[str, ...], int], tuple[Facts, bool | None]] = {}
-        self._match_bytes = 0
+        self._match_bytes, self._work = 0, Work(_MAX_WORK)
         self._asked: dict[tuple[DeviceClaim, ...], tuple[int, tuple[tuple[str, int], ...] | None]] = {}
         self._told = 0
         """Rises when a node has other devices."""
@@ -153,11 +155,9 @@ class DeviceTable:
     def hold(self, row: int, claims: tuple[DeviceClaim, ...], sign: int) -> None:
         """Reserve devices for claims on a node (1), or end that (-1)."""
         node = self._nodes.setdefault(self._columns.name[row], _Node())
+        change = node.held.append if sign > 0 else node.held.remove
         for claim in claims:
-            if sign > 0:
-                node.held.append(claim)
-            else:
-                node.held.remove(claim)
+            change(claim)
         self.refresh(self._columns.name[row])
 
     def holders_of(self, claim: str) -> list[str]:
@@ -238,9 +238,14 @@ class DeviceTable:
             return Fit(0, 0.0, ()) if all([claim.source for claim in claims]) else None
         return state[0].find(claims, state[1], self.matches)
 
+    def tells(self, source: str) -> bool:
+        """Whether a source tells the devices of some node."""
+        return any([state is not None and source in dict(state[0].sets) for state in self._states])
+
     def asked(self, claims: tuple[DeviceClaim, ...]) -> tuple[tuple[str, int], ...] | None:
         """How much of the GPUs of DRA claims ask, by resource, in thousandths of a device: as counted on the first layout that
         could take them when empty. None if none could. Raises Unknown."""
+        self._work.left = _MAX_WORK
         known = self._asked.get(claims)
         if known is None or known[0] != self._told:
             if len(self._asked) >= _MAX_SELECTORS:
@@ -272,7 +277,10 @@ class DeviceTable:
             if self._match_bytes > _MAX_MATCHES:
                 self._match_bytes = 0
                 self._matches.clear()
-            self._matches[key] = facts, self._selected(request.selectors, facts)
+            found = self._selected(request.selectors, facts)
+            if found is None and self._work.left < 0:
+                return None  # not kept: another decision may have work left for it
+            self._matches[key] = facts, found
         return self._matches[key][1]
 
     def _selected(self, selectors: tuple[str, ...], facts: Facts) -> bool | None:
@@ -286,6 +294,6 @@ class DeviceTable:
             ]
             if any([selector.may_read(name) for name in dropped]):
                 return None
-            if (matching := selector.matches(facts)) is not True:
+            if (matching := selector.matches(facts, self._work)) is not True:
                 return matching
         return True

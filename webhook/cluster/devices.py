@@ -104,6 +104,10 @@ class DeviceSource(Protocol):
     def name(self) -> str:
         """The driver name in `Facts.driver` of all its devices, as "hami.io/gpu"."""
 
+    @property
+    def honours_preference(self) -> bool:
+        """Whether the scheduler that serves these devices weighs preferred node affinity. If not, no node is chosen."""
+
     def devices(self, node: Mapping[str, Any]) -> DeviceSet:
         """The devices of a Node object; an empty set if it tells none. Called at each event of the node."""
 

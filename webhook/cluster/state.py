@@ -11,10 +11,10 @@ from typing import Any
 from webhook.cluster.autoscalers import Autoscalers
 from webhook.cluster.budgets import Budgets
 from webhook.cluster.by_name import ByName, labels, priority_class, runtime_handler, volume_claim, volume_terms
-from webhook.cluster.claims import Claims, claim_template, device_class
+from webhook.cluster.claims import Claims, Specs, device_class
 from webhook.cluster.demands import Demands
 from webhook.cluster.device_demands import DeviceDemands
-from webhook.cluster.device_sources import SOURCES
+from webhook.cluster.device_sources import SOURCES, shared_claims
 from webhook.cluster.freshness import REQUIRED, Freshness
 from webhook.cluster.holdings import Holdings
 from webhook.cluster.jobs import Jobs
@@ -78,7 +78,7 @@ class ClusterState:
         self.namespaces = ByName(labels)
         self.slices = Slices(self.nodes.dra, self.nodes.devices)
         self.claims = Claims(self.nodes.devices, self._allocated)
-        self.claim_templates = ByName(claim_template)
+        self.claim_templates = Specs()
         self.device_classes = ByName(device_class)
         self.device_demands = DeviceDemands(self.nodes, self.claims, self.claim_templates, self.device_classes)
         self.budgets = Budgets()
@@ -144,6 +144,8 @@ class ClusterState:
             demand, held = with_devices or demand, with_devices is not None
             if demand.devices and self.claims.allocated(pod):
                 demand = demand._replace(devices=())
+        if not node and has_extended_resource(demand) and (shared := shared_claims(pod)):
+            demand = demand._replace(devices=(*demand.devices, *shared))
         for source in SOURCES if node and annotations_of(pod) else ():
             self.nodes.devices.use(source.name, uid, node, source.uses(pod))
         if not has_extended_resource(demand) and DECISION not in annotations_of(pod):

@@ -46,6 +46,7 @@ class Vgpu(NamedTuple):
     fields: tuple[str, ...]
     choosing: tuple[str, ...] = ()
     """Annotations by which a pod chooses its cards."""
+    honours_preference: bool = False
     withdrawn: tuple[str, str] = ("", "")
     """Annotations of the node: one that begins with "Deleted" when no card is offered; one that lists cards that are cordoned."""
 
@@ -63,15 +64,21 @@ class Vgpu(NamedTuple):
         """At most what its containers ask for: everybody can write the annotation."""
         notes = annotations_of(pod)
         text = next((notes[key] for key in self.assigned if notes.get(key)), "")
-        asked = sum([request.devices for request in self._requests(pod)])
+        requests = self._requests(pod)
+        asked = sum([request.devices for request in requests])
         if not asked or len(text) > MAX_TEXT:
             return ()
+        largest = [
+            max([dict(request.amounts).get(f"{self.name}/{part}", _MAX_AMOUNT) for request in requests])
+            for part in ("memory", "cores")
+        ]
         entries = [entry.split(",") for group in text.split(";") for entry in group.split(":") if "," in entry]
         found = []
         for uuid, _, memory, cores, *_ in (entry for entry in entries[:asked] if len(entry) >= 4):
-            amounts = self._amounts(amount_of(memory), amount_of(cores))
-            if None not in (amount_of(memory), amount_of(cores)):
-                found.append(Use(uuid.partition("[")[0], amounts))
+            amounts = [amount_of(memory), amount_of(cores)]
+            if None not in amounts:
+                parts = [int(min(amount or 0, most)) for amount, most in zip(amounts, largest, strict=True)]
+                found.append(Use(uuid.partition("[")[0], self._amounts(*parts)))
         return tuple(found)
 
     def claim(self, pod: Pod) -> DeviceClaim | None:

@@ -20,6 +20,8 @@ from webhook.kube.quantity import Number, parse_quantity
 
 MAX_EXPRESSION: Final = 10 << 10
 """Maximum length of an expression (CELSelectorExpressionMaxLength)."""
+_LOOP_COST: Final = 50
+"""An evaluation takes 6 µs, one with as many steps as may be some 300."""
 _MAX_RESULTS: Final = 1024
 """Maximum number of results that are kept for one expression."""
 _LOOPS: Final = re.compile(r"\b(?:all|exists|exists_one|existsOne|map|filter|bind)\s*\(")
@@ -89,6 +91,15 @@ def _number(name: str, capacity: Any) -> Number:
         raise ValueError(f"capacity {name}: wanted a quantity") from None
 
 
+class Work:
+    """The evaluations that are left to one decision; one with a loop counts as _LOOP_COST."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+
+
 class Selector:
     """One expression, compiled. Results are cached by what the expression reads of a device."""
 
@@ -97,6 +108,7 @@ class Selector:
         self._reads = _reads(expression)
         """(part, domain, name) of each value that it reads; None if that cannot be told from the text."""
         self._domains = {text[1:-1] for text in re.findall(_STRING, expression)} if self._reads is None else set()
+        self._cost = _LOOP_COST if _LOOPS.search(expression) or _GROWTH.search(expression) else 1
         self._program: cel.Expression | None = None
         self._results: dict[tuple[object, ...], bool | None] = {}
         if _is_cheap(expression):
@@ -104,12 +116,16 @@ class Selector:
             with suppress(RuntimeError, TypeError):
                 self._program = ENVIRONMENT.compile(expression)
 
-    def matches(self, facts: Facts) -> bool | None:
-        """Whether the device matches; None if that is unknown."""
+    def matches(self, facts: Facts, work: Work | None = None) -> bool | None:
+        """Whether the device matches; None if that is unknown, or would need more `work` than is left."""
         if self._program is None:
             return None
         key = self._key(facts)
         if key not in self._results:
+            if work is not None:
+                work.left -= self._cost
+                if work.left < 0:
+                    return None
             if len(self._results) >= _MAX_RESULTS:
                 self._results.clear()
             self._results[key] = self._evaluated(facts)

@@ -20,7 +20,7 @@ from webhook.cluster.state import ClusterState
 from webhook.framework.cluster_view import Expression, Placement
 from webhook.kube.gpus import Gpus
 from webhook.placement.constraints import Term, terms_of
-from webhook.placement.request import NO_GPU, PlacementRequest
+from webhook.placement.request import NO_GPU, OTHERS_GPUS, PlacementRequest
 from webhook.placement.volumes import VolumeTopology
 
 UNDECIDED: Final = np.inf
@@ -61,10 +61,17 @@ def plans(
         if terms:
             key = blake2b(repr(terms).encode(), digest_size=16).digest()
             confined = confined._replace(claims=tuple(terms), key=confined.key + key)
+    if request.shared:
+        if not all([state.nodes.devices.tells(claim.source) for claim in request.shared]):
+            yield Placement((), request.strategy, reason=OTHERS_GPUS)
+            return
+        every, claims = (*every, *request.shared), (*claims, *request.shared)
     try:
         demand = found.told(request.demand, claims)
         offered = gpus.among([name for name, _ in demand.requests]) or state.nodes.devices.asked(claims) is None
-        if claims and not (offered or every_pod or any([name.startswith(TOLD) for name, _ in demand.requests])):
+        if claims and not (
+            offered or request.shared or every_pod or any([name.startswith(TOLD) for name, _ in demand.requests])
+        ):
             yield Placement((), request.strategy, reason=NO_GPU)
             return
         made = found.extended(request.demand) if state.nodes.dra else {}

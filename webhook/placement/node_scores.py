@@ -15,7 +15,7 @@ from webhook.placement.filters import Filter
 from webhook.placement.node_states import States, states
 
 NEVER = -np.inf
-DEVICE_LEFT = 0.3
+DEVICE_LEFT = 1.0
 """What a device costs of which a part stays free, in GPUs of an average pod: fuller devices first."""
 _CHANGED_ROW_COST = 4
 """The cost to score one changed row, compared with its part of the cost to score all rows."""

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 import orjson
 
 from webhook.cluster.claims import NO_CLAIMS, PodClaims, claims_of
+from webhook.cluster.device_sources import shared_claims
+from webhook.cluster.devices import DeviceClaim
 from webhook.cluster.jobs import workload_key
 from webhook.cluster.node_table import Demand
 from webhook.cluster.pods import demand_of, is_bounded, namespace_of, owner_key, unmanaged_reason
@@ -25,6 +27,7 @@ from webhook.placement.volumes import NO_VOLUME_CLAIMS, VolumeClaims, volume_cla
 Spec = Mapping[str, Any]
 _MAX_KEY = 512
 NO_GPU = "no GPU is asked for"
+OTHERS_GPUS = "GPUs that another scheduler serves"
 
 
 class PlacementRequest(NamedTuple):
@@ -46,6 +49,8 @@ class PlacementRequest(NamedTuple):
     volume_claims: VolumeClaims = NO_VOLUME_CLAIMS
     claims: PodClaims = NO_CLAIMS
     """Its ResourceClaims."""
+    shared: tuple[DeviceClaim, ...] = ()
+    """The parts of GPUs that it asks for: see `device_sources`."""
     namespace: str = ""
     preferences: Preferences | None = None
     """The preferences of its annotations and of the policy."""
@@ -78,13 +83,15 @@ def placement_request(
         return Placement((), strategy, reason="the policy leaves it to the scheduler")
     if reason := ineligible(pod):
         return Placement((), strategy, reason=reason)
-    if other_gpus(pod):
-        return Placement((), strategy, reason="GPUs that another scheduler serves")
+    shared = shared_claims(pod) if other_gpus(pod) else ()
+    if not shared and other_gpus(pod):
+        return Placement((), strategy, reason=OTHERS_GPUS)
     try:
         demand = demand_of(pod)
     except QuantityError:
         return Placement((), strategy, reason="a request is not a quantity")
-    if not (gpus.among([name for name, _ in demand.requests]) or claims_devices(pod) or settings.every_pod):
+    asked = gpus.among([name for name, _ in demand.requests]) or shared or claims_devices(pod)
+    if not (asked or settings.every_pod):
         return Placement((), strategy, reason=NO_GPU)
     if not is_bounded(demand):
         return Placement((), strategy, reason="too many resources are asked for")
@@ -101,6 +108,7 @@ def placement_request(
         peer_rules=peer_rules_of(pod),
         volume_claims=volume_claims_of(pod, controller),
         claims=claims_of(pod),
+        shared=shared,
         namespace=namespace_of(pod),
         preferences=preferences,
     )

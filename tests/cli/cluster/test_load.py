@@ -150,6 +150,15 @@ def test_an_unknown_namespace_is_an_error_if_all_are_known(tmp_path: Path) -> No
     assert namespace_of("team-b", False, snapshot(tmp_path)) == "team-b"
 
 
+def test_a_file_may_have_pods_of_a_namespace_without_its_namespace(tmp_path: Path) -> None:
+    found = snapshot(
+        tmp_path,
+        {"kind": "Namespace", "metadata": {"name": "team-a"}},
+        {"kind": "Pod", "metadata": {"name": "a", "namespace": "team-b"}, "spec": {}, "status": {}},
+    )
+    assert namespace_of("team-b", False, found) == "team-b"
+
+
 def test_a_file_may_have_every_kind_that_is_read(tmp_path: Path) -> None:
     for kind in (*KINDS, *QUESTIONS):
         obj = {"kind": kind, "metadata": {"name": "a", "namespace": "b"}}
