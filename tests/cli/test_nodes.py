@@ -52,6 +52,23 @@ def test_pods_that_a_node_rejected_are_counted_with_its_health(tmp_path: Path) -
     assert (found["rejected"], found["gpus"]["nvidia.com/gpu"]["allocated"]) == (2, 6)
 
 
+def test_gpus_that_are_not_allocatable_are_counted_with_the_health(tmp_path: Path) -> None:
+    sick = node("a", 7)
+    sick["status"]["capacity"] = {**sick["status"]["allocatable"], "nvidia.com/gpu": "8"}
+    cluster = write(tmp_path, sick)
+    assert "healthy, 1 withdrawn" in call("nodes", "--cluster", cluster).stdout
+    (found,) = json.loads(call("nodes", "--cluster", cluster, "-o", "json").stdout)
+    assert (found["withdrawn"], found["gpus"]["nvidia.com/gpu"]["total"]) == (1, 7)
+
+
+def test_wide_shows_cpu_and_memory_beside_the_gpus(tmp_path: Path) -> None:
+    busy = placed(pod("p", 2, container={"resources": {"requests": {"cpu": "28", "memory": "256Gi"}}}), "a")
+    cluster = write(tmp_path, node("a"), busy)
+    (title, row, *_) = call("nodes", "--cluster", cluster, "-o", "wide").stdout.splitlines()
+    assert title.index("FREE CPU") == row.index("100 of 128")
+    assert title.index("FREE MEMORY") == row.index("768Gi of 1Ti")
+
+
 def test_the_document(cluster: Path) -> None:
     found = json.loads(call("nodes", "-l", "node-pool in (training)", "--cluster", cluster, "-o", "json").stdout)
     assert [each["name"] for each in found] == ["gpu-a", "gpu-c"]
@@ -72,6 +89,7 @@ def test_the_document(cluster: Path) -> None:
                 "gpus": {"nvidia.com/gpu": 6},
             }
         ],
+        "host": {"cpu": {"total": 128000, "free": 128000}, "memory": {"total": 1 << 40, "free": 1 << 40}},
     }
     assert yaml.safe_load(call("nodes", "-l", "node-pool=training", "--cluster", cluster, "-o", "yaml").stdout) == found
 

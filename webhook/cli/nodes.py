@@ -16,7 +16,7 @@ from webhook.cli.cluster.snapshot import ENGINE
 from webhook.cli.options import Format
 from webhook.cli.reading import measure_gpus, policy_of, selector, snapshot_of
 from webhook.cli.terminal import bar, clear, document, no_such, out, repeated, say, table, write
-from webhook.text import listed
+from webhook.text import amount_number, listed
 
 _STYLES = {"healthy": "green", "cordoned": "yellow", "notReady": "red", "unhealthy": "red", "offersNoGpus": "red"}
 _MEASURED: Final = {"idle": "IDLE", "utilisation": "UTILISATION", "memory": "MEMORY", "temperature": "HOTTEST"}
@@ -30,7 +30,18 @@ class By(StrEnum):
     model = "model"
 
 
-_DROPPED: Final = ("USED", "PROMISED", "ALLOCATED", "PODS", "TAINTS", "POOL", "RESOURCE", "MODEL")
+_DROPPED: Final = (
+    "USED",
+    "PROMISED",
+    "ALLOCATED",
+    "FREE CPU",
+    "FREE MEMORY",
+    "PODS",
+    "TAINTS",
+    "POOL",
+    "RESOURCE",
+    "MODEL",
+)
 """Columns that a narrow terminal does without, the first first."""
 
 
@@ -55,7 +66,7 @@ def nodes(
     bound. `-o wide` shows taints and pods too.
     Health: `healthy`, `cordoned`, `notReady`, `unhealthy` (by the labels and conditions that the policy names), and
     `offersNoGpus`: it has GPUs by its labels, but its device plugin offers none. `3 rejected`: it rejected so many pods that were
-    bound to it.
+    bound to it. `1 withdrawn`: it has so many GPUs more than are allocatable, as when the device plugin found one unhealthy.
 
     If the policy has a source of GPU metrics, the table also shows how many allocated GPUs are idle now, utilisation, memory,
     and the temperature of the hottest GPU. A source that is a Service of the cluster is asked through the API server, which
@@ -116,12 +127,13 @@ def _print(reports: list[dict[str, Any]], labels: str | None, by: By | None, *, 
     titles = ["RESOURCE", "TOTAL", "ALLOCATED", "PROMISED", "FREE", "USED", *[_MEASURED[key] for key in known]]
     rows = [
         [node["name"], node["pool"], node["model"], _health(node), *line]
-        + ([listed(node["taints"]), _pods(node)] if wide else [])
+        + ([*_host(node), listed(node["taints"]), _pods(node)] if wide else [])
         for node in reports
         for line in _lines(node, known)
     ]
     if by is None:
-        table(["NODE", "POOL", "MODEL", "HEALTH", *titles, *(["TAINTS", "PODS"] if wide else [])], rows, drop=_DROPPED)
+        more = ["FREE CPU", "FREE MEMORY", "TAINTS", "PODS"] if wide else []
+        table(["NODE", "POOL", "MODEL", "HEALTH", *titles, *more], rows, drop=_DROPPED)
         out("")
     of: Literal["pool", "model"] = "model" if by else "pool"
     sums = [
@@ -155,8 +167,14 @@ def _cell(key: str, value: Any) -> Any:
 
 
 def _health(node: dict[str, Any]) -> Text:
-    more = "".join([f", {node[key]} {key}" for key in ("sick", "rejected") if node.get(key)])
+    more = "".join([f", {node[key]} {key}" for key in ("sick", "rejected", "withdrawn") if node.get(key)])
     return Text(f"{node['health']}{more}", style="red" if more else _STYLES[node["health"]])
+
+
+def _host(node: dict[str, Any]) -> list[str]:
+    """Free and total CPU and memory: `96 of 128`, `1Ti of 2Ti`."""
+    amounts = [(name, node["host"].get(name, {"free": 0, "total": 0})) for name in ("cpu", "memory")]
+    return [" of ".join([amount_number(name, each[key]) for key in ("free", "total")]) for name, each in amounts]
 
 
 def _pods(node: dict[str, Any]) -> str:

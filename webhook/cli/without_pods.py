@@ -22,7 +22,7 @@ def shown(snapshot: Snapshot, reports: list[dict[str, Any]], output: Format) -> 
     """Print the nodes with what they have in all. `reports`: of `cluster.report`, without any pod."""
     for each in reports:
         each["gpus"] = {resource: {"total": counts["total"]} for resource, counts in each["gpus"].items()}
-        del each["pods"]
+        del each["pods"], each["host"]
     if snapshot.access is not None:
         asyncio.run(_ask(snapshot, snapshot.access))
     if document(reports, output):

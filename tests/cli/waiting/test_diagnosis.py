@@ -209,6 +209,11 @@ def test_an_object_of_a_kind_that_could_not_be_read_is_not_missing(tmp_path: Pat
     assert [cause.cause for cause in answers(found, load_policy(), None)[0].causes] == ["fitsNow"]
 
 
+def test_where_a_node_could_take_the_pod_now_that_is_said_first(tmp_path: Path) -> None:
+    found = snapshot(tmp_path, node("full"), placed(pod("has", 8), "full"), node("free"), waiting())
+    assert [cause.cause for cause in answers(found, load_policy(), None)[0].causes] == ["fitsNow", "gpusTaken"]
+
+
 def test_a_node_counts_for_the_first_check_that_excludes_it(tmp_path: Path) -> None:
     nodes = [node("a", taints=["x=y:NoSchedule"], cordoned=True), node("b", taints=["x=y:NoSchedule"]), node("c", 4)]
     (found,) = answers(snapshot(tmp_path, *nodes, waiting(8)), load_policy(), None)

@@ -9,6 +9,8 @@ import numpy as np
 from webhook.cli.cluster.devices import Devices
 from webhook.cli.cluster.measured import Figures
 from webhook.cli.cluster.snapshot import Object, Snapshot, condition
+from webhook.cluster.node import UNKNOWN_AMOUNT
+from webhook.cluster.node_table import Columns
 from webhook.cluster.pods import counted_demand
 from webhook.cluster.rejections import reason_of
 from webhook.kube.gpus import MODEL_LABELS
@@ -57,6 +59,9 @@ def report(snapshot: Snapshot, policy: Policy, names: list[str]) -> list[dict[st
                 free = int(columns.free[resource][row])
                 promised = total - allocated - free
                 gpus[resource] = {"total": total, "allocated": allocated, "promised": promised, "free": max(0, free)}
+        withdrawn = sum(
+            [installed_on(columns, resource, row) - int(columns.capacity[resource][row]) for resource in resources]
+        )
         gpus |= devices.on(name)
         result.append(
             {
@@ -68,11 +73,23 @@ def report(snapshot: Snapshot, policy: Policy, names: list[str]) -> list[dict[st
                 "taints": [taint_text(taint) for taint in node["spec"].get("taints") or ()],
                 "gpus": gpus,
                 "pods": pods,
+                "host": {
+                    name: {"total": int(columns.capacity[name][row]), "free": max(0, int(columns.free[name][row]))}
+                    for name in ("cpu", "memory")
+                    if name in columns.capacity
+                },
+                **({"withdrawn": withdrawn} if withdrawn else {}),
                 **({"rejected": rejected[name]} if rejected[name] else {}),
                 **(figures.of(name, gpus.values(), float(columns.sharing[row])) if figures else {}),
             }
         )
     return result
+
+
+def installed_on(columns: Columns, resource: str, row: int) -> int:
+    """What a node has of a resource: its capacity, with what it does not offer."""
+    installed, offered = int(columns.installed[resource][row]), int(columns.capacity[resource][row])
+    return max(0 if installed == UNKNOWN_AMOUNT else installed, offered)
 
 
 def _rejected(snapshot: Snapshot) -> Counter[str]:

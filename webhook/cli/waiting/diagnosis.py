@@ -82,6 +82,9 @@ class Diagnosis:
             return Findings([], [])
         filtered = _Filtered(case)
         causes = ordered([self._tried(cause) for cause in filtered.causes()])
+        causes.sort(
+            key=lambda cause: cause.cause != "fitsNow"
+        )  # then nothing has to be changed: what else is true comes after it
         return Findings(causes, [*notes.ahead(case), *notes.preemption(case, filtered.only_full)])
 
     def _tried(self, cause: Cause) -> Cause:
