@@ -132,11 +132,12 @@ def _short(s: Situation, short: _Short, off: Mask, alone: Mask) -> Iterator[Caus
     of_class = counts(s, Wanted(wanted.device_class, 1, class_selectors(s, wanted.device_class), wanted.tolerates))
     if not any(of_class.match.values()):
         text = f"{asked}, and no node has any"
-        fix = "install or repair the driver that offers them: kubectl get resourceslices"
+        fix, alone = "install or repair the driver that offers them: kubectl get resourceslices", np.zeros_like(alone)
     elif not any(found.match.values()):
         own = wanted.selectors[len(class_selectors(s, wanted.device_class)) :]
         text = f"{asked}, and no device matches {listed([f'«{bare(each)}»' for each in own], 3)}"
         fix = "correct the selector in a new claim; what devices have: kubectl get resourceslices -o yaml"
+        alone = np.zeros_like(alone)  # nobody can try it: what it should say is not known
     else:
         text = f"{asked}, at most {free} free on a node: not on {s.where(off)}"
         if most < wanted.number:
