@@ -232,6 +232,12 @@ def _gangs(world: World) -> None:
         world.created("PyTorchJob", "kubeflow.org", _gang(f"train-{number}", ATTACKER))
 
 
+def _gangs_of_no_namespace(world: World) -> None:
+    """Forged reviews: any pod may reach the port."""
+    for number in world.many(1_024):
+        world.created("PyTorchJob", "kubeflow.org", _gang("train", f"nowhere-{number}"))
+
+
 def _refused(world: World, number: int, namespace: str, gpus: int, owner: str = "") -> None:
     """A pod that reserves a node and is then refused, so that it is never stored."""
     made = pod(f"refused-{number}", namespace, gpus=gpus, owner=owner)
@@ -329,6 +335,9 @@ OUTCOMES: Final[dict[str, Outcome]] = {
     "8,192 pods of 7 GPUs that run": Outcome(_popular, "weight of others' demands", _run, 0.5, _large_jobs),
     "1,024 PyTorchJobs": Outcome(
         _first_of_gang, "gang of 4 begins where it has room", _gangs, before=_room_in_one_zone
+    ),
+    "1,024 forged PyTorchJobs of namespaces that do not exist": Outcome(
+        _first_of_gang, "gang of 4 begins where it has room", _gangs_of_no_namespace, before=_room_in_one_zone
     ),
     "40 refused pods of two namespaces": Outcome(
         _burst, "first choices of 32 replicas", _refused_of_two_namespaces, 0.5

@@ -20,6 +20,7 @@ from bench.recorded import NAMESPACE, Silent, burst, mutated, with_decision
 from bench.samples import cluster, state_of
 from webhook.cluster.state import ClusterState
 from webhook.kube.pod import DECISION, PROFILE_LABEL
+from webhook.kube.record import record_of
 from webhook.placement.placer import Placer
 from webhook.server.handlers import Handlers
 from webhook.server.process import Recorder
@@ -60,7 +61,8 @@ def pod(name: str, namespace: str, gpus: int = 0, owner: str = "", **spec: Any) 
 
 def forged(made: Json, node: str) -> Json:
     """The same pod with a decision for a node that its author wrote, and the affinity that makes it look real."""
-    made["metadata"]["annotations"] = {DECISION: orjson.dumps({"nodes": [[node, 1]]}).decode()}
+    made["metadata"]["annotations"] = {DECISION: orjson.dumps({"nodes": [[node, 8, 0, 1.0]]}).decode()}
+    assert record_of(made), "it would be told from a real one"
     preference = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
     term = {"weight": 100, "preference": preference}
     made["spec"]["affinity"] = {"nodeAffinity": {PREFERRED: [term]}}

@@ -114,7 +114,8 @@ def checked(request: review.Request, policy: Policy, state: ClusterState, placer
         return namespaces.validate(request, policy)
     if request.resource != "pods":
         decision = workloads.validate(request, policy, view, placer)
-        if decision.gang is not None and decision.result == "allowed" and not request.dry_run:
+        exists = request.namespace in state.namespaces  # a review may be forged
+        if decision.gang is not None and exists and decision.result == "allowed" and not request.dry_run:
             state.jobs.admitted(*decision.gang)
         return decision
     return pods.validate(request, policy, view, placer)
