@@ -10,6 +10,7 @@ from bench import devices as load
 from tests.controlplane.api import Api
 from tests.controlplane.clusters import applied
 from tests.controlplane.nodes import node
+from tests.controlplane.programs import SERVES_EXTENDED_RESOURCES
 from tests.installed import Installed, decision
 
 pytestmark = pytest.mark.controlplane
@@ -32,7 +33,7 @@ async def devices(api: Api) -> AsyncIterator[None]:
                 await api.delete(each["kind"], each["metadata"]["name"])
 
 
-@pytest.mark.parametrize("ask", ["templates", "extended"])
+@pytest.mark.parametrize("ask", ["templates", *(["extended"] if SERVES_EXTENDED_RESOURCES else [])])
 async def test_a_mixed_burst_leaves_no_gpu_pending(
     installed: Installed, api: Api, team: str, devices: None, ask: str
 ) -> None:

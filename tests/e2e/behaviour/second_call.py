@@ -65,14 +65,6 @@ CASES = [
         also=[as_chosen()],
     ),
     Case(
-        "once the larger pod is seen, what was reserved for the smaller one is free for the next",
-        [A, B],
-        [pod("one", labels=GPU)],
-        [on("b", "one"), on("a", "two"), as_chosen()],
-        there=[taken("a", 7)],
-        later=[pod("two")],
-    ),
-    Case(
         "what a pod grew to is reserved",
         [A, B, C],
         [pod("one", 4, labels=TWO), pod("two", 8)],
