@@ -14,7 +14,7 @@ from tests.cluster.objects import admitted, node, pod, state
 from tests.placement.placed import names, placed
 from webhook.cluster import device_table
 from webhook.cluster.claims import NO_SPEC, Specs
-from webhook.cluster.node_table import Demand
+from webhook.cluster.node_table import TOLD, Demand
 from webhook.cluster.pods import reservation_request
 from webhook.cluster.state import ClusterState
 from webhook.framework.cluster_view import Placement
@@ -424,6 +424,27 @@ def test_expressions_that_need_too_much_work_leave_the_pod_alone_and_cost_nobody
     for costly in ("loop", "many"):
         assert placed(of, claiming(costly)).reason == "its claims cannot be decided"
     assert names(placed(of, claiming("plain")))
+
+
+def test_what_is_reserved_stays_counted_after_anothers_decision_has_used_up_its_work(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Another tenant's expressions pushed out the results, and an event of the node found no work left to get them again."""
+    templates = [dra.template("plain", dra.exactly(selector=f"{ATTRIBUTES}.productName == 'H100'"))]
+    templates += [
+        dra.template(f"t{i}", dra.exactly(selector=f"{ATTRIBUTES}.index > {-1 - i}"))
+        for i in range(device_table._MAX_SELECTORS)
+    ]
+    loop = f"[1, 2].all(x, x > 0) && {ATTRIBUTES}.productName != ''"
+    of = cluster([dra.gpus_of("a", 8)], [*templates, dra.template("loop", dra.exactly(selector=loop))], nodes=["a"])
+    reserve(of, claiming("plain"))
+    monkeypatch.setattr(device_table, "_MAX_MATCHES", 1024)
+    for made in templates[1:]:
+        placed(of, claiming(made["metadata"]["name"]))
+    monkeypatch.setattr(device_table, "_MAX_WORK", 10)
+    assert placed(of, claiming("loop")).reason == "its claims cannot be decided"
+    of.nodes.devices.refresh("a")
+    assert int(of.nodes.columns.free[f"{TOLD}{dra.DRIVER}"][of.nodes.row_of["a"]]) == 7_000
 
 
 def test_the_claims_of_one_namespace_do_not_fill_the_memory_and_are_forgotten_with_their_objects() -> None:

@@ -27,7 +27,7 @@ _MAX_SELECTORS, _SPARE = 256, 4096
 _MAX_MATCHES: Final = 32 << 20
 """Maximum memory for what devices match, in bytes: tenants write the expressions."""
 _MAX_WORK: Final = 4096
-"""Evaluations of expressions in one decision, which take 25 ms. What needs more is unknown."""
+"""Evaluations of expressions for one decision or one reserved claim, which take 25 ms. What needs more is unknown."""
 _MATCH_BYTES: Final = 256
 """Memory of one, without its expressions."""
 
@@ -205,6 +205,7 @@ class DeviceTable:
             if claim.name in named:
                 continue
             named.update([claim.name] if claim.name else ())
+            self._work.left = _MAX_WORK  # whatever the last decision left
             try:
                 found = layout.find((claim,), remaining, self.matches)
             except Unknown:
