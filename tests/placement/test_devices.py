@@ -1,7 +1,7 @@
 """Pods that ask for devices one by one are ranked and reserved by them.
 
 Covers placement.devices, cluster.device_demands, cluster.device_layout, cluster.device_sources, cluster.device_table,
-cluster.devices, cluster.claims.
+cluster.device_matches, cluster.devices, cluster.claims.
 """
 
 from collections.abc import Iterable
@@ -12,7 +12,8 @@ import pytest
 from tests.cluster import dra
 from tests.cluster.objects import admitted, node, pod, state
 from tests.placement.placed import names, placed
-from webhook.cluster import device_table
+from tests.test_hostile import counted
+from webhook.cluster import device_matches, device_table
 from webhook.cluster.claims import NO_SPEC, Specs
 from webhook.cluster.node_table import TOLD, Demand
 from webhook.cluster.pods import reservation_request
@@ -385,15 +386,19 @@ def test_attributes_that_tell_devices_apart_are_dropped_and_nodes_stay_equal() -
 def test_what_tenants_write_is_kept_within_bounds() -> None:
     long = dra.template("long", *[dra.exactly(selector=f"true{' ' * 9000}") for _ in range(2)])
     of = cluster(TWO, [long, dra.template("many", *[dra.exactly() for _ in range(4)])])
-    assert placed(of, claiming("long")).reason == "its claim is too large"
+    assert placed(of, claiming("long")).reason == "its claims are too large"
     assert placed(of, claiming(*["many"] * 33)).reason == "it has too many claims"
+    half = dra.template("half", dra.exactly(selector=f"true{' ' * 9000}"))
+    of.seen("resourceclaimtemplates", half, 0)
+    assert placed(of, claiming("half")).nodes
+    assert placed(of, claiming("half", "half")).reason == "its claims are too large"
     table = of.nodes.devices
     for number in range(5000):
         of.seen(
             "resourceclaimtemplates", dra.template("t", dra.exactly(selector=f"true || {number} > {' ' * 8000}0")), 0
         )
         assert placed(of, claiming("t")).nodes
-        assert table._match_bytes <= 32 << 20
+        assert table._matching._bytes <= 32 << 20
         if number > 50 and len(table._asked) < 40:
             break
     else:
@@ -407,11 +412,54 @@ def test_a_search_is_bounded() -> None:
     assert placed(of, claiming("much")).reason == "its claims cannot be decided"
 
 
+def test_searches_of_one_decision_are_bounded_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """400 choices on each of thousands of nodes whose first GPU is taken."""
+    first = dra.exactly(selector=f"{ATTRIBUTES}.index == 0")
+    names_of = [f"n{number}" for number in range(30)]
+    claims = [
+        dra.claim(name, dra.exactly(), on=name, has=["gpu-0", "gpu-1"][: 1 + i % 2]) for i, name in enumerate(names_of)
+    ]
+    claims += [
+        dra.claim(f"{name}-b", dra.exactly(), on=name, has=[f"gpu-{2 + i % 6}"]) for i, name in enumerate(names_of)
+    ]
+    much, one = dra.template("much", *[dra.exactly()] * 3, first), dra.template("one", dra.exactly())
+    of = cluster([dra.gpus_of(name) for name in names_of], [much, one], claims, nodes=names_of)
+    assert placed(of, claiming("much")).reason == "no node fits"
+    monkeypatch.setattr(device_table, "_MAX_UNDONE", 1000)
+    assert placed(of, claiming("much", priorityClassName="another-shape", nodeSelector={})).nodes == ()
+    of.seen("resourceclaimtemplates", dra.template("again", *[dra.exactly()] * 3, first, dra.exactly()), 0)
+    assert placed(of, claiming("again")).reason == "its claims cannot be decided"
+    assert placed(of, claiming("one")).nodes, "another decision has all of its work"
+
+
+def test_claims_for_more_devices_than_a_node_has_are_no_deeper_than_the_stack() -> None:
+    """Claims for admin access leave devices free, so that 1,024 requests find some."""
+    admin = dra.template("admin", *[dra.exactly(adminAccess=True) for _ in range(32)])
+    of = cluster(TWO, [admin, dra.template("one", dra.exactly())])
+    assert placed(of, claiming(*["admin"] * 32)).reason == "its claims are too large"
+    assert placed(of, claiming(*["admin"] * 5)).reason == "its claims cannot be decided"
+    assert placed(of, claiming("one", *["admin"] * 3)).nodes
+    of.pod_seen(claiming(*["admin"] * 32, ranked=["a"]), 0)
+
+
+def test_the_claims_that_are_reserved_on_one_node_are_bounded() -> None:
+    """Anybody can create pods that wait with a preference for one node. Each changed the node, and all were looked at again."""
+    of = cluster(TWO, [dra.template(f"t{number}", dra.exactly()) for number in range(300)])
+    for number in range(300):
+        of.pod_seen(claiming(f"t{number}", name=f"p{number}", ranked=["a"]), 0)
+    with counted() as calls:
+        of.nodes.devices.refresh("a")
+    assert calls.count < 20_000
+    assert free(of, "a") == 0
+    of.expire(1000)
+    assert free(of, "a") == 4000
+
+
 def test_expressions_that_need_too_much_work_leave_the_pod_alone_and_cost_nobody_else(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """8 selectors of 8 requests took 2.3 s on a thousand nodes of 60 models."""
-    monkeypatch.setattr(device_table, "_MAX_WORK", 40)
+    monkeypatch.setattr(device_matches, "_MAX_WORK", 40)
     models = [dra.device_slice(name, [dra.gpu(i, f"{name}{i}", name) for i in range(8)]) for name in ("a", "b")]
     loop = f"[1, 2].all(x, x > 0) && {ATTRIBUTES}.productName != ''"
     many = " && ".join([f"{ATTRIBUTES}.productName != 'x{i}'" for i in range(4)])
@@ -433,15 +481,15 @@ def test_what_is_reserved_stays_counted_after_anothers_decision_has_used_up_its_
     templates = [dra.template("plain", dra.exactly(selector=f"{ATTRIBUTES}.productName == 'H100'"))]
     templates += [
         dra.template(f"t{i}", dra.exactly(selector=f"{ATTRIBUTES}.index > {-1 - i}"))
-        for i in range(device_table._MAX_SELECTORS)
+        for i in range(device_matches._MAX_SELECTORS)
     ]
     loop = f"[1, 2].all(x, x > 0) && {ATTRIBUTES}.productName != ''"
     of = cluster([dra.gpus_of("a", 8)], [*templates, dra.template("loop", dra.exactly(selector=loop))], nodes=["a"])
     reserve(of, claiming("plain"))
-    monkeypatch.setattr(device_table, "_MAX_MATCHES", 1024)
+    monkeypatch.setattr(device_matches, "_MAX_MATCHES", 1024)
     for made in templates[1:]:
         placed(of, claiming(made["metadata"]["name"]))
-    monkeypatch.setattr(device_table, "_MAX_WORK", 10)
+    monkeypatch.setattr(device_matches, "_MAX_WORK", 10)
     assert placed(of, claiming("loop")).reason == "its claims cannot be decided"
     of.nodes.devices.refresh("a")
     assert int(of.nodes.columns.free[f"{TOLD}{dra.DRIVER}"][of.nodes.row_of["a"]]) == 7_000

@@ -16,8 +16,8 @@ from webhook.kube.quantity import parse_quantity
 
 MAX_CLAIMS: Final = 32
 """Maximum number of claims of a pod that are looked at."""
-_MAX_SPEC: Final = 16 << 10
-"""Maximum length of what is kept of a claim. Tenants write it, and some caches have it in their keys."""
+MAX_SPEC: Final = 16 << 10
+"""Maximum length of what is kept of a claim, and of the claims of a pod: tenants write them, and caches have them as keys."""
 _SHORT, _MAX_LONG = 1 << 10, 1 << 20
 """Up to _SHORT bytes all are kept. Longer ones of a namespace take _MAX_LONG bytes together."""
 _MAX_TEXTS: Final = 4096
@@ -177,7 +177,7 @@ def _spec(spec: Mapping[str, Any]) -> bytes:
     """`spec.devices` as JSON, without the configuration of devices. Equal texts are one object."""
     devices = spec.get("devices") or {}
     text = orjson.dumps({key: devices[key] for key in ("requests", "constraints") if devices.get(key)})
-    if len(text) > _MAX_SPEC:
+    if len(text) > MAX_SPEC:
         return NO_SPEC
     return _kept(text)
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from webhook.cluster.claims import MAX_CLAIMS, Claims, DeviceClass, PodClaims, claims_of, selectors_of
+from webhook.cluster.claims import MAX_CLAIMS, MAX_SPEC, Claims, DeviceClass, PodClaims, claims_of, selectors_of
 from webhook.cluster.device_layout import Unknown
 from webhook.cluster.devices import DeviceClaim, DeviceRequest
 from webhook.cluster.node_table import Demand
@@ -21,6 +21,7 @@ from webhook.kube.pod import Pod
 from webhook.kube.quantity import parse_quantity
 
 NO_CLAIM, NO_TEMPLATE = "its claim is not known", "the template of its claim is not known"
+TOO_LARGE = "its claims are too large"
 
 
 class Asked(NamedTuple):
@@ -44,7 +45,7 @@ class DeviceDemands:
         """What the claims of a pod ask for now."""
         if len(pod.names) > MAX_CLAIMS:
             return Asked(reason="it has too many claims")
-        found, terms = [], []
+        found, terms, size = [], [], 0
         for kind, name in pod.names:
             if kind == "ResourceClaim":
                 claim = self._claims.get(name)
@@ -58,6 +59,8 @@ class DeviceDemands:
                 return Asked(reason=NO_TEMPLATE)
             else:
                 spec, shared = template, ""
+            if (size := size + len(spec)) > MAX_SPEC:
+                return Asked(reason=TOO_LARGE)
             try:
                 found.append(_device_claim(orjson.loads(spec), self._classes, shared))
             except _Left as left:
@@ -113,7 +116,7 @@ class _Left(Exception):
 
 def _device_claim(spec: Any, classes: Mapping[str, DeviceClass], name: str) -> DeviceClaim:
     if spec is None:
-        raise _Left("its claim is too large")
+        raise _Left(TOO_LARGE)
     requests = spec.get("requests") or ()
     match = []
     for constraint in spec.get("constraints") or ():

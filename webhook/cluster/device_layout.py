@@ -20,7 +20,7 @@ from webhook.cluster.devices import (
     is_gpu_driver,
 )
 from webhook.errors import QuantityError
-from webhook.kube.device_selectors import Facts
+from webhook.kube.device_selectors import Facts, Work
 from webhook.kube.quantity import Number, parse_quantity
 
 Amounts = tuple[Number, ...]
@@ -29,6 +29,8 @@ _ANY: Final = 1 << 31
 """Uses of a shared device."""
 _MAX_STEPS: Final = 500
 """Maximum number of devices that one search tries. A claim for 8 of 8 devices takes 8."""
+_MAX_TAKEN: Final = 128
+"""Maximum number of devices of the claims of a pod: each is a level of the search."""
 
 
 class Unknown(Exception):
@@ -123,14 +125,17 @@ class Layout:
         totals = self.totals
         return max(0, min([int(WHOLE * remaining[budget] / (totals[budget] or 1)) for budget in unit]))
 
-    def find(self, claims: Iterable[DeviceClaim], remaining: Amounts, matches: Matches) -> Fit | None:
-        """Devices for all claims; None if there are none. Raises Unknown."""
-        return _Search(self, tuple(claims), list(remaining), matches).result()
+    def find(self, claims: Iterable[DeviceClaim], remaining: Amounts, matches: Matches, undone: Work) -> Fit | None:
+        """Devices for all claims; None if there are none. `undone`: how many choices may still be taken back, by this search and
+        others. Raises Unknown."""
+        return _Search(self, tuple(claims), list(remaining), matches, undone).result()
 
 
 class _Search:
-    def __init__(self, layout: Layout, claims: tuple[DeviceClaim, ...], left: list[Number], matches: Matches) -> None:
-        self._layout, self._claims, self._left, self._matches = layout, claims, left, matches
+    def __init__(
+        self, layout: Layout, claims: tuple[DeviceClaim, ...], left: list[Number], matches: Matches, undone: Work
+    ) -> None:
+        self._layout, self._left, self._matches, self._undone = layout, left, matches, undone
         self._requests = [(claim, alternatives) for claim in claims for alternatives in claim.requests]
         self._steps = 0
         self._taken: list[tuple[DeviceClaim, Slot]] = []
@@ -156,7 +161,14 @@ class _Search:
             if count and len(slots) >= count and self._choose(number, claim, request, slots, count):
                 return True
             self._rank -= index
+            if self._taken:
+                self._undo()
         return False
+
+    def _undo(self) -> None:
+        self._undone.left -= 1
+        if self._undone.left < 0:
+            raise Unknown
 
     def _selects(self, request: DeviceRequest, slot: Slot) -> bool:
         if request.driver and request.driver != slot.facts.driver:
@@ -179,7 +191,7 @@ class _Search:
             if len(usable) - index < count:
                 return False
             self._steps += 1
-            if self._steps > _MAX_STEPS:
+            if self._steps > _MAX_STEPS or len(self._taken) >= _MAX_TAKEN:
                 raise Unknown
             if not all([self._agrees(claim, slot, name) for name in claim.match]):
                 continue
@@ -192,6 +204,7 @@ class _Search:
                 return True
             self._taken.pop()
             self._left[:] = before
+            self._undo()
             if not request.devices:  # all of them, or none
                 return False
         return False

@@ -8,6 +8,7 @@ Attributes with many values (UUIDs, PCI addresses) tell devices apart, not kinds
 nodes stay equal; what an expression says about them is unknown.
 """
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable
 from typing import Final
 from weakref import WeakValueDictionary
@@ -15,21 +16,20 @@ from weakref import WeakValueDictionary
 import orjson
 
 from webhook.cluster.device_layout import Amounts, Fit, Layout, Unknown
-from webhook.cluster.devices import DeviceClaim, DeviceRequest, DeviceSet, Use
+from webhook.cluster.device_matches import Matching
+from webhook.cluster.devices import DeviceClaim, DeviceSet, Use
 from webhook.cluster.node_table import TOLD, Columns
-from webhook.kube.device_selectors import Facts, Selector, Work
+from webhook.kube.device_selectors import Facts, Work
 
 _MAX_VALUES: Final = 64
 """An attribute with more values than this is dropped."""
 _MAX_DEVICES: Final = 1024
 """Maximum number of devices of one source on one node; others are left out."""
-_MAX_SELECTORS, _SPARE = 256, 4096
-_MAX_MATCHES: Final = 32 << 20
-"""Maximum memory for what devices match, in bytes: tenants write the expressions."""
-_MAX_WORK: Final = 4096
-"""Evaluations of expressions for one decision or one reserved claim, which take 25 ms. What needs more is unknown."""
-_MATCH_BYTES: Final = 256
-"""Memory of one, without its expressions."""
+_MAX_ASKED, _SPARE = 256, 4096
+_MAX_HELD: Final = 128
+"""Maximum number of reserved claims of one node that count: anybody can write a preference for a node. The oldest count."""
+_MAX_UNDONE: Final = 8192
+"""Choices that the searches of one decision, or of one change of a node, take back. What needs more is unknown."""
 
 
 class _Node:
@@ -64,9 +64,9 @@ class DeviceTable:
         """Whether an attribute was dropped since the nodes were laid out."""
         self._states: list[tuple[Layout, Amounts] | None] = [None]
         self._numbers: dict[tuple[Layout, Amounts], int] = {}
-        self._selectors: dict[str, Selector] = {}
-        self._matches: dict[tuple[tuple[str, ...], int], tuple[Facts, bool | None]] = {}
-        self._match_bytes, self._work = 0, Work(_MAX_WORK)
+        self._matching, self._undone = Matching(self._values), Work(_MAX_UNDONE)
+        self._held_at: dict[str, Counter[str]] = {}
+        """By name of a claim that pods share, the nodes where it is reserved, and how often."""
         self._asked: dict[tuple[DeviceClaim, ...], tuple[int, tuple[tuple[str, int], ...] | None]] = {}
         self._told = 0
         """Rises when a node has other devices."""
@@ -126,7 +126,7 @@ class DeviceTable:
         """An attribute was dropped: nodes that differ in it alone are equal now."""
         self._dropped = False
         self._kinds.clear()
-        self._matches.clear()
+        self._matching.forget()
         for name, node in self._nodes.items():
             if node.layout is not None:
                 node.layout = self._layout_of(node.layout.sets)
@@ -154,15 +154,23 @@ class DeviceTable:
 
     def hold(self, row: int, claims: tuple[DeviceClaim, ...], sign: int) -> None:
         """Reserve devices for claims on a node (1), or end that (-1)."""
-        node = self._nodes.setdefault(self._columns.name[row], _Node())
+        name = self._columns.name[row]
+        node = self._nodes.setdefault(name, _Node())
         change = node.held.append if sign > 0 else node.held.remove
         for claim in claims:
             change(claim)
-        self.refresh(self._columns.name[row])
+            if claim.name:
+                at = self._held_at.setdefault(claim.name, Counter())
+                at[name] += sign
+                if not at[name]:
+                    del at[name]
+                if not at:
+                    del self._held_at[claim.name]
+        self.refresh(name)
 
     def holders_of(self, claim: str) -> list[str]:
         """The nodes where a claim that pods share is reserved."""
-        return [name for name, node in self._nodes.items() if any([held.name == claim for held in node.held])]
+        return list(self._held_at.get(claim, ()))
 
     def refresh(self, name: str, *, changed: bool = False) -> None:
         """Count again what is left on a node. `changed`: its devices are other ones."""
@@ -201,13 +209,13 @@ class DeviceTable:
             if (source, use.device) in slots
         ]
         remaining, named = layout.used(used), set[str]()
-        for claim in node.held:
+        self._allow()
+        for claim in node.held[:_MAX_HELD]:
             if claim.name in named:
                 continue
             named.update([claim.name] if claim.name else ())
-            self._work.left = _MAX_WORK  # whatever the last decision left
             try:
-                found = layout.find((claim,), remaining, self.matches)
+                found = layout.find((claim,), remaining, self._matching.matches, self._undone)
             except Unknown:
                 continue
             remaining = remaining if found is None else found.remaining
@@ -230,6 +238,11 @@ class DeviceTable:
                 columns.devices[row] = self._number_of(*state)
                 columns.changes.add(row)
 
+    def _allow(self) -> None:
+        """A decision, or a change of a node, begins: it may do so much, whatever the last one left."""
+        self._matching.allow()
+        self._undone.left = _MAX_UNDONE
+
     # --- what fits ----------------------------------------------------------------------------------------------------
 
     def find(self, number: int, claims: Iterable[DeviceClaim]) -> Fit | None:
@@ -237,7 +250,7 @@ class DeviceTable:
         state = self._states[number]
         if state is None:
             return Fit(0, 0.0, ()) if all([claim.source for claim in claims]) else None
-        return state[0].find(claims, state[1], self.matches)
+        return state[0].find(claims, state[1], self._matching.matches, self._undone)
 
     def tells(self, source: str) -> bool:
         """Whether a source tells the devices of some node."""
@@ -246,20 +259,20 @@ class DeviceTable:
     def asked(self, claims: tuple[DeviceClaim, ...]) -> tuple[tuple[str, int], ...] | None:
         """How much of the GPUs of DRA claims ask, by resource, in thousandths of a device: as counted on the first layout that
         could take them when empty. None if none could. Raises Unknown."""
-        self._work.left = _MAX_WORK
+        self._allow()
         known = self._asked.get(claims)
         if known is None or known[0] != self._told:
-            if len(self._asked) >= _MAX_SELECTORS:
+            if len(self._asked) >= _MAX_ASKED:
                 self._asked.clear()
             known = self._asked[claims] = self._told, self._asked_of(claims)
         return known[1]
 
     def _asked_of(self, claims: tuple[DeviceClaim, ...]) -> tuple[tuple[str, int], ...] | None:
         requests = [request for claim in claims for alternatives in claim.requests for request in alternatives]
-        if any([self.matches(request, facts) is not False for facts in self.roaming for request in requests]):
+        if any([self._matching.matches(request, facts) is not False for facts in self.roaming for request in requests]):
             raise Unknown
         for layout in dict.fromkeys([state[0] for state in self._states if state is not None]):
-            found = layout.find(claims, layout.totals, self.matches)
+            found = layout.find(claims, layout.totals, self._matching.matches, self._undone)
             if found is not None:
                 amounts = [
                     (TOLD + driver, layout.free(driver, layout.totals) - layout.free(driver, found.remaining))
@@ -267,34 +280,3 @@ class DeviceTable:
                 ]
                 return tuple(sorted([(resource, amount) for resource, amount in amounts if amount]))
         return None
-
-    def matches(self, request: DeviceRequest, facts: Facts) -> bool | None:
-        """Whether a device is one that a request selects; None if that is unknown."""
-        if not request.selectors:
-            return True
-        key = request.selectors, id(facts)
-        if key not in self._matches:
-            self._match_bytes += _MATCH_BYTES + sum(map(len, request.selectors))
-            if self._match_bytes > _MAX_MATCHES:
-                self._match_bytes = 0
-                self._matches.clear()
-            found = self._selected(request.selectors, facts)
-            if found is None and self._work.left < 0:
-                return None  # not kept: another decision may have work left for it
-            self._matches[key] = facts, found
-        return self._matches[key][1]
-
-    def _selected(self, selectors: tuple[str, ...], facts: Facts) -> bool | None:
-        for text in selectors:
-            selector = self._selectors.pop(text, None) or Selector(text)
-            if len(self._selectors) >= _MAX_SELECTORS:
-                del self._selectors[next(iter(self._selectors))]
-            self._selectors[text] = selector
-            dropped = [
-                name for (driver, name), values in self._values.items() if values is None and driver == facts.driver
-            ]
-            if any([selector.may_read(name) for name in dropped]):
-                return None
-            if (matching := selector.matches(facts, self._work)) is not True:
-                return matching
-        return True
