@@ -235,6 +235,12 @@ class Obstructed:
         return Placement((), "pack", reason="no node fits")
 
 
+def asking(devices: int | None = 1, **more: Any) -> ClaimRequest:
+    """A request of a pod's first claim for whole GPUs of NVIDIA."""
+    asked = ClaimRequest("spec.resourceClaims[0]", 'template "train"', "gpu", "train", devices, "whole", "nvidia.com")
+    return asked._replace(**more)
+
+
 class Case(NamedTuple):
     """One pod, what a unit knows besides it, and the rule where it is not the one with default settings."""
 
