@@ -68,6 +68,7 @@ class DeviceTable:
         self._held_at: dict[str, Counter[str]] = {}
         """By name of a claim that pods share, the nodes where it is reserved, and how often."""
         self._asked: dict[tuple[DeviceClaim, ...], tuple[int, tuple[tuple[str, int], ...] | None]] = {}
+        self._most: dict[tuple[tuple[str, ...], ...], tuple[object, int | None]] = {}
         self._told = 0
         """Rises when a node has other devices."""
 
@@ -252,6 +253,21 @@ class DeviceTable:
             return Fit(0, 0.0, ()) if all([claim.source for claim in claims]) else None
         return state[0].find(claims, state[1], self._matching.matches, self._undone)
 
+    def most(self, alternatives: tuple[tuple[str, ...], ...]) -> int | None:
+        """See `Matching.most`."""
+        asked = self._told, self.roaming
+        if alternatives not in self._most or self._most[alternatives][0] != asked:
+            if len(self._most) >= _MAX_ASKED:
+                self._most.clear()
+            self._allow()
+            self._most[alternatives] = asked, self._matching.most(alternatives, self.layouts, self.roaming)
+        return self._most[alternatives][1]
+
+    @property
+    def layouts(self) -> list[Layout]:
+        """The different layouts of nodes."""
+        return list(dict.fromkeys([state[0] for state in self._states if state is not None]))
+
     def tells(self, source: str) -> bool:
         """Whether a source tells the devices of some node."""
         return any([state is not None and source in dict(state[0].sets) for state in self._states])
@@ -271,7 +287,7 @@ class DeviceTable:
         requests = [request for claim in claims for alternatives in claim.requests for request in alternatives]
         if any([self._matching.matches(request, facts) is not False for facts in self.roaming for request in requests]):
             raise Unknown
-        for layout in dict.fromkeys([state[0] for state in self._states if state is not None]):
+        for layout in self.layouts:
             found = layout.find(claims, layout.totals, self._matching.matches, self._undone)
             if found is not None:
                 amounts = [
