@@ -156,7 +156,7 @@ def _print_holders(sums: list[dict[str, Any]], by: str) -> None:
 def _since(idle_for: Mapping[str, int]) -> str:
     """How many GPUs have been idle for how long at least, the longest first: `2 for 1d, 6 for 1h`."""
     found, said = [], 0
-    for word in reversed(IDLE_FOR):
+    for word in reversed([*IDLE_FOR]):
         if (number := idle_for.get(word, 0)) > said:
             found.append(f"{number} for {word}")
             said = number
