@@ -21,7 +21,7 @@ from webhook.framework.cluster_view import (
     Workload,
 )
 from webhook.framework.interface import Context, Finding, Rule
-from webhook.kube.claim_requests import ClaimRequest
+from webhook.kube.claim_requests import Alternative, ClaimRequest
 from webhook.kube.gpus import GpuName, Gpus
 from webhook.kube.pod import Pod, gpu_names, owner
 
@@ -129,8 +129,10 @@ class ClusterFacts:
     runtime_classes: Mapping[str, str] = field(default_factory=dict)
     """RuntimeClass to its handler."""
 
-    models: Mapping[str, int] = field(default_factory=dict)
-    """Name of a product to the number of such devices that a node has."""
+    classes: Mapping[str, str] = field(default_factory=dict)
+    """Resource that a DeviceClass stands for to the kind of its devices."""
+
+    device_models: tuple[str, ...] = ()
 
     narrow: Mapping[tuple[str, str], str] = field(default_factory=dict)
     """Namespace and name of a PersistentVolumeClaim that not several nodes can use, to its access mode."""
@@ -155,17 +157,11 @@ class ClusterFacts:
     def claimed(self, pod: Pod, namespace: str) -> tuple[ClaimRequest, ...]:
         return ()
 
-    def class_selectors(self, name: str) -> tuple[str, ...] | None:
-        return None
+    def requested(self, devices: Mapping[str, Any], path: str) -> tuple[ClaimRequest, ...]:
+        return ()
 
-    def most_devices(self, request: ClaimRequest) -> int | None:
-        """Of the products that the expressions of a request name."""
-        text = " ".join([expression for each in request.alternatives for expression in each])
-        return max([count for model, count in self.models.items() if model in text], default=0) if self.models else None
-
-    @property
-    def device_models(self) -> tuple[str, ...]:
-        return tuple(sorted(self.models))
+    def class_kind(self, resource: str) -> str:
+        return self.classes.get(resource, "")
 
     def gpu_taints(self, gpus: Gpus) -> tuple[Taint, ...]:
         return self.taints
@@ -235,10 +231,17 @@ class Obstructed:
         return Placement((), "pack", reason="no node fits")
 
 
-def asking(devices: int | None = 1, **more: Any) -> ClaimRequest:
-    """A request of a pod's first claim for whole GPUs of NVIDIA."""
-    asked = ClaimRequest("spec.resourceClaims[0]", 'template "train"', "gpu", "train", devices, "whole", "nvidia.com")
-    return asked._replace(**more)
+def asking(
+    devices: int | None = 1,
+    kind: str = "whole",
+    vendor: str = "nvidia.com",
+    most: int | None = None,
+    others: tuple[Alternative, ...] = (),
+    **more: Any,
+) -> ClaimRequest:
+    """A request of a pod's first claim, by default for whole GPUs of NVIDIA. `others`: further alternatives."""
+    alternatives = Alternative(devices, kind, vendor, most), *others
+    return ClaimRequest("spec.resourceClaims[0]", 'template "train"', "gpu", "train", alternatives)._replace(**more)
 
 
 class Case(NamedTuple):

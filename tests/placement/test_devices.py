@@ -459,7 +459,7 @@ def test_expressions_that_need_too_much_work_leave_the_pod_alone_and_cost_nobody
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """8 selectors of 8 requests took 2.3 s on a thousand nodes of 60 models."""
-    monkeypatch.setattr(device_matches, "_MAX_WORK", 40)
+    monkeypatch.setattr(device_matches, "_MAX_WORK", 120)
     models = [dra.device_slice(name, [dra.gpu(i, f"{name}{i}", name) for i in range(8)]) for name in ("a", "b")]
     loop = f"[1, 2].all(x, x > 0) && {ATTRIBUTES}.productName != ''"
     many = " && ".join([f"{ATTRIBUTES}.productName != 'x{i}'" for i in range(4)])
@@ -489,7 +489,7 @@ def test_what_is_reserved_stays_counted_after_anothers_decision_has_used_up_its_
     monkeypatch.setattr(device_matches, "_MAX_MATCHES", 1024)
     for made in templates[1:]:
         placed(of, claiming(made["metadata"]["name"]))
-    monkeypatch.setattr(device_matches, "_MAX_WORK", 10)
+    monkeypatch.setattr(device_matches, "_MAX_WORK", 60)
     assert placed(of, claiming("loop")).reason == "its claims cannot be decided"
     of.nodes.devices.refresh("a")
     assert int(of.nodes.columns.free[f"{TOLD}{dra.DRIVER}"][of.nodes.row_of["a"]]) == 7_000

@@ -17,10 +17,10 @@ from webhook.cluster.devices import (
     DeviceSet,
     DeviceTaint,
     Use,
-    is_gpu_driver,
 )
 from webhook.errors import QuantityError
 from webhook.kube.device_selectors import Facts, Work
+from webhook.kube.other_gpus import is_gpu_driver
 from webhook.kube.quantity import Number, parse_quantity
 
 Amounts = tuple[Number, ...]

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from webhook.cluster.device_layout import Layout
-from webhook.cluster.devices import DeviceRequest
-from webhook.kube.device_selectors import Facts, Selector, Work
+from webhook.cluster.devices import DRA, DeviceRequest
+from webhook.kube.claim_requests import Selected
+from webhook.kube.device_selectors import Facts, Selector, Work, compiling
 
 _MAX_SELECTORS: Final = 256
 _MAX_MATCHES: Final = 32 << 20
@@ -29,6 +30,10 @@ class Matching:
         """Something new is decided: it may take so much work."""
         self._work.left = _MAX_WORK
 
+    @property
+    def exhausted(self) -> bool:
+        return self._work.left < 0
+
     def forget(self) -> None:
         """An attribute is not kept any more."""
         self._matches.clear()
@@ -38,38 +43,46 @@ class Matching:
         if not request.selectors:
             return True
         key = request.selectors, id(facts)
+        if key not in self._matches and self.exhausted:
+            return None
         if key not in self._matches:
             self._bytes += _MATCH_BYTES + sum(map(len, request.selectors))
             if self._bytes > _MAX_MATCHES:
                 self._bytes = 0
                 self._matches.clear()
             found = self._selected(request.selectors, facts)
-            if found is None and self._work.left < 0:
+            if found is None and self.exhausted:
                 return None  # not kept: another decision may have work left for it
             self._matches[key] = facts, found
         return self._matches[key][1]
 
-    def most(
-        self, alternatives: Iterable[tuple[str, ...]], layouts: Sequence[Layout], roaming: Iterable[Facts]
-    ) -> int | None:
-        """The largest number of devices of one layout that one of these lists of expressions selects. None if that is not known:
-        there is no layout, a device that is shared or of no single node matches, or an expression cannot be decided."""
-        most = None
-        for request in [DeviceRequest(selectors=selectors) for selectors in alternatives]:
-            if any([self.matches(request, facts) is not False for facts in roaming]):
+    def selected(
+        self, selectors: tuple[str, ...], layouts: Iterable[Layout], roaming: Sequence[Facts]
+    ) -> Selected | None:
+        """What the expressions of a claim select. None if no devices of DRA are known, or if that cannot be decided."""
+        if self.exhausted:
+            return None
+        request, known = DeviceRequest(selectors=selectors), False
+        kinds, most, counted = set[tuple[str, str]](), 0, True
+        of_nodes = [[each.facts for each in layout.sets[DRA].devices] for layout in layouts if DRA in layout.sets]
+        for devices in (*of_nodes, roaming):
+            self._work.left -= 1
+            found = [self.matches(request, facts) for facts in devices]
+            if None in found or self.exhausted:
                 return None
-            for layout in layouts:
-                found = [self.matches(request, slot.facts) for slot in layout.slots]
-                if None in found or any(
-                    [match and slot.facts.shared for match, slot in zip(found, layout.slots, strict=True)]
-                ):
-                    return None
-                most = max(most or 0, found.count(True))
-        return most
+            chosen = [facts for matching, facts in zip(found, devices, strict=True) if matching]
+            kinds |= {(facts.driver, str(facts.attributes.get(f"{facts.driver}/type", ""))) for facts in chosen}
+            most, known = max(most, len(chosen)), known or bool(devices)
+            counted = counted and not any([facts.shared or devices is roaming for facts in chosen])
+        return Selected(frozenset(kinds), most if counted else None) if known else None
 
     def _selected(self, selectors: tuple[str, ...], facts: Facts) -> bool | None:
         for text in selectors:
-            selector = self._selectors.pop(text, None) or Selector(text)
+            if (selector := self._selectors.pop(text, None)) is None:
+                self._work.left -= compiling(text)
+                if self.exhausted:
+                    return None
+                selector = Selector(text)
             if len(self._selectors) >= _MAX_SELECTORS:
                 del self._selectors[next(iter(self._selectors))]
             self._selectors[text] = selector

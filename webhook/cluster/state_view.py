@@ -15,7 +15,7 @@ from webhook.cluster.node import SHARED, Status
 from webhook.cluster.nodes import Nodes
 from webhook.cluster.slices import Slices
 from webhook.framework.cluster_view import Autoscaler, MetricsStatus, PriorityClass, Taint
-from webhook.kube.claim_requests import ClaimRequest
+from webhook.kube.claim_requests import ClaimRequest, claim_requests
 from webhook.kube.gpus import Gpus
 from webhook.kube.pod import Pod, claims_devices
 
@@ -112,11 +112,11 @@ class StateView:
     def claimed(self, pod: Pod, namespace: str) -> tuple[ClaimRequest, ...]:
         return self._state.device_demands.requests(pod, namespace) if claims_devices(pod) else ()
 
-    def class_selectors(self, name: str) -> tuple[str, ...] | None:
-        return self._state.device_demands.selectors_of(name)
+    def requested(self, devices: Mapping[str, Any], path: str) -> tuple[ClaimRequest, ...]:
+        return tuple(claim_requests(devices, self._state.device_demands, path))
 
-    def most_devices(self, request: ClaimRequest) -> int | None:
-        return self._state.nodes.devices.most(request.alternatives)
+    def class_kind(self, resource: str) -> str:
+        return self._state.device_demands.kind(resource)
 
     @property
     def device_models(self) -> tuple[str, ...]:

@@ -97,12 +97,12 @@ class Cluster(Protocol):
     def claimed(self, pod: Pod, namespace: str) -> tuple[ClaimRequest, ...]:
         """What the claims of a pod in a namespace ask for, as far as claims, templates and classes are known."""
 
-    def class_selectors(self, name: str) -> tuple[str, ...] | None:
-        """The expressions of a DeviceClass. None if it is not known."""
+    def requested(self, devices: Mapping[str, Any], path: str) -> tuple[ClaimRequest, ...]:
+        """What `spec.devices` of a claim or a template asks for; `path` as in `claim_requests`. Raises as that does."""
 
-    def most_devices(self, request: ClaimRequest) -> int | None:
-        """The largest number of devices on one node that a request selects, taken or not. None if that is not known: no driver
-        tells devices, devices may belong to no single node, or an expression cannot be decided."""
+    def class_kind(self, resource: str) -> str:
+        """The kind, as in `claim_requests.Alternative`, of the devices of the DeviceClass that a resource stands for. "" if there
+        is no such class, or its kind is not known."""
 
     @property
     def device_models(self) -> tuple[str, ...]:
