@@ -10,8 +10,8 @@ MAX_NAMESPACES: Final = 50
 
 
 class Refused:
-    """Counts since the program started. A namespace that has opted in is counted by name, from 0 on, as long as it is there. Those
-    beyond the first 50, and names that are none, are counted together as OTHER."""
+    """Counts since the program started. A namespace that has opted in is counted by name, from 0 on, as long as it is there.
+    Those beyond the first 50, and names that are none, count together as OTHER."""
 
     def __init__(self, namespaces: Mapping[str, Mapping[str, str]]) -> None:
         """`namespaces`: the labels of all that exist, by name."""
