@@ -211,7 +211,7 @@ def test_the_states_add_up_to_what_the_nodes_have(
 
 
 def used(idle: int, long: int = 0, measured: int = 8) -> NodeUse:
-    return NodeUse(measured, idle, 0.5, 60.0, 0, 0, 0, known=measured, idle_for_long=long)
+    return NodeUse(measured, idle, 0.5, 60.0, 0, 0, 0, known=measured, idle_for=(long, 0, 0))
 
 
 # What pods of two teams have on a node of 8, how many of its GPUs are idle, and what is said of whom.
@@ -235,7 +235,7 @@ def test_a_namespace_is_named_for_gpus_that_are_surely_idle(a: int, b: int, use:
 
 def test_idle_for_an_hour_is_counted_by_itself() -> None:
     found = counts(state([a100()], [pod("p", 8, on="a")]), {"a": used(5, long=3)}).idle
-    assert found == {("team-a", "window"): 5, ("team-a", "1h"): 3}
+    assert found == {("team-a", "window"): 5, ("team-a", "1h"): 3, ("team-a", "6h"): 0, ("team-a", "1d"): 0}
 
 
 def test_shared_gpus_are_nobodys_idle_ones() -> None:

@@ -19,7 +19,7 @@ from webhook.cluster.node import UNKNOWN_AMOUNT, Status
 from webhook.cluster.node_table import TOLD, Columns, Floats
 from webhook.cluster.rejections import OTHER
 from webhook.cluster.state import ClusterState
-from webhook.cluster.utilisation import NodeUse
+from webhook.cluster.utilisation import IDLE_FOR, NodeUse
 from webhook.kube.gpus import Gpus
 from webhook.placement.constraints import compiled
 from webhook.placement.filters import PASSING, Filter
@@ -48,7 +48,7 @@ class GpuCounts(NamedTuple):
     namespaces: Mapping[tuple[str, ...], float]
     """By namespace, resource and state: allocated or promised."""
     idle: Mapping[tuple[str, ...], float]
-    """Allocated GPUs that are idle, by namespace and by how long they have been: `window` (of the policy) or `1h`."""
+    """Allocated GPUs that are idle, by namespace and by how long they have been: `window` (of the policy) or one of IDLE_FOR."""
     utilisation: Mapping[str, float]
     """By model, the mean utilisation of allocated GPUs, 0 to 1."""
     problems: Mapping[tuple[str, ...], float]
@@ -227,7 +227,7 @@ def _idle(
     found: Counter[tuple[str, ...]] = Counter()
     for word, numbers in (
         ("window", [(at, use.idle) for at, use in measured]),
-        ("1h", [(at, use.idle_for_long) for at, use in measured]),
+        *[(word, [(at, use.idle_for[each]) for at, use in measured]) for each, word in enumerate(IDLE_FOR)],
     ):
         idle = np.zeros(state.nodes.columns.size)
         for at, gpus in numbers:

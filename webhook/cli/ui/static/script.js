@@ -365,7 +365,7 @@ function renderHolders() {
     const name = each[choice.by], on = choice.holder === name;
     const amounts = Object.entries(each.gpus).map(([resource, count]) => `${count} ${resource}`).join(", ");
     return make("li", { class: "holder" }, make("button", { type: "button", "aria-pressed": String(on), "data-focus": `holder ${name}`, on: { click: () => choose({ holder: on ? "" : name }) } },
-      make("span", {}, name), make("span", { class: "num" }, `${amounts}, ${plural(each.pods, "pod")}`)));
+      make("span", {}, name), make("span", { class: "num" }, `${amounts}, ${plural(each.pods, "pod")}${each.idle ? `, ${each.idle} idle` : ""}`)));
   });
   put($("holders"), ...items, all.length > shownHolders ? more(`${all.length - shownHolders} more`, () => { shownHolders += 100; render(); }) : null, !all.length ? make("li", { class: "empty" }, "Nobody.") : null);
 }
