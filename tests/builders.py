@@ -21,6 +21,7 @@ from webhook.framework.cluster_view import (
     Workload,
 )
 from webhook.framework.interface import Context, Finding, Rule
+from webhook.kube.claim_requests import ClaimRequest
 from webhook.kube.gpus import GpuName, Gpus
 from webhook.kube.pod import Pod, gpu_names, owner
 
@@ -128,6 +129,9 @@ class ClusterFacts:
     runtime_classes: Mapping[str, str] = field(default_factory=dict)
     """RuntimeClass to its handler."""
 
+    models: Mapping[str, int] = field(default_factory=dict)
+    """Name of a product to the number of such devices that a node has."""
+
     narrow: Mapping[tuple[str, str], str] = field(default_factory=dict)
     """Namespace and name of a PersistentVolumeClaim that not several nodes can use, to its access mode."""
 
@@ -147,6 +151,21 @@ class ClusterFacts:
 
     def narrow_access(self, namespace: str, claim: str) -> str:
         return self.narrow.get((namespace, claim), "")
+
+    def claimed(self, pod: Pod, namespace: str) -> tuple[ClaimRequest, ...]:
+        return ()
+
+    def class_selectors(self, name: str) -> tuple[str, ...] | None:
+        return None
+
+    def most_devices(self, request: ClaimRequest) -> int | None:
+        """Of the products that the expressions of a request name."""
+        text = " ".join([expression for each in request.alternatives for expression in each])
+        return max([count for model, count in self.models.items() if model in text], default=0) if self.models else None
+
+    @property
+    def device_models(self) -> tuple[str, ...]:
+        return tuple(sorted(self.models))
 
     def gpu_taints(self, gpus: Gpus) -> tuple[Taint, ...]:
         return self.taints
@@ -214,6 +233,12 @@ class Obstructed:
 
     def place(self, pod: Pod) -> Placement:
         return Placement((), "pack", reason="no node fits")
+
+
+def asking(devices: int | None = 1, **more: Any) -> ClaimRequest:
+    """A request of a pod's first claim for whole GPUs of NVIDIA."""
+    asked = ClaimRequest("spec.resourceClaims[0]", 'template "train"', "gpu", "train", devices, "whole", "nvidia.com")
+    return asked._replace(**more)
 
 
 class Case(NamedTuple):

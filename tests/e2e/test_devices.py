@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from bench import devices as load
-from tests.controlplane.api import Api
+from tests.controlplane.api import Api, refusal, wait_until
 from tests.controlplane.clusters import applied
 from tests.controlplane.nodes import node
 from tests.controlplane.programs import SERVES_EXTENDED_RESOURCES
-from tests.installed import Installed, decision
+from tests.installed import Installed, decision, opt_in
 
 pytestmark = pytest.mark.controlplane
 SIZES = (8, 8, 4, 4, 2, 2)
@@ -50,3 +50,26 @@ async def test_a_mixed_burst_leaves_no_gpu_pending(
     claims: list[Any] = await api.list("ResourceClaim", team)
     results = [result["device"] for claim in claims for result in claim["status"]["allocation"]["devices"]["results"]]
     assert len(results) == sum(SIZES)
+
+
+async def test_what_a_claim_asks_for_is_checked_where_it_is_written_and_in_the_pod(
+    installed: Installed, api: Api, team: str, devices: None
+) -> None:
+    """Shipped policy: 16 devices at most. The API server itself keeps `adminAccess` to namespaces that are labelled for it."""
+    refused = await refusal(api.create(load.template(17, "templates"), team))
+    assert "spec.spec.devices.requests[0]: saw 17 in request" in refused
+    assert "[gpuLimit]" in refused
+    admin = load.template(1, "templates")
+    admin["spec"]["spec"]["devices"]["requests"][0]["exactly"]["adminAccess"] = True
+    assert "resource.kubernetes.io/admin-access" in await refusal(api.create(admin, team))
+    await api.patch("Namespace", team, {"metadata": {"labels": {"gpu-admission.io/profile": None}}})
+    await api.create(load.template(17, "templates"), team)
+    await opt_in(api, team)
+    pod = load.workload(1, "Job", 1, 17, "templates", "100m")["spec"]["template"]
+    pod |= {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "large"}}
+
+    async def seen() -> str:  # once the watch has brought the template
+        return await refusal(api.create(pod, team, dryRun="All"))
+
+    words = await wait_until(seen, 120, "the pod to be refused")
+    assert 'spec.resourceClaims[0]: saw 17 in request "gpu" of template "gpus-17"' in words

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from tests.builders import GPU, TWO_NODES, Case, Obstructed, case, container, pod
+from tests.builders import GPU, TWO_NODES, Case, Obstructed, asking, case, container, pod
 from webhook.framework.cluster_view import Obstacle
 from webhook.framework.interface import Template
 from webhook.rules.gpu_fits import GpuFits
@@ -17,12 +17,21 @@ def meets(cause: str, about: str = "spec", *, lasting: bool = False) -> dict[str
     return {"nodes": Obstructed(Obstacle(cause, about, "this", "that", "Do it", lasting))}
 
 
+def selecting(model: str, devices: int | None = 1) -> Case:
+    """A claim in a cluster where a node has 8 H100."""
+    selected = asking(devices, alternatives=((f"device.attributes['gpu.nvidia.com'].productName == '{model}'",),))
+    return case(pod(container(gpu=None)), claimed=(selected,), cluster=replace(TWO_NODES, models={"H100": 8, "L4": 1}))
+
+
 LARGE, LABEL = meets("gpus", GPU, lasting=True), meets("label", "spec.nodeSelector[a]")
 DRA = "deviceclass.resource.kubernetes.io/gpu"
 ALLOWED: dict[str, Case] = {
     "a pod that fits some node": case(pod(), nodes=Obstructed()),
     "any pod, while nobody can tell": case(pod()),
     "a claim, whose needs are not known": case(pod(resourceClaims=[{"name": "gpu"}]), **LARGE),
+    "a claim that a node can take": selecting("H100", 8),
+    "a claim for all devices of a node": selecting("H100", None),
+    "a claim, while no driver tells devices": case(pod(container(gpu=None)), claimed=(asking(99),)),
     "a pod without a GPU": case(pod(container(gpu=None)), **LARGE),
     "a resource that is served by DRA": case(pod(), **meets("resource", DRA)),
     "a resource that exists although no node names it": case(
@@ -60,6 +69,21 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
     ),
 }
 WARNED: dict[str, tuple[Case, list[str]]] = {
+    "a claim for devices that no node has": (
+        selecting("B300"),
+        [
+            'spec.resourceClaims[0]: saw request "gpu" of template "train", which selects devices that no node has, '
+            'wanted devices that a node has (products: "H100", "L4"). '
+            "Correct the expressions of its selectors, or wait if such a node is added."
+        ],
+    ),
+    "a claim for more devices than any node has": (
+        selecting("H100", 9),
+        [
+            'spec.resourceClaims[0]: saw 9 devices in request "gpu" of template "train", wanted at most 8, as one node has. '
+            "Ask for 8 or fewer, or wait if such a node is added."
+        ],
+    ),
     "more GPUs than any node has, where an autoscaler may bring a larger one": (
         case(pod(container(gpu=16)), cluster=replace(TWO_NODES, elastic=True), **LARGE),
         [f'{_LIMITS}: saw this in container "main", {_LATER}'],

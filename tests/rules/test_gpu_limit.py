@@ -1,11 +1,20 @@
 """How many GPUs a container and a pod may ask for."""
 
-from tests.builders import Case, case, container, pod, sidecar
+from dataclasses import replace
+from typing import Any
+
+from tests.builders import TWO_NODES, Case, asking, case, container, pod, sidecar
+from webhook.kube.claim_requests import ClaimRequest
 from webhook.rules.gpu_limit import GpuLimit
 
 DEVICE_CLASS = "deviceclass.resource.kubernetes.io/gpu.nvidia.com"
 RULE = GpuLimit(per_container=4, per_pod=8)
 SIZES = GpuLimit(per_container=None, sizes=(8, 4, 2, 1))
+
+
+def claiming(*requests: ClaimRequest, gpu: int | None = None, **more: Any) -> Case:
+    return case(pod(container(gpu=gpu)), claimed=requests, **more)
+
 
 ALLOWED: dict[str, Case] = {
     "as many as a container may have": case(pod(container(gpu=4))),
@@ -17,10 +26,18 @@ ALLOWED: dict[str, Case] = {
     "a size that fills nodes": case(pod(container(gpu=4)), rule=SIZES),
     "no limits set": case(pod(container(gpu=100)), rule=GpuLimit(per_container=None, per_pod=None)),
     "sixteen, the most there is in one server, by default": case(pod(container(gpu=16)), rule=GpuLimit()),
+    "as many devices as a request and a pod may have": claiming(asking(4), asking(4)),
+    "devices that are no GPUs": claiming(asking(64, kind="other")),
+    "slices by a claim": claiming(asking(7, kind="slice")),
+    "devices of which nobody knows what they are, up to what a request may have": claiming(*[asking(4, kind="")] * 4),
+    "a size of a claim that fills nodes": claiming(asking(8), rule=SIZES),
+    "any size of devices of which nobody knows what they are": claiming(asking(3, kind=""), rule=SIZES),
+    "all devices, while nobody knows how many a node has": claiming(asking(None)),
     "a fraction, which is for another rule to judge": case(pod(container(gpu="500m"))),
 }
 
 _FIX = "Ask for fewer, or spread the work over several pods, as a Job with parallelism does."
+_CLAIM = 'spec.resourceClaims[0]: saw ? in request "gpu"'
 _WHERE = "spec.containers[0].resources.limits[nvidia.com/gpu]"
 REFUSED: dict[str, tuple[Case, list[str]]] = {
     "one more than a container may have": (
@@ -67,5 +84,36 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
     "more than any server has, by default": (
         case(pod(container(gpu=100)), rule=GpuLimit()),
         [f'{_WHERE}: saw 100 in container "main", wanted at most 16 in a container. {_FIX}'],
+    ),
+    "a claim for more devices than a request may have": (
+        claiming(asking(5)),
+        [f'{_CLAIM} of template "train", wanted at most 4 devices in a request. {_FIX}'.replace("?", "5")],
+    ),
+    "many devices of which nobody knows what they are": (
+        claiming(asking(5, kind="")),
+        [f'{_CLAIM} of template "train", wanted at most 4 devices in a request. {_FIX}'.replace("?", "5")],
+    ),
+    "all devices of a node": (
+        claiming(asking(None, alternatives=(("H100",),)), cluster=replace(TWO_NODES, models={"H100": 8})),
+        [
+            f'{_CLAIM} of template "train", wanted at most 4 devices in a request. {_FIX}'.replace(
+                "?", "all devices of a node, 8"
+            )
+        ],
+    ),
+    "claims and resources together": (
+        claiming(asking(4), asking(1), gpu=4),
+        [f"spec: saw 9 GPUs in the whole pod, wanted at most 8 in a pod. {_FIX}"],
+    ),
+    "a size of a claim": (
+        claiming(asking(3), rule=SIZES),
+        [
+            f'{_CLAIM} of template "train", wanted 1, 2, 4 or 8 GPUs. '.replace("?", "3")
+            + "Ask for 2 or 4: other sizes leave GPUs on a node that nobody can use."
+        ],
+    ),
+    "a claim by itself": (
+        case({"metadata": {}, "spec": {"containers": []}}, claimed=[asking(4, claim="")] * 3),
+        [f"spec: saw 12 GPUs in the whole claim, wanted at most 8 in a pod. {_FIX}"],
     ),
 }

@@ -1,9 +1,18 @@
 """GPUs that cannot be used together in one container."""
 
-from tests.builders import Case, case, container, pod
+from tests.builders import Case, asking, case, container, pod
 from webhook.rules.gpu_mixing import GpuMixing
 
 RULE = GpuMixing()
+AMD = asking(name="amd", vendor="amd.com")
+
+
+def claiming(*uses: dict[str, str], gpu: int | None = None) -> Case:
+    """A container that uses requests of a claim for GPUs of two vendors."""
+    made = container(gpu=gpu)
+    made["resources"] = {**(made.get("resources") or {}), "claims": list(uses)}
+    return case(pod(made), claimed=(asking(), AMD))
+
 
 ALLOWED: dict[str, Case] = {
     "whole GPUs of one vendor": case(pod(container(gpu=8))),
@@ -12,6 +21,8 @@ ALLOWED: dict[str, Case] = {
     ),
     "two vendors in two containers": case(pod(container("a"), container("b", gpu=None, limits={"amd.com/gpu": "1"}))),
     "none of the second vendor": case(pod(container(limits={"amd.com/gpu": "0"}))),
+    "a claim for GPUs of the same vendor": claiming({"name": "train", "request": "gpu"}, gpu=1),
+    "a claim for two vendors that the container does not use": claiming({"name": "other"}, gpu=1),
     "a resource beside the GPU that is none": case(pod(container(limits={"nvidia.com/gpumem": "4000"}))),
 }
 
@@ -38,6 +49,20 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
             'spec.initContainers[0].resources.limits: saw nvidia.com/gpu, nvidia.com/gpu.shared in container "setup", '
             "wanted either whole GPUs or parts of GPUs. "
             "Keep one of them: CUDA does not use whole GPUs and parts of GPUs together."
+        ],
+    ),
+    "a claim for GPUs of another vendor": (
+        claiming({"name": "train", "request": "amd"}, gpu=1),
+        [
+            f'{_WHERE}: saw nvidia.com/gpu, GPUs of amd.com by template "train" in container "main", '
+            "wanted GPUs of one vendor. Keep the one that the image is built for."
+        ],
+    ),
+    "one claim for GPUs of two vendors": (
+        claiming({"name": "train"}),
+        [
+            f'{_WHERE}: saw GPUs of nvidia.com by template "train", GPUs of amd.com by template "train" in container "main", '
+            "wanted GPUs of one vendor. Keep the one that the image is built for."
         ],
     ),
 }

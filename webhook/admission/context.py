@@ -90,6 +90,7 @@ def context_of(
         owner=controller,
         gpu_names=names,
         other_gpus=_other_gpus(pod, cluster),
+        claimed=cluster.claimed(pod, request.namespace),
         left_alone=annotations_of(pod).get(INJECTION) == OFF,
         written=written,
         groups=request.groups,

@@ -6,19 +6,31 @@ resource.k8s.io/v1. Follows structured/internal/incubating/allocator_incubating.
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import orjson
 
-from webhook.cluster.claims import MAX_CLAIMS, MAX_SPEC, Claims, DeviceClass, PodClaims, claims_of, selectors_of
+from webhook.cluster.claims import (
+    MAX_CLAIMS,
+    MAX_SPEC,
+    NO_SPEC,
+    Claims,
+    DeviceClass,
+    PodClaims,
+    claims_of,
+    selectors_of,
+)
 from webhook.cluster.device_layout import Unknown
 from webhook.cluster.devices import DeviceClaim, DeviceRequest
 from webhook.cluster.node_table import Demand
 from webhook.cluster.nodes import Nodes
 from webhook.errors import QuantityError
+from webhook.kube.claim_requests import ClaimRequest, claim_requests
 from webhook.kube.other_gpus import DEVICE_CLASS
 from webhook.kube.pod import Pod
 from webhook.kube.quantity import parse_quantity
+from webhook.text import quoted
 
 NO_CLAIM, NO_TEMPLATE = "its claim is not known", "the template of its claim is not known"
 TOO_LARGE = "its claims are too large"
@@ -68,6 +80,28 @@ class DeviceDemands:
             except (KeyError, TypeError, AttributeError, ValueError, QuantityError):
                 return Asked(reason="its claim cannot be read")
         return Asked(tuple(found), tuple(terms))
+
+    def requests(self, pod: Pod, namespace: str) -> tuple[ClaimRequest, ...]:
+        """The requests of the claims of a pod, for its rules. A claim that is not known, or too large, is left out."""
+        found: list[ClaimRequest] = []
+        for index, entry in enumerate(pod["spec"]["resourceClaims"][:MAX_CLAIMS]):
+            if name := entry.get("resourceClaimName"):
+                claim, word = self._claims.get(f"{namespace}/{name}"), "claim"
+                spec = claim.spec if claim is not None else NO_SPEC
+            else:
+                name, word = entry.get("resourceClaimTemplateName"), "template"
+                spec = self._templates.get(f"{namespace}/{name}", NO_SPEC)
+            if spec == NO_SPEC:
+                continue
+            path, words = f"spec.resourceClaims[{index}]", f"{word} {quoted(name)}"
+            with suppress(KeyError, TypeError, AttributeError, ValueError):
+                found += claim_requests(orjson.loads(spec), self.selectors_of, path, words, str(entry.get("name")))
+        return tuple(found)
+
+    def selectors_of(self, name: str) -> tuple[str, ...] | None:
+        """The expressions of a DeviceClass; None if it is not known."""
+        known = self._classes.get(name)
+        return None if known is None else known.selectors
 
     def extended(self, demand: Demand) -> dict[str, DeviceClaim]:
         """The claims that the scheduler makes where no device plugin offers a resource, by the name of the resource."""

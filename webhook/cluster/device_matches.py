@@ -1,8 +1,9 @@
 """Which devices requests select. Results are kept, within bounds: tenants write the expressions."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from webhook.cluster.device_layout import Layout
 from webhook.cluster.devices import DeviceRequest
 from webhook.kube.device_selectors import Facts, Selector, Work
 
@@ -47,6 +48,24 @@ class Matching:
                 return None  # not kept: another decision may have work left for it
             self._matches[key] = facts, found
         return self._matches[key][1]
+
+    def most(
+        self, alternatives: Iterable[tuple[str, ...]], layouts: Sequence[Layout], roaming: Iterable[Facts]
+    ) -> int | None:
+        """The largest number of devices of one layout that one of these lists of expressions selects. None if that is not known:
+        there is no layout, a device that is shared or of no single node matches, or an expression cannot be decided."""
+        most = None
+        for request in [DeviceRequest(selectors=selectors) for selectors in alternatives]:
+            if any([self.matches(request, facts) is not False for facts in roaming]):
+                return None
+            for layout in layouts:
+                found = [self.matches(request, slot.facts) for slot in layout.slots]
+                if None in found or any(
+                    [match and slot.facts.shared for match, slot in zip(found, layout.slots, strict=True)]
+                ):
+                    return None
+                most = max(most or 0, found.count(True))
+        return most
 
     def _selected(self, selectors: tuple[str, ...], facts: Facts) -> bool | None:
         for text in selectors:

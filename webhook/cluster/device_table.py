@@ -9,7 +9,7 @@ nodes stay equal; what an expression says about them is unknown.
 """
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Final
 from weakref import WeakValueDictionary
 
@@ -17,7 +17,8 @@ import orjson
 
 from webhook.cluster.device_layout import Amounts, Fit, Layout, Unknown
 from webhook.cluster.device_matches import Matching
-from webhook.cluster.devices import DeviceClaim, DeviceSet, Use
+from webhook.cluster.device_node import NodeDevices
+from webhook.cluster.devices import DRA, DeviceClaim, DeviceSet, Use
 from webhook.cluster.node_table import TOLD, Columns
 from webhook.kube.device_selectors import Facts, Work
 
@@ -32,27 +33,13 @@ _MAX_UNDONE: Final = 8192
 """Choices that the searches of one decision, or of one change of a node, take back. What needs more is unknown."""
 
 
-class _Node:
-    """The devices of one node, and who has them."""
-
-    __slots__ = ("held", "layout", "names", "uses")
-
-    def __init__(self) -> None:
-        self.layout: Layout | None = None
-        self.names: tuple[tuple[str, str], ...] = ()
-        """Source and name of each slot of the layout."""
-        self.uses: dict[tuple[str, Hashable], tuple[Use, ...]] = {}
-        """By source and holder."""
-        self.held: list[DeviceClaim] = []
-
-
 class DeviceTable:
     """The devices of all nodes. `row_of`: the row of a node by name. `changed` is called with the row of a node whose devices are
     other ones now; what is left of them changes more often, and is in the journal of `columns`."""
 
     def __init__(self, columns: Columns, row_of: dict[str, int], changed: Callable[[int], None]) -> None:
         self._columns, self._row_of, self._on_change = columns, row_of, changed
-        self._nodes: dict[str, _Node] = {}
+        self._nodes: dict[str, NodeDevices] = {}
         self._holders: dict[tuple[str, Hashable], str] = {}
         self._layouts: WeakValueDictionary[Hashable, Layout] = WeakValueDictionary()
         self.roaming: tuple[Facts, ...] = ()
@@ -68,6 +55,7 @@ class DeviceTable:
         self._held_at: dict[str, Counter[str]] = {}
         """By name of a claim that pods share, the nodes where it is reserved, and how often."""
         self._asked: dict[tuple[DeviceClaim, ...], tuple[int, tuple[tuple[str, int], ...] | None]] = {}
+        self._most: dict[tuple[tuple[str, ...], ...], tuple[object, int | None]] = {}
         self._told = 0
         """Rises when a node has other devices."""
 
@@ -77,7 +65,7 @@ class DeviceTable:
         """All devices that a source tells of a node now."""
         known = self._nodes.get(node)
         before = dict(known.layout.sets) if known and known.layout else {}
-        names = {each: [name for of, name in known.names if of == each] for each in before} if known else {}
+        names = {each: [name for of, name in known.slots if of == each] for each in before} if known else {}
         if not told.devices and source not in before:
             return
         before.pop(source, None)
@@ -85,9 +73,10 @@ class DeviceTable:
             before[source] = told._replace(devices=told.devices[:_MAX_DEVICES])
             names[source] = [device.name for device in told.devices[:_MAX_DEVICES]]
         if known is None:
-            known = self._nodes[node] = _Node()
+            known = self._nodes[node] = NodeDevices()
         known.layout, self._told = self._layout_of(before), self._told + 1
-        known.names = tuple([(each, name) for each in sorted(before) for name in names[each]])
+        told_names = [(each, name) for each in sorted(before) for name in names[each]]
+        known.slots = {name: number for number, name in enumerate(told_names)}
         if self._dropped:
             self._lay_out_again()
         self.refresh(node, changed=True)
@@ -142,7 +131,7 @@ class DeviceTable:
             self.refresh(before)
         if uses:
             self._holders[source, holder] = node
-            known = self._nodes.setdefault(node, _Node())
+            known = self._nodes.setdefault(node, NodeDevices())
             if known.uses.get((source, holder)) != uses:
                 known.uses[source, holder] = uses
                 self.refresh(node)
@@ -155,7 +144,7 @@ class DeviceTable:
     def hold(self, row: int, claims: tuple[DeviceClaim, ...], sign: int) -> None:
         """Reserve devices for claims on a node (1), or end that (-1)."""
         name = self._columns.name[row]
-        node = self._nodes.setdefault(name, _Node())
+        node = self._nodes.setdefault(name, NodeDevices())
         change = node.held.append if sign > 0 else node.held.remove
         for claim in claims:
             change(claim)
@@ -200,14 +189,16 @@ class DeviceTable:
         if changed:
             self._on_change(row)
 
-    def _remaining(self, node: _Node, layout: Layout) -> Amounts:
-        slots = {name: number for number, name in enumerate(node.names)}
-        used = [
-            (slots[source, use.device], use)
-            for (source, _), uses in node.uses.items()
-            for use in uses
-            if (source, use.device) in slots
-        ]
+    def allocated(self) -> Iterator[tuple[int, str, dict[str, int]]]:
+        """What claims have: row of the node, namespace and name of the claim, and thousandths of GPUs by driver."""
+        for name, node in self._nodes.items():
+            if node.layout is not None and node.uses and (row := self._row_of.get(name)) is not None:
+                for (source, holder), uses in node.uses.items():
+                    if source == DRA:
+                        yield row, str(holder), node.layout.taken(node.placed(source, uses))
+
+    def _remaining(self, node: NodeDevices, layout: Layout) -> Amounts:
+        used = [each for (source, _), uses in node.uses.items() for each in node.placed(source, uses)]
         remaining, named = layout.used(used), set[str]()
         self._allow()
         for claim in node.held[:_MAX_HELD]:
@@ -252,6 +243,21 @@ class DeviceTable:
             return Fit(0, 0.0, ()) if all([claim.source for claim in claims]) else None
         return state[0].find(claims, state[1], self._matching.matches, self._undone)
 
+    def most(self, alternatives: tuple[tuple[str, ...], ...]) -> int | None:
+        """See `Matching.most`."""
+        asked = self._told, self.roaming
+        if alternatives not in self._most or self._most[alternatives][0] != asked:
+            if len(self._most) >= _MAX_ASKED:
+                self._most.clear()
+            self._allow()
+            self._most[alternatives] = asked, self._matching.most(alternatives, self.layouts, self.roaming)
+        return self._most[alternatives][1]
+
+    @property
+    def layouts(self) -> list[Layout]:
+        """The different layouts of nodes."""
+        return list(dict.fromkeys([state[0] for state in self._states if state is not None]))
+
     def tells(self, source: str) -> bool:
         """Whether a source tells the devices of some node."""
         return any([state is not None and source in dict(state[0].sets) for state in self._states])
@@ -271,7 +277,7 @@ class DeviceTable:
         requests = [request for claim in claims for alternatives in claim.requests for request in alternatives]
         if any([self._matching.matches(request, facts) is not False for facts in self.roaming for request in requests]):
             raise Unknown
-        for layout in dict.fromkeys([state[0] for state in self._states if state is not None]):
+        for layout in self.layouts:
             found = layout.find(claims, layout.totals, self._matching.matches, self._undone)
             if found is not None:
                 amounts = [

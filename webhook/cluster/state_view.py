@@ -9,12 +9,15 @@ from numpy.typing import NDArray
 from webhook.cluster.autoscalers import Autoscalers
 from webhook.cluster.budgets import Budgets
 from webhook.cluster.by_name import ByName, VolumeClaim
+from webhook.cluster.device_demands import DeviceDemands
 from webhook.cluster.freshness import Freshness
 from webhook.cluster.node import SHARED, Status
 from webhook.cluster.nodes import Nodes
 from webhook.cluster.slices import Slices
 from webhook.framework.cluster_view import Autoscaler, MetricsStatus, PriorityClass, Taint
+from webhook.kube.claim_requests import ClaimRequest
 from webhook.kube.gpus import Gpus
+from webhook.kube.pod import Pod, claims_devices
 
 T = TypeVar("T")
 _MAX_ANSWERS = 256
@@ -46,6 +49,7 @@ class State(Protocol):
     namespaces: ByName[Mapping[str, str]]
     volume_claims: ByName[VolumeClaim]
     slices: Slices
+    device_demands: DeviceDemands
     budgets: Budgets
     autoscalers: Autoscalers
     freshness: Freshness
@@ -104,6 +108,23 @@ class StateView:
     @property
     def dra_drivers(self) -> tuple[str, ...]:
         return self._state.slices.drivers
+
+    def claimed(self, pod: Pod, namespace: str) -> tuple[ClaimRequest, ...]:
+        return self._state.device_demands.requests(pod, namespace) if claims_devices(pod) else ()
+
+    def class_selectors(self, name: str) -> tuple[str, ...] | None:
+        return self._state.device_demands.selectors_of(name)
+
+    def most_devices(self, request: ClaimRequest) -> int | None:
+        return self._state.nodes.devices.most(request.alternatives)
+
+    @property
+    def device_models(self) -> tuple[str, ...]:
+        slots = [slot for layout in self._state.nodes.devices.layouts for slot in layout.slots]
+        named = {
+            value for slot in slots for name, value in slot.facts.attributes.items() if name.endswith("/productName")
+        }
+        return tuple(sorted(map(str, named)))
 
     def domains(self, topology_key: str, gpus: Gpus) -> int:
         return self._cached(("domains", topology_key, gpus), lambda: len(self._codes(topology_key, gpus)))

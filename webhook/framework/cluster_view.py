@@ -6,7 +6,9 @@ The packages `cluster` and `placement` fill these values; `interface.Context` ca
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
+from webhook.kube.claim_requests import ClaimRequest
 from webhook.kube.gpus import Gpus
+from webhook.kube.pod import Pod
 
 
 class Workload(NamedTuple):
@@ -91,6 +93,20 @@ class Cluster(Protocol):
 
     def gpu_taints(self, gpus: Gpus) -> tuple[Taint, ...]:
         """The taints of the nodes that have allocatable GPUs now, without duplicates, sorted."""
+
+    def claimed(self, pod: Pod, namespace: str) -> tuple[ClaimRequest, ...]:
+        """What the claims of a pod in a namespace ask for, as far as claims, templates and classes are known."""
+
+    def class_selectors(self, name: str) -> tuple[str, ...] | None:
+        """The expressions of a DeviceClass. None if it is not known."""
+
+    def most_devices(self, request: ClaimRequest) -> int | None:
+        """The largest number of devices on one node that a request selects, taken or not. None if that is not known: no driver
+        tells devices, devices may belong to no single node, or an expression cannot be decided."""
+
+    @property
+    def device_models(self) -> tuple[str, ...]:
+        """The names of the products among the devices of all nodes, sorted."""
 
     def domains(self, topology_key: str, gpus: Gpus) -> int:
         """The number of different values that a label has on the nodes with GPUs."""

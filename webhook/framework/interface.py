@@ -14,6 +14,7 @@ from pydantic.alias_generators import to_camel
 
 from webhook.framework.cluster_view import Cluster, Obstacle, Placement, Workload
 from webhook.kube.cel import Check
+from webhook.kube.claim_requests import ClaimRequest
 from webhook.kube.gpus import Gpus
 from webhook.kube.json_patch import Edit
 from webhook.kube.pod import (
@@ -136,6 +137,8 @@ class Context(NamedTuple):
     """The GPU resources that the pod names in any quantity but zero."""
     other_gpus: frozenset[str] = frozenset()
     """The vendors of GPUs that the pod gets in other ways: by DRA, from HAMi, Volcano or Aliyun, or as a fraction."""
+    claimed: tuple[ClaimRequest, ...] = ()
+    """What its claims ask for, as far as that is known; in a review of a claim, what that asks for."""
     left_alone: bool = False
     """The author of the pod switched injection off."""
     written: Pod | None = None
@@ -259,6 +262,8 @@ class Rule(Unit):
     early: ClassVar[bool] = False
     """The mutating hook runs the rule too, after the injectors: the API server would refuse the pod before the validating hook
     sees it."""
+    of_claims: ClassVar[bool] = False
+    """It also checks ResourceClaims and their templates, when these are created: `Context.claimed` of a pod without anything."""
     everywhere: ClassVar[bool] = False
     """It keeps pods from GPUs that they did not ask for, so it may be exported for namespaces that have not opted in."""
 

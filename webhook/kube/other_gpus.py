@@ -16,6 +16,8 @@ _NVIDIA: Final = "nvidia.com"
 DEVICE_CLASS: Final = "deviceclass.resource.kubernetes.io/"
 """With the name of a DeviceClass after it: a resource that DRA serves (KEP-5004). To the API server it is a native resource,
 which may be requested without a limit, and the scheduler counts the request."""
+CLASS_VENDORS: Final = {"gpu.nvidia.com": _NVIDIA, "gpu.amd.com": "amd.com", "gpu.intel.com": "gpu.intel.com"}
+"""The device classes for whole GPUs that the drivers bring, which have the names of the drivers, and the vendor of each."""
 RESOURCES: Final = {
     "nvidia.com/gpumem*": _NVIDIA,  # HAMi
     "nvidia.com/gpucores": _NVIDIA,
@@ -23,10 +25,7 @@ RESOURCES: Final = {
     "volcano.sh/gpu-*": _NVIDIA,
     "aliyun.com/gpu-*": _NVIDIA,
     "tencent.com/vcuda-*": _NVIDIA,
-    f"{DEVICE_CLASS}gpu.nvidia.com": _NVIDIA,
-    f"{DEVICE_CLASS}gpu.amd.com": "amd.com",
-    f"{DEVICE_CLASS}gpu.intel.com": "gpu.intel.com",
-}
+} | {f"{DEVICE_CLASS}{name}": vendor for name, vendor in CLASS_VENDORS.items()}
 """Resource names, exact or with a trailing `*`, and the vendor of the GPU."""
 _PREFIXES: Final = tuple([pattern.removesuffix("*") for pattern in RESOURCES])
 GPU_CLASSES: Final = tuple([name for name in RESOURCES if name.startswith(DEVICE_CLASS)])

@@ -30,6 +30,7 @@ from webhook.policy.templates import Templates
 from webhook.policy.vocabulary import problems
 from webhook.policy.workload_classes import CLASSES, GPUS, ClassRule, GpuResource, classify, entitled
 from webhook.rules.capabilities import Capabilities
+from webhook.rules.claim_tolerations import ClaimTolerations
 from webhook.rules.cpu_per_gpu import CpuPerGpu
 from webhook.rules.cpu_pod_on_gpu_node import CpuPodOnGpuNode
 from webhook.rules.cuda_visible_devices import CudaVisibleDevices
@@ -114,6 +115,7 @@ class Rules(Settings):
     gpu_parallelism: GpuParallelism = GpuParallelism()
     cpu_pod_on_gpu_node: CpuPodOnGpuNode = CpuPodOnGpuNode()
     cuda_visible_devices: CudaVisibleDevices = CudaVisibleDevices()
+    claim_tolerations: ClaimTolerations = ClaimTolerations()
     restart_policy: RestartPolicy = RestartPolicy()
     spread_missing: SpreadMissing = SpreadMissing()
     pdb_missing: PdbMissing = PdbMissing()
@@ -189,6 +191,7 @@ class Policy:
     _injectors: dict[str, tuple[tuple[str, Injector], ...]] = field(repr=False)
     _rules: dict[str, tuple[tuple[str, Rule], ...]] = field(repr=False)
     _early_rules: dict[str, tuple[tuple[str, Rule], ...]] = field(repr=False)
+    _claim_rules: dict[str, tuple[tuple[str, Rule], ...]] = field(repr=False)
 
     @classmethod
     def load(cls, text: str | bytes) -> Self:
@@ -212,6 +215,7 @@ class Policy:
             },
             _rules=rules,
             _early_rules={n: tuple([pair for pair in pairs if pair[1].early]) for n, pairs in rules.items()},
+            _claim_rules={n: tuple([pair for pair in pairs if pair[1].of_claims]) for n, pairs in rules.items()},
         )
 
     def profile(self, name: str) -> tuple[str, Profile]:
@@ -242,6 +246,10 @@ class Policy:
     def early_rules(self, profile: str) -> tuple[tuple[str, Rule], ...]:
         """The rules of a profile that the mutating hook runs too."""
         return self._early_rules[profile]
+
+    def claim_rules(self, profile: str) -> tuple[tuple[str, Rule], ...]:
+        """The rules of a profile that check ResourceClaims and their templates too."""
+        return self._claim_rules[profile]
 
     def classify(self, pod: Pod, owner: Owner | None, namespace: str, labels: Container[str] = ()) -> Workload:
         """The class of workload of a pod in a namespace with these labels: see `workload_classes.classify`."""

@@ -6,7 +6,8 @@ is only a warning, unless `whenItMayChange` says otherwise: a label or a taint m
 scheduler may offer a resource later. In doubt there is a warning: what is refused follows from the nodes of this moment alone,
 so every replica says the same, also after a restart.
 
-Fields read:   the fields that the scheduler reads: resources of all containers, nodeSelector, node affinity, tolerations
+Fields read:   the fields that the scheduler reads: resources of all containers, nodeSelector, node affinity, tolerations; the
+               claims that spec.resourceClaims names, and claims and their templates when they are created
 Allowed:       a pod that fits on some empty node. Only CPU, memory, ephemeral storage, pods and GPUs are counted
 Refused:       more GPUs, CPU or memory than any one node has, where nobody adds nodes
 Warned about:  the same where nodes may be added: some node has a `spec.providerID` (a cloud, Cluster API, OpenShift, …), or
@@ -14,7 +15,8 @@ Warned about:  the same where nodes may be added: some node has a `spec.provider
                labels that no node has; taints that are not tolerated; a combination that no single node has. A pod of a
                controller is never refused for one of these: the controller would retry at growing intervals, and the pod
                would start late
-Not for DRA:   what a claim needs is not known here.
+DRA:           there is only a warning: for a request of a claim that selects more devices than any node has, or devices that
+               no node has. Nothing is said where no driver tells devices, or where an expression cannot be decided.
 
 Nothing is checked while the state of the cluster is not known, nor for pods that the default scheduler does not place: those
 with nodeName, another scheduler, scheduling gates or Kueue, and pods of DaemonSets.
@@ -26,7 +28,7 @@ from typing import ClassVar, Literal
 from webhook.framework.cluster_view import Obstacle
 from webhook.framework.interface import Context, Finding, Pod, Rule
 from webhook.kube.pod import claims_devices, requests_of
-from webhook.text import matches_any, quoted
+from webhook.text import listed, matches_any, plural, quoted
 
 _DRA = "deviceclass.resource.kubernetes.io/*"
 
@@ -34,6 +36,7 @@ _DRA = "deviceclass.resource.kubernetes.io/*"
 class GpuFits(Rule):
     """Some node could take the pod if that node were empty. A pod that no node could ever take is refused."""
 
+    of_claims: ClassVar[bool] = True
     not_exported: ClassVar[str] = "needs the state of the cluster"
 
     when_it_may_change: Literal["warn", "deny"] = "warn"
@@ -46,6 +49,7 @@ class GpuFits(Rule):
     """Resources that exist although no node has them now (name patterns): served by DRA, or by node pools that are empty."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
+        yield from self._claimed(context)
         if not context.gpu_names or context.other_gpus or context.nodes is None or claims_devices(pod):
             return
         obstacles = context.nodes.obstacles(pod)
@@ -60,6 +64,28 @@ class GpuFits(Rule):
             path, where = _field(obstacle, pod, context)
             fix = _waiting_first(obstacle.fix) if may_come and obstacle.cause != "shared" else obstacle.fix
             yield Finding(path, obstacle.seen + where, obstacle.wanted, fix, only_warn, obstacle.cause)
+
+    def _claimed(self, context: Context) -> Iterable[Finding]:
+        for request in context.claimed:
+            most = context.cluster.most_devices(request)
+            if most is None or (count := request.devices or 1) <= most:
+                continue
+            if most:
+                seen, wanted = f"{plural(count, 'device')} in {request.words}", f"at most {most}, as one node has"
+                yield Finding(
+                    request.path,
+                    seen,
+                    wanted,
+                    f"Ask for {most} or fewer, or wait if such a node is added",
+                    True,
+                    "gpus",
+                )
+                continue
+            seen = f"{request.words}, which selects devices that no node has"
+            models = listed(context.cluster.device_models, show=quoted)
+            wanted = f"devices that a node has{f' (products: {models})' if models else ''}"
+            fix = "Correct the expressions of its selectors, or wait if such a node is added"
+            yield Finding(request.path, seen, wanted, fix, True, "gpus")
 
 
 def _waiting_first(step: str) -> str:

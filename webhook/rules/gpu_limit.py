@@ -1,15 +1,18 @@
 """A container and a pod ask for no more GPUs than the policy allows, and for a number that fills nodes well.
 
-Fields read:   spec.containers[*].resources, spec.initContainers[*].resources, spec.overhead
+Fields read:   spec.containers[*].resources, spec.initContainers[*].resources, spec.overhead; the claims that
+               spec.resourceClaims names, and claims and their templates when they are created
 Allowed:       up to `perContainer` GPUs in a container and `perPod` in the pod, counted as the scheduler does: an init
                container uses the GPUs of the containers that start later, a sidecar adds to them
 Refused:       more; with `sizes`, any other number in a container: a pod with 3 GPUs on a node of 8 leaves GPUs unused
-Not for DRA:   claims count devices in their own way. But a DeviceClass that is asked for as a resource
-               (`deviceclass.resource.kubernetes.io/gpu.nvidia.com`) counts as whole GPUs. Of a class of another name it is not
-               known whether it is for GPUs: only `perContainer` holds for it.
+DRA:           `perContainer` and `sizes` hold for each request of a claim, and its devices count for `perPod`. Of alternatives
+               (`firstAvailable`) the largest counts, and `allocationMode: All` as all matching devices of the node that has
+               most. A DeviceClass that is asked for as a resource (`deviceclass.resource.kubernetes.io/gpu.nvidia.com`)
+               counts as whole GPUs. Where a class does not say by its driver that it is for GPUs, only `perContainer` holds.
+               A claim or template that is not known yet counts for nothing: it is checked itself when it is created.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import ClassVar
 
 from pydantic import Field
@@ -17,6 +20,7 @@ from pydantic import Field
 from webhook.errors import QuantityError
 from webhook.framework.interface import Check, Context, Finding, Gpus, Pod, Rule
 from webhook.kube import cel
+from webhook.kube.claim_requests import ClaimRequest
 from webhook.kube.gpus import GpuKind
 from webhook.kube.other_gpus import DEVICE_CLASS, GPU_CLASSES, device_classes
 from webhook.kube.pod import Container
@@ -31,7 +35,10 @@ _FEWER = "Ask for fewer, or spread the work over several pods, as a Job with par
 class GpuLimit(Rule):
     """A container and a pod ask for no more GPUs than this; null: no limit."""
 
-    differs: ClassVar[str] = "rounds fractions of a DeviceClass up for each container, not for the whole pod"
+    of_claims: ClassVar[bool] = True
+    differs: ClassVar[str] = (
+        "does not see claims; rounds fractions of a DeviceClass up for each container, not for the whole pod"
+    )
 
     per_container: int | None = Field(default=16, ge=1)
     """The limit for one container. No server in wide use has more than 16 GPUs."""
@@ -44,7 +51,12 @@ class GpuLimit(Rule):
     """The kinds of GPU that are counted: whole, slice, share."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
-        too_many, every = False, 0
+        claimed = sum([self._count_of(request, context) for request in context.claimed if request.kind in self.kinds])
+        too_many, every = False, claimed
+        for request in context.claimed:
+            for finding in self._of_claim(request, context):
+                too_many |= finding.cause != ""
+                yield finding
         for container in context.containers(pod):
             for name, count in self._counts(container, context).items():
                 known = name in GPU_CLASSES or not name.startswith(DEVICE_CLASS)
@@ -57,31 +69,53 @@ class GpuLimit(Rule):
                     too_many = True
                     yield Finding(path, seen, f"at most {self.per_container} in a container", _FEWER, cause="gpus")
                 else:
-                    sizes = sorted(self.sizes)
-                    smaller, larger = [s for s in sizes if s < count], [s for s in sizes if s > count]
-                    nearest = _either([*smaller[-1:], *larger[:1]])
-                    fix = f"Ask for {nearest}: other sizes leave GPUs on a node that nobody can use"
-                    yield Finding(path, seen, f"{_either(sizes)} {'GPU' if sizes == [1] else 'GPUs'}", fix)
+                    yield self._other_size(path, seen, count)
         if not every or too_many or self.per_pod is None:
             return
         # Without overhead the scheduler's sum is at most `every`, and need not be computed.
         if every > self.per_pod or pod["spec"].get("overhead"):
-            yield from self._whole_pod(pod, context, self.per_pod)
+            yield from self._whole_pod(pod, context, claimed, self.per_pod)
+
+    def _of_claim(self, request: ClaimRequest, context: Context) -> Iterator[Finding]:
+        if request.kind and request.kind not in self.kinds:
+            return
+        count = self._count_of(request, context)
+        number = f"all devices of a node, {count}" if request.devices is None else str(count)
+        path, seen = request.path, f"{number} in {request.words}"
+        if self.per_container is not None and count > self.per_container:
+            yield Finding(
+                path, seen, f"at most {plural(self.per_container, 'device')} in a request", _FEWER, cause="gpus"
+            )
+        elif self.sizes and request.kind and count not in self.sizes:
+            yield self._other_size(path, seen, count)
+
+    def _count_of(self, request: ClaimRequest, context: Context) -> int:
+        if request.devices is not None:
+            return min(request.devices, _MANY)
+        return context.cluster.most_devices(request) or 1
+
+    def _other_size(self, path: str, seen: str, count: int) -> Finding:
+        sizes = sorted(self.sizes)
+        smaller, larger = [s for s in sizes if s < count], [s for s in sizes if s > count]
+        fix = f"Ask for {_either([*smaller[-1:], *larger[:1]])}: other sizes leave GPUs on a node that nobody can use"
+        return Finding(path, seen, f"{_either(sizes)} {'GPU' if sizes == [1] else 'GPUs'}", fix)
 
     def _counts(self, container: Container, context: Context) -> Mapping[str, int]:
         """The GPUs of `kinds` that a container asks for, and its device classes if these may be whole GPUs."""
         counts = {n: c for n, c in container.gpu_counts(context.gpus).items() if context.gpus.kind(n) in self.kinds}
         return counts | device_classes(container.spec) if "whole" in self.kinds else counts
 
-    def _whole_pod(self, pod: Pod, context: Context, limit: int) -> Iterable[Finding]:
+    def _whole_pod(self, pod: Pod, context: Context, claimed: int, limit: int) -> Iterable[Finding]:
         try:
             requests = total_requests(pod)
         except QuantityError:  # gpuQuantity or the API server reports it
             return
         classes = GPU_CLASSES if "whole" in self.kinds else ()
-        total = sum([n for name, n in requests.items() if name in classes or context.gpus.kind(name) in self.kinds])
+        total = claimed + sum(
+            [n for name, n in requests.items() if name in classes or context.gpus.kind(name) in self.kinds]
+        )
         if total > limit:
-            seen = f"{plural(total, 'GPU')} in the whole pod"
+            seen = f"{plural(total, 'GPU')} in the whole {'pod' if pod['spec'].get('containers') else 'claim'}"
             yield Finding("spec", seen, f"at most {limit} in a pod", _FEWER, cause="gpus")
 
     def exported(self, gpus: Gpus) -> Iterable[Check]:

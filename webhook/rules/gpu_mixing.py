@@ -3,35 +3,40 @@
 A container has one GPU runtime, so no node can serve GPUs of two vendors to it. If a container has both whole GPUs and parts of
 GPUs (MIG slices, shares), CUDA sees only one of the two kinds, and the others stay unused.
 
-Fields read:   spec.containers[*].resources, spec.initContainers[*].resources
+Fields read:   spec.containers[*].resources, spec.initContainers[*].resources, and the claims that these name
 Allowed:       any number of resources of one vendor that are all whole GPUs, or all parts of GPUs
 Refused:       two vendors; whole GPUs beside parts of GPUs
-Not for DRA:   a claim says itself which devices belong together.
+DRA:           two vendors are found where the classes of the claims say by their drivers whose GPUs they are. Whole GPUs and
+               parts of GPUs by claims may be together: a claim says itself which devices belong together.
 """
 
 from collections.abc import Iterable
+from typing import ClassVar
 
 from webhook.framework.interface import Check, Context, Finding, Gpus, Pod, Rule
 from webhook.kube import cel
 from webhook.kube.gpus import vendor
+from webhook.kube.pod import Container
 from webhook.text import bare, listed, quoted
 
 
 class GpuMixing(Rule):
     """One container asks for GPUs of one vendor, and not for whole GPUs together with parts of GPUs."""
 
+    differs: ClassVar[str] = "does not see claims"
+
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         kind = context.gpus.kind
-        if len(context.gpu_names) < 2:
+        if len(context.gpu_names) + len(context.claimed) < 2:
             return
         for container in context.containers(pod):
-            counts = container.gpu_counts(context.gpus)
-            if len(counts) < 2:
+            counts, claimed = container.gpu_counts(context.gpus), _claimed(container, context)
+            if len(counts) + len(claimed) < 2:
                 continue
             path = f"{container.field}.resources.limits"
             where = f" in container {quoted(container.name)}"
-            names = listed(map(bare, counts))
-            if len({vendor(name) for name in counts}) > 1:
+            names = listed([*map(bare, counts), *claimed])
+            if len({*map(vendor, counts), *claimed.values()}) > 1:
                 yield Finding(path, names + where, "GPUs of one vendor", "Keep the one that the image is built for")
             elif len({kind(name) == "whole" for name in counts}) > 1:
                 yield Finding(
@@ -48,3 +53,14 @@ class GpuMixing(Rule):
         kinds = cel.all_of([f"{mine}.exists(k, {whole})", f"{mine}.exists(k, !{whole})"])
         yield Check("container", vendors, "GPUs of one vendor")
         yield Check("container", kinds, "either whole GPUs or parts of GPUs")
+
+
+def _claimed(container: Container, context: Context) -> dict[str, str]:
+    """The vendors of the GPUs that a container gets by claims, by what a message calls each."""
+    named = (container.spec.get("resources") or {}).get("claims") or () if context.claimed else ()
+    found = {}
+    for use in named:
+        for request in context.claimed:
+            if request.vendor and request.entry == use.get("name") and use.get("request") in (None, "", request.name):
+                found[f"GPUs of {request.vendor} by {request.claim}"] = request.vendor
+    return found

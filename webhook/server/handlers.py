@@ -7,7 +7,7 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Protocol
 
-from webhook.admission import namespaces, pods, policy_configmap, workloads
+from webhook.admission import claims, namespaces, pods, policy_configmap, workloads
 from webhook.admission.decision import Decision
 from webhook.admission.response import encode
 from webhook.cluster.state import ClusterState
@@ -112,6 +112,8 @@ def checked(request: review.Request, policy: Policy, state: ClusterState, placer
         return policy_configmap.validate(request, view)
     if request.resource == "namespaces":
         return namespaces.validate(request, policy)
+    if request.resource in claims.SPECS:
+        return claims.validate(request, policy, view)
     if request.resource != "pods":
         decision = workloads.validate(request, policy, view, placer)
         exists = request.namespace in state.namespaces  # a review may be forged
