@@ -33,7 +33,6 @@ class Matching:
         """Something new is decided: it may take so much work."""
         self._work.left, self._new = _MAX_WORK, _MAX_NEW
 
-    @property
     def has_work(self) -> bool:
         """Whether no evaluation was left out for want of work."""
         return self._work.left >= 0 and self._new >= 0
@@ -53,7 +52,7 @@ class Matching:
                 self._bytes = 0
                 self._matches.clear()
             found = self._selected(request.selectors, facts)
-            if found is None and not self.has_work:
+            if found is None and not self.has_work():
                 return None  # not kept: another decision may have work left for it
             self._matches[key] = facts, found
         return self._matches[key][1]
@@ -78,12 +77,12 @@ class Matching:
 
     def _selected(self, selectors: tuple[str, ...], facts: Facts) -> bool | None:
         self._new -= len(selectors)
-        if not self.has_work:
+        if not self.has_work():
             return None
         for text in selectors:
             if text not in self._selectors:
                 self._work.left -= len(text) // _COMPILED
-                if not self.has_work:
+                if not self.has_work():
                     return None
             selector = self._selectors.pop(text, None) or Selector(text)
             if len(self._selectors) >= _MAX_SELECTORS:

@@ -257,7 +257,7 @@ class DeviceTable:
                 found.append(self._most[alternatives])
                 continue
             found.append(self._matching.most(alternatives, self.layouts, self.roaming))
-            if self._matching.has_work:  # else another decision may find out
+            if self._matching.has_work():  # else another decision may find out
                 if len(self._most) >= _MAX_ASKED:
                     self._most.clear()
                 self._most[alternatives] = found[-1]
