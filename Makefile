@@ -81,6 +81,7 @@ certs: $(READY) ## Write a development CA and certificate into certs/
 	@$(BIN)/gpu-admission certs certs
 
 manifests: $(READY) ## Write manifests/policy.yaml and docs/rules.md from the settings, the chart, and the drawing in CONTRIBUTING.md
+	@$(BIN)/python -m tests.manifests.repository "$(REPOSITORY)"
 	@$(BIN)/python -m tests.reference
 	@$(BIN)/python -m tests.rooms
 	@$(BIN)/python -m tests.manifests.chart
@@ -90,7 +91,9 @@ rendered: $(READY) ## Print everything that `kubectl apply -k manifests/` instal
 
 dist: $(READY) ## Make what a release is made of (IMAGE=… DIGEST=sha256:… TAG=v…)
 	@$(BIN)/python -m tests.manifests.release "$(IMAGE)" "$(DIGEST)" "$(TAG)"
-	@pipx run --spec cyclonedx-bom==7.5.0 cyclonedx-py requirements requirements.txt --pyproject pyproject.toml -o dist/sbom.cdx.json
+	@test -x build/sbom/bin/cyclonedx-py || { $(PYTHON) -m venv build/sbom && \
+	  build/sbom/bin/pip install -q --disable-pip-version-check cyclonedx-bom==7.5.0; }
+	@build/sbom/bin/cyclonedx-py requirements requirements.txt --pyproject pyproject.toml -o dist/sbom.cdx.json
 	@$(BIN)/python -m tests.manifests.release checksums
 
 bench: $(READY) ## Measure: cost per review, choice of a node, quality of placement (NAMES="creates cluster" for more)
