@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cluster import dra
 from tests.cluster.objects import GPU, node, pod, state
+from tests.placement.test_devices import MIG, claiming, cluster, partitioned, reserve
 from webhook.cluster.pods import PodKey, ReservationRequest, counted_demand
 from webhook.cluster.rejections import OTHER
 from webhook.cluster.state import ClusterState
@@ -120,6 +122,46 @@ def test_what_is_no_gpu_is_not_counted() -> None:
     of = state([a100(**{"rdma/hca": "8"})], [pod("p", 1, on="a", asks={"rdma/hca": "1"})])
     assert {key[0] for key in counts(of).gpus} == {GPU}
     assert counts(of).namespaces == {("team-a", GPU, "allocated"): 1}
+
+
+# --- GPUs of DRA ------------------------------------------------------------------------------------------------------
+
+
+def by_state(found: GpuCounts, resource: str = dra.DRIVER) -> dict[str, float]:
+    return {word: number for (name, _, word), number in found.gpus.items() if name == resource}
+
+
+def test_gpus_of_dra_are_counted_under_their_driver_and_those_of_a_device_plugin_beside_them() -> None:
+    used = [dra.claim("c", dra.exactly(2), on="a", has=["gpu-0", "gpu-1"]), dra.claim("waits", dra.exactly())]
+    of = cluster([dra.gpus_of("a", 4), dra.gpus_of("b", 8)], [dra.template("one", dra.exactly())], used)
+    of.nodes.seen(a100("plugin"))
+    of.pod_seen(pod("p", 3, on="plugin"), 0.0)
+    reserve(of, claiming("one"))
+    found = counts(of)
+    assert by_state(found) == {"allocated": 2, "promised": 1, "free": 9, "unusable": 0}
+    assert by_state(found, GPU) == {"allocated": 3, "promised": 0, "free": 5, "unusable": 0}
+    assert {key: number for key, number in found.namespaces.items() if number} == {
+        ("team-a", dra.DRIVER, "allocated"): 2,
+        ("team-a", dra.DRIVER, "promised"): 1,
+        ("team-a", GPU, "allocated"): 3,
+    }
+    assert found.empty_nodes[dra.DRIVER, ""] == 1
+
+
+def test_parts_of_a_gpu_are_fractions_and_a_gpu_with_all_of_its_parts_is_one() -> None:
+    used = [dra.claim("c", dra.exactly(of=MIG), on="a", has=["mig-0-0"])]
+    of = cluster([partitioned("a", 2)], claims=used)
+    found = by_state(counts(of))
+    assert sum(found.values()) == 2
+    assert 0 < found["allocated"] < 1
+
+
+def test_a_claim_with_admin_access_takes_nothing_and_a_cordoned_node_has_nothing_free() -> None:
+    used = [dra.claim("c", dra.exactly(), on="a", has=["gpu-0"], admin=True)]
+    of = cluster([dra.gpus_of("a", 4)], claims=used)
+    assert by_state(counts(of)) == {"allocated": 0, "promised": 0, "free": 4, "unusable": 0}
+    of.nodes.seen(node("a", None, cordoned=True))
+    assert by_state(counts(of)) == {"allocated": 0, "promised": 0, "free": 0, "unusable": 4}
 
 
 nodes_of_any_kind = st.lists(
