@@ -62,6 +62,7 @@ MIG = 'device.attributes["gpu.nvidia.com"].type == "mig"'
         (exactly("any", selectors=selecting('device.driver == "dra.net" || true')), "", "", 1),
         (exactly("driver", selectors=selecting(MIG)), "slice", "nvidia.com", 1),
         (exactly("driver", selectors=selecting(f"true || {MIG}")), "whole", "nvidia.com", 1),
+        (exactly("driver", selectors=selecting(f"{MIG}{' ' * 2000}|| true")), "whole", "nvidia.com", 1),
         (exactly("gpu.intel.com"), "whole", "gpu.intel.com", 1),
         (exactly("unknown"), "", "", 1),
         (exactly(allocationMode="All"), "whole", "nvidia.com", None),

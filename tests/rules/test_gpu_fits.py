@@ -22,7 +22,7 @@ def selecting(devices: int | None, *most: int) -> Case:
     """A claim with alternatives, of which a node has so many."""
     first, *others = [Alternative(devices, most=each) for each in most]
     selected = asking(devices, most=first.most, others=tuple(others))
-    products = replace(TWO_NODES, device_models=("H100", "L4"))
+    products = replace(TWO_NODES, models=("H100", "L4"))
     return case(pod(container(gpu=None)), claimed=(selected,), cluster=products)
 
 

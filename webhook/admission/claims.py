@@ -37,7 +37,7 @@ def validate(request: Request, policy: Policy, cluster: Cluster) -> Decision:
         for key in path.split("."):
             spec = spec[key]
         path = f"{path}.devices.requests[{{}}]"
-        claimed = cluster.requested(spec.get("devices") or {}, path)
+        claimed = cluster.asked_by(spec.get("devices") or {}, path)
     except (KeyError, TypeError, AttributeError, ValueError):
         raise BadReview(f"request.object: wanted a {request.kind} of resource.k8s.io/v1, saw another shape") from None
     context = context_of(request, pod, policy, cluster, profile, None)._replace(claimed=claimed)

@@ -251,7 +251,7 @@ class DeviceTable:
             found = self._matching.selected(selectors, [*self._layouts.values()], self.roaming)
             if len(self._selected) >= _MAX_ASKED:
                 self._selected.clear()
-            if found is not None or not self._matching.exhausted:  # else another decision may have work left for it
+            if found is not None or self._matching.has_work():  # else another decision may have work left for it
                 self._selected[selectors] = told, found
         return found
 

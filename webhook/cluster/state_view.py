@@ -112,7 +112,7 @@ class StateView:
     def claimed(self, pod: Pod, namespace: str) -> tuple[ClaimRequest, ...]:
         return self._state.device_demands.requests(pod, namespace) if claims_devices(pod) else ()
 
-    def requested(self, devices: Mapping[str, Any], path: str) -> tuple[ClaimRequest, ...]:
+    def asked_by(self, devices: Mapping[str, Any], path: str) -> tuple[ClaimRequest, ...]:
         return tuple(claim_requests(devices, self._state.device_demands, path))
 
     def class_kind(self, resource: str) -> str:

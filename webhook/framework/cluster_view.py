@@ -97,7 +97,7 @@ class Cluster(Protocol):
     def claimed(self, pod: Pod, namespace: str) -> tuple[ClaimRequest, ...]:
         """What the claims of a pod in a namespace ask for, as far as claims, templates and classes are known."""
 
-    def requested(self, devices: Mapping[str, Any], path: str) -> tuple[ClaimRequest, ...]:
+    def asked_by(self, devices: Mapping[str, Any], path: str) -> tuple[ClaimRequest, ...]:
         """What `spec.devices` of a claim or a template asks for; `path` as in `claim_requests`. Raises as that does."""
 
     def class_kind(self, resource: str) -> str:

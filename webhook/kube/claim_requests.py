@@ -16,6 +16,10 @@ MAX_REQUESTS: Final = 32
 """Maximum number of requests of a claim (DeviceRequestsMaxSize)."""
 MAX_ALTERNATIVES: Final = 8
 """Maximum number of alternatives of a request (FirstAvailableDeviceRequestMaxSize)."""
+_MAX_SELECTORS: Final = 32
+"""Maximum number of expressions of a request (DeviceSelectorsMaxSize)."""
+_MAX_READ: Final = 1 << 10
+"""The driver is looked for at the beginning of an expression."""
 _DRIVER: Final = re.compile(r"""\bdevice\s*\.\s*(?:driver\s*==|attributes\s*\[)\s*["']([a-z0-9.-]{1,63})["']""")
 _STANDARD: Final = "resource.kubernetes.io"
 """The domain of attributes that devices of any driver have."""
@@ -124,13 +128,16 @@ def kind_of(name: str, known: Known, own: tuple[str, ...] = ()) -> tuple[str, st
 
 def _alternative(request: Mapping[str, Any], known: Known) -> Alternative:
     count = None if request.get("allocationMode") == "All" else int(request.get("count") or 1)
-    own = tuple([str((selector.get("cel") or {}).get("expression")) for selector in request.get("selectors") or ()])
+    selectors = (request.get("selectors") or ())[:_MAX_SELECTORS]
+    own = tuple([str((selector.get("cel") or {}).get("expression")) for selector in selectors])
     kind, vendor, most = kind_of(str(request["deviceClassName"]), known, own)
     return Alternative(count, kind, vendor, most)
 
 
 def _said(name: str, of_class: tuple[str, ...], own: tuple[str, ...]) -> tuple[str, str]:
     """Kind and vendor by what the expressions say."""
+    only_parts = any([_ONLY_PARTITIONS.fullmatch(text) for text in own])
+    of_class, own = tuple([text[:_MAX_READ] for text in of_class]), tuple([text[:_MAX_READ] for text in own])
     drivers = {driver for text in of_class for driver in _DRIVER.findall(text)} - {_STANDARD}
     if name in CLASS_VENDORS and not drivers:
         return "whole", CLASS_VENDORS[name]
@@ -141,9 +148,7 @@ def _said(name: str, of_class: tuple[str, ...], own: tuple[str, ...]) -> tuple[s
     }
     if not gpus:
         return ("other" if drivers else ""), ""
-    parts = any([_PARTITION.search(text) for text in of_class]) or any(
-        [_ONLY_PARTITIONS.fullmatch(text) for text in own]
-    )
+    parts = only_parts or any([_PARTITION.search(text) for text in of_class])
     return "slice" if parts else "whole", _vendor(gpus)
 
 
