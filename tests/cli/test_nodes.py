@@ -37,7 +37,8 @@ def cluster(tmp_path: Path) -> Path:
 
 def test_the_table(cluster: Path) -> None:
     result = call("nodes", "--cluster", cluster)
-    assert (result.exit_code, result.stderr) == (0, "")
+    said = f"which GPUs are idle is not known: {cluster} has no GPU metrics\n"
+    assert (result.exit_code, result.stderr) == (0, said)
     assert result.stdout == TABLE
 
 
@@ -132,6 +133,65 @@ def test_who_has_the_gpus(tmp_path: Path, by: str, rows: list[list[str]]) -> Non
     assert [[each[by], each["pods"], each["nodes"], *each["gpus"].values()] for each in documents] == [
         [name, int(pods), int(nodes), int(gpus)] for name, pods, nodes, _, gpus in rows
     ]
+
+
+def metered(file: Path, idle: dict[str, int], gpus: int = 8) -> None:
+    """GPU metrics for a snapshot: so many GPUs of each node are idle, the others are not."""
+    found = json.loads(file.read_text())
+    samples = [
+        [name, str(gpu), "utilisation", 0.0 if gpu < number else 90.0, ""]
+        for name, number in idle.items()
+        for gpu in range(gpus)
+    ]
+    found["snapshot"]["gpuMetrics"] = {"source": "dcgm", "samples": samples}
+    file.write_text(json.dumps(found))
+
+
+def replica(name: str, **idle: dict[str, int]) -> dict[str, Any]:
+    """What a replica of the webhook counts: idle GPUs of each namespace by how long they have been."""
+    samples = [
+        ["gpu_admission_idle_gpus", {"namespace": namespace, "idle_for": word}, float(number)]
+        for namespace, numbers in idle.items()
+        for word, number in numbers.items()
+    ]
+    metadata = {"name": name, "namespace": "gpu-admission"}
+    return {"kind": "ReplicaMetrics", "metadata": metadata, "spec": {}, "status": {"samples": samples}}
+
+
+def test_whose_the_idle_gpus_are_and_for_how_long(tmp_path: Path) -> None:
+    seen = [
+        replica("young", team={"window": 4, "1h": 0, "6h": 0, "1d": 0}),
+        replica("old", team={"window": 4, "1h": 4, "6h": 2, "1d": 2}, other={"window": 1, "1h": 0}),
+    ]
+    file = write(tmp_path, *HOLDERS, *seen)
+    metered(file, {"a": 7, "b": 3})
+    result = call("nodes", "--by", "namespace", "--cluster", file)
+    assert [line.split(maxsplit=6) for line in result.stdout.splitlines()] == [
+        ["NAMESPACE", "PODS", "NODES", "RESOURCE", "GPUS", "IDLE", "NOW   IDLE FOR"],
+        ["team", "3", "2", "nvidia.com/gpu", "7", "5", "2 for 1d, 4 for 1h"],
+        ["other", "1", "1", "nvidia.com/gpu", "1", "0", "less than 1h"],
+    ]
+    assert result.stderr == "1 more idle, of several on one node (metrics do not say which pod has which GPU): b\n"
+    documents = json.loads(call("nodes", "--by", "namespace", "--cluster", file, "-o", "json").stdout)
+    assert [each["idle"] for each in documents] == [5, 0]
+    assert documents[0]["idleFor"] == {"window": 4, "1h": 4, "6h": 2, "1d": 2}
+
+
+def test_an_idle_gpu_that_may_be_that_of_several_is_nobodys(tmp_path: Path) -> None:
+    file = write(tmp_path, *HOLDERS)
+    metered(file, {"a": 6, "b": 3})
+    result = call("nodes", "--by", "owner", "--cluster", file)
+    assert [line.split()[-1] for line in result.stdout.splitlines()[1:]] == ["1", "1", "0"], (
+        "of train, chat, other's train"
+    )
+    assert result.stderr == "3 more idle, of several on one node (metrics do not say which pod has which GPU): a, b\n"
+
+
+def test_where_nothing_measures_it_is_said_once(tmp_path: Path) -> None:
+    file = write(tmp_path, *HOLDERS)
+    for by in ([], ["--by", "owner"], ["--by", "model"]):
+        assert call("nodes", *by, "--cluster", file).stderr.count("which GPUs are idle is not known") == 1
+        assert call("nodes", *by, "--cluster", file, "-o", "json").stderr == ""
 
 
 def test_the_gpus_of_each_model(tmp_path: Path) -> None:

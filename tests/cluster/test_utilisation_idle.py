@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.cluster.samples import NAN, SETTINGS, START, gpu, seen
+from tests.cluster.samples import SETTINGS, START, gpu, seen
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.cluster.utilisation import NodeUse, Utilisation
 
@@ -118,7 +118,8 @@ def test_a_split_gpu_inherits_nothing_from_a_gpu_that_had_its_row_before() -> No
     utilisation = seen(gpu("gone", temperature=99.0, sick=1.0))
     utilisation.refresh(START + 181)
     utilisation.observe(gpu("a", instance="1", engine=0.0, temperature=None), START + 200)
-    assert utilisation.node("a") == pytest.approx(NodeUse(1, 1, 0.0, NAN, 0, 0, 0, 0, 1), nan_ok=True)
+    use = utilisation.node("a")
+    assert (use._replace(hottest=0.0), math.isnan(use.hottest)) == (NodeUse(1, 1, 0.0, 0.0, 0, 0, 0, 0, 1), True)
 
 
 def test_a_gpu_without_utilisation_is_measured_by_its_engine() -> None:
@@ -155,17 +156,17 @@ def test_gpus_that_the_policy_does_not_avoid_are_still_reported() -> None:
     assert (use.hot, use.sick, use.avoid, use.hottest) == (1, 1, 0, 95.0)
 
 
-def test_idle_for_long_begins_with_the_first_sample_of_this_program() -> None:
+def test_how_long_a_gpu_is_idle_begins_with_the_first_sample_of_this_program() -> None:
     utilisation = seen(gpu())
     for second in range(300, 3600, 300):
         utilisation.observe(gpu(), START + second)
-        assert utilisation.node("a").idle_for_long == 0, f"{second} s after the first sample"
+        assert utilisation.node("a").idle_for == (0, 0, 0), f"{second} s after the first sample"
     utilisation.observe(gpu(), START + 3600)
-    assert (utilisation.node("a").idle, utilisation.node("a").idle_for_long) == (1, 1)
+    assert (utilisation.node("a").idle, utilisation.node("a").idle_for) == (1, (1, 0, 0))
     utilisation.observe(gpu(utilisation=60.0), START + 3630)
     for second in range(3900, 7200, 300):
         utilisation.observe(gpu(), START + second)
-        assert utilisation.node("a").idle_for_long == 0, "it was busy less than an hour ago"
+        assert utilisation.node("a").idle_for == (0, 0, 0), "it was busy less than an hour ago"
 
 
 @pytest.mark.parametrize(("memory", "full"), [(97.9, 0), (98.0, 1), (100.0, 1), (None, 0)])

@@ -1,7 +1,7 @@
 """Pods that ask for devices one by one are ranked and reserved by them.
 
 Covers placement.devices, cluster.device_demands, cluster.device_layout, cluster.device_sources, cluster.device_table,
-cluster.device_matches, cluster.devices, cluster.claims.
+cluster.device_matches, cluster.device_node, cluster.devices, cluster.claims.
 """
 
 from collections.abc import Iterable

@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cluster import dra
 from tests.cluster.objects import GPU, node, pod, state
+from tests.placement.test_devices import MIG, claiming, cluster, partitioned, reserve
 from webhook.cluster.pods import PodKey, ReservationRequest, counted_demand
 from webhook.cluster.rejections import OTHER
 from webhook.cluster.state import ClusterState
@@ -122,6 +124,46 @@ def test_what_is_no_gpu_is_not_counted() -> None:
     assert counts(of).namespaces == {("team-a", GPU, "allocated"): 1}
 
 
+# --- GPUs of DRA ------------------------------------------------------------------------------------------------------
+
+
+def by_state(found: GpuCounts, resource: str = dra.DRIVER) -> dict[str, float]:
+    return {word: number for (name, _, word), number in found.gpus.items() if name == resource}
+
+
+def test_gpus_of_dra_are_counted_under_their_driver_and_those_of_a_device_plugin_beside_them() -> None:
+    used = [dra.claim("c", dra.exactly(2), on="a", has=["gpu-0", "gpu-1"]), dra.claim("waits", dra.exactly())]
+    of = cluster([dra.gpus_of("a", 4), dra.gpus_of("b", 8)], [dra.template("one", dra.exactly())], used)
+    of.nodes.seen(a100("plugin"))
+    of.pod_seen(pod("p", 3, on="plugin"), 0.0)
+    reserve(of, claiming("one"))
+    found = counts(of)
+    assert by_state(found) == {"allocated": 2, "promised": 1, "free": 9, "unusable": 0}
+    assert by_state(found, GPU) == {"allocated": 3, "promised": 0, "free": 5, "unusable": 0}
+    assert {key: number for key, number in found.namespaces.items() if number} == {
+        ("team-a", dra.DRIVER, "allocated"): 2,
+        ("team-a", dra.DRIVER, "promised"): 1,
+        ("team-a", GPU, "allocated"): 3,
+    }
+    assert found.empty_nodes[dra.DRIVER, ""] == 1
+
+
+def test_parts_of_a_gpu_are_fractions_and_a_gpu_with_all_of_its_parts_is_one() -> None:
+    used = [dra.claim("c", dra.exactly(of=MIG), on="a", has=["mig-0-0"])]
+    of = cluster([partitioned("a", 2)], claims=used)
+    found = by_state(counts(of))
+    assert sum(found.values()) == 2
+    assert 0 < found["allocated"] < 1
+
+
+def test_a_claim_with_admin_access_takes_nothing_and_a_cordoned_node_has_nothing_free() -> None:
+    used = [dra.claim("c", dra.exactly(), on="a", has=["gpu-0"], admin=True)]
+    of = cluster([dra.gpus_of("a", 4)], claims=used)
+    assert by_state(counts(of)) == {"allocated": 0, "promised": 0, "free": 4, "unusable": 0}
+    of.nodes.seen(node("a", None, cordoned=True))
+    assert by_state(counts(of)) == {"allocated": 0, "promised": 0, "free": 0, "unusable": 4}
+
+
 nodes_of_any_kind = st.lists(
     st.tuples(st.integers(0, 8), st.integers(0, 8), st.booleans(), st.sampled_from(["A100", "H100", ""])),
     min_size=1,
@@ -169,7 +211,7 @@ def test_the_states_add_up_to_what_the_nodes_have(
 
 
 def used(idle: int, long: int = 0, measured: int = 8) -> NodeUse:
-    return NodeUse(measured, idle, 0.5, 60.0, 0, 0, 0, known=measured, idle_for_long=long)
+    return NodeUse(measured, idle, 0.5, 60.0, 0, 0, 0, known=measured, idle_for=(long, 0, 0))
 
 
 # What pods of two teams have on a node of 8, how many of its GPUs are idle, and what is said of whom.
@@ -193,7 +235,7 @@ def test_a_namespace_is_named_for_gpus_that_are_surely_idle(a: int, b: int, use:
 
 def test_idle_for_an_hour_is_counted_by_itself() -> None:
     found = counts(state([a100()], [pod("p", 8, on="a")]), {"a": used(5, long=3)}).idle
-    assert found == {("team-a", "window"): 5, ("team-a", "1h"): 3}
+    assert found == {("team-a", "window"): 5, ("team-a", "1h"): 3, ("team-a", "6h"): 0, ("team-a", "1d"): 0}
 
 
 def test_shared_gpus_are_nobodys_idle_ones() -> None:

@@ -7,9 +7,10 @@ import typer
 from rich.text import Text
 
 from webhook.admission import words
-from webhook.admission.events import BOUND_ELSEWHERE, MAX_MESSAGE, WOULD
+from webhook.admission.events import MAX_MESSAGE, WOULD
 from webhook.cli import offline, options
 from webhook.cli.cluster.snapshot import FINISHED, NEEDED, Snapshot
+from webhook.cli.elsewhere import elsewhere
 from webhook.cli.manifests import Planned, planned
 from webhook.cli.options import Format
 from webhook.cli.pending import KINDS, answers
@@ -44,8 +45,8 @@ def explain(
     With -f: what would happen to the pods of these manifests now, as a diff with the findings; exit status 1 if one would
     be refused. Nothing is created. Example: `gpu-admission explain -f job.yaml -n team-a`.
 
-    A node with a score below -500 is ranked last, and the table says why: the node is kept whole for large pods, its GPUs are
-    shared, pods like those that run need exactly what it has left, or another replica of the webhook fills it now.
+    A node that is kept back comes after the others by score, and the table says why: it is kept whole for large pods, its GPUs
+    are shared, what would be left is of no use or needed as it is, or another replica of the webhook fills it now.
     """
     if bool(pod) == bool(file):
         raise BadInput("wanted the name of a pod, or -f FILE, and not both")
@@ -73,7 +74,7 @@ def existing(snapshot: Snapshot, policy: Policy, namespace: str | None, name: st
     record, bound = record_of(pod), pod["spec"].get("nodeName")
     explanation = {"namespace": namespace, "name": name, **of_record(record, bound, pod, snapshot)}
     if explanation.get("choice") in ("ranked", "other"):
-        explanation["text"] = _elsewhere(snapshot, pod, str(bound), [node["name"] for node in explanation["nodes"]])
+        explanation["text"] = elsewhere(snapshot, pod, str(bound), [node["name"] for node in explanation["nodes"]])
     if not record:
         explanation["undecided"] = _undecided(snapshot, policy, pod)
     if not bound and pod["status"].get("phase") not in FINISHED:
@@ -120,22 +121,8 @@ def _would(snapshot: Snapshot, policy: Policy, plan: Planned) -> dict[str, Any]:
         "diff": [] if head["refused"] else list(diff(request.object or {}, without_record(mutated.pod), around=2)),
         "findings": findings,
         "warnings": list(validated.warnings),
-        **of_record({} if head["refused"] else record_of(mutated.pod), None, mutated.pod, snapshot),
+        **of_record({} if head["refused"] else record_of(mutated.pod), None, mutated.pod, snapshot, planned=True),
     }
-
-
-def _elsewhere(snapshot: Snapshot, pod: Pod, bound: str, ranked: list[str]) -> str:
-    """Why the pod is not on the first ranked node. The webhook's Event says so, from the cluster at that time; without the
-    Event the reason is found from the cluster as it is now."""
-    _, head = words.binding(ranked, bound)
-    for event in snapshot.of("Event"):
-        about, said = event.get("involvedObject") or {}, str(event.get("message") or "")
-        ours = event.get("reason") == BOUND_ELSEWHERE and about.get("uid") == pod["metadata"].get("uid")
-        if ours and said.startswith(head) and said.isprintable():  # anybody may write an Event
-            return said
-    if "Node" in snapshot.missing:
-        return f"{head}why is not known: {snapshot.missing['Node']}"
-    return f"{head}{words.why_elsewhere(pod, ranked[0], snapshot.state)} (as the cluster is now)"
 
 
 def _undecided(snapshot: Snapshot, policy: Policy, pod: Pod) -> str:
@@ -201,21 +188,26 @@ _NUMBERS: Final = ("name", "free", "peers", "score", "usable", "load")
 """Keys for the values that the record has of each ranked node, in order. The last two exist only if GPU metrics were used."""
 
 
-def of_record(record: Mapping[str, Any], bound: str | None, pod: Pod, snapshot: Snapshot) -> dict[str, Any]:
-    """The document of the record of a pod. `bound`: the node that the pod is on; None: it has none yet."""
+def of_record(
+    record: Mapping[str, Any], bound: str | None, pod: Pod, snapshot: Snapshot, *, planned: bool = False
+) -> dict[str, Any]:
+    """The document of the record of a pod. `bound`: the node that the pod is on; None: it has none yet. `planned`: the pod does
+    not exist."""
     if not record:
         return {"boundTo": bound}
     nodes = [dict(zip(_NUMBERS, each, strict=False)) for each in record.get("nodes") or ()]
     state = None if "Node" in snapshot.missing else snapshot.state
     for node in nodes:
-        if why := words.why_last(node, counted_demand(pod), state):
-            node["last"] = why
+        if why := words.why_last(node, counted_demand(pod), state, alone=planned):
+            node |= {"last": why, "score": words.own_score(node["score"])}
     word, sentence = words.binding([node["name"] for node in nodes], bound)
+    if planned and nodes:
+        sentence = f"{nodes[0]['name']} would be chosen"
     return {
         **{key: record.get(key) for key in ("class", "profile", "policy", "strategy")},
         "units": [{"name": name, "text": text} for name, text in words.units(record)],
         "nodes": nodes,
-        "decided": words.decided(record),
+        "decided": words.decided(record, {node["name"]: node["last"] for node in nodes if "last" in node}),
         "why": words.why_none(record),
         "by": words.source(record),
         "boundTo": bound,
@@ -243,17 +235,17 @@ def print_decision(decision: dict[str, Any]) -> None:
             [
                 *("  " + n["name"], n["free"], n["peers"], n["score"]),
                 *([_metrics(n)] if metered else []),
-                _remark(n, decision["boundTo"]),
+                _remark(n, decision["boundTo"], first=not at),
             ]
-            for n in decision["nodes"]
+            for at, n in enumerate(decision["nodes"])
         ]
         table(["  NODE", *words.MEANINGS, *(["METRICS"] if metered else []), ""], rows)
         show(Text("  " + "; ".join(f"{name}: {meaning}" for name, meaning in words.MEANINGS.items()), style="dim"))
 
 
-def _remark(node: Mapping[str, Any], bound: str | None) -> str:
-    last = f"last: {node['last']}" if "last" in node else ""
-    return "; ".join(filter(None, ["← bound" if node["name"] == bound else "", last]))
+def _remark(node: Mapping[str, Any], bound: str | None, *, first: bool) -> str:
+    kept = f"{'first all the same' if first else 'kept back'}: {node['last']}" if "last" in node else ""
+    return "; ".join(filter(None, ["← bound" if node["name"] == bound else "", kept]))
 
 
 def _metrics(node: Mapping[str, Any]) -> str:

@@ -9,13 +9,15 @@ import typer
 from rich.text import Text
 
 from webhook.cli import options, without_pods
+from webhook.cli.cluster.answers import idle_by_namespace
 from webhook.cli.cluster.heatmap import gib, heatmap
 from webhook.cli.cluster.measured import Figures
-from webhook.cli.cluster.report import gpu_nodes, holders, pools, report
+from webhook.cli.cluster.report import gpu_nodes, holder, holders, pools, report
 from webhook.cli.cluster.snapshot import ENGINE
 from webhook.cli.options import Format
 from webhook.cli.reading import measure_gpus, policy_of, selector, snapshot_of
 from webhook.cli.terminal import bar, clear, document, no_such, out, repeated, say, table, write
+from webhook.cluster.utilisation import IDLE_FOR
 from webhook.text import amount_number, listed
 
 _STYLES = {"healthy": "green", "cordoned": "yellow", "notReady": "red", "unhealthy": "red", "offersNoGpus": "red"}
@@ -69,12 +71,15 @@ def nodes(
     bound to it. `1 withdrawn`: it has so many GPUs more than are allocatable, as when the device plugin found one unhealthy.
 
     If the policy has a source of GPU metrics, the table also shows how many allocated GPUs are idle now, utilisation, memory,
-    and the temperature of the hottest GPU. A source that is a Service of the cluster is asked through the API server, which
+    and the temperature of the hottest GPU; `--by owner` whose the idle ones are, and `--by namespace` also for how long, as the
+    running webhook has seen it. A source that is a Service of the cluster is asked through the API server, which
     needs the right to get services/proxy.
     """
 
     def refresh() -> None:
-        snapshot = snapshot_of(cluster, kubeconfig, context, (*ENGINE, "ResourceClaim"), needed=("Node",))
+        running = ["ReplicaMetrics"] if by is By.namespace else []
+        kinds = (*ENGINE, "ResourceClaim", *running)
+        snapshot = snapshot_of(cluster, kubeconfig, context, kinds, needed=("Node",))
         if snapshot.state.nodes.dra and (why := snapshot.missing.get("ResourceClaim")) and cluster is not None:
             say(f"warning: {why}: GPUs that come by DRA are not counted", "yellow")
         if unknown := [each for each in name or () if each not in snapshot.nodes]:
@@ -93,31 +98,69 @@ def nodes(
             write(html, heatmap(reports, list(pools(reports)), figures, snapshot.taken))
         if watch and output in (Format.table, Format.wide):
             clear()
-        sums = _by(by, reports) if by else reports
+        sums = _by(by, reports, idle_by_namespace(snapshot)) if by else reports
         if document(sums, output):
             return None
         if by in (None, By.model) or not reports:
             _print(reports, labels, by, wide=output is Format.wide)
         else:
             _print_holders(sums, by.value)
+        if any("idle" in each or "idleFor" in each for each in (*reports, *sums)):
+            _say_of_idle(reports, sums if by else [], by)
+        elif sums and metrics is None and (cluster or rules.file.gpu_metrics.source == "off"):
+            why = f"{cluster} has no GPU metrics" if cluster else "gpuMetrics.source of the policy is off"
+            say(f"which GPUs are idle is not known: {why}", "dim")
         return None
 
     repeated(refresh, watch=watch, from_file=cluster is not None)
 
 
-def _by(by: By, reports: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return list(pools(reports, "model")) if by is By.model else holders(reports, by.value)
+def _by(by: By, reports: list[dict[str, Any]], idle_for: Mapping[str, Mapping[str, int]]) -> list[dict[str, Any]]:
+    if by is By.model:
+        return list(pools(reports, "model"))
+    found = holders(reports, by.value)
+    for each in found if by is By.namespace and idle_for else ():
+        each["idleFor"] = idle_for.get(each["namespace"], {})
+    return found
+
+
+def _say_of_idle(reports: list[dict[str, Any]], sums: list[dict[str, Any]], by: By | None) -> None:
+    """One line on stderr: where it is said whose the idle GPUs are, or which of them are in no row."""
+    idle = [node for node in reports if node.get("idle")]
+    if by in (None, By.model):
+        return say("whose the idle GPUs are, and for how long: nodes --by namespace", "dim") if idle else None
+    rest = sum(node["idle"] for node in idle) - sum(each.get("idle", 0) for each in sums)
+    if rest > 0:
+        shared = [node["name"] for node in idle if len({holder(pod, by.value) for pod in node["pods"]}) > 1]
+        say(
+            f"{rest} more idle, of several on one node (metrics do not say which pod has which GPU): {listed(shared)}",
+            "dim",
+        )
+    return None
 
 
 def _print_holders(sums: list[dict[str, Any]], by: str) -> None:
     if not sums:
         return say("no pod has GPUs there")
-    lines = [
-        [each[by], each["pods"], each["nodes"], resource, count]
-        for each in sums
-        for resource, count in each["gpus"].items()
-    ]
-    return table([by.upper(), "PODS", "NODES", "RESOURCE", "GPUS"], lines)
+    known = [key for key in ("idle", "idleFor") if any(key in each for each in sums)]
+    lines = []
+    for each in sums:
+        more = [_since(each[key]) if key == "idleFor" else each[key] for key in known]
+        for resource, count in each["gpus"].items():
+            lines.append([each[by], each["pods"], each["nodes"], resource, count, *more])
+            more = [""] * len(known)
+    titles = {"idle": "IDLE NOW", "idleFor": "IDLE FOR"}
+    return table([by.upper(), "PODS", "NODES", "RESOURCE", "GPUS", *[titles[key] for key in known]], lines)
+
+
+def _since(idle_for: Mapping[str, int]) -> str:
+    """How many GPUs have been idle for how long at least, the longest first: `2 for 1d, 6 for 1h`."""
+    found, said = [], 0
+    for word in reversed([*IDLE_FOR]):
+        if (number := idle_for.get(word, 0)) > said:
+            found.append(f"{number} for {word}")
+            said = number
+    return listed(found) or ("less than 1h" if idle_for.get("window") else "")
 
 
 def _print(reports: list[dict[str, Any]], labels: str | None, by: By | None, *, wide: bool) -> None:

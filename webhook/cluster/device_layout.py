@@ -4,7 +4,7 @@ Follows k8s.io/dynamic-resource-allocation/structured: claims and their requests
 order of the layout, the first solution that meets all. For claims of other sources the fullest device that fits is tried first.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from fractions import Fraction
 from typing import Any, Final, NamedTuple
 
@@ -31,6 +31,7 @@ _MAX_STEPS: Final = 500
 """Maximum number of devices that one search tries. A claim for 8 of 8 devices takes 8."""
 _MAX_TAKEN: Final = 128
 """Maximum number of devices of the claims of a pod: each is a level of the search."""
+_MAX_KEPT: Final = 4096
 
 
 class Unknown(Exception):
@@ -86,6 +87,7 @@ class Layout:
             for device in told.devices:
                 self._add(device, counters, totals)
         self.totals: Amounts = tuple(totals)
+        self._taken: dict[Hashable, dict[str, int]] = {}
 
     def _add(self, device: Device, counters: Mapping[tuple[str, str], int], totals: list[Number]) -> None:
         facts, policies = device.facts, dict(device.policies)
@@ -116,6 +118,17 @@ class Layout:
                 [(budget, given.get(name, total)) for name, budget, total, _ in self.slots[number].parts],
             )
         return tuple(left)
+
+    def taken(self, uses: list[tuple[int, Use]]) -> dict[str, int]:
+        """What these uses take of an empty node, in thousandths of a device, by driver."""
+        key = tuple([(number, use.amounts) for number, use in uses])
+        if key not in self._taken:
+            if len(self._taken) >= _MAX_KEPT:
+                self._taken.clear()
+            left = self.used(uses)
+            amounts = {driver: self.free(driver, self.totals) - self.free(driver, left) for driver in self.told}
+            self._taken[key] = {driver: amount for driver, amount in amounts.items() if amount}
+        return self._taken[key]
 
     def free(self, driver: str, remaining: Amounts) -> int:
         """What is free of the devices of a driver, in thousandths of a device."""

@@ -9,7 +9,7 @@ nodes stay equal; what an expression says about them is unknown.
 """
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Final
 from weakref import WeakValueDictionary
 
@@ -17,7 +17,8 @@ import orjson
 
 from webhook.cluster.device_layout import Amounts, Fit, Layout, Unknown
 from webhook.cluster.device_matches import Matching
-from webhook.cluster.devices import DeviceClaim, DeviceSet, Use
+from webhook.cluster.device_node import NodeDevices
+from webhook.cluster.devices import DRA, DeviceClaim, DeviceSet, Use
 from webhook.cluster.node_table import TOLD, Columns
 from webhook.kube.device_selectors import Facts, Work
 
@@ -32,27 +33,13 @@ _MAX_UNDONE: Final = 8192
 """Choices that the searches of one decision, or of one change of a node, take back. What needs more is unknown."""
 
 
-class _Node:
-    """The devices of one node, and who has them."""
-
-    __slots__ = ("held", "layout", "names", "uses")
-
-    def __init__(self) -> None:
-        self.layout: Layout | None = None
-        self.names: tuple[tuple[str, str], ...] = ()
-        """Source and name of each slot of the layout."""
-        self.uses: dict[tuple[str, Hashable], tuple[Use, ...]] = {}
-        """By source and holder."""
-        self.held: list[DeviceClaim] = []
-
-
 class DeviceTable:
     """The devices of all nodes. `row_of`: the row of a node by name. `changed` is called with the row of a node whose devices are
     other ones now; what is left of them changes more often, and is in the journal of `columns`."""
 
     def __init__(self, columns: Columns, row_of: dict[str, int], changed: Callable[[int], None]) -> None:
         self._columns, self._row_of, self._on_change = columns, row_of, changed
-        self._nodes: dict[str, _Node] = {}
+        self._nodes: dict[str, NodeDevices] = {}
         self._holders: dict[tuple[str, Hashable], str] = {}
         self._layouts: WeakValueDictionary[Hashable, Layout] = WeakValueDictionary()
         self.roaming: tuple[Facts, ...] = ()
@@ -78,7 +65,7 @@ class DeviceTable:
         """All devices that a source tells of a node now."""
         known = self._nodes.get(node)
         before = dict(known.layout.sets) if known and known.layout else {}
-        names = {each: [name for of, name in known.names if of == each] for each in before} if known else {}
+        names = {each: [name for of, name in known.slots if of == each] for each in before} if known else {}
         if not told.devices and source not in before:
             return
         before.pop(source, None)
@@ -86,9 +73,10 @@ class DeviceTable:
             before[source] = told._replace(devices=told.devices[:_MAX_DEVICES])
             names[source] = [device.name for device in told.devices[:_MAX_DEVICES]]
         if known is None:
-            known = self._nodes[node] = _Node()
+            known = self._nodes[node] = NodeDevices()
         known.layout, self._told = self._layout_of(before), self._told + 1
-        known.names = tuple([(each, name) for each in sorted(before) for name in names[each]])
+        told_names = [(each, name) for each in sorted(before) for name in names[each]]
+        known.slots = {name: number for number, name in enumerate(told_names)}
         if self._dropped:
             self._lay_out_again()
         self.refresh(node, changed=True)
@@ -143,7 +131,7 @@ class DeviceTable:
             self.refresh(before)
         if uses:
             self._holders[source, holder] = node
-            known = self._nodes.setdefault(node, _Node())
+            known = self._nodes.setdefault(node, NodeDevices())
             if known.uses.get((source, holder)) != uses:
                 known.uses[source, holder] = uses
                 self.refresh(node)
@@ -156,7 +144,7 @@ class DeviceTable:
     def hold(self, row: int, claims: tuple[DeviceClaim, ...], sign: int) -> None:
         """Reserve devices for claims on a node (1), or end that (-1)."""
         name = self._columns.name[row]
-        node = self._nodes.setdefault(name, _Node())
+        node = self._nodes.setdefault(name, NodeDevices())
         change = node.held.append if sign > 0 else node.held.remove
         for claim in claims:
             change(claim)
@@ -201,14 +189,16 @@ class DeviceTable:
         if changed:
             self._on_change(row)
 
-    def _remaining(self, node: _Node, layout: Layout) -> Amounts:
-        slots = {name: number for number, name in enumerate(node.names)}
-        used = [
-            (slots[source, use.device], use)
-            for (source, _), uses in node.uses.items()
-            for use in uses
-            if (source, use.device) in slots
-        ]
+    def allocated(self) -> Iterator[tuple[int, str, dict[str, int]]]:
+        """What claims have: row of the node, namespace and name of the claim, and thousandths of GPUs by driver."""
+        for name, node in self._nodes.items():
+            if node.layout is not None and node.uses and (row := self._row_of.get(name)) is not None:
+                for (source, holder), uses in node.uses.items():
+                    if source == DRA:
+                        yield row, str(holder), node.layout.taken(node.placed(source, uses))
+
+    def _remaining(self, node: NodeDevices, layout: Layout) -> Amounts:
+        used = [each for (source, _), uses in node.uses.items() for each in node.placed(source, uses)]
         remaining, named = layout.used(used), set[str]()
         self._allow()
         for claim in node.held[:_MAX_HELD]:

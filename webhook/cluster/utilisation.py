@@ -33,8 +33,8 @@ MAX_PER_NODE = 256
 """Twice what 16 GPUs with 7 MIG instances each need."""
 NONE_YET = "no GPU metrics yet"
 STALE = "GPU metrics are stale"
-LONG = 3600.0
-"""Seconds after which an idle GPU has been idle for long."""
+IDLE_FOR: Final[Mapping[str, float]] = {"1h": 3600.0, "6h": 21600.0, "1d": 86400.0}
+"""How long GPUs have been idle is counted by these words: the seconds of each."""
 _FULL = 98.0
 """Percent of its memory from which on a GPU is full."""
 
@@ -90,8 +90,8 @@ class NodeUse(NamedTuple):
     """GPUs with any metric."""
     full: int = 0
     """GPUs with nearly no memory left."""
-    idle_for_long: int = 0
-    """GPUs that have been idle for LONG."""
+    idle_for: tuple[int, ...] = (0,) * len(IDLE_FOR)
+    """GPUs that have been idle for each of IDLE_FOR."""
 
 
 UNKNOWN = NodeUse(0, 0, nan, nan, 0, 0, 0)
@@ -248,7 +248,8 @@ class Utilisation:
 
     def _use(self, gpus: dict[tuple[str, str], _Gpu], oldest: float) -> NodeUse:
         settings, split = self._settings, {gpu for gpu, instance in gpus if instance}
-        measured = idle = hot = sick = avoid = busy = known = full = idle_for_long = 0
+        measured = idle = hot = sick = avoid = busy = known = full = 0
+        since = list[float]()
         total, hottest = 0.0, -inf
         for (name, instance), gpu in gpus.items():
             if name in split and not instance:
@@ -262,10 +263,12 @@ class Utilisation:
             is_busy = is_measured and not is_idle and settings.busy.avoid
             known, measured, idle, busy = known + 1, measured + is_measured, idle + is_idle, busy + is_busy
             full += gpu.full
-            idle_for_long += is_idle and max(gpu.used, gpu.first) <= self._now - LONG
+            if is_idle:
+                since.append(max(gpu.used, gpu.first))
             hot, sick, hottest = hot + is_hot, sick + is_sick, max(hottest, temperature)
             avoid += not is_busy and ((is_hot and settings.hot.avoid) or (is_sick and settings.sick.avoid))
             total += gpu.average if is_measured else 0.0
         utilisation = round(round(total / measured) / 100, 2) if measured else nan
         hottest = hottest if hottest > -inf else nan
-        return NodeUse(measured, idle, utilisation, hottest, hot, sick, avoid, busy, known, full, idle_for_long)
+        idle_for = tuple([sum([begin <= self._now - long for begin in since]) for long in IDLE_FOR.values()])
+        return NodeUse(measured, idle, utilisation, hottest, hot, sick, avoid, busy, known, full, idle_for)

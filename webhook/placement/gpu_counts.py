@@ -2,6 +2,8 @@
 
 Of each resource, allocated + promised + free + unusable is what the nodes have in all. Each count is bounded: the largest are
 named, and the others are counted together under OTHER. All nodes are counted at once, with numpy: 5,000 take a few milliseconds.
+
+GPUs of DRA are counted by the device table, under the name of their driver. A part of a GPU is a fraction.
 """
 
 from collections import Counter
@@ -12,11 +14,12 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from webhook.cluster.devices import WHOLE
 from webhook.cluster.node import UNKNOWN_AMOUNT, Status
-from webhook.cluster.node_table import Columns, Floats, Integers
+from webhook.cluster.node_table import TOLD, Columns, Floats
 from webhook.cluster.rejections import OTHER
 from webhook.cluster.state import ClusterState
-from webhook.cluster.utilisation import NodeUse
+from webhook.cluster.utilisation import IDLE_FOR, NodeUse
 from webhook.kube.gpus import Gpus
 from webhook.placement.constraints import compiled
 from webhook.placement.filters import PASSING, Filter
@@ -30,7 +33,8 @@ _MAX_NAMES: Final = 50
 _TOLERATES_ALL: Final = {"tolerations": [{"operator": "Exists"}]}
 
 
-_Promise = tuple[int, str, str, int]
+_Numbers = dict[tuple[str, ...], float]
+_Promise = tuple[int, str, str, float]
 """Row, namespace, resource and amount of a reservation."""
 
 
@@ -44,7 +48,7 @@ class GpuCounts(NamedTuple):
     namespaces: Mapping[tuple[str, ...], float]
     """By namespace, resource and state: allocated or promised."""
     idle: Mapping[tuple[str, ...], float]
-    """Allocated GPUs that are idle, by namespace and by how long they have been: `window` (of the policy) or `1h`."""
+    """Allocated GPUs that are idle, by namespace and by how long they have been: `window` (of the policy) or one of IDLE_FOR."""
     utilisation: Mapping[str, float]
     """By model, the mean utilisation of allocated GPUs, 0 to 1."""
     problems: Mapping[tuple[str, ...], float]
@@ -58,22 +62,22 @@ class _Held(NamedTuple):
     """Namespaces and resources."""
     key: NDArray[np.intp]
     row: NDArray[np.intp]
-    amount: Integers
+    amount: Floats
 
 
 def count(state: ClusterState, gpus: Gpus, health: Health, uses: Mapping[str, NodeUse]) -> GpuCounts:
     """All counts. `uses`: the GPU metrics of the nodes that have any."""
     columns = state.nodes.columns
-    resources = tuple(gpus.among(columns.capacity))
+    resources = (*gpus.among(columns.capacity), *[name for name in columns.capacity if name.startswith(TOLD)])
     held, promised = _held(state, resources), _promised(state, resources)
     installed = {name: _installed(columns, name) for name in resources}
     allocated = {name: _on_nodes(held, name, columns.size) for name in resources}
-    total, taken, withdrawn = (np.zeros(columns.size, np.int64) for _ in range(3))
+    total, taken, withdrawn = (np.zeros(columns.size) for _ in range(3))
     for name in resources:
-        total += columns.capacity[name]
+        total += _offered(columns, name)
         taken += allocated[name]
-        withdrawn += installed[name] - columns.capacity[name]
-    whole = np.where(columns.sharing > 1, 0, taken)
+        withdrawn += installed[name] - _offered(columns, name)
+    whole = np.floor(np.where(columns.sharing > 1, 0, taken))
     by_model, empty = _by_model(state, resources, installed, allocated, promised, _shut(state, health))
     return GpuCounts(
         _named(by_model, 1),
@@ -88,64 +92,93 @@ def count(state: ClusterState, gpus: Gpus, health: Health, uses: Mapping[str, No
 def _by_model(
     state: ClusterState,
     resources: tuple[str, ...],
-    installed: Mapping[str, Integers],
-    allocated: Mapping[str, Integers],
+    installed: Mapping[str, Floats],
+    allocated: Mapping[str, Floats],
     promised: Iterable[_Promise],
     shut: NDArray[np.bool_],
-) -> tuple[Counter[tuple[str, ...]], Counter[tuple[str, ...]]]:
+) -> tuple[_Numbers, _Numbers]:
     """GPUs by resource, model and state, and nodes that are all free. `shut`: nodes whose free GPUs are not usable."""
-    columns, found, empty = state.nodes.columns, Counter[tuple[str, ...]](), Counter[tuple[str, ...]]()
+    columns = state.nodes.columns
+    found: _Numbers = {}
+    empty: _Numbers = {}
     rows = np.arange(columns.size)
     for resource in resources:
-        capacity, has, gets = columns.capacity[resource], allocated[resource], np.zeros(columns.size, np.int64)
+        capacity, has, gets = _offered(columns, resource), allocated[resource], np.zeros(columns.size)
         for row, _, name, amount in promised:
             gets[row] += amount * (name == resource)
         free = capacity - has - gets
         if state.nodes.metered:
             unfit = columns.free[resource] - usable_gpus(columns, rows, resources, resource)
-            free -= np.maximum(unfit, 0).astype(np.int64)
+            free -= np.maximum(unfit, 0) // _unit(resource)
         free = np.where(shut, 0, np.maximum(free, 0))
         unusable = np.maximum(installed[resource] - has - gets - free, 0)
         states = {"allocated": has, "promised": gets, "free": free, "unusable": unusable}
         present = np.unique(columns.model[installed[resource] + has + gets > 0]).tolist()
         for word, amounts in states.items():
             sums = np.bincount(columns.model, amounts, len(columns.models)).tolist()
-            found.update({(resource, columns.models[model], word): int(sums[model]) for model in present})
+            found.update({(_label(resource), columns.models[model], word): _number(sums[model]) for model in present})
         whole = np.bincount(columns.model, (free > 0) & (free == installed[resource]), len(columns.models)).tolist()
-        empty.update({(resource, columns.models[model]): int(whole[model]) for model in present})
+        empty.update({(_label(resource), columns.models[model]): int(whole[model]) for model in present})
     return found, empty
 
 
-def _installed(columns: Columns, resource: str) -> Integers:
+def _unit(resource: str) -> int:
+    """What one GPU of a resource is in the node table."""
+    return WHOLE if resource.startswith(TOLD) else 1
+
+
+def _label(resource: str) -> str:
+    return resource.removeprefix(TOLD)
+
+
+def _number(amount: float) -> float:
+    return round(amount, 3)
+
+
+def _offered(columns: Columns, resource: str) -> Floats:
+    offered: Floats = columns.capacity[resource] / _unit(resource)
+    return offered
+
+
+def _installed(columns: Columns, resource: str) -> Floats:
     """What nodes have of a resource: their capacity, with what they do not offer."""
-    installed, offered = columns.installed[resource], columns.capacity[resource]
-    known: Integers = np.maximum(np.where(installed == UNKNOWN_AMOUNT, 0, installed), offered)
+    installed, offered = columns.installed[resource], _offered(columns, resource)
+    known: Floats = np.maximum(np.where(installed == UNKNOWN_AMOUNT, 0, installed), offered)
     return known
 
 
-def _on_nodes(held: _Held, resource: str, size: int) -> Integers:
+def _on_nodes(held: _Held, resource: str, size: int) -> Floats:
     of = np.array([name == resource for _, name in held.keys], bool)[held.key]
-    return np.bincount(held.row[of], held.amount[of], size).astype(np.int64)
+    return np.bincount(held.row[of], held.amount[of], size).astype(np.float64)
 
 
 def _held(state: ClusterState, resources: tuple[str, ...]) -> _Held:
     """On nodes that are there."""
-    found = [(key, rows) for key, rows in state.holdings.amounts.items() if key[1] in resources]
-    sizes = [len(rows) for _, rows in found]
-    row = np.fromiter(chain.from_iterable(rows for _, rows in found), np.intp, sum(sizes))
-    amount = np.fromiter(chain.from_iterable(rows.values() for _, rows in found), np.int64, sum(sizes))
-    key, there = np.repeat(np.arange(len(found)), sizes), state.nodes.columns.alive[row]
-    return _Held([key for key, _ in found], key[there], row[there], amount[there])
+    by_key: dict[tuple[str, str], Counter[int]] = {
+        key: Counter(rows)
+        for key, rows in state.holdings.amounts.items()
+        if key[1] in resources and not key[1].startswith(TOLD)
+    }
+    for at, claim, gpus in state.nodes.devices.allocated():
+        for driver, thousandths in gpus.items():
+            by_key.setdefault((claim.partition("/")[0], TOLD + driver), Counter())[at] += thousandths
+    keys, sizes = list(by_key), [len(rows) for rows in by_key.values()]
+    row = np.fromiter(chain.from_iterable(by_key.values()), np.intp, sum(sizes))
+    amount = np.fromiter(chain.from_iterable(rows.values() for rows in by_key.values()), np.float64, sum(sizes))
+    key = np.repeat(np.arange(len(keys)), sizes)
+    amount /= np.array([_unit(resource) for _, resource in keys], np.float64)[key]
+    there = state.nodes.columns.alive[row]
+    return _Held(keys, key[there], row[there], amount[there])
 
 
 def _promised(state: ClusterState, resources: tuple[str, ...]) -> list[_Promise]:
-    """What counts for all namespaces."""
+    """What counts for all namespaces. Devices are promised until a claim has them."""
     alive = state.nodes.columns.alive
     return [
-        (row, kind.namespace, resource, amount)
+        (row, kind.namespace, resource, amount / _unit(resource))
         for row, kind in state.ledger.holders()
         for resource, amount in kind.gpus
-        if alive[row] and resource in resources
+        if alive[row] and resource in resources and (kind.demand.devices or not resource.startswith(TOLD))
     ]
 
 
@@ -165,18 +198,20 @@ def _is_closed(status: Status) -> bool:
     )
 
 
-def _by_namespace(held: _Held, promised: Iterable[_Promise]) -> Counter[tuple[str, ...]]:
+def _by_namespace(held: _Held, promised: Iterable[_Promise]) -> _Numbers:
     sums = np.bincount(held.key, held.amount, len(held.keys)).tolist()
-    found: Counter[tuple[str, ...]] = Counter(
-        {(*key, "allocated"): int(amount) for key, amount in zip(held.keys, sums, strict=True)}
-    )
+    found: _Numbers = {
+        (namespace, _label(resource), "allocated"): _number(amount)
+        for (namespace, resource), amount in zip(held.keys, sums, strict=True)
+    }
     for _, namespace, resource, amount in promised:
-        found[namespace, resource, "promised"] += amount
+        key = namespace, _label(resource), "promised"
+        found[key] = _number(found.get(key, 0) + amount)
     return found
 
 
 def _idle(
-    state: ClusterState, held: _Held, uses: Mapping[str, NodeUse], total: Integers, allocated: Integers
+    state: ClusterState, held: _Held, uses: Mapping[str, NodeUse], total: Floats, allocated: Floats
 ) -> Counter[tuple[str, ...]]:
     """Metrics do not say which pod has which GPU. So a namespace is named for what is idle even if all GPUs that others
     have on the node are among the idle ones; the rest is counted under SEVERAL."""
@@ -192,9 +227,9 @@ def _idle(
     found: Counter[tuple[str, ...]] = Counter()
     for word, numbers in (
         ("window", [(at, use.idle) for at, use in measured]),
-        ("1h", [(at, use.idle_for_long) for at, use in measured]),
+        *[(word, [(at, use.idle_for[each]) for at, use in measured]) for each, word in enumerate(IDLE_FOR)],
     ):
-        idle = np.zeros(state.nodes.columns.size, np.int64)
+        idle = np.zeros(state.nodes.columns.size)
         for at, gpus in numbers:
             idle[at] = gpus
         idle = np.minimum(allocated, np.maximum(idle - np.maximum(total - allocated, 0), 0))
@@ -205,7 +240,7 @@ def _idle(
     return found
 
 
-def _utilisation(columns: Columns, allocated: Integers) -> dict[str, float]:
+def _utilisation(columns: Columns, allocated: Floats) -> dict[str, float]:
     """Free GPUs are taken to do nothing."""
     counted = np.where(columns.measured > 0, allocated, 0)
     work: Floats = np.minimum(columns.utilisation * columns.measured, counted)
@@ -214,7 +249,7 @@ def _utilisation(columns: Columns, allocated: Integers) -> dict[str, float]:
     return {model: done / gpus for model, done, gpus in pairs if gpus}
 
 
-def _problems(columns: Columns, uses: Mapping[str, NodeUse], withdrawn: Integers) -> Counter[tuple[str, ...]]:
+def _problems(columns: Columns, uses: Mapping[str, NodeUse], withdrawn: Floats) -> Counter[tuple[str, ...]]:
     names = columns.name
     found: Counter[tuple[str, ...]] = Counter(
         {(names[row], "withdrawn"): int(withdrawn[row]) for row in withdrawn.nonzero()[0].tolist()}
@@ -225,16 +260,17 @@ def _problems(columns: Columns, uses: Mapping[str, NodeUse], withdrawn: Integers
     return found
 
 
-def _named(counts: Mapping[tuple[str, ...], int], at: int) -> dict[tuple[str, ...], int]:
+def _named(counts: Mapping[tuple[str, ...], float], at: int) -> dict[tuple[str, ...], float]:
     """The counts by labels. The label at this place stays if it is one of those with the most, else it becomes OTHER. Labels
     whose counts are all 0 are left out."""
-    sums: Counter[str] = Counter()
+    sums: dict[str, float] = {}
     for labels, number in counts.items():
-        sums[labels[at]] += number
-    kept = {name for name, number in sums.most_common(_MAX_NAMES) if number}
-    named: Counter[tuple[str, ...]] = Counter()
+        sums[labels[at]] = sums.get(labels[at], 0) + number
+    kept = {name for name, number in sorted(sums.items(), key=lambda each: -each[1])[:_MAX_NAMES] if number}
+    named: _Numbers = {}
     for labels, number in counts.items():
         name = labels[at] if labels[at] in kept else OTHER
         if sums[labels[at]]:
-            named[(*labels[:at], name, *labels[at + 1 :])] += number
-    return dict(named)
+            key = (*labels[:at], name, *labels[at + 1 :])
+            named[key] = _number(named.get(key, 0) + number)
+    return named

@@ -10,7 +10,10 @@ from webhook.policy.model import DEFAULT_PROFILE, Policy
 from webhook.telemetry.metrics import Families, Metrics
 
 FAMILIES: Final[Families] = {
-    "gpus": ("GPUs of the nodes. The four states add up to all of them.", ("resource", "model", "state")),
+    "gpus": (
+        "GPUs of the nodes, by resource or DRA driver. The four states add up to all.",
+        ("resource", "model", "state"),
+    ),
     "empty_nodes": ("Nodes whose GPUs are all free.", ("resource", "model")),
     "namespace_gpus": ("GPUs that pods of a namespace have or will get.", ("namespace", "resource", "state")),
     "idle_gpus": ("Allocated GPUs that are idle, by how long they have been.", ("namespace", "idle_for")),

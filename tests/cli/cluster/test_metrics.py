@@ -225,7 +225,8 @@ async def test_a_real_prometheus_by_its_address(tmp_path: Path, real: prometheus
     file, page = cluster(tmp_path), tmp_path / "nodes.html"
     given = ["nodes", "--cluster", file, "--metrics", real.url]
     result = await asyncio.to_thread(call, *given, "--html", page)
-    assert (result.exit_code, result.stderr) == (0, "")
+    said = "whose the idle GPUs are, and for how long: nodes --by namespace\n"
+    assert (result.exit_code, result.stderr) == (0, said)
     assert result.stdout == TABLE
     text = page.read_text()
     assert len(re.findall('title="GPU-', text)) == 16, "a square for each GPU"

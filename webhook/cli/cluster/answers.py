@@ -129,6 +129,18 @@ async def _gpu_sums(api: Api, _: Snapshot) -> list[Object]:
     return [{"metadata": {"name": _METRICS_SERVICE}, "status": {"samples": list(samples(lines))}}]
 
 
+def idle_by_namespace(snapshot: Snapshot) -> dict[str, dict[str, int]]:
+    """The GPUs of each namespace that the running webhook sees idle, by how long they have been at least. A replica counts from
+    its own start, so that the largest number of all replicas is nearest the truth."""
+    found: dict[str, dict[str, int]] = {}
+    for replica in snapshot.of("ReplicaMetrics"):
+        for name, labels, value in replica["status"].get("samples") or ():
+            if name == f"{_OUR_METRICS}idle_gpus" and value:
+                of, word = found.setdefault(labels.get("namespace", ""), {}), labels.get("idle_for", "")
+                of[word] = max(of.get(word, 0), int(value))
+    return found
+
+
 QUESTIONS: Final[Mapping[str, Question]] = {
     "ApiServerVersion": Question("version of the API server", "/version", _version),
     "ApiServerMetrics": Question("metrics of the API server", "/metrics", _api_server),

@@ -119,19 +119,32 @@ def pools(nodes: Sequence[Mapping[str, Any]], by: Literal["pool", "model"] = "po
         yield {by: name, "gpus": gpus, **_metrics_together(members)}
 
 
+def holder(pod: Mapping[str, Any], by: str) -> str:
+    """The namespace, class or owner of a pod of `report`."""
+    return f"{pod['namespace']}/{pod['owner']}" if by == "owner" else str(pod[by])
+
+
 def holders(nodes: Iterable[Mapping[str, Any]], by: str) -> list[dict[str, Any]]:
     """Who has the GPUs of these nodes: for each namespace, class or owner its number of pods and nodes, and its GPUs by resource.
-    Most GPUs first."""
+    Most GPUs first. Where GPUs are measured also how many are idle: metrics do not say which pod has which GPU, so an idle one
+    counts for the holder who has it even if all GPUs of the others on the node are among the idle ones."""
     pods, on, gpus = Counter[str](), dict[str, set[str]](), dict[str, Counter[str]]()
+    idle: Counter[str] | None = None
     for node in nodes:
+        here = Counter[str]()
         for pod in node["pods"]:
-            name = f"{pod['namespace']}/{pod['owner']}" if by == "owner" else pod[by]
+            name = holder(pod, by)
             pods[name] += 1
             on.setdefault(name, set()).add(node["name"])
             gpus.setdefault(name, Counter()).update(pod["gpus"])
+            here[name] += sum(pod["gpus"].values())
+        if "idle" in node:
+            others = here.total()
+            idle = (idle or Counter()) + Counter({name: node["idle"] - (others - own) for name, own in here.items()})
     names = sorted(pods, key=lambda name: (-gpus[name].total(), name))
     return [
         {by: name, "pods": pods[name], "nodes": len(on[name]), "gpus": dict(sorted(gpus[name].items()))}
+        | ({} if idle is None else {"idle": idle[name]})
         for name in names
     ]
 

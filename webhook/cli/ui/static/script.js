@@ -350,7 +350,7 @@ function decision(found) {
   if (found.why) parts.push(make("p", { class: "note" }, `No node chosen: ${found.why}`));
   if (found.nodes?.length) {
     const line = (node, at) => make("tr", {}, make("td", {}, `${at + 1}. ${node.name}`), ...["free", "peers", "score"].map(name => make("td", {}, node[name])),
-      make("td", { class: "remark" }, [node.name === found.boundTo ? "← bound" : "", node.last ? `last: ${node.last}` : ""].filter(Boolean).join(", ")));
+      make("td", { class: "remark" }, [node.name === found.boundTo ? "← bound" : "", node.last ? `${at ? "kept back" : "first all the same"}: ${node.last}` : ""].filter(Boolean).join(", ")));
     parts.push(make("table", { class: "ranking" }, make("thead", {}, make("tr", {}, ...["Ranking", "Free", "Peers", "Score", ""].map(title => make("th", {}, title)))), make("tbody", {}, ...found.nodes.map(line))));
     for (const text of [found.decided, found.text]) if (text) parts.push(make("p", { class: "note" }, text));
   }
@@ -365,7 +365,7 @@ function renderHolders() {
     const name = each[choice.by], on = choice.holder === name;
     const amounts = Object.entries(each.gpus).map(([resource, count]) => `${count} ${resource}`).join(", ");
     return make("li", { class: "holder" }, make("button", { type: "button", "aria-pressed": String(on), "data-focus": `holder ${name}`, on: { click: () => choose({ holder: on ? "" : name }) } },
-      make("span", {}, name), make("span", { class: "num" }, `${amounts}, ${plural(each.pods, "pod")}`)));
+      make("span", {}, name), make("span", { class: "num" }, `${amounts}, ${plural(each.pods, "pod")}${each.idle ? `, ${each.idle} idle` : ""}`)));
   });
   put($("holders"), ...items, all.length > shownHolders ? more(`${all.length - shownHolders} more`, () => { shownHolders += 100; render(); }) : null, !all.length ? make("li", { class: "empty" }, "Nobody.") : null);
 }

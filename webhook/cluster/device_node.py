@@ -1,0 +1,24 @@
+"""The devices of one node, and who has them."""
+
+from collections.abc import Hashable, Iterable
+
+from webhook.cluster.device_layout import Layout
+from webhook.cluster.devices import DeviceClaim, Use
+
+
+class NodeDevices:
+    """What the device table keeps of a node."""
+
+    __slots__ = ("held", "layout", "slots", "uses")
+
+    def __init__(self) -> None:
+        self.layout: Layout | None = None
+        self.slots: dict[tuple[str, str], int] = {}
+        """The number of each slot of the layout, by source and name of the device."""
+        self.uses: dict[tuple[str, Hashable], tuple[Use, ...]] = {}
+        """By source and holder."""
+        self.held: list[DeviceClaim] = []
+
+    def placed(self, source: str, uses: Iterable[Use]) -> list[tuple[int, Use]]:
+        """The uses of devices that are known, each with the number of its slot."""
+        return [(self.slots[source, use.device], use) for use in uses if (source, use.device) in self.slots]
