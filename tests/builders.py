@@ -7,6 +7,7 @@ pod(init=[container("setup", gpu=None)])    …with an init container without a 
 case(pod(), cluster=EMPTY, namespace="x")   a pod and what a unit knows besides it
 """
 
+import copy
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -24,6 +25,7 @@ from webhook.framework.interface import Context, Finding, Rule
 from webhook.kube.claim_requests import ClaimRequest
 from webhook.kube.gpus import GpuName, Gpus
 from webhook.kube.pod import Pod, gpu_names, owner
+from webhook.kube.review import Request
 
 GPU = "nvidia.com/gpu"
 GPUS = Gpus(
@@ -102,6 +104,15 @@ def admission_review(obj: Any, namespace: str = "team-a", **request: Any) -> dic
     } | request
     kept = {field: value for field, value in asked.items() if value is not None}
     return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": kept}
+
+
+def request(obj: Any, old: Any = None, **fields: Any) -> Request:
+    """The creation of a pod, or of what `fields` say otherwise. With `old` it is an update."""
+    asked = Request(
+        uid="u-1", kind="Pod", group="", resource="pods", subresource="", operation="UPDATE" if old else "CREATE",
+        namespace="team-a", name="", user="jane", groups=("dev",), dry_run=False, object=copy.deepcopy(obj), old=old,
+    )  # fmt: skip
+    return asked._replace(**fields)
 
 
 @dataclass
