@@ -140,8 +140,7 @@ class ClusterFacts:
     runtime_classes: Mapping[str, str] = field(default_factory=dict)
     """RuntimeClass to its handler."""
 
-    models: Mapping[str, int] = field(default_factory=dict)
-    """Name of a product to the number of such devices that a node has."""
+    models: tuple[str, ...] = ()
 
     narrow: Mapping[tuple[str, str], str] = field(default_factory=dict)
     """Namespace and name of a PersistentVolumeClaim that not several nodes can use, to its access mode."""
@@ -166,17 +165,12 @@ class ClusterFacts:
     def claimed(self, pod: Pod, namespace: str) -> tuple[ClaimRequest, ...]:
         return ()
 
-    def class_selectors(self, name: str) -> tuple[str, ...] | None:
-        return None
-
-    def most_devices(self, request: ClaimRequest) -> int | None:
-        """Of the products that the expressions of a request name."""
-        text = " ".join([expression for each in request.alternatives for expression in each])
-        return max([count for model, count in self.models.items() if model in text], default=0) if self.models else None
+    def asked_by(self, devices: Mapping[str, Any], path: str) -> tuple[ClaimRequest, ...]:
+        return ()
 
     @property
     def device_models(self) -> tuple[str, ...]:
-        return tuple(sorted(self.models))
+        return self.models
 
     def gpu_taints(self, gpus: Gpus) -> tuple[Taint, ...]:
         return self.taints
