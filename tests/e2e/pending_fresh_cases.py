@@ -94,21 +94,21 @@ DOWN = made(
 
 FRESH = [
     Case(
-        "a node that the cluster autoscaler is about to delete (autoscaler#5657)", "untoleratedTaint",
-        "node p-a: tainted ToBeDeletedByClusterAutoscaler", [tainted("ToBeDeletedByClusterAutoscaler", "1680700000")], waits(), "untolerated taint",
-        without_taints(),
+        "a node that the cluster autoscaler is about to delete (autoscaler#5657)", "notReady",
+        "node p-a: an autoscaler deletes it (ToBeDeletedByClusterAutoscaler)", [tainted("ToBeDeletedByClusterAutoscaler", "1680700000")], waits(), "untolerated taint",
+        without_taints(), advises="see whether it goes: kubectl describe node p-a; if it is to stay: kubectl taint node p-a ",
     ),
     Case(
-        "a node that Karpenter disrupts", "untoleratedTaint", "node p-a: tainted karpenter.sh/disrupted:NoSchedule",
+        "a node that Karpenter disrupts", "notReady", "node p-a: an autoscaler deletes it (karpenter.sh/disrupted)",
         [tainted("karpenter.sh/disrupted")], waits(), "untolerated taint", without_taints(),
     ),
     Case(
-        "a node that the cloud has not initialized (karpenter-provider-aws#7426)", "untoleratedTaint",
-        "node p-a: tainted node.cloudprovider.kubernetes.io/uninitialized=true:NoSchedule",
+        "a node that the cloud has not initialized (karpenter-provider-aws#7426)", "notReady",
+        "node p-a: uninitialized",
         [tainted("node.cloudprovider.kubernetes.io/uninitialized", "true")], waits(), "untolerated taint", without_taints(),
     ),
     Case(
-        "a node whose network is not there yet", "untoleratedTaint", "node p-a: tainted node.cilium.io/agent-not-ready:NoSchedule",
+        "a node whose network is not there yet", "notReady", "node p-a: agent-not-ready",
         [tainted("node.cilium.io/agent-not-ready")], waits(), "untolerated taint", without_taints(),
     ),
     Case(
@@ -120,9 +120,9 @@ FRESH = [
         one(), waits(nodeSelector={"kubernetes.io/arch": "arm64"}), "node affinity/selector",
     ),
     Case(
-        "a zone in capital letters", "nodeSelector",
-        "nodeSelector topology.kubernetes.io/zone=Zone-A is on no node; nearest: topology.kubernetes.io/zone=zone-a",
-        one(), waits(nodeSelector={ZONE: "Zone-A"}), "node affinity/selector",
+        "a label in capital letters", "nodeSelector", "nodeSelector pool=Training is on no node; nearest: pool=training",
+        one(labels={"pool": "training"}), waits(nodeSelector={"pool": "Training"}), "node affinity/selector",
+        advises="set spec.nodeSelector[pool] to training",
     ),
     Case(
         "a port of the host's network", "hostPort", "host ports taken on node p-a: 8080 by NAMESPACE/other",
@@ -136,10 +136,10 @@ FRESH = [
     Case(
         "the overhead of a runtime class (KAI-Scheduler#373)", "moreThanAnyNode", "asks for 130 cpu, and no node has more than 128",
         one(), wants({GPU: "1", "cpu": "100"}, runtimeClassName="p-kata"), "Insufficient cpu", None,
-        [runtime(overhead={"podFixed": {"cpu": "30"}})],
+        [runtime(overhead={"podFixed": {"cpu": "30"}})], advises="ask for 98 cpu at most",
     ),
     Case(
-        "the nodes of a runtime class (KAI-Scheduler#373)", "nodeSelector", "nodeSelector example.com/kata=yes is on no node",
+        "the nodes of a runtime class (KAI-Scheduler#373)", "nodeSelector", "nodeSelector example.com/kata=yes, which RuntimeClass p-kata adds, is on no node",
         one(), waits(runtimeClassName="p-kata"), "node affinity/selector",
         lambda k: k.patch("Node", "p-a", {"metadata": {"labels": {"example.com/kata": "yes"}}}),
         [runtime(scheduling={"nodeSelector": {"example.com/kata": "yes"}})],
@@ -148,15 +148,16 @@ FRESH = [
         "two containers that ask for more together than any node has", "moreThanAnyNode",
         "asks for 12 nvidia.com/gpu, and no node has more than 8", one(),
         {**pod("waits"), "spec": {"containers": [asking({GPU: "6"}), {**asking({GPU: "6"}), "name": "more"}]}}, "Insufficient nvidia.com/gpu",
+        advises='ask for 2 nvidia.com/gpu at most in container "main"',
     ),
     Case(
         "a sidecar that has a GPU of its own", "gpusTaken", "all GPUs are taken: 8 nvidia.com/gpu asked for; free on node p-a: 7",
         one(), waits(7, initContainers=[{**asking({GPU: "1"}), "name": "sidecar", "restartPolicy": "Always"}]), "Insufficient nvidia.com/gpu",
-        lambda k: k.end("other"), [held("other", 1)],
+        None, [held("other", 1)], advises='ask for 6 in place of 7 in container "main"',
     ),
     Case(
         "a request of the whole pod", "moreThanAnyNode", "asks for 250 cpu, and no node has more than 128",
-        one(), waits(1, resources={"requests": {"cpu": "250"}}), "Insufficient cpu", lambda k: k.again(resources=None),
+        one(), waits(1, resources={"requests": {"cpu": "250"}}), "Insufficient cpu", advises="ask for 128 cpu at most in spec.resources",
     ),
     Case(
         "a pod of a DaemonSet whose node is full (kubernetes#93934)", "gpusTaken",
@@ -184,8 +185,9 @@ FRESH = [
         [made("ResourceQuota", "pods", spec={"hard": {"pods": "1"}}), held("other", 1)], "replicaset/waits-",
     ),
     Case(
-        "a webhook that does not answer (instaslice-operator#137)", "refused", "1 pod could not be created: ", one(),
+        "a webhook that does not answer (instaslice-operator#137)", "refused", "1 pod could not be created: webhook down.example.org does not answer: ", one(),
         deployment("waits", labels={"webhook": "down"}), "", lambda k: k.delete("ValidatingWebhookConfiguration", "p-down"), [DOWN], "replicaset/waits-",
+        "repair what serves it, or remove its configuration",
     ),
     Case(
         "no local volume in the zones of a class", "volumeNodeConflict", "no volume suits claim data", two(), waits(nodeSelector={ZONE: "zone-a"}, **mounts("data")),
@@ -194,12 +196,12 @@ FRESH = [
          claim("data", storageClassName="class-zoned")],
     ),
     Case(
-        "two requests that want the same device", "noDevice", "claim c: ", one(), waits(0, **CLAIMING), "cannot allocate all claims",
+        "two requests that want the same device", "noDevice", "claim c: not enough devices for all requests together on node p-a", one(), waits(0, **CLAIMING), "cannot allocate all claims",
         claims({**requests(exactly(f'{MODEL} == "A100"'), exactly(f'{MODEL} == "L4"')), "metadata": {"name": "cc"}}),
         [DEVICE_CLASS, devices("s-both", model("A100"), model("L4")), requests(exactly(f'{MODEL} == "A100"'), exactly(f'{MODEL} in ["A100"]'))],
     ),
     Case(
-        "two claims that want the same device", "noDevice", "claim", one(),
+        "two claims that want the same device", "noDevice", "claims c, d: not enough devices for all requests together on node p-a", one(),
         waits(0, resourceClaims=[{"name": "gpu", "resourceClaimName": "c"}, {"name": "more", "resourceClaimName": "d"}]), "cannot allocate all claims",
         lambda k: k.again(**CLAIMING),
         [DEVICE_CLASS, devices("s-pair", {}), device_claim("c"), device_claim("d")],
@@ -216,7 +218,7 @@ FRESH = [
             {"name": "best", **exactly(f'{MODEL} == "H100"')}, {"name": "good", **exactly(f'{MODEL} == "A100"')}]}]}})],
     ),
     Case(
-        "all devices of a node, of which one is taken", "noDevice", "claim c: ", one(), waits(0, **CLAIMING), "cannot allocate all claims",
+        "all devices of a node, of which one is taken", "noDevice", "claim c: all devices that match are wanted, and others have some", one(), waits(0, **CLAIMING), "cannot allocate all claims",
         lambda k: k.end("other"),
         [DEVICE_CLASS, devices("s-all", {}, {}), requests(exactly(allocationMode="All")), device_claim("o"),
          pod("other", 0, nodeSelector={HOSTNAME: "p-a"}, resourceClaims=[{"name": "gpu", "resourceClaimName": "o"}])],
