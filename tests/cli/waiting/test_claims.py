@@ -90,8 +90,8 @@ TOGETHER = [
     pytest.param([device("a", **SICK)], [ANY], [], NONE_FREE, "1 device of dc wanted", id="a device with a taint"),
     pytest.param([device("a", **SICK)], [{**ANY, **TOLERANT}], [], FREE, "", id="a taint that is tolerated"),
     pytest.param([device("a")], [UNKNOWN], [], NONE_FREE, "whether the devices of node n can be had is not known", id="CEL that cannot be evaluated here"),
-    pytest.param([device("half", **part(40)), device("whole", **part(80))], [of_model("A100")], ["half"], FREE, "", id="the half that is left of a GPU") ,
-    pytest.param([device("whole", **part(80)), device("half", "MIG", **part(40))], [of_model("A100")], ["half"], NONE_FREE, "together", id="a whole GPU of which others have a half"),
+    pytest.param([device("half", **part(40)), device("rest", **part(40))], [of_model("A100")], ["half"], FREE, "", id="the half that is left of a GPU"),
+    pytest.param([device("whole", **part(80)), device("half", "MIG", **part(40))], [of_model("A100")], ["half"], NONE_FREE, "no device that matches can be had on node n: others have parts of the same GPUs", id="a whole GPU of which others have a half"),
 ]  # fmt: skip
 
 

@@ -135,6 +135,8 @@ def _none_together(case: Case, off: Mask, alone: Mask) -> Cause:
     others = sorted({pod for of in classes for pod in has(s, of, s.named(off))})
     if every:
         text = f"{who}: all devices that match are wanted, and others have some of those of {s.where(off)}"
+    elif len(wanted) == 1:
+        text = f"{who}: no device that matches can be had on {s.where(off)}: others have parts of the same GPUs"
     else:
         text = f"{who}: not enough devices for all requests together on {s.where(off)}: each alone could be met"
     fix = f"wait for pod/{others[0]} to end" if others else "ask for other or fewer devices in a new claim"
