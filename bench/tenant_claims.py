@@ -87,11 +87,11 @@ def _different() -> Iterator[Json]:
 
 
 def _costly(world: World, number: int) -> None:
-    """64 claims with 8 requests of 8 alternatives, no two alike."""
+    """32 claims with 4 requests of 8 alternatives, no two alike."""
     requests = _different()
-    for each in world.many(64):
-        _template(world, f"costly-{each}", ATTACKER, *[next(requests) for _ in range(8)])
-    entries = [{"resourceClaimTemplateName": f"costly-{each}"} for each in world.many(64)]
+    for each in world.many(32):
+        _template(world, f"costly-{each}", ATTACKER, *[next(requests) for _ in range(4)])
+    entries = [{"resourceClaimTemplateName": f"costly-{each}"} for each in world.many(32)]
     world.created("Pod", "", _claiming(f"costly-{number}", ATTACKER, *entries))
 
 
@@ -199,7 +199,7 @@ def _annotated(world: World) -> None:
 
 COSTS: Final[dict[str, Cost]] = {
     "10,000 claims and templates, of which one changes before each review": Cost(_many, _another, _devices),
-    "64 claims with 8 requests of 8 alternatives, no two alike, before each review": Cost(
+    "32 claims with 4 requests of 8 alternatives, no two alike, before each review": Cost(
         before_each=_costly, cluster=_devices
     ),
     "a claim whose expression has loops before each review": Cost(before_each=_loops, cluster=_devices),
