@@ -29,6 +29,7 @@ ATTACKS = (
     *("64 bodies of 8 MB, but for their end", "bodies in records of one byte", "six senders of 75,000 containers"),
     "200 connections that ask all the time",
 )
+SLOW = "200 connections with policies that take 90 times as long as a pod"
 
 
 @pytest.fixture
@@ -71,6 +72,16 @@ async def test_pods_are_created_meanwhile(
             await asyncio.gather(*[created(api, each, team) for each in pods])
     found = installed.metrics()
     assert found["process_resident_memory_bytes"] < 700 << 20
+
+
+@pytest.mark.usefixtures("closed")
+async def test_ordinary_pods_are_created_while_policies_that_take_long_come_from_the_same_address(
+    installed: Installed, api: Api, team: str, nodes: MakeNodes
+) -> None:
+    """They wait in a line of their own: it is that of all bodies above 16 KiB."""
+    await nodes("two-node")
+    async with attacked(installed.ports[0], SLOW, API_SERVER):
+        await asyncio.gather(*[created(api, pod(f"p-{number}"), team) for number in range(30)])
 
 
 @pytest.mark.usefixtures("closed")
