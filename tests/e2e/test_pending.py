@@ -18,6 +18,7 @@ from tests.controlplane.objects import pod
 from tests.controlplane.plane import ControlPlane
 from tests.e2e.pending_cases import CASES
 from tests.e2e.pending_fixes import Open, apply
+from tests.e2e.pending_fresh_cases import FRESH
 from tests.e2e.pending_kit import CASE, EVERYWHERE, Case, Json, Kit, kept, named
 from tests.e2e.pending_more_cases import MORE
 from tests.e2e.pending_thread_cases import THREADS
@@ -28,7 +29,7 @@ from webhook.cli.waiting.scheduler_message import reasons, unexplained
 
 pytestmark = pytest.mark.controlplane
 
-ALL = [*CASES, *MORE, *THREADS]
+ALL = [*CASES, *MORE, *THREADS, *FRESH]
 LONGEST = 120
 """Seconds until a case that does not go on is given up."""
 POLICY = load_policy()
