@@ -12,7 +12,7 @@ import typer
 from webhook.cli import offline, options
 from webhook.cli.audit import as_submitted
 from webhook.cli.cluster.report import gpus_of, workload_name
-from webhook.cli.cluster.snapshot import ENGINE, Snapshot
+from webhook.cli.cluster.snapshot import CLAIMS, ENGINE, Snapshot
 from webhook.cli.manifests import Planned
 from webhook.cli.options import Format
 from webhook.cli.pending import KINDS
@@ -52,7 +52,7 @@ def balance(
     free GPUs on a node without the free CPU or memory that the rule cpuPerGpu requires for them. With --suggest: a pod is
     moved by deleting it. Its controller makes another, and the webhook chooses its node.
     """
-    snapshot = snapshot_of(cluster, kubeconfig, context, KINDS if suggest else ENGINE, namespace)
+    snapshot = snapshot_of(cluster, kubeconfig, context, KINDS if suggest else (*ENGINE, *CLAIMS), namespace)
     rules, where = policy_of(policy, snapshot), namespace_of(namespace, everywhere, snapshot)
     answer = balanced(snapshot, rules, where)
     if suggest:

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from webhook.cli import options
 from webhook.cli.cluster.report import gpus_of, workload_name
-from webhook.cli.cluster.snapshot import ENGINE, FINISHED, Snapshot, created
+from webhook.cli.cluster.snapshot import CLAIMS, ENGINE, FINISHED, Snapshot, created
 from webhook.cli.options import Format
 from webhook.cli.reading import namespace_of, policy_of, selector, snapshot_of
 from webhook.cli.terminal import clear, document, repeated, say, show, table
@@ -25,16 +25,7 @@ from webhook.text import plural, quoted
 KINDS: Final = (
     *ENGINE,
     *("Event", "PersistentVolume", "PersistentVolumeClaim", "StorageClass", "CSINode", "ReplicaSet", "StatefulSet"),
-    *(
-        "DaemonSet",
-        "Job",
-        "ServiceAccount",
-        "ResourceClaim",
-        "ResourceClaimTemplate",
-        "DeviceClass",
-        "PodGroup",
-        "Lease",
-    ),
+    *("DaemonSet", "Job", "ServiceAccount", *CLAIMS, "PodGroup", "Lease"),
 )
 _MAX_MESSAGE: Final = 1024
 """Maximum characters shown of the scheduler's message. The scheduler cuts its Events to the same length."""

@@ -87,6 +87,8 @@ class Layout:
             for device in told.devices:
                 self._add(device, counters, totals)
         self.totals: Amounts = tuple(totals)
+        self.drivers = [driver for driver in sorted(self.gpus) if is_gpu_driver(driver)]
+        """The drivers of GPUs, of all sources."""
         self._taken: dict[Hashable, dict[str, int]] = {}
 
     def _add(self, device: Device, counters: Mapping[tuple[str, str], int], totals: list[Number]) -> None:
@@ -126,7 +128,7 @@ class Layout:
             if len(self._taken) >= _MAX_KEPT:
                 self._taken.clear()
             left = self.used(uses)
-            amounts = {driver: self.free(driver, self.totals) - self.free(driver, left) for driver in self.told}
+            amounts = {driver: self.free(driver, self.totals) - self.free(driver, left) for driver in self.drivers}
             self._taken[key] = {driver: amount for driver, amount in amounts.items() if amount}
         return self._taken[key]
 

@@ -18,7 +18,7 @@ import orjson
 from webhook.cluster.device_layout import Amounts, Fit, Layout, Unknown
 from webhook.cluster.device_matches import Matching
 from webhook.cluster.device_node import NodeDevices
-from webhook.cluster.devices import DRA, DeviceClaim, DeviceSet, Use
+from webhook.cluster.devices import DeviceClaim, DeviceSet, Use
 from webhook.cluster.node_table import TOLD, Columns
 from webhook.kube.device_selectors import Facts, Work
 
@@ -189,18 +189,16 @@ class DeviceTable:
         if changed:
             self._on_change(row)
 
-    def allocated(self) -> Iterator[tuple[int, str, dict[str, int]]]:
-        """What claims have: row of the node, namespace and name of the claim, and thousandths of GPUs by driver."""
+    def told(self) -> Iterator[tuple[int, NodeDevices, Layout, Amounts]]:
+        """The nodes of which a source tells devices: row, devices, their layout, and what is left."""
         for name, node in self._nodes.items():
-            if node.layout is not None and node.uses and (row := self._row_of.get(name)) is not None:
-                for (source, holder), uses in node.uses.items():
-                    if source == DRA:
-                        yield row, str(holder), node.layout.taken(node.placed(source, uses))
+            row = self._row_of.get(name)
+            if row is not None and (state := self._states[self._columns.devices[row]]) is not None:
+                yield row, node, *state
 
     def _remaining(self, node: NodeDevices, layout: Layout) -> Amounts:
-        used = [each for (source, _), uses in node.uses.items() for each in node.placed(source, uses)]
-        remaining, named = layout.used(used), set[str]()
-        self._allow()
+        remaining, named = layout.used(node.all_placed()), set[str]()
+        self.allow()
         for claim in node.held[:_MAX_HELD]:
             if claim.name in named:
                 continue
@@ -229,7 +227,7 @@ class DeviceTable:
                 columns.devices[row] = self._number_of(*state)
                 columns.changes.add(row)
 
-    def _allow(self) -> None:
+    def allow(self) -> None:
         """A decision, or a change of a node, begins: it may do so much, whatever the last one left."""
         self._matching.allow()
         self._undone.left = _MAX_UNDONE
@@ -241,7 +239,11 @@ class DeviceTable:
         state = self._states[number]
         if state is None:
             return Fit(0, 0.0, ()) if all([claim.source for claim in claims]) else None
-        return state[0].find(claims, state[1], self._matching.matches, self._undone)
+        return self.look(*state, claims)
+
+    def look(self, layout: Layout, left: Amounts, claims: Iterable[DeviceClaim]) -> Fit | None:
+        """Devices for claims where so much is left of each budget; None if there are none. Raises Unknown."""
+        return layout.find(claims, left, self._matching.matches, self._undone)
 
     def most(self, alternatives: tuple[tuple[str, ...], ...]) -> int | None:
         """See `Matching.most`."""
@@ -249,7 +251,7 @@ class DeviceTable:
         if alternatives not in self._most or self._most[alternatives][0] != asked:
             if len(self._most) >= _MAX_ASKED:
                 self._most.clear()
-            self._allow()
+            self.allow()
             self._most[alternatives] = asked, self._matching.most(alternatives, self.layouts, self.roaming)
         return self._most[alternatives][1]
 
@@ -265,7 +267,7 @@ class DeviceTable:
     def asked(self, claims: tuple[DeviceClaim, ...]) -> tuple[tuple[str, int], ...] | None:
         """How much of the GPUs of DRA claims ask, by resource, in thousandths of a device: as counted on the first layout that
         could take them when empty. None if none could. Raises Unknown."""
-        self._allow()
+        self.allow()
         known = self._asked.get(claims)
         if known is None or known[0] != self._told:
             if len(self._asked) >= _MAX_ASKED:
@@ -278,7 +280,7 @@ class DeviceTable:
         if any([self._matching.matches(request, facts) is not False for facts in self.roaming for request in requests]):
             raise Unknown
         for layout in self.layouts:
-            found = layout.find(claims, layout.totals, self._matching.matches, self._undone)
+            found = self.look(layout, layout.totals, claims)
             if found is not None:
                 amounts = [
                     (TOLD + driver, layout.free(driver, layout.totals) - layout.free(driver, found.remaining))

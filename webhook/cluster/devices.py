@@ -105,6 +105,10 @@ class DeviceSource(Protocol):
         """The driver name in `Facts.driver` of all its devices, as "hami.io/gpu"."""
 
     @property
+    def resource(self) -> str:
+        """The extended resource by which its scheduler counts the parts: the same GPUs by another number."""
+
+    @property
     def honours_preference(self) -> bool:
         """Whether the scheduler that serves these devices weighs preferred node affinity. If not, no node is chosen."""
 

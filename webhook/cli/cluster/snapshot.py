@@ -28,7 +28,9 @@ ENGINE: Final = (
     *("Node", "Pod", "Namespace", "PriorityClass", "RuntimeClass", "ResourceSlice"),
     *("PodDisruptionBudget", "HorizontalPodAutoscaler", "ConfigMap"),
 )
-"""The kinds that the webhook reads to decide."""
+"""Kinds that the webhook reads to decide. A file without one of them is of a cluster that has none."""
+CLAIMS: Final = ("ResourceClaim", "ResourceClaimTemplate", "DeviceClass")
+"""Kinds that it reads besides. Without them it is not known what is free of the devices of DRA."""
 NAMESPACE_OF: Final[Mapping[str, str]] = {
     **dict.fromkeys(("ConfigMap", "EndpointSlice", "NetworkPolicy"), OUR_NAMESPACE),
     "Lease": "kube-system",
