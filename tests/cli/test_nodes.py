@@ -261,7 +261,9 @@ COUNTERS = [{"name": name, "counters": {"slices": {"value": "8"}}} for name in (
 SPLIT = [
     {
         "name": name,
-        "consumesCounters": [{"counterSet": name[:5], "counters": {"slices": {"value": "1" if "mig" in name else "8"}}}],
+        "consumesCounters": [
+            {"counterSet": name[:5], "counters": {"slices": {"value": "1" if "mig" in name else "8"}}}
+        ],
     }
     for name in ("gpu-0", "gpu-0-mig-1g-0", "gpu-0-mig-1g-1", "gpu-1", "gpu-1-mig-1g-0")
 ]

@@ -275,9 +275,14 @@ class DeviceTable:
             known = self._asked[claims] = self._told, self._asked_of(claims)
         return known[1]
 
-    def _asked_of(self, claims: tuple[DeviceClaim, ...]) -> tuple[tuple[str, int], ...] | None:
+    def may_roam(self, claims: Iterable[DeviceClaim]) -> bool:
+        """Whether devices that are not of a single node could be for claims."""
         requests = [request for claim in claims for alternatives in claim.requests for request in alternatives]
-        if any([self._matching.matches(request, facts) is not False for facts in self.roaming for request in requests]):
+        matches = self._matching.matches
+        return any([matches(request, facts) is not False for facts in self.roaming for request in requests])
+
+    def _asked_of(self, claims: tuple[DeviceClaim, ...]) -> tuple[tuple[str, int], ...] | None:
+        if self.may_roam(claims):
             raise Unknown
         for layout in self.layouts:
             found = self.look(layout, layout.totals, claims)

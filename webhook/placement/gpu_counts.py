@@ -124,9 +124,9 @@ def _held(state: ClusterState, amounts: Mapping[str, GpuAmounts]) -> _Held:
     for part in parts(state):
         pod = state.pods.get(part.holder)  # type: ignore[call-overload]
         namespace = str(part.holder).partition("/")[0] if part.source == DRA else pod[1].namespace if pod else ""
-        for driver, amount in part.gpus.items():
+        for driver, has in part.gpus.items():
             rows = by_key.setdefault((namespace, driver), {})
-            rows[part.row] = rows.get(part.row, 0) + amount
+            rows[part.row] = rows.get(part.row, 0) + has
     keys, sizes = list(by_key), [len(rows) for rows in by_key.values()]
     row = np.fromiter(chain.from_iterable(by_key.values()), np.intp, sum(sizes))
     amount = np.fromiter(chain.from_iterable(rows.values() for rows in by_key.values()), np.float64, sum(sizes))

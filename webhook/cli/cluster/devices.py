@@ -46,7 +46,7 @@ class PodGpus:
         for name, amount in counted_demand(pod).requests if row is not None else ():
             if name in self.amounts and self.amounts[name].allocated[row]:
                 found[name] = amount
-        for source, holder in self._holders(pod):
+        for source, holder in self.holders(pod):
             _add(found, self._parts.get((source, holder), {}))
         return found
 
@@ -54,12 +54,13 @@ class PodGpus:
         """What it has together with others, by namespace and name of the claim."""
         return {
             str(holder): {driver: gpu_number(amount) for driver, amount in self._parts[source, holder].items()}
-            for source, holder in self._holders(pod)
+            for source, holder in self.holders(pod)
             if self._users.get(str(holder), 0) > 1 and (source, holder) in self._parts
         }
 
-    def asked(self, pod: Pod) -> Counts:
-        """What a pod asks for. Where it is not known of which driver the GPUs of a claim will be, they are called devices."""
+    def asked(self, pod: Pod, namespace: str = "") -> Counts:
+        """What a pod asks for, which may name no namespace itself. Where it is not known of which driver the GPUs of a claim will
+        be, they are called devices."""
         if pod["spec"].get("nodeName"):
             return self.of(pod)
         demand, shared = counted_demand(pod), [claim for source in SOURCES if (claim := source.claim(pod)) is not None]
@@ -68,7 +69,7 @@ class PodGpus:
         found: Counts = {
             name: amount for name, amount in demand.requests if self._gpus.kind(name) is not None and name not in slots
         }
-        _add(found, self._of_claims(self._state.device_demands.asked(claims_of(pod)).claims))
+        _add(found, self._of_claims(self._state.device_demands.asked(claims_of(pod, namespace)).claims))
         for claim in shared:
             _add(found, self._of_parts(claim))
         return found
@@ -91,13 +92,12 @@ class PodGpus:
         table.allow()
         for layout in table.layouts:
             if claim.source in layout.gpus and (fit := table.look(layout, layout.totals, (claim,))) is not None:
-                return {
-                    claim.source: (layout.free(claim.source, layout.totals) - layout.free(claim.source, fit.remaining))
-                    / WHOLE
-                }
+                empty, left = (layout.free(claim.source, each) for each in (layout.totals, fit.remaining))
+                return {claim.source: (empty - left) / WHOLE}
         return {claim.source: sum([alternatives[0].devices for alternatives in claim.requests])}
 
-    def _holders(self, pod: Pod) -> Iterator[tuple[str, Any]]:
+    def holders(self, pod: Pod) -> Iterator[tuple[str, Any]]:
+        """The claims of a pod, and the pod itself, as the device table names who has devices: with their source."""
         if not self._parts:
             return
         metadata, status = pod["metadata"], pod.get("status") or {}

@@ -9,7 +9,8 @@ from typing import Any, Final
 import numpy as np
 
 from webhook.cli.cluster.report import taint_text
-from webhook.cli.waiting.situation import Case, Cause, NodeCheck, with_spec
+from webhook.cli.waiting.causes import Cause, NodeCheck
+from webhook.cli.waiting.situation import Case, with_spec
 from webhook.cluster.pods import HOSTNAME
 from webhook.framework.cluster_view import Expression, Taint
 from webhook.framework.taints import toleration

@@ -10,7 +10,8 @@ import numpy as np
 
 from webhook.cli.cluster.report import gpus_of, workload_name
 from webhook.cli.cluster.snapshot import full_name
-from webhook.cli.waiting.situation import Case, Cause, NodeCheck, Situation, priority_of
+from webhook.cli.waiting.causes import Cause, NodeCheck
+from webhook.cli.waiting.situation import Case, Situation, priority_of
 from webhook.cli.waiting.unoffered import unknown, without
 from webhook.cluster.node_table import Integers
 from webhook.cluster.pods import counted_demand
@@ -60,7 +61,9 @@ def without_gpus(case: Case) -> Mask:
     """Nodes without any GPU, if the pod asks for GPUs."""
     s, nothing = case.situation, np.zeros_like(case.situation.alive)
     return (
-        np.array([gpus == () for gpus in s.gpus_at[: len(nothing)]], bool) if gpus_of(case.pod, s.policy) else nothing
+        np.array([gpus == () for gpus in s.gpus_at[: len(nothing)]], bool) & ~s.devices.told
+        if gpus_of(case.pod, s.policy)
+        else nothing
     )
 
 
