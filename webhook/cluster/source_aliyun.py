@@ -20,6 +20,7 @@ _INDEX: Final = "ALIYUN_COM_GPU_MEM_IDX"
 class _Aliyun:
     name: Final = "aliyun.com/gpu"
     resource: Final = _MEMORY
+    part_resources: Final = ()
     honours_preference: Final = True
 
     def devices(self, node: Mapping[str, Any]) -> DeviceSet:

@@ -54,6 +54,10 @@ class Vgpu(NamedTuple):
     def resource(self) -> str:
         return self.resources.cards
 
+    @property
+    def part_resources(self) -> tuple[str, ...]:
+        return self.resources[1:]
+
     def devices(self, node: Mapping[str, Any]) -> DeviceSet:
         notes = node["metadata"].get("annotations") or {}
         text, (handshake, cordoned) = notes.get(self.registered) or "", self.withdrawn

@@ -83,7 +83,9 @@ class FreeDevices:
             else:
                 names.append(("ResourceClaim", f"{namespace}/{claim}"))
         asked = self._cluster.device_demands.asked(PodClaims(tuple(names)))
-        parts = [part for source in SOURCES if (part := source.claim(pod)) is not None]
+        parts = [
+            part for source in SOURCES if (part := source.claim(pod)) is not None and self._table.tells(source.name)
+        ]
         extended = self._cluster.device_demands.extended(demand)
         every = (*asked.claims, *parts)
         if self._table.may_roam((*every, *extended.values())):
