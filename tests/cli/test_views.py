@@ -14,14 +14,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.cli.objects import Json, call, placed, snapshot, write
+from tests.cli.objects import TAKEN, Json, call, placed, snapshot, write
 from tests.cluster import dra
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
 from tests.placement.test_devices import MIG, cluster, partitioned
 from webhook.cli.balance import balanced
+from webhook.cli.cluster.anonymous import anonymous
 from webhook.cli.cluster.devices import PodGpus
-from webhook.cli.cluster.load import read_snapshot
+from webhook.cli.cluster.load import read_snapshot, write_snapshot
 from webhook.cli.cluster.report import gpu_nodes, holders, report
 from webhook.cli.cluster.snapshot import Snapshot
 from webhook.cli.offline import load_policy
@@ -185,6 +186,17 @@ def test_the_metrics_count_the_same(everything: Snapshot) -> None:
     assert summed([(name, amount) for (_, name, _), amount in found.namespaces.items()]) == allocated
 
 
+def test_an_anonymous_snapshot_counts_the_same(everything: Snapshot, tmp_path: Path) -> None:
+    file = tmp_path / "anonymous.json"
+    everything.taken = TAKEN
+    write_snapshot(anonymous(everything), file)
+    text = file.read_text()
+    assert "GPU-0" not in text and "dra-0" not in text and "one-x" not in text
+    found = count(read_snapshot(file).state, POLICY.gpus, Health(), {})
+    assert summed([(name, amount) for (name, _, word), amount in found.gpus.items() if word == "free"]) == FREE
+    assert summed([(name, amount) for (name, _, _), amount in found.gpus.items()]) == TOTAL
+
+
 def test_gpus_of_a_device_plugin_and_of_slices_are_others_if_the_node_has_so_many(tmp_path: Path) -> None:
     objects = [*CLASSES, *BOTH[1:], node("both", 4, labels={"nvidia.com/gpu.count": "8"})]
     (found,) = report(read := snapshot(tmp_path, *objects), POLICY, gpu_nodes(read, POLICY))
@@ -276,7 +288,7 @@ def test_a_part_of_a_shared_gpu_fits_where_one_gpu_has_enough(tmp_path: Path) ->
         "no GPU of node volcano has enough free for the part that it asks for (by volcano.sh/vgpu)"
         in answer.causes[0].text
     )
-    assert PodGpus(read, POLICY).asked(waits) == {VOLCANO.name: 0.562}
+    assert PodGpus(read, POLICY).asked(waits) == {VOLCANO.name: 0.563}
 
 
 def test_pods_with_claims_are_moved(tmp_path: Path) -> None:

@@ -109,6 +109,10 @@ class DeviceSource(Protocol):
         """The extended resource by which its scheduler counts the parts: the same GPUs by another number."""
 
     @property
+    def annotations(self) -> tuple[str, ...]:
+        """The annotations of nodes and pods that it reads."""
+
+    @property
     def part_resources(self) -> tuple[str, ...]:
         """Other resources that pods ask for, which nodes do not offer: only its scheduler counts them."""
 

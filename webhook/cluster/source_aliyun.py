@@ -21,6 +21,7 @@ class _Aliyun:
     name: Final = "aliyun.com/gpu"
     resource: Final = _MEMORY
     part_resources: Final = ()
+    annotations: Final = (_INDEX,)
     honours_preference: Final = True
 
     def devices(self, node: Mapping[str, Any]) -> DeviceSet:

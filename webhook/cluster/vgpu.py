@@ -55,6 +55,10 @@ class Vgpu(NamedTuple):
         return self.resources.cards
 
     @property
+    def annotations(self) -> tuple[str, ...]:
+        return (self.registered, *self.assigned)
+
+    @property
     def part_resources(self) -> tuple[str, ...]:
         return self.resources[1:]
 

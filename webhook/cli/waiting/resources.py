@@ -59,7 +59,7 @@ def resources(case: Case) -> NodeCheck:
 
 
 def _counted(case: Case) -> list[tuple[str, int]]:
-    """What a pod requests of what nodes offer. Memory and cores of parts of GPUs are no resources of nodes: see `claims.devices`."""
+    """What a pod requests of what nodes offer: not memory and cores of parts of GPUs, which `claims.devices` looks at."""
     parts = {claim.source for claim in case.wants.claims} - {""}
     others = {name for source in SOURCES if source.name in parts for name in source.part_resources}
     return [(name, amount) for name, amount in case.demand.requests if name not in others]
