@@ -122,7 +122,10 @@ def test_of_a_pod_that_was_bound_elsewhere(tmp_path: Path) -> None:
         f"bound to {other}, number 2 of the ranking, not to {first}: that node was full by then"
     )
     told = existing(then, policy, "team", "p")
-    assert told["text"] == f"{event.message} (as the cluster is now)", "the Event has ended, or there was none"
+    assert f"not to {first}: why is not known: no Event says it" in told["text"], (
+        "the Event has ended, or there was none"
+    )
+    assert "; now that node is full: the pod asks for 2 nvidia.com/gpu" in told["text"]
     written = {
         "kind": "Event",
         "metadata": {"name": "e", "namespace": "team"},

@@ -1,7 +1,11 @@
-"""`gpu-admission explain`: the decision on an existing pod, and on the pods of a file."""
+"""`gpu-admission explain`: the decision on an existing pod, and on the pods of a file.
+
+Covers cli.elsewhere.
+"""
 
 import asyncio
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +33,13 @@ team/chat
   class inference, profile default, policy 1f0c
   gpuResources: GPU requests were filled in from limits in 1 place
   tolerations: it got tolerations of nvidia.com/gpu
-  strategy apart; bound to gpu-b, number 2 of the ranking, not to gpu-a: the scheduler's other scores weighed more \
-(as the cluster is now)
+  strategy apart; bound to gpu-b, number 2 of the ranking, not to gpu-a: why is not known: no Event says it, and no object \
+shows what that node was like then; now it could take the pod
   NODE    FREE   PEERS   SCORE
   gpu-a      8       0     1.0
   gpu-b      4       1     0.5   ← bound
-  FREE: GPUs of that name that were free before this pod; PEERS: pods of its owner there; SCORE: by the strategy; higher is \
-better, after fewer peers where it keeps them apart; below -500 a node comes last
+  FREE: GPUs of that name that were free before this pod; PEERS: pods of its owner there; SCORE: by the strategy; of nodes that \
+are equal by all before it the higher comes first, and what is kept back last
 """
 
 
@@ -80,24 +84,94 @@ def test_an_existing_pod(tmp_path: Path) -> None:
     [
         pytest.param(["gpu-b", 4, 0, -3.5], CLUSTER[:4], None, id="an ordinary score"),
         pytest.param(["gpu-a", 8, 0, -1001.2], CLUSTER[:4], "it is whole, and kept for pods that need a whole node", id="a whole node"),
-        pytest.param(["gpu-b", 2, 0, -1000.4], CLUSTER[:4], "pods like those that run need just what is free there, or another replica of the webhook fills it now", id="a node with some GPUs in use"),
+        pytest.param(["gpu-b", 2, 0, -1000.4], CLUSTER[:4], "pods like those that run need just what is free there, or another replica of the webhook fills it (the record does not say which)", id="a node with some GPUs in use"),
         pytest.param(
             ["gpu-s", 8, 0, -1000.0],
             [node("gpu-s", 8, labels={"nvidia.com/gpu.replicas": "4", "nvidia.com/gpu.count": "2"})],
-            "pods share its GPUs, and whole ones are free elsewhere",
+            "pods share its GPUs, and the pod fits elsewhere",
             id="shared GPUs",
         ),
-        pytest.param(["gone", 8, 0, -2000.1], CLUSTER[:4], "it is kept whole, or its rest for pods like those that run, or another replica of the webhook fills it now", id="a node that is not known any more"),
+        pytest.param(["gone", 8, 0, -2000.1], CLUSTER[:4], "it is kept whole, or pods like those that run need just what is free there, or another replica of the webhook fills it (the record does not say which)", id="a node that is not known any more"),
     ],
 )  # fmt: skip
 def test_a_node_that_comes_last_has_the_reason_beside_it(
     tmp_path: Path, ranked: list[Any], nodes: list[Any], why: str | None
 ) -> None:
-    cluster = write(tmp_path, *nodes, decided(None, record=RECORD | {"nodes": [ranked]}))
-    (found,) = json.loads(call("explain", "chat", "-n", "team", "--cluster", cluster, "-o", "json").stdout)["nodes"]
-    assert found.get("last") == why
+    record = RECORD | {"nodes": [ranked, ["other", 1, 0, -0.7], ranked]}
+    cluster = write(tmp_path, *nodes, decided(None, record=record))
+    (found, _, _) = json.loads(call("explain", "chat", "-n", "team", "--cluster", cluster, "-o", "json").stdout)[
+        "nodes"
+    ]
+    assert (found.get("last"), found["score"]) == (why, round(math.remainder(ranked[3], 1000), 3))
     printed = call("explain", "chat", "-n", "team", "--cluster", cluster).stdout
-    assert (f"   last: {why}\n" in printed) == (why is not None)
+    for words in ("first all the same", "kept back"):
+        assert (f"   {words}: {why}\n" in printed) == (why is not None)
+
+
+def times(made: dict[str, Any], **when: str) -> dict[str, Any]:
+    conditions = [{"type": kind, "status": "True", "lastTransitionTime": at} for kind, at in when.items()]
+    return made | {"status": made["status"] | {"conditions": conditions}}
+
+
+EARLY, THEN, LATER = (f"2026-11-20T10:0{minute}:00Z" for minute in (0, 1, 2))
+FULL = placed(pod("filler", 8), "gpu-a")
+UNKNOWN = "why is not known: no Event says it, and no object shows what that node was like then; now "
+
+
+@pytest.mark.parametrize(
+    ("others", "why"),
+    [
+        pytest.param([node("gpu-a"), times(FULL, PodScheduled=EARLY)], f"that node was full by then ({THEN}): the pod asks for 1 nvidia.com/gpu, and it had 0 nvidia.com/gpu left", id="it was full"),
+        pytest.param([node("gpu-a"), times(FULL, PodScheduled=LATER)], f"{UNKNOWN}that node is full: the pod asks for 1 nvidia.com/gpu, and it had 0 nvidia.com/gpu left", id="it was filled later"),
+        pytest.param([node("gpu-a", cordoned=True)], f"{UNKNOWN}that node is cordoned (spec.unschedulable)", id="cordoned, nobody knows since when"),
+        pytest.param([node("gpu-a", taints=["odd=1:NoSchedule"])], f"{UNKNOWN}that node has a taint that the pod does not tolerate, odd", id="a taint without a time"),
+        pytest.param([node("gpu-a")], f"{UNKNOWN}it could take the pod", id="nothing is against it"),
+        pytest.param([], "why is not known: that node is gone", id="gone"),
+    ],
+)  # fmt: skip
+def test_why_a_pod_is_elsewhere_is_read_and_not_guessed(tmp_path: Path, others: list[Any], why: str) -> None:
+    made = times(decided("gpu-b"), PodScheduled=THEN)
+    cluster = write(tmp_path, node("gpu-b"), made, *others)
+    found = json.loads(call("explain", "chat", "-n", "team", "--cluster", cluster, "-o", "json").stdout)
+    assert found["text"] == f"bound to gpu-b, number 2 of the ranking, not to gpu-a: {why}"
+
+
+@pytest.mark.parametrize("key", ["timeAdded", ""])
+def test_a_taint_with_a_time_before_the_binding_is_the_reason(tmp_path: Path, key: str) -> None:
+    tainted = node("gpu-a", taints=["odd=1:NoSchedule"])
+    tainted["spec"]["taints"][0] |= {key: EARLY} if key else {}
+    made = times(decided("gpu-b"), PodScheduled=THEN)
+    said = call("explain", "chat", "-n", "team", "--cluster", write(tmp_path, node("gpu-b"), made, tainted)).stdout
+    wanted = f"not to gpu-a: that node has a taint that the pod does not tolerate, odd, since {EARLY}\n"
+    assert (wanted in said) == bool(key)
+
+
+def test_a_pod_that_does_not_exist_would_be_sent_somewhere(tmp_path: Path, manifest: Any) -> None:
+    said = call(
+        "explain", "-f", manifest(pod("new")), "-n", "team", "--cluster", write(tmp_path, *CLUSTER, OPTED_IN)
+    ).stdout
+    assert "; gpu-b would be chosen\n" in said
+    assert "not bound yet" not in said
+
+
+@pytest.mark.parametrize(
+    ("word", "nodes", "why"),
+    [
+        pytest.param("peers", [["a", 8, 0, -1001.0], ["b", 8, 1, -0.5]], "fewer pods of its owner are there: 0, not 1 (criterion peers; equal by all before it)", id="by a number"),
+        pytest.param("score", [["a", 8, 0, -0.5], ["b", 8, 0, -0.75]], "the strategy scores it higher: -0.5, not -0.75 (criterion score; equal by all before it)", id="by score"),
+        pytest.param("score", [["a", 8, 0, -0.5], ["gpu-a", 8, 0, -1000.2]], "gpu-a is kept back: it is whole, and kept for pods that need a whole node (criterion score; equal by all before it)", id="by what is kept back"),
+        pytest.param("load", [["a", 8, 0, 1.0, 8, 10], ["b", 8, 0, 1.0, 8, 10]], "its GPUs are less busy or cooler (criterion load; equal by all before it)", id="numbers that do not differ are not shown"),
+        pytest.param("name", [["a", 8, 0, 1.0], ["b", 8, 0, 1.0]], "", id="by name"),
+        pytest.param("newer", [["a", 8, 0, 1.0], ["b", 8, 0, 1.0]], None, id="a criterion of a later version"),
+    ],
+)  # fmt: skip
+def test_why_the_first_node_is_before_the_second(tmp_path: Path, word: str, nodes: list[Any], why: str | None) -> None:
+    record = RECORD | {"decided": word, "nodes": nodes}
+    cluster = write(tmp_path, *CLUSTER, decided(None, record=record))
+    found = json.loads(call("explain", "chat", "-n", "team", "--cluster", cluster, "-o", "json").stdout)["decided"]
+    second = nodes[1][0]
+    by_name = f"a comes before {second} by its name: they are equal by all criteria"
+    assert found == ("" if why is None else f"a comes before {second}: {why}" if why else by_name)
 
 
 def test_the_document(tmp_path: Path) -> None:
@@ -127,7 +201,7 @@ def test_numbers_from_metrics_are_shown_with_their_source_and_age(tmp_path: Path
 def test_a_pod_that_waits_has_its_causes(tmp_path: Path) -> None:
     found = call("explain", "waits", "-n", "team", "--cluster", write(tmp_path, *CLUSTER)).stdout
     assert "it has no decision: " in found
-    assert "  waits: gpusTaken: all GPUs are taken" in found
+    assert "\n! gpusTaken: all GPUs are taken" in found
 
 
 async def test_the_right_to_list_pods_of_one_namespace_is_enough_for_the_decision_and_the_scheduler_message(
@@ -147,7 +221,7 @@ async def test_the_right_to_list_pods_of_one_namespace_is_enough_for_the_decisio
     assert decided_pod.exit_code == waiting.exit_code == 0
     assert "number 2 of the ranking, not to gpu-a: why is not known: no right to list nodes\n" in decided_pod.stdout
     assert (
-        "waits: schedulerOther: the scheduler says: 0/3 nodes are available: 3 Insufficient nvidia.com/gpu"
+        "\n  schedulerOther: the scheduler says: 0/3 nodes are available: 3 Insufficient nvidia.com/gpu"
         in waiting.stdout
     )
     assert planned.exit_code == 2, "-f needs the nodes"

@@ -10,7 +10,7 @@ from tests.controlplane.api import Api, wait_until
 from tests.controlplane.objects import pod
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.programs import MUTATES
-from tests.export.world import INSIDE, LABEL, OPERATOR, OUTSIDE, POLICY, RUNTIMES, Json, refusal
+from tests.export.world import INSIDE, LABEL, OPERATOR, OUTSIDE, OVERHEAD, POLICY, RUNTIMES, Json, refusal
 from webhook.export import export_yaml
 from webhook.kube.pod import PROFILE_LABEL
 from webhook.policy.model import Policy
@@ -53,7 +53,7 @@ def exported(control_plane: ControlPlane) -> Iterator[ControlPlane]:
         before.append({**one, "value": value, "preemptionPolicy": policy})
     for name in RUNTIMES:  # the API server refuses an unknown RuntimeClass before any policy
         one = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": name}}
-        before.append({**one, "handler": name})
+        before.append({**one, "handler": name, **({"overhead": OVERHEAD[name]} if name in OVERHEAD else {})})
     before.append({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "exporter", "namespace": INSIDE}})
     control_plane.kubectl("apply", "-f", "-", input="\n---\n".join(orjson.dumps(o).decode() for o in before + objects))
     for name in (INSIDE, OUTSIDE, OPERATOR):  # a controller creates it later, and a pod needs it

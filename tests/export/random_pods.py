@@ -138,7 +138,7 @@ _SPEC = _made(
     tolerations=_sometimes(TOLERATIONS, 3),
     hostPID=_sometimes(st.just(True), 12),
     hostIPC=_sometimes(st.just(True), 12),
-    runtimeClassName=_sometimes(st.sampled_from(RUNTIMES), 8),
+    runtimeClassName=_sometimes(st.sampled_from(RUNTIMES), 5),
     nodeName=_sometimes(st.just("somewhere"), 15),
     priorityClassName=_sometimes(
         st.sampled_from(("export-high", "export-low", "export-kept", "export-entitled", "system-node-critical")), 5

@@ -33,7 +33,9 @@ profiles:
       - {namespaces: [export-inside], serviceAccounts: [exporter]}
 """
 """The default policy with settings that use every part of the export."""
-RUNTIMES = ("gvisor", "nvidia")
+RUNTIMES = ("gvisor", "nvidia", "sandbox")
+OVERHEAD = {"sandbox": {"podFixed": {"cpu": "100m", "nvidia.com/gpu": "2"}}}
+"""What the API server adds to pods of a RuntimeClass."""
 
 
 async def refusal(api: Api, body: Json, where: str) -> str:

@@ -40,6 +40,19 @@ def test_no_step_pastes_text_of_others_into_a_script_or_hides_a_failure(path: Pa
             assert "continue-on-error" not in step
 
 
+@pytest.mark.parametrize("path", sorted(WORKFLOWS.iterdir()), ids=lambda path: path.name)
+def test_an_action_is_a_commit_and_the_version_beside_it_is_for_people(path: Path) -> None:
+    found = re.findall(r"uses: (?!\./)(.+)$", path.read_text(), re.MULTILINE)
+    assert found
+    assert [each for each in found if not re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}  # v\d+\.\d+\.\d+", each)] == []
+
+
+def test_an_action_has_one_version() -> None:
+    text = "".join(path.read_text() for path in WORKFLOWS.iterdir())
+    found = set(re.findall(r"uses: ((?!\./)[^@]+)@(\w+)", text))
+    assert len(found) == len({action for action, _ in found})
+
+
 def test_the_chart_of_a_release_names_the_image_by_its_digest(tmp_path: Path) -> None:
     copy = release.pinned(tmp_path, "registry.example/gpu-admission", DIGEST)
     values = yaml.safe_load((copy / "values.yaml").read_text())

@@ -26,8 +26,11 @@ _COUNTED: Final = re.compile(r"\{([a-z]+)\}")
 MEANINGS: Final = {
     "FREE": "GPUs of that name that were free before this pod",
     "PEERS": "pods of its owner there",
-    "SCORE": "by the strategy; higher is better, after fewer peers where it keeps them apart; below -500 a node comes last",
+    "SCORE": "by the strategy; of nodes that are equal by all before it the higher comes first, and what is kept back last",
 }
+OTHER_SCORES: Final = "the scheduler's other scores weighed more"
+_NUMBERS: Final = {"peers": 2, "score": 3, "fitForUse": 4, "load": 5}
+"""Where the record of a node has the number that a criterion compares."""
 
 
 def units(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -53,17 +56,24 @@ def why_none(record: Mapping[str, Any]) -> str:
     return f"{bare(why)}{f': {reasons}' if reasons else ''}"
 
 
-def decided(record: Mapping[str, Any]) -> str:
-    """Why the first ranked node is before the second: the criteria by which they are equal, and the one that decided; "" if
-    the record does not say."""
-    names, word = [str(node[0]) for node in record.get("nodes") or ()][:2], record.get("decided")
-    order = [criterion.name for criterion in CRITERIA]
-    if len(names) < 2 or word not in (*order, NAME):
+def decided(record: Mapping[str, Any], kept: Mapping[str, str] | None = None) -> str:
+    """Why the first ranked node is before the second, by the criterion that decided, with the numbers that the record has; "" if
+    the record does not say. `kept`: why nodes are kept back, by name (`why_last`)."""
+    ranked, word = (record.get("nodes") or [])[:2], record.get("decided")
+    sentences = {criterion.name: criterion.sentence for criterion in CRITERIA}
+    if len(ranked) < 2 or word not in (*sentences, NAME):
         return ""
-    equal = order[: order.index(word)] if word in order else order
-    why = next((criterion.sentence for criterion in CRITERIA if criterion.name == word), "it comes first by name")
-    before = f"; equal by {listed(equal, len(order))}" if equal else ""
-    return f"{bare(names[0])} is before {bare(names[1])} by {word}: {why}{before}"
+    first, second = (bare(str(node[0])) for node in ranked)
+    if word == NAME:
+        return f"{first} comes before {second} by its name: they are equal by all criteria"
+    why, at = sentences[word], _NUMBERS.get(word, 9)
+    if word == "score" and second in (kept or {}) and first not in (kept or {}):
+        why = f"{second} is kept back: {(kept or {})[second]}"
+    elif at < min(len(ranked[0]), len(ranked[1])) and ranked[0][at] != ranked[1][at]:
+        numbers = [own_score(node[at]) if word == "score" else node[at] for node in ranked]
+        why = f"{why}: {numbers[0]}, not {numbers[1]}"
+    before = "" if word == CRITERIA[0].name else "; equal by all before it"
+    return f"{first} comes before {second}: {why} (criterion {word}{before})"
 
 
 def finding_line(unit: str, finding: Finding) -> str:
@@ -110,7 +120,7 @@ def why_elsewhere(pod: Pod, node: str, state: ClusterState) -> str:
         if free < amount:
             asked, left = amount_words(resource, amount), amount_words(resource, max(0, free))
             return f"that node was full by then: the pod asks for {asked}, and it had {left} left"
-    return "the scheduler's other scores weighed more"
+    return OTHER_SCORES
 
 
 def _detail(detail: Any) -> str:
@@ -119,23 +129,36 @@ def _detail(detail: Any) -> str:
     return listed([_detail(item) for item in detail], 8) if isinstance(detail, list) else bare(str(detail))
 
 
-def why_last(node: Mapping[str, Any], demand: Demand, state: ClusterState | None) -> str:
-    """Why the strategy ranked a node after the others (`node_table.LAST`), as far as `state` shows it; "" if it did not.
+def own_score(score: float) -> float:
+    """The score of a node as its strategy gave it: without what keeps the node back."""
+    return round(score + LAST * round(-score / LAST), 3) if score < -LAST / 2 else score
 
-    `node`: its "name", "free" and "score" in the ranking.
+
+def why_last(node: Mapping[str, Any], demand: Demand, state: ClusterState | None, *, alone: bool = False) -> str:
+    """Why the strategy keeps a node back, so that it comes after the others by score (`node_table.LAST`), as far as `state`
+    shows it; "" if it does not.
+
+    `node`: its "name", "free" and "score" in the record. `alone`: the record is of a webhook with one replica.
     """
     if node["score"] >= -LAST / 2:
         return ""
     gpus = [gpu for gpu, _ in demand.requests if "/" in gpu]
+    kept = "it is kept whole, or "
     if state is not None and (row := state.nodes.row_of.get(node["name"])) is not None:
+        kept = ""
         columns = state.nodes.columns
-        sizes = [int(columns.capacity[gpu].max()) for gpu in gpus if gpu in columns.capacity]
+        whole = columns.sharing == 1
+        sizes = [int(columns.capacity[gpu].max(where=whole, initial=0)) for gpu in gpus if gpu in columns.capacity]
         if columns.sharing[row] > 1:
-            return "pods share its GPUs, and whole ones are free elsewhere"
+            return "pods share its GPUs, and the pod fits elsewhere"
         if sizes and 0 < max(sizes) <= node["free"]:
             return "it is whole, and kept for pods that need a whole node"
-        return "pods like those that run need just what is free there, or another replica of the webhook fills it now"
-    return "it is kept whole, or its rest for pods like those that run, or another replica of the webhook fills it now"
+    needed = "pods like those that run need just what is free there"
+    return (
+        needed
+        if alone
+        else f"{kept}{needed}, or another replica of the webhook fills it (the record does not say which)"
+    )
 
 
 def source(record: Mapping[str, Any]) -> str:

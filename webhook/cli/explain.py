@@ -7,12 +7,13 @@ import typer
 from rich.text import Text
 
 from webhook.admission import words
-from webhook.admission.events import BOUND_ELSEWHERE, MAX_MESSAGE, WOULD
+from webhook.admission.events import MAX_MESSAGE, WOULD
 from webhook.cli import offline, options
 from webhook.cli.cluster.snapshot import FINISHED, NEEDED, Snapshot
+from webhook.cli.elsewhere import elsewhere
 from webhook.cli.manifests import Planned, planned
 from webhook.cli.options import Format
-from webhook.cli.pending import KINDS, answers
+from webhook.cli.pending import KINDS, answers, cause_lines, pods_named
 from webhook.cli.reading import measure_gpus, namespace_of, policy_of, snapshot_of
 from webhook.cli.terminal import COULD_NOT, DIFF_COLOURS, REFUSED, diff, document, say, show, table
 from webhook.cli.verdict import without_record
@@ -28,7 +29,7 @@ from webhook.text import bare
 
 
 def explain(
-    pod: Annotated[str | None, typer.Argument(help="A pod that exists.")] = None,
+    pod: Annotated[str | None, typer.Argument(help="A pod that exists, or its workload, such as `job/train`.")] = None,
     file: Annotated[
         list[str] | None, typer.Option("-f", "--filename", metavar="FILE|-", help="Manifests; may be repeated.")
     ] = None,
@@ -45,17 +46,17 @@ def explain(
     With -f: what would happen to the pods of these manifests now, as a diff with the findings; exit status 1 if one would
     be refused. Nothing is created. Example: `gpu-admission explain -f job.yaml -n team-a`.
 
-    A node with a score below -500 is ranked last, and the table says why: the node is kept whole for large pods, its GPUs are
-    shared, pods like those that run need exactly what it has left, or another replica of the webhook fills it now.
+    A node that is kept back comes after the others by score, and the table says why: it is kept whole for large pods, its GPUs
+    are shared, what would be left is of no use or needed as it is, or another replica of the webhook fills it now.
     """
     if bool(pod) == bool(file):
         raise BadInput("wanted the name of a pod, or -f FILE, and not both")
     snapshot = snapshot_of(cluster, kubeconfig, context, KINDS, namespace, needed=("Pod",) if pod else NEEDED)
     rules, where = policy_of(policy, snapshot), namespace_of(namespace, False, snapshot)
     if pod:
-        explanation = existing(snapshot, rules, where, pod)
+        explanation, causes = explained(snapshot, rules, pods_named(snapshot, where, pod)[0])
         if not document(explanation, output):
-            _print_record(explanation)
+            _print_record(explanation, causes)
         return
     measure_gpus(snapshot, rules, metrics)
     explanations, status = list(of_files(snapshot, rules, where, file or [])), 0
@@ -69,17 +70,23 @@ def explain(
 
 def existing(snapshot: Snapshot, policy: Policy, namespace: str | None, name: str) -> dict[str, Any]:
     """The document for an existing pod. Raises BadInput if there is no such pod."""
-    pod = snapshot.pod(namespace, name)
+    return explained(snapshot, policy, snapshot.pod(namespace, name))[0]
+
+
+def explained(snapshot: Snapshot, policy: Policy, pod: Pod) -> tuple[dict[str, Any], list[Cause]]:
+    """The document for an existing pod, and why it waits."""
     namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
     record, bound = record_of(pod), pod["spec"].get("nodeName")
     explanation = {"namespace": namespace, "name": name, **of_record(record, bound, pod, snapshot)}
     if explanation.get("choice") in ("ranked", "other"):
-        explanation["text"] = _elsewhere(snapshot, pod, str(bound), [node["name"] for node in explanation["nodes"]])
+        explanation["text"] = elsewhere(snapshot, pod, str(bound), [node["name"] for node in explanation["nodes"]])
     if not record:
         explanation["undecided"] = _undecided(snapshot, policy, pod)
-    if not bound and pod["status"].get("phase") not in FINISHED:
-        explanation["causes"] = [cause.document() for cause in _causes(snapshot, policy, pod)]
-    return explanation
+    if bound or pod["status"].get("phase") in FINISHED:
+        return explanation, []
+    causes = _causes(snapshot, policy, pod)
+    explanation["causes"] = [cause.document() for cause in causes]
+    return explanation, causes
 
 
 def _causes(snapshot: Snapshot, policy: Policy, pod: Pod) -> list[Cause]:
@@ -121,22 +128,8 @@ def _would(snapshot: Snapshot, policy: Policy, plan: Planned) -> dict[str, Any]:
         "diff": [] if head["refused"] else list(diff(request.object or {}, without_record(mutated.pod), around=2)),
         "findings": findings,
         "warnings": list(validated.warnings),
-        **of_record({} if head["refused"] else record_of(mutated.pod), None, mutated.pod, snapshot),
+        **of_record({} if head["refused"] else record_of(mutated.pod), None, mutated.pod, snapshot, planned=True),
     }
-
-
-def _elsewhere(snapshot: Snapshot, pod: Pod, bound: str, ranked: list[str]) -> str:
-    """Why the pod is not on the first ranked node. The webhook's Event says so, from the cluster at that time; without the
-    Event the reason is found from the cluster as it is now."""
-    _, head = words.binding(ranked, bound)
-    for event in snapshot.of("Event"):
-        about, said = event.get("involvedObject") or {}, str(event.get("message") or "")
-        ours = event.get("reason") == BOUND_ELSEWHERE and about.get("uid") == pod["metadata"].get("uid")
-        if ours and said.startswith(head) and said.isprintable():  # anybody may write an Event
-            return said
-    if "Node" in snapshot.missing:
-        return f"{head}why is not known: {snapshot.missing['Node']}"
-    return f"{head}{words.why_elsewhere(pod, ranked[0], snapshot.state)} (as the cluster is now)"
 
 
 def _undecided(snapshot: Snapshot, policy: Policy, pod: Pod) -> str:
@@ -164,17 +157,13 @@ def _not_opted_in(namespace: str) -> str:
     return f"the webhook is not asked: namespace {namespace} has not opted in ({label})"
 
 
-def _print_record(explanation: dict[str, Any]) -> None:
+def _print_record(explanation: dict[str, Any], causes: list[Cause]) -> None:
     show(Text(f"{explanation['namespace']}/{explanation['name']}", style="bold"))
     if undecided := explanation.get("undecided"):
         show(Text(f"  {undecided}"))
     print_decision(explanation)
-    for cause in explanation.get("causes") or ():
-        show(
-            Text.assemble(
-                "  waits: ", (cause["cause"], "yellow"), f": {cause['text']}\n    → ", (cause["fix"], "green")
-            )
-        )
+    if causes:
+        show(Text("  it waits, ! marks what is enough alone:"), *cause_lines(causes, wide=False))
 
 
 def _print_planned(explanation: dict[str, Any]) -> None:
@@ -202,21 +191,26 @@ _NUMBERS: Final = ("name", "free", "peers", "score", "usable", "load")
 """Keys for the values that the record has of each ranked node, in order. The last two exist only if GPU metrics were used."""
 
 
-def of_record(record: Mapping[str, Any], bound: str | None, pod: Pod, snapshot: Snapshot) -> dict[str, Any]:
-    """The document of the record of a pod. `bound`: the node that the pod is on; None: it has none yet."""
+def of_record(
+    record: Mapping[str, Any], bound: str | None, pod: Pod, snapshot: Snapshot, *, planned: bool = False
+) -> dict[str, Any]:
+    """The document of the record of a pod. `bound`: the node that the pod is on; None: it has none yet. `planned`: the pod does
+    not exist."""
     if not record:
         return {"boundTo": bound}
     nodes = [dict(zip(_NUMBERS, each, strict=False)) for each in record.get("nodes") or ()]
     state = None if "Node" in snapshot.missing else snapshot.state
     for node in nodes:
-        if why := words.why_last(node, counted_demand(pod), state):
-            node["last"] = why
+        if why := words.why_last(node, counted_demand(pod), state, alone=planned):
+            node |= {"last": why, "score": words.own_score(node["score"])}
     word, sentence = words.binding([node["name"] for node in nodes], bound)
+    if planned and nodes:
+        sentence = f"{nodes[0]['name']} would be chosen"
     return {
         **{key: record.get(key) for key in ("class", "profile", "policy", "strategy")},
         "units": [{"name": name, "text": text} for name, text in words.units(record)],
         "nodes": nodes,
-        "decided": words.decided(record),
+        "decided": words.decided(record, {node["name"]: node["last"] for node in nodes if "last" in node}),
         "why": words.why_none(record),
         "by": words.source(record),
         "boundTo": bound,
@@ -244,17 +238,17 @@ def print_decision(decision: dict[str, Any]) -> None:
             [
                 *("  " + n["name"], n["free"], n["peers"], n["score"]),
                 *([_metrics(n)] if metered else []),
-                _remark(n, decision["boundTo"]),
+                _remark(n, decision["boundTo"], first=not at),
             ]
-            for n in decision["nodes"]
+            for at, n in enumerate(decision["nodes"])
         ]
         table(["  NODE", *words.MEANINGS, *(["METRICS"] if metered else []), ""], rows)
         show(Text("  " + "; ".join(f"{name}: {meaning}" for name, meaning in words.MEANINGS.items()), style="dim"))
 
 
-def _remark(node: Mapping[str, Any], bound: str | None) -> str:
-    last = f"last: {node['last']}" if "last" in node else ""
-    return "; ".join(filter(None, ["← bound" if node["name"] == bound else "", last]))
+def _remark(node: Mapping[str, Any], bound: str | None, *, first: bool) -> str:
+    kept = f"{'first all the same' if first else 'kept back'}: {node['last']}" if "last" in node else ""
+    return "; ".join(filter(None, ["← bound" if node["name"] == bound else "", kept]))
 
 
 def _metrics(node: Mapping[str, Any]) -> str:

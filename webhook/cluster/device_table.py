@@ -55,7 +55,8 @@ class DeviceTable:
         self._held_at: dict[str, Counter[str]] = {}
         """By name of a claim that pods share, the nodes where it is reserved, and how often."""
         self._asked: dict[tuple[DeviceClaim, ...], tuple[int, tuple[tuple[str, int], ...] | None]] = {}
-        self._most: dict[tuple[tuple[str, ...], ...], tuple[object, int | None]] = {}
+        self._most: dict[tuple[tuple[str, ...], ...], int | None] = {}
+        self._most_told: object = None
         self._told = 0
         """Rises when a node has other devices."""
 
@@ -236,8 +237,7 @@ class DeviceTable:
 
     def find(self, number: int, claims: Iterable[DeviceClaim]) -> Fit | None:
         """Devices for claims on a node in the state with this number; None if there are none. Raises Unknown."""
-        state = self._states[number]
-        if state is None:
+        if (state := self._states[number]) is None:
             return Fit(0, 0.0, ()) if all([claim.source for claim in claims]) else None
         return self.look(*state, claims)
 
@@ -245,15 +245,24 @@ class DeviceTable:
         """Devices for claims where so much is left of each budget; None if there are none. Raises Unknown."""
         return layout.find(claims, left, self._matching.matches, self._undone)
 
-    def most(self, alternatives: tuple[tuple[str, ...], ...]) -> int | None:
-        """See `Matching.most`."""
-        asked = self._told, self.roaming
-        if alternatives not in self._most or self._most[alternatives][0] != asked:
-            if len(self._most) >= _MAX_ASKED:
-                self._most.clear()
-            self.allow()
-            self._most[alternatives] = asked, self._matching.most(alternatives, self.layouts, self.roaming)
-        return self._most[alternatives][1]
+    def most(self, requests: list[tuple[tuple[str, ...], ...]]) -> list[int | None]:
+        """For each list of alternatives see `Matching.most`. All are one decision."""
+        told = self._told, self.roaming
+        if self._most_told != told:
+            self._most_told = told
+            self._most.clear()
+        self.allow()
+        found = []
+        for alternatives in requests:
+            if alternatives in self._most:
+                found.append(self._most[alternatives])
+                continue
+            found.append(self._matching.most(alternatives, self.layouts, self.roaming))
+            if self._matching.has_work():  # else another decision may find out
+                if len(self._most) >= _MAX_ASKED:
+                    self._most.clear()
+                self._most[alternatives] = found[-1]
+        return found
 
     @property
     def layouts(self) -> list[Layout]:
@@ -278,8 +287,7 @@ class DeviceTable:
     def may_roam(self, claims: Iterable[DeviceClaim]) -> bool:
         """Whether devices that are not of a single node could be for claims."""
         requests = [request for claim in claims for alternatives in claim.requests for request in alternatives]
-        matches = self._matching.matches
-        return any([matches(request, facts) is not False for facts in self.roaming for request in requests])
+        return any([self._matching.matches(each, facts) is not False for facts in self.roaming for each in requests])
 
     def _asked_of(self, claims: tuple[DeviceClaim, ...]) -> tuple[tuple[str, int], ...] | None:
         if self.may_roam(claims):
@@ -287,9 +295,6 @@ class DeviceTable:
         for layout in self.layouts:
             found = self.look(layout, layout.totals, claims)
             if found is not None:
-                amounts = [
-                    (TOLD + driver, layout.free(driver, layout.totals) - layout.free(driver, found.remaining))
-                    for driver in layout.told
-                ]
-                return tuple(sorted([(resource, amount) for resource, amount in amounts if amount]))
+                given = layout.given(found.remaining)
+                return tuple([(TOLD + driver, given[driver]) for driver in layout.told if driver in given])
         return None

@@ -27,6 +27,7 @@ from webhook.server.settings import ServeSettings
 from webhook.telemetry import logs
 from webhook.telemetry.logs import fields
 from webhook.telemetry.metrics import Metrics, program_version
+from webhook.telemetry.refused import Refused
 from webhook.tls.serve import LiveContext
 
 STOP_SECONDS: Final = 2.0
@@ -41,10 +42,13 @@ MAX_BAD_REVIEW_LINES: Final = 10
 
 class Recorder:
     """Counts each decision, logs it unless the request was ignored, and reports it as an Event if `events` is given: a refusal,
-    or what a profile in shadow would do."""
+    or what a profile in shadow would do. `refused` counts refusals by namespace."""
 
-    def __init__(self, metrics: Metrics, log: logs.Logger, events: Events | None = None) -> None:
+    def __init__(
+        self, metrics: Metrics, log: logs.Logger, events: Events | None = None, refused: Refused | None = None
+    ) -> None:
         self._metrics = metrics
+        self._refused = refused
         self._log = log
         self._events = events
         self._decisions = logs.LineLimit(log, "decisions", MAX_DECISION_LINES)
@@ -52,6 +56,8 @@ class Recorder:
 
     def decided(self, hook: str, request: Request, decision: Decision, seconds: float) -> None:
         self._metrics.decided(hook, decision, seconds)
+        if self._refused is not None and decision.result == "denied":
+            self._refused.add(request.namespace)
         if decision.result != "ignored" and self._decisions.allowed():
             self._log.info(decision.result, **fields(hook, request, decision, seconds))
         if self._events is not None and (decision.result == "denied" or (decision.quiet and hook == "validate")):
@@ -81,7 +87,8 @@ class Process:
         self.placer = Placer(self.state)
         self.live = LiveContext(read(settings.client_ca, "--client-ca") if settings.client_ca else None)
         self.events = Events(self.state, self.metrics, self.log) if settings.events and not offline else None
-        recorder = Recorder(self.metrics, self.log, self.events)
+        self.refused = Refused(self.state.namespaces)
+        recorder = Recorder(self.metrics, self.log, self.events, self.refused)
         handlers = Handlers(self.policies, self.state, self.placer, recorder, time.monotonic)
         routes = {"/mutate": handlers.mutate, "/validate": handlers.validate}
         turns = Turns()
@@ -125,6 +132,8 @@ class Process:
             "reservations", "Pods with reserved resources.", "state", lambda: dict(state.ledger.counts._asdict())
         )
         metrics.counters("choices", "Bound pods with a reservation, by node.", "outcome", lambda: state.ledger.honoured)
+        refused = "Refused objects, by the namespace that has opted in."
+        metrics.counters("refusals", refused, "namespace", self.refused.counts)
         declined = "Reservations not made: too many of one namespace wait for their pods to be seen."
         metrics.counters("reservations_declined", declined, "reason", lambda: {"unseen": state.ledger.parts.declined})
         metrics.counters("reservations_ended", "How reservations ended.", "end", lambda: state.ledger.ended)

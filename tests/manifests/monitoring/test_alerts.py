@@ -198,8 +198,7 @@ PARTS = ("Meaning", "Impact", "Diagnosis", "Mitigation")
 
 @pytest.mark.parametrize("rule", alerts(), ids=lambda rule: rule["alert"])
 def test_an_alert_says_where_to_read_on_and_that_section_is_there(rule: dict[str, Any]) -> None:
-    page, _, anchor = rule["annotations"]["runbook_url"].partition("#")
-    assert page.endswith("/operations/")
+    anchor = rule["annotations"]["runbook_url"].partition("#")[2]
     sections = {title.lower(): text for title, text in re.findall(r"^### (\w+)\n\n(.+?)(?=^##|\Z)", PAGE, re.M | re.S)}
     assert anchor == rule["alert"].lower()
     assert re.findall(r"^- \*\*(\w+):\*\*", sections[anchor], re.M) == [*PARTS]

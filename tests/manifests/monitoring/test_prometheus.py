@@ -22,8 +22,9 @@ from tests.controlplane.plane import ControlPlane
 from tests.e2e.test_gpu_metrics import IDLE, page
 from tests.feeds.prometheus_server import Exporter, Prometheus
 from tests.installed import SHIPPED, Installed, MakeTeam
+from tests.manifests.files import documents
 from tests.manifests.monitoring import drawn
-from tests.manifests.monitoring.files import panels, queries, without_variables
+from tests.manifests.monitoring.files import COMPONENT, panels, queries, without_variables
 from tests.manifests.monitoring.promql import selectors, sums
 
 pytestmark = pytest.mark.controlplane
@@ -50,16 +51,21 @@ PAGE = "".join(
 
 
 def scraping(installed: Installed, plane: ControlPlane, exporter: Exporter) -> str:
-    def job(name: str, address: str, **more: Any) -> Json:
-        return {"job_name": name, "static_configs": [{"targets": [address]}], **more}
+    """The webhook as the Prometheus operator writes it of our PodMonitor: with labels of the pod that is scraped."""
+
+    def job(name: str, address: str, labels: Json | None = None, **more: Any) -> Json:
+        return {"job_name": name, "static_configs": [{"targets": [address], "labels": labels or {}}], **more}
 
     server = {
         "scheme": "https",
         "tls_config": {"ca_file": str(plane.ca)},
         "authorization": {"credentials": plane.token},
     }
+    (monitor,) = documents(COMPONENT / "pod-monitor.yaml")
+    (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
+    pod = {"namespace": "gpu-admission", "pod": "replica-0", "container": "gpu-admission"}
     jobs = [
-        job("gpu-admission", f"127.0.0.1:{installed.ops_ports[0]}"),
+        job("gpu-admission", f"127.0.0.1:{installed.ops_ports[0]}", pod, honor_labels=endpoint["honorLabels"]),
         job("apiserver", plane.server.removeprefix("https://"), **server),
         job("dcgm", f"127.0.0.1:{exporter.server_address[1]}"),
     ]
@@ -156,6 +162,9 @@ async def test_every_query_is_answered(
 
     with control_plane.having(*hooks):
         await wait_until(answered, 300, "answers to all queries", every=1)
+        for metric in ("namespace_gpus", "refusals_total"):
+            series = await prometheus.ask(f"gpu_admission_{metric}")
+            assert team in {entry["metric"]["namespace"] for entry in series}, metric
         for query in asked:
             for added in sums(query.expr):
                 for selector in added.of:

@@ -35,9 +35,10 @@ ready state waiting running terminated resourceClaimStatuses terminationGracePer
 unschedulable taints providerID capacity allocatable globalDefault handler scheduling
 
 driver pool generation resourceSliceCount allNodes perDeviceNodeSelection devices attributes string int bool version
-consumesCounters counterSet counters sharedCounters allowMultipleAllocations requestPolicy
-validValues validRange min max step default consumedCapacity shareID constraints matchAttribute extendedResourceClaimStatus exactly firstAvailable deviceClassName count
-allocationMode adminAccess selectors cel expression allocation results device reservedFor extendedResourceName
+consumesCounters counterSet counters sharedCounters allowMultipleAllocations requestPolicy validValues validRange min max
+step default consumedCapacity shareID constraints matchAttribute extendedResourceClaimStatus exactly firstAvailable
+deviceClassName count allocationMode adminAccess selectors cel expression allocation results device reservedFor
+extendedResourceName
 
 minAvailable maxUnavailable disruptionsAllowed currentHealthy desiredHealthy expectedPods scaleTargetRef minReplicas
 maxReplicas involvedObject lastTimestamp firstTimestamp eventTime series lastObservedTime source component

@@ -92,8 +92,7 @@ class PodGpus:
         table.allow()
         for layout in table.layouts:
             if claim.source in layout.gpus and (fit := table.look(layout, layout.totals, (claim,))) is not None:
-                empty, left = (layout.free(claim.source, each) for each in (layout.totals, fit.remaining))
-                return {claim.source: (empty - left) / WHOLE}
+                return {driver: amount / WHOLE for driver, amount in layout.given(fit.remaining).items()}
         return {claim.source: sum([alternatives[0].devices for alternatives in claim.requests])}
 
     def holders(self, pod: Pod) -> Iterator[tuple[str, Any]]:

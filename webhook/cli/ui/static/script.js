@@ -352,7 +352,7 @@ function decision(found) {
   if (found.why) parts.push(make("p", { class: "note" }, `No node chosen: ${found.why}`));
   if (found.nodes?.length) {
     const line = (node, at) => make("tr", {}, make("td", {}, `${at + 1}. ${node.name}`), ...["free", "peers", "score"].map(name => make("td", {}, node[name])),
-      make("td", { class: "remark" }, [node.name === found.boundTo ? "← bound" : "", node.last ? `last: ${node.last}` : ""].filter(Boolean).join(", ")));
+      make("td", { class: "remark" }, [node.name === found.boundTo ? "← bound" : "", node.last ? `${at ? "kept back" : "first all the same"}: ${node.last}` : ""].filter(Boolean).join(", ")));
     parts.push(make("table", { class: "ranking" }, make("thead", {}, make("tr", {}, ...["Ranking", "Free", "Peers", "Score", ""].map(title => make("th", {}, title)))), make("tbody", {}, ...found.nodes.map(line))));
     for (const text of [found.decided, found.text]) if (text) parts.push(make("p", { class: "note" }, text));
   }
