@@ -79,10 +79,12 @@ def pending(
             return
         if not waiting:
             say(f"no pod waits{f' in {wanted}' if wanted else ''}")
-        elif pod is None and output is not Format.wide:
-            _print(rows_of(waiting, PodGpus(snapshot, rules), sort_by), snapshot.taken)
+            return
+        rows = rows_of(waiting, PodGpus(snapshot, rules), sort_by)
+        if pod is None and output is not Format.wide:
+            _print(rows, snapshot.taken)
         else:
-            for row in rows_of(waiting, rules, sort_by) if pod else ():
+            for row in rows if pod else ():
                 show(Text("\n").join(_lines(row.answers[0], row.name, wide=output is Format.wide)))
             for each in waiting if not pod else ():
                 show(Text("\n").join(_lines(each, f"{each.namespace}/{each.name}", wide=output is Format.wide)))
