@@ -10,10 +10,11 @@ from webhook.cli.cluster.snapshot import Snapshot
 from webhook.cluster.claims import claims_of
 from webhook.cluster.device_layout import Unknown
 from webhook.cluster.device_sources import SOURCES
-from webhook.cluster.devices import DRA, WHOLE, DeviceClaim, is_gpu_driver
+from webhook.cluster.devices import DRA, WHOLE, DeviceClaim
 from webhook.cluster.gpu_amounts import gpu_amounts, gpu_number, parts
 from webhook.cluster.node_table import TOLD
 from webhook.cluster.pods import counted_demand, pod_id
+from webhook.kube.other_gpus import is_gpu_driver
 from webhook.kube.pod import Pod
 from webhook.policy.model import Policy
 

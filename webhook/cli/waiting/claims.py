@@ -94,7 +94,8 @@ def devices(case: Case) -> NodeCheck:
             if (off := left & each.few).any():
                 left &= ~off
                 yield from _short(s, each, off, alone & (len(short) == 1))
-        if (off := left & together).any():
+        few = np.any([np.zeros_like(left), *[each.few for each in short]], axis=0)
+        if (off := left & together & ~few).any():
             left &= ~off
             yield _apart(case, off, alone)
         for each in short:
@@ -176,17 +177,29 @@ def _short(s: Situation, short: _Short, off: Mask, alone: Mask) -> Iterator[Caus
 
 
 def _apart(case: Case, off: Mask, alone: Mask) -> Cause:
-    """The cause for nodes with enough devices, but not free together: others have some of them, or parts of them."""
+    """The cause for nodes that have enough devices for each request of the pod, and not for all of them."""
     s = case.situation
     if parts := [claim.source for claim in case.wants.claims if claim.source]:
-        text = (
-            f"no GPU of {s.where(off)} has enough free for the part that it asks for (by {listed(sorted(set(parts)))})"
-        )
-        fix = "ask for a smaller part, or wait for a pod there to end"
+        by = listed(sorted(set(parts)))
+        text = f"no GPU of {s.where(off)} has enough free for the part that it asks for (by {by})"
+        return s.cause("noDevice", text, "ask for a smaller part, or wait for a pod there to end", off, alone)
+    named = [_claim(case, entry, name) for entry, name in claim_entries(case.pod)]
+    found = [claim for _, claim in named if claim is not None]
+    wanted = [each for claim in found for each in (claim["spec"].get("devices") or {}).get("requests") or ()]
+    every = any((each.get("exactly") or each).get("allocationMode") == "All" for each in wanted)
+    who = listed([name for name, _ in named], 5) or listed(map(bare, case.device_class_of))
+    classes = [each.device_class for claim in found for request in requests(s, claim) for each in request]
+    others = sorted({pod for of in classes for pod in has(s, of, s.named(off))})
+    if every:
+        text = f"{who}: all devices that match are wanted, and others have some of those of {s.where(off)}"
+    elif len(wanted) == 1:
+        text = f"{who}: no device that matches can be had on {s.where(off)}: others have parts of the same GPUs"
     else:
-        text = f"the devices of its claims are not free together on {s.where(off)}: others have them, or parts of them"
-        fix = "wait for a claim there to be released, or ask for fewer devices"
-    return s.cause("noDevice", text, fix, off, alone)
+        text = f"{who}: not enough devices for all requests together on {s.where(off)}: each alone could be met"
+    fix = f"wait for pod/{others[0]} to end" if others else "ask for other or fewer devices in a new claim"
+    return s.cause(
+        "noDevice", text, f"{fix}; what devices have: kubectl get resourceslices -o yaml", off, alone & bool(others)
+    )
 
 
 def elsewhere(case: Case) -> Mask:

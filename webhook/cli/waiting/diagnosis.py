@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import orjson
 
-from webhook.cli.waiting import claims, nodes, notes, peers, ports, resources, volumes
+from webhook.cli.waiting import claims, nodes, notes, peers, ports, resources, taints, volumes
 from webhook.cli.waiting.causes import Cause, NodeCheck, ordered
 from webhook.cli.waiting.free_devices import is_simulated
 from webhook.cli.waiting.prerequisites import prerequisites
@@ -17,7 +17,7 @@ from webhook.placement.constraints import Mask
 from webhook.text import listed
 
 _CHECKS: Final[tuple[Callable[[Case], NodeCheck], ...]] = (
-    *(nodes.pinned, nodes.cordoned, nodes.taints, nodes.selection, ports.ports, resources.resources),
+    *(nodes.pinned, taints.cordoned, taints.taints, nodes.selection, ports.ports, resources.resources),
     *(
         volumes.in_use,
         volumes.limits,
@@ -149,7 +149,7 @@ def _own(case: Case) -> Mask:
         *nodes.unselected_by_each(case),
         ~resources.large_enough(case),
         volumes.unreachable(case).fails | claims.elsewhere(case),
-        nodes.kept_for_others(case),
+        taints.kept_for_others(case),
     ):
         left = left & ~others if (left & ~others).any() else left
     return left
