@@ -183,11 +183,14 @@ def _apart(case: Case, off: Mask, alone: Mask) -> Cause:
         by = listed(sorted(set(parts)))
         text = f"no GPU of {s.where(off)} has enough free for the part that it asks for (by {by})"
         return s.cause("noDevice", text, "ask for a smaller part, or wait for a pod there to end", off, alone)
-    named = [_claim(case, entry, name) for entry, name in claim_entries(case.pod)]
-    found = [claim for _, claim in named if claim is not None]
+    entries = list(claim_entries(case.pod))
+    found = [claim for _, claim in [_claim(case, *each) for each in entries] if claim is not None]
     wanted = [each for claim in found for each in (claim["spec"].get("devices") or {}).get("requests") or ()]
     every = any((each.get("exactly") or each).get("allocationMode") == "All" for each in wanted)
-    who = listed([name for name, _ in named], 5) or listed(map(bare, case.device_class_of))
+    names = [bare(str(name or entry.get("resourceClaimTemplateName"))) for entry, name in entries]
+    who = (
+        f"claim{'s' if len(names) > 1 else ''} {listed(names, 5)}" if names else listed(map(bare, case.device_class_of))
+    )
     classes = [each.device_class for claim in found for request in requests(s, claim) for each in request]
     others = sorted({pod for of in classes for pod in has(s, of, s.named(off))})
     if every:
