@@ -52,8 +52,7 @@ class ClusterState:
     owns it.
 
     `max_age`, `ttl`, `unseen_ttl`: seconds, of the same clock as every `now`; see `Freshness` and `Ledger`. `trusted`:
-    whether only API servers can send reviews; see `Parts`. `replica`, `namespace`: the name of this replica, and the
-    namespace of all replicas; see `Replicas`.
+    whether only API servers can send reviews; see `Parts`. `replica`, `namespace`: see `Replicas`.
     """
 
     def __init__(
@@ -239,6 +238,7 @@ class ClusterState:
 
     def expire(self, now: float) -> None:
         self.ledger.expire(now)
+        self.jobs.expire(now)
         self.nodes.rejections.expire(now)
 
     def seen(self, kind: ListKind, obj: dict[str, Any], now: float) -> None:
