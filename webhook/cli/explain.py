@@ -71,8 +71,10 @@ def existing(snapshot: Snapshot, policy: Policy, namespace: str | None, name: st
     return explained(snapshot, policy, snapshot.pod(namespace, name))[0]
 
 
-def explained(snapshot: Snapshot, policy: Policy, pod: Pod) -> tuple[dict[str, Any], list[Cause]]:
-    """The document for an existing pod, and why it waits."""
+def explained(
+    snapshot: Snapshot, policy: Policy, pod: Pod, known: list[Cause] | None = None
+) -> tuple[dict[str, Any], list[Cause]]:
+    """The document for an existing pod, and why it waits. `known`: that, where it was found already."""
     namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
     record, bound = record_of(pod), pod["spec"].get("nodeName")
     explanation = {"namespace": namespace, "name": name, **of_record(record, bound, pod, snapshot)}
@@ -82,7 +84,7 @@ def explained(snapshot: Snapshot, policy: Policy, pod: Pod) -> tuple[dict[str, A
         explanation["undecided"] = _undecided(snapshot, policy, pod)
     if bound or pod["status"].get("phase") in FINISHED:
         return explanation, []
-    causes = answers(snapshot, policy, namespace, name)[0].causes
+    causes = answers(snapshot, policy, namespace, name)[0].causes if known is None else known
     explanation["causes"] = [cause.document() for cause in causes]
     return explanation, causes
 

@@ -7,7 +7,7 @@ from webhook.cli.cluster.devices import PodGpus
 from webhook.cli.cluster.measured import Figures, Gpu
 from webhook.cli.cluster.report import gpu_nodes, holders, report, workload_name
 from webhook.cli.cluster.snapshot import Snapshot
-from webhook.cli.explain import existing
+from webhook.cli.explain import explained
 from webhook.cli.pending import Answer, Row, answers, first_fix, rows_of, words_of
 from webhook.cli.ui.decisions import decisions
 from webhook.cli.ui.sums import PARTS, largest, parts, totals
@@ -55,7 +55,8 @@ class Picture:
         answer = self._answers.get((namespace, name))
         about: dict[str, Any] = {"pending": answer.document() if answer else None, "explain": None}
         if answer is None or answer.pod is not None:
-            about["explain"] = existing(self._snapshot, self._policy, namespace, name)
+            pod = self._snapshot.pod(namespace, name)
+            about["explain"], _ = explained(self._snapshot, self._policy, pod, answer.causes if answer else None)
         return about
 
     def all_about(self) -> dict[str, Any]:
