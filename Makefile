@@ -1,6 +1,6 @@
 # Plain `make` prints what there is. Every target sets up what it needs by itself and may be run again at any time.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-unit up check format certs manifests rendered dist bench faults soak site requirements clean chromium
+.PHONY: help demo test test-unit test-live up check format certs manifests rendered dist bench faults soak site requirements clean chromium
 SHELL := /bin/bash
 
 PYTHON ?= python3
@@ -19,21 +19,24 @@ demo: $(READY) ## Show what the webhook does to example pods; no cluster needed
 
 BUILD = $(BIN)/python -m tests.controlplane build --k8s $(K8S)
 LIVE = $(BIN)/pytest -q -m controlplane
-# Two parts side by side, which take about equally long, each on a control plane of its own. Each ends with a test that compares
-# all decisions of its part.
+test: check chromium ## Run every test; builds a real Kubernetes control plane on first use (K8S=1.34 for the oldest)
+	@# The tests on a control plane wait most of the time: they run beside the others.
+	@trap 'kill $$(jobs -p); exit 130' INT; $(MAKE) -s test-live & live=$$!; $(MAKE) -s test-unit PROFILE=unhurried; status=$$?; \
+	  wait $$live || status=1; exit $$status
+	@mkdir -p $(CACHE) && rm -f $(CACHE)/harness-$(K8S)-* && touch $(PASSED)
+
+# Three parts side by side, which take about equally long. In one each file starts control planes of its own; the files of each of
+# the two others share one, and the part ends with a test that compares all decisions made there.
 ON_A_PLANE = $(filter-out $(UNCHANGED),$(sort $(shell grep -rl --include='test_*.py' 'pytest.mark.controlplane' tests)))
 AT_THE_END = tests/e2e/test_every_decision.py
-FIRST = $(addprefix tests/,e2e/behaviour/% export/% e2e/test_strangers.py e2e/test_client_certificate.py e2e/test_faults.py \
-  e2e/test_operator.py manifests/test_install.py)
-ONE = $(filter $(FIRST),$(ON_A_PLANE))
-OTHER = $(filter-out $(ONE) $(AT_THE_END),$(ON_A_PLANE))
-test: check ## Run every test; builds a real Kubernetes control plane on first use (K8S=1.34 for the oldest)
-	@# The control plane is built while the unit tests run. The second line has nothing left to do, or says why there is none.
-	@trap 'kill $$(jobs -p); exit 130' INT; $(BUILD) & $(MAKE) -s test-unit PROFILE=unhurried; status=$$?; wait; exit $$status
+OWN = $(filter $(addprefix tests/e2e/test_,client_certificate.py doctor.py helm.py operator.py),$(ON_A_PLANE))
+ONE = $(filter $(addprefix tests/,e2e/behaviour/% export/% e2e/test_faults.py e2e/test_pending.py e2e/test_strangers.py \
+  manifests/test_install.py),$(ON_A_PLANE))
+OTHER = $(filter-out $(OWN) $(ONE) $(AT_THE_END),$(ON_A_PLANE))
+test-live: $(READY) chromium ## Run the tests that need a control plane
 	$(BUILD)
-	@trap 'kill $$(jobs -p); exit 130' INT; $(LIVE) $(ONE) $(AT_THE_END) & one=$$!; $(LIVE) $(OTHER) $(AT_THE_END); status=$$?; \
-	  wait $$one || status=1; exit $$status
-	@mkdir -p $(CACHE) && rm -f $(CACHE)/harness-$(K8S)-* && touch $(PASSED)
+	@trap 'kill $$(jobs -p); exit 130' INT; $(LIVE) $(OWN) & own=$$!; $(LIVE) $(ONE) $(AT_THE_END) & one=$$!; \
+	  $(LIVE) $(OTHER) $(AT_THE_END); status=$$?; wait $$own || status=1; wait $$one || status=1; exit $$status
 
 # The control plane that tests run on has tests itself, in tests/controlplane. They run when a file there is not as it was when they
 # last passed here (PASSED says so), and with HARNESS=1.

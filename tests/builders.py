@@ -7,6 +7,7 @@ pod(init=[container("setup", gpu=None)])    …with an init container without a 
 case(pod(), cluster=EMPTY, namespace="x")   a pod and what a unit knows besides it
 """
 
+import copy
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -24,6 +25,7 @@ from webhook.framework.interface import Context, Finding, Rule
 from webhook.kube.claim_requests import ClaimRequest
 from webhook.kube.gpus import GpuName, Gpus
 from webhook.kube.pod import Pod, gpu_names, owner
+from webhook.kube.review import Request
 
 GPU = "nvidia.com/gpu"
 GPUS = Gpus(
@@ -104,6 +106,15 @@ def admission_review(obj: Any, namespace: str = "team-a", **request: Any) -> dic
     return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": kept}
 
 
+def request(obj: Any, old: Any = None, **fields: Any) -> Request:
+    """The creation of a pod, or of what `fields` say otherwise. With `old` it is an update."""
+    asked = Request(
+        uid="u-1", kind="Pod", group="", resource="pods", subresource="", operation="UPDATE" if old else "CREATE",
+        namespace="team-a", name="", user="jane", groups=("dev",), dry_run=False, object=copy.deepcopy(obj), old=old,
+    )  # fmt: skip
+    return asked._replace(**fields)
+
+
 @dataclass
 class ClusterFacts:
     """What units see of a cluster, as plain values."""
@@ -129,8 +140,7 @@ class ClusterFacts:
     runtime_classes: Mapping[str, str] = field(default_factory=dict)
     """RuntimeClass to its handler."""
 
-    models: Mapping[str, int] = field(default_factory=dict)
-    """Name of a product to the number of such devices that a node has."""
+    models: tuple[str, ...] = ()
 
     narrow: Mapping[tuple[str, str], str] = field(default_factory=dict)
     """Namespace and name of a PersistentVolumeClaim that not several nodes can use, to its access mode."""
@@ -155,17 +165,12 @@ class ClusterFacts:
     def claimed(self, pod: Pod, namespace: str) -> tuple[ClaimRequest, ...]:
         return ()
 
-    def class_selectors(self, name: str) -> tuple[str, ...] | None:
-        return None
-
-    def most_devices(self, request: ClaimRequest) -> int | None:
-        """Of the products that the expressions of a request name."""
-        text = " ".join([expression for each in request.alternatives for expression in each])
-        return max([count for model, count in self.models.items() if model in text], default=0) if self.models else None
+    def asked_by(self, devices: Mapping[str, Any], path: str) -> tuple[ClaimRequest, ...]:
+        return ()
 
     @property
     def device_models(self) -> tuple[str, ...]:
-        return tuple(sorted(self.models))
+        return self.models
 
     def gpu_taints(self, gpus: Gpus) -> tuple[Taint, ...]:
         return self.taints

@@ -31,7 +31,14 @@ In another shell:
       kubectl set resources -f - --local --limits=nvidia.com/gpu=64 -o yaml | kubectl -n team apply -f -
     kubectl -n team run thief --image=cuda --env=NVIDIA_VISIBLE_DEVICES=all
 
-3. Change the policy: it takes effect a moment later, and a policy with a mistake is refused:
+3. Ask why pods wait, who has the GPUs, and whether all is well; or look at all of it in a browser:
+
+    .venv/bin/gpu-admission pending -A
+    .venv/bin/gpu-admission nodes --by owner
+    .venv/bin/gpu-admission doctor
+    .venv/bin/gpu-admission ui
+
+4. Change the policy: it takes effect a moment later, and a policy with a mistake is refused:
 
     kubectl -n gpu-admission edit configmap gpu-admission-policy
 

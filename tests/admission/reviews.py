@@ -1,14 +1,12 @@
 """A policy, a cluster without nodes, and the decisions about a pod there."""
 
-import copy
 import json
 from typing import Any
 
-from tests.builders import TWO_NODES, ClusterFacts, container, pod
+from tests.builders import TWO_NODES, ClusterFacts, container, pod, request
 from webhook.admission.decision import Decision
 from webhook.admission.pods import mutate, validate
 from webhook.kube.pod import PROFILE_LABEL, Pod
-from webhook.kube.review import Request
 from webhook.policy.model import Injectors, Policy, named
 
 POLICY = Policy.load(
@@ -48,20 +46,12 @@ CLUSTER = ClusterFacts(
 )
 
 
-def request(obj: Pod | None, namespace: str = "default", **tweaks: Any) -> Request:
-    asked = Request(
-        uid="u-1", kind="Pod", group="", resource="pods", subresource="", operation="CREATE", namespace=namespace,
-        name="", user="jane", groups=("dev",), dry_run=False, object=copy.deepcopy(obj), old=None,
-    )  # fmt: skip
-    return asked._replace(**tweaks)
-
-
 def mutated(obj: Pod | None, namespace: str = "default", cluster: ClusterFacts = CLUSTER, **tweaks: Any) -> Decision:
-    return mutate(request(obj, namespace, **tweaks), POLICY, cluster, None)
+    return mutate(request(obj, namespace=namespace, **tweaks), POLICY, cluster, None)
 
 
 def validated(obj: Pod | None, namespace: str = "default", cluster: ClusterFacts = CLUSTER, **tweaks: Any) -> Decision:
-    return validate(request(obj, namespace, **tweaks), POLICY, cluster, None)
+    return validate(request(obj, namespace=namespace, **tweaks), POLICY, cluster, None)
 
 
 def reported(decision: Decision) -> list[tuple[str, str, str]]:

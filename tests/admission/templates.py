@@ -3,7 +3,7 @@
 from copy import deepcopy
 from typing import Any
 
-from tests.builders import GPU, TWO_NODES, ClusterFacts
+from tests.builders import GPU, TWO_NODES, ClusterFacts, request
 from webhook.admission import workloads
 from webhook.admission.decision import Decision
 from webhook.kube.review import Request
@@ -36,9 +36,8 @@ def deployment(resources: Json | None = None, *, replicas: int = 2, labels: Json
 def asked(
     obj: Json, old: Json | None = None, *, group: str = "apps", namespace: str = "team-a", **fields: Any
 ) -> Request:
-    operation = "CREATE" if old is None else "UPDATE"
-    known = {"subresource": "", "name": "app", "user": "jane", "groups": (), "dry_run": False, **fields}
-    return Request("u", obj["kind"], group, "x", operation=operation, namespace=namespace, object=obj, old=old, **known)
+    known = {"name": "app", "resource": "x", "groups": (), **fields}
+    return request(obj, old, kind=obj["kind"], group=group, namespace=namespace, **known)
 
 
 def mutated(request: Request, under: Policy, cluster: ClusterFacts = TWO_NODES) -> Decision:

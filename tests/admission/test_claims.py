@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tests.admission.reviews import reported
+from tests.builders import request
 from tests.cluster import dra
 from tests.cluster.objects import node, placer, state
 from webhook.admission import claims, pods, workloads
@@ -25,21 +26,15 @@ for kind, obj in {
 VIEW = CLUSTER.view(0.0)
 
 
-def request(obj: Any, kind: str = "ResourceClaimTemplate", **more: Any) -> Request:
-    asked: dict[str, Any] = {
-        "operation": "CREATE",
-        "namespace": "team-a",
-        "user": "jane",
-        "subresource": "",
-        "groups": (),
-    }
-    named = {"name": obj["metadata"]["name"] if obj else "", "dry_run": False, "old": None}
-    return Request("u", kind, "resource.k8s.io", f"{kind.lower()}s", object=obj, **(asked | named | more))
+def asked(obj: Any, kind: str = "ResourceClaimTemplate", **more: Any) -> Request:
+    name = obj["metadata"]["name"] if obj else ""
+    group = "resource.k8s.io"
+    return request(obj, kind=kind, group=group, resource=f"{kind.lower()}s", **{"name": name, **more})
 
 
 def judged(*requests: Any, spec: Any = None, **more: Any) -> Decision:
     obj = dra.template("t", *requests) if spec is None else {"metadata": {"name": "t"}, "spec": spec}
-    return claims.validate(request(obj, **more), POLICY, VIEW)
+    return claims.validate(asked(obj, **more), POLICY, VIEW)
 
 
 def test_a_good_template_is_allowed() -> None:
@@ -58,7 +53,7 @@ def test_a_template_is_refused_for_one_request_and_for_their_sum() -> None:
 
 def test_a_claim_has_its_own_field() -> None:
     claim = dra.claim("c", dra.exactly(5))
-    decision = claims.validate(request(claim, "ResourceClaim"), POLICY, VIEW)
+    decision = claims.validate(asked(claim, "ResourceClaim"), POLICY, VIEW)
     assert reported(decision)[0][::2] == ("gpuLimit", "spec.devices.requests[0]")
 
 
@@ -73,14 +68,14 @@ def test_warnings_are_no_refusal() -> None:
 def test_what_is_not_decided() -> None:
     assert judged(dra.exactly(5), operation="UPDATE").result == "ignored"
     assert judged(dra.exactly(5), subresource="status").result == "ignored"
-    assert claims.validate(request(None), POLICY, VIEW).result == "ignored"
+    assert claims.validate(asked(None), POLICY, VIEW).result == "ignored"
     assert judged(dra.exactly(5), namespace="gpu-operator").findings == ()
 
 
 @pytest.mark.parametrize("spec", [None, [], {}, {"spec": 1}, {"spec": {"devices": {"requests": [{}]}}}])
 def test_a_malformed_template_is_a_bad_review(spec: Any) -> None:
     with pytest.raises(BadReview, match="wanted a ResourceClaimTemplate"):
-        claims.validate(request({"metadata": {"name": "t"}, "spec": spec}), POLICY, VIEW)
+        claims.validate(asked({"metadata": {"name": "t"}, "spec": spec}), POLICY, VIEW)
 
 
 def claiming(**entry: str) -> Any:
@@ -99,7 +94,7 @@ def claiming(**entry: str) -> Any:
     ],
 )
 def test_a_pod_is_refused_for_what_its_claims_ask_for(entry: dict[str, str], words: str) -> None:
-    decision = pods.validate(request(claiming(**entry), "Pod")._replace(resource="pods"), POLICY, VIEW, placer(CLUSTER))
+    decision = pods.validate(asked(claiming(**entry), "Pod")._replace(resource="pods"), POLICY, VIEW, placer(CLUSTER))
     assert decision.result == "denied"
     assert reported(decision)[0][::2] == ("gpuLimit", "spec.resourceClaims[0]")
     assert words in decision.message
@@ -107,13 +102,13 @@ def test_a_pod_is_refused_for_what_its_claims_ask_for(entry: dict[str, str], wor
 
 @pytest.mark.parametrize("entry", [{"resourceClaimTemplateName": "later"}, {"resourceClaimName": "later"}, {}])
 def test_a_claim_that_is_not_known_counts_for_nothing(entry: dict[str, str]) -> None:
-    decision = pods.validate(request(claiming(**entry), "Pod")._replace(resource="pods"), POLICY, VIEW, placer(CLUSTER))
+    decision = pods.validate(asked(claiming(**entry), "Pod")._replace(resource="pods"), POLICY, VIEW, placer(CLUSTER))
     assert decision.result == "allowed"
 
 
 def test_the_author_of_a_workload_is_told_what_its_claims_would_be_refused_for() -> None:
     pod = claiming(resourceClaimTemplateName="large")
     workload = {"metadata": {"name": "w"}, "spec": {"replicas": 1, "template": {"metadata": {}, "spec": pod["spec"]}}}
-    asked = request(workload, "Deployment")._replace(group="apps", resource="deployments")
-    decision = workloads.validate(asked, POLICY, VIEW, placer(CLUSTER))
+    made = asked(workload, "Deployment")._replace(group="apps", resource="deployments")
+    decision = workloads.validate(made, POLICY, VIEW, placer(CLUSTER))
     assert ("gpuLimit", "spec.template.spec.resourceClaims[0]") in [found[::2] for found in reported(decision)]

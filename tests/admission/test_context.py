@@ -3,8 +3,7 @@
 import jsonpatch
 import orjson
 
-from tests.admission.reviews import request
-from tests.builders import GPU, container, pod
+from tests.builders import GPU, container, pod, request
 from tests.cluster.objects import node, state
 from webhook.admission.decision import Decision
 from webhook.admission.pods import mutate, validate

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from tests.builders import request
 from tests.cluster.objects import node, pod, state
 from webhook.admission.decision import Decision, UnitFinding
 from webhook.admission.events import MAX_MESSAGE, Involved, bound_elsewhere, refused
@@ -18,24 +19,9 @@ BAD = UnitFinding("gpuZero", "deny", Finding("spec.x", "0 GPUs", "1", "Ask for 1
 WARNED = UnitFinding("cpuPerGpu", "warn", Finding("spec.y", "1", "2", "Ask for 2"))
 
 
-def request(reference: Json | None = None, **changes: Any) -> Request:
+def owned(reference: Json | None = None, **changes: Any) -> Request:
     obj = {"metadata": {"ownerReferences": [REFERENCE | (reference or {})]}, "spec": {}}
-    given = {
-        "uid": "r",
-        "kind": "Pod",
-        "group": "",
-        "resource": "pods",
-        "subresource": "",
-        "operation": "CREATE",
-        "namespace": "team",
-        "name": "",
-        "user": "u",
-        "groups": (),
-        "dry_run": False,
-        "object": obj,
-        "old": None,
-    }
-    return Request(**(given | changes))
+    return request(obj, **{"namespace": "team", **changes})
 
 
 def denied(*findings: UnitFinding) -> Decision:
@@ -43,18 +29,18 @@ def denied(*findings: UnitFinding) -> Decision:
 
 
 NOT_TOLD = [
-    pytest.param(request(dry_run=True), denied(), id="a dry run"),
-    pytest.param(request(), Decision("allowed", quiet=True), id="a profile in shadow that would do nothing"),
-    pytest.param(request(dry_run=True), Decision("allowed", would="get x", quiet=True), id="a dry run in shadow"),
-    pytest.param(request(), Decision("allowed", findings=(WARNED,)), id="a warning alone"),
-    pytest.param(request(operation="UPDATE"), denied(), id="an update, whose author gets the answer"),
-    pytest.param(request(resource="jobs", kind="Job"), denied(), id="a workload, whose author gets the answer"),
-    pytest.param(request({"controller": False}), denied(), id="a pod without a controller"),
-    pytest.param(request({"kind": "a b\n"}), denied(), id="an invalid kind"),
-    pytest.param(request({"name": "../nodes"}), denied(), id="an invalid name"),
-    pytest.param(request({"apiVersion": "x/y/z"}), denied(), id="an invalid API version"),
-    pytest.param(request({"uid": "u" * 500}), denied(), id="an invalid uid"),
-    pytest.param(request(object={"metadata": {}}), denied(), id="no owner at all"),
+    pytest.param(owned(dry_run=True), denied(), id="a dry run"),
+    pytest.param(owned(), Decision("allowed", quiet=True), id="a profile in shadow that would do nothing"),
+    pytest.param(owned(dry_run=True), Decision("allowed", would="get x", quiet=True), id="a dry run in shadow"),
+    pytest.param(owned(), Decision("allowed", findings=(WARNED,)), id="a warning alone"),
+    pytest.param(owned(operation="UPDATE"), denied(), id="an update, whose author gets the answer"),
+    pytest.param(owned(resource="jobs", kind="Job"), denied(), id="a workload, whose author gets the answer"),
+    pytest.param(owned({"controller": False}), denied(), id="a pod without a controller"),
+    pytest.param(owned({"kind": "a b\n"}), denied(), id="an invalid kind"),
+    pytest.param(owned({"name": "../nodes"}), denied(), id="an invalid name"),
+    pytest.param(owned({"apiVersion": "x/y/z"}), denied(), id="an invalid API version"),
+    pytest.param(owned({"uid": "u" * 500}), denied(), id="an invalid uid"),
+    pytest.param(owned(object={"metadata": {}}), denied(), id="no owner at all"),
 ]
 
 
@@ -64,7 +50,7 @@ def test_there_is_no_event_about(asked: Request, decision: Decision) -> None:
 
 
 def test_the_event_of_a_refusal_is_on_the_controller_and_has_the_first_finding_that_refuses() -> None:
-    event = refused(request(), denied(WARNED, BAD))
+    event = refused(owned(), denied(WARNED, BAD))
     assert event is not None
     assert event.involved == Involved("apps/v1", "ReplicaSet", "team", "web-1", "u-1")
     assert (event.type, event.reason, event.repeats) == ("Warning", "PodRefused", True)
@@ -74,13 +60,13 @@ def test_the_event_of_a_refusal_is_on_the_controller_and_has_the_first_finding_t
 SHADOW = "(policy 1f0c, profile quiet in shadow)"
 POD = {"metadata": {"name": "chat", "uid": "u-2"}, "spec": {}}
 IN_SHADOW = [
-    pytest.param(request(), (BAD,), "", "ReplicaSet", "PodWouldBeRefused",
+    pytest.param(owned(), (BAD,), "", "ReplicaSet", "PodWouldBeRefused",
                  f"its pods would be refused: spec.x: saw 0 GPUs, wanted 1. Ask for 1. [gpuZero] {SHADOW}", id="a refusal"),
-    pytest.param(request(), (WARNED,), "get tolerations", "ReplicaSet", "PodWouldBeChanged",
+    pytest.param(owned(), (WARNED,), "get tolerations", "ReplicaSet", "PodWouldBeChanged",
                  f"its pods would get tolerations {SHADOW}", id="a change"),
-    pytest.param(request(object=POD), (BAD,), "get tolerations", "Pod", "PodWouldBeRefused",
+    pytest.param(owned(object=POD), (BAD,), "get tolerations", "Pod", "PodWouldBeRefused",
                  f"it would be refused: spec.x: saw 0 GPUs, wanted 1. Ask for 1. [gpuZero] {SHADOW}", id="a pod alone"),
-    pytest.param(request(object=POD), (), "get tolerations", "Pod", "PodWouldBeChanged",
+    pytest.param(owned(object=POD), (), "get tolerations", "Pod", "PodWouldBeChanged",
                  f"it would get tolerations {SHADOW}", id="a change in a pod alone"),
 ]  # fmt: skip
 
@@ -96,7 +82,7 @@ def test_the_event_of_a_profile_in_shadow_says_what_would_be_done(
 
 
 def test_further_findings_are_counted_and_the_event_says_how_to_see_them() -> None:
-    event = refused(request(), denied(BAD, BAD, BAD))
+    event = refused(owned(), denied(BAD, BAD, BAD))
     assert event is not None
     assert event.message.endswith(
         "[gpuZero] (policy 1f0c) and 2 more problems: gpu-admission explain -f FILE shows all"
@@ -105,7 +91,7 @@ def test_further_findings_are_counted_and_the_event_says_how_to_see_them() -> No
 
 def test_a_message_is_one_line_and_bounded() -> None:
     long = Finding("spec.x", f"a\nb\x1b{'x' * 9000}", "1", "Ask")
-    event = refused(request(), denied(UnitFinding("gpuZero", "deny", long)))
+    event = refused(owned(), denied(UnitFinding("gpuZero", "deny", long)))
     assert event is not None
     assert len(event.message) == MAX_MESSAGE + 1
     assert event.message.isprintable()

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from tests.builders import request
 from webhook.admission import namespaces
 from webhook.admission.decision import Decision
 from webhook.admission.response import warnings_of
-from webhook.kube.review import Request
 from webhook.policy.model import Policy
 
 POLICY = Policy.load("profiles: {default: {}, strict: {}}")
@@ -16,12 +16,10 @@ PROFILE, CLASS = "gpu-admission.io/profile", "class.gpu-admission.io/"
 
 def judged(labels: Any, before: dict[str, str] | None = None, operation: str = "UPDATE") -> Decision:
     """The decision about a namespace that gets these labels."""
-    name: Any = {"subresource": "", "namespace": "x", "name": "x", "user": "jane", "groups": (), "dry_run": False}
     old = {"metadata": {"name": "x", "labels": before or {}}} if operation == "UPDATE" else None
     obj = {"metadata": {"name": "x", "labels": labels}}
-    return namespaces.validate(
-        Request("u", "Namespace", "", "namespaces", operation=operation, object=obj, old=old, **name), POLICY
-    )
+    named = {"kind": "Namespace", "resource": "namespaces", "namespace": "x", "name": "x"}
+    return namespaces.validate(request(obj, old, operation=operation, **named), POLICY)
 
 
 QUIET = {

@@ -5,8 +5,8 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.admission.reviews import CLUSTER, POLICY, mutated, reported, request, validated
-from tests.builders import GPU, ClusterFacts, container, pod
+from tests.admission.reviews import CLUSTER, POLICY, mutated, reported, validated
+from tests.builders import GPU, ClusterFacts, container, pod, request
 from tests.cluster.objects import node, state
 from tests.served import review
 from webhook.admission.context import subject_of

@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
-from tests.builders import EMPTY, TWO_NODES, UNKNOWN, ClusterFacts, classes
+from tests.builders import EMPTY, TWO_NODES, UNKNOWN, ClusterFacts, classes, request
 from webhook.admission import policy_configmap
 from webhook.admission.decision import Decision
 from webhook.admission.response import warnings_of
 from webhook.injectors.priority_class import PriorityClassName
-from webhook.kube.review import Request
 
 SHIPPED_CLASSES = classes(*PriorityClassName().classes.values())
 CLUSTER = replace(TWO_NODES, priority_classes=SHIPPED_CLASSES)
@@ -25,10 +24,13 @@ def judged(data: Any, cluster: ClusterFacts = CLUSTER, operation: str = "UPDATE"
         "metadata": {"name": "gpu-admission-policy"},
         "data": {"policy.yaml": data} if isinstance(data, str) else data,
     }
-    names = {"subresource": "", "namespace": "gpu-admission", "name": "gpu-admission-policy", "user": "jane"}
-    rest: Any = {"operation": operation, "groups": (), "dry_run": False, "object": obj, "old": None, **names}
-    request = Request("u", "ConfigMap", "", "configmaps", **rest)
-    return policy_configmap.validate(request, cluster)
+    named = {
+        "kind": "ConfigMap",
+        "resource": "configmaps",
+        "namespace": "gpu-admission",
+        "name": "gpu-admission-policy",
+    }
+    return policy_configmap.validate(request(obj, operation=operation, **named), cluster)
 
 
 def test_a_deletion_of_the_config_map_is_ignored() -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.admission.reviews import request
+from tests.builders import request
 from webhook.admission.decision import Decision, UnitFinding
 from webhook.admission.response import encode
 from webhook.framework.interface import Finding

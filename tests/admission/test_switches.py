@@ -6,8 +6,8 @@ import jsonpatch
 import orjson
 import pytest
 
-from tests.admission.reviews import POLICY, request, validated
-from tests.builders import GPU, container, pod
+from tests.admission.reviews import POLICY, validated
+from tests.builders import GPU, container, pod, request
 from tests.cluster.objects import node, state
 from tests.telemetry.test_metrics import value
 from webhook.admission.pods import mutate

@@ -1,6 +1,7 @@
 """Small clusters for the commands, as files and as snapshots."""
 
 from collections.abc import Iterable
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -63,3 +64,17 @@ def call(*arguments: Any) -> Result:
     result = CliRunner().invoke(app, [str(a) for a in arguments], catch_exceptions=False)
     assert "Traceback" not in result.output
     return result
+
+
+class Page(HTMLParser):
+    """The tags of a page, and its attributes that load or run something."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.links: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.links += [name for name, _ in attrs if name in ("src", "href") or name.startswith("on")]

@@ -201,7 +201,7 @@ def test_numbers_from_metrics_are_shown_with_their_source_and_age(tmp_path: Path
 def test_a_pod_that_waits_has_its_causes(tmp_path: Path) -> None:
     found = call("explain", "waits", "-n", "team", "--cluster", write(tmp_path, *CLUSTER)).stdout
     assert "it has no decision: " in found
-    assert "  waits: gpusTaken: all GPUs are taken" in found
+    assert "\n! gpusTaken: all GPUs are taken" in found
 
 
 async def test_the_right_to_list_pods_of_one_namespace_is_enough_for_the_decision_and_the_scheduler_message(
@@ -221,7 +221,7 @@ async def test_the_right_to_list_pods_of_one_namespace_is_enough_for_the_decisio
     assert decided_pod.exit_code == waiting.exit_code == 0
     assert "number 2 of the ranking, not to gpu-a: why is not known: no right to list nodes\n" in decided_pod.stdout
     assert (
-        "waits: schedulerOther: the scheduler says: 0/3 nodes are available: 3 Insufficient nvidia.com/gpu"
+        "\n  schedulerOther: the scheduler says: 0/3 nodes are available: 3 Insufficient nvidia.com/gpu"
         in waiting.stdout
     )
     assert planned.exit_code == 2, "-f needs the nodes"

@@ -207,6 +207,17 @@ def test_the_gpus_of_each_model(tmp_path: Path) -> None:
     assert [each["model"] for each in documents] == ["NVIDIA-A100-SXM4-80GB", "NVIDIA-L4", None]
 
 
+def test_only_the_nodes_of_a_model(tmp_path: Path) -> None:
+    file = write(tmp_path, *HOLDERS)
+    lines = call("nodes", "--model", "a100", "--by", "owner", "--cluster", file).stdout.splitlines()
+    assert [line.split()[0] for line in lines] == ["OWNER", "team/pod/chat", "team/job/train"]
+    wrong = call("nodes", "--model", "h100", "--cluster", file)
+    assert wrong.exit_code == 2
+    assert (
+        'saw "h100", wanted a part of the name of a model; nodes have NVIDIA-A100-SXM4-80GB, NVIDIA-L4' in wrong.stderr
+    )
+
+
 def test_several_nodes_are_as_hot_as_the_hottest() -> None:
     nodes = [{"pool": "p", "gpus": {}, "temperature": degrees} for degrees in (50, 70, 60)]
     assert [found["temperature"] for found in pools(nodes)] == [70]

@@ -4,14 +4,13 @@ Covers cli.simulating.picture, cli.simulating.run, cli.simulating.trace.
 """
 
 import json
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from tests.cli.objects import call, placed, write
+from tests.cli.objects import Page, call, placed, write
 from tests.controlplane.nodes import GPU_TAINT, node
 from tests.controlplane.objects import deployment, job, pod
 
@@ -173,20 +172,6 @@ def test_pods_of_a_trace_tolerate_the_taints_of_gpu_nodes(tmp_path: Path) -> Non
 
 
 # --- the picture ------------------------------------------------------------------------------------------------------
-
-
-class Page(HTMLParser):
-    """The tags of a page, and its attributes that load or run something."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.links: list[str] = []
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.links += [name for name, _ in attrs if name in ("src", "href") or name.startswith("on")]
 
 
 def test_the_picture_loads_nothing_and_escapes_names(tmp_path: Path) -> None:

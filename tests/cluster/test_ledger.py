@@ -6,6 +6,7 @@ import pytest
 
 from tests.cluster.objects import admitted, free, pod
 from tests.cluster.reserved import A, B, chosen, free_cpu, gpus, reserved, three
+from tests.placement.placed import affinity, expression
 from webhook.cluster.ledger import Counts
 from webhook.cluster.pods import reservation_request
 from webhook.framework.cluster_view import Placement, Ranked
@@ -225,10 +226,7 @@ def test_a_sidecar_that_was_added_after_us_is_held_and_the_reservation_is_used_u
 
 def test_a_required_node_is_a_reservation_as_well() -> None:
     made = pod("p", ranked=[A], prefers=[])
-    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [A]}]}
-    made["spec"]["affinity"] = {
-        "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
-    }
+    made["spec"]["affinity"] = affinity(expression("metadata.name", "In", A, part="matchFields"))
     of = three()
     of.pod_seen(made, 0)
     assert gpus(of) == (7, 8, 8)

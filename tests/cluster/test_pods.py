@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.cluster.objects import GPU, admitted, pod
+from tests.placement.placed import affinity, expression
 from webhook.cluster import pods
 from webhook.cluster.pods import (
     counted_demand,
@@ -21,14 +22,6 @@ from webhook.cluster.pods import (
 from webhook.errors import QuantityError
 
 PRODUCT = "nvidia.com/gpu.product"
-
-
-def required(*terms: dict[str, Any]) -> dict[str, Any]:
-    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": list(terms)}}}
-
-
-def term(key: str, *values: str, operator: str = "In") -> dict[str, Any]:
-    return {"matchExpressions": [{"key": key, "operator": operator, "values": list(values)}]}
 
 
 def test_the_demand_is_sorted_and_counts_the_pod_itself() -> None:
@@ -125,12 +118,12 @@ def test_named_nodes_are_sorted_by_falling_weight() -> None:
         pytest.param(pod("p", ranked=["a", "b"]), ("a", "b"), id="as we write it"),
         pytest.param(pod("p", ranked=["a", "b"], prefers=["b", "a"]), (), id="the spec names other nodes"),
         pytest.param(
-            pod("p", ranked=["a"], prefers=[], affinity=required(term("kubernetes.io/hostname", "a"))),
+            pod("p", ranked=["a"], prefers=[], affinity=affinity(expression("kubernetes.io/hostname", "In", "a"))),
             ("a",),
             id="required",
         ),
         pytest.param(
-            pod("p", ranked=["a"], prefers=[], affinity=required(term("kubernetes.io/hostname", "b"))),
+            pod("p", ranked=["a"], prefers=[], affinity=affinity(expression("kubernetes.io/hostname", "In", "b"))),
             (),
             id="another node is required",
         ),
@@ -145,11 +138,19 @@ def test_ranked_nodes_count_only_if_the_spec_names_them_too(obj: dict[str, Any],
     [
         pytest.param({}, None, id="any model"),
         pytest.param({"nodeSelector": {"zone": "a"}}, None, id="a selector for something else: any"),
-        pytest.param({"affinity": required(term(PRODUCT, "A"), term("zone", "x"))}, None, id="one term is free: any"),
-        pytest.param({"affinity": required(term(PRODUCT, "A", operator="NotIn"))}, None, id="not one of them: any"),
+        pytest.param(
+            {"affinity": affinity(expression(PRODUCT, "In", "A"), expression("zone", "In", "x"))},
+            None,
+            id="one term is free: any",
+        ),
+        pytest.param({"affinity": affinity(expression(PRODUCT, "NotIn", "A"))}, None, id="not one of them: any"),
         pytest.param({"nodeSelector": {PRODUCT: "A"}}, ("A",), id="by selector"),
-        pytest.param({"affinity": required(term(PRODUCT, "B", "A"))}, ("A", "B"), id="by affinity"),
-        pytest.param({"affinity": required(term(PRODUCT, "B"), term(PRODUCT, "A"))}, ("A", "B"), id="by either term"),
+        pytest.param({"affinity": affinity(expression(PRODUCT, "In", "B", "A"))}, ("A", "B"), id="by affinity"),
+        pytest.param(
+            {"affinity": affinity(expression(PRODUCT, "In", "B"), expression(PRODUCT, "In", "A"))},
+            ("A", "B"),
+            id="by either term",
+        ),
     ],
 )
 def test_the_models_that_a_pod_is_confined_to(spec: dict[str, Any], models: tuple[str, ...] | None) -> None:

@@ -8,14 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.builders import GPUS
-from tests.cluster.objects import admitted, node, placer, pod, state
+from tests.cluster.objects import admitted, node, pod, state
+from tests.placement.placed import affinity, expression, names, placed
 from webhook.cluster.node_table import LAST, Demand
 from webhook.cluster.pods import HOSTNAME, reservation_request
 from webhook.cluster.replicas import OTHER_REPLICA, replica_penalty
 from webhook.cluster.state import ClusterState
-from webhook.framework.cluster_view import Placement
-from webhook.placement.settings import PlacementSettings
 from webhook.placement.strategies import STRATEGIES
 
 NODES = [node(f"gpu-{i:02}") for i in range(60)]
@@ -120,14 +118,6 @@ def test_new_nodes_are_shared_like_the_first_ones() -> None:
 # --- choices of replicas ----------------------------------------------------------------------------------------------
 
 
-def placed(of: ClusterState, made: dict[str, Any], strategy: str = "pack") -> Placement:
-    return placer(of).place(made, of.view(0), PlacementSettings(), strategy, GPUS)
-
-
-def names(placement: Placement) -> list[str]:
-    return [ranked.node for ranked in placement.nodes]
-
-
 def replicas(nodes: list[dict[str, Any]], *names: str) -> list[ClusterState]:
     """The state of each of these replicas, for the same cluster."""
     found = [state(nodes, replica=name) for name in names]
@@ -209,8 +199,7 @@ def _own(of: ClusterState, name: str) -> bool:
 def test_preferences_and_fewest_peers_come_before_the_owner_of_a_node() -> None:
     (of, _) = replicas([node(f"gpu-{i}", labels={"pool": "ab"[i % 2]}) for i in range(12)], "a", "b")
     other = next(name for name, row in of.nodes.row_of.items() if of.nodes.columns.order[row] >= OTHER_REPLICA)
-    term = {"weight": 1, "preference": {"matchExpressions": [{"key": HOSTNAME, "operator": "In", "values": [other]}]}}
-    wish = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [term]}}
+    wish = affinity(preferred=[(1, expression(HOSTNAME, "In", other))])
     assert names(placed(of, pod("p", affinity=wish)))[0] == other
     for name in of.nodes.row_of.keys() - {other}:
         of.pod_seen(pod(f"x-{name}", owner="o", on=name), 0)

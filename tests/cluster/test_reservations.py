@@ -8,22 +8,16 @@ import jsonpatch
 import orjson
 import pytest
 
+from tests.builders import request
 from tests.cluster.objects import free, node, placer, pod, state
 from webhook.admission.pods import mutate
 from webhook.cluster.ledger import Counts
 from webhook.cluster.state import ClusterState
-from webhook.kube.review import Request
 from webhook.policy.model import Policy
 
 PREFERRED = Policy.load("{}")
 REQUIRED = Policy.load("profiles: {default: {injectors: {nodeAffinity: {mode: required}}}}")
 NODES = [node(name, taints=[{"key": "nvidia.com/gpu", "effect": "NoSchedule"}]) for name in ("gpu-a", "gpu-b")]
-
-
-def request(made: dict[str, Any], *, dry_run: bool = False) -> Request:
-    kind = {"kind": "Pod", "group": "", "resource": "pods", "subresource": "", "operation": "CREATE"}
-    who = {"uid": "u", "namespace": "team-a", "name": "", "user": "", "groups": ()}
-    return Request(**kind, **who, dry_run=dry_run, object=orjson.loads(orjson.dumps(made)), old=None)  # type: ignore[arg-type]
 
 
 def template(name: str) -> dict[str, Any]:

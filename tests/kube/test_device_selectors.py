@@ -87,6 +87,7 @@ def test_unknown(expression: str) -> None:
     assert Selector(expression).matches(facts()) is None
 
 
+FORTY = f"[{'0,' * 39}0]"
 TEN = f"[{', '.join('0123456789')}]"
 
 
@@ -102,6 +103,7 @@ TEN = f"[{', '.join('0123456789')}]"
         '"a".replace("a", "bbbbbbbbbb").replace("b", "cccccccccc") == "a"',
         f"{TEN}.all(a, {TEN}.all(b, {TEN}.all(c, {TEN}.all(d, true))))",
         f"[{'0,' * 400}0].all(a, [{'0,' * 400}0].all(b, true))",
+        f"{FORTY}.all(a, {FORTY}.all(b, {FORTY}.all(c, true)))",
         "cel.bind(a, [1, 1], cel.bind(b, [a, a], cel.bind(c, [b, b], cel.bind(d, [c, c], d == d))))",
         '"aaaaaaaaaaaaaaaaaaaa".matches("((a{100}){100}){100}")',
         '"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa".matches("^(a+)+$") == ("a" == "b")',

@@ -62,16 +62,6 @@ def wishing(**annotations: str) -> Object:
     return made
 
 
-def affine(*, required: list[Object] | None = None, preferred: list[tuple[int, Object]] | None = None) -> Object:
-    found: Object = {}
-    if required:
-        found["requiredDuringSchedulingIgnoredDuringExecution"] = {"nodeSelectorTerms": required}
-    if preferred:
-        terms = [{"weight": weight, "preference": term} for weight, term in preferred]
-        found["preferredDuringSchedulingIgnoredDuringExecution"] = terms
-    return {"nodeAffinity": found}
-
-
 def expressions(*stated: Object) -> Object:
     return {"matchExpressions": [{**e, "values": list(e["values"])} for e in stated]}
 

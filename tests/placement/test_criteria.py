@@ -7,20 +7,14 @@ from typing import Any
 
 import pytest
 
-from tests.builders import GPUS
-from tests.cluster.objects import node, placer, pod, state
+from tests.cluster.objects import node, pod, state
+from tests.placement.placed import affinity, expression, placed
 from webhook.cluster.state import ClusterState
-from webhook.framework.cluster_view import Placement
 from webhook.placement.criteria import CRITERIA, NAME
-from webhook.placement.settings import PlacementSettings
 
 Object = dict[str, Any]
 SOFT = {"key": "spot", "effect": "PreferNoSchedule"}
 SPREAD = {"topologyKey": "rack", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {}}
-
-
-def placed(of: ClusterState, made: Object, strategy: str) -> Placement:
-    return placer(of).place(made, of.view(0), PlacementSettings(), strategy, GPUS)
 
 
 CASES: dict[str, tuple[list[Object], list[Object], Object, str]] = {
@@ -28,19 +22,7 @@ CASES: dict[str, tuple[list[Object], list[Object], Object, str]] = {
     "preference": (
         [node("a", labels={"fast": "no"}), node("b", labels={"fast": "yes"})],
         [pod("x", 1, on="b")],
-        pod(
-            "p",
-            affinity={
-                "nodeAffinity": {
-                    "preferredDuringSchedulingIgnoredDuringExecution": [
-                        {
-                            "weight": 1,
-                            "preference": {"matchExpressions": [{"key": "fast", "operator": "In", "values": ["yes"]}]},
-                        }
-                    ]
-                }
-            },
-        ),
+        pod("p", affinity=affinity(preferred=[(1, expression("fast", "In", "yes"))])),
         "spread",
     ),
     "wholeGpus": (

@@ -5,14 +5,13 @@ Covers placement.nearest_label.
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.builders import GPUS
 from tests.cluster.objects import Object, node, placer, pod, state
+from tests.placement.placed import affinity, expression
 from webhook.cluster.state import ClusterState
 from webhook.framework.cluster_view import Obstacle
 from webhook.placement.settings import PlacementSettings
@@ -29,11 +28,6 @@ NODES = [
 
 def obstacles(of: ClusterState, made: Object) -> list[Obstacle]:
     return list(placer(of).obstacles(made, of.view(0), PlacementSettings(), GPUS))
-
-
-def required(*expressions: dict[str, Any]) -> dict[str, Any]:
-    terms = [{"matchExpressions": [each]} for each in expressions]
-    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
 
 
 FITS = {
@@ -105,18 +99,18 @@ CASES: dict[str, tuple[Object, str, str, str, bool]] = {
         "what some node with 1 GPU has together; none of 4 nodes has", "Remove what these nodes do not have", False,
     ),
     "required affinity": (
-        pod("p", affinity=required({"key": "gpu.type", "operator": "In", "values": ["H100", "a-100"]})),
+        pod("p", affinity=affinity(expression("gpu.type", "In", "H100", "a-100"))),
         "gpu.type in (H100, a-100)",
         "a label that some node has: no node has gpu.type in (H100, a-100); nearest: gpu.type=A100 (3 nodes)",
         "Write gpu.type: A100 if that is meant", False,
     ),
     "alternatives of which none can match": (
-        pod("p", affinity=required({"key": "x", "operator": "Exists"}, {"key": "y", "operator": "Exists"})),
+        pod("p", affinity=affinity(expression("x", "Exists"), expression("y", "Exists"))),
         "2 required terms of node affinity", "what some node with 1 GPU has together; none of 4 nodes has",
         "Remove what these nodes do not have", False,
     ),
     "an affinity that matches nothing": (
-        pod("p", affinity=required({"key": "gpu.memory", "operator": "Gt", "values": ["80Gi"]})),
+        pod("p", affinity=affinity(expression("gpu.memory", "Gt", "80Gi"))),
         "no such term in node affinity",
         "one that can match: an empty term matches nothing, and Gt and Lt compare with one whole number",
         "Write the terms anew", False,

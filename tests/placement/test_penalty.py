@@ -9,10 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.builders import GPUS
-from tests.cluster.objects import node, placer, pod, state
-from webhook.cluster.state import ClusterState
-from webhook.placement.settings import PlacementSettings
+from tests.cluster.objects import node, pod, state
+from tests.placement.placed import affinity, expression, names, placed
 from webhook.placement.strategies import STRATEGIES
 
 EVERYTHING = [{"operator": "Exists"}]
@@ -20,11 +18,6 @@ EVERYTHING = [{"operator": "Exists"}]
 
 def taint(key: str, effect: str = "NoSchedule", value: str = "") -> dict[str, str]:
     return {"key": key, "value": value, "effect": effect}
-
-
-def names(of: ClusterState, made: dict[str, Any], strategy: str = "pack") -> list[str]:
-    placement = placer(of).place(made, of.view(0), PlacementSettings(), strategy, GPUS)
-    return [ranked.node for ranked in placement.nodes]
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -60,14 +53,14 @@ def test_a_node_with_a_penalty_comes_last_and_is_used_if_no_other_has_room(
     full, free = pod("x", 8, on="b"), pod("y", 7, on="a")
     made = pod("p", owner="o", tolerations=tolerations)
     of = state([node("a", **about), node("b")], [free])
-    assert names(of, made, strategy) == ["b", "a"]
+    assert names(placed(of, made, strategy)) == ["b", "a"]
     of.pod_seen(full, 0)
-    assert names(of, made, strategy) == ["a"]
+    assert names(placed(of, made, strategy)) == ["a"]
 
 
 def test_a_soft_taint_that_is_tolerated_does_not_count() -> None:
     of = state([node("a", taints=[taint("team", "PreferNoSchedule")]), node("b")], [pod("y", 7, on="a")])
-    assert names(of, pod("p", tolerations=[{"key": "team", "operator": "Exists"}])) == ["a", "b"]
+    assert names(placed(of, pod("p", tolerations=[{"key": "team", "operator": "Exists"}]))) == ["a", "b"]
 
 
 def test_the_higher_the_penalty_the_later_the_node_comes() -> None:
@@ -83,12 +76,10 @@ def test_the_higher_the_penalty_the_later_the_node_comes() -> None:
         ]
     )
     hard = [{"operator": "Exists", "effect": "NoSchedule"}]
-    assert names(of, pod("p", tolerations=hard)) == ["e", "d", "c", "more", "b", "a"]
+    assert names(placed(of, pod("p", tolerations=hard))) == ["e", "d", "c", "more", "b", "a"]
 
 
 def test_preferences_of_the_author_do_not_outweigh_a_penalty() -> None:
-    fast = {"key": "fast", "operator": "Exists"}
-    preferred = [{"weight": 1, "preference": {"matchExpressions": [fast]}}]
-    affinity = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
+    wish = affinity(preferred=[(1, expression("fast", "Exists"))])
     of = state([node("a", labels={"fast": ""}, taints=[taint("team", "PreferNoSchedule")]), node("b")])
-    assert names(of, pod("p", affinity=affinity)) == ["b", "a"]
+    assert names(placed(of, pod("p", affinity=wish))) == ["b", "a"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.cluster.objects import node, pod, state
+from tests.placement.placed import affinity
 from tests.placement.pools import (
     A100,
     A100_SHARED,
@@ -20,7 +21,6 @@ from tests.placement.pools import (
     SPOT,
     TRAINING_ON_SPOT,
     Object,
-    affine,
     expressions,
     label,
     names,
@@ -61,8 +61,8 @@ def test_nothing_changes(made: Object, by: PlacementSettings) -> None:
     "spec",
     [
         pytest.param({"nodeSelector": {"pool": "on-demand"}}, id="by its selector"),
-        pytest.param({"affinity": affine(required=[expressions(ON_DEMAND)])}, id="by its required affinity"),
-        pytest.param({"affinity": affine(preferred=[(1, expressions(ON_DEMAND))])}, id="by its preferred affinity"),
+        pytest.param({"affinity": affinity(expressions(ON_DEMAND))}, id="by its required affinity"),
+        pytest.param({"affinity": affinity(preferred=[(1, expressions(ON_DEMAND))])}, id="by its preferred affinity"),
     ],
 )
 def test_the_policy_does_not_contradict_the_author_about_a_label(spec: Object) -> None:
@@ -131,7 +131,7 @@ def test_a_preference_requires_nothing() -> None:
             id="nodes, then a model",
         ),
         pytest.param(
-            pod("p", affinity=affine(preferred=[(1, expressions(label("memory", "23034")))])),
+            pod("p", affinity=affinity(preferred=[(1, expressions(label("memory", "23034")))])),
             TRAINING_ON_SPOT,
             ["l1", "a1", "h1"],
             id="the author's own preference first, however light",
@@ -174,7 +174,7 @@ def test_in_the_affinity_preferences_weigh_less_than_any_difference_between_rank
 def test_beside_preferences_of_the_author_only_weights_that_cannot_change_their_order_are_added(
     preferred: list[tuple[int, Object]], added: int
 ) -> None:
-    found = placed(pod("p", affinity=affine(preferred=preferred)))
+    found = placed(pod("p", affinity=affinity(preferred=preferred)))
     assert len(found.preferred) == added
     assert names(found)[:2] == ["a1", "h1"], "ranked by in any case"
 
@@ -209,7 +209,7 @@ def test_a_model_by_annotation_is_a_term_of_its_own(made: Object, values: list[t
 
 def test_a_model_by_annotation_does_not_count_beside_one_by_affinity() -> None:
     made = wishing(gpu_model="h100")
-    made["spec"]["affinity"] = affine(preferred=[(50, expressions(label(MODEL, L4)))])
+    made["spec"]["affinity"] = affinity(preferred=[(50, expressions(label(MODEL, L4)))])
     found = placed(made, PlacementSettings())
     assert names(found)[:2] == ["l1", "a1"]
     assert found.preferred == ()
@@ -291,7 +291,7 @@ def test_pods_with_different_preferences_are_ranked_apart() -> None:
 def test_large_weights_of_a_tenant_rank_like_small_ones() -> None:
     heavy = [(100, expressions(LARGE))] * 40 + [(100, expressions(ON_DEMAND))]
     made = wishing(gpu_model="h100", preferred_nodes="l1")
-    made["spec"]["affinity"] = affine(preferred=heavy)
+    made["spec"]["affinity"] = affinity(preferred=heavy)
     assert names(placed(made)) == ["a2", "s1", "h1", "a1", "l1"]
 
 
@@ -299,6 +299,6 @@ def test_preferences_are_weighed_by_the_present_nodes() -> None:
     of = state(POOLS)
     for i in range(100):
         of.node_seen(node(f"x{i:02}", labels={"pool": "spot", "size": str(i)}))
-        found = names(placed(pod("p", affinity=affine(preferred=[(1, expressions(label("size", str(i))))])), of=of))
+        found = names(placed(pod("p", affinity=affinity(preferred=[(1, expressions(label("size", str(i))))])), of=of))
         assert found[:2] == [f"x{i:02}", "a1"]
         assert names(placed(pod("p"), of=of))[:3] == ["a1", "h1", "x00"]

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.builders import case
 from tests.cluster.objects import node, pod, state
 from tests.placement.oracle import matches
+from tests.placement.placed import affinity
 from tests.placement.pools import (
     A100,
     DISK,
@@ -20,7 +21,6 @@ from tests.placement.pools import (
     ON_DEMAND,
     SPOT,
     Object,
-    affine,
     expressions,
     label,
     names,
@@ -80,7 +80,7 @@ def test_the_affinity_and_the_ranking_agree(
 ) -> None:
     """By the scheduler's sum of the preferred terms, each ranked node is ahead of all later ones."""
     nodes = [node(f"n{i}", labels=each) for i, each in enumerate(labels)]
-    made = pod("p", **({"affinity": affine(preferred=own)} if own else {}))
+    made = pod("p", **({"affinity": affinity(preferred=own)} if own else {}))
     made["metadata"]["annotations"] = annotations
     found = placed(made, policy(*preferences), state(nodes), strategy=strategy)
     edit = Edit(made)

@@ -7,11 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.builders import GPUS
-from tests.cluster.objects import node, placer, pod, state
+from tests.cluster.objects import node, pod, state
+from tests.placement.placed import names, placed
 from webhook.cluster.state import ClusterState
-from webhook.framework.cluster_view import Placement
-from webhook.placement.settings import PlacementSettings
 
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 
@@ -46,12 +44,8 @@ def using(*claims: str, owner: str | None = "chat", kind: str = "ReplicaSet", **
     return found
 
 
-def placed(of: ClusterState, made: dict[str, Any]) -> Placement:
-    return placer(of).place(made, of.view(0), PlacementSettings(), "pack", GPUS)
-
-
 def nodes(of: ClusterState, made: dict[str, Any]) -> set[str]:
-    return {ranked.node for ranked in placed(of, made).nodes}
+    return set(names(placed(of, made)))
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from tests.builders import pod
+from tests.builders import pod, request
 from webhook.kube.pod import Pod
 from webhook.kube.review import Request
 from webhook.policy.exemptions import Exemption
@@ -16,35 +16,33 @@ DEBUGGER = Exemption(namespaces=("team-*",), groups=("platform",))
 WHOLE = Exemption(namespaces=("gpu-operator",))
 
 
-def request(
-    namespace: str, user: str = "system:serviceaccount:kube-system:daemon-set-controller", *groups: str
-) -> Request:
-    return Request("u", "Pod", "", "pods", "", "CREATE", namespace, "", user, groups, False, None, None)
+def by(namespace: str, user: str = "system:serviceaccount:kube-system:daemon-set-controller", *groups: str) -> Request:
+    return request(None, namespace=namespace, user=user, groups=groups)
 
 
 NOT_EXEMPT: dict[str, tuple[Exemption, Request, Pod]] = {
-    "the right account in another namespace": (EXPORTER, request("team-a"), pod(serviceAccountName="dcgm-exporter")),
-    "another account in the right namespace": (EXPORTER, request("monitoring"), pod(serviceAccountName="grafana")),
-    "no account, which is the default one": (EXPORTER, request("monitoring"), pod()),
+    "the right account in another namespace": (EXPORTER, by("team-a"), pod(serviceAccountName="dcgm-exporter")),
+    "another account in the right namespace": (EXPORTER, by("monitoring"), pod(serviceAccountName="grafana")),
+    "no account, which is the default one": (EXPORTER, by("monitoring"), pod()),
     "a label with the name of the account": (
         EXPORTER,
-        request("monitoring"),
+        by("monitoring"),
         pod(labels={"serviceAccountName": "dcgm-exporter"}),
     ),
-    "another user": (OPERATOR, request("team-a", "system:serviceaccount:team-a:operator"), pod()),
-    "a user without the group": (DEBUGGER, request("team-a", "jane", "tenants"), pod()),
-    "a namespace with the same beginning": (WHOLE, request("gpu-operator-2"), pod()),
+    "another user": (OPERATOR, by("team-a", "system:serviceaccount:team-a:operator"), pod()),
+    "a user without the group": (DEBUGGER, by("team-a", "jane", "tenants"), pod()),
+    "a namespace with the same beginning": (WHOLE, by("gpu-operator-2"), pod()),
 }
 EXEMPT: dict[str, tuple[Exemption, Request, Pod]] = {
-    "an exporter by its account": (EXPORTER, request("monitoring"), pod(serviceAccountName="dcgm-exporter")),
-    "an account by its old field": (EXPORTER, request("monitoring"), pod(serviceAccount="dcgm-exporter")),
+    "an exporter by its account": (EXPORTER, by("monitoring"), pod(serviceAccountName="dcgm-exporter")),
+    "an account by its old field": (EXPORTER, by("monitoring"), pod(serviceAccount="dcgm-exporter")),
     "an operator by its user name": (
         OPERATOR,
-        request("team-a", "system:serviceaccount:gpu-operator:gpu-operator"),
+        by("team-a", "system:serviceaccount:gpu-operator:gpu-operator"),
         pod(),
     ),
-    "a debugger by group": (DEBUGGER, request("team-a", "jane", "tenants", "platform"), pod()),
-    "a whole namespace": (WHOLE, request("gpu-operator"), pod()),
+    "a debugger by group": (DEBUGGER, by("team-a", "jane", "tenants", "platform"), pod()),
+    "a whole namespace": (WHOLE, by("gpu-operator"), pod()),
 }
 
 

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from tests import reference
-from tests.admission.reviews import request
-from tests.builders import GPUS, TWO_NODES, ClusterFacts, case, container, pod
+from tests.builders import GPUS, TWO_NODES, ClusterFacts, case, container, pod, request
 from tests.cluster import objects
 from tests.cluster.objects import node, placer, state
 from tests.document import document
@@ -56,7 +55,7 @@ class ToyFile(PolicyFile):
 
 POLICY = Policy.of(ToyFile())
 CLUSTER = ClusterFacts(offers=TWO_NODES.offers, namespaces={"default": {"gpu-admission.io/profile": ""}})
-MOVING = request(pod(container(image="registry.example/app:latest"), restartPolicy="Never"))
+MOVING = request(pod(container(image="registry.example/app:latest"), restartPolicy="Never"), namespace="default")
 
 
 def test_a_policy_has_its_settings_and_says_what_is_wrong_in_them() -> None:

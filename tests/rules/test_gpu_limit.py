@@ -1,9 +1,8 @@
 """How many GPUs a container and a pod may ask for."""
 
-from dataclasses import replace
 from typing import Any
 
-from tests.builders import TWO_NODES, Case, asking, case, container, pod, sidecar
+from tests.builders import Case, asking, case, container, pod, sidecar
 from webhook.kube.claim_requests import ClaimRequest
 from webhook.rules.gpu_limit import GpuLimit
 
@@ -94,7 +93,7 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
         [f'{_CLAIM} of template "train", wanted at most 4 devices in a request. {_FIX}'.replace("?", "5")],
     ),
     "all devices of a node": (
-        claiming(asking(None, alternatives=(("H100",),)), cluster=replace(TWO_NODES, models={"H100": 8})),
+        claiming(asking(None, most=8)),
         [
             f'{_CLAIM} of template "train", wanted at most 4 devices in a request. {_FIX}'.replace(
                 "?", "all devices of a node, 8"

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.admission.reviews import request
+from tests.builders import request
 from webhook.admission.decision import Decision, UnitFinding
 from webhook.errors import BadReview
 from webhook.framework.cluster_view import Placement, Ranked

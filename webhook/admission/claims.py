@@ -12,7 +12,6 @@ from webhook.admission.decision import IGNORED, Decision
 from webhook.errors import BadReview
 from webhook.framework.cluster_view import Cluster
 from webhook.kube import bounds
-from webhook.kube.claim_requests import claim_requests
 from webhook.kube.review import Request
 from webhook.policy.model import Policy
 
@@ -38,7 +37,7 @@ def validate(request: Request, policy: Policy, cluster: Cluster) -> Decision:
         for key in path.split("."):
             spec = spec[key]
         path = f"{path}.devices.requests[{{}}]"
-        claimed = tuple(claim_requests(spec.get("devices") or {}, cluster.class_selectors, path))
+        claimed = cluster.asked_by(spec.get("devices") or {}, path)
     except (KeyError, TypeError, AttributeError, ValueError):
         raise BadReview(f"request.object: wanted a {request.kind} of resource.k8s.io/v1, saw another shape") from None
     context = context_of(request, pod, policy, cluster, profile, None)._replace(claimed=claimed)

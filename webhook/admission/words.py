@@ -147,7 +147,8 @@ def why_last(node: Mapping[str, Any], demand: Demand, state: ClusterState | None
     if state is not None and (row := state.nodes.row_of.get(node["name"])) is not None:
         kept = ""
         columns = state.nodes.columns
-        sizes = [int(columns.capacity[gpu].max()) for gpu in gpus if gpu in columns.capacity]
+        whole = columns.sharing == 1
+        sizes = [int(columns.capacity[gpu].max(where=whole, initial=0)) for gpu in gpus if gpu in columns.capacity]
         if columns.sharing[row] > 1:
             return "pods share its GPUs, and the pod fits elsewhere"
         if sizes and 0 < max(sizes) <= node["free"]:

@@ -37,7 +37,7 @@ def balance(
     namespace: options.Namespace = None,
     everywhere: options.AllNamespaces = False,
     suggest: Annotated[
-        bool, typer.Option("--suggest", help="Also say which pods to move so that a whole node is free.")
+        bool, typer.Option("--suggest", help="Also say which nodes could be drained: where their GPU pods would go.")
     ] = False,
     output: options.Output = Format.table,
     metrics: options.Metrics = None,

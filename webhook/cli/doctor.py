@@ -1,5 +1,6 @@
 """`gpu-admission doctor`: checks the installation and the cluster, and names the next step for each problem."""
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Annotated, Final
 
@@ -16,7 +17,7 @@ from webhook.cli.cluster.snapshot import ENGINE, Snapshot
 from webhook.cli.offline import load_policy
 from webhook.cli.options import Format
 from webhook.cli.reading import policy_of, snapshot_of
-from webhook.cli.terminal import REFUSED, document, show
+from webhook.cli.terminal import REFUSED, document, say, show, totals
 from webhook.errors import BadInput, PolicyError
 from webhook.feeds.access import Access
 from webhook.kube.pod import PROFILE_LABEL, labels_of
@@ -70,6 +71,7 @@ def doctor(
             show(Text.assemble(state, (result.check, "bold"), f": {result.text}"))
             if result.next and (after is None or after.next != result.next):  # adjacent results share one next step
                 show(Text(f"        → {result.next}"))
+        say(totals(Counter([result.state for result in page]), ("broken", "warn", "unknown", "ok")), "dim")
     if any(result.state == "broken" for result in page):
         raise typer.Exit(REFUSED)
 

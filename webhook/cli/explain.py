@@ -13,7 +13,7 @@ from webhook.cli.cluster.snapshot import FINISHED, NEEDED, Snapshot
 from webhook.cli.elsewhere import elsewhere
 from webhook.cli.manifests import Planned, planned
 from webhook.cli.options import Format
-from webhook.cli.pending import KINDS, answers
+from webhook.cli.pending import KINDS, answers, cause_lines, pods_named
 from webhook.cli.reading import measure_gpus, namespace_of, policy_of, snapshot_of
 from webhook.cli.terminal import COULD_NOT, DIFF_COLOURS, REFUSED, diff, document, say, show, table
 from webhook.cli.verdict import without_record
@@ -28,7 +28,7 @@ from webhook.text import bare
 
 
 def explain(
-    pod: Annotated[str | None, typer.Argument(help="A pod that exists.")] = None,
+    pod: Annotated[str | None, typer.Argument(help="A pod that exists, or its workload, such as `job/train`.")] = None,
     file: Annotated[
         list[str] | None, typer.Option("-f", "--filename", metavar="FILE|-", help="Manifests; may be repeated.")
     ] = None,
@@ -53,9 +53,9 @@ def explain(
     snapshot = snapshot_of(cluster, kubeconfig, context, KINDS, namespace, needed=("Pod",) if pod else NEEDED)
     rules, where = policy_of(policy, snapshot), namespace_of(namespace, False, snapshot)
     if pod:
-        explanation = existing(snapshot, rules, where, pod)
+        explanation, causes = explained(snapshot, rules, pods_named(snapshot, where, pod)[0])
         if not document(explanation, output):
-            _print_record(explanation)
+            _print_record(explanation, causes)
         return
     measure_gpus(snapshot, rules, metrics)
     explanations, status = list(of_files(snapshot, rules, where, file or [])), 0
@@ -69,7 +69,11 @@ def explain(
 
 def existing(snapshot: Snapshot, policy: Policy, namespace: str | None, name: str) -> dict[str, Any]:
     """The document for an existing pod. Raises BadInput if there is no such pod."""
-    pod = snapshot.pod(namespace, name)
+    return explained(snapshot, policy, snapshot.pod(namespace, name))[0]
+
+
+def explained(snapshot: Snapshot, policy: Policy, pod: Pod) -> tuple[dict[str, Any], list[Cause]]:
+    """The document for an existing pod, and why it waits."""
     namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
     record, bound = record_of(pod), pod["spec"].get("nodeName")
     explanation = {"namespace": namespace, "name": name, **of_record(record, bound, pod, snapshot)}
@@ -77,9 +81,11 @@ def existing(snapshot: Snapshot, policy: Policy, namespace: str | None, name: st
         explanation["text"] = elsewhere(snapshot, pod, str(bound), [node["name"] for node in explanation["nodes"]])
     if not record:
         explanation["undecided"] = _undecided(snapshot, policy, pod)
-    if not bound and pod["status"].get("phase") not in FINISHED:
-        explanation["causes"] = [cause.document() for cause in _causes(snapshot, policy, pod)]
-    return explanation
+    if bound or pod["status"].get("phase") in FINISHED:
+        return explanation, []
+    causes = _causes(snapshot, policy, pod)
+    explanation["causes"] = [cause.document() for cause in causes]
+    return explanation, causes
 
 
 def _causes(snapshot: Snapshot, policy: Policy, pod: Pod) -> list[Cause]:
@@ -150,17 +156,13 @@ def _not_opted_in(namespace: str) -> str:
     return f"the webhook is not asked: namespace {namespace} has not opted in ({label})"
 
 
-def _print_record(explanation: dict[str, Any]) -> None:
+def _print_record(explanation: dict[str, Any], causes: list[Cause]) -> None:
     show(Text(f"{explanation['namespace']}/{explanation['name']}", style="bold"))
     if undecided := explanation.get("undecided"):
         show(Text(f"  {undecided}"))
     print_decision(explanation)
-    for cause in explanation.get("causes") or ():
-        show(
-            Text.assemble(
-                "  waits: ", (cause["cause"], "yellow"), f": {cause['text']}\n    → ", (cause["fix"], "green")
-            )
-        )
+    if causes:
+        show(Text("  it waits, ! marks what is enough alone:"), *cause_lines(causes, wide=False))
 
 
 def _print_planned(explanation: dict[str, Any]) -> None:

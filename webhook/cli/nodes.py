@@ -18,7 +18,8 @@ from webhook.cli.options import Format
 from webhook.cli.reading import measure_gpus, policy_of, selector, snapshot_of
 from webhook.cli.terminal import bar, clear, document, no_such, out, repeated, say, table, write
 from webhook.cluster.utilisation import IDLE_FOR
-from webhook.text import amount_number, listed
+from webhook.errors import BadInput
+from webhook.text import amount_number, listed, quoted
 
 _STYLES = {"healthy": "green", "cordoned": "yellow", "notReady": "red", "unhealthy": "red", "offersNoGpus": "red"}
 _MEASURED: Final = {"idle": "IDLE", "utilisation": "UTILISATION", "memory": "MEMORY", "temperature": "HOTTEST"}
@@ -50,6 +51,10 @@ _DROPPED: Final = (
 def nodes(
     name: Annotated[list[str] | None, typer.Argument(help="Nodes to show. Default: all with GPUs.")] = None,
     labels: options.Selector = None,
+    model: Annotated[
+        str | None,
+        typer.Option(metavar="PART", help="Only nodes whose GPU model has this in its name, such as `H100`."),
+    ] = None,
     by: Annotated[By | None, typer.Option(help="Show who has how many GPUs, or the GPUs of each model.")] = None,
     output: options.Output = Format.table,
     watch: options.Watch = False,
@@ -91,6 +96,8 @@ def nodes(
         reports = report(
             snapshot, rules, [n for n in wanted if matches(snapshot.nodes[n]["metadata"].get("labels") or {})]
         )
+        if model:
+            reports = _of_model(reports, model)
         if "Pod" in snapshot.missing and cluster is None:
             return without_pods.shown(snapshot, reports, output)
         if html is not None:
@@ -113,6 +120,14 @@ def nodes(
         return None
 
     repeated(refresh, watch=watch, from_file=cluster is not None)
+
+
+def _of_model(reports: list[dict[str, Any]], part: str) -> list[dict[str, Any]]:
+    """Those whose model has `part` in its name. Raises BadInput if none has."""
+    if found := [node for node in reports if part.lower() in (node["model"] or "").lower()]:
+        return found
+    known = listed(sorted({node["model"] for node in reports if node["model"]}), 10) or "no model"
+    raise BadInput(f"--model: saw {quoted(part)}, wanted a part of the name of a model; nodes have {known}")
 
 
 def _by(by: By, reports: list[dict[str, Any]], idle_for: Mapping[str, Mapping[str, int]]) -> list[dict[str, Any]]:

@@ -49,7 +49,9 @@ class SortBy(StrEnum):
 
 
 def pending(
-    pod: Annotated[str | None, typer.Argument(help="A pod. Default: all pods that wait.")] = None,
+    pod: Annotated[
+        str | None, typer.Argument(help="A pod or a workload, such as `job/train`. Default: all pods that wait.")
+    ] = None,
     namespace: options.Namespace = None,
     everywhere: options.AllNamespaces = False,
     labels: options.Selector = None,
@@ -65,9 +67,9 @@ def pending(
 ) -> None:
     """Say why pods wait: a row for each workload with its first cause and the first thing to do.
 
-    With the name of a POD, or with `-o wide`: every cause with numbers and every fix, in the order in which to try. Each fix was
-    tried on the cluster as it is: `!` marks one after which the pod would run. Workloads whose pods could not be created (by a
-    quota or a refusal) are listed too. The names of causes do not change; docs/cli.md lists them.
+    With the name of a POD or workload, or with `-o wide`: every cause with numbers and every fix, in the order in which to try.
+    Each fix was tried on the cluster as it is: `!` marks one after which the pod would run. Workloads whose pods could not be
+    created (by a quota or a refusal) are listed too. The names of causes do not change; docs/cli.md lists them.
     Example: `gpu-admission pending -n team-a trainer-0`.
     """
     matches = selector(labels)
@@ -86,8 +88,10 @@ def pending(
         elif pod is None and output is not Format.wide:
             _print(rows_of(waiting, rules, sort_by), snapshot.taken)
         else:
-            for each in waiting:
-                show(Text("\n").join(_lines(each, wide=output is Format.wide)))
+            for row in rows_of(waiting, rules, sort_by) if pod else ():
+                show(Text("\n").join(_lines(row.answers[0], row.name, wide=output is Format.wide)))
+            for each in waiting if not pod else ():
+                show(Text("\n").join(_lines(each, f"{each.namespace}/{each.name}", wide=output is Format.wide)))
 
     repeated(refresh, watch=watch, from_file=cluster is not None)
 
@@ -120,9 +124,23 @@ def answers(snapshot: Snapshot, policy: Policy, namespace: str | None, name: str
     diagnosis = Diagnosis(situation)
     missing = [Answer(each.namespace, each.name, each.causes) for each in not_created(situation, namespace)]
     if name is not None:
-        return [each for each in missing if each.name == name] or [_named(diagnosis, snapshot.pod(namespace, name))]
+        lacking = [each for each in missing if name in (each.name, each.name.partition("/")[2])]
+        return lacking or [_named(diagnosis, pod) for pod in pods_named(snapshot, namespace, name)]
     pods = [pod for pod in situation.waiting if namespace in (None, pod["metadata"]["namespace"])]
     return missing + [_answer(pod, diagnosis.of(pod)) for pod in pods]
+
+
+def pods_named(snapshot: Snapshot, namespace: str | None, name: str) -> list[Pod]:
+    """The pod of that name, or the pods of the workload of that name, those that wait if some do. Raises BadInput with the
+    nearest name if there is neither."""
+    try:
+        return [snapshot.pod(namespace, name)]
+    except BadInput:
+        here = [pod for pod in snapshot.of("Pod") if namespace in (None, pod["metadata"]["namespace"])]
+        pods = [pod for pod in here if name in (of := workload_name(pod), of.partition("/")[2])]
+        if len({pod["metadata"]["namespace"] for pod in pods}) != 1:
+            raise
+    return [pod for pod in pods if not pod["spec"].get("nodeName") and pod["status"].get("phase") == "Pending"] or pods
 
 
 def _named(diagnosis: Diagnosis, pod: Pod) -> Answer:
@@ -207,8 +225,8 @@ def _age(seconds: float) -> str:
     return f"{max(0, int(seconds // size))}{unit}"
 
 
-def _lines(answer: Answer, *, wide: bool) -> Iterator[Text]:
-    yield Text(f"{answer.namespace}/{answer.name}", style="bold")
+def _lines(answer: Answer, title: str, *, wide: bool) -> Iterator[Text]:
+    yield Text(title, style="bold")
     yield from cause_lines(answer.causes, wide=wide)
     for note in answer.notes:
         yield Text(f"  {note}")

@@ -95,10 +95,22 @@ class DeviceDemands:
                 continue
             path, words = f"spec.resourceClaims[{index}]", f"{word} {quoted(name)}"
             with suppress(KeyError, TypeError, AttributeError, ValueError):
-                found += claim_requests(orjson.loads(spec), self.selectors_of, path, words, str(entry.get("name")))
-        return tuple(found)
+                found += claim_requests(orjson.loads(spec), self._selectors_of, path, words, str(entry.get("name")))
+        return self._counted(found)
 
-    def selectors_of(self, name: str) -> tuple[str, ...] | None:
+    def asked_by(self, devices: Mapping[str, Any], path: str) -> tuple[ClaimRequest, ...]:
+        """The requests in `spec.devices` of a claim: see `claim_requests`, with what it raises."""
+        return self._counted([*claim_requests(devices, self._selectors_of, path)])
+
+    def _counted(self, requests: list[ClaimRequest]) -> tuple[ClaimRequest, ...]:
+        """The same with the numbers of devices that they select, unless their expressions are too long."""
+        lengths = [len(text) for request in requests for selectors in request.alternatives for text in selectors]
+        if sum(lengths) > MAX_SPEC:
+            return tuple(requests)
+        counts = self._nodes.devices.most([request.alternatives for request in requests])
+        return tuple([request._replace(most=most) for request, most in zip(requests, counts, strict=True)])
+
+    def _selectors_of(self, name: str) -> tuple[str, ...] | None:
         """The expressions of a DeviceClass; None if it is not known."""
         known = self._classes.get(name)
         return None if known is None else known.selectors

@@ -14,6 +14,10 @@ _MATCH_BYTES: Final = 256
 """Memory of one, without its expressions."""
 _MAX_WORK: Final = 4096
 """Evaluations of expressions for one decision, or for one change of a node, which take 25 ms. What needs more is unknown."""
+_MAX_NEW: Final = 8192
+"""Pairs of expressions and devices for one decision of which nothing is kept yet, which take 30 ms."""
+_COMPILED: Final = 4
+"""Characters of an expression that are compiled in the time of one evaluation."""
 
 
 class Matching:
@@ -23,11 +27,15 @@ class Matching:
         self._values = values
         self._selectors: dict[str, Selector] = {}
         self._matches: dict[tuple[tuple[str, ...], int], tuple[Facts, bool | None]] = {}
-        self._bytes, self._work = 0, Work(_MAX_WORK)
+        self._bytes, self._work, self._new = 0, Work(_MAX_WORK), _MAX_NEW
 
     def allow(self) -> None:
         """Something new is decided: it may take so much work."""
-        self._work.left = _MAX_WORK
+        self._work.left, self._new = _MAX_WORK, _MAX_NEW
+
+    def has_work(self) -> bool:
+        """Whether no evaluation was left out for want of work."""
+        return self._work.left >= 0 and self._new >= 0
 
     def forget(self) -> None:
         """An attribute is not kept any more."""
@@ -44,31 +52,38 @@ class Matching:
                 self._bytes = 0
                 self._matches.clear()
             found = self._selected(request.selectors, facts)
-            if found is None and self._work.left < 0:
+            if found is None and not self.has_work():
                 return None  # not kept: another decision may have work left for it
             self._matches[key] = facts, found
         return self._matches[key][1]
 
     def most(
-        self, alternatives: Iterable[tuple[str, ...]], layouts: Sequence[Layout], roaming: Iterable[Facts]
+        self, alternatives: Iterable[tuple[str, ...]], layouts: Sequence[Layout], roaming: Sequence[Facts]
     ) -> int | None:
         """The largest number of devices of one layout that one of these lists of expressions selects. None if that is not known:
         there is no layout, a device that is shared or of no single node matches, or an expression cannot be decided."""
-        most = None
+        kinds = {id(facts): facts for facts in [*roaming, *[slot.facts for each in layouts for slot in each.slots]]}
+        roams, most = {id(facts) for facts in roaming}, None
         for request in [DeviceRequest(selectors=selectors) for selectors in alternatives]:
-            if any([self.matches(request, facts) is not False for facts in roaming]):
-                return None
-            for layout in layouts:
-                found = [self.matches(request, slot.facts) for slot in layout.slots]
-                if None in found or any(
-                    [match and slot.facts.shared for match, slot in zip(found, layout.slots, strict=True)]
-                ):
+            found = set()
+            for key, facts in kinds.items():
+                match = self.matches(request, facts)
+                if match is None or (match and (facts.shared or key in roams)):
                     return None
-                most = max(most or 0, found.count(True))
-        return most
+                if match:
+                    found.add(key)
+            most = max([most or 0, *[len([1 for slot in each.slots if id(slot.facts) in found]) for each in layouts]])
+        return most if layouts else None
 
     def _selected(self, selectors: tuple[str, ...], facts: Facts) -> bool | None:
+        self._new -= len(selectors)
+        if not self.has_work():
+            return None
         for text in selectors:
+            if text not in self._selectors:
+                self._work.left -= len(text) // _COMPILED
+                if not self.has_work():
+                    return None
             selector = self._selectors.pop(text, None) or Selector(text)
             if len(self._selectors) >= _MAX_SELECTORS:
                 del self._selectors[next(iter(self._selectors))]

@@ -55,7 +55,8 @@ class DeviceTable:
         self._held_at: dict[str, Counter[str]] = {}
         """By name of a claim that pods share, the nodes where it is reserved, and how often."""
         self._asked: dict[tuple[DeviceClaim, ...], tuple[int, tuple[tuple[str, int], ...] | None]] = {}
-        self._most: dict[tuple[tuple[str, ...], ...], tuple[object, int | None]] = {}
+        self._most: dict[tuple[tuple[str, ...], ...], int | None] = {}
+        self._most_told: object = None
         self._told = 0
         """Rises when a node has other devices."""
 
@@ -243,15 +244,24 @@ class DeviceTable:
             return Fit(0, 0.0, ()) if all([claim.source for claim in claims]) else None
         return state[0].find(claims, state[1], self._matching.matches, self._undone)
 
-    def most(self, alternatives: tuple[tuple[str, ...], ...]) -> int | None:
-        """See `Matching.most`."""
-        asked = self._told, self.roaming
-        if alternatives not in self._most or self._most[alternatives][0] != asked:
-            if len(self._most) >= _MAX_ASKED:
-                self._most.clear()
-            self._allow()
-            self._most[alternatives] = asked, self._matching.most(alternatives, self.layouts, self.roaming)
-        return self._most[alternatives][1]
+    def most(self, requests: list[tuple[tuple[str, ...], ...]]) -> list[int | None]:
+        """For each list of alternatives see `Matching.most`. All are one decision."""
+        told = self._told, self.roaming
+        if self._most_told != told:
+            self._most_told = told
+            self._most.clear()
+        self._allow()
+        found = []
+        for alternatives in requests:
+            if alternatives in self._most:
+                found.append(self._most[alternatives])
+                continue
+            found.append(self._matching.most(alternatives, self.layouts, self.roaming))
+            if self._matching.has_work():  # else another decision may find out
+                if len(self._most) >= _MAX_ASKED:
+                    self._most.clear()
+                self._most[alternatives] = found[-1]
+        return found
 
     @property
     def layouts(self) -> list[Layout]:

@@ -112,11 +112,8 @@ class StateView:
     def claimed(self, pod: Pod, namespace: str) -> tuple[ClaimRequest, ...]:
         return self._state.device_demands.requests(pod, namespace) if claims_devices(pod) else ()
 
-    def class_selectors(self, name: str) -> tuple[str, ...] | None:
-        return self._state.device_demands.selectors_of(name)
-
-    def most_devices(self, request: ClaimRequest) -> int | None:
-        return self._state.nodes.devices.most(request.alternatives)
+    def asked_by(self, devices: Mapping[str, Any], path: str) -> tuple[ClaimRequest, ...]:
+        return self._state.device_demands.asked_by(devices, path)
 
     @property
     def device_models(self) -> tuple[str, ...]:

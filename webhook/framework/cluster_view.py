@@ -97,12 +97,8 @@ class Cluster(Protocol):
     def claimed(self, pod: Pod, namespace: str) -> tuple[ClaimRequest, ...]:
         """What the claims of a pod in a namespace ask for, as far as claims, templates and classes are known."""
 
-    def class_selectors(self, name: str) -> tuple[str, ...] | None:
-        """The expressions of a DeviceClass. None if it is not known."""
-
-    def most_devices(self, request: ClaimRequest) -> int | None:
-        """The largest number of devices on one node that a request selects, taken or not. None if that is not known: no driver
-        tells devices, devices may belong to no single node, or an expression cannot be decided."""
+    def asked_by(self, devices: Mapping[str, Any], path: str) -> tuple[ClaimRequest, ...]:
+        """The requests in `spec.devices` of a claim: see `claim_requests`, with what it raises."""
 
     @property
     def device_models(self) -> tuple[str, ...]:

@@ -15,6 +15,10 @@ MAX_REQUESTS: Final = 32
 """Maximum number of requests of a claim (DeviceRequestsMaxSize)."""
 MAX_ALTERNATIVES: Final = 8
 """Maximum number of alternatives of a request (FirstAvailableDeviceRequestMaxSize)."""
+_MAX_SELECTORS: Final = 32
+"""Maximum number of expressions of a request (DeviceSelectorsMaxSize)."""
+_MAX_READ: Final = 1 << 10
+"""The driver is looked for at the beginning of an expression."""
 _DRIVER: Final = re.compile(r"""\bdevice\s*\.\s*driver\s*==\s*["']([a-z0-9.-]{1,63})["']""")
 _PARTITION: Final = re.compile(r"""\.\s*type\s*==\s*["'](?:mig|vgpu|partition)["']""")
 
@@ -42,6 +46,9 @@ class ClaimRequest(NamedTuple):
     """Whether it tolerates every taint of a device."""
     alternatives: tuple[tuple[str, ...], ...] = ()
     """The expressions of each alternative, with those of its class. () if a class is not known."""
+    most: int | None = None
+    """The largest number of devices on one node that it selects, taken or not. None if that is not known: no driver tells
+    devices, devices may belong to no single node, or an expression cannot be decided."""
 
     @property
     def words(self) -> str:
@@ -85,11 +92,13 @@ def _count(request: Mapping[str, Any]) -> int | None:
 
 
 def _expressions(request: Mapping[str, Any]) -> list[str]:
-    return [str((selector.get("cel") or {}).get("expression")) for selector in request.get("selectors") or ()]
+    selectors = (request.get("selectors") or ())[:_MAX_SELECTORS]
+    return [str((selector.get("cel") or {}).get("expression")) for selector in selectors]
 
 
 def _kind(name: str, selectors: tuple[str, ...]) -> tuple[str, str]:
     """The kind and the vendor of the devices of a class with these expressions."""
+    selectors = tuple([text[:_MAX_READ] for text in selectors])
     drivers = {driver for text in selectors for driver in _DRIVER.findall(text)}
     if name in CLASS_VENDORS and not drivers:
         return "whole", CLASS_VENDORS[name]

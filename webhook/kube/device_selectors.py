@@ -167,7 +167,10 @@ class Selector:
             "attributes": attributes,
             "capacity": capacity,
         }
-        result = self._program.eval(data={"device": device})
+        try:
+            result = self._program.eval(data={"device": device})
+        except RuntimeError:  # a loop has too many steps
+            return None
         return result.value() is True if result.type() == cel.Type.BOOL else None
 
 

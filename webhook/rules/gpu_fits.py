@@ -67,8 +67,7 @@ class GpuFits(Rule):
 
     def _claimed(self, context: Context) -> Iterable[Finding]:
         for request in context.claimed:
-            most = context.cluster.most_devices(request)
-            if most is None or (count := request.devices or 1) <= most:
+            if (most := request.most) is None or (count := request.devices or 1) <= most:
                 continue
             if most:
                 seen, wanted = f"{plural(count, 'device')} in {request.words}", f"at most {most}, as one node has"

@@ -51,10 +51,10 @@ class GpuLimit(Rule):
     """The kinds of GPU that are counted: whole, slice, share."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
-        claimed = sum([self._count_of(request, context) for request in context.claimed if request.kind in self.kinds])
+        claimed = sum([_count_of(request) for request in context.claimed if request.kind in self.kinds])
         too_many, every = False, claimed
         for request in context.claimed:
-            for finding in self._of_claim(request, context):
+            for finding in self._of_claim(request):
                 too_many |= finding.cause != ""
                 yield finding
         for container in context.containers(pod):
@@ -76,10 +76,10 @@ class GpuLimit(Rule):
         if every > self.per_pod or pod["spec"].get("overhead"):
             yield from self._whole_pod(pod, context, claimed, self.per_pod)
 
-    def _of_claim(self, request: ClaimRequest, context: Context) -> Iterator[Finding]:
+    def _of_claim(self, request: ClaimRequest) -> Iterator[Finding]:
         if request.kind and request.kind not in self.kinds:
             return
-        count = self._count_of(request, context)
+        count = _count_of(request)
         number = f"all devices of a node, {count}" if request.devices is None else str(count)
         path, seen = request.path, f"{number} in {request.words}"
         if self.per_container is not None and count > self.per_container:
@@ -88,11 +88,6 @@ class GpuLimit(Rule):
             )
         elif self.sizes and request.kind and count not in self.sizes:
             yield self._other_size(path, seen, count)
-
-    def _count_of(self, request: ClaimRequest, context: Context) -> int:
-        if request.devices is not None:
-            return min(request.devices, _MANY)
-        return context.cluster.most_devices(request) or 1
 
     def _other_size(self, path: str, seen: str, count: int) -> Finding:
         sizes = sorted(self.sizes)
@@ -132,6 +127,10 @@ class GpuLimit(Rule):
             yield Check("container", bad, f"one of {', '.join(map(str, self.sizes))} GPUs in a container")
         if self.per_pod is not None:
             yield Check("pod", _total(known, self.per_pod), f"at most {plural(self.per_pod, 'GPU')} in a pod")
+
+
+def _count_of(request: ClaimRequest) -> int:
+    return (request.most or 1) if request.devices is None else min(request.devices, _MANY)
 
 
 def _count(container: str) -> str:

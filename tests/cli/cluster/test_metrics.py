@@ -7,7 +7,6 @@ import asyncio
 import json
 import re
 from collections.abc import Iterator
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ import yaml
 from aiohttp import web
 
 from tests.cli.cluster.test_load import kubeconfig
-from tests.cli.objects import call, placed, write
+from tests.cli.objects import Page, call, placed, write
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
 from tests.feeds import prometheus_server
@@ -206,18 +205,6 @@ def cluster(folder: Path) -> Path:
     labels = {"node-pool": "training"}
     nodes = [node(name, labels=labels) for name in (NODE, "gpu-b-0")]
     return write(folder, *nodes, placed(pod("trainer", 6), NODE), placed(pod("sleeper", 8), "gpu-b-0"))
-
-
-class Page(HTMLParser):
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.links: list[str] = []
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.links += [name for name, _ in attrs if name in ("src", "href") or name.startswith("on")]
 
 
 async def test_a_real_prometheus_by_its_address(tmp_path: Path, real: prometheus_server.Prometheus) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from tests.cli.objects import CLUSTER, TAKEN, call, placed, write
 from tests.controlplane.nodes import node
-from tests.controlplane.objects import pod
+from tests.controlplane.objects import pod, required
 from webhook.cli.cluster.load import read_snapshot, write_snapshot
 from webhook.cli.cluster.snapshot import Snapshot, seconds
 from webhook.errors import BadInput
@@ -83,8 +83,7 @@ def test_an_anonymous_snapshot_keeps_a_list_of_fields(tmp_path: Path) -> None:
         {"name": "w", "nfs": {"server": "s3cr3t", "path": "/s3cr3t"}},
     ]
     mounted = {"name": "s3cr3t", "image": "s3cr3t", "volumeMounts": [{"name": "v", "mountPath": "/s3cr3t"}]}
-    terms = [{"matchExpressions": [{"key": "team", "operator": "In", "values": ["s3cr3t"]}]}]
-    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
+    affinity = required("team", "In", "s3cr3t")
     waits = placed(pod("waits", 1, volumes=volumes, container=mounted, affinity=affinity, hostname="s3cr3t"), None)
     waits["status"]["conditions"] = [
         {"type": "PodScheduled", "status": "False", "message": 'error getting secret "s3cr3t"'},

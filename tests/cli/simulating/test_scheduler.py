@@ -8,7 +8,7 @@ import pytest
 
 from tests.cli.objects import placed, snapshot
 from tests.controlplane.nodes import node
-from tests.controlplane.objects import pod
+from tests.controlplane.objects import pod, preferred
 from webhook.cli.offline import load_policy
 from webhook.cli.simulating import scheduler
 from webhook.cli.simulating.scheduler import Scheduler
@@ -29,12 +29,6 @@ def asking(name: str, cpu: str = "8", memory: str = "64Gi", **spec: Any) -> Json
     return pod(name, container={"resources": resources}, **spec)
 
 
-def preferring(name: str, weight: int = 1) -> Json:
-    term = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [name]}]}
-    preferred = [{"weight": weight, "preference": term}]
-    return {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
-
-
 BUSY = placed(asking("busy", "64", "512Gi"), "a")
 
 
@@ -42,7 +36,11 @@ BUSY = placed(asking("busy", "64", "512Gi"), "a")
     ("made", "where"),
     [
         pytest.param(asking("p"), "b", id="the emptier node"),
-        pytest.param(asking("p", affinity=preferring("a")), "a", id="a preferred node, however little it is preferred"),
+        pytest.param(
+            asking("p", affinity=preferred("kubernetes.io/hostname", "In", "a")),
+            "a",
+            id="a preferred node, however little it is preferred",
+        ),
         pytest.param(asking("p", nodeSelector={"kubernetes.io/hostname": "a"}), "a", id="the only one that fits"),
         pytest.param(asking("p", "129"), None, id="none"),
         pytest.param(asking("p", schedulingGates=[{"name": "g"}]), None, id="none, of a pod with a gate"),

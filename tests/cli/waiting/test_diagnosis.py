@@ -249,6 +249,7 @@ team/waits
     → see what is wrong there: kubectl describe node gpu-c; the taint goes when it is repaired
   1 other node is not for this pod: 1 by noGpus (all of it: -o wide)
   it can preempt nobody: no pod has a priority below its own, 0, on node gpu-a
+  whether a node will come is not known: no autoscaler has written an Event about it
   scheduler: 0/4 nodes are available: 1 Insufficient nvidia.com/gpu, …
 """
 
@@ -256,6 +257,31 @@ team/waits
 def test_causes_are_printed_in_order(tmp_path: Path) -> None:
     result = call("pending", "waits", "-n", "team", "--cluster", write(tmp_path, *CLUSTER))
     assert result.stdout.splitlines() == GOLDEN.splitlines()
+
+
+def of(kind: str, name: str, made: dict[str, Any]) -> dict[str, Any]:
+    """The pod as one of a workload."""
+    reference = {"kind": kind, "name": name, "uid": "1", "controller": True}
+    return made | {"metadata": made["metadata"] | {"ownerReferences": [reference]}}
+
+
+@pytest.mark.parametrize("name", ["train-3", "job/train-3"])
+@pytest.mark.parametrize("command", ["pending", "explain"])
+def test_a_workload_stands_for_its_pods_that_wait(tmp_path: Path, command: str, name: str) -> None:
+    pods = [of("Job", "train-3", placed(pod(f"train-3-{word}", 8), None)) for word in ("a", "b")]
+    runs = of("Job", "train-3", placed(pod("train-3-0", 1), "gpu-a"))
+    found = call(command, name, "-n", "team", "--cluster", write(tmp_path, *CLUSTER, runs, *pods))
+    assert (found.exit_code, found.stderr) == (0, "")
+    title = {"pending": "team/job/train-3 × 2", "explain": "team/train-3-a"}[command]
+    assert found.stdout.splitlines()[0] == title
+    assert found.stdout.count("gpusTaken: ") == 1
+
+
+def test_a_workload_whose_pods_all_run_does_not_wait(tmp_path: Path) -> None:
+    runs = of("Job", "train-3", placed(pod("train-3-0", 1), "gpu-a"))
+    found = call("pending", "train-3", "-n", "team", "--cluster", write(tmp_path, *CLUSTER, runs))
+    assert (found.exit_code, found.stdout) == (2, "")
+    assert 'pod "train-3-0" in namespace team does not wait: it is Running' in found.stderr
 
 
 def test_the_document(tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ class Diagnosis:
             causes = [*sure, *told(message, sure)] or [_SILENT]
         else:
             causes = [*found.causes, *unexplained(message, found.causes)]
-        return Findings(causes, [*found.notes, *notes.autoscaler(self.situation, pod)], message)
+        return Findings(causes, [*found.notes, *notes.autoscaler(self.situation, pod, found.causes)], message)
 
     def _look_at(self, pod: Pod) -> Findings:
         case = Case.of(self.situation, pod)

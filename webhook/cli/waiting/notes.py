@@ -1,13 +1,13 @@
 """What a person asks next about a pod that waits: who is ahead of it, whom it could preempt, and whether a node will come."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import numpy as np
 
 from webhook.cli.cluster.report import gpus_of
 from webhook.cli.cluster.snapshot import Object, full_name
-from webhook.cli.waiting.situation import Case, Situation, priority_of
+from webhook.cli.waiting.situation import Case, Cause, Situation, priority_of
 from webhook.cluster.pods import counted_demand
 from webhook.kube.pod import Pod
 from webhook.placement.constraints import Mask
@@ -22,6 +22,8 @@ _AUTOSCALERS: Final = {
 """What the Events of the cluster autoscaler about a pod mean, by their reason (cluster-autoscaler/processors/status)."""
 _KARPENTER: Final = {"Nominated": "a node will come", "FailedScheduling": "no node will come"}
 """The same of Karpenter (pkg/controllers/provisioning/scheduling/events)."""
+_FULL: Final = ("gpusFragmented", "gpusTaken")
+"""Causes after which people ask whether a node will come."""
 _MAX_NAMED: Final = 3
 _MAX_MESSAGE: Final = 300
 
@@ -84,13 +86,16 @@ def _victims(case: Case, row: int, own: int) -> list[Pod]:
     return victims
 
 
-def autoscaler(situation: Situation, pod: Pod) -> Iterator[str]:
-    """What an autoscaler said last about the pod."""
+def autoscaler(situation: Situation, pod: Pod, causes: Iterable[Cause]) -> Iterator[str]:
+    """What an autoscaler said last about the pod; that none said anything, if a new node would help."""
     for event in situation.events_of("Pod", pod):
         if meaning := _meaning(event):
             message = " ".join(str(event.get("message") or "").split())[:_MAX_MESSAGE]
             yield f"{meaning}, says {bare(_reporter(event))}: {message}"
             return
+    full = any(cause.cause in _FULL for cause in causes)
+    if full and "Event" not in situation.snapshot.missing:
+        yield "whether a node will come is not known: no autoscaler has written an Event about it"
 
 
 def _meaning(event: Object) -> str | None:
