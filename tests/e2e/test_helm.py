@@ -148,10 +148,14 @@ async def checked(release: Release, api: Api) -> None:
     states = {each["check"]: each["state"] for each in found}
     assert states["dryRun"] == "ok"
     assert [each for each in found if each["text"].startswith("no right")] == []
+    answer = await asyncio.to_thread(doctor, ["doctor"], plane.kubeconfig)
+    found = {each["check"]: each for each in json.loads(answer.stdout)}
+    assert (found["endpoints"]["state"], found["policy"]["state"]) == ("ok", "ok"), "it finds the namespace by itself"
+    assert found["networkPolicy"]["next"].startswith("helm upgrade gpu manifests/chart -n gpu-system")
     await asyncio.to_thread(plane.kubectl, "delete", "--wait=false", "-f", "-", input=yaml.safe_dump_all(others))
 
 
-def doctor(arguments: list[str], kubeconfig: Path, namespace: str) -> subprocess.CompletedProcess[str]:
+def doctor(arguments: list[str], kubeconfig: Path, namespace: str = "") -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "webhook", *arguments, "-o", "json", "--kubeconfig", str(kubeconfig)]
     environment = os.environ | {"GPU_ADMISSION_NAMESPACE": namespace}
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
