@@ -41,6 +41,18 @@ def before() -> tuple[str, str]:
     return git("log", "--format=%H", "--", "webhook/policy/written_for.py").decode().split()[-1], "0.0.1"
 
 
+def _forget_a_rule(folder: Path) -> None:
+    """So that today's policy has a rule that the version before does not know."""
+    model = folder / "webhook" / "policy" / "model.py"
+    text = model.read_text()
+    model.write_text(re.sub(r"(?m)^    capabilities: .*\n", "", text))
+    assert model.read_text() != text
+    policy = folder / "manifests" / "policy.yaml"
+    shipped, count = re.subn(r"(?m)^      capabilities:\n(        .*\n)+", "", policy.read_text())
+    assert count == 1
+    policy.write_text(shipped)
+
+
 @pytest.fixture(scope="module")
 def old(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The files of the version before."""
@@ -51,10 +63,7 @@ def old(tmp_path_factory: pytest.TempPathFactory) -> Path:
     metadata = folder / f"gpu_admission-{version}.dist-info" / "METADATA"  # by it the program knows its version
     metadata.parent.mkdir()
     metadata.write_text(f"Metadata-Version: 2.4\nName: gpu-admission\nVersion: {version}\n")
-    model = folder / "webhook" / "policy" / "model.py"
-    text = model.read_text()
-    model.write_text(re.sub(r"(?m)^    capabilities: .*\n", "", text))
-    assert model.read_text() != text, "today's policy has a rule that the version before does not know"
+    _forget_a_rule(folder)
     return folder
 
 
