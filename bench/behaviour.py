@@ -17,13 +17,13 @@ import argparse
 import asyncio
 import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from rich.console import Console
 from rich.table import Table
 
-from bench.drawn import drawn
+from bench import drawn, drawn_devices
 from bench.output import stdout
 from tests.controlplane.api import Api
 from tests.controlplane.plane import ControlPlane
@@ -69,11 +69,16 @@ async def _played(plane: ControlPlane, cases: list[Case], times: Times) -> dict[
             watch.cancel()
 
 
-def _batches(seed: int) -> Iterator[list[Case]]:
+def _batches(seed: int, draw: Callable[[int], Case], together: int) -> Iterator[list[Case]]:
     """Endless. `seed`: of the first case."""
     while True:
-        yield [drawn(number) for number in range(seed, seed + _TOGETHER)]
-        seed += _TOGETHER
+        yield [draw(number) for number in range(seed, seed + together)]
+        seed += together
+
+
+def _used(side: Side) -> float:
+    """The GPUs of the pods that run, where their label says how many; otherwise the pods."""
+    return sum(float(pod["metadata"]["labels"].get("gpus", 1)) for pod in side.running)
 
 
 def _later(played: Played, times: Times) -> float:
@@ -85,20 +90,20 @@ def _later(played: Played, times: Times) -> float:
 class Worse(NamedTuple):
     """How one play of a case with us compares with the play without us. It is true if it is worse."""
 
-    fewer: int
-    """How many pods fewer run; negative if more run."""
+    fewer: float
+    """How many pods fewer run, or GPUs fewer are in use; negative if more."""
     later: float
     """Seconds by which the last pod is bound later."""
 
     @classmethod
     def of(cls, played: Played, times: Times) -> Worse:
-        return cls(len(played.plain.running) - len(played.ours.running), _later(played, times))
+        return cls(_used(played.plain) - _used(played.ours), _later(played, times))
 
     def __bool__(self) -> bool:
         return self.fewer > 0 or (self.fewer == 0 and self.later > _LATE)
 
     def __str__(self) -> str:
-        return f"{self.fewer} fewer, {self.later:.2f} s later"
+        return f"{self.fewer:g} fewer, {self.later:.2f} s later"
 
 
 def main() -> int:
@@ -106,12 +111,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.behaviour", description=__doc__)
     parser.add_argument("--pods", type=int, default=2000, help="minimum number of pods on each side")
     parser.add_argument("--seed", type=int, default=1000, help="seed of the first case; each case adds one")
+    parser.add_argument("--devices", action="store_true", help="cases of DRA devices (bench/drawn_devices.py)")
+    parser.add_argument("--together", type=int, default=_TOGETHER, help="cases played at the same time")
     given = parser.parse_args()
+    draw = drawn_devices.drawn if given.devices else drawn.drawn
     console, times = stdout(), Times()
     done: list[Played] = []
     again: dict[str, list[Worse]] = {}
     with ControlPlane(find("1.37")) as plane, Installed(plane):
-        for batch in _batches(given.seed):
+        for batch in _batches(given.seed, draw, given.together):
             played = asyncio.run(_played(plane, batch, times))
             done += played.values()
             for case in batch:
@@ -145,7 +153,7 @@ def _nodes_of(side: Side) -> dict[str, Any]:
 
 
 def _print(console: Console, done: list[Played], times: Times) -> None:
-    table = Table("", "pods", "run", "refused", "bound after: median", "99 %", "most")
+    table = Table("", "pods", "run", "used", "refused", "bound after: median", "99 %", "most")
     for name in ("ours", "plain"):
         sides: list[Side] = [getattr(each, name) for each in done]
         after = sorted(seconds for side in sides for seconds in times.of(side)) or [0.0]
@@ -153,6 +161,7 @@ def _print(console: Console, done: list[Played], times: Times) -> None:
             {"ours": "with us", "plain": "without us"}[name],
             str(sum(len(side.pods) for side in sides)),
             str(sum(len(side.running) for side in sides)),
+            f"{sum(map(_used, sides)):g}",
             str(sum(len(side.refused) for side in sides)),
             f"{statistics.median(after):.2f} s",
             f"{after[len(after) * 99 // 100]:.2f} s",

@@ -1,7 +1,7 @@
 """Pods that ask for devices one by one are ranked and reserved by them.
 
 Covers placement.devices, cluster.device_demands, cluster.device_layout, cluster.device_sources, cluster.device_table,
-cluster.device_matches, cluster.device_node, cluster.devices, cluster.claims.
+cluster.device_capacity, cluster.device_matches, cluster.device_node, cluster.devices, cluster.claims.
 """
 
 from collections.abc import Iterable
@@ -314,6 +314,36 @@ def test_one_device_must_have_enough_of_its_capacity() -> None:
     for number in range(4):
         assert names(reserve(of, claiming("quarter", name=f"p{number}"))) == ["b"]
     assert placed(of, claiming("quarter")).reason == "no node fits"
+
+
+QUARTER = {"capacity": {"requests": {"memory": "20Gi"}}}
+
+
+@pytest.mark.parametrize(
+    ("slices", "asked", "first"),
+    [
+        pytest.param([partitioned("a", 2), partitioned("b", 2)], dra.exactly(), "a", id="all nodes have partitions"),
+        pytest.param([partitioned("a", 2), dra.gpus_of("b", 8)], dra.exactly(of=MIG), "a", id="a partition"),
+        pytest.param([shared("a", 2), shared("b", 8)], dra.exactly(), "a", id="all devices are shared"),
+        pytest.param([dra.gpus_of("a", 2), dra.gpus_of("b", 8)], dra.exactly(**QUARTER), "a", id="no device is shared"),
+        pytest.param(
+            [partitioned("a", 1), dra.gpus_of("b", 8)], dra.exactly(), "b", id="partitions are kept for others"
+        ),
+        pytest.param(
+            [shared("a", 1), dra.gpus_of("b", 8)], dra.exactly(), "b", id="shared devices are kept for others"
+        ),
+        pytest.param([dra.gpus_of("a", 1), shared("b", 8)], dra.exactly(**QUARTER), "b", id="no device for a quarter"),
+        pytest.param([partitioned("a", 1), dra.gpus_of("b", 8)], dra.exactly(of="any"), "b", id="any device"),
+    ],
+)
+def test_whole_devices_and_parts_go_where_they_spoil_nothing(slices: list[Object], asked: Object, first: str) -> None:
+    every = {
+        "metadata": {"name": "any"},
+        "spec": {"selectors": [{"cel": {"expression": f'device.driver == "{dra.DRIVER}"'}}]},
+    }
+    classes = (dra.device_class(), dra.device_class(MIG, "mig"), every)
+    of = cluster(slices, [dra.template("t", asked)], classes=classes)
+    assert names(placed(of, claiming("t")))[0] == first
 
 
 # --- named claims and extended resources ------------------------------------------------------------------------------

@@ -58,6 +58,8 @@ ONES = popular((demand(), 1.0))
 LARGE = popular((demand(), 0.7), (demand(8, 64, 512), 0.3))
 CPU_BOUND = popular((demand(1, 12, 32), 1.0))
 HALVES = popular((demand(), 0.4), (demand(4, 32, 128), 0.6))
+SOUGHT = popular((demand(), 0.5)) + popular((demand(), 0.4), models=(2,)) + popular((demand(), 0.1), models=(1,))
+EVENLY = popular((demand(), 0.5)) + popular((demand(), 0.25), models=(2,)) + popular((demand(), 0.25), models=(1,))
 PINNED = popular((demand(), 0.5)) + popular((demand(), 0.5), models=(2,))
 
 
@@ -112,6 +114,8 @@ PINNED = popular((demand(), 0.5)) + popular((demand(), 0.5), models=(2,))
         ),
         pytest.param([(4, 48, 300, 2), (8, 96, 768, 1)], demand(), PINNED, 1, id="a sought-after model is spared"),
         pytest.param([(4, 48, 300, 2), (8, 96, 768, 1)], demand(), ONES, 0, id="no demand is confined to a model"),
+        pytest.param([(4, 48, 300, 2), (8, 96, 768, 1)], demand(), SOUGHT, 1, id="also if few seek the other"),
+        pytest.param([(4, 48, 300, 2), (8, 96, 768, 1)], demand(), EVENLY, 0, id="but not if both are sought alike"),
     ],
 )
 def test_pack_prefers(nodes: list[Node], wanted: Demand, seen: tuple[PopularDemand, ...], first: int) -> None:

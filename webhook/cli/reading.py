@@ -12,7 +12,7 @@ from typing import Any, Final
 from rich.console import Console
 
 from webhook.cli.cluster import metrics
-from webhook.cli.cluster.load import EVERYWHERE, FORBIDDEN, load, read_snapshot
+from webhook.cli.cluster.load import EVERYWHERE, FORBIDDEN, grant, load, read_snapshot
 from webhook.cli.cluster.measured import Figures
 from webhook.cli.cluster.snapshot import NEEDED, Snapshot
 from webhook.cli.offline import load_policy
@@ -51,20 +51,8 @@ def snapshot_of(
             say(f"warning: {_together(snapshot.missing.values())}: what depends on them is not known", "yellow")
             refused = [name for name, why in snapshot.missing.items() if why.startswith(FORBIDDEN) and name in KINDS]
             if most := [name for name in NEEDED if name in refused] or refused:  # the rest says little
-                say(f"an operator gives the right by: {_GRANT % ','.join(sorted(map(_resource, most)))}", "dim")
+                say(f"an operator gives the right by: {grant(KINDS[name] for name in most)}", "dim")
     return snapshot
-
-
-_GRANT: Final = (
-    "kubectl create clusterrole gpu-reader --verb=get,list --resource=%s && "
-    "kubectl create clusterrolebinding gpu-reader --clusterrole=gpu-reader --user=NAME"
-)
-
-
-def _resource(kind: str) -> str:
-    """A kind as `kubectl create clusterrole --resource` takes it: `nodes`, `storageclasses.storage.k8s.io`."""
-    parts = KINDS[kind].group.split("/")  # /api/v1 or /apis/GROUP/VERSION
-    return KINDS[kind].plural if len(parts) < 4 else f"{KINDS[kind].plural}.{parts[2]}"
 
 
 def _together(missing: Iterable[str]) -> str:
@@ -82,7 +70,13 @@ def _together(missing: Iterable[str]) -> str:
 
 
 def measure_gpus(snapshot: Snapshot, policy: Policy, address: str | None) -> None:
-    """Read GPU metrics into the snapshot, so that nodes are ranked by them as the webhook does.
+    """Read GPU metrics into the snapshot, and use them: see `poll_gpus`. Raises BadInput."""
+    poll_gpus(snapshot, policy, address)
+    use_metrics(snapshot, policy)
+
+
+def poll_gpus(snapshot: Snapshot, policy: Policy, address: str | None) -> None:
+    """Read GPU metrics into the snapshot.
 
     `address`: a Prometheus; "off": no metrics; None: the source that the policy names. For a snapshot from a file, None keeps
     the metrics in the file. If the source does not answer, a warning is printed on stderr. Raises BadInput.
@@ -94,6 +88,11 @@ def measure_gpus(snapshot: Snapshot, policy: Policy, address: str | None) -> Non
         _ask(snapshot, metrics.with_url(address, settings))
     elif snapshot.access is not None and settings.source != "off":
         _ask(snapshot, settings)
+
+
+def use_metrics(snapshot: Snapshot, policy: Policy) -> None:
+    """Rank nodes by the GPU metrics of the snapshot, as the webhook does."""
+    settings = policy.file.gpu_metrics
     if snapshot.measured and settings.source != "off":
         use = Figures(snapshot.measured, settings, snapshot.taken).use
         for name in use.nodes():

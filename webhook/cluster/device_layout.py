@@ -5,9 +5,9 @@ order of the layout, the first solution that meets all. For claims of other sour
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from fractions import Fraction
 from typing import Any, Final, NamedTuple
 
+from webhook.cluster.device_capacity import consumed
 from webhook.cluster.devices import (
     DRA,
     WHOLE,
@@ -17,11 +17,10 @@ from webhook.cluster.devices import (
     DeviceSet,
     DeviceTaint,
     Use,
-    is_gpu_driver,
 )
-from webhook.errors import QuantityError
 from webhook.kube.device_selectors import Facts, Work
-from webhook.kube.quantity import Number, parse_quantity
+from webhook.kube.other_gpus import is_gpu_driver
+from webhook.kube.quantity import Number
 
 Amounts = tuple[Number, ...]
 Matches = Callable[[DeviceRequest, Facts], bool | None]
@@ -62,6 +61,8 @@ class Fit(NamedTuple):
     """What stays free of the devices that are not taken whole, in thousandths of a device."""
     remaining: Amounts
     """What is left of each budget."""
+    spoiled: int = 0
+    """The devices that it takes whole though others could have parts of them, or of which it takes more than it asks."""
 
 
 class Layout:
@@ -87,6 +88,13 @@ class Layout:
             for device in told.devices:
                 self._add(device, counters, totals)
         self.totals: Amounts = tuple(totals)
+        self.drivers = [driver for driver in sorted(self.gpus) if is_gpu_driver(driver)]
+        """The drivers of GPUs, of all sources."""
+        least: dict[int, Number] = {}
+        for budget, amount in [draw for slot in self.slots for draw in slot.draws]:
+            least[budget] = min(amount, least.get(budget, amount))
+        self.parted = {slot.uses for slot in self.slots if any([amount > least[of] for of, amount in slot.draws])}
+        """The slots of which there are smaller partitions too, by their budget of uses."""
         self._taken: dict[Hashable, dict[str, int]] = {}
 
     def _add(self, device: Device, counters: Mapping[tuple[str, str], int], totals: list[Number]) -> None:
@@ -125,10 +133,13 @@ class Layout:
         if key not in self._taken:
             if len(self._taken) >= _MAX_KEPT:
                 self._taken.clear()
-            left = self.used(uses)
-            amounts = {driver: self.free(driver, self.totals) - self.free(driver, left) for driver in self.told}
-            self._taken[key] = {driver: amount for driver, amount in amounts.items() if amount}
+            self._taken[key] = self.given(self.used(uses))
         return self._taken[key]
+
+    def given(self, left: Amounts) -> dict[str, int]:
+        """What is not free any more if so much is left, in thousandths of a device, by driver."""
+        amounts = {driver: self.free(driver, self.totals) - self.free(driver, left) for driver in self.drivers}
+        return {driver: amount for driver, amount in amounts.items() if amount}
 
     def free(self, driver: str, remaining: Amounts) -> int:
         """What is free of the devices of a driver, in thousandths of a device."""
@@ -152,13 +163,13 @@ class _Search:
         self._requests = [(claim, alternatives) for claim in claims for alternatives in claim.requests]
         self._steps = 0
         self._taken: list[tuple[DeviceClaim, Slot]] = []
-        self._rank = 0
+        self._rank = self._spoiled = 0
 
     def result(self) -> Fit | None:
         if not self._from(0):
             return None
         free = [self._layout._free(unit, self._left) for unit in {slot.unit for _, slot in self._taken}]
-        return Fit(self._rank, float(sum(free)), tuple(self._left))
+        return Fit(self._rank, float(sum(free)), tuple(self._left), self._spoiled)
 
     def _from(self, number: int) -> bool:
         """Find devices for all requests from `number` on."""
@@ -212,10 +223,13 @@ class _Search:
             if not request.admin:
                 _take(slot, self._left, takes)
             self._taken.append((claim, slot))
+            spoils = self._spoils(request, slot, takes)
+            self._spoiled += spoils
             rest = [each for each, _ in usable[index + 1 :]]
             if self._choose(number, claim, request, rest, count - 1):
                 return True
             self._taken.pop()
+            self._spoiled -= spoils
             self._left[:] = before
             self._undo()
             if not request.devices:  # all of them, or none
@@ -225,7 +239,7 @@ class _Search:
     def _takes(self, request: DeviceRequest, slot: Slot) -> list[tuple[int, Number]] | None:
         """What the request would take of each capacity; None if the device cannot take it now."""
         left, facts = self._left, slot.facts
-        wanted = {name if "/" in name else f"{facts.driver}/{name}": amount for name, amount in request.amounts}
+        wanted = _wanted(request, facts)
         if any([name not in facts.capacity or amount > facts.capacity[name] for name, amount in wanted.items()]):
             return None
         if request.admin:
@@ -242,11 +256,24 @@ class _Search:
             takes.append((budget, amount))
         return takes
 
+    def _spoils(self, request: DeviceRequest, slot: Slot, takes: list[tuple[int, Number]]) -> bool:
+        if request.admin:
+            return False
+        if slot.parts:
+            return all([amount >= total for (_, amount), (_, _, total, _) in zip(takes, slot.parts, strict=True)])
+        wanted = _wanted(request, slot.facts).items()
+        return slot.uses in self._layout.parted or any([amount < slot.facts.capacity[name] for name, amount in wanted])
+
     def _agrees(self, claim: DeviceClaim, slot: Slot, attribute: str) -> bool:
         value = slot.facts.attributes.get(attribute)
         first = next((taken for of, taken in self._taken if of is claim), slot)
         other = first.facts.attributes.get(attribute)
         return value is not None and value == other and type(value) is type(other)
+
+
+def _wanted(request: DeviceRequest, facts: Facts) -> dict[str, Number]:
+    """What it asks of each capacity, by qualified name."""
+    return {name if "/" in name else f"{facts.driver}/{name}": amount for name, amount in request.amounts}
 
 
 def _take(slot: Slot, left: list[Number], takes: Iterable[tuple[int, Number]]) -> None:
@@ -266,25 +293,3 @@ def _tolerated(taint: DeviceTaint, tolerations: tuple[tuple[str, str | None, str
             for key, value, effect in tolerations
         ]
     )
-
-
-def consumed(wanted: Number | None, total: Number, policy: Any) -> Number | None:
-    """What a request takes of a capacity, by its CapacityRequestPolicy; None if the policy does not allow it.
-
-    Follows consumable_capacity.go: rounded up to a valid value.
-    """
-    try:
-        if wanted is None:
-            return parse_quantity(policy["default"]) if policy and "default" in policy else total
-        if policy and (values := policy.get("validValues")):
-            return next((value for text in values if (value := parse_quantity(text)) >= wanted), None)
-        if policy and (valid := policy.get("validRange")):
-            least = parse_quantity(valid["min"])
-            amount = max(wanted, least)
-            if "step" in valid:
-                step = parse_quantity(valid["step"])
-                amount = least + -(-Fraction(amount - least) // step) * step
-            return amount if "max" not in valid or amount <= parse_quantity(valid["max"]) else None
-    except (QuantityError, TypeError, KeyError, AttributeError, ZeroDivisionError):
-        return None
-    return wanted

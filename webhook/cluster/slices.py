@@ -6,14 +6,16 @@ missing. Devices that do not belong to a single node are `roaming`: what they ar
 resource.k8s.io/v1. Follows structured/internal/incubating/pools_incubating.go.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from sys import intern
 from typing import Any, Final, NamedTuple
 
 from webhook.cluster.device_table import DeviceTable
-from webhook.cluster.devices import DRA, Device, DeviceSet, DeviceTaint, is_gpu_driver
+from webhook.cluster.devices import DRA, Device, DeviceSet, DeviceTaint
 from webhook.errors import QuantityError
 from webhook.kube.device_selectors import Facts, facts_of
+from webhook.kube.other_gpus import is_gpu_driver
 from webhook.kube.quantity import Number, parse_quantity
 
 _MAX_DEVICES: Final = 128
@@ -50,6 +52,8 @@ class Slices:
         self._pools_of: dict[str, set[Pool]] = {}
         """By node."""
         self._interned: dict[Counters, Counters] = {}
+        self._drivers = Counter[str]()
+        """Drivers of GPUs, with the number of their slices: asked for at each review."""
 
     def seen(self, obj: Mapping[str, Any]) -> None:
         name = obj["metadata"]["name"]
@@ -61,6 +65,8 @@ class Slices:
         self._pools.setdefault(read.pool, {})[name] = read
         if read.node:
             self._pools_of.setdefault(read.node, set()).add(read.pool)
+            if is_gpu_driver(read.pool[0]):
+                self._drivers[read.pool[0]] += 1
         self._tell(read.pool, {read.node, before.node if before else ""})
         if before is not None and before.pool != read.pool:
             self._tell(before.pool, {before.node})
@@ -74,6 +80,8 @@ class Slices:
     def _remove(self, name: str) -> None:
         if (before := self._slices.pop(name, None)) is None:
             return
+        if before.node and is_gpu_driver(before.pool[0]):
+            self._drivers[before.pool[0]] -= 1
         pool = self._pools[before.pool]
         del pool[name]
         if before.node and before.node not in [each.node for each in pool.values()]:
@@ -170,9 +178,7 @@ class Slices:
     @property
     def drivers(self) -> tuple[str, ...]:
         """The drivers of GPUs, sorted."""
-        return tuple(
-            sorted({each.pool[0] for each in self._slices.values() if each.node and is_gpu_driver(each.pool[0])})
-        )
+        return tuple(sorted([driver for driver, slices in self._drivers.items() if slices]))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._slices)

@@ -68,6 +68,8 @@ def _preference(of: Candidates) -> Iterable[Tier]:
 
 
 def _whole_gpus(of: Candidates) -> Iterable[Tier]:
+    if of.scores.spoiled is not None:
+        return (of.scores.spoiled,)
     several = of.scores.gpu == SHARED and of.request.demand.amount(SHARED) > 1
     return (of.nodes.columns.sharing[of.scores.rows] > 1,) if several else ()
 
@@ -127,7 +129,7 @@ CRITERIA: Final = (
     Criterion("alternatives", "more of the alternatives that its claims want most are free there", _alternatives),
     Criterion("rejections", "the other has rejected pods of the namespace after they were bound", _rejections),
     Criterion("preference", "the pod's author or the policy prefers it", _preference),
-    Criterion("wholeGpus", "the other's GPUs are shared, and the pod asks for several", _whole_gpus),
+    Criterion("wholeGpus", "the pod would take GPUs of the other whole that others could share", _whole_gpus),
     Criterion("peerRules", "the pod has rules about pods of its owner, and fewer of them are near it", _peer_rules),
     Criterion("gang", "the pods of its gang are near it, or have room there", _gang),
     Criterion("fitForUse", "more of its free GPUs are fit for use by their metrics", _fit_for_use),

@@ -99,19 +99,29 @@ def _of(request: PlacementRequest, demand: Demand) -> PlacementRequest:
     return request._replace(demand=demand, key=request.key + key)
 
 
+class Found(NamedTuple):
+    """What devices there are for a pod, by row."""
+
+    ranks: Floats
+    """Which alternatives are free there: the most wanted ones are 0; -1: none are; UNDECIDED."""
+    left: Floats
+    """What would stay free of the devices that are not taken whole, in devices."""
+    spoiled: Floats
+    """See `Fit.spoiled`."""
+
+
 def found_devices(
     columns: Columns, table: DeviceTable, rows: NDArray[np.intp], claims: tuple[DeviceClaim, ...]
-) -> tuple[Floats, Floats]:
-    """For each of `rows`, the rank of the alternatives that are free there (-1: none are; UNDECIDED), and what would stay free of
-    the devices that are not taken whole, in devices."""
-    ranks, left = np.full(len(rows), -1.0), np.zeros(len(rows))
-    by_number: dict[int, tuple[float, float]] = {}
+) -> Found:
+    """The devices for these claims on each of `rows`."""
+    found = Found(np.full(len(rows), -1.0), np.zeros(len(rows)), np.zeros(len(rows)))
+    by_number: dict[int, tuple[float, float, float]] = {}
     for index, number in enumerate(columns.devices[rows].tolist()):
         if number not in by_number:
             try:
                 fit = table.find(number, claims)
-                by_number[number] = (-1.0, 0.0) if fit is None else (fit.rank, fit.left / WHOLE)
+                by_number[number] = (-1.0, 0.0, 0.0) if fit is None else (fit.rank, fit.left / WHOLE, fit.spoiled)
             except Unknown:  # the pod is left to the scheduler: no other node matters
-                return np.full(len(rows), UNDECIDED), left
-        ranks[index], left[index] = by_number[number]
-    return ranks, left
+                return found._replace(ranks=np.full(len(rows), UNDECIDED))
+        found.ranks[index], found.left[index], found.spoiled[index] = by_number[number]
+    return found

@@ -72,7 +72,7 @@ class Refusals:
             every = np.arange(nodes.columns.rows)
             yield (
                 "no free devices for its claims",
-                found_devices(nodes.columns, nodes.devices, every, demand.devices)[0] >= 0,
+                found_devices(nodes.columns, nodes.devices, every, demand.devices).ranks >= 0,
             )
         for resource, amount in demand.requests:
             if resource.startswith(TOLD):

@@ -14,6 +14,7 @@ from tests.cli.objects import snapshot
 from tests.feeds.fake_api import FakeApi, fake_api
 from webhook.cli.cluster.answers import QUESTIONS
 from webhook.cli.cluster.load import load
+from webhook.cli.cluster.snapshot import CLAIMS, ENGINE
 from webhook.cli.reading import namespace_of, snapshot_of
 from webhook.errors import BadInput
 from webhook.feeds import file
@@ -74,6 +75,18 @@ async def test_a_right_that_is_missing_is_named_and_the_rest_is_read(tmp_path: P
     assert found.of("PodGroup") == [], "what is not served is not there"
 
 
+async def test_a_cluster_without_dra_has_no_devices(tmp_path: Path) -> None:
+    """As Kubernetes without the API group, or with a gate of it that is off."""
+    async with fake_api() as fake:
+        fill(fake)
+        for name in ("ResourceSlice", *CLAIMS):
+            fake.refuse["list", KINDS[name].path()] = (404, "not served")
+        found = await asyncio.to_thread(load, kubeconfig(tmp_path, fake.url), None, (*ENGINE, *CLAIMS))
+    assert found.missing == {}
+    assert [found.of(name) for name in CLAIMS] == [[], [], []]
+    assert list(found.state.nodes.devices.told()) == []
+
+
 @pytest.mark.parametrize("asked", ["team", None], ids=["the namespace of the question", "the namespace of the context"])
 async def test_with_rights_in_one_namespace_only_that_namespace_is_read(tmp_path: Path, asked: str | None) -> None:
     async with fake_api() as fake:
@@ -103,7 +116,8 @@ async def test_without_a_needed_kind_the_error_names_the_right_to_ask_for(tmp_pa
     async with fake_api() as fake:
         fake.refuse["list", NODES] = (403, "no")
         with pytest.raises(
-            BadInput, match=r"^no right to list nodes, and nothing can be said without\. Ask for it .*--verb=list"
+            BadInput,
+            match=r"^no right to list nodes, and nothing can be said without\. An operator gives it by: .*--resource=nodes",
         ):
             await asyncio.to_thread(load, kubeconfig(tmp_path, fake.url), None, ("Node",))
 

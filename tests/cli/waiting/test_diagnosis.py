@@ -1,8 +1,8 @@
 """The causes of waiting that tests/e2e/test_pending.py does not make on a real scheduler, and how causes are printed.
 
 Covers cli.pending, cli.waiting.claims, cli.waiting.nodes, cli.waiting.peers, cli.waiting.ports,
-cli.waiting.prerequisites, cli.waiting.resources, cli.waiting.situation, cli.waiting.unoffered, cli.waiting.volumes,
-cli.waiting.workloads.
+cli.waiting.prerequisites, cli.waiting.resources, cli.waiting.situation, cli.waiting.taints, cli.waiting.unoffered,
+cli.waiting.volumes, cli.waiting.workloads.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
 from webhook.cli.offline import load_policy
 from webhook.cli.pending import answers
-from webhook.cli.waiting.situation import CAUSES, Cause, ordered
+from webhook.cli.waiting.causes import CAUSES, Cause, ordered
 
 GROUP = {"schedulingGroup": {"podGroupName": "ring"}}
 GANG = {"spec": {"schedulingPolicy": {"gang": {"minCount": 4}}}}
@@ -29,6 +29,8 @@ FULL = placed(pod("other", 8), "n")
 
 def obj(kind: str, name: str, spec: Json | None = None, status: Json | None = None, **more: Any) -> Json:
     metadata = {"name": name, "namespace": "team", **more.pop("metadata", {})}
+    if not metadata["namespace"]:
+        del metadata["namespace"]
     return {"apiVersion": "v1", "kind": kind, "metadata": metadata, "spec": spec or {}, "status": status or {}, **more}
 
 

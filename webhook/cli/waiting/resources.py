@@ -10,8 +10,10 @@ import numpy as np
 
 from webhook.cli.cluster.report import gpus_of, workload_name
 from webhook.cli.cluster.snapshot import full_name
-from webhook.cli.waiting.situation import Case, Cause, NodeCheck, Situation, priority_of
+from webhook.cli.waiting.causes import Cause, NodeCheck
+from webhook.cli.waiting.situation import Case, Situation, priority_of
 from webhook.cli.waiting.unoffered import unknown, without
+from webhook.cluster.device_sources import SOURCES
 from webhook.cluster.node_table import Integers
 from webhook.cluster.pods import counted_demand
 from webhook.kube.pod import Pod
@@ -33,7 +35,7 @@ def resources(case: Case) -> NodeCheck:
     """Nodes with too little free of a resource that the pod requests."""
     s = case.situation
     nothing = np.zeros(len(s.alive), np.int64)
-    short = {name: s.free.get(name, nothing) < amount for name, amount in case.demand.requests}
+    short = {name: s.free.get(name, nothing) < amount for name, amount in _counted(case)}
     for name in case.device_class_of:
         short[name] = short[name] & (s.capacity.get(name, nothing) > 0)
     fails = s.alive & np.any([*short.values()], axis=0)
@@ -46,7 +48,7 @@ def resources(case: Case) -> NodeCheck:
         ]
         for name in nowhere:
             yield unknown(case, name, mask, alone)
-        for name, amount in case.demand.requests:
+        for name, amount in _counted(case):
             if name not in nowhere and (off := mask & short[name]).any():
                 others_short = np.zeros_like(s.alive)
                 for other in short.keys() - {name}:
@@ -56,18 +58,27 @@ def resources(case: Case) -> NodeCheck:
     return NodeCheck(fails, explain)
 
 
+def _counted(case: Case) -> list[tuple[str, int]]:
+    """What a pod requests of what nodes offer: not memory and cores of parts of GPUs, which `claims.devices` looks at."""
+    parts = {claim.source for claim in case.wants.claims} - {""}
+    others = {name for source in SOURCES if source.name in parts for name in source.part_resources}
+    return [(name, amount) for name, amount in case.demand.requests if name not in others]
+
+
 def without_gpus(case: Case) -> Mask:
     """Nodes without any GPU, if the pod asks for GPUs."""
     s, nothing = case.situation, np.zeros_like(case.situation.alive)
     return (
-        np.array([gpus == () for gpus in s.gpus_at[: len(nothing)]], bool) if gpus_of(case.pod, s.policy) else nothing
+        np.array([gpus == () for gpus in s.gpus_at[: len(nothing)]], bool) & ~s.devices.told
+        if gpus_of(case.pod, s.policy)
+        else nothing
     )
 
 
 def large_enough(case: Case) -> Mask:
     """Nodes that could take the pod if they were empty."""
     s, nothing = case.situation, np.zeros(len(case.situation.alive), np.int64)
-    requests = [(name, amount) for name, amount in case.demand.requests if name not in case.device_class_of]
+    requests = [(name, amount) for name, amount in _counted(case) if name not in case.device_class_of]
     large: Mask = np.all([s.capacity.get(name, nothing) >= amount for name, amount in requests], axis=0)
     return large
 
@@ -86,7 +97,7 @@ def _short(case: Case, name: str, amount: int, off: Mask, alone: Mask) -> Iterat
     if (small := off & (capacity < amount)).any():
         largest, now = int(capacity[small].max()), _most_free(case, name, alone & small)
         alone = alone & (s.free[name] >= max(now, 1))
-        ask = f"ask for {amount_number(name, now or largest)} {bare(name)} at most{', in more pods' if gpu else ''}"
+        ask = _smaller(case, name, amount, now, largest) + (", in more pods" if gpu else "")
         if now != largest:
             ask += (
                 f" ({amount_number(name, largest)} when nothing else runs there)"
@@ -106,6 +117,28 @@ def _short(case: Case, name: str, amount: int, off: Mask, alone: Mask) -> Iterat
             text = f"{s.where(small)}: too small: {asked} {bare(name)} asked for, {amount_number(name, largest)} there when empty"
             fix = f"{ask}, or let the pod go to larger nodes"
             yield s.cause("nodesTooSmall", text, fix, small, alone)
+
+
+def _smaller(case: Case, name: str, amount: int, now: int, largest: int) -> str:
+    """«ask for 96 cpu at most»."""
+    where, stays = _beside(case.pod, name, amount)
+    if (most := (now or largest) - stays) <= 0:
+        return f"ask for less {bare(name)}"
+    return f"ask for {amount_number(name, most)} {bare(name)} at most{where}"
+
+
+def _beside(pod: Pod, name: str, amount: int) -> tuple[str, int]:
+    """Where the pod asks for most of a resource (« in container "main"», "" if that is plain), and how much of `amount` it needs
+    beside that: for its other containers, its sidecars and its runtime class."""
+    spec = pod["spec"]
+    extra = int(parse_quantity(str((spec.get("overhead") or {}).get(name, "0"))) * (1000 if name == "cpu" else 1))
+    if any(name in (stated or {}) for stated in (spec.get("resources") or {}).values()):
+        return " in spec.resources", extra
+    if _asks_most(pod, name):
+        return "", extra
+    most = max(spec["containers"], key=lambda container: _amount(container, name))
+    stays = amount - _amount(most, name)
+    return f" in container {quoted(most.get('name'))}" if stays > extra else "", stays
 
 
 def _physical(s: Situation, name: str) -> Integers:
@@ -148,14 +181,18 @@ def _taken(case: Case, name: str, amount: int, off: Mask, alone: Mask, asks: str
         return s.cause("tooManyPods", text, fix, off, alone)
     free, asked = np.maximum(s.free[name], 0), amount_number(name, amount)
     here = alone if alone.any() else off  # what is done elsewhere is not enough
-    most, best, wait = int(free[off].max()), _most_free(case, name, alone), _wait(case, name, amount, here)
+    where, stays = _beside(case.pod, name, amount)
+    best, instead = max(0, _most_free(case, name, alone) - stays), amount_number(name, amount - stays)
+    most, wait = int(free[off].max()), _wait(case, name, amount, here)
     or_wait = f", or {wait}" if wait else ""
     if not gpu:
         unit = bare(name)
         text = (
             f"{s.where(off)}: short of {unit}: {asks or f'{asked} asked for'}, at most {amount_number(name, most)} free"
         )
-        ask = f"ask for {amount_number(name, best)} {unit} in place of {asked}" if best else f"free {unit} there"
+        ask = (
+            f"ask for {amount_number(name, best)} {unit} in place of {instead}{where}" if best else f"free {unit} there"
+        )
         return s.cause(_CAUSE_OF.get(name, "insufficientResource"), text, f"{ask}{or_wait}", off, alone)
     total = int(free[off].sum())
     asks = asks or f"{asked} {bare(name)} asked for"
@@ -163,7 +200,7 @@ def _taken(case: Case, name: str, amount: int, off: Mask, alone: Mask, asks: str
     if total >= amount:
         fix = f"ask for {best} in each of more pods, or let one node be emptied" if best else "let one node be emptied"
         return s.cause("gpusFragmented", f"GPUs are free but apart: {amounts}", f"{fix}{or_wait}", off, alone)
-    ask = f"ask for {best} in place of {asked}, or " if best else ""
+    ask = f"ask for {best} in place of {instead}{where}, or " if best else ""
     fix = f"{ask}{wait or 'wait until pods there end'}, or add a node"
     return s.cause("gpusTaken", f"all GPUs are taken: {amounts}", fix, off, alone)
 
@@ -205,7 +242,7 @@ def preemption(case: Case, only_full: Mask) -> Iterator[Cause]:
         return
     own, rows = priority_of(case.pod), only_full.copy()
     lower = [(row, counted_demand(pod)) for row, pod in s.bound if only_full[row] and priority_of(pod) < own]
-    for name, amount in case.demand.requests:
+    for name, amount in _counted(case):
         freed: Integers = s.free.get(name, np.zeros(len(s.alive), np.int64)).copy()
         for row, demand in lower:
             freed[row] += demand.amount(name)
