@@ -16,6 +16,7 @@ import yaml
 
 from webhook.framework.interface import Settings
 from webhook.policy.model import Injectors, PolicyFile, Profile
+from webhook.policy.written_for import LINE
 
 _WIDTH = 128
 _COMMENT, _ONE_LINE = 118, 110
@@ -27,7 +28,7 @@ _SPACED = (PolicyFile, Profile, Injectors)
 
 def document(policy: PolicyFile) -> str:
     """The policy as YAML with comments."""
-    return "\n".join([*_comment(type(policy).__doc__ or ""), "", *_section(policy)]) + "\n"
+    return "\n".join([LINE, *_comment(type(policy).__doc__ or ""), "", *_section(policy)]) + "\n"
 
 
 def _section(settings: Settings) -> Iterator[str]:

@@ -40,9 +40,9 @@ _LEFT_OUT = ("Deployment", "PodDisruptionBudget")
 """Without kubelets its pods would only look as if they ran."""
 
 
-def shipped(plane: ControlPlane) -> list[dict[str, Any]]:
+def shipped(plane: ControlPlane, source: Path = ROOT) -> list[dict[str, Any]]:
     """Everything that `kubectl apply -k manifests/` installs."""
-    text = plane.kubectl("kustomize", str(ROOT / "manifests")).stdout
+    text = plane.kubectl("kustomize", str(source / "manifests")).stdout
     return [found for found in yaml.safe_load_all(text) if found]
 
 
@@ -50,7 +50,8 @@ class Installed:
     """A running webhook. `policy`: the text of a policy instead of the shipped one. `replicas`: processes; connections are
     shared out among those that are ready, as a Service does. `before`: Python that each runs first, to wait less. `settings`:
     more of the environment. `routed`: the API server finds the Service's endpoints itself, so the hooks stay as they are.
-    `release`: the namespace where all is installed already."""
+    `release`: the namespace where all is installed already. `source`: the files of this version.
+    `flags`: more of `kubectl apply`."""
 
     def __init__(
         self,
@@ -62,8 +63,11 @@ class Installed:
         reachable: bool = False,
         routed: bool = False,
         release: str | None = None,
+        source: Path = ROOT,
+        flags: tuple[str, ...] = (),
     ) -> None:
         self.plane = plane
+        self._source, self._flags = source, flags
         self._routed = routed
         self._release = release
         self._namespace = release or NAMESPACE
@@ -79,10 +83,9 @@ class Installed:
 
     def __enter__(self) -> Self:
         try:
-            objects = [found for found in shipped(self.plane) if found["kind"] not in _LEFT_OUT and not self._release]
-            self._apply([self._adjusted(found) for found in objects if found["kind"] not in _HOOKS])
+            if not self._release:
+                self._install()
             kubeconfig = self.plane.kubeconfig_for(self._namespace, ACCOUNT)
-            self._apply([self._adjusted(found) for found in objects if found["kind"] in _HOOKS])
             if len(self.ports) > 1:
                 self._pretend([found for found in shipped(self.plane) if found["kind"] == "Deployment"])
             self.members = [self._program(number, kubeconfig) for number in range(len(self.ports))]
@@ -100,6 +103,22 @@ class Installed:
             self.close()
             raise
         return self
+
+    def _install(self) -> None:
+        objects = [self._adjusted(each) for each in shipped(self.plane, self._source) if each["kind"] not in _LEFT_OUT]
+        for hooks in (False, True):
+            self._apply([each for each in objects if (each["kind"] in _HOOKS) is hooks])
+
+    def upgrade(self) -> None:
+        """To the version that is tested: its manifests, then one replica after another."""
+        self._source = ROOT
+        self._install()
+        kubeconfig = self.plane.kubeconfig_for(self._namespace, ACCOUNT)
+        for number, member in enumerate(self.members):
+            member.stop(patience=60)
+            self.members[number] = self._program(number, kubeconfig)
+            self.members[number].start()
+            self.await_ready(number)
 
     def __exit__(self, *unused: object) -> None:
         self.close()
@@ -183,7 +202,9 @@ class Installed:
         program = ["-c", run] if self._before else ["-m", "webhook"]
         command = [sys.executable, *program, "serve", "--kubeconfig", str(kubeconfig), "--host", listen]
         command += ["--port", str(self.ports[number]), "--ops-port", str(self.ops_ports[number])]
-        environment = _environment() | {"GPU_ADMISSION_REPLICA": f"replica-{number}" if len(self.ports) > 1 else ""}
+        environment = _environment(self._source) | {
+            "GPU_ADMISSION_REPLICA": f"replica-{number}" if len(self.ports) > 1 else ""
+        }
         environment |= {
             "TMPDIR": str(self.plane.folder),
             "GPU_ADMISSION_NAMESPACE": self._namespace,
@@ -203,9 +224,7 @@ class Installed:
         return found
 
     def _apply(self, objects: list[dict[str, Any]]) -> None:
-        if not objects:
-            return
-        self.plane.kubectl("apply", "-f", "-", input=yaml.safe_dump_all(objects))
+        self.plane.kubectl("apply", *self._flags, "-f", "-", input=yaml.safe_dump_all(objects))
 
     def _trusted(self) -> bool:
         found = self.plane.kubectl("get", *[f"{hook}/gpu-admission" for hook in _HOOKS], "-o", "json").stdout
@@ -213,8 +232,8 @@ class Installed:
         return bool(hooks) and all(hook["clientConfig"].get("caBundle") for hook in hooks)
 
 
-def _environment() -> dict[str, str]:
-    return os.environ | {"PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error"}
+def _environment(source: Path = ROOT) -> dict[str, str]:
+    return os.environ | {"PYTHONPATH": str(source), "PYTHONWARNINGS": "error"}
 
 
 def _policy_map(text: str) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """The ConfigMap of the policy at `kubectl apply`.
 
-Covers policy.references.
+Covers policy.references, policy.written_for.
 """
 
 from dataclasses import replace
@@ -13,6 +13,7 @@ from webhook.admission import policy_configmap
 from webhook.admission.decision import Decision
 from webhook.admission.response import warnings_of
 from webhook.injectors.priority_class import PriorityClassName
+from webhook.policy.written_for import LINE
 
 SHIPPED_CLASSES = classes(*PriorityClassName().classes.values())
 CLUSTER = replace(TWO_NODES, priority_classes=SHIPPED_CLASSES)
@@ -35,6 +36,34 @@ def judged(data: Any, cluster: ClusterFacts = CLUSTER, operation: str = "UPDATE"
 
 def test_a_deletion_of_the_config_map_is_ignored() -> None:
     assert judged("profiles: [", operation="DELETE").result == "ignored"
+
+
+LATER = "# For gpu-admission 99.0.0.\n"
+UNKNOWN_KEY = "profiles: {default: {rules: {ofTomorrow: {action: warn}}}}\n"
+
+
+def test_a_policy_of_a_later_version_is_stored_and_the_author_told_who_cannot_use_it() -> None:
+    decision = judged(LATER + UNKNOWN_KEY)
+    assert (decision.result, decision.message) == ("allowed", "")
+    (said,) = decision.warnings
+    assert "the policy is for version 99.0.0, and a replica of" in said
+    assert "ofTomorrow: unknown key" in said
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        "",
+        f"{LINE}\n",
+        "# For gpu-admission 0.0.1.\n",
+        f"\n{LATER}",
+        "# For gpu-admission 99.\n",
+        "# Of version 99.0.0.\n",
+    ],
+    ids=["none", "this version", "an earlier one", "not the first line", "no version", "another line"],
+)
+def test_only_the_first_line_of_a_later_shipped_policy_counts(first: str) -> None:
+    assert judged(first + UNKNOWN_KEY).result == "denied"
 
 
 GOOD = {

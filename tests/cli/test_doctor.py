@@ -333,6 +333,25 @@ def test_a_problem_is_reported_with_the_next_step(tmp_path: Path, check: str, st
     assert result.exit_code == int(any(each["state"] == "broken" for each in found))
 
 
+def test_next_steps_are_those_of_the_release_in_its_namespace(tmp_path: Path) -> None:
+    objects = json.loads(json.dumps(healthy()).replace('"namespace": "gpu-admission"', '"namespace": "gpu"'))
+    objects = json.loads(json.dumps(objects).replace('["gpu-admission", "kube-system"]', '["gpu", "kube-system"]'))
+    objects = [each for each in objects if each["kind"] != "ServingCertificate"]
+    configuration = of(objects, "MutatingWebhookConfiguration")
+    configuration["metadata"]["labels"] = dict.fromkeys(("app.kubernetes.io/part-of",), "gpu-admission") | {
+        "app.kubernetes.io/managed-by": "Helm"
+    }
+    configuration["metadata"]["annotations"] = {"meta.helm.sh/release-name": "mine"}
+    configuration["webhooks"][0]["timeoutSeconds"] = 30
+    of(objects, "EndpointSlice")["endpoints"].pop()
+    found = {each["check"]: each for each in checked(tmp_path, objects)}
+    upgrade = "helm upgrade mine manifests/chart -n gpu --reset-then-reuse-values"
+    assert found["webhooks"]["next"] == f"{upgrade}, if nobody meant it"
+    assert found["endpoints"]["next"] == "kubectl -n gpu get pods; run two at least"
+    assert found["certificate"]["next"] == "see certs/README.md, and kubectl -n gpu logs deployment/gpu-admission"
+    assert {check for check, each in found.items() if each["state"] != "ok"} == {"webhooks", "endpoints", "certificate"}
+
+
 def test_a_check_is_unknown_if_its_kind_may_not_be_read(tmp_path: Path) -> None:
     objects = [each for each in healthy() if each["kind"] != "NetworkPolicy"]
     file = tmp_path / "plain.json"

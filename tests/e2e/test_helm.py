@@ -8,20 +8,20 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 import yaml
 
 from tests.controlplane import clusters
-from tests.controlplane.api import Api, ApiError, wait_until
+from tests.controlplane.api import Api
 from tests.controlplane.helm import HELM, find_helm
 from tests.controlplane.objects import made, pod
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.programs import Programs
 from tests.controlplane.settings import Options
+from tests.e2e.creating import creating
 from tests.installed import Installed, decision, opt_in
 from tests.manifests.files import HOOKS, kustomized
 from tests.manifests.values import CHART
@@ -55,45 +55,8 @@ class Release:
         assert process.returncode == 0, process.stderr + process.stdout
         return str(process.stdout + process.stderr)
 
-    async def apply(self, *words: str) -> str:
-        return await self.helm("upgrade", "--install", "gpu", str(CHART), NOWHERE, "--create-namespace", *words)
-
-
-class Created:
-    """Pods that are created all the while: those that were refused, and those that were not changed."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.refused: list[str] = []
-        self.unchanged: list[str] = []
-
-
-@asynccontextmanager
-async def creating(api: Api, namespace: str) -> AsyncIterator[Created]:
-    found, go_on = Created(), True
-
-    async def create() -> None:
-        while go_on:
-            name = f"p{found.count}"
-            found.count += 1
-            try:
-                if not decision(await api.create(pod(name, 1), namespace, dryRun="All")):
-                    found.unchanged.append(name)
-            except ApiError as error:
-                found.refused.append(str(error))
-
-    task = asyncio.create_task(create())
-    try:
-        yield found
-        before = found.count
-
-        async def more() -> bool:
-            return found.count > before + 20
-
-        await wait_until(more, 120, "more pods after the change")
-    finally:
-        go_on = False
-        await task
+    async def apply(self, *words: str, chart: Path = CHART) -> str:
+        return await self.helm("upgrade", "--install", "gpu", str(chart), NOWHERE, "--create-namespace", *words)
 
 
 def of_helm(plane: ControlPlane) -> set[str]:
@@ -148,10 +111,14 @@ async def checked(release: Release, api: Api) -> None:
     states = {each["check"]: each["state"] for each in found}
     assert states["dryRun"] == "ok"
     assert [each for each in found if each["text"].startswith("no right")] == []
+    answer = await asyncio.to_thread(doctor, ["doctor"], plane.kubeconfig)
+    found = {each["check"]: each for each in json.loads(answer.stdout)}
+    assert (found["endpoints"]["state"], found["policy"]["state"]) == ("ok", "ok"), "it finds the namespace by itself"
+    assert found["networkPolicy"]["next"].startswith("helm upgrade gpu manifests/chart -n gpu-system")
     await asyncio.to_thread(plane.kubectl, "delete", "--wait=false", "-f", "-", input=yaml.safe_dump_all(others))
 
 
-def doctor(arguments: list[str], kubeconfig: Path, namespace: str) -> subprocess.CompletedProcess[str]:
+def doctor(arguments: list[str], kubeconfig: Path, namespace: str = "") -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "webhook", *arguments, "-o", "json", "--kubeconfig", str(kubeconfig)]
     environment = os.environ | {"GPU_ADMISSION_NAMESPACE": namespace}
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

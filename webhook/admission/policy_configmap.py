@@ -1,5 +1,7 @@
 """Validates the policy ConfigMap when it is applied: refuses a bad policy, and compares a good one with the cluster.
 
+One for a later version, which an upgrade brings, is not refused.
+
 If the policy names something that the cluster does not have, there is only a warning: PriorityClasses and nodes may be created
 after the policy.
 """
@@ -14,6 +16,7 @@ from webhook.kube.review import Request
 from webhook.policy.loader import KEY
 from webhook.policy.model import Policy
 from webhook.policy.references import Reference, added, node_labels, node_taints
+from webhook.policy.written_for import PROGRAM, later_version
 from webhook.text import bare, listed, matches, plural, quoted, suggestion
 
 _MAX_PROBLEMS = 20
@@ -33,8 +36,15 @@ def validate(request: Request, cluster: Cluster) -> Decision:
     try:
         policy = Policy.load(text)
     except PolicyError as error:
+        if later := later_version(text):
+            return Decision("allowed", warnings=(_of_later(later, error.problems),))
         return _refused(request, error.problems)
     return Decision("allowed", warnings=tuple(_missing(policy, cluster)))
+
+
+def _of_later(later: str, problems: list[str]) -> str:
+    seen = f"the policy is for version {later}, and a replica of {PROGRAM} cannot use it: {listed(problems, 1)}"
+    return f"{seen}; it keeps the policy in force until it is replaced"
 
 
 def _refused(request: Request, problems: list[str]) -> Decision:

@@ -11,8 +11,9 @@ from webhook.cli import options
 from webhook.cli.checks import CHECKS, run_checks
 from webhook.cli.checks.conformance import conformance as cases_of_conformance
 from webhook.cli.checks.dry_run import dry_run
-from webhook.cli.checks.result import APPLY, EDIT_POLICY, Result
-from webhook.cli.cluster.snapshot import CLAIMS, ENGINE, OUR_NAMESPACE, OUR_POLICY, Snapshot
+from webhook.cli.checks.result import Result
+from webhook.cli.cluster.release import OUR_POLICY
+from webhook.cli.cluster.snapshot import CLAIMS, ENGINE, Snapshot
 from webhook.cli.offline import load_policy
 from webhook.cli.options import Format
 from webhook.cli.reading import policy_of, snapshot_of
@@ -63,7 +64,7 @@ def doctor(
     else:
         page = list(results(snapshot, policy))
     if attempt and snapshot.access is not None:
-        page.append(dry_run(snapshot.access, attempt))
+        page.append(dry_run(snapshot.access, snapshot.release, attempt))
     if not document([result._asdict() for result in page], output):
         for result, after in zip(page, [*page[1:], None], strict=True):
             state = f"{result.state:8}", _STYLES[result.state]
@@ -84,22 +85,24 @@ def conforming(snapshot: Snapshot, access: Access, namespace: str, named: str | 
             f"kubectl label namespace {bare(namespace)} {PROFILE_LABEL}=default"
         )
     rules = policy_of(named, snapshot)
-    return cases_of_conformance(access, namespace, rules, namespaces.get(namespace, {}).get(PROFILE_LABEL, ""))
+    return cases_of_conformance(
+        access, snapshot.release, namespace, rules, namespaces.get(namespace, {}).get(PROFILE_LABEL, "")
+    )
 
 
 def results(snapshot: Snapshot, named: str | None = None) -> Iterator[Result]:
     """The results of all checks, in the order in which they are printed. `named`: the policy to use instead of the cluster's."""
     try:
         policy = policy_of(named, snapshot)
-        if named or (OUR_NAMESPACE, OUR_POLICY) in snapshot.named("ConfigMap"):
+        if named or (snapshot.release.namespace, OUR_POLICY) in snapshot.named("ConfigMap"):
             yield Result("policy", "ok", f"good, hash {policy.hash}")
         elif "ConfigMap" in snapshot.missing:
             yield Result("policy", "unknown", f"{snapshot.missing['ConfigMap']}; checked is the shipped one")
         else:
             text = "there is no ConfigMap: the shipped policy is in force"
-            yield Result("policy", "warn", text, APPLY)
+            yield Result("policy", "warn", text, snapshot.release.apply)
     except PolicyError as error:
         text = f"{plural(len(error.problems), 'problem')}: {listed(error.problems, 2)}; the last good one is in force"
-        yield Result("policy", "broken", text, f"{EDIT_POLICY}, then gpu-admission lint")
+        yield Result("policy", "broken", text, f"{snapshot.release.edit_policy}, then gpu-admission lint")
         policy = load_policy()
     yield from run_checks(snapshot, policy)

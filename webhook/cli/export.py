@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from webhook.cli.cluster.release import Release
 from webhook.cli.terminal import out, policy_named
 from webhook.export import export_yaml
 
@@ -16,10 +17,13 @@ def export(
     exclude: Annotated[
         list[str] | None, typer.Option(help="A namespace that --everywhere leaves out; may be repeated.")
     ] = None,
+    namespace: Annotated[
+        str, typer.Option("-n", "--namespace", help="Where the webhook is installed: that namespace is left out.")
+    ] = Release().namespace,
 ) -> None:
     """Print the static part of a policy as admission policies of the API server, for `kubectl apply -f -`.
 
     The API server enforces them also while the webhook is away. Left out is what needs the state of the cluster, such as the
     choice of a node; a comment at the top lists it. The MutatingAdmissionPolicies need Kubernetes 1.36 or newer.
     """
-    out(export_yaml(policy_named(policy), everywhere=everywhere, exclude=exclude or ()), end="")
+    out(export_yaml(policy_named(policy), everywhere=everywhere, exclude=exclude or (), namespace=namespace), end="")

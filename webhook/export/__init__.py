@@ -34,7 +34,6 @@ from webhook.policy.model import DEFAULT_PROFILE, Policy, Profile, named
 from webhook.policy.workload_classes import ClassRule
 
 API_VERSION = "admissionregistration.k8s.io/v1"
-SYSTEM = ("gpu-admission", "kube-system")
 EVERYWHERE = "everywhere"
 _KUBELETS = {"name": "not-a-mirror-pod", "expression": "!('system:nodes' in request.userInfo.groups)"}
 _ALL = "object.spec.containers + object.spec.?initContainers.orValue([])"
@@ -77,12 +76,16 @@ _PASSES = {
 Object = dict[str, Any]
 
 
-def export(policy: Policy, *, everywhere: bool = False, exclude: Sequence[str] = ()) -> list[Object]:
+def export(
+    policy: Policy, *, everywhere: bool = False, exclude: Sequence[str] = (), namespace: str = "gpu-admission"
+) -> list[Object]:
     """All profiles as admission policies and bindings, in a fixed order. Those of a profile in shadow only audit.
 
     `everywhere`: also ban the taking of GPUs in namespaces that have not opted in, with the settings of the profile `default`.
-    The namespaces in `exclude` and those of the system are left out; name those of GPU operators in `exclude`.
+    The namespaces in `exclude` and those of the system are left out; name those of GPU operators in `exclude`. `namespace`: that
+    of the webhook.
     """
+    system = (namespace, "kube-system")
     other_profiles = sorted(set(policy.file.profiles) - {DEFAULT_PROFILE})
     objects: list[Object] = []
     for name in policy.file.profiles:
@@ -94,17 +97,19 @@ def export(policy: Policy, *, everywhere: bool = False, exclude: Sequence[str] =
             selector += (
                 [{"key": PROFILE_LABEL, "operator": "NotIn", "values": other_profiles}] if other_profiles else []
             )
-        selector.append(_not_in(SYSTEM))
+        selector.append(_not_in(system))
         if not profile.shadow:
             objects += _mutating(policy, name, profile, selector)
         objects += _validating(policy, name, _title(name), selector)
     if everywhere:
-        outside = [{"key": PROFILE_LABEL, "operator": "DoesNotExist"}, _not_in((*SYSTEM, *exclude))]
+        outside = [{"key": PROFILE_LABEL, "operator": "DoesNotExist"}, _not_in((*system, *exclude))]
         objects += _validating(policy, DEFAULT_PROFILE, f"gpu-admission.{EVERYWHERE}", outside, only_everywhere=True)
     return objects
 
 
-def export_yaml(policy: Policy, *, everywhere: bool = False, exclude: Sequence[str] = ()) -> str:
+def export_yaml(
+    policy: Policy, *, everywhere: bool = False, exclude: Sequence[str] = (), namespace: str = "gpu-admission"
+) -> str:
     """The exported objects as text for `kubectl apply -f -`."""
     _, profile = policy.profile(DEFAULT_PROFILE)
     units = [*named(profile.injectors), *named(profile.rules)]
@@ -115,7 +120,8 @@ def export_yaml(policy: Policy, *, everywhere: bool = False, exclude: Sequence[s
         "# What is not in here, or differs from the webhook, and why:\n"
         + "".join(f"#   {name}: {text}\n" for name, text in differ)
     )
-    return header + "---\n".join(map(to_yaml, export(policy, everywhere=everywhere, exclude=exclude)))
+    objects = export(policy, everywhere=everywhere, exclude=exclude, namespace=namespace)
+    return header + "---\n".join(map(to_yaml, objects))
 
 
 def _mutating(policy: Policy, name: str, profile: Profile, selector: list[Object]) -> Iterator[Object]:

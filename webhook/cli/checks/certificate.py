@@ -10,7 +10,7 @@ from cryptography import x509
 
 from webhook.cli.checks.configurations import our_hooks
 from webhook.cli.checks.replicas import samples_of
-from webhook.cli.checks.result import LOGS, RESTART, All, Found, broken, warn
+from webhook.cli.checks.result import All, Found, broken, warn
 from webhook.cli.cluster.answers import OUR_SECRET
 from webhook.cli.cluster.snapshot import Snapshot
 from webhook.errors import CertificateError
@@ -22,7 +22,6 @@ _MIN_LEFT: Final = timedelta(days=7)
 """A certificate that expires sooner should have been renewed."""
 _MIN_LEFT_PART: Final = 6
 """If a certificate is valid for a short time: it should have been renewed before a sixth of that time is left."""
-_ISSUE: Final = f"see certs/README.md, and {LOGS}"
 
 
 def ca_bundles(snapshot: Snapshot, policy: Policy) -> All:
@@ -37,9 +36,9 @@ def ca_bundles(snapshot: Snapshot, policy: Policy) -> All:
             text = f"{hook['name']}: caBundle is no certificate: the API server cannot call it"
             return [broken(text, "remove it: the webhook writes it again")]
     if empty:
-        return [broken(f"none in {listed(empty)}: the API server trusts nobody there", _ISSUE)]
+        return [broken(f"none in {listed(empty)}: the API server trusts nobody there", _issue(snapshot))]
     newest = max(authorities, key=lambda each: each.not_valid_after_utc, default=None)
-    return [_validity("its authority", newest)] if newest else []
+    return [_validity(snapshot, "its authority", newest)] if newest else []
 
 
 def served(snapshot: Snapshot, policy: Policy) -> All:
@@ -50,33 +49,37 @@ def served(snapshot: Snapshot, policy: Policy) -> All:
         sha256, leaf = fingerprint(pem), certificates(pem)[0]
     except CertificateError as error:
         problem = f"Secret {OUR_SECRET}: tls.crt: {error}" if stored else f"there is no Secret {OUR_SECRET}"
-        return [broken(problem, _ISSUE)]
+        return [broken(problem, _issue(snapshot))]
     hooks = [hook for hook in our_hooks(snapshot) if _bundle(hook)]
     found = []
     if distrusted := [hook["name"] for hook in hooks if not is_trusted(pem, _bundle(hook))]:
         text = f"the one in Secret {OUR_SECRET} is of an authority that caBundle lacks in {listed(distrusted)}"
-        found.append(broken(f"{text}: the API server closes the connection", _ISSUE))
+        found.append(broken(f"{text}: the API server closes the connection", _issue(snapshot)))
     called = {_host(hook["clientConfig"]) for hook in hooks}
     if lacking := sorted(name for name in called if name not in names_in(leaf)):
         text = f"not for {listed(lacking)}, by which the API server calls, only for {listed(names_in(leaf))}"
-        found.append(broken(text, _ISSUE))
+        found.append(broken(text, _issue(snapshot)))
     if other := [pod for pod, labels, _ in samples_of(snapshot, "certificate_info") if labels.get("sha256") != sha256]:
         text = f"{listed(other)} serve another than the one in Secret {OUR_SECRET}"
-        found.append(warn(text, f"it should pass in a minute; else {RESTART}"))
+        found.append(warn(text, f"it should pass in a minute; else {snapshot.release.restart}"))
     which = "the one that is served" if snapshot.of("ReplicaMetrics") else f"the one in Secret {OUR_SECRET}"
-    return found or [_validity(f"caBundle trusts it; {which}", leaf)]
+    return found or [_validity(snapshot, f"caBundle trusts it; {which}", leaf)]
 
 
-def _validity(subject: str, certificate: x509.Certificate) -> Found:
+def _issue(snapshot: Snapshot) -> str:
+    return f"see certs/README.md, and {snapshot.release.logs}"
+
+
+def _validity(snapshot: Snapshot, subject: str, certificate: x509.Certificate) -> Found:
     """Whether a certificate has expired, or should have been renewed."""
     begins, ends = certificate.not_valid_before_utc, certificate.not_valid_after_utc
     left = ends - datetime.now(UTC)
     if left < timedelta():
-        return broken(f"{subject} ended at {ends:%Y-%m-%d %H:%M} UTC", _ISSUE)
+        return broken(f"{subject} ended at {ends:%Y-%m-%d %H:%M} UTC", _issue(snapshot))
     soon = left < min(_MIN_LEFT, (ends - begins) / _MIN_LEFT_PART)
     span = plural(left.days, "day") if left.days else plural(left.seconds // 3600, "hour")
     text = f"{subject} is valid for {span}{', and should have been renewed' if soon else ''}"
-    return warn(text, _ISSUE) if soon else Found("ok", text)
+    return warn(text, _issue(snapshot)) if soon else Found("ok", text)
 
 
 def _bundle(hook: Mapping[str, Any]) -> bytes:

@@ -6,8 +6,9 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Final
 
-from webhook.cli.checks.result import APPLY, NAME, All, broken, opted_in, warn
-from webhook.cli.cluster.snapshot import OUR_NAMESPACE, Object, Snapshot
+from webhook.cli.checks.result import All, broken, opted_in, warn
+from webhook.cli.cluster.release import NAME
+from webhook.cli.cluster.snapshot import Object, Snapshot
 from webhook.cli.reading import selects
 from webhook.kube.yaml import parse_documents
 from webhook.policy.model import Policy
@@ -17,7 +18,6 @@ MUTATING: Final = "MutatingWebhookConfiguration"
 VALIDATING: Final = "ValidatingWebhookConfiguration"
 KINDS: Final = (MUTATING, VALIDATING)
 MUTATE_HOOK: Final = "mutate.gpu-admission.io"
-REAPPLY: Final = f"{APPLY}, if nobody meant it"
 _MANIFESTS: Final = {MUTATING: "80-mutating.yaml", VALIDATING: "90-validating.yaml"}
 _CHECKED_BY_OTHERS: Final = ("name", "clientConfig", "failurePolicy", "matchConditions")
 """Fields of a webhook that other checks compare."""
@@ -37,12 +37,16 @@ def our_hooks(snapshot: Snapshot) -> list[Object]:
 
 
 @cache
-def _shipped(kind: str) -> Mapping[str, Object]:
-    """The webhooks of this kind of configuration in the manifests of this version, by name, for our namespace."""
+def _shipped(kind: str, namespace: str) -> Mapping[str, Object]:
+    """The webhooks of this kind of configuration in the manifests of this version, by name, for the namespace that it is in."""
     text = files("webhook.defaults").joinpath(_MANIFESTS[kind]).read_bytes()
-    text = text.replace(b"values: [gpu-admission", f"values: [{OUR_NAMESPACE}".encode())
+    text = text.replace(b"values: [gpu-admission", f"values: [{namespace}".encode())
     (configuration,) = parse_documents(text)
     return {hook["name"]: hook for hook in configuration["webhooks"]}
+
+
+def _again(snapshot: Snapshot) -> str:
+    return f"{snapshot.release.apply}, if nobody meant it"
 
 
 def webhooks(snapshot: Snapshot, policy: Policy) -> All:
@@ -50,15 +54,18 @@ def webhooks(snapshot: Snapshot, policy: Policy) -> All:
     found = []
     for kind in KINDS:
         if hooks := hooks_of(snapshot, kind):
-            found += [warn(f"{bare(name)}: {differs}", REAPPLY) for name, differs in _differing(kind, hooks)]
+            found += [
+                warn(f"{bare(name)}: {differs}", _again(snapshot))
+                for name, differs in _differing(snapshot, kind, hooks)
+            ]
         else:
-            found.append(broken(f"{kind} {NAME} is not there: the webhook is never asked", APPLY))
+            found.append(broken(f"{kind} {NAME} is not there: the webhook is never asked", snapshot.release.apply))
     return found or "both configurations are there, and ask as shipped"
 
 
-def _differing(kind: str, hooks: Mapping[str, Object]) -> Iterator[tuple[str, str]]:
+def _differing(snapshot: Snapshot, kind: str, hooks: Mapping[str, Object]) -> Iterator[tuple[str, str]]:
     """The name of each webhook that differs from the shipped one, and how."""
-    for name, wanted in _shipped(kind).items():
+    for name, wanted in _shipped(kind, snapshot.release.namespace).items():
         hook = hooks.get(name)
         if hook is None:
             yield name, "is not there"
@@ -67,7 +74,7 @@ def _differing(kind: str, hooks: Mapping[str, Object]) -> Iterator[tuple[str, st
         keys += ["objectSelector"] if hook.get("objectSelector") else []
         if keys:
             yield name, f"{listed(keys)} not as shipped"
-    for name in hooks.keys() - _shipped(kind).keys():
+    for name in hooks.keys() - _shipped(kind, snapshot.release.namespace).keys():
         yield name, "is none of ours"
 
 
@@ -77,10 +84,14 @@ def failure_policies(snapshot: Snapshot, policy: Policy) -> All:
     for kind in KINDS:
         for name, hook in hooks_of(snapshot, kind).items():
             by_hook[name] = seen = hook.get("failurePolicy", "Fail")
-            wanted = _shipped(kind).get(name, {}).get("failurePolicy", seen)
+            wanted = _shipped(kind, snapshot.release.namespace).get(name, {}).get("failurePolicy", seen)
             if seen != wanted:
-                found.append(warn(f"{name}: failurePolicy {seen}, shipped is {wanted}", REAPPLY))
-    every = all(by_hook.get(name) == _shipped(kind)[name]["failurePolicy"] for kind in KINDS for name in _shipped(kind))
+                found.append(warn(f"{name}: failurePolicy {seen}, shipped is {wanted}", _again(snapshot)))
+    every = all(
+        by_hook.get(name) == _shipped(kind, snapshot.release.namespace)[name]["failurePolicy"]
+        for kind in KINDS
+        for name in _shipped(kind, snapshot.release.namespace)
+    )
     return listed([f"{name} {how}" for name, how in by_hook.items()], len(by_hook)) if every else found
 
 
@@ -89,17 +100,17 @@ def match_conditions(snapshot: Snapshot, policy: Policy) -> All:
     found, every_pod = [], False
     for kind in KINDS:
         hooks = hooks_of(snapshot, kind)
-        for name in hooks.keys() & _shipped(kind).keys():
-            seen, wanted = (_conditions(each[name]) for each in (hooks, _shipped(kind)))
+        for name in hooks.keys() & _shipped(kind, snapshot.release.namespace).keys():
+            seen, wanted = (_conditions(each[name]) for each in (hooks, _shipped(kind, snapshot.release.namespace)))
             if name == MUTATE_HOOK and _DEVICE_CONDITION not in seen:
                 every_pod = True
                 wanted.pop(_DEVICE_CONDITION)
             if differences := _compared(seen, wanted):
-                found.append(warn(f"{name}: {listed(differences)}", REAPPLY))
+                found.append(warn(f"{name}: {listed(differences)}", _again(snapshot)))
     profiles = [name for name in policy.file.profiles if _wants_every_pod(policy, name)]
     if profiles and not every_pod and hooks_of(snapshot, MUTATING):
         text = f"everyPod in profile {listed(profiles)} has no effect: the condition {_DEVICE_CONDITION} keeps other pods away"
-        found.append(warn(text, "install the component manifests/components/every-pod"))
+        found.append(warn(text, snapshot.release.component("every-pod")))
     more = ", with the component every-pod" if every_pod else ""
     return found or f"as the manifests of this version have them{more}"
 
@@ -163,7 +174,12 @@ def other_webhooks(snapshot: Snapshot, policy: Policy) -> All:
     again = hooks_of(snapshot, MUTATING).get(MUTATE_HOOK, {}).get("reinvocationPolicy") == "IfNeeded"
     order = f"before us: {listed(before) or 'none'}; after us: {listed(after) or 'none'}"
     if after and not again:
-        return [warn(f"{order}: what they change we never see, since our reinvocationPolicy is not IfNeeded", REAPPLY)]
+        return [
+            warn(
+                f"{order}: what they change we never see, since our reinvocationPolicy is not IfNeeded",
+                _again(snapshot),
+            )
+        ]
     return f"{order}{', and we are asked again where they change a pod' if after else ''}"
 
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from typing import Any, Final
 
-from webhook.cli.checks.result import LOGS, Result
+from webhook.cli.checks.result import Result
+from webhook.cli.cluster.release import Release
 from webhook.errors import ApiError
 from webhook.feeds.access import Access
 from webhook.feeds.api import Api
@@ -24,9 +25,9 @@ _MAX_TEXT: Final = 300
 Case = Mapping[str, Any]
 
 
-def conformance(access: Access, namespace: str, policy: Policy, profile: str) -> list[Result]:
+def conformance(access: Access, release: Release, namespace: str, policy: Policy, profile: str) -> list[Result]:
     """A result for each case. It needs the right to create pods in the namespace, which must have opted in."""
-    return asyncio.run(_all(access, namespace, [*_cases(policy, profile)]))
+    return asyncio.run(_all(access, release, namespace, [*_cases(policy, profile)]))
 
 
 def _cases(policy: Policy, profile: str) -> Iterator[Case]:
@@ -40,15 +41,15 @@ def _cases(policy: Policy, profile: str) -> Iterator[Case]:
             yield case
 
 
-async def _all(access: Access, namespace: str, cases: list[Case]) -> list[Result]:
+async def _all(access: Access, release: Release, namespace: str, cases: list[Case]) -> list[Result]:
     async def kept() -> Access:
         return access
 
     async with Api(kept) as api:
-        return [await _tried(api, namespace, case) for case in cases]
+        return [await _tried(api, release, namespace, case) for case in cases]
 
 
-async def _tried(api: Api, namespace: str, case: Case) -> Result:
+async def _tried(api: Api, release: Release, namespace: str, case: Case) -> Result:
     container = {"name": "main", "image": "none", **case.get("container", {})}
     metadata = {"name": "gpu-admission-conformance", "namespace": namespace, "labels": case.get("labels", {})}
     spec = {**case.get("spec", {}), "containers": [container]}
@@ -56,11 +57,11 @@ async def _tried(api: Api, namespace: str, case: Case) -> Result:
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
         stored = await api.post(f"/api/v1/namespaces/{namespace}/pods?dryRun=All", pod)
     except ApiError as error:
-        return _refused(case, str(error))
-    return _admitted(case, stored)
+        return _refused(release, case, str(error))
+    return _admitted(release, case, stored)
 
 
-def _refused(case: Case, message: str) -> Result:
+def _refused(release: Release, case: Case, message: str) -> Result:
     rule, said = case.get("refused"), printable(message)[:_MAX_TEXT]
     if rule and f"[{rule}]" in message:
         return Result(CHECK, "ok", f"{case['case']}: refused by {rule}")
@@ -68,15 +69,15 @@ def _refused(case: Case, message: str) -> Result:
         return Result(CHECK, "unknown", f"{case['case']}: no right to create pods there: {said}")
     if any([words in message for words in _REFUSED]):
         return Result(CHECK, "ok" if rule else "unknown", f"{case['case']}: something else refuses it: {said}")
-    return Result(CHECK, "broken", f"{case['case']}: not created: {said}", f"gpu-admission doctor; {LOGS}")
+    return Result(CHECK, "broken", f"{case['case']}: not created: {said}", f"gpu-admission doctor; {release.logs}")
 
 
-def _admitted(case: Case, stored: Pod) -> Result:
+def _admitted(release: Release, case: Case, stored: Pod) -> Result:
     decided = DECISION in annotations_of(stored)
     if rule := case.get("refused"):
         text = f"{case['case']}: admitted, and {rule} of the policy refuses it"
         return Result(
-            CHECK, "broken", text, f"see whether the validating webhook is called: gpu-admission doctor; {LOGS}"
+            CHECK, "broken", text, f"see whether the validating webhook is called: gpu-admission doctor; {release.logs}"
         )
     if case.get("untouched"):
         text = "decided about" if decided else "not touched"
@@ -86,7 +87,7 @@ def _admitted(case: Case, stored: Pod) -> Result:
         return Result(CHECK, "ok", f"{case['case']}: so it is stored")
     why = "no replica decided about it" if not decided else "another webhook or policy changed it after us"
     return Result(
-        CHECK, "broken", f"{case['case']}: stored without {missing[0]}: {why}", f"gpu-admission doctor; {LOGS}"
+        CHECK, "broken", f"{case['case']}: stored without {missing[0]}: {why}", f"gpu-admission doctor; {release.logs}"
     )
 
 

@@ -3,7 +3,8 @@
 import asyncio
 from typing import Any, Final
 
-from webhook.cli.checks.result import LOGS, Result
+from webhook.cli.checks.result import Result
+from webhook.cli.cluster.release import Release
 from webhook.errors import ApiError
 from webhook.feeds.access import Access
 from webhook.feeds.api import Api
@@ -17,25 +18,25 @@ _DENIED: Final = ("validate.gpu-admission.io", "denied the request")
 """Words of the API server's answer if a rule refuses a pod."""
 
 
-def dry_run(access: Access, namespace: str) -> Result:
+def dry_run(access: Access, release: Release, namespace: str) -> Result:
     """What happens to a pod with one GPU in a namespace that has opted in. It needs the right to create pods there."""
-    return asyncio.run(_try(access, namespace))
+    return asyncio.run(_try(access, release, namespace))
 
 
-async def _try(access: Access, namespace: str) -> Result:
+async def _try(access: Access, release: Release, namespace: str) -> Result:
     async def kept() -> Access:
         return access
 
     async with Api(kept) as api:
         for _ in range(_SECONDS):
-            result = await _once(api, namespace)
+            result = await _once(api, release, namespace)
             if result.state == "ok":
                 break
             await asyncio.sleep(1)
         return result
 
 
-async def _once(api: Api, namespace: str) -> Result:
+async def _once(api: Api, release: Release, namespace: str) -> Result:
     container = {"name": "main", "image": "none", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
     metadata = {"name": "gpu-admission-dry-run", "namespace": namespace}
     pod: dict[str, Any] = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container]}}
@@ -46,10 +47,10 @@ async def _once(api: Api, namespace: str) -> Result:
             return Result(
                 CHECK, "ok", f"the webhook is asked about a GPU pod in {namespace}, and would refuse it: {error}"
             )
-        return Result(CHECK, "broken", f"a GPU pod in {namespace} cannot be created: {error}", LOGS)
+        return Result(CHECK, "broken", f"a GPU pod in {namespace} cannot be created: {error}", release.logs)
     if policy := record_of(created).get("policy"):
         return Result(
             CHECK, "ok", f"the webhook is asked about a GPU pod in {namespace}, and decides by policy {bare(policy)}"
         )
     text = f"a GPU pod in {namespace} would be created without a decision: the API server did not ask, or got no answer"
-    return Result(CHECK, "broken", text, f"see whether the namespace has opted in, and why: {LOGS}")
+    return Result(CHECK, "broken", text, f"see whether the namespace has opted in, and why: {release.logs}")

@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from typing import Final
 
-from webhook.cli.checks.result import NAME, All, opted_in, warn
+from webhook.cli.checks.result import All, opted_in, warn
 from webhook.cli.cluster.answers import replica_pods
-from webhook.cli.cluster.snapshot import OUR_NAMESPACE, Snapshot
+from webhook.cli.cluster.release import NAME
+from webhook.cli.cluster.snapshot import Snapshot
 from webhook.framework import entitlement
 from webhook.kube.pod import PROFILE_LABEL
 from webhook.policy.model import Policy
@@ -33,7 +34,7 @@ def guards(snapshot: Snapshot, policy: Policy) -> All:
     found = []
     for name, risk in missing.items():
         file = "71-running-pods.yaml" if name == _RUNNING_PODS else "70-guards.yaml"
-        found.append(warn(f"{name} does not guard: {risk}", f"install it: manifests/{file}"))
+        found.append(warn(f"{name} does not guard: {risk}", f"install it: {snapshot.release.file(file)}"))
     profiles = {name: policy.profile(name)[1] for name in policy.file.profiles}
     other = [
         name for name, each in profiles.items() if each.shadow or each.rules.device_annotations != DeviceAnnotations()
@@ -46,10 +47,10 @@ def guards(snapshot: Snapshot, policy: Policy) -> All:
 
 def network_policy(snapshot: Snapshot, policy: Policy) -> All:
     """A NetworkPolicy, or the check of client certificates, keeps pods away from the webhook."""
-    ours = [name for namespace, name in snapshot.named("NetworkPolicy") if namespace == OUR_NAMESPACE]
+    ours = [name for namespace, name in snapshot.named("NetworkPolicy") if namespace == snapshot.release.namespace]
     if ours or _wants_client_certificates(snapshot):
         return listed(ours) or "none; clients show a certificate (--client-ca)"
-    step = "install manifests/components/client-certificate, or manifests/optional/network-policy.yaml"
+    step = f"{snapshot.release.component('client-certificate')}, or apply manifests/optional/network-policy.yaml"
     return [warn("none: every pod may reach the webhook", step)]
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import Final
 
-from webhook.cli.checks.result import EDIT_POLICY, All, Found, broken, opted_in, warn
+from webhook.cli.checks.result import All, Found, broken, opted_in, warn
 from webhook.cli.cluster.report import gpu_nodes, gpus_of
 from webhook.cli.cluster.snapshot import Snapshot
 from webhook.cli.offline import load_policy
@@ -48,7 +48,7 @@ def classes(snapshot: Snapshot, policy: Policy) -> All:
             why = f"it is for namespaces {listed(rule.namespaces)}, and there is none"
         if why:
             text = f"entry {number + 1} of `classes`, {bare(rule.name)}, fits no pod: {why}"
-            found.append(warn(text, f"correct `classes`: {EDIT_POLICY}"))
+            found.append(warn(text, f"correct `classes`: {snapshot.release.edit_policy}"))
     step = "correct it in their manifests, or add it to `classes`"
     for warning, pods in sorted(_warned(snapshot, policy).items()):
         found.append(warn(f"{plural(pods, 'GPU pod')}: {warning}", step))
@@ -89,7 +89,7 @@ def priority_classes(snapshot: Snapshot, policy: Policy) -> All:
     }
     if missing := sorted(wanted - known.keys()):
         text = f"the policy names what does not exist: {listed(missing)}; pods keep their priority"
-        return [broken(text, "kubectl apply -f manifests/50-priority-classes.yaml, or correct the policy")]
+        return [broken(text, f"{snapshot.release.file('50-priority-classes.yaml')}, or correct the policy")]
     for one, other in pairwise(load_policy().profile(DEFAULT_PROFILE)[1].injectors.priority_class.classes.values()):
         if {one, other} <= known.keys() & wanted and known[one] <= known[other]:
             text = f"{one} ({known[one]}) is not above {other} ({known[other]})"
@@ -114,7 +114,7 @@ def taints(snapshot: Snapshot, policy: Policy) -> All:
         for name in gpu_nodes(snapshot, policy)
         for taint in snapshot.nodes[name]["spec"].get("taints") or ()
     }
-    found = _report("taint", lacking, [key for key, _ in seen])
+    found = _report(snapshot, "taint", lacking, [key for key, _ in seen])
     return found or f"those of GPU nodes: {listed(sorted(on_gpus)) or 'none'}"
 
 
@@ -129,16 +129,18 @@ def labels(snapshot: Snapshot, policy: Policy) -> All:
         for profile, ref in added(policy, node_labels)
         if ref.key not in values or (ref.values and values[ref.key].isdisjoint(ref.values))
     ]
-    found = _report("label", lacking, list(values))
+    found = _report(snapshot, "label", lacking, list(values))
     return found or "nodes have every label that the policy adds to the shipped one"
 
 
-def _report(noun: str, lacking: Iterable[tuple[str, Reference]], known: list[str]) -> list[Found]:
+def _report(snapshot: Snapshot, noun: str, lacking: Iterable[tuple[str, Reference]], known: list[str]) -> list[Found]:
     """A result for each taint or label that no node has. `known` are the keys that nodes have."""
     found = []
     for profile, ref in lacking:
         hint = suggestion(ref.key, sorted(set(known)), "; nearest: {}") if ref.key not in known else ""
         waits = ": its pods wait for ever" if ref.required else ""
         text = f"profiles.{profile}.{ref.field}: no node has the {noun} {ref.text}{hint}{waits}"
-        found.append((broken if ref.required else warn)(text, f"correct it, or {noun} nodes: {EDIT_POLICY}"))
+        found.append(
+            (broken if ref.required else warn)(text, f"correct it, or {noun} nodes: {snapshot.release.edit_policy}")
+        )
     return found

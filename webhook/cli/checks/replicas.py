@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.cli.checks.configurations import MUTATING, hooks_of
-from webhook.cli.checks.result import KUBECTL, LOGS, NAME, RESTART, All, broken, unknown, warn
+from webhook.cli.checks.result import All, broken, unknown, warn
 from webhook.cli.cluster.answers import replica_pods
-from webhook.cli.cluster.snapshot import OUR_NAMESPACE, OUR_POLICY, Snapshot
+from webhook.cli.cluster.release import NAME, OUR_POLICY
+from webhook.cli.cluster.snapshot import Snapshot
 from webhook.kube.pod import Pod, labels_of
 from webhook.policy.model import Policy
 from webhook.telemetry.metrics import program_version
@@ -33,7 +34,7 @@ def endpoints(snapshot: Snapshot, policy: Policy) -> All:
         if labels_of(endpoint_slice).get("kubernetes.io/service-name") == NAME
         for endpoint in endpoint_slice.get("endpoints") or ()
     )
-    step = f"{KUBECTL} get pods"
+    step = f"{snapshot.release.kubectl} get pods"
     if not ready and (why := snapshot.missing.get(MUTATING)):
         return [unknown(f"the Service has none, and whether it is called is not known: {why}")]
     if not ready:
@@ -53,14 +54,14 @@ def versions(snapshot: Snapshot, policy: Policy) -> All:
     found = []
     if len(images) > 1:
         lines = [f"{image} on {listed(pods)}" for image, pods in sorted(images.items())]
-        step = f"{KUBECTL} rollout status deployment/{NAME}"
+        step = f"{snapshot.release.kubectl} rollout status deployment/{NAME}"
         found.append(warn(f"replicas run different images: {listed(lines)}", step))
     if other:
         lines = [f"{pod} runs {bare(version)}" for pod, version in other.items()]
         text = f"this command is {program_version()} and compares with its own manifests; {listed(lines)}"
         found.append(warn(text, "use the command of that version"))
     if not images:
-        return [*found, unknown(f"no pod of the webhook in namespace {OUR_NAMESPACE}")]
+        return [*found, unknown(f"no pod of the webhook in namespace {snapshot.release.namespace}")]
     program = f"version {program_version()}" if running else next(iter(images))
     return found or f"{plural(len(replica_pods(snapshot)), 'replica')} with {program}"
 
@@ -83,9 +84,9 @@ def answering(snapshot: Snapshot, policy: Policy) -> All:
     stale = [pod for pod, _, value in samples_of(snapshot, "cluster_fresh") if not value]
     if stale:
         text = f"{listed(stale)} have not heard from the API server for a minute, and choose no nodes"
-        found.append(broken(text, f"{KUBECTL} logs {stale[0]}"))
+        found.append(broken(text, f"{snapshot.release.kubectl} logs {stale[0]}"))
     if not asked:
-        return [unknown(f"no pod of the webhook in namespace {OUR_NAMESPACE}")]
+        return [unknown(f"no pod of the webhook in namespace {snapshot.release.namespace}")]
     fresh = list(samples_of(snapshot, "cluster_fresh"))
     return found or f"{plural(len(fresh), 'replica')} know the cluster as it is"
 
@@ -98,10 +99,10 @@ def policy_loaded(snapshot: Snapshot, policy: Policy) -> All:
     for pod, policy_hash in loaded.items():
         if pod in refused:
             text = f"{pod} decides by policy {bare(policy_hash)}: it cannot use the newest"
-            found.append(broken(text, f"{KUBECTL} describe configmap {OUR_POLICY}"))
+            found.append(broken(text, f"{snapshot.release.kubectl} describe configmap {OUR_POLICY}"))
         elif policy_hash != policy.hash:
             text = f"{pod} decides by policy {bare(policy_hash)}: it has not taken up {policy.hash}"
-            found.append(warn(text, RESTART))
+            found.append(warn(text, snapshot.release.restart))
     if not loaded:
         return [unknown(snapshot.missing.get("ReplicaMetrics", _SILENT))]
     return found or f"{plural(len(loaded), 'replica')} decide by {policy.hash}"
@@ -113,7 +114,6 @@ _FAIL_OPEN: Final = "apiserver_admission_webhook_fail_open_count"
 _REJECTED: Final = "apiserver_admission_webhook_rejection_count"
 _ASKED: Final = "apiserver_admission_webhook_request_total"
 _SILENT: Final = "no replica answered"
-_LOGS: Final = f"{LOGS}; {KUBECTL} get pods"
 
 
 def api_server(snapshot: Snapshot, policy: Policy) -> All:
@@ -147,10 +147,14 @@ def fail_open(snapshot: Snapshot, policy: Policy) -> All:
     since = f"(of {plural(asked, 'call')} since the API server started)"
     if passed:
         text = f"went on without an answer: {_requests_text(passed)} {since}; those objects are as their authors wrote them"
-        found.append(warn(text, f"gpu-admission audit names such pods; {_LOGS}"))
+        found.append(warn(text, f"gpu-admission audit names such pods; {_logs(snapshot)}"))
     if refused:
-        found.append(warn(f"refused since no replica answered: {_requests_text(refused)} {since}", _LOGS))
+        found.append(warn(f"refused since no replica answered: {_requests_text(refused)} {since}", _logs(snapshot)))
     return found or f"every call was answered {since}"
+
+
+def _logs(snapshot: Snapshot) -> str:
+    return f"{snapshot.release.logs}; {snapshot.release.kubectl} get pods"
 
 
 def _requests_text(counts: Counter[str]) -> str:
@@ -179,6 +183,6 @@ def gpu_metrics(snapshot: Snapshot, policy: Policy) -> All:
         if age is None or age > settings.stale_after:
             seen = "has none" if age is None else f"has none newer than {age:.0f} s"
             text = f"{pod} {seen} from {settings.source}: it ranks by what is allocated"
-            found.append(broken(text, f"see why: {_LOGS}"))
+            found.append(broken(text, f"see why: {_logs(snapshot)}"))
     oldest = max([age for age in ages.values() if age is not None], default=0.0)
     return found or f"{plural(len(ages), 'replica')} have numbers from {settings.source}, {oldest:.0f} s old"

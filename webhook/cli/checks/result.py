@@ -1,19 +1,11 @@
 """A check of `gpu-admission doctor`, what it finds, and what several checks use."""
 
 from collections.abc import Callable, Mapping
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from webhook.cli.cluster.snapshot import OUR_NAMESPACE, OUR_POLICY, Snapshot
+from webhook.cli.cluster.snapshot import Snapshot
 from webhook.kube.pod import PROFILE_LABEL, labels_of
 from webhook.policy.model import Policy
-
-NAME: Final = "gpu-admission"
-"""The name of both webhook configurations, of the Service and of the Deployment."""
-APPLY: Final = "kubectl apply -k manifests/"
-KUBECTL: Final = f"kubectl -n {OUR_NAMESPACE}"
-LOGS: Final = f"{KUBECTL} logs deployment/{NAME}"
-RESTART: Final = f"{KUBECTL} rollout restart deployment/{NAME}"
-EDIT_POLICY: Final = f"{KUBECTL} edit configmap {OUR_POLICY}"
 
 
 class Result(NamedTuple):

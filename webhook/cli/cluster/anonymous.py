@@ -12,7 +12,8 @@ from secrets import token_bytes
 from typing import Any, Final
 
 from webhook.cli.cluster.measured import Measured
-from webhook.cli.cluster.snapshot import OUR_NAMESPACE, Object, Snapshot
+from webhook.cli.cluster.release import NAME
+from webhook.cli.cluster.snapshot import Object, Snapshot
 from webhook.cluster.device_sources import SOURCES
 from webhook.kube.gpus import MODEL_LABELS
 from webhook.kube.pod import DECISION
@@ -86,7 +87,7 @@ _PUBLIC_LABELS: Final = (
 """Beginnings of the labels and taints whose values describe hardware or are our own."""
 _PUBLIC_ATTRIBUTES: Final = ("productName", "architecture", "brand", "type", "driverVersion", "cudaComputeCapability")
 _KEPT: Final = frozenset(
-    ("", "default", "kube-system", "kube-public", "kube-node-lease", OUR_NAMESPACE, "true", "false", "present", "all")
+    ("", "default", "kube-system", "kube-public", "kube-node-lease", NAME, "true", "false", "present", "all")
 )
 """Names and values that are the same in every cluster."""
 _NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
@@ -108,7 +109,7 @@ _PUBLIC_NAMES: Final = frozenset(("PriorityClass", "RuntimeClass", "DeviceClass"
 
 def anonymous(snapshot: Snapshot) -> Snapshot:
     """The same cluster without names. The policy is removed too: its ConfigMap is data."""
-    hashes = _Hashes()
+    hashes = _Hashes(snapshot.release.namespace)
     for _ in range(2):  # a message may name an object that comes later
         kept = {
             kind: [_ours(kind, obj) or hashes.of_object(kind, obj) for obj in objects]
@@ -133,7 +134,7 @@ def anonymous(snapshot: Snapshot) -> Snapshot:
 def _ours(kind: str, obj: Object) -> Object | None:
     """The object with only its name as metadata, if it is one that we install."""
     name = obj["metadata"]["name"]
-    if kind not in _OURS or not name.startswith(OUR_NAMESPACE):
+    if kind not in _OURS or not name.startswith(NAME):
         return None
     return obj | {"metadata": {"name": name}}
 
@@ -141,7 +142,9 @@ def _ours(kind: str, obj: Object) -> Object | None:
 class _Hashes:
     """The hash of each name in a cluster."""
 
-    def __init__(self) -> None:
+    def __init__(self, ours: str) -> None:
+        """`ours`: our namespace, which our webhook configurations name."""
+        self._ours = ours
         self._key = token_bytes(16)
         self._hash_of: dict[str, str] = {}
 
@@ -152,7 +155,7 @@ class _Hashes:
         return kept
 
     def of_name(self, name: str) -> str:
-        if name in _KEPT or name.startswith("system-") or name.endswith(".k8s.io"):
+        if name in _KEPT or name == self._ours or name.startswith("system-") or name.endswith(".k8s.io"):
             return name
         if name not in self._hash_of:
             self._hash_of[name] = "x" + blake2b(name.encode(), key=self._key, digest_size=5).hexdigest()

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from webhook.cli.cluster.snapshot import FINISHED, OUR_NAMESPACE, Object, Snapshot
+from webhook.cli.cluster.snapshot import FINISHED, Object, Snapshot
 from webhook.cluster.replicas import LABEL
 from webhook.errors import ApiError
 from webhook.feeds.api import Api
@@ -29,7 +29,8 @@ _REFUSED: Final = (401, 403)
 
 
 class Question(NamedTuple):
-    """`subject` is what is asked for, in messages. `right` is the right that it needs, as RBAC names it."""
+    """`subject` is what is asked for, in messages. `right` is the right that it needs, as RBAC names it, with {} for our
+    namespace."""
 
     subject: str
     right: str
@@ -41,7 +42,7 @@ def replica_pods(snapshot: Snapshot) -> list[Pod]:
     pods = [
         pod
         for pod in snapshot.of("Pod")
-        if pod["metadata"].get("namespace") == OUR_NAMESPACE
+        if pod["metadata"].get("namespace") == snapshot.release.namespace
         and labels_of(pod).get(LABEL[0]) == LABEL[1]
         and pod["status"].get("phase") not in FINISHED
     ]
@@ -59,7 +60,8 @@ async def ask(api: Api, into: Snapshot, name: str, question: Question) -> None:
         answers = await question.ask(api, into)
     except ApiError as error:
         refused = error.status in _REFUSED
-        into.missing[name] = f"no right to get {question.right}" if refused else f"no {question.subject}: {error}"
+        right = question.right.format(into.release.namespace)
+        into.missing[name] = f"no right to get {right}" if refused else f"no {question.subject}: {error}"
     else:
         into.objects[name] = [{"kind": name, "spec": {}, **answer} for answer in answers]
 
@@ -73,9 +75,10 @@ async def _api_server(api: Api, _: Snapshot) -> list[Object]:
     return [{"metadata": {"name": "kube-apiserver"}, "status": {"samples": list(samples(lines))}}]
 
 
-async def _certificate(api: Api, _: Snapshot) -> list[Object]:
+async def _certificate(api: Api, snapshot: Snapshot) -> list[Object]:
+    namespace = snapshot.release.namespace
     try:
-        data = (await api.get(f"/api/v1/namespaces/{OUR_NAMESPACE}/secrets/{OUR_SECRET}")).get("data") or {}
+        data = (await api.get(f"/api/v1/namespaces/{namespace}/secrets/{OUR_SECRET}")).get("data") or {}
     except ApiError as error:
         if error.status == 404:
             return []
@@ -84,7 +87,7 @@ async def _certificate(api: Api, _: Snapshot) -> list[Object]:
         text = b64decode(data.get("tls.crt") or "").decode("ascii")
     except ValueError:
         text = ""
-    return [{"metadata": {"name": OUR_SECRET, "namespace": OUR_NAMESPACE}, "status": {"certificate": text}}]
+    return [{"metadata": {"name": OUR_SECRET, "namespace": namespace}, "status": {"certificate": text}}]
 
 
 async def _replicas(api: Api, snapshot: Snapshot) -> list[Object]:
@@ -93,8 +96,8 @@ async def _replicas(api: Api, snapshot: Snapshot) -> list[Object]:
 
 
 async def _replica(api: Api, pod: Pod) -> Object:
-    name = pod["metadata"]["name"]
-    path = f"/api/v1/namespaces/{OUR_NAMESPACE}/pods/{name}:{_ops_port(pod)}/proxy/metrics"
+    name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
+    path = f"/api/v1/namespaces/{namespace}/pods/{name}:{_ops_port(pod)}/proxy/metrics"
     status: dict[str, Any] = {}
     try:
         status["samples"] = list(samples(await api.lines(path, _OUR_METRICS, _REPLICA_TIMEOUT)))
@@ -102,7 +105,7 @@ async def _replica(api: Api, pod: Pod) -> Object:
         if error.status in _REFUSED and "is forbidden: User" in str(error):  # said by the API server, not by the pod
             raise
         status["error"] = str(error).partition("/proxy/metrics: ")[2] or str(error)
-    return {"metadata": {"name": name, "namespace": OUR_NAMESPACE}, "status": status}
+    return {"metadata": {"name": name, "namespace": namespace}, "status": status}
 
 
 def _ops_port(pod: Pod) -> int:
@@ -122,9 +125,9 @@ def samples(lines: Iterable[str]) -> Iterator[tuple[str, dict[str, str], float |
         return
 
 
-async def _gpu_sums(api: Api, _: Snapshot) -> list[Object]:
+async def _gpu_sums(api: Api, snapshot: Snapshot) -> list[Object]:
     """What the webhook counts of all GPUs, by model. The component `reader` has the Service and the right."""
-    path = f"/api/v1/namespaces/{OUR_NAMESPACE}/services/{_METRICS_SERVICE}:ops/proxy/metrics"
+    path = f"/api/v1/namespaces/{snapshot.release.namespace}/services/{_METRICS_SERVICE}:ops/proxy/metrics"
     lines = await api.lines(path, "gpu_admission_gpus{", _REPLICA_TIMEOUT)
     return [{"metadata": {"name": _METRICS_SERVICE}, "status": {"samples": list(samples(lines))}}]
 
@@ -144,9 +147,9 @@ def idle_by_namespace(snapshot: Snapshot) -> dict[str, dict[str, int]]:
 QUESTIONS: Final[Mapping[str, Question]] = {
     "ApiServerVersion": Question("version of the API server", "/version", _version),
     "ApiServerMetrics": Question("metrics of the API server", "/metrics", _api_server),
-    "ServingCertificate": Question("serving certificate", f"secrets/{OUR_SECRET} of {OUR_NAMESPACE}", _certificate),
-    "ReplicaMetrics": Question("metrics of the replicas", f"pods/proxy of {OUR_NAMESPACE}", _replicas),
+    "ServingCertificate": Question("serving certificate", f"secrets/{OUR_SECRET} of {{}}", _certificate),
+    "ReplicaMetrics": Question("metrics of the replicas", "pods/proxy of {}", _replicas),
 }
 """By the kind of object that a snapshot keeps the answer as."""
-GPU_SUMS: Final = Question("sums of the webhook", f"services/proxy of {_METRICS_SERVICE} in {OUR_NAMESPACE}", _gpu_sums)
+GPU_SUMS: Final = Question("sums of the webhook", f"services/proxy of {_METRICS_SERVICE} in {{}}", _gpu_sums)
 """Asked only for those who may not list pods."""

@@ -18,7 +18,8 @@ from rich.console import Console
 
 from webhook.cli.cluster.answers import QUESTIONS, ask_all
 from webhook.cli.cluster.measured import Measured
-from webhook.cli.cluster.snapshot import ENGINE, NAMESPACE_OF, NEEDED, Object, Snapshot
+from webhook.cli.cluster.release import NAME, release_of
+from webhook.cli.cluster.snapshot import ENGINE, NEEDED, Object, Snapshot
 from webhook.errors import ApiError, BadInput, BadPod
 from webhook.feeds.access import Access, from_kubeconfig, in_cluster
 from webhook.feeds.api import Api
@@ -101,11 +102,26 @@ async def _list_all(api: Api, into: Snapshot, kinds: list[str], needed: Collecti
 
     with console.status("reading the cluster") as status:
         async with api:
+            installed = await _configuration(api)
+            into.release = release_of(installed)
             answers = await asyncio.gather(*[_list(api, kind, needed, namespace, into, progress) for kind in kinds])
             for kind, objects in zip(kinds, answers, strict=True):
                 if objects is not None:
                     into.objects[kind] = objects
+            if not installed:
+                into.release = release_of(into.objects)
             await ask_all(api, into, questions)
+
+
+async def _configuration(api: Api) -> dict[str, list[Object]]:
+    """Our mutating webhook configuration, which says where the webhook is; nothing if it is not there or may not be read."""
+    kind = KINDS["MutatingWebhookConfiguration"]
+    try:
+        return {"MutatingWebhookConfiguration": [await api.get(f"{kind.path()}/{NAME}")]}
+    except ApiError as error:
+        if error.status in (_ABSENT, _FORBIDDEN):
+            return {}
+        raise BadInput(_why(error, kind)) from None
 
 
 async def _list(
@@ -114,11 +130,11 @@ async def _list(
     """The objects of a kind; None if it may not be listed. `into.missing` then has the reason."""
     kind = KINDS[name]
     try:
-        return await _pages(api, name, kind.path(NAMESPACE_OF.get(name)), progress)
+        return await _pages(api, name, kind.path(into.only_in(name)), progress)
     except ApiError as error:
         if error.status == _ABSENT:
             return []
-        if error.status == _FORBIDDEN and kind.namespaced and namespace and name not in NAMESPACE_OF:
+        if error.status == _FORBIDDEN and kind.namespaced and namespace and into.only_in(name) is None:
             try:
                 objects = await _pages(api, name, kind.path(namespace), progress)
                 into.missing[name] = _forbidden(kind, f"other namespaces than {namespace}")
@@ -126,7 +142,7 @@ async def _list(
             except ApiError as in_namespace:
                 error = in_namespace
         if error.status in (_FORBIDDEN, _UNKNOWN_USER) and name not in needed:
-            into.missing[name] = _forbidden(kind, NAMESPACE_OF.get(name, _ALL))
+            into.missing[name] = _forbidden(kind, into.only_in(name) or _ALL)
             return None
         raise BadInput(_why(error, kind)) from None
 
@@ -241,6 +257,7 @@ def read_snapshot(path: Path) -> Snapshot:
     for name, question in QUESTIONS.items():
         if name not in snapshot.objects:
             snapshot.missing.setdefault(name, f"{path} has no {question.subject}")
+    snapshot.release = release_of(snapshot.objects)
     return snapshot
 
 

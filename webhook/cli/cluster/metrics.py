@@ -17,7 +17,8 @@ from pydantic import ValidationError
 
 from webhook.cli.cluster.load import without_tls_object
 from webhook.cli.cluster.measured import Measured
-from webhook.cli.cluster.snapshot import OUR_NAMESPACE, Snapshot
+from webhook.cli.cluster.release import NAME
+from webhook.cli.cluster.snapshot import Snapshot
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.cluster.utilisation import Reading, Sample
 from webhook.errors import BadInput, GpuAdmissionError
@@ -67,15 +68,15 @@ def with_url(url: str, settings: GpuMetricsSettings) -> GpuMetricsSettings:
         raise BadInput(f"--metrics: saw {quoted(url)}, wanted {wanted}") from None
 
 
-def way_to(settings: GpuMetricsSettings, access: Access | None, in_pod: bool) -> Way:
-    """The way to reach the source."""
+def way_to(settings: GpuMetricsSettings, access: Access | None, in_pod: bool, ours: str = NAME) -> Way:
+    """The way to reach the source. `ours`: the namespace of the webhook."""
     if settings.source == "nvidiaSmi":
         return Way(settings, access, f"pods/exec, and to create it, in namespace {settings.nvidia_smi.namespace}")
     if in_pod or access is None:
         return Way(settings)
     if settings.source == "dcgm":
         return Way(settings, access, f"pods/proxy in namespace {settings.dcgm.namespace}")
-    if service := _service(urlsplit(settings.url)):
+    if service := _service(urlsplit(settings.url), ours):
         namespace, path = service
         url = f"{access.base}/api/v1/namespaces/{namespace}/services/{path}"
         proxied = settings.model_copy(update={"url": url})
@@ -83,7 +84,7 @@ def way_to(settings: GpuMetricsSettings, access: Access | None, in_pod: bool) ->
     return Way(settings)
 
 
-def _service(url: SplitResult) -> tuple[str, str] | None:
+def _service(url: SplitResult, ours: str) -> tuple[str, str] | None:
     """The namespace of the Service that a URL names, and its proxy path in the API server; None for any other host.
 
     A name without a namespace is a Service in our namespace: so the webhook resolves it.
@@ -92,12 +93,12 @@ def _service(url: SplitResult) -> tuple[str, str] | None:
     if not match or match[1] == "localhost":
         return None
     name = f"{url.scheme}:{match[1]}:{url.port or _PORTS[url.scheme]}"
-    return match[2] or OUR_NAMESPACE, f"{name}/proxy{url.path.rstrip('/')}"
+    return match[2] or ours, f"{name}/proxy{url.path.rstrip('/')}"
 
 
 async def measure(snapshot: Snapshot, settings: GpuMetricsSettings, *, in_pod: bool) -> Measured:
     """The GPU metrics of the nodes of the snapshot. Raises SourceFailed."""
-    exporters, way = Exporters(settings.pods), way_to(settings, snapshot.access, in_pod)
+    exporters, way = Exporters(settings.pods), way_to(settings, snapshot.access, in_pod, snapshot.release.namespace)
     for pod in snapshot.of("Pod"):
         if pod["metadata"].get("namespace") == settings.pods.namespace:
             exporters.in_list(pod)

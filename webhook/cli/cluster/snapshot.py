@@ -1,6 +1,5 @@
 """A cluster at one moment: its objects by kind, and the cluster state that the webhook would build from them."""
 
-import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -9,6 +8,7 @@ from typing import Any, Final, Self
 
 from webhook.cli import offline
 from webhook.cli.cluster.measured import Measured
+from webhook.cli.cluster.release import OUR_POLICY, Release
 from webhook.cli.terminal import no_such
 from webhook.cluster.listing import STATE_KINDS
 from webhook.cluster.pods import SCHEDULER
@@ -20,8 +20,6 @@ from webhook.policy.loader import KEY
 from webhook.policy.model import Policy
 from webhook.text import listed, plural, quoted
 
-OUR_NAMESPACE: Final = os.environ.get("GPU_ADMISSION_NAMESPACE") or "gpu-admission"
-"""Where the webhook is installed."""
 NEEDED: Final = ("Node", "Pod")
 """Without these no command can answer."""
 ENGINE: Final = (
@@ -31,15 +29,11 @@ ENGINE: Final = (
 """Kinds that the webhook reads to decide. A file without one of them is of a cluster that has none."""
 CLAIMS: Final = ("ResourceClaim", "ResourceClaimTemplate", "DeviceClass")
 """Kinds that it reads besides. Without them it is not known what is free of the devices of DRA."""
-NAMESPACE_OF: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("ConfigMap", "EndpointSlice", "NetworkPolicy"), OUR_NAMESPACE),
-    "Lease": "kube-system",
-}
-"""Kinds that are read in one namespace only, ours or that of the schedulers: others may hold anything."""
+_OURS: Final = ("ConfigMap", "EndpointSlice", "NetworkPolicy")
+"""Kinds that are read in the namespace of the webhook only: others may hold anything."""
 
 
 Object = dict[str, Any]
-OUR_POLICY: Final = "gpu-admission-policy"
 FINISHED: Final = frozenset(("Succeeded", "Failed"))
 
 
@@ -58,9 +52,15 @@ class Snapshot:
     """The GPU metrics of that moment; None if they were not asked for, or did not answer."""
     access: Access | None = field(default=None, repr=False)
     """How to reach the API server that it was read from; None for a file."""
+    release: Release = field(default_factory=Release)
+    """How the webhook is installed there."""
     _indexes: dict[str, dict[tuple[str, str], Object]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
+
+    def only_in(self, kind: str) -> str | None:
+        """The one namespace in which a kind is read: ours, or that of the schedulers; None for all namespaces."""
+        return self.release.namespace if kind in _OURS else "kube-system" if kind == "Lease" else None
 
     def of(self, kind: str) -> list[Object]:
         return self.objects.get(kind, [])
@@ -163,7 +163,7 @@ class Snapshot:
     @cached_property
     def policy(self) -> Policy | None:
         """The policy in the ConfigMap; None if there is none, or it could not be read. Raises PolicyError."""
-        config_map = self.named("ConfigMap").get((OUR_NAMESPACE, OUR_POLICY))
+        config_map = self.named("ConfigMap").get((self.release.namespace, OUR_POLICY))
         text = ((config_map or {}).get("data") or {}).get(KEY)
         return offline.load_policy(text) if isinstance(text, str) else None
 

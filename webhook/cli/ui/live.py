@@ -14,7 +14,7 @@ from typing import Any, Final
 import orjson
 
 from webhook.cli.cluster.load import FORBIDDEN, complete
-from webhook.cli.cluster.snapshot import NAMESPACE_OF, NEEDED, Object, Snapshot, key_of
+from webhook.cli.cluster.snapshot import NEEDED, Object, Snapshot, key_of
 from webhook.cli.ui.picture import Picture
 from webhook.errors import GpuAdmissionError
 from webhook.feeds.api import Api
@@ -145,7 +145,7 @@ class Live:
     def _path(self, name: str) -> str:
         """Where the kind is watched: in the namespace in which it could be listed."""
         elsewhere = self._first.missing.get(name, "").startswith(FORBIDDEN)
-        return KINDS[name].path(NAMESPACE_OF.get(name) or (self._first.namespace if elsewhere else None))
+        return KINDS[name].path(self._first.only_in(name) or (self._first.namespace if elsewhere else None))
 
     def _late(self) -> bool:
         return self._heard.old(self._sinks, self._first.taken) is not None
@@ -156,7 +156,12 @@ class Live:
         started = time.monotonic()
         objects = {**self._first.objects, **{name: list(sink.objects.values()) for name, sink in self._sinks.items()}}
         snapshot = Snapshot(
-            objects, self._first.missing, self._clock(), self._first.namespace, access=self._first.access
+            objects,
+            self._first.missing,
+            self._clock(),
+            self._first.namespace,
+            access=self._first.access,
+            release=self._first.release,
         )
         try:
             self._picture = await self._in_thread(lambda: self._make(snapshot))

@@ -1,0 +1,86 @@
+"""How the webhook was installed: in which namespace, by kubectl or by Helm, and with that the commands of next steps."""
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple
+
+from webhook.text import bare
+
+NAME: Final = "gpu-admission"
+"""The name of both webhook configurations, of the Service and of the Deployment."""
+OUR_POLICY: Final = "gpu-admission-policy"
+NAMED: Final = os.environ.get("GPU_ADMISSION_NAMESPACE")
+"""The namespace that whoever runs the command, or the pod it runs in, names. It is not looked for then."""
+_KIND: Final = "MutatingWebhookConfiguration"
+_INSTALLED: Final = (
+    _KIND,
+    "ValidatingWebhookConfiguration",
+    "ConfigMap",
+    "PriorityClass",
+    "ValidatingAdmissionPolicyBinding",
+)
+"""Kinds that show how it was installed."""
+_PART_OF, _MANAGED_BY = "app.kubernetes.io/part-of", "app.kubernetes.io/managed-by"
+_RELEASE: Final = "meta.helm.sh/release-name"
+
+
+class Release(NamedTuple):
+    """`helm` is the name of Helm's release; "" if the manifests were applied."""
+
+    namespace: str = NAMED or NAME
+    helm: str = ""
+
+    @property
+    def kubectl(self) -> str:
+        return f"kubectl -n {self.namespace}"
+
+    @property
+    def logs(self) -> str:
+        return f"{self.kubectl} logs deployment/{NAME}"
+
+    @property
+    def restart(self) -> str:
+        return f"{self.kubectl} rollout restart deployment/{NAME}"
+
+    @property
+    def apply(self) -> str:
+        if not self.helm:
+            return "kubectl apply -k manifests/"
+        return f"helm upgrade {self.helm} manifests/chart -n {self.namespace} --reset-then-reuse-values"
+
+    @property
+    def edit_policy(self) -> str:
+        if not self.helm:
+            return f"{self.kubectl} edit configmap {OUR_POLICY}"
+        return f"{self.apply} --set-file policy.text=policy.yaml"
+
+    def component(self, name: str) -> str:
+        """Adds a component of manifests/components."""
+        if not self.helm:
+            return f"install the component manifests/components/{name}"
+        return f"{self.apply} --set components.{re.sub(r'-(.)', lambda match: match[1].upper(), name)}=true"
+
+    def file(self, name: str) -> str:
+        """Applies a file of manifests/."""
+        return self.apply if self.helm else f"kubectl apply -f manifests/{name}"
+
+
+def namespace_of(configuration: Mapping[str, Any]) -> str:
+    """The namespace of the Service that our mutating webhook is called by; the default where it is called by URL."""
+    for hook in configuration.get("webhooks") or ():
+        if service := (hook.get("clientConfig") or {}).get("service"):
+            return str(service["namespace"])
+    return NAME
+
+
+def release_of(objects: Mapping[str, Iterable[Mapping[str, Any]]]) -> Release:
+    """How these objects, by kind, were installed. The first that is ours counts: priority classes outlive Helm's release."""
+    configurations = [each for each in objects.get(_KIND, ()) if each["metadata"].get("name") == NAME]
+    namespace = NAMED or next(map(namespace_of, configurations), NAME)
+    for metadata in [each["metadata"] for kind in _INSTALLED for each in objects.get(kind, ())]:
+        labels = metadata.get("labels") or {}
+        if labels.get(_PART_OF) == NAME:
+            by_helm = labels.get(_MANAGED_BY) == "Helm"
+            return Release(namespace, bare((metadata.get("annotations") or {}).get(_RELEASE)) if by_helm else "")
+    return Release(namespace)

@@ -1,0 +1,23 @@
+"""The version of this program that a policy was written for. The shipped policy says it in its first line.
+
+In an upgrade the shipped policy of the new version is applied while replicas of the old one still answer. They do not know its
+new settings, and must not refuse it.
+"""
+
+import re
+from importlib.metadata import version
+from typing import Final
+
+PROGRAM: Final = version("gpu-admission")
+LINE: Final = f"# For gpu-admission {PROGRAM}."
+_LINE: Final = re.compile(r"# For gpu-admission (\d{1,9}\.\d{1,9}\.\d{1,9})\.\n")
+
+
+def later_version(text: str) -> str | None:
+    """The version that a policy was written for, if it is later than this program's."""
+    found = _LINE.match(text)
+    return found[1] if found and _numbers(found[1]) > _numbers(PROGRAM) else None
+
+
+def _numbers(written: str) -> list[int]:
+    return [int(part) for part in re.findall(r"\d+", written)[:3]]
