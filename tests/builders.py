@@ -22,7 +22,7 @@ from webhook.framework.cluster_view import (
     Workload,
 )
 from webhook.framework.interface import Context, Finding, Rule
-from webhook.kube.claim_requests import ClaimRequest
+from webhook.kube.claim_requests import Alternative, ClaimRequest
 from webhook.kube.gpus import GpuName, Gpus
 from webhook.kube.pod import Pod, gpu_names, owner
 from webhook.kube.review import Request
@@ -140,6 +140,9 @@ class ClusterFacts:
     runtime_classes: Mapping[str, str] = field(default_factory=dict)
     """RuntimeClass to its handler."""
 
+    classes: Mapping[str, str] = field(default_factory=dict)
+    """Resource that a DeviceClass stands for to the kind of its devices."""
+
     models: tuple[str, ...] = ()
 
     narrow: Mapping[tuple[str, str], str] = field(default_factory=dict)
@@ -171,6 +174,9 @@ class ClusterFacts:
     @property
     def device_models(self) -> tuple[str, ...]:
         return self.models
+
+    def class_kind(self, resource: str) -> str:
+        return self.classes.get(resource, "")
 
     def gpu_taints(self, gpus: Gpus) -> tuple[Taint, ...]:
         return self.taints
@@ -240,10 +246,17 @@ class Obstructed:
         return Placement((), "pack", reason="no node fits")
 
 
-def asking(devices: int | None = 1, **more: Any) -> ClaimRequest:
-    """A request of a pod's first claim for whole GPUs of NVIDIA."""
-    asked = ClaimRequest("spec.resourceClaims[0]", 'template "train"', "gpu", "train", devices, "whole", "nvidia.com")
-    return asked._replace(**more)
+def asking(
+    devices: int | None = 1,
+    kind: str = "whole",
+    vendor: str = "nvidia.com",
+    most: int | None = None,
+    others: tuple[Alternative, ...] = (),
+    **more: Any,
+) -> ClaimRequest:
+    """A request of a pod's first claim, by default for whole GPUs of NVIDIA. `others`: further alternatives."""
+    alternatives = Alternative(devices, kind, vendor, most), *others
+    return ClaimRequest("spec.resourceClaims[0]", 'template "train"', "gpu", "train", alternatives)._replace(**more)
 
 
 class Case(NamedTuple):

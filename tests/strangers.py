@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager, suppress
 
 import orjson
 
+from bench.bodies import BODIES
 from tests.builders import admission_review
 
 MIB = 1 << 20
@@ -22,8 +23,8 @@ def anybody() -> ssl.SSLContext:
     return context
 
 
-def head(length: int) -> bytes:
-    sent = f"POST /mutate HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
+def head(length: int, path: str = "/mutate") -> bytes:
+    sent = f"POST {path} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
     return sent.encode()
 
 
@@ -100,10 +101,15 @@ class Stranger:
             for _ in range(6):
                 group.create_task(self._ask(head(len(body)) + body))
 
-    async def hammering(self) -> None:
+    async def hammering(self, body: bytes = b"{}", path: str = "/mutate") -> None:
         async with asyncio.TaskGroup() as group:
             for _ in range(200):
-                group.create_task(self._ask(head(2) + b"{}"))
+                group.create_task(self._ask(head(len(body), path) + body))
+
+    async def policies(self) -> None:
+        """Their size does not tell that they take long."""
+        body = BODIES["policy: 100 profiles of a large wrong default"].make()
+        await self.hammering(body, "/validate")
 
     async def _dial(self, tls: bool = True) -> Stream:
         self.sent += 1
@@ -161,6 +167,7 @@ ATTACKS: dict[str, Callable[[Stranger], Awaitable[None]]] = {
     "answers that are not read": Stranger.unread,
     "six senders of 75,000 containers": Stranger.many_containers,
     "200 connections that ask all the time": Stranger.hammering,
+    "200 connections with policies that take 90 times as long as a pod": Stranger.policies,
 }
 
 

@@ -1,6 +1,7 @@
 """Claims and their templates are checked when they are created, and pods by what their claims ask for."""
 
-from typing import Any
+import itertools
+from typing import Any, cast
 
 import pytest
 
@@ -10,7 +11,9 @@ from tests.cluster import dra
 from tests.cluster.objects import node, placer, state
 from webhook.admission import claims, pods, workloads
 from webhook.admission.decision import Decision
+from webhook.cluster.state import ClusterState, ListKind
 from webhook.errors import BadReview
+from webhook.kube.device_selectors import Selector
 from webhook.kube.review import Request
 from webhook.policy.model import Policy
 
@@ -112,3 +115,90 @@ def test_the_author_of_a_workload_is_told_what_its_claims_would_be_refused_for()
     made = asked(workload, "Deployment")._replace(group="apps", resource="deployments")
     decision = workloads.validate(made, POLICY, VIEW, placer(CLUSTER))
     assert ("gpuLimit", "spec.template.spec.resourceClaims[0]") in [found[::2] for found in reported(decision)]
+
+
+def of_pod(*entries: dict[str, str], state: ClusterState = CLUSTER, **limits: str) -> Decision:
+    pod = claiming()
+    pod["spec"]["resourceClaims"] = [{"name": f"c{number}", **entry} for number, entry in enumerate(entries)]
+    pod["spec"]["containers"][0]["resources"] = {"limits": limits, "requests": limits}
+    return pods.validate(request(pod), POLICY, state.view(0.0), placer(state))
+
+
+def cluster_with(**objects: list[Any]) -> ClusterState:
+    of = state([node("a")])
+    for kind, listed in {
+        "deviceclasses": [dra.device_class()],
+        "resourceslices": [dra.gpus_of("a")],
+        **objects,
+    }.items():
+        of.replace(cast(ListKind, kind), listed, 0)
+    return of
+
+
+NIC = dra.device_class("nic")
+NIC["spec"]["selectors"] = [{"cel": {"expression": "device.driver == 'dra.net'"}}]
+MIG = "device.attributes['gpu.nvidia.com'].type == 'mig'"
+MANY = "loops.map(x, x).map(x, x).map(x, x).map(x, x)"
+"""More loops than are evaluated."""
+SEVEN = [
+    dra.template("seven", dra.exactly(4), dra.exactly(3)),
+    dra.template("nics", *[dra.exactly(16, of="nic")] * 32),
+    dra.template("slices", dra.exactly(7, f"true || {MIG}")),
+    dra.template("costly", dra.exactly(7, f"{MIG} || {MANY}")),
+    dra.template("alternatives", {"firstAvailable": [dra.exactly(1), dra.exactly(7)]}),
+    dra.template("all", dra.exactly(allocationMode="All")),
+]
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        pytest.param([{"resourceClaimTemplateName": "seven"}], id="two requests of one claim"),
+        pytest.param([*[{"resourceClaimTemplateName": "nics"}] * 40, {"resourceClaimTemplateName": "seven"}], id="the 41st"),
+        pytest.param([{"resourceClaimTemplateName": "slices"}], id="whole GPUs that call themselves slices"),
+        pytest.param([{"resourceClaimTemplateName": "costly"}], id="slices, by an expression that cannot be decided"),
+        pytest.param([{"resourceClaimTemplateName": "alternatives"}], id="the second alternative"),
+        pytest.param([{"resourceClaimTemplateName": "all"}], id="all of a node that has 8"),
+    ],
+)  # fmt: skip
+def test_what_a_tenant_may_try_to_get_more_devices(entries: list[dict[str, str]]) -> None:
+    of = cluster_with(resourceclaimtemplates=SEVEN, deviceclasses=[dra.device_class(), NIC])
+    decision = of_pod(*entries, state=of)
+    assert {unit for unit, *_ in reported(decision)} >= {"gpuLimit"}
+    assert decision.result == "denied"
+
+
+def test_claims_and_resources_of_any_name_add_up() -> None:
+    classes = [dra.device_class(), dra.device_class("fast", resource="example.com/fast")]
+    of = cluster_with(resourceclaimtemplates=[dra.template("four", dra.exactly(4))], deviceclasses=classes)
+    four = {"resourceClaimTemplateName": "four"}
+    assert of_pod(four, state=of, **{"example.com/fast": "2"}).result == "allowed"
+    for name in ("example.com/fast", "nvidia.com/gpu", "deviceclass.resource.kubernetes.io/fast"):
+        decision = of_pod(four, state=of, **{name: "3"})
+        assert (decision.result, reported(decision)[0][::2]) == ("denied", ("gpuLimit", "spec"))
+
+
+def test_what_is_not_refused() -> None:
+    admin, nics = dra.exactly(5, adminAccess=True), dra.exactly(16, of="nic")
+    templates = [dra.template("admin", admin), dra.template("nics", nics)]
+    shared = [dra.claim("shared", dra.exactly(4))]
+    classes = [dra.device_class(), NIC]
+    of = cluster_with(resourceclaimtemplates=templates, resourceclaims=shared, deviceclasses=classes)
+    for entry in ({"resourceClaimTemplateName": "admin"}, {"resourceClaimTemplateName": "nics"}):
+        assert of_pod(entry, state=of).result == "allowed"
+    assert of_pod(*[{"resourceClaimName": "shared"}] * 2, state=of).result == "allowed"
+
+
+def test_what_is_done_for_expressions_is_bounded_for_a_review(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The 64 claims of a pod have 8 requests with 8 alternatives each, no two alike."""
+    made, numbers = [], itertools.count()
+    compiled = Selector.__init__
+    monkeypatch.setattr(Selector, "__init__", lambda *args: made.append(1) or compiled(*args))
+
+    def one_of_eight() -> Any:
+        return {"firstAvailable": [dra.exactly(1, f"device.driver != '{next(numbers)}'") for _ in range(8)]}
+
+    templates = [dra.template(f"t{number}", *[one_of_eight() for _ in range(8)]) for number in range(64)]
+    of = cluster_with(resourceclaimtemplates=templates)
+    of_pod(*[{"resourceClaimTemplateName": f"t{number}"} for number in range(64)], state=of)
+    assert 0 < len(made) < 1000

@@ -3,20 +3,22 @@
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from rich.text import Text
 
 from tests.cli.objects import CLUSTER, call, placed, unschedulable, write
 from tests.controlplane.objects import pod
+from webhook.cli import terminal
 from webhook.cli.terminal import say, show, table
 
 RED, BACKWARDS, BELL = "\x1b[31m", "\u202e", "\x07"
 
 
-@pytest.mark.parametrize("terminal", [False, True])
+@pytest.mark.parametrize("on_terminal", [False, True])
 def test_escape_codes_are_not_printed(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, terminal: bool
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, on_terminal: bool
 ) -> None:
-    for key, value in {"FORCE_COLOR": "1", "NO_COLOR": "1", "TERM": "dumb"}.items() if terminal else ():
+    for key, value in {"FORCE_COLOR": "1", "NO_COLOR": "1", "TERM": "dumb"}.items() if on_terminal else ():
         monkeypatch.setenv(key, value)
     evil = f"a{RED}b{BACKWARDS}c{BELL}d\x9b31m"
     table(["NAME", "WHAT"], [[evil, Text("fine")], ["two\nlines", 3]])
@@ -60,10 +62,27 @@ def test_no_bold_without_colours(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == "NAME\na\nb\n"
 
 
+@pytest.mark.parametrize("no_color", ["", "1"])
+def test_messages_are_plain_without_colours(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, no_color: str
+) -> None:
+    monkeypatch.setenv("NO_COLOR", no_color)
+    monkeypatch.setattr(terminal, "console", Console(stderr=True, force_terminal=True, soft_wrap=True))
+    for style in ("dim", "red", "yellow"):
+        say("all causes", style)
+    assert ("\x1b" in capsys.readouterr().err) == (not no_color)
+
+
 @pytest.mark.usefixtures("narrow")
 def test_a_table_fits_a_narrow_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     table(["NAME", "BAR", "N", "WORD"], [["x" * 50, "y" * 9, 12, "z" * 9]], drop=["BAR", "WORD", "NONE"])
     assert capsys.readouterr().out.splitlines() == [f"NAME{' ' * 34} N".rstrip(), f"{'x' * 34}…   12"]
+
+
+@pytest.mark.usefixtures("narrow")
+def test_columns_are_left_out_before_the_last_one_is_cut(capsys: pytest.CaptureFixture[str]) -> None:
+    table(["POD", "SINCE", "FIX"], [["x" * 12, "45s", "y" * 99]], cut_last=True, drop=["SINCE"])
+    assert capsys.readouterr().out.splitlines() == [f"POD{' ' * 12}FIX", f"{'x' * 12}   {'y' * 24}…"]
 
 
 @pytest.mark.usefixtures("narrow")

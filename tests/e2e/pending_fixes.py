@@ -20,10 +20,16 @@ async def apply(kit: Kit, cause: Cause) -> None:
     elif asked := re.match(r"ask for (\d\S*)(?: (\S+/\S+|cpu|memory|ephemeral-storage))?", cause.fix):
         if kit.pod["kind"] != "Pod":
             raise Open(cause.fix)
+        if " in spec.resources" in cause.fix.partition(", or ")[0]:
+            await kit.again(resources={"requests": {str(asked[2]): asked[1]}})
+            return
         kind = "initContainers" if "init container" in cause.text else "containers"
-        (container,) = kit.pod["spec"][kind]
-        limits = {**container["resources"]["limits"], asked[2] or GPU: asked[1]}
-        await kit.again(**{kind: [{**container, "resources": {"limits": limits, "requests": limits}}]})
+        where = re.search(r' in container "(\S+?)"', cause.fix)
+        containers = [*kit.pod["spec"][kind]]
+        at = next((n for n, each in enumerate(containers) if where and each["name"] == where[1]), 0)
+        limits = {**containers[at]["resources"]["limits"], asked[2] or GPU: asked[1]}
+        containers[at] = {**containers[at], "resources": {"limits": limits, "requests": limits}}
+        await kit.again(**{kind: containers})
     elif ended := re.match(r"wait for (\w+)/(\S+) in ", cause.fix):
         kind = {kind.lower(): kind for kind in ("Pod", "Job", "Deployment")}[ended[1]]
         await kit.api.delete(kind, ended[2], kit.namespace, grace=0)

@@ -89,7 +89,7 @@ class Kit:
 
 EVERYWHERE = (
     *("Node", "PersistentVolume", "StorageClass", "DeviceClass", "ResourceSlice", "PriorityClass", "RuntimeClass"),
-    *("CSINode", "ValidatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy"),
+    *("CSINode", "ValidatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy", "ValidatingWebhookConfiguration"),
 )
 """Kinds that have no namespace."""
 Fix = Callable[[Kit], Awaitable[Any]]

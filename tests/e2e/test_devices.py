@@ -10,10 +10,12 @@ from bench import devices as load
 from tests.controlplane.api import Api, refusal, wait_until
 from tests.controlplane.clusters import applied
 from tests.controlplane.nodes import node
+from tests.controlplane.objects import made
 from tests.controlplane.programs import SERVES_EXTENDED_RESOURCES
 from tests.installed import Installed, decision, opt_in
 
 pytestmark = pytest.mark.controlplane
+Json = dict[str, Any]
 SIZES = (8, 8, 4, 4, 2, 2)
 PODS = {1: 4, 2: 2, 4: 1, 8: 2}
 """Number of pods by their GPUs: 28 of 28 GPUs, so that one pod on a wrong node leaves another one without."""
@@ -23,7 +25,11 @@ PODS = {1: 4, 2: 2, 4: 1, 8: 2}
 async def devices(api: Api) -> AsyncIterator[None]:
     names = [f"dra-{number}" for number in range(len(SIZES))]
     objects = [load.slice_of(name, gpus, "templates") for name, gpus in zip(names, SIZES, strict=True)]
-    objects += load.classes("templates")
+    objects += [
+        *load.classes("templates"),
+        _class(AMD, f'device.driver == "{AMD}"'),
+        _class("nic", 'device.driver == "dra.net"'),
+    ]
     async with applied(api, [node(name, 0, cpu="192", memory="2Ti") for name in names]):
         await asyncio.gather(*[api.create(each) for each in objects])
         try:
@@ -73,3 +79,84 @@ async def test_what_a_claim_asks_for_is_checked_where_it_is_written_and_in_the_p
 
     words = await wait_until(seen, 120, "the pod to be refused")
     assert 'spec.resourceClaims[0]: saw 17 in request "gpu" of template "gpus-17"' in words
+
+
+def _template(name: str, of: str, count: int, selector: str = "", **more: Any) -> Json:
+    found: Json = {"deviceClassName": of, "count": count, **more}
+    if selector:
+        found["selectors"] = [{"cel": {"expression": selector}}]
+    requests = [{"name": "gpu", "exactly": found}]
+    return made("ResourceClaimTemplate", name, spec={"spec": {"devices": {"requests": requests}}})
+
+
+def _pod(*templates: str, claim: str = "", init: bool = False, **limits: str) -> Json:
+    """`init`: an init container has the claims, and not the one that stays."""
+    entries = [{"name": f"c{n}", "resourceClaimTemplateName": name} for n, name in enumerate(templates)]
+    entries += [{"name": f"n{n}", "resourceClaimName": claim} for n in range(2)] if claim else []
+    uses = {"claims": [{"name": each["name"]} for each in entries], "limits": limits, "requests": {"cpu": "1"}}
+    container: Json = {"name": "main", "image": "app", "resources": uses}
+    spec: Json = {"containers": [container], "resourceClaims": entries}
+    if init:
+        spec = {
+            "containers": [{"name": "stays", "image": "app"}],
+            "initContainers": [container],
+            "resourceClaims": entries,
+        }
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "tries"}, "spec": spec}
+
+
+NVIDIA, AMD = load.DRIVER, "gpu.amd.com"
+IS_MIG = f'device.attributes["{NVIDIA}"].type == "mig"'
+OURS = [
+    _template("eight", NVIDIA, 8),
+    _template("nine", NVIDIA, 9),
+    _template("b300", NVIDIA, 1, f'device.attributes["{NVIDIA}"].productName == "B300"'),
+    _template("tolerant", NVIDIA, 1, tolerations=[{"operator": "Exists"}]),
+    _template("amd", AMD, 1),
+    _template("nics", "nic", 32),
+]
+STORED = {
+    "as many as a pod may have": _pod("eight", "eight"),
+    "one claim, named twice": _pod(claim="nine"),
+    "devices that are no GPUs": _pod("nics"),
+}
+REFUSED = {
+    "two claims": (_pod("eight", "nine"), "saw 17 GPUs in the whole pod", "gpuLimit"),
+    "claims of an init container": (_pod("eight", "nine", init=True), "saw 17 GPUs in the whole pod", "gpuLimit"),
+    "claims beside a resource": (_pod("eight", "eight", **{"nvidia.com/gpu": "1"}), "saw 17 GPUs", "gpuLimit"),
+    "claims behind many others": (_pod(*["nics"] * 40, "eight", "nine"), "saw 17 GPUs in the whole pod", "gpuLimit"),
+    "two vendors": (_pod("eight", "amd"), "wanted GPUs of one vendor", "gpuMixing"),
+}
+WARNED = {"b300": "which selects devices that no node has", "tolerant": "a toleration of every taint of a device"}
+
+
+async def test_what_a_tenant_gets_by_claims_is_limited(
+    installed: Installed, api: Api, team: str, devices: None
+) -> None:
+    warnings = {each["metadata"]["name"]: (await api.create(each, team)).warnings for each in OURS}
+    for name, words in WARNED.items():
+        assert words in " ".join(warnings[name])
+    assert not warnings["eight"]
+    nine = _template("nine", NVIDIA, 9)
+    await api.create(nine | {"kind": "ResourceClaim", "spec": nine["spec"]["spec"]}, team)
+
+    async def seen() -> str:  # once the watch has brought the templates
+        return await refusal(api.create(_pod("eight", "amd"), team, dryRun="All"))
+
+    await wait_until(seen, 120, "the pod to be refused")
+    for case, (pod, words, rule) in REFUSED.items():
+        said = await refusal(api.create(pod, team, dryRun="All"))
+        assert words in said, case
+        assert f"[{rule}]" in said, case
+    for case, pod in STORED.items():
+        assert not await refusal(api.create(pod, team, dryRun="All")), case
+    slices = _template("slices", NVIDIA, 17, f"true || {IS_MIG}")
+    assert "[gpuLimit]" in await refusal(api.create(slices, team, dryRun="All"))
+    forged = _template("forged", NVIDIA, 17)
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "mine", "uid": "u", "controller": True}
+    forged["metadata"]["ownerReferences"] = [owner]
+    assert "[gpuLimit]" in await refusal(api.create(forged, team, dryRun="All"))
+
+
+def _class(name: str, expression: str) -> Json:
+    return made("DeviceClass", name, spec={"selectors": [{"cel": {"expression": expression}}]})

@@ -28,6 +28,7 @@ Json = dict[str, Any]
 COMPONENT = ROOT / "manifests" / "components" / "events"
 TEAM = "team"
 POLICY = Policy.load(SHIPPED.encode())
+WRITTEN = 'gpu_admission_events_total{result="written"}'
 NODES = [node(f"ev-{letter}", 4, taints=[GPU_TAINT]) for letter in "abc"]
 
 
@@ -59,8 +60,13 @@ def rights(events: Installed) -> Iterator[None]:
 
 
 def counted(events: Installed, result: str) -> float:
-    name = f'gpu_admission_events_total{{result="{result}"}}'
-    return sum([events.metrics(number).get(name, 0) for number in (0, 1)])
+    return sum(by_replica(events, f'gpu_admission_events_total{{result="{result}"}}'))
+
+
+def by_replica(events: Installed, name: str, part: str = "") -> list[float]:
+    """The sum of the samples whose names begin so and have this part, as each replica tells it."""
+    told = [events.metrics(number) for number in (0, 1)]
+    return [sum(value for key, value in each.items() if key.startswith(name) and part in key) for each in told]
 
 
 async def ours(api: Api, reason: str, name: str = "") -> list[Json]:
@@ -100,22 +106,31 @@ async def test_a_pod_that_is_bound_elsewhere_says_so_once(
     first = (await ranked())[0]
     if why == "cordoned":
         await api.patch("Node", first, {"spec": {"unschedulable": True}})
-        reason = "that node is cordoned (spec.unschedulable)"
+        reason, state, count = "that node is cordoned (spec.unschedulable)", "unusable", 4
     else:
         await api.create(pod("filler", 1), TEAM)
         target = {"apiVersion": "v1", "kind": "Node", "name": first}
         binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "filler"}, "target": target}
         await api.request("POST", f"/api/v1/namespaces/{TEAM}/pods/filler/binding", binding)
         reason = "that node was full by then: the pod asks for 4 nvidia.com/gpu, and it had 3 nvidia.com/gpu left"
-    await asyncio.sleep(1)  # both replicas have heard of it
+        state, count = "allocated", 1
+
+    async def heard() -> bool:
+        return await asyncio.to_thread(by_replica, events, "gpu_admission_gpus{", f'state="{state}"') == [count, count]
+
+    await wait_until(heard, 120, "both replicas to hear of it")
+    written = await asyncio.to_thread(by_replica, events, WRITTEN)
     await asyncio.to_thread(waits_for_the_scheduler)
     (bound,) = await api.running(TEAM, 1, app=name)
 
     async def told() -> list[Json]:
         return await ours(api, "BoundElsewhere", name)
 
+    async def tried() -> bool:
+        return all(now > before for now, before in zip(by_replica(events, WRITTEN), written, strict=True))
+
     await wait_until(told, 120, "the Event")
-    await asyncio.sleep(3)  # the other replica would have written by then
+    await wait_until(tried, 120, "both replicas to have written it")
     (event,) = await told()
     assert event["involvedObject"]["uid"] == bound["metadata"]["uid"]
     assert event["count"] == 1

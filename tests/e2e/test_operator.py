@@ -5,6 +5,7 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from tests.controlplane import clusters
 from tests.controlplane.api import Api, ApiError, refusal, wait_until
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.programs import Programs
-from tests.e2e.scene import CREATORS, POLICY, ROUND, SECRET, SOONER, TRUSTED, NotTrusted, Scene
+from tests.e2e.scene import CREATORS, POLICY, ROUND, SECRET, TRUSTED, NotTrusted, Scene, sooner
 from tests.installed import ACCOUNT, NAMESPACE, Installed, opt_in
 from tests.manifests.files import HOOKS, MANIFESTS
 from webhook.tls.issue import make_ca, make_leaf
@@ -24,20 +25,26 @@ pytestmark = pytest.mark.controlplane
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def running(programs: Programs) -> AsyncIterator[tuple[ControlPlane, Installed]]:
-    """A control plane of its own, without other webhooks."""
-    with ControlPlane(programs) as plane, Installed(plane, replicas=2, before=SOONER) as webhook:
+async def running(
+    programs: Programs, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[tuple[ControlPlane, Installed, Path]]:
+    """A control plane of its own, without other webhooks; the clock of the replicas."""
+    clock = tmp_path_factory.mktemp("replicas") / "clock"
+    with ControlPlane(programs) as plane, Installed(plane, replicas=2, before=sooner(clock)) as webhook:
         async with Api.of(plane.kubeconfig) as api:
             await clusters.apply(api, clusters.cluster("two-node"))
             await api.namespace("ours")
             await opt_in(api, "ours")
-        yield plane, webhook
+        yield plane, webhook, clock
 
 
 @pytest.fixture
-async def scene(running: tuple[ControlPlane, Installed]) -> AsyncIterator[Scene]:
-    async with Api.of(running[0].kubeconfig) as api:
-        yield Scene(*running, api)
+async def scene(running: tuple[ControlPlane, Installed, Path]) -> AsyncIterator[Scene]:
+    plane, webhook, clock = running
+    async with Api.of(plane.kubeconfig) as api:
+        found = Scene(plane, webhook, api, clock)
+        async with found.ticking():
+            yield found
 
 
 # --- the certificate ----------------------------------------------------------------------------------------------------
@@ -112,7 +119,7 @@ REPLACED = [
 async def test_a_ca_that_is_replaced_fails_no_creation(what: Callable[[Scene], Awaitable[None]], scene: Scene) -> None:
     """Old connections stay open; every 50 ms each replica is called anew by who trusts what API servers trust."""
     await wait_until(scene.rested, 120, "rest")
-    await asyncio.sleep(TRUSTED)  # what was made for the test before is not new any more
+    await scene.later(TRUSTED)  # what was made for the test before is not new any more
     before = await scene.authority()
     trusted: set[str] = set()
 

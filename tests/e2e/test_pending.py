@@ -18,6 +18,7 @@ from tests.controlplane.objects import pod
 from tests.controlplane.plane import ControlPlane
 from tests.e2e.pending_cases import CASES
 from tests.e2e.pending_fixes import Open, apply
+from tests.e2e.pending_fresh_cases import FRESH
 from tests.e2e.pending_kit import CASE, EVERYWHERE, Case, Json, Kit, kept, named
 from tests.e2e.pending_more_cases import MORE
 from tests.e2e.pending_thread_cases import THREADS
@@ -28,7 +29,7 @@ from webhook.cli.waiting.scheduler_message import reasons, unexplained
 
 pytestmark = pytest.mark.controlplane
 
-ALL = [*CASES, *MORE, *THREADS]
+ALL = [*CASES, *MORE, *THREADS, *FRESH]
 LONGEST = 120
 """Seconds until a case that does not go on is given up."""
 POLICY = load_policy()
@@ -40,7 +41,7 @@ Played = dict[str, Exception | None]
 def played(request: pytest.FixtureRequest, control_plane: ControlPlane) -> Played:
     """What was wrong with each case that this run has, by its id."""
     of_this_run = [item.callspec.params["case"] for item in request.session.items if item.module is request.module]
-    return asyncio.run(play(of_this_run, control_plane))
+    return {each.case.id: each.wrong for each in asyncio.run(play(of_this_run, control_plane))}
 
 
 @pytest.mark.parametrize("case", ALL, ids=[case.id for case in ALL])
@@ -54,7 +55,7 @@ class Play:
 
     def __init__(self, api: Api, case: Case, number: int) -> None:
         self.tag = f"c{number:03}"
-        self.case, self.namespace = case, f"pending-{self.tag}"
+        self.case, self.namespace = case, f"{type(self).__name__.lower()}-{self.tag}"
         self.kit = Kit(api, self.tag, self.namespace, kept(named(case.pod, self.tag), self.tag))
         self.nodes = [_labelled(named(node, self.tag), self.tag) for node in case.nodes]
         self.answer: Answer | None = None
@@ -102,6 +103,10 @@ class Play:
         assert (first.cause, text[: len(case.text)]) == (case.first, case.text), _short(answer)
         assert fix.startswith(case.advises), first
         assert case.notes in self._plain("\n".join(answer.notes)), answer.notes
+        self.agrees(answer)
+
+    def agrees(self, answer: Answer) -> None:
+        """Reasons and numbers are the scheduler's."""
         for reason in reasons(answer.says):
             ours = {name for cause in answer.causes if cause.cause in reason.causes for name in cause.nodes}
             assert reason.nodes in (len(ours), 0) or not ours, (reason, len(ours), _short(answer))
@@ -129,9 +134,9 @@ def _labelled(node: Json, tag: str) -> Json:
     return node
 
 
-async def play(cases: list[Case], plane: ControlPlane) -> Played:
+async def play(cases: list[Case], plane: ControlPlane, kind: type[Play] = Play) -> list[Play]:
     async with Api.of(plane.kubeconfig) as api:
-        plays = [Play(api, case, number) for number, case in enumerate(cases)]
+        plays = [kind(api, case, number) for number, case in enumerate(cases)]
         before = {kind: {o["metadata"]["name"] for o in await api.list(kind)} for kind in EVERYWHERE}
         names = await clusters.apply(api, [node for each in plays for node in each.nodes])
         try:
@@ -143,17 +148,17 @@ async def play(cases: list[Case], plane: ControlPlane) -> Played:
                 snapshot = await asyncio.to_thread(load, plane.kubeconfig, None, KINDS)
                 return _by_namespace(answers(snapshot, POLICY, None), lambda answer: answer.namespace)
 
-            await _each(plays, Play.prepare)
-            await _until(plays, pods, Play.is_settled)
-            await _each(plays, Play.begin)
-            await _until(plays, answered, Play.is_answered)
-            await _each(plays, Play.mend)
-            await _until(plays, pods, Play.is_bound)
+            await _each(plays, kind.prepare)
+            await _until(plays, pods, kind.is_settled)
+            await _each(plays, kind.begin)
+            await _until(plays, answered, kind.is_answered)
+            await _each(plays, kind.mend)
+            await _until(plays, pods, kind.is_bound)
         finally:
             await clusters.remove(api, names)
             await _tidy(api, before)
             await asyncio.gather(*(remove_namespace(api, each.namespace) for each in plays))
-    return {each.case.id: each.wrong for each in plays}
+    return plays
 
 
 async def _each(plays: Iterable[Play], step: Callable[[Play], Awaitable[None]]) -> None:

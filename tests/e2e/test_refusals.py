@@ -8,7 +8,7 @@ import pytest
 from tests.controlplane.api import Api, refusal
 from tests.controlplane.objects import pod
 from tests.e2e.conftest import Sides
-from tests.installed import opt_in
+from tests.installed import SHIPPED, Installed, opt_in
 
 pytestmark = pytest.mark.controlplane
 
@@ -163,6 +163,29 @@ async def test_a_bad_pod_that_was_there_before_is_left_alone_and_only_what_is_ad
     said = await refusal(add("take", securityContext={"privileged": True}))
     assert '.securityContext.privileged: saw true in container "take"' in said
     assert "[deviceEnv]" not in said
+
+
+async def test_tolerations_of_gpu_nodes_that_are_patched_into_a_pod_without_a_gpu_are_judged_as_at_its_creation(
+    api: Api, sides: Sides, installed: Installed
+) -> None:
+    """With a warning; where a profile denies it, the change is refused, and the stored pod stays as it was."""
+    await api.create(pod("web", 0), sides.ours)
+
+    async def tolerate(key: str, **query: str) -> tuple[str, ...]:
+        change = [{"op": "add", "path": "/spec/tolerations/-", "value": {"key": key, "operator": "Exists"}}]
+        return (await api.patch("Pod", "web", change, sides.ours, **query)).warnings
+
+    assert await tolerate("team") == ()
+    (warned,) = await tolerate(GPU, dryRun="All")
+    assert warned.startswith(f'cpuPodOnGpuNode: a toleration of "{GPU}" in a pod that asks for no GPU.')
+    with installed.policy(SHIPPED + "  kept: {rules: {cpuPodOnGpuNode: {action: deny}}}\n"):
+        await opt_in(api, sides.ours, "kept")
+        said = await refusal(tolerate(GPU))
+    assert f'saw a toleration of "{GPU}" in a pod that asks for no GPU' in said
+    keys = [each.get("key") for each in (await api.get("Pod", "web", sides.ours))["spec"]["tolerations"]]
+    assert "team" in keys
+    assert GPU not in keys
+    await opt_in(api, sides.ours)
 
 
 # As much as we look at: of larger ones we answer one in ten seconds.

@@ -1,29 +1,23 @@
 """What `gpu-admission pending` marks as enough is enough: on random clusters the first fix is applied, and the real scheduler
 binds the pod. Its numbers are those of the scheduler."""
 
-import asyncio
 import random
-import uuid
+from collections.abc import Mapping
+from contextlib import suppress
 
 import pytest
 
-from tests.controlplane import clusters
-from tests.controlplane.api import Api, wait_until
-from tests.controlplane.fixtures import remove_namespace
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod, required
 from tests.controlplane.plane import ControlPlane
 from tests.e2e.pending_fixes import Open, apply
-from tests.e2e.pending_kit import CASE, HOSTNAME, Json, Kit, held, kept, named
-from webhook.cli.cluster.load import load
-from webhook.cli.offline import load_policy
-from webhook.cli.pending import KINDS, Answer, answers
-from webhook.cli.waiting.scheduler_message import reasons, unexplained
+from tests.e2e.pending_kit import CASE, HOSTNAME, Case, Json, held
+from tests.e2e.test_pending import Play, play
+from webhook.cli.pending import Answer
 
 pytestmark = pytest.mark.controlplane
 
 CLUSTERS = 40
-POLICY = load_policy()
 PRODUCT = "nvidia.com/gpu.product"
 MODELS = ("NVIDIA-A100-SXM4-80GB", "NVIDIA-L4", "Tesla-T4")
 
@@ -60,68 +54,40 @@ def drawn(seed: int) -> tuple[list[Json], list[Json], Json]:
     return nodes, holders, pod("waits", rng.choice((1, 2, 4, 8, 16)), resource=resource, **spec)
 
 
+class Tried(Play):
+    """A pod that waits or not, and whose first fix is applied if it is marked as enough and leaves nothing open."""
+
+    applied = False
+
+    def is_settled(self, pods: Mapping[str, list[Json]]) -> None:
+        """Each holder is bound, or the scheduler has said that it found no node."""
+        for each in pods.get(self.namespace, ()):
+            assert each["spec"].get("nodeName") or each["status"].get("conditions"), each
+
+    def is_answered(self, found: Mapping[str, list[Answer]]) -> None:
+        answer = next((each for each in found.get(self.namespace, ()) if each.name == "waits"), None)
+        if answer is not None and answer.causes[0].cause != "bound":
+            assert answer.says, answer.causes[0]
+            self.agrees(answer)
+
+    async def mend(self) -> None:
+        first = self.answer.causes[0] if self.answer else None
+        if first and first.helps and CASE not in first.text:  # it stays on the nodes of its case
+            with suppress(Open):  # a person has to look first
+                await apply(self.kit, first)
+                self.applied = True
+
+    def is_bound(self, pods: Mapping[str, list[Json]]) -> None:
+        if self.applied:
+            super().is_bound(pods)
+
+
 async def test_the_first_fix_alone_gets_the_pod_bound(control_plane: ControlPlane) -> None:
-    tried = 0
-    async with Api.of(control_plane.kubeconfig) as api:
-        for seed in range(CLUSTERS):
-            tried += await _tried(control_plane, api, seed)
-    assert tried >= CLUSTERS // 8  # of the others some are bound at once, and most need two fixes
-
-
-async def _tried(plane: ControlPlane, api: Api, seed: int) -> bool:
-    """Whether a fix of this cluster was applied, and helped."""
-    tag = f"c{seed:03}"
-    nodes, holders, waits = named(drawn(seed), tag)
-    for each in nodes:
-        each["metadata"]["labels"][CASE] = tag
-    namespace = await api.namespace(f"tried-{uuid.uuid4().hex[:6]}")
-    names = await clusters.apply(api, nodes)
-    try:
-        for each in holders:
-            await api.create(kept(each, tag), namespace)
-        await wait_until(lambda: _settled(api, namespace), 120, f"the holders of {seed} bound or not")
-        await api.create(kept(waits, tag), namespace)
-        answer = await wait_until(lambda: _answered(plane, api, namespace), 120, f"an answer about {seed}", every=0.3)
-        if answer is BOUND:
-            return False
-        for reason in reasons(answer.says):
-            ours = {name for cause in answer.causes if cause.cause in reason.causes for name in cause.nodes}
-            assert reason.nodes in (len(ours), 0) or not ours, (seed, reason, answer.causes)
-        assert unexplained(answer.says, answer.causes) == [], seed
-        first = answer.causes[0]
-        if not first.helps:
-            return False
-        try:
-            await apply(Kit(api, tag, namespace, waits), first)
-        except Open:  # a person has to look first
-            return False
-        await wait_until(
-            lambda: _bound(api, namespace), 120, f"the pod of {seed} bound after {first.cause}: {first.fix}"
-        )
-        return True
-    finally:
-        await clusters.remove(api, names)
-        await remove_namespace(api, namespace)
-
-
-BOUND = Answer("", "", [])
-
-
-async def _settled(api: Api, namespace: str) -> bool:
-    """Whether each pod is bound, or the scheduler has said that it found no node."""
-    return all(each["spec"].get("nodeName") or each["status"].get("conditions") for each in await api.pods(namespace))
-
-
-async def _answered(plane: ControlPlane, api: Api, namespace: str) -> Answer:
-    if await _bound(api, namespace):
-        return BOUND
-    snapshot = await asyncio.to_thread(load, plane.kubeconfig, None, KINDS)
-    found = next((each for each in answers(snapshot, POLICY, namespace) if each.name == "waits"), None)
-    assert found is not None
-    assert found.says
-    return found
-
-
-async def _bound(api: Api, namespace: str) -> bool:
-    found = [each for each in await api.pods(namespace) if each["metadata"]["name"] == "waits"]
-    return bool(found) and bool(found[0]["spec"].get("nodeName"))
+    cases = []
+    for seed in range(CLUSTERS):
+        nodes, holders, waits = drawn(seed)
+        cases.append(Case(f"seed {seed}", "", "", nodes, waits, before=holders))
+    plays = [each for each in await play(cases, control_plane, Tried) if isinstance(each, Tried)]
+    assert {each.case.id: str(each.wrong) for each in plays if each.wrong} == {}
+    applied = sum(each.applied for each in plays)
+    assert applied >= CLUSTERS // 8  # of the others some are bound at once, and most need two fixes

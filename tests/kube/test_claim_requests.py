@@ -1,10 +1,10 @@
 """What rules read of claims."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
-from webhook.kube.claim_requests import ClaimRequest, claim_requests
+from webhook.kube.claim_requests import Alternative, ClaimRequest, Selected, claim_requests
 
 NVIDIA = 'device.driver == "gpu.nvidia.com"'
 CLASSES = {
@@ -12,16 +12,39 @@ CLASSES = {
     "mig.nvidia.com": (f"{NVIDIA} && device.attributes['gpu.nvidia.com'].type == 'mig'",),
     "ours": ("device.driver=='gpu.amd.com'",),
     "nic": ('device.driver == "dra.net"',),
+    "rdma": ('device.attributes["dra.net"].rdma',),
+    "h100": ('device.attributes["gpu.nvidia.com"].productName == "H100"',),
+    "near": ('device.attributes["resource.kubernetes.io"].pcieRoot == "pci0000:00"',),
+    "driver": (NVIDIA,),
     "any": ("true",),
 }
 
 
-def read(*requests: Any) -> list[ClaimRequest]:
-    return list(claim_requests({"requests": requests}, CLASSES.get, "spec.devices.requests[{}]"))
+class Known(NamedTuple):
+    """Classes, and devices of which nothing is known."""
+
+    found: Selected | None = None
+
+    def class_selectors(self, name: str) -> tuple[str, ...] | None:
+        return CLASSES.get(name)
+
+    def selected(self, selectors: tuple[str, ...]) -> Selected | None:
+        return self.found
+
+
+def read(*requests: Any, found: Selected | None = None) -> list[ClaimRequest]:
+    return list(claim_requests({"requests": requests}, Known(found), "spec.devices.requests[{}]"))
 
 
 def exactly(of: str = "gpu.nvidia.com", **more: Any) -> dict[str, Any]:
     return {"name": "r", "exactly": {"deviceClassName": of, **more}}
+
+
+def selecting(expression: str) -> Any:
+    return [{"cel": {"expression": expression}}]
+
+
+MIG = 'device.attributes["gpu.nvidia.com"].type == "mig"'
 
 
 @pytest.mark.parametrize(
@@ -31,21 +54,55 @@ def exactly(of: str = "gpu.nvidia.com", **more: Any) -> dict[str, Any]:
         (exactly("mig.nvidia.com"), "slice", "nvidia.com", 1),
         (exactly("ours", count=2), "whole", "amd.com", 2),
         (exactly("nic", count=9), "other", "", 9),
+        (exactly("rdma"), "other", "", 1),
+        (exactly("h100"), "whole", "nvidia.com", 1),
+        (exactly("near"), "", "", 1),
         (exactly("any", count=2), "", "", 2),
-        (exactly("any", selectors=[{"cel": {"expression": NVIDIA}}]), "whole", "nvidia.com", 1),
+        (exactly("any", selectors=selecting(NVIDIA)), "whole", "nvidia.com", 1),
+        (exactly("any", selectors=selecting('device.driver == "dra.net" || true')), "", "", 1),
+        (exactly("driver", selectors=selecting(MIG)), "slice", "nvidia.com", 1),
+        (exactly("driver", selectors=selecting(f"true || {MIG}")), "whole", "nvidia.com", 1),
+        (exactly("driver", selectors=selecting(f"{MIG}{' ' * 2000}|| true")), "whole", "nvidia.com", 1),
         (exactly("gpu.intel.com"), "whole", "gpu.intel.com", 1),
         (exactly("unknown"), "", "", 1),
         (exactly(allocationMode="All"), "whole", "nvidia.com", None),
-        (
-            {"name": "r", "firstAvailable": [{"name": "a", "deviceClassName": "mig.nvidia.com", "count": 7},
-                                             {"name": "b", "deviceClassName": "gpu.nvidia.com", "count": 2}]},
-            "whole", "nvidia.com", 7,
-        ),
     ],
-)  # fmt: skip
-def test_a_request_is_for_devices_of_a_kind(request_: Any, kind: str, vendor: str, devices: int | None) -> None:
+)
+def test_while_no_devices_are_known_the_class_tells_their_kind(
+    request_: Any, kind: str, vendor: str, devices: int | None
+) -> None:
     (found,) = read(request_)
-    assert (found.kind, found.vendor, found.devices, found.path) == (kind, vendor, devices, "spec.devices.requests[0]")
+    assert found.path == "spec.devices.requests[0]"
+    assert found.alternatives == (Alternative(devices, kind, vendor),)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "kind", "vendor"),
+    [
+        ({("gpu.nvidia.com", "gpu")}, "whole", "nvidia.com"),
+        ({("gpu.nvidia.com", "gpu"), ("gpu.nvidia.com", "mig")}, "whole", "nvidia.com"),
+        ({("gpu.nvidia.com", "mig")}, "slice", "nvidia.com"),
+        ({("gpu.amd.com", "amdgpu-partition")}, "slice", "amd.com"),
+        ({("gpu.nvidia.com", "gpu"), ("gpu.amd.com", "")}, "whole", ""),
+        ({("dra.net", "")}, "other", ""),
+        (set(), "slice", "nvidia.com"),
+    ],
+)
+def test_the_devices_that_it_selects_tell_their_kind(kinds: Any, kind: str, vendor: str) -> None:
+    (found,) = read(exactly("mig.nvidia.com"), found=Selected(frozenset(kinds), 8))
+    assert found.alternatives == (Alternative(1, kind, vendor, 8),)
+
+
+def test_each_alternative_is_told_apart() -> None:
+    both = [{"name": "a", "deviceClassName": "mig.nvidia.com", "count": 7}, {"name": "b", "deviceClassName": "ours"}]
+    (found,) = read({"name": "r", "firstAvailable": both})
+    assert found.alternatives == (Alternative(7, "slice", "nvidia.com"), Alternative(1, "whole", "amd.com"))
+    assert found.vendor == ""
+
+
+def test_a_request_that_takes_nothing_from_others() -> None:
+    assert read(exactly(adminAccess=True))[0].admin
+    assert not read(exactly())[0].admin
 
 
 @pytest.mark.parametrize(
@@ -58,11 +115,6 @@ def test_a_request_is_for_devices_of_a_kind(request_: Any, kind: str, vendor: st
 )
 def test_a_toleration_of_everything(toleration: Any, all_of_them: bool) -> None:
     assert read(exactly(tolerations=[toleration]))[0].tolerates_all is all_of_them
-
-
-def test_the_expressions_of_the_class_come_first_and_an_unknown_class_is_said() -> None:
-    assert read(exactly("any", selectors=[{"cel": {"expression": "false"}}]))[0].alternatives == (("true", "false"),)
-    assert read(exactly("unknown"))[0].alternatives == ()
 
 
 def test_no_more_is_read_than_the_api_server_lets_through() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 from tests.builders import GPU, TWO_NODES, Case, Obstructed, asking, case, container, pod
 from webhook.framework.cluster_view import Obstacle
 from webhook.framework.interface import Template
+from webhook.kube.claim_requests import Alternative
 from webhook.rules.gpu_fits import GpuFits
 
 RULE = GpuFits()
@@ -17,10 +18,12 @@ def meets(cause: str, about: str = "spec", *, lasting: bool = False) -> dict[str
     return {"nodes": Obstructed(Obstacle(cause, about, "this", "that", "Do it", lasting))}
 
 
-def selecting(most: int, devices: int | None = 1) -> Case:
-    """A claim that selects so many devices of one node."""
-    asked = asking(devices, most=most)
-    return case(pod(container(gpu=None)), claimed=(asked,), cluster=replace(TWO_NODES, models=("H100", "L4")))
+def selecting(devices: int | None, *most: int) -> Case:
+    """A claim with alternatives, of which a node has so many."""
+    first, *others = [Alternative(devices, most=each) for each in most]
+    selected = asking(devices, most=first.most, others=tuple(others))
+    products = replace(TWO_NODES, models=("H100", "L4"))
+    return case(pod(container(gpu=None)), claimed=(selected,), cluster=products)
 
 
 LARGE, LABEL = meets("gpus", GPU, lasting=True), meets("label", "spec.nodeSelector[a]")
@@ -30,7 +33,8 @@ ALLOWED: dict[str, Case] = {
     "any pod, while nobody can tell": case(pod()),
     "a claim, whose needs are not known": case(pod(resourceClaims=[{"name": "gpu"}]), **LARGE),
     "a claim that a node can take": selecting(8, 8),
-    "a claim for all devices of a node": selecting(8, None),
+    "a claim whose second alternative a node can take": selecting(8, 0, 8),
+    "a claim for all devices of a node": selecting(None, 8),
     "a claim, while no driver tells devices": case(pod(container(gpu=None)), claimed=(asking(99),)),
     "a pod without a GPU": case(pod(container(gpu=None)), **LARGE),
     "a resource that is served by DRA": case(pod(), **meets("resource", DRA)),
@@ -70,7 +74,7 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
 }
 WARNED: dict[str, tuple[Case, list[str]]] = {
     "a claim for devices that no node has": (
-        selecting(0),
+        selecting(1, 0, 0),
         [
             'spec.resourceClaims[0]: saw request "gpu" of template "train", which selects devices that no node has, '
             'wanted devices that a node has (products: "H100", "L4"). '
@@ -78,7 +82,7 @@ WARNED: dict[str, tuple[Case, list[str]]] = {
         ],
     ),
     "a claim for more devices than any node has": (
-        selecting(8, 9),
+        selecting(9, 0, 8),
         [
             'spec.resourceClaims[0]: saw 9 devices in request "gpu" of template "train", wanted at most 8, as one node has. '
             "Ask for 8 or fewer, or wait if such a node is added."

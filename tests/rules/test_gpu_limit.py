@@ -1,12 +1,24 @@
 """How many GPUs a container and a pod may ask for."""
 
+from dataclasses import replace
 from typing import Any
 
-from tests.builders import Case, asking, case, container, pod, sidecar
-from webhook.kube.claim_requests import ClaimRequest
+from tests.builders import TWO_NODES, Case, asking, case, container, pod, sidecar
+from webhook.kube.claim_requests import Alternative, ClaimRequest
 from webhook.rules.gpu_limit import GpuLimit
 
-DEVICE_CLASS = "deviceclass.resource.kubernetes.io/gpu.nvidia.com"
+PREFIX = "deviceclass.resource.kubernetes.io/"
+DEVICE_CLASS = f"{PREFIX}gpu.nvidia.com"
+CLASSES = replace(
+    TWO_NODES,
+    classes={
+        f"{PREFIX}nic": "other",
+        "dra.example/nic": "other",
+        f"{PREFIX}mig": "slice",
+        f"{PREFIX}h100": "whole",
+        "dra.example/gpu": "whole",
+    },
+)
 RULE = GpuLimit(per_container=4, per_pod=8)
 SIZES = GpuLimit(per_container=None, sizes=(8, 4, 2, 1))
 
@@ -29,6 +41,12 @@ ALLOWED: dict[str, Case] = {
     "devices that are no GPUs": claiming(asking(64, kind="other")),
     "slices by a claim": claiming(asking(7, kind="slice")),
     "devices of which nobody knows what they are, up to what a request may have": claiming(*[asking(4, kind="")] * 4),
+    "many slices, or else a whole GPU": claiming(asking(56, kind="slice", others=(Alternative(1, "whole"),))),
+    "devices that stay free for others": claiming(asking(64, admin=True)),
+    "resources of a DeviceClass that is for no GPUs": case(
+        pod(container(gpu=None, limits={f"{PREFIX}nic": "64", "dra.example/nic": "64"})), cluster=CLASSES
+    ),
+    "slices by the name of their class": case(pod(container(gpu=None, limits={f"{PREFIX}mig": "7"})), cluster=CLASSES),
     "a size of a claim that fills nodes": claiming(asking(8), rule=SIZES),
     "any size of devices of which nobody knows what they are": claiming(asking(3, kind=""), rule=SIZES),
     "all devices, while nobody knows how many a node has": claiming(asking(None)),
@@ -88,9 +106,24 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
         claiming(asking(5)),
         [f'{_CLAIM} of template "train", wanted at most 4 devices in a request. {_FIX}'.replace("?", "5")],
     ),
-    "many devices of which nobody knows what they are": (
-        claiming(asking(5, kind="")),
+    "of alternatives the largest": (
+        claiming(asking(1, others=(Alternative(5, "whole"), Alternative(9, "slice")))),
         [f'{_CLAIM} of template "train", wanted at most 4 devices in a request. {_FIX}'.replace("?", "5")],
+    ),
+    "a resource that a DeviceClass for GPUs stands for": (
+        case(pod(container(gpu=None, limits={"dra.example/gpu": "5"})), cluster=CLASSES),
+        [
+            f'spec.containers[0].resources.limits[dra.example/gpu]: saw 5 in container "main", '
+            f"wanted at most 4 in a container. {_FIX}"
+        ],
+    ),
+    "GPUs of any DeviceClass count for the pod, beside claims": (
+        case(
+            pod(*[container(name, gpu=None, limits={f"{PREFIX}h100": "3"}) for name in "ab"]),
+            cluster=CLASSES,
+            claimed=(asking(3),),
+        ),
+        [f"spec: saw 9 GPUs in the whole pod, wanted at most 8 in a pod. {_FIX}"],
     ),
     "all devices of a node": (
         claiming(asking(None, most=8)),
@@ -114,5 +147,11 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
     "a claim by itself": (
         case({"metadata": {}, "spec": {"containers": []}}, claimed=[asking(4, claim="")] * 3),
         [f"spec: saw 12 GPUs in the whole claim, wanted at most 8 in a pod. {_FIX}"],
+    ),
+}
+WARNED: dict[str, tuple[Case, list[str]]] = {
+    "many devices of which nobody knows what they are": (
+        claiming(asking(5, kind="")),
+        [f'{_CLAIM} of template "train", wanted at most 4 devices in a request. {_FIX}'.replace("?", "5")],
     ),
 }

@@ -6,7 +6,7 @@ import pytest
 
 from webhook.server import load
 from webhook.server.http import cost
-from webhook.server.load import TURN, Bounded, Held, Turns
+from webhook.server.load import SMALL_SECONDS, TURN, Bounded, Held, Turns
 
 MIB = 1 << 20
 
@@ -114,13 +114,14 @@ def test_any_number_of_peers_takes_bounded_memory(room: Room) -> None:
     assert len(room.all._sizes) == len(room.all._unused) == 3
 
 
-async def given(asked: list[tuple[str, float]]) -> list[str]:
-    """All ask at once. Returns the lines in the order in which they were given turns."""
+async def given(asked: list[tuple[str, float]], took: dict[str, float] | None = None) -> list[str]:
+    """All ask at once. Returns the lines in the order in which they were given turns. `took`: what their work really is."""
     turns, order = Turns(), []
 
     async def one(line: str, work: float) -> None:
         await turns.wait(line, work)
         order.append(line)
+        turns.spent(line, (took or {}).get(line, work) * SMALL_SECONDS, work)
 
     await asyncio.gather(*(one(line, work) for line, work in asked))
     return order
@@ -144,9 +145,20 @@ async def test_a_line_pays_for_what_its_work_costs() -> None:
     assert order[:last].count("stranger") < 8
 
 
-async def test_a_policy_among_pods_and_a_pod_among_policies_wait_only_for_those_before_them() -> None:
-    """They are in one line, in which the first comes first: none is refused or passed because it is larger."""
-    for work, other in ((cost(5_000), cost(34_000)), (cost(34_000), cost(5_000))):
+async def test_a_line_pays_for_work_that_took_longer_than_its_size_made_one_expect() -> None:
+    asked = [*[("stranger", 5.0)] * 50, *[("api server", 1.0)] * 50]
+    order = await given(asked, {"stranger": 90.0})
+    last = max(number for number, line in enumerate(order) if line == "api server")
+    assert order[:last].count("stranger") < 4
+
+
+async def test_work_that_took_less_than_expected_changes_nothing() -> None:
+    asked = [*[("stranger", 5.0)] * 50, *[("api server", 1.0)] * 50]
+    assert await given(asked, {"stranger": 0.1}) == await given(asked)
+
+
+async def test_in_one_line_the_first_comes_first_and_none_is_passed_because_it_is_larger() -> None:
+    for work, other in ((cost(5_000), cost(15_000)), (cost(15_000), cost(5_000))):
         turns, order = Turns(), []
 
         async def one(number: int, work: float, turns: Turns = turns, order: list[int] = order) -> None:

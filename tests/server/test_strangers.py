@@ -110,20 +110,6 @@ async def test_in_a_flood_of_reviews_everybody_is_answered(addresses: list[str])
         assert server.count("connections_cut_total") == 0
 
 
-async def test_the_api_server_waits_for_one_turn_while_others_wait_for_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of 200 requests that have arrived before it, most are decided after it: the turn is given to each address in turn."""
-    monkeypatch.setattr(load, "TURN", 1.0)
-    async with running() as server, streams() as opened:
-        opened += [await dial(server, "127.0.7.2") for _ in range(100)]
-        opened.append(ours := await dial(server))
-        for _, writer in opened[:-1]:
-            writer.write(post(length=10) + b"{stranger}")
-        ours[1].write(post(length=6) + b"{ours}")
-        for reader, _ in opened:
-            assert (await reader.readuntil(ANSWER)).startswith(b"HTTP/1.1 200")
-        assert server.bodies.index(b"{ours}") < 90
-
-
 async def test_unread_answers_are_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listener, "SEND_SECONDS", 600.0)
     answer = b"x" * (9 << 20)

@@ -65,7 +65,7 @@ def _print(entries: list[dict[str, Any]], *, wide: bool) -> None:
         [a["namespace"], a["of"], a["pods"], Text(a["outcome"], _STYLES[a["outcome"]]), _why(a, wide=wide)]
         for a in entries
     ]
-    table(["NAMESPACE", "WORKLOAD", "PODS", "OUTCOME", "WHY"], rows)
+    table(["NAMESPACE", "WORKLOAD", "PODS", "OUTCOME", "WHY"], rows, drop=["PODS"])
     counts = Counter[str]()
     for entry in entries:
         counts[entry["outcome"]] += entry["pods"]

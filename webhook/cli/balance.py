@@ -155,7 +155,7 @@ def _document(pod: Pod) -> offline.Document:
 def _print(answer: dict[str, Any], namespace: str | None) -> None:
     if answer["workloads"]:
         rows = [[w["namespace"], w["of"], w["pods"], w["skew"], _listed(w["gpus"], 8)] for w in answer["workloads"]]
-        table(["NAMESPACE", "WORKLOAD", "PODS", "SKEW", "GPUS BY NODE"], rows)
+        table(["NAMESPACE", "WORKLOAD", "PODS", "SKEW", "GPUS BY NODE"], rows, drop=["SKEW", "PODS"])
     else:
         of = f" of namespace {namespace} (-A: of all)" if namespace else ""
         say(f"no GPU pod{of} is on a node")

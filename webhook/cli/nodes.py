@@ -165,7 +165,11 @@ def _print_holders(sums: list[dict[str, Any]], by: str) -> None:
             lines.append([each[by], each["pods"], each["nodes"], resource, count, *more])
             more = [""] * len(known)
     titles = {"idle": "IDLE NOW", "idleFor": "IDLE FOR"}
-    return table([by.upper(), "PODS", "NODES", "RESOURCE", "GPUS", *[titles[key] for key in known]], lines)
+    return table(
+        [by.upper(), "PODS", "NODES", "RESOURCE", "GPUS", *[titles[key] for key in known]],
+        lines,
+        drop=["NODES", "PODS"],
+    )
 
 
 def _since(idle_for: Mapping[str, int]) -> str:

@@ -204,7 +204,7 @@ def _print(rows: Iterable[Row], taken: float) -> None:
         )
         for row in rows
     ]
-    table(["POD", "SINCE", "GPUS", "WHY", "FIX (! is enough alone)"], cells, cut_last=True)
+    table(["POD", "SINCE", "GPUS", "WHY", "FIX (! is enough alone)"], cells, cut_last=True, drop=["SINCE", "GPUS"])
     say("all causes and fixes: gpu-admission pending POD, or -o wide", "dim")
 
 

@@ -82,7 +82,13 @@ def _together(missing: Iterable[str]) -> str:
 
 
 def measure_gpus(snapshot: Snapshot, policy: Policy, address: str | None) -> None:
-    """Read GPU metrics into the snapshot, so that nodes are ranked by them as the webhook does.
+    """Read GPU metrics into the snapshot, and use them: see `poll_gpus`. Raises BadInput."""
+    poll_gpus(snapshot, policy, address)
+    use_metrics(snapshot, policy)
+
+
+def poll_gpus(snapshot: Snapshot, policy: Policy, address: str | None) -> None:
+    """Read GPU metrics into the snapshot.
 
     `address`: a Prometheus; "off": no metrics; None: the source that the policy names. For a snapshot from a file, None keeps
     the metrics in the file. If the source does not answer, a warning is printed on stderr. Raises BadInput.
@@ -94,6 +100,11 @@ def measure_gpus(snapshot: Snapshot, policy: Policy, address: str | None) -> Non
         _ask(snapshot, metrics.with_url(address, settings))
     elif snapshot.access is not None and settings.source != "off":
         _ask(snapshot, settings)
+
+
+def use_metrics(snapshot: Snapshot, policy: Policy) -> None:
+    """Rank nodes by the GPU metrics of the snapshot, as the webhook does."""
+    settings = policy.file.gpu_metrics
     if snapshot.measured and settings.source != "off":
         use = Figures(snapshot.measured, settings, snapshot.taken).use
         for name in use.nodes():

@@ -249,6 +249,6 @@ def _print(entries: list[dict[str, Any]], *, wide: bool) -> None:
         if wide or entry["change"] != "same"
     ]
     if rows:
-        table(["CHANGE", "NAMESPACE", "WORKLOAD", "PODS", "WHAT"], rows)
+        table(["CHANGE", "NAMESPACE", "WORKLOAD", "PODS", "WHAT"], rows, drop=["PODS"])
     if entries:
         say(f"{plural(counts.total(), 'pod')}: {totals(counts, CHANGES)}")

@@ -136,7 +136,8 @@ def _new_node(like: Object, name: str) -> Object:
 
 
 def _print(outcome: Outcome, *, wide: bool) -> None:
-    table(["NAMESPACE", "WORKLOAD", "PODS", "GPUS EACH", "WITHOUT", "WITH"], [_row(each) for each in outcome.workloads])
+    titles = ["NAMESPACE", "WORKLOAD", "PODS", "GPUS EACH", "WITHOUT", "WITH"]
+    table(titles, [_row(each) for each in outcome.workloads], drop=["GPUS EACH", "PODS"])
     for workload in outcome.workloads:
         _explain(workload, wide=wide)
     out("")

@@ -32,7 +32,7 @@ def shown(snapshot: Snapshot, reports: list[dict[str, Any]], output: Format) -> 
         for node in reports
         for resource, counts in node["gpus"].items()
     ]
-    table(["NODE", "POOL", "MODEL", "HEALTH", "RESOURCE", "TOTAL"], rows)
+    table(["NODE", "POOL", "MODEL", "HEALTH", "RESOURCE", "TOTAL"], rows, drop=["POOL", "RESOURCE", "MODEL"])
     out("")
     if sums := _sums(snapshot):
         table(["MODEL", "RESOURCE", "TOTAL", *[state.upper() for state in STATES]], sums)

@@ -26,7 +26,7 @@ from webhook.cluster.devices import DeviceClaim, DeviceRequest
 from webhook.cluster.node_table import Demand
 from webhook.cluster.nodes import Nodes
 from webhook.errors import QuantityError
-from webhook.kube.claim_requests import ClaimRequest, claim_requests
+from webhook.kube.claim_requests import ClaimRequest, Selected, claim_requests, kind_of
 from webhook.kube.other_gpus import DEVICE_CLASS
 from webhook.kube.pod import Pod
 from webhook.kube.quantity import parse_quantity
@@ -82,54 +82,57 @@ class DeviceDemands:
         return Asked(tuple(found), tuple(terms))
 
     def requests(self, pod: Pod, namespace: str) -> tuple[ClaimRequest, ...]:
-        """The requests of the claims of a pod, for its rules. A claim that is not known, or too large, is left out."""
-        found: list[ClaimRequest] = []
-        for index, entry in enumerate(pod["spec"]["resourceClaims"][:MAX_CLAIMS]):
+        """The requests of the claims of a pod, for its rules. Claims that are not known, or are too large, are left out, and a
+        claim that is named again."""
+        found, named = list[ClaimRequest](), set[str]()
+        read = dict[bytes, tuple[ClaimRequest, ...]]()
+        for index, entry in enumerate(pod["spec"]["resourceClaims"]):
             if name := entry.get("resourceClaimName"):
                 claim, word = self._claims.get(f"{namespace}/{name}"), "claim"
-                spec = claim.spec if claim is not None else NO_SPEC
+                spec = claim.spec if claim is not None and name not in named else NO_SPEC
+                named.add(name)
             else:
                 name, word = entry.get("resourceClaimTemplateName"), "template"
                 spec = self._templates.get(f"{namespace}/{name}", NO_SPEC)
             if spec == NO_SPEC:
                 continue
-            path, words = f"spec.resourceClaims[{index}]", f"{word} {quoted(name)}"
-            with suppress(KeyError, TypeError, AttributeError, ValueError):
-                found += claim_requests(orjson.loads(spec), self._selectors_of, path, words, str(entry.get("name")))
-        return self._counted(found)
+            if spec not in read:
+                with suppress(KeyError, TypeError, AttributeError, ValueError):
+                    read[spec] = tuple(claim_requests(orjson.loads(spec), self, ""))
+            of = f"spec.resourceClaims[{index}]", f"{word} {quoted(name)}", str(entry.get("name"))
+            found += [each._replace(path=of[0], claim=of[1], entry=of[2]) for each in read.get(spec, ())]
+        return tuple(found)
 
-    def asked_by(self, devices: Mapping[str, Any], path: str) -> tuple[ClaimRequest, ...]:
-        """The requests in `spec.devices` of a claim: see `claim_requests`, with what it raises."""
-        return self._counted([*claim_requests(devices, self._selectors_of, path)])
-
-    def _counted(self, requests: list[ClaimRequest]) -> tuple[ClaimRequest, ...]:
-        """The same with the numbers of devices that they select, unless their expressions are too long."""
-        lengths = [len(text) for request in requests for selectors in request.alternatives for text in selectors]
-        if sum(lengths) > MAX_SPEC:
-            return tuple(requests)
-        counts = self._nodes.devices.most([request.alternatives for request in requests])
-        return tuple([request._replace(most=most) for request, most in zip(requests, counts, strict=True)])
-
-    def _selectors_of(self, name: str) -> tuple[str, ...] | None:
+    def class_selectors(self, name: str) -> tuple[str, ...] | None:
         """The expressions of a DeviceClass; None if it is not known."""
         known = self._classes.get(name)
         return None if known is None else known.selectors
+
+    def selected(self, selectors: tuple[str, ...]) -> Selected | None:
+        """What expressions select of the devices of all nodes; None if that is not known."""
+        return self._nodes.devices.selected(selectors)
+
+    def kind(self, resource: str) -> str:
+        """The kind, as in `Alternative`, of the devices of the class that a resource stands for; "" if there is no such class."""
+        name = self._class_of(resource) if self._classes else ""
+        return kind_of(name, self)[0] if name else ""
 
     def extended(self, demand: Demand) -> dict[str, DeviceClaim]:
         """The claims that the scheduler makes where no device plugin offers a resource, by the name of the resource."""
         found = {}
         for name, amount in demand.requests if self._classes else ():
-            if "/" in name and (device_class := self._class_of(name)) is not None:
-                request = DeviceRequest(devices=amount, selectors=device_class.selectors)
+            if "/" in name and (device_class := self._class_of(name)):
+                request = DeviceRequest(devices=amount, selectors=self._classes[device_class].selectors)
                 found[name] = DeviceClaim(((request,),))
         return found
 
-    def _class_of(self, resource: str) -> DeviceClass | None:
-        """The DeviceClass that a resource stands for: of several the newest, then the first by name."""
+    def _class_of(self, resource: str) -> str:
+        """The DeviceClass that a resource stands for: of several the newest, then the first by name. "" if there is none."""
         if resource.startswith(DEVICE_CLASS):
-            return self._classes.get(resource.removeprefix(DEVICE_CLASS))
-        named = sorted([(name, each) for name, each in self._classes.items() if each.resource == resource])
-        return max([each for _, each in named], key=lambda each: each.created, default=None)
+            name = resource.removeprefix(DEVICE_CLASS)
+            return name if name in self._classes else ""
+        named = sorted([name for name, each in self._classes.items() if each.resource == resource])
+        return max(named, key=lambda name: self._classes[name].created, default="")
 
     def told(self, demand: Demand, claims: tuple[DeviceClaim, ...]) -> Demand:
         """The demand of a pod with these claims. Raises Unknown."""

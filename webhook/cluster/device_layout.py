@@ -17,9 +17,9 @@ from webhook.cluster.devices import (
     DeviceSet,
     DeviceTaint,
     Use,
-    is_gpu_driver,
 )
 from webhook.kube.device_selectors import Facts, Work
+from webhook.kube.other_gpus import is_gpu_driver
 from webhook.kube.quantity import Number
 
 Amounts = tuple[Number, ...]

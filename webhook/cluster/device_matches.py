@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from webhook.cluster.device_layout import Layout
-from webhook.cluster.devices import DeviceRequest
+from webhook.cluster.devices import DRA, DeviceRequest
+from webhook.kube.claim_requests import Selected
 from webhook.kube.device_selectors import Facts, Selector, Work
 
 _MAX_SELECTORS: Final = 256
@@ -57,23 +58,24 @@ class Matching:
             self._matches[key] = facts, found
         return self._matches[key][1]
 
-    def most(
-        self, alternatives: Iterable[tuple[str, ...]], layouts: Sequence[Layout], roaming: Sequence[Facts]
-    ) -> int | None:
-        """The largest number of devices of one layout that one of these lists of expressions selects. None if that is not known:
-        there is no layout, a device that is shared or of no single node matches, or an expression cannot be decided."""
-        kinds = {id(facts): facts for facts in [*roaming, *[slot.facts for each in layouts for slot in each.slots]]}
-        roams, most = {id(facts) for facts in roaming}, None
-        for request in [DeviceRequest(selectors=selectors) for selectors in alternatives]:
-            found = set()
-            for key, facts in kinds.items():
-                match = self.matches(request, facts)
-                if match is None or (match and (facts.shared or key in roams)):
-                    return None
-                if match:
-                    found.add(key)
-            most = max([most or 0, *[len([1 for slot in each.slots if id(slot.facts) in found]) for each in layouts]])
-        return most if layouts else None
+    def selected(
+        self, selectors: tuple[str, ...], layouts: Iterable[Layout], roaming: Sequence[Facts]
+    ) -> Selected | None:
+        """What the expressions of a claim select. None if no devices of DRA are known, or if that cannot be decided."""
+        request, chosen = DeviceRequest(selectors=selectors), dict[int, Facts]()
+        of_nodes = [[each.facts for each in layout.sets[DRA].devices] for layout in layouts if DRA in layout.sets]
+        every = {id(facts): facts for devices in (*of_nodes, roaming) for facts in devices}
+        for key, facts in every.items():
+            if (match := self.matches(request, facts)) is None:
+                return None
+            if match:
+                chosen[key] = facts
+        if not every:
+            return None
+        kinds = {(facts.driver, str(facts.attributes.get(f"{facts.driver}/type", ""))) for facts in chosen.values()}
+        counted = not any([facts.shared for facts in chosen.values()] + [id(facts) in chosen for facts in roaming])
+        most = max([len([1 for facts in devices if id(facts) in chosen]) for devices in of_nodes], default=0)
+        return Selected(frozenset(kinds), most if counted else None)
 
     def _selected(self, selectors: tuple[str, ...], facts: Facts) -> bool | None:
         self._new -= len(selectors)

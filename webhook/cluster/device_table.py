@@ -20,6 +20,7 @@ from webhook.cluster.device_matches import Matching
 from webhook.cluster.device_node import NodeDevices
 from webhook.cluster.devices import DRA, DeviceClaim, DeviceSet, Use
 from webhook.cluster.node_table import TOLD, Columns
+from webhook.kube.claim_requests import Selected
 from webhook.kube.device_selectors import Facts, Work
 
 _MAX_VALUES: Final = 64
@@ -55,8 +56,7 @@ class DeviceTable:
         self._held_at: dict[str, Counter[str]] = {}
         """By name of a claim that pods share, the nodes where it is reserved, and how often."""
         self._asked: dict[tuple[DeviceClaim, ...], tuple[int, tuple[tuple[str, int], ...] | None]] = {}
-        self._most: dict[tuple[tuple[str, ...], ...], int | None] = {}
-        self._most_told: object = None
+        self._selected: dict[tuple[str, ...], tuple[object, Selected | None]] = {}
         self._told = 0
         """Rises when a node has other devices."""
 
@@ -201,7 +201,7 @@ class DeviceTable:
     def _remaining(self, node: NodeDevices, layout: Layout) -> Amounts:
         used = [each for (source, _), uses in node.uses.items() for each in node.placed(source, uses)]
         remaining, named = layout.used(used), set[str]()
-        self._allow()
+        self.allow()
         for claim in node.held[:_MAX_HELD]:
             if claim.name in named:
                 continue
@@ -230,7 +230,7 @@ class DeviceTable:
                 columns.devices[row] = self._number_of(*state)
                 columns.changes.add(row)
 
-    def _allow(self) -> None:
+    def allow(self) -> None:
         """A decision, or a change of a node, begins: it may do so much, whatever the last one left."""
         self._matching.allow()
         self._undone.left = _MAX_UNDONE
@@ -244,23 +244,15 @@ class DeviceTable:
             return Fit(0, 0.0, ()) if all([claim.source for claim in claims]) else None
         return state[0].find(claims, state[1], self._matching.matches, self._undone)
 
-    def most(self, requests: list[tuple[tuple[str, ...], ...]]) -> list[int | None]:
-        """For each list of alternatives see `Matching.most`. All are one decision."""
-        told = self._told, self.roaming
-        if self._most_told != told:
-            self._most_told = told
-            self._most.clear()
-        self._allow()
-        found = []
-        for alternatives in requests:
-            if alternatives in self._most:
-                found.append(self._most[alternatives])
-                continue
-            found.append(self._matching.most(alternatives, self.layouts, self.roaming))
-            if self._matching.has_work():  # else another decision may find out
-                if len(self._most) >= _MAX_ASKED:
-                    self._most.clear()
-                self._most[alternatives] = found[-1]
+    def selected(self, selectors: tuple[str, ...]) -> Selected | None:
+        """See `Matching.selected`. `allow` says how much may be done for it."""
+        told, (of, found) = (self._told, self.roaming), self._selected.get(selectors, (None, None))
+        if of != told:
+            found = self._matching.selected(selectors, [*self._layouts.values()], self.roaming)
+            if len(self._selected) >= _MAX_ASKED:
+                self._selected.clear()
+            if found is not None or self._matching.has_work():  # else another decision may have work left for it
+                self._selected[selectors] = told, found
         return found
 
     @property
@@ -275,7 +267,7 @@ class DeviceTable:
     def asked(self, claims: tuple[DeviceClaim, ...]) -> tuple[tuple[str, int], ...] | None:
         """How much of the GPUs of DRA claims ask, by resource, in thousandths of a device: as counted on the first layout that
         could take them when empty. None if none could. Raises Unknown."""
-        self._allow()
+        self.allow()
         known = self._asked.get(claims)
         if known is None or known[0] != self._told:
             if len(self._asked) >= _MAX_ASKED:

@@ -116,8 +116,3 @@ class DeviceSource(Protocol):
 
     def claim(self, pod: Pod) -> DeviceClaim | None:
         """What a pod asks for; None if it asks nothing of this source."""
-
-
-def is_gpu_driver(driver: str) -> bool:
-    """Whether the name of a DRA driver says that its devices are GPUs, as gpu.nvidia.com, gpu.amd.com and gpu.intel.com do."""
-    return "gpu" in driver

@@ -12,9 +12,10 @@ from sys import intern
 from typing import Any, Final, NamedTuple
 
 from webhook.cluster.device_table import DeviceTable
-from webhook.cluster.devices import DRA, Device, DeviceSet, DeviceTaint, is_gpu_driver
+from webhook.cluster.devices import DRA, Device, DeviceSet, DeviceTaint
 from webhook.errors import QuantityError
 from webhook.kube.device_selectors import Facts, facts_of
+from webhook.kube.other_gpus import is_gpu_driver
 from webhook.kube.quantity import Number, parse_quantity
 
 _MAX_DEVICES: Final = 128

@@ -294,6 +294,7 @@ class ClusterState:
         return self.freshness.fresh(now)
 
     def view(self, now: float) -> StateView:
-        """The cluster as units see it. Ends the reservations whose time is over first, and what nodes are avoided for."""
+        """The cluster as units see it. Ends first what is over by then."""
         self.expire(now)
+        self.nodes.devices.allow()
         return StateView(self, self.fresh(now), self.gpu_metrics(now))

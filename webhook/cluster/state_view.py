@@ -15,7 +15,7 @@ from webhook.cluster.node import SHARED, Status
 from webhook.cluster.nodes import Nodes
 from webhook.cluster.slices import Slices
 from webhook.framework.cluster_view import Autoscaler, MetricsStatus, PriorityClass, Taint
-from webhook.kube.claim_requests import ClaimRequest
+from webhook.kube.claim_requests import ClaimRequest, claim_requests
 from webhook.kube.gpus import Gpus
 from webhook.kube.pod import Pod, claims_devices
 
@@ -113,7 +113,10 @@ class StateView:
         return self._state.device_demands.requests(pod, namespace) if claims_devices(pod) else ()
 
     def asked_by(self, devices: Mapping[str, Any], path: str) -> tuple[ClaimRequest, ...]:
-        return self._state.device_demands.asked_by(devices, path)
+        return tuple(claim_requests(devices, self._state.device_demands, path))
+
+    def class_kind(self, resource: str) -> str:
+        return self._state.device_demands.kind(resource)
 
     @property
     def device_models(self) -> tuple[str, ...]:

@@ -98,7 +98,11 @@ class Cluster(Protocol):
         """What the claims of a pod in a namespace ask for, as far as claims, templates and classes are known."""
 
     def asked_by(self, devices: Mapping[str, Any], path: str) -> tuple[ClaimRequest, ...]:
-        """The requests in `spec.devices` of a claim: see `claim_requests`, with what it raises."""
+        """What `spec.devices` of a claim or a template asks for; `path` as in `claim_requests`. Raises as that does."""
+
+    def class_kind(self, resource: str) -> str:
+        """The kind, as in `claim_requests.Alternative`, of the devices of the DeviceClass that a resource stands for. "" if there
+        is no such class, or its kind is not known."""
 
     @property
     def device_models(self) -> tuple[str, ...]:

@@ -92,7 +92,7 @@ def _number(name: str, capacity: Any) -> Number:
 
 
 class Work:
-    """The evaluations that are left to one decision; one with a loop counts as _LOOP_COST."""
+    """The evaluations that are left to one decision. One with a loop counts as _LOOP_COST, a long one for its length."""
 
     __slots__ = ("left",)
 
@@ -109,6 +109,7 @@ class Selector:
         """(part, domain, name) of each value that it reads; None if that cannot be told from the text."""
         self._domains = {text[1:-1] for text in re.findall(_STRING, expression)} if self._reads is None else set()
         self._cost = _LOOP_COST if _LOOPS.search(expression) or _GROWTH.search(expression) else 1
+        self._cost += len(expression) // 800
         self._program: cel.Expression | None = None
         self._results: dict[tuple[object, ...], bool | None] = {}
         if _is_cheap(expression):

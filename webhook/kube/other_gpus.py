@@ -4,7 +4,7 @@ Such a pod is a GPU pod: it needs the tolerations, and it has a class. The syste
 part of a GPU. DRA claims are not covered here: only the ResourceSlices tell which devices they are for.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from webhook.errors import QuantityError
@@ -36,6 +36,11 @@ FRACTIONS: Final = frozenset(("gpu-fraction", "gpu-memory", "gpu-fraction-num-de
 FRACTION_CONTAINER: Final = "gpu-fraction-container-name"
 
 
+def is_gpu_driver(driver: str) -> bool:
+    """Whether the name of a DRA driver says that its devices are GPUs, as gpu.nvidia.com, gpu.amd.com and gpu.intel.com do."""
+    return "gpu" in driver
+
+
 def fraction_container(pod: Pod) -> str:
     """The name of the only container that gets the part of a GPU: the first, or the one that an annotation names.
 
@@ -57,12 +62,11 @@ def has_other_gpu(container: Mapping[str, Any]) -> bool:
     return bool(_vendors(container))
 
 
-def device_classes(container: Mapping[str, Any]) -> dict[str, int]:
-    """The device classes that a container requests as resources, with the number of devices of each. Zero, negative and
-    malformed quantities are left out."""
+def positive_counts(container: Mapping[str, Any], wanted: Callable[[str], bool]) -> dict[str, int]:
+    """How much a container requests of each resource that is `wanted`. Zero, negative and malformed quantities are left out."""
     counts: dict[str, int] = {}
     for name, quantity in requests_of(container).items():
-        if name.startswith(DEVICE_CLASS):
+        if wanted(name):
             try:
                 count = whole(quantity)
             except QuantityError:

@@ -67,23 +67,19 @@ class GpuFits(Rule):
 
     def _claimed(self, context: Context) -> Iterable[Finding]:
         for request in context.claimed:
-            if (most := request.most) is None or (count := request.devices or 1) <= most:
+            found = [(each.devices or 1, each.most) for each in request.alternatives]
+            if any([most is None or count <= most for count, most in found]):
                 continue
+            most = max([most or 0 for _, most in found])
             if most:
+                count = min([count for count, most in found if most])
                 seen, wanted = f"{plural(count, 'device')} in {request.words}", f"at most {most}, as one node has"
-                yield Finding(
-                    request.path,
-                    seen,
-                    wanted,
-                    f"Ask for {most} or fewer, or wait if such a node is added",
-                    True,
-                    "gpus",
-                )
-                continue
-            seen = f"{request.words}, which selects devices that no node has"
-            models = listed(context.cluster.device_models, show=quoted)
-            wanted = f"devices that a node has{f' (products: {models})' if models else ''}"
-            fix = "Correct the expressions of its selectors, or wait if such a node is added"
+                fix = f"Ask for {most} or fewer, or wait if such a node is added"
+            else:
+                seen = f"{request.words}, which selects devices that no node has"
+                models = listed(context.cluster.device_models, show=quoted)
+                wanted = f"devices that a node has{f' (products: {models})' if models else ''}"
+                fix = "Correct the expressions of its selectors, or wait if such a node is added"
             yield Finding(request.path, seen, wanted, fix, True, "gpus")
 
 

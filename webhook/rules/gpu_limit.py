@@ -7,9 +7,11 @@ Allowed:       up to `perContainer` GPUs in a container and `perPod` in the pod,
 Refused:       more; with `sizes`, any other number in a container: a pod with 3 GPUs on a node of 8 leaves GPUs unused
 DRA:           `perContainer` and `sizes` hold for each request of a claim, and its devices count for `perPod`. Of alternatives
                (`firstAvailable`) the largest counts, and `allocationMode: All` as all matching devices of the node that has
-               most. A DeviceClass that is asked for as a resource (`deviceclass.resource.kubernetes.io/gpu.nvidia.com`)
-               counts as whole GPUs. Where a class does not say by its driver that it is for GPUs, only `perContainer` holds.
-               A claim or template that is not known yet counts for nothing: it is checked itself when it is created.
+               most. A claim that is named twice counts once, `adminAccess` not at all. What a request is for is told by the
+               devices that it selects now, else by the driver that its class names. Where neither tells it, there is only a
+               warning for more than `perContainer` devices. A claim or template that is not known yet counts for nothing: it
+               is checked itself when it is created. A resource that a DeviceClass stands for counts as its devices do, also
+               by the name of the class (`deviceclass.resource.kubernetes.io/gpu.nvidia.com`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,9 +22,9 @@ from pydantic import Field
 from webhook.errors import QuantityError
 from webhook.framework.interface import Check, Context, Finding, Gpus, Pod, Rule
 from webhook.kube import cel
-from webhook.kube.claim_requests import ClaimRequest
+from webhook.kube.claim_requests import Alternative, ClaimRequest
 from webhook.kube.gpus import GpuKind
-from webhook.kube.other_gpus import DEVICE_CLASS, GPU_CLASSES, device_classes
+from webhook.kube.other_gpus import DEVICE_CLASS, GPU_CLASSES, positive_counts
 from webhook.kube.pod import Container
 from webhook.kube.pod_requests import total_requests
 from webhook.text import plural, quoted
@@ -37,7 +39,8 @@ class GpuLimit(Rule):
 
     of_claims: ClassVar[bool] = True
     differs: ClassVar[str] = (
-        "does not see claims; rounds fractions of a DeviceClass up for each container, not for the whole pod"
+        "does not see claims, nor what DeviceClasses are for; rounds fractions of a DeviceClass up for each container, not for "
+        "the whole pod"
     )
 
     per_container: int | None = Field(default=16, ge=1)
@@ -51,15 +54,16 @@ class GpuLimit(Rule):
     """The kinds of GPU that are counted: whole, slice, share."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
-        claimed = sum([_count_of(request) for request in context.claimed if request.kind in self.kinds])
+        claims = [(request, self._claimed(request)) for request in context.claimed if not request.admin]
+        claimed = sum([count or 0 for _, count in claims])
         too_many, every = False, claimed
-        for request in context.claimed:
-            for finding in self._of_claim(request):
+        for request, count in claims:
+            for finding in self._of_claim(request, count):
                 too_many |= finding.cause != ""
                 yield finding
         for container in context.containers(pod):
             for name, count in self._counts(container, context).items():
-                known = name in GPU_CLASSES or not name.startswith(DEVICE_CLASS)
+                known = self._is_known(name, context)
                 every += count if known else 0
                 over = self.per_container is not None and count > self.per_container
                 if not over and (not self.sizes or count in self.sizes or not known):
@@ -76,18 +80,22 @@ class GpuLimit(Rule):
         if every > self.per_pod or pod["spec"].get("overhead"):
             yield from self._whole_pod(pod, context, claimed, self.per_pod)
 
-    def _of_claim(self, request: ClaimRequest) -> Iterator[Finding]:
-        if request.kind and request.kind not in self.kinds:
+    def _of_claim(self, request: ClaimRequest, count: int | None) -> Iterator[Finding]:
+        known = count is not None
+        if count is None and (count := self._claimed(request, "")) is None:
             return
-        count = _count_of(request)
-        number = f"all devices of a node, {count}" if request.devices is None else str(count)
-        path, seen = request.path, f"{number} in {request.words}"
+        every = any([each.devices is None for each in request.alternatives])
+        path, seen = request.path, f"{f'all devices of a node, {count}' if every else count} in {request.words}"
         if self.per_container is not None and count > self.per_container:
-            yield Finding(
-                path, seen, f"at most {plural(self.per_container, 'device')} in a request", _FEWER, cause="gpus"
-            )
-        elif self.sizes and request.kind and count not in self.sizes:
+            wanted = f"at most {plural(self.per_container, 'device')} in a request"
+            yield Finding(path, seen, wanted, _FEWER, not known, "gpus" if known else "")
+        elif self.sizes and known and count not in self.sizes:
             yield self._other_size(path, seen, count)
+
+    def _claimed(self, request: ClaimRequest, *kinds: str) -> int | None:
+        """How many devices of `kinds` a request may get, by default those that are counted. None if it is for none."""
+        counts = [_devices(each) for each in request.alternatives if each.kind in (kinds or self.kinds)]
+        return max(counts, default=None)
 
     def _other_size(self, path: str, seen: str, count: int) -> Finding:
         sizes = sorted(self.sizes)
@@ -96,19 +104,28 @@ class GpuLimit(Rule):
         return Finding(path, seen, f"{_either(sizes)} {'GPU' if sizes == [1] else 'GPUs'}", fix)
 
     def _counts(self, container: Container, context: Context) -> Mapping[str, int]:
-        """The GPUs of `kinds` that a container asks for, and its device classes if these may be whole GPUs."""
+        """The GPUs of `kinds` that a container asks for, and the devices of classes that may be such GPUs."""
         counts = {n: c for n, c in container.gpu_counts(context.gpus).items() if context.gpus.kind(n) in self.kinds}
-        return counts | device_classes(container.spec) if "whole" in self.kinds else counts
+        return counts | positive_counts(container.spec, lambda name: self._may_be_class(name, context))
+
+    def _may_be_class(self, name: str, context: Context) -> bool:
+        """Whether a resource is none of the policy's GPUs, and a DeviceClass of `kinds`, as far as that is known, serves it."""
+        if "/" not in name or context.gpus.kind(name) is not None:
+            return False
+        kind = context.cluster.class_kind(name)
+        return kind in self.kinds if kind else name.startswith(DEVICE_CLASS) and "whole" in self.kinds
+
+    def _is_known(self, name: str, context: Context) -> bool:
+        """Whether a resource is for GPUs of `kinds`."""
+        kind = context.gpus.kind(name) or context.cluster.class_kind(name) or ("whole" if name in GPU_CLASSES else "")
+        return kind in self.kinds
 
     def _whole_pod(self, pod: Pod, context: Context, claimed: int, limit: int) -> Iterable[Finding]:
         try:
             requests = total_requests(pod)
         except QuantityError:  # gpuQuantity or the API server reports it
             return
-        classes = GPU_CLASSES if "whole" in self.kinds else ()
-        total = claimed + sum(
-            [n for name, n in requests.items() if name in classes or context.gpus.kind(name) in self.kinds]
-        )
+        total = claimed + sum([n for name, n in requests.items() if self._is_known(name, context)])
         if total > limit:
             seen = f"{plural(total, 'GPU')} in the whole {'pod' if pod['spec'].get('containers') else 'claim'}"
             yield Finding("spec", seen, f"at most {limit} in a pod", _FEWER, cause="gpus")
@@ -129,8 +146,8 @@ class GpuLimit(Rule):
             yield Check("pod", _total(known, self.per_pod), f"at most {plural(self.per_pod, 'GPU')} in a pod")
 
 
-def _count_of(request: ClaimRequest) -> int:
-    return (request.most or 1) if request.devices is None else min(request.devices, _MANY)
+def _devices(alternative: Alternative) -> int:
+    return min(alternative.devices or alternative.most or 1, _MANY)
 
 
 def _count(container: str) -> str:

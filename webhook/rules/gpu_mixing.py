@@ -10,11 +10,12 @@ DRA:           two vendors are found where the classes of the claims say by thei
                parts of GPUs by claims may be together: a claim says itself which devices belong together.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
 from webhook.framework.interface import Check, Context, Finding, Gpus, Pod, Rule
 from webhook.kube import cel
+from webhook.kube.claim_requests import ClaimRequest
 from webhook.kube.gpus import vendor
 from webhook.kube.pod import Container
 from webhook.text import bare, listed, quoted
@@ -29,8 +30,11 @@ class GpuMixing(Rule):
         kind = context.gpus.kind
         if len(context.gpu_names) + len(context.claimed) < 2:
             return
+        by_entry: dict[str, list[ClaimRequest]] = {}
+        for request in context.claimed:
+            by_entry.setdefault(request.entry, []).append(request)
         for container in context.containers(pod):
-            counts, claimed = container.gpu_counts(context.gpus), _claimed(container, context)
+            counts, claimed = container.gpu_counts(context.gpus), _claimed(container, by_entry)
             if len(counts) + len(claimed) < 2:
                 continue
             path = f"{container.field}.resources.limits"
@@ -55,12 +59,13 @@ class GpuMixing(Rule):
         yield Check("container", kinds, "either whole GPUs or parts of GPUs")
 
 
-def _claimed(container: Container, context: Context) -> dict[str, str]:
-    """The vendors of the GPUs that a container gets by claims, by what a message calls each."""
-    named = (container.spec.get("resources") or {}).get("claims") or () if context.claimed else ()
+def _claimed(container: Container, requests: Mapping[str, list[ClaimRequest]]) -> dict[str, str]:
+    """The vendors of the GPUs that a container gets by claims, by what a message calls each. `requests`: by the claim's name in
+    the pod."""
+    named = (container.spec.get("resources") or {}).get("claims") or () if requests else ()
     found = {}
     for use in named:
-        for request in context.claimed:
-            if request.vendor and request.entry == use.get("name") and use.get("request") in (None, "", request.name):
+        for request in requests.get(use.get("name"), ()):
+            if request.vendor and use.get("request") in (None, "", request.name):
                 found[f"GPUs of {request.vendor} by {request.claim}"] = request.vendor
     return found

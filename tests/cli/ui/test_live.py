@@ -2,6 +2,10 @@
 that may be old are called old. The watches themselves are tested on a real API server, in tests/e2e/test_ui.py."""
 
 import asyncio
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +17,7 @@ from tests.cli.ui import world
 from tests.controlplane.nodes import node
 from webhook.cli.cluster.snapshot import Snapshot
 from webhook.cli.offline import load_policy
+from webhook.cli.ui.command import Making
 from webhook.cli.ui.live import Fixed, Heard, Kept, Live
 from webhook.cli.ui.picture import Picture
 from webhook.errors import PolicyError
@@ -108,3 +113,45 @@ async def test_a_file_does_not_change(tmp_path: Path) -> None:
     await fixed.changed(0)
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(fixed.changed(1), 0.01)
+
+
+@pytest.fixture
+def slow() -> Iterator[tuple[str, threading.Event, threading.Event]]:
+    """A Prometheus that answers only when it may: its address, whether it was asked, and whether it may."""
+    asked, may = threading.Event(), threading.Event()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.set()
+            may.wait(120)
+            sample = {"metric": {"node": "gpu-a", "gpu": "0"}, "value": [1, "42"]}
+            body = orjson.dumps({"status": "success", "data": {"resultType": "vector", "result": [sample]}})
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *unused: object) -> None:
+            """Nothing is printed."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}", asked, may
+        may.set()
+        server.shutdown()
+
+
+def test_no_picture_waits_for_gpu_metrics(tmp_path: Path, slow: tuple[str, threading.Event, threading.Event]) -> None:
+    url, asked, may = slow
+    making = Making(None, url, live=True)
+    try:
+        (shown,) = making(read(tmp_path, node("gpu-a"))).document["nodes"]
+        assert "utilisation" not in shown, "the picture is there, and the source has not answered"
+        assert asked.wait(120)
+        may.set()
+        end = time.monotonic() + 120
+        while "utilisation" not in shown and time.monotonic() < end:
+            (shown,) = making(read(tmp_path, node("gpu-a"))).document["nodes"]
+        assert shown["utilisation"] == 42
+    finally:
+        may.set()
+        making.close()

@@ -5,7 +5,9 @@ Covers cli.waiting.claim_devices.
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -57,3 +59,60 @@ def test_a_claim_gets_a_free_device(
     ]
     (answer,) = answers(snapshot(tmp_path, *objects), load_policy(), None)
     assert [each.cause for each in answer.causes] == [cause]
+
+
+def device(name: str, model: str = "A100", **more: Any) -> Json:
+    return {"name": name, "attributes": {"model": {"string": model}}, **more}
+
+
+def of_model(*models: str, **more: Any) -> Json:
+    """A request for a device of one of these models."""
+    expression = f'device.attributes["gpu.x"].model in {json.dumps(models)}'
+    return {"deviceClassName": "dc", "selectors": [{"cel": {"expression": expression}}], **more}
+
+
+def part(amount: int) -> Json:
+    """What a device takes of the memory of its GPU."""
+    return {"consumesCounters": [{"counterSet": "gpu", "counters": {"memory": {"value": f"{amount}Gi"}}}]}
+
+
+ANY: Json = {"deviceClassName": "dc"}
+SICK = {"taints": [{"key": "sick", "effect": "NoSchedule"}]}
+TOLERANT = {"tolerations": [{"key": "sick", "operator": "Exists"}]}
+UNKNOWN: Json = {"deviceClassName": "dc", "selectors": [{"cel": {"expression": "device.nothing.like.it == 3"}}]}
+TOGETHER = [
+    pytest.param([device("a"), device("b")], [ANY, ANY], [], FREE, "", id="two requests, two devices"),
+    pytest.param([device("a"), device("b", "L4")], [of_model("A100"), of_model("A100", "L4")], [], FREE, "", id="one of them has a choice"),
+    pytest.param([device("a"), device("b", "L4")], [of_model("A100"), of_model("A100", "T4")], [], NONE_FREE, "not enough devices for all requests together on node n", id="both want the same device"),
+    pytest.param([device("a"), device("b")], [ANY, ANY], ["a"], NONE_FREE, "2 devices of dc wanted, at most 1 free on a node", id="both want the device that is left"),
+    pytest.param([device("a"), device("b")], [{**ANY, "allocationMode": "All"}], [], FREE, "", id="all, and all are free"),
+    pytest.param([device("a"), device("b")], [{**ANY, "allocationMode": "All"}], ["a"], NONE_FREE, "all devices that match are wanted, and others have some", id="all, and one is taken"),
+    pytest.param([device("a", **SICK)], [ANY], [], NONE_FREE, "1 device of dc wanted", id="a device with a taint"),
+    pytest.param([device("a", **SICK)], [{**ANY, **TOLERANT}], [], FREE, "", id="a taint that is tolerated"),
+    pytest.param([device("a")], [UNKNOWN], [], NONE_FREE, "whether the devices of node n can be had is not known", id="CEL that cannot be evaluated here"),
+    pytest.param([device("half", **part(40)), device("rest", **part(40))], [of_model("A100")], ["half"], FREE, "", id="the half that is left of a GPU"),
+    pytest.param([device("whole", **part(80)), device("half", "MIG", **part(40))], [of_model("A100")], ["half"], NONE_FREE, "no device that matches can be had on node n: others have parts of the same GPUs", id="a whole GPU of which others have a half"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("devices", "asked", "taken", "cause", "text"), TOGETHER)
+def test_the_requests_of_a_pod_are_looked_at_together(
+    tmp_path: Path, devices: list[Json], asked: list[Json], taken: list[str], cause: str, text: str
+) -> None:
+    pool = {"name": "p", "generation": 1, "resourceSliceCount": 2}
+    counters = [{"name": "gpu", "counters": {"memory": {"value": "80Gi"}}}]
+    head = {"driver": "gpu.x", "pool": pool, "nodeName": "n"}
+    requests = [{"name": f"r{number}", "exactly": each} for number, each in enumerate(asked)]
+    results = [{"driver": "gpu.x", "pool": "p", "device": name} for name in taken]
+    field = {"key": "metadata.name", "operator": "In", "values": ["n"]}
+    allocation = {"devices": {"results": results}, "nodeSelector": {"nodeSelectorTerms": [{"matchFields": [field]}]}}
+    objects = [
+        *(node("n"), DEVICE_CLASS | {"metadata": {"name": "dc"}}),
+        obj("ResourceSlice", "s", {**head, "devices": devices}, metadata={"namespace": ""}),
+        obj("ResourceSlice", "t", {**head, "sharedCounters": counters}, metadata={"namespace": ""}),
+        obj("ResourceClaim", "other", status={"allocation": allocation} if taken else {}),
+        *(obj("ResourceClaim", "c", {"devices": {"requests": requests}}), claiming(resourceClaimName="c")),
+    ]
+    (answer,) = answers(snapshot(tmp_path, *objects), load_policy(), None)
+    assert [each.cause for each in answer.causes] == [cause], answer.causes
+    assert text in answer.causes[0].text

@@ -1,8 +1,8 @@
 """The causes of waiting that tests/e2e/test_pending.py does not make on a real scheduler, and how causes are printed.
 
 Covers cli.pending, cli.waiting.claims, cli.waiting.nodes, cli.waiting.peers, cli.waiting.ports,
-cli.waiting.prerequisites, cli.waiting.resources, cli.waiting.situation, cli.waiting.unoffered, cli.waiting.volumes,
-cli.waiting.workloads.
+cli.waiting.prerequisites, cli.waiting.resources, cli.waiting.situation, cli.waiting.taints, cli.waiting.unoffered,
+cli.waiting.volumes, cli.waiting.workloads.
 """
 
 from __future__ import annotations

@@ -115,8 +115,9 @@ CASES = [
     Case(
         "pods that prefer to share a host do, where they fit",
         [A, B],
-        [deployment("chat", 3, affinity=affinity("chat", weight=100))],
+        [deployment("chat", 2, affinity=affinity("chat", weight=100))],
         [together()],
+        without=[together()],
     ),
     # --- spread
     Case(

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from webhook.cli.cluster.snapshot import Object, Snapshot
-from webhook.cluster.devices import is_gpu_driver
+from webhook.kube.other_gpus import is_gpu_driver
 from webhook.kube.pod import Pod
 
 

@@ -7,6 +7,8 @@ import secrets
 import time
 import webbrowser
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -18,12 +20,13 @@ from webhook.cli.cluster.load import way_to_api
 from webhook.cli.cluster.measured import Measured
 from webhook.cli.cluster.snapshot import Snapshot
 from webhook.cli.pending import KINDS
-from webhook.cli.reading import measure_gpus, policy_of, snapshot_of
+from webhook.cli.reading import policy_of, poll_gpus, snapshot_of, use_metrics
 from webhook.cli.terminal import out, say, write
 from webhook.cli.ui.live import Fixed, Live
 from webhook.cli.ui.page import page
 from webhook.cli.ui.picture import Picture
 from webhook.errors import BadInput
+from webhook.policy.model import Policy
 from webhook.text import plural
 
 _MEASURED_FOR: Final = 30.0
@@ -51,7 +54,7 @@ def ui(
     """
     snapshot = snapshot_of(cluster, kubeconfig, context, KINDS, namespace, needed=("Pod",))
     snapshot.namespace = namespace or snapshot.namespace
-    making = _Making(policy, metrics)
+    making = Making(policy, metrics, live=cluster is None and html is None)
     source = str(cluster) if cluster else snapshot.access.base if snapshot.access else ""
     if html is not None:
         fixed = Fixed(picture := making(snapshot), source)
@@ -68,27 +71,49 @@ def ui(
             asyncio.run(_follow(snapshot, making, source, port, browser, kubeconfig, context))
     except KeyboardInterrupt:
         return None
+    finally:
+        making.close()
     return None
 
 
-class _Making:
-    """Makes pictures with the policy and the GPU metrics of the command's options. Metrics are asked for now and then."""
+class Making:
+    """Makes pictures with the policy and the GPU metrics of the command's options.
 
-    def __init__(self, policy: str | None, metrics: str | None) -> None:
+    `live`: metrics are asked for now and then by a thread of their own, so that no picture waits for a source that is slow.
+    """
+
+    def __init__(self, policy: str | None, metrics: str | None, *, live: bool) -> None:
         self._policy, self._metrics = policy, metrics
+        self._thread = ThreadPoolExecutor(1, "metrics") if live and metrics != "off" else None
+        self._asking: Future[Measured | None] | None = None
         self._measured: Measured | None = None
         self._asked = float("-inf")
 
     def __call__(self, snapshot: Snapshot) -> Picture:
-        policy, now = policy_of(self._policy, snapshot), time.monotonic()
-        if snapshot.access is None or now - self._asked > _MEASURED_FOR:
-            measure_gpus(snapshot, policy, self._metrics)
-            self._asked, self._measured = now, snapshot.measured
-        elif self._metrics != "off":
-            snapshot.measured, snapshot.access, access = self._measured, None, snapshot.access
-            measure_gpus(snapshot, policy, None)
-            snapshot.access = access
+        policy = policy_of(self._policy, snapshot)
+        if self._thread is None:
+            poll_gpus(snapshot, policy, self._metrics)
+        else:
+            snapshot.measured = self._latest(snapshot, policy, self._thread)
+        use_metrics(snapshot, policy)
         return Picture(snapshot, policy)
+
+    def _latest(self, snapshot: Snapshot, policy: Policy, thread: ThreadPoolExecutor) -> Measured | None:
+        """The numbers that the source gave last. It is asked again when they are old."""
+        if (asked := self._asking) is not None and asked.done():
+            self._asking, self._measured = None, asked.result()
+        if self._asking is None and time.monotonic() - self._asked > _MEASURED_FOR:
+            self._asked = time.monotonic()
+            self._asking = thread.submit(self._poll, replace(snapshot), policy)
+        return self._measured
+
+    def _poll(self, snapshot: Snapshot, policy: Policy) -> Measured | None:
+        poll_gpus(snapshot, policy, self._metrics)
+        return snapshot.measured
+
+    def close(self) -> None:
+        if self._thread is not None:
+            self._thread.shutdown(wait=False, cancel_futures=True)
 
 
 async def _follow(

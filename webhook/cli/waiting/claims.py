@@ -5,6 +5,7 @@ k8s.io/kubernetes pkg/scheduler/framework/plugins/dynamicresources.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -13,6 +14,8 @@ from webhook.cli.cluster.snapshot import Object
 from webhook.cli.waiting.claim_devices import Wanted, class_selectors, counts, has, requests
 from webhook.cli.waiting.situation import Case, Cause, NodeCheck, Situation
 from webhook.cli.waiting.volumes import selected
+from webhook.cluster.claims import claims_of
+from webhook.cluster.device_layout import Unknown
 from webhook.placement.constraints import Mask
 from webhook.text import bare, listed, plural
 
@@ -65,7 +68,9 @@ def devices(case: Case) -> NodeCheck:
             each._replace(few=each.few & ~plugin, unknown=each.unknown & ~plugin)
             for each in _shortages(s, bare(resource), [(wanted,)])
         ]
-    fails = np.any([np.zeros_like(s.alive), *away.values(), *[each.few | each.unknown for each in short]], axis=0)
+    fits, none = _together(case) if short and not away else (np.zeros_like(s.alive), np.zeros_like(s.alive))
+    short = [each._replace(unknown=each.unknown & ~fits) for each in short]
+    fails = np.any([none, *away.values(), *[each.few | each.unknown for each in short]], axis=0)
 
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
         left = mask.copy()
@@ -73,6 +78,10 @@ def devices(case: Case) -> NodeCheck:
             if (off := left & each.few).any():
                 left &= ~off
                 yield from _short(s, each, off, alone & (len(short) == 1))
+        few = np.any([np.zeros_like(left), *[each.few for each in short]], axis=0)
+        if (off := left & none & ~few).any():
+            left &= ~off
+            yield _none_together(case, off, alone)
         for each in short:
             if (off := left & each.unknown).any():
                 left &= ~off
@@ -90,6 +99,50 @@ def devices(case: Case) -> NodeCheck:
                 yield s.cause("claimElsewhere", text, fix, off, np.zeros_like(off))  # room on other nodes than these
 
     return NodeCheck(s.alive & fails, explain)
+
+
+def _together(case: Case) -> tuple[Mask, Mask]:
+    """The nodes where the device table finds devices for all requests of the pod together, and those where there are none.
+    About others it cannot tell. Reservations do not count: the scheduler does not know them."""
+    s, state = case.situation, case.situation.snapshot.state
+    fits, none = np.zeros_like(s.alive), np.zeros_like(s.alive)
+    asked = state.device_demands.asked(claims_of(case.pod))
+    if asked.reason or asked.terms or not asked.claims:
+        return fits, none
+    table, held = state.nodes.devices, [(row, kind.demand.devices) for row, kind in state.ledger.holders()]
+    for row, claims in held:
+        table.hold(row, claims, -1)
+    try:
+        numbers = state.nodes.columns.devices[: len(s.alive)]
+        for number in np.unique(numbers[s.alive]).tolist():
+            with suppress(Unknown):
+                found = none if table.find(number, asked.claims) is None else fits
+                found |= s.alive & (numbers == number)
+    finally:
+        for row, claims in held:
+            table.hold(row, claims, 1)
+    return fits, none
+
+
+def _none_together(case: Case, off: Mask, alone: Mask) -> Cause:
+    """The cause for nodes that have enough devices for each request of the pod's claims, and not for all of them."""
+    s, names = case.situation, [str(name) for _, name in _entries(case)]
+    found = [s.snapshot.named("ResourceClaim").get((case.namespace, name)) or {"spec": {}} for name in names]
+    wanted = [each for claim in found for each in (claim["spec"].get("devices") or {}).get("requests") or ()]
+    every = any((each.get("exactly") or each).get("allocationMode") == "All" for each in wanted)
+    who = f"claim{'s' if len(names) > 1 else ''} {listed([bare(name) for name in names], 5)}"
+    classes = [each.device_class for claim in found for request in requests(s, claim) for each in request]
+    others = sorted({pod for of in classes for pod in has(s, of, s.named(off))})
+    if every:
+        text = f"{who}: all devices that match are wanted, and others have some of those of {s.where(off)}"
+    elif len(wanted) == 1:
+        text = f"{who}: no device that matches can be had on {s.where(off)}: others have parts of the same GPUs"
+    else:
+        text = f"{who}: not enough devices for all requests together on {s.where(off)}: each alone could be met"
+    fix = f"wait for pod/{others[0]} to end" if others else "ask for other or fewer devices in a new claim"
+    return s.cause(
+        "noDevice", text, f"{fix}; what devices have: kubectl get resourceslices -o yaml", off, alone & bool(others)
+    )
 
 
 class _Short(NamedTuple):

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import orjson
 
-from webhook.cli.waiting import claims, nodes, notes, peers, ports, resources, volumes
+from webhook.cli.waiting import claims, nodes, notes, peers, ports, resources, taints, volumes
 from webhook.cli.waiting.prerequisites import prerequisites
 from webhook.cli.waiting.scheduler_message import scheduler_message, told, unexplained
 from webhook.cli.waiting.situation import Case, Cause, NodeCheck, Situation, ordered
@@ -15,7 +15,7 @@ from webhook.placement.constraints import Mask
 from webhook.text import listed
 
 _CHECKS: Final[tuple[Callable[[Case], NodeCheck], ...]] = (
-    *(nodes.pinned, nodes.cordoned, nodes.taints, nodes.selection, ports.ports, resources.resources),
+    *(nodes.pinned, taints.cordoned, taints.taints, nodes.selection, ports.ports, resources.resources),
     *(
         volumes.in_use,
         volumes.limits,
@@ -147,7 +147,7 @@ def _own(case: Case) -> Mask:
         *nodes.unselected_by_each(case),
         ~resources.large_enough(case),
         volumes.unreachable(case).fails | claims.elsewhere(case),
-        nodes.kept_for_others(case),
+        taints.kept_for_others(case),
     ):
         left = left & ~others if (left & ~others).any() else left
     return left

@@ -1,28 +1,21 @@
-"""Checks whether pod and node accept each other: cordon, taints, nodeSelector and node affinity.
+"""Checks whether a node is one that the pod's nodeSelector and node affinity select.
 
-k8s.io/kubernetes pkg/scheduler/framework/plugins/{nodeunschedulable,tainttoleration,nodeaffinity}.
+k8s.io/kubernetes pkg/scheduler/framework/plugins/nodeaffinity.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
-from webhook.cli.cluster.report import taint_text
 from webhook.cli.waiting.situation import Case, Cause, NodeCheck, with_spec
 from webhook.cluster.pods import HOSTNAME
-from webhook.framework.cluster_view import Expression, Taint
-from webhook.framework.taints import toleration
+from webhook.framework.cluster_view import Expression
 from webhook.kube.pod import REQUIRED, Pod, labels_of
 from webhook.kube.record import record_of
 from webhook.placement.constraints import Mask, Term
 from webhook.placement.nearest_label import nearest_label
 from webhook.text import bare, listed, nearest, plural, quoted
-
-_CONDITION_TAINTS: Final = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
-"""Prefixes of taints that follow from the condition of a node: no pod should tolerate them to run there."""
-_OF_A_CORDON: Final = "node.kubernetes.io/unschedulable"
-"""The taint that a cordon sets. To the scheduler both are one reason."""
 
 
 def unselected(case: Case) -> Mask:
@@ -38,64 +31,6 @@ def unselected_by_each(case: Case) -> Iterator[Mask]:
     yield from sorted([~s.matching([(each,)]) for each in case.constraints.selector], key=_count, reverse=True)
     if terms is not None:
         yield ~s.matching(terms)
-
-
-def kept_for_others(case: Case) -> Mask:
-    """Nodes with taints that the pod does not tolerate. Those that keep only pods without GPUs away do not count, nor those that
-    say something about the node's condition."""
-    s, admits = case.situation, case.constraints.admits
-    kept = [
-        any(not admits(taint) and not _is_general(case, taint) for taint in status.taints)
-        for status in s.nodes.statuses
-    ]
-    return np.asarray(s.by_status(kept), bool)
-
-
-def _is_general(case: Case, taint: Taint) -> bool:
-    return taint.key.startswith(_CONDITION_TAINTS) or case.situation.policy.gpus.kind(taint.key) is not None
-
-
-def cordoned(case: Case) -> NodeCheck:
-    """Nodes that are cordoned, unless the pod tolerates it."""
-    s = case.situation
-    fails = s.alive & s.by_status([status.cordoned for status in s.nodes.statuses])
-
-    def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
-        text = f"{s.where(mask)}: cordoned (spec.unschedulable)"
-        fix = f"uncordon when the work on it is done: kubectl uncordon {s.named(mask)[0]}"
-        yield s.cause("cordoned", text, fix, mask, alone)
-
-    return NodeCheck(fails & (not case.constraints.tolerates_cordon), explain)
-
-
-def taints(case: Case) -> NodeCheck:
-    """Nodes with taints that the pod does not tolerate."""
-    s = case.situation
-    code_of: dict[tuple[Taint, ...], int] = {}
-    codes = s.by_status([code_of.setdefault(status.taints, len(code_of)) for status in s.nodes.statuses])
-    not_tolerated = [
-        [t for t in node_taints if t.key != _OF_A_CORDON and not case.constraints.admits(t)] for node_taints in code_of
-    ]
-    fails = s.alive & np.array([bool(node_taints) for node_taints in not_tolerated])[codes]
-
-    def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
-        for code in np.unique(codes[mask]):
-            rows = mask & (codes == code)
-            by_condition = [taint for taint in not_tolerated[code] if taint.key.startswith(_CONDITION_TAINTS)]
-            if by_condition:
-                why = listed([taint.key.rpartition("/")[2] for taint in by_condition])
-                look = f"kubectl describe node {s.named(rows)[0]}"
-                fix = f"see what is wrong there: {look}; the taint goes when it is repaired"
-                yield s.cause("notReady", f"{s.where(rows)}: {why}", fix, rows, alone)
-            else:
-                taints_text = listed([bare(taint_text(taint._asdict())) for taint in not_tolerated[code]])
-                fix = f"if the pod may run there, add to spec.tolerations: {'; '.join(map(_toleration, not_tolerated[code]))}"
-                text = f"{s.where(rows)}: tainted {taints_text}, which the pod does not tolerate"
-                more = [toleration(taint.key, taint.value or None, (taint.effect,)) for taint in not_tolerated[code]]
-                fixed = with_spec(case.pod, tolerations=[*(case.pod["spec"].get("tolerations") or ()), *more])
-                yield s.cause("untoleratedTaint", text, fix, rows, alone, fixed)
-
-    return NodeCheck(fails, explain)
 
 
 def pinned(case: Case) -> NodeCheck:
@@ -126,13 +61,17 @@ def selection(case: Case) -> NodeCheck:
     return NodeCheck(s.alive & ~(selected & allowed), explain)
 
 
-def _selector(case: Case, mask: Mask) -> tuple[str, str, Pod]:
+def _selector(case: Case, mask: Mask) -> tuple[str, str, Pod | None]:
     """Text, fix and the pod with it for the label of nodeSelector that the fewest nodes have."""
     s = case.situation
     having = {expression: s.alive & s.matching([(expression,)]) for expression in case.constraints.selector}
     left = {expression: rows for expression, rows in having.items() if (mask & ~rows).any()}
     worst = min(left, key=lambda e: (_count(left[e]), e.key))
     key, value = worst.key, worst.values[0]
+    if (of := _of_runtime_class(case, key)) and not left[worst].any():
+        fix = f"label the nodes that have its runtime: kubectl label node NAME {bare(key)}={bare(value)}"
+        text = f"nodeSelector {bare(key)}={bare(value)}, which RuntimeClass {bare(of)} adds, is on no node"
+        return text, f"{fix}, or name another spec.runtimeClassName", None
     selector = f"nodeSelector {bare(key)}={bare(value)}"
     if left[worst].any() and not (left[worst] & _but_for(case, worst)).any():
         fix, instead = _correction(case, worst, f"spec.nodeSelector[{bare(key)}]")
@@ -146,6 +85,13 @@ def _selector(case: Case, mask: Mask) -> tuple[str, str, Pod]:
         return f"{selector} is on {where}; {s.where(mask)} without it", fix, _reselected(case.pod, key)
     fix, instead = _correction(case, worst, f"spec.nodeSelector[{bare(key)}]")
     return f"{selector} is on no node{_nearest(case, worst)}", fix, _reselected(case.pod, key, instead)
+
+
+def _of_runtime_class(case: Case, key: str) -> str:
+    """The RuntimeClass of the pod, if it adds this label to the pod's nodeSelector; else ""."""
+    name = str(case.pod["spec"].get("runtimeClassName") or "")
+    found = case.situation.snapshot.named("RuntimeClass").get(("", name)) or {}
+    return name if key in ((found.get("scheduling") or {}).get("nodeSelector") or {}) else ""
 
 
 def _reselected(pod: Pod, key: str, label: tuple[str, str] | None = None) -> Pod:
@@ -275,11 +221,6 @@ def _reworded(pod: Pod, wrong: Expression, label: tuple[str, str] | None) -> Pod
     kept = [term for term in terms if term["matchExpressions"] or term.get("matchFields")]
     node_affinity = {REQUIRED: {"nodeSelectorTerms": kept}} if kept else {}
     return with_spec(pod, affinity={**pod["spec"]["affinity"], "nodeAffinity": node_affinity})
-
-
-def _toleration(taint: Taint) -> str:
-    value = f"operator: Equal, value: {quoted(taint.value)}" if taint.value else "operator: Exists"
-    return f"{{key: {bare(taint.key)}, {value}, effect: {taint.effect}}}"
 
 
 def _count(mask: Mask) -> int:

@@ -86,7 +86,7 @@ def _short(case: Case, name: str, amount: int, off: Mask, alone: Mask) -> Iterat
     if (small := off & (capacity < amount)).any():
         largest, now = int(capacity[small].max()), _most_free(case, name, alone & small)
         alone = alone & (s.free[name] >= max(now, 1))
-        ask = f"ask for {amount_number(name, now or largest)} {bare(name)} at most{', in more pods' if gpu else ''}"
+        ask = _smaller(case, name, amount, now, largest) + (", in more pods" if gpu else "")
         if now != largest:
             ask += (
                 f" ({amount_number(name, largest)} when nothing else runs there)"
@@ -106,6 +106,28 @@ def _short(case: Case, name: str, amount: int, off: Mask, alone: Mask) -> Iterat
             text = f"{s.where(small)}: too small: {asked} {bare(name)} asked for, {amount_number(name, largest)} there when empty"
             fix = f"{ask}, or let the pod go to larger nodes"
             yield s.cause("nodesTooSmall", text, fix, small, alone)
+
+
+def _smaller(case: Case, name: str, amount: int, now: int, largest: int) -> str:
+    """«ask for 96 cpu at most»."""
+    where, stays = _beside(case.pod, name, amount)
+    if (most := (now or largest) - stays) <= 0:
+        return f"ask for less {bare(name)}"
+    return f"ask for {amount_number(name, most)} {bare(name)} at most{where}"
+
+
+def _beside(pod: Pod, name: str, amount: int) -> tuple[str, int]:
+    """Where the pod asks for most of a resource (« in container "main"», "" if that is plain), and how much of `amount` it needs
+    beside that: for its other containers, its sidecars and its runtime class."""
+    spec = pod["spec"]
+    extra = int(parse_quantity(str((spec.get("overhead") or {}).get(name, "0"))) * (1000 if name == "cpu" else 1))
+    if any(name in (stated or {}) for stated in (spec.get("resources") or {}).values()):
+        return " in spec.resources", extra
+    if _asks_most(pod, name):
+        return "", extra
+    most = max(spec["containers"], key=lambda container: _amount(container, name))
+    stays = amount - _amount(most, name)
+    return f" in container {quoted(most.get('name'))}" if stays > extra else "", stays
 
 
 def _physical(s: Situation, name: str) -> Integers:
@@ -148,14 +170,18 @@ def _taken(case: Case, name: str, amount: int, off: Mask, alone: Mask, asks: str
         return s.cause("tooManyPods", text, fix, off, alone)
     free, asked = np.maximum(s.free[name], 0), amount_number(name, amount)
     here = alone if alone.any() else off  # what is done elsewhere is not enough
-    most, best, wait = int(free[off].max()), _most_free(case, name, alone), _wait(case, name, amount, here)
+    where, stays = _beside(case.pod, name, amount)
+    best, instead = max(0, _most_free(case, name, alone) - stays), amount_number(name, amount - stays)
+    most, wait = int(free[off].max()), _wait(case, name, amount, here)
     or_wait = f", or {wait}" if wait else ""
     if not gpu:
         unit = bare(name)
         text = (
             f"{s.where(off)}: short of {unit}: {asks or f'{asked} asked for'}, at most {amount_number(name, most)} free"
         )
-        ask = f"ask for {amount_number(name, best)} {unit} in place of {asked}" if best else f"free {unit} there"
+        ask = (
+            f"ask for {amount_number(name, best)} {unit} in place of {instead}{where}" if best else f"free {unit} there"
+        )
         return s.cause(_CAUSE_OF.get(name, "insufficientResource"), text, f"{ask}{or_wait}", off, alone)
     total = int(free[off].sum())
     asks = asks or f"{asked} {bare(name)} asked for"
@@ -163,7 +189,7 @@ def _taken(case: Case, name: str, amount: int, off: Mask, alone: Mask, asks: str
     if total >= amount:
         fix = f"ask for {best} in each of more pods, or let one node be emptied" if best else "let one node be emptied"
         return s.cause("gpusFragmented", f"GPUs are free but apart: {amounts}", f"{fix}{or_wait}", off, alone)
-    ask = f"ask for {best} in place of {asked}, or " if best else ""
+    ask = f"ask for {best} in place of {instead}{where}, or " if best else ""
     fix = f"{ask}{wait or 'wait until pods there end'}, or add a node"
     return s.cause("gpusTaken", f"all GPUs are taken: {amounts}", fix, off, alone)
 

@@ -13,6 +13,7 @@ from webhook.text import bare, listed, nearest, plural, quoted
 _QUOTA: Final = re.compile(r"exceeded quota: (\S+), requested: (.+?), used: (.+?), limited: (.+)")
 _UNSTATED: Final = re.compile(r"failed quota: (\S+): must specify (\S+)")
 _WEBHOOK: Final = re.compile(r'admission webhook "([^"]+)" denied the request: (.+)', re.DOTALL)
+_NO_ANSWER: Final = re.compile(r'failed calling webhook "([^"]+)": (.+)', re.DOTALL)
 _OURS: Final = "gpu-admission"
 _POLICY: Final = re.compile(r"(?:ValidatingAdmissionPolicy '.+? denied request: .+|violates PodSecurity .+)", re.DOTALL)
 _ABSENT: Final = (
@@ -99,6 +100,12 @@ def _cause(s: Situation, namespace: str, missing: int, message: str) -> Cause:
         fix = (
             "correct the pod template as it says" if ours else "correct the pod template, or ask who runs that webhook"
         )
+        return Cause("refused", text, fix)
+    if match := _NO_ANSWER.search(message):
+        name = bare(match[1])
+        text = f"{lacks}webhook {name} does not answer: {_printable(match[2])}"
+        where = "kubectl get mutatingwebhookconfigurations,validatingwebhookconfigurations"
+        fix = f"repair what serves it, or remove its configuration: {where}"
         return Cause("refused", text, fix)
     if match := _POLICY.search(message):
         return Cause(

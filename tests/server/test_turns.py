@@ -1,0 +1,49 @@
+"""Whose reviews are decided next on a real server. Covers webhook/server/load.py beside test_load.py."""
+
+import pytest
+
+from tests.edge import ANSWER, API_SERVER, dial, post, running, streams
+from tests.waiting import until
+from webhook.server import http, load
+
+
+async def test_the_api_server_waits_for_one_turn_while_others_wait_for_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 200 requests that have arrived before it, most are decided after it: the turn is given to each address in turn."""
+    monkeypatch.setattr(load, "TURN", 1.0)
+    async with running() as server, streams() as opened:
+        opened += [await dial(server, "127.0.7.2") for _ in range(100)]
+        opened.append(ours := await dial(server))
+        for _, writer in opened[:-1]:
+            writer.write(post(length=10) + b"{stranger}")
+        ours[1].write(post(length=6) + b"{ours}")
+        for reader, _ in opened:
+            assert (await reader.readuntil(ANSWER)).startswith(b"HTTP/1.1 200")
+        assert server.bodies.index(b"{ours}") < 90
+
+
+@pytest.mark.parametrize("address", ["127.0.7.2", API_SERVER])
+async def test_few_bodies_that_take_long_are_decided_before_small_ones(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as policies of 60 kB, which take 90 times as long as a pod. None is slow by this clock but those."""
+    clock, slow = [0.0], b"x" * 60_000
+    monkeypatch.setattr(load, "TURN", 1.0)
+    monkeypatch.setattr(http, "thread_time", lambda: clock[0])
+
+    def decide(body: bytes) -> tuple[int, bytes]:
+        clock[0] += 0.12 if body == slow else 0.001
+        return 200, ANSWER
+
+    async with running(decide) as server, streams() as opened:
+        strangers = [await dial(server, address) for _ in range(50)]
+        ours = [await dial(server) for _ in range(50)]
+        opened += [*strangers, *ours]
+        for _, writer in strangers:
+            writer.write(post(length=len(slow)) + slow)
+        await until(lambda: len(server.bodies) > 5)
+        for _, writer in ours:
+            writer.write(post(length=6) + b"{ours}")
+        for reader, _ in ours:
+            await reader.readuntil(ANSWER)
+        between = server.bodies[server.bodies.index(b"{ours}") :]
+        assert between[: between.count(b"{ours}") + 3].count(b"{ours}") == 50
