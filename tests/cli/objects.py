@@ -32,6 +32,12 @@ def placed(made: Json, on: str | None, **status: Any) -> Json:
     }
 
 
+def of_job(made: Json, job: str = "train", **metadata: Any) -> Json:
+    """The pod, made by a Job."""
+    owner = {"kind": "Job", "name": job, "uid": job, "controller": True}
+    return made | {"metadata": made["metadata"] | {"ownerReferences": [owner], **metadata}}
+
+
 def unschedulable(message: str) -> Json:
     """The status of a pod that the scheduler found no node for."""
     condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}

@@ -200,7 +200,7 @@ def test_numbers_from_metrics_are_shown_with_their_source_and_age(tmp_path: Path
 
 def test_a_pod_that_waits_has_its_causes(tmp_path: Path) -> None:
     found = call("explain", "waits", "-n", "team", "--cluster", write(tmp_path, *CLUSTER)).stdout
-    assert "it has no decision: " in found
+    assert "it has no decision: it is older than the opt-in" in found
     assert "\n! gpusTaken: all GPUs are taken" in found
 
 
@@ -220,10 +220,7 @@ async def test_the_right_to_list_pods_of_one_namespace_is_enough_for_the_decisio
         planned = await asyncio.to_thread(call, "explain", "-f", write(tmp_path, pod("new")), *given)
     assert decided_pod.exit_code == waiting.exit_code == 0
     assert "number 2 of the ranking, not to gpu-a: why is not known: no right to list nodes\n" in decided_pod.stdout
-    assert (
-        "\n  schedulerOther: the scheduler says: 0/3 nodes are available: 3 Insufficient nvidia.com/gpu"
-        in waiting.stdout
-    )
+    assert "\n  gpusTaken: 3 nodes: Insufficient nvidia.com/gpu, says the scheduler\n" in waiting.stdout
     assert planned.exit_code == 2, "-f needs the nodes"
 
 

@@ -118,18 +118,6 @@ async def test_a_wish_that_cannot_be_granted_is_told_and_no_more(api: Api, team_
     await api.running(name, 1)
 
 
-async def test_required_does_not_pin_pods_to_a_node_whose_port_is_taken(
-    api: Api, team_of: MakeTeam, nodes: MakeNodes
-) -> None:
-    await nodes(FOUR)
-    name = await team_of("pinned")
-    port = {"container": {"ports": [{"containerPort": 80, "hostPort": 80}]}}
-    await api.create(job("one", 3, **port), name)
-    found = await api.running(name, 3)
-    assert len(placed(found)) == 3
-    assert {tuple(decision(one)["units"]["nodeAffinity"][1]) for one in found} == {("host ports", 4)}
-
-
 async def test_a_pinned_pod_waits_while_its_node_is_taken_which_is_counted(
     installed: Installed, api: Api, team_of: MakeTeam, nodes: MakeNodes
 ) -> None:

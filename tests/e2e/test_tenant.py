@@ -1,10 +1,16 @@
-"""What the commands say to a tenant who has the ClusterRole `view` in one namespace, on a real API server."""
+"""What the commands say on a real API server to a tenant with the ClusterRole `view` in one namespace, to one who also has the
+component `reader`, and to an administrator."""
 
 import asyncio
 import re
 import uuid
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import Any
 
 import pytest
+import pytest_asyncio
+import yaml
 from typer.testing import CliRunner
 
 from tests.controlplane import clusters
@@ -17,55 +23,110 @@ from webhook.cli.main import app
 
 pytestmark = pytest.mark.controlplane
 
+READER = Path(__file__).parents[2] / "manifests" / "components" / "reader" / "access.yaml"
+COMMANDS = ("pending", "pending waits", "explain waits", "audit", "nodes", "doctor")
+Told = Mapping[str, tuple[int, str, str]]
+"""The exit status, stdout and stderr of each command."""
 
-@pytest.fixture
-async def told(control_plane: ControlPlane) -> dict[str, tuple[int, str, str]]:
-    """The exit status, stdout and stderr of each command."""
+
+def binding(kind: str, name: str, role: str, account: str, namespace: str) -> dict[str, Any]:
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role}
+    return made(
+        kind, name, roleRef=reference, subjects=[{"kind": "ServiceAccount", "name": account, "namespace": namespace}]
+    )
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def told(control_plane: ControlPlane) -> AsyncIterator[Mapping[str, Told]]:
+    """What each of the three is told by each command."""
+    tag = uuid.uuid4().hex[:6]
+    (role,) = [each for each in yaml.safe_load_all(READER.read_text()) if each["kind"] == "ClusterRole"]
+    role["metadata"]["name"] = f"reader-{tag}"
     async with Api.of(control_plane.kubeconfig) as api:
-        namespace = await api.namespace(f"tenant-{uuid.uuid4().hex[:6]}")
-        names = await clusters.apply(api, [node("t-a", taints=["team=x:NoSchedule"])])
+        mine, others = [await api.namespace(f"{word}-{tag}") for word in ("tenant", "others")]
+        names = await clusters.apply(api, [node("t-a", taints=["team=x:NoSchedule"]), node("t-b", 1)])
+        everywhere = [role, binding("ClusterRoleBinding", f"reader-{tag}", f"reader-{tag}", "reads", mine)]
         try:
-            await api.create(made("ServiceAccount", "tenant"), namespace)
-            role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}
-            subjects = [{"kind": "ServiceAccount", "name": "tenant", "namespace": namespace}]
-            await api.create(made("RoleBinding", "view", roleRef=role, subjects=subjects), namespace)
-            await api.create(pod("waits"), namespace)
+            for each in everywhere:
+                await api.create(each)
+            for account in ("views", "reads"):
+                await api.create(made("ServiceAccount", account), mine)
+                await api.create(binding("RoleBinding", account, "view", account, mine), mine)
+            await api.create(pod("secret-of-others", 1), others)
+            await api.bound(others, "secret-of-others")
+            await api.create(pod("waits"), mine)
 
             async def unschedulable() -> bool:
-                return bool((await api.pods(namespace))[0]["status"].get("conditions"))
+                return bool((await api.pods(mine))[0]["status"].get("conditions"))
 
             await wait_until(unschedulable, 120, "the scheduler's message")
-            config = await asyncio.to_thread(control_plane.kubeconfig_for, namespace, "tenant")
-            said = {}
-            for command in (["pending"], ["pending", "waits"], ["explain", "waits"], ["audit"], ["nodes"], ["doctor"]):
-                line = [*command, "--kubeconfig", str(config)]
-                line += ["-n", namespace] if command[0] not in ("nodes", "doctor") else []
-                result = await asyncio.to_thread(CliRunner().invoke, app, line)
-                said[" ".join(command)] = (result.exit_code, result.stdout, result.stderr)
-            return said
+            configs = {"admin": control_plane.kubeconfig}
+            for account in ("views", "reads"):
+                configs[account] = await asyncio.to_thread(control_plane.kubeconfig_for, mine, account)
+            yield {
+                who: {command: await _ask(command, config, mine) for command in COMMANDS}
+                for who, config in configs.items()
+            }
         finally:
+            for each in everywhere:
+                await api.delete(each["kind"], each["metadata"]["name"], missing_ok=True)
             await clusters.remove(api, names)
-            await remove_namespace(api, namespace)
+            for namespace in (mine, others):
+                await remove_namespace(api, namespace)
+
+
+async def _ask(command: str, config: Path, namespace: str) -> tuple[int, str, str]:
+    line = [*command.split(), "--kubeconfig", str(config)]
+    line += ["-n", namespace] if command.partition(" ")[0] not in ("nodes", "doctor") else []
+    result = await asyncio.to_thread(CliRunner().invoke, app, line)
+    return result.exit_code, result.stdout, result.stderr
 
 
 GRANT = (
-    "an operator gives the right by: kubectl create clusterrole gpu-reader --verb=get,list --resource=nodes,pods && "
-    "kubectl create clusterrolebinding gpu-reader --clusterrole=gpu-reader --user=NAME\n"
+    "kubectl create clusterrole gpu-reader --verb=get,list --resource=%s && "
+    "kubectl create clusterrolebinding gpu-reader --clusterrole=gpu-reader --user=NAME"
 )
 
 
-async def test_what_a_tenant_is_told(told: dict[str, tuple[int, str, str]]) -> None:
+def states(told: Told) -> dict[str, str]:
+    lines = [line.split() for line in told["doctor"][1].splitlines() if not line.startswith(" ")]
+    return {line[1].rstrip(":"): line[0] for line in lines}
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_each_is_told_what_he_may_know_and_which_right_says_more(told: Mapping[str, Told]) -> None:
     for command in ("pending", "pending waits", "explain waits", "audit"):
-        status, _, stderr = told[command]
-        assert status == 0, (command, stderr)
-        assert GRANT in stderr, command
-    assert "untolerated taint" in told["pending"][1]
-    assert "1 node: node(s) had untolerated taint(s), says the scheduler" in told["pending waits"][1]
-    assert "the scheduler says: 0/1 nodes are available" in told["explain waits"][1]
-    assert "pod/waits" in told["audit"][1]
-    assert told["nodes"][:2] == (2, "")
-    assert re.search(r"no right to list (pods|nodes), and nothing can be said without\. Ask for it", told["nodes"][2])
-    status, stdout, _ = told["doctor"]
-    states = {line.split()[1].rstrip(":"): line.split()[0] for line in stdout.splitlines() if not line.startswith(" ")}
-    assert status in (0, 1)
-    assert {states[check] for check in ("nodes", "versions", "namespaces", "policyTaints")} == {"unknown"}
+        for who, asks in (("views", GRANT % "nodes,pods"), ("reads", GRANT % "pods"), ("admin", None)):
+            status, _, stderr = told[who][command]
+            assert status == 0, (who, command, stderr)
+            assert (asks or "an operator gives the right") in stderr if asks else "operator" not in stderr, (
+                who,
+                command,
+            )
+
+    views, reads, admin = (told[who] for who in ("views", "reads", "admin"))
+    assert "GPUs taken" in views["pending"][1], "the first of the scheduler's two reasons"
+    assert "1 node: node(s) had untolerated taint(s), says the scheduler" in views["pending waits"][1]
+    for asked in ("pending waits", "explain waits"):
+        assert "gpusTaken: 1 node: Insufficient nvidia.com/gpu, says the scheduler" in views[asked][1]
+        for each in (reads, admin):
+            assert "1 other node is not for this pod: 1 by untoleratedTaint" in each[asked][1]
+    assert "whether its namespace has opted in is not known: no right to list namespaces" in views["explain waits"][1]
+    assert "pod/secret-of-others" in admin["pending waits"][1], "whose end would make room"
+    for tenant in (views, reads):
+        assert "secret-of-others" not in "".join("".join(map(str, each)) for each in tenant.values())
+        assert "pod/waits" in tenant["audit"][1]
+
+    status, stdout, stderr = views["nodes"]
+    assert (status, stdout) == (2, "")
+    assert re.search(r"no right to list nodes, and nothing can be said without\. An operator gives it by: ", stderr)
+    assert GRANT % "nodes" in stderr
+    status, stdout, stderr = reads["nodes"]
+    assert status == 0
+    assert [line.split()[0] for line in stdout.splitlines()[:3]] == ["NODE", "t-a", "t-b"]
+    assert "ALLOCATED" not in stdout.split("\n\n")[0]
+    assert "ALLOCATED" in admin["nodes"][1]
+
+    assert {states(views)[check] for check in ("nodes", "versions", "namespaces", "policyTaints")} == {"unknown"}
+    assert states(reads)["nodes"] == states(admin)["nodes"] != "unknown"
+    assert all(told[who]["doctor"][0] in (0, 1) for who in told)

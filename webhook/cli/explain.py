@@ -9,6 +9,7 @@ from rich.text import Text
 from webhook.admission import words
 from webhook.admission.events import MAX_MESSAGE, WOULD
 from webhook.cli import offline, options
+from webhook.cli.cluster.report import gpus_of
 from webhook.cli.cluster.snapshot import FINISHED, NEEDED, Snapshot
 from webhook.cli.elsewhere import elsewhere
 from webhook.cli.manifests import Planned, planned
@@ -17,14 +18,12 @@ from webhook.cli.pending import KINDS, answers, cause_lines, pods_named
 from webhook.cli.reading import measure_gpus, namespace_of, policy_of, snapshot_of
 from webhook.cli.terminal import COULD_NOT, DIFF_COLOURS, REFUSED, diff, document, say, show, table
 from webhook.cli.verdict import without_record
-from webhook.cli.waiting.scheduler_message import scheduler_message
-from webhook.cli.waiting.situation import Cause, Situation
+from webhook.cli.waiting.situation import Cause
 from webhook.cluster.pods import counted_demand
 from webhook.errors import BadInput, GpuAdmissionError
 from webhook.kube.pod import PROFILE_LABEL, Pod, controller_reference
 from webhook.kube.record import record_of
 from webhook.policy.model import Policy
-from webhook.text import bare
 
 
 def explain(
@@ -83,18 +82,9 @@ def explained(snapshot: Snapshot, policy: Policy, pod: Pod) -> tuple[dict[str, A
         explanation["undecided"] = _undecided(snapshot, policy, pod)
     if bound or pod["status"].get("phase") in FINISHED:
         return explanation, []
-    causes = _causes(snapshot, policy, pod)
+    causes = answers(snapshot, policy, namespace, name)[0].causes
     explanation["causes"] = [cause.document() for cause in causes]
     return explanation, causes
-
-
-def _causes(snapshot: Snapshot, policy: Policy, pod: Pod) -> list[Cause]:
-    """Why the pod waits. Without the right to list nodes this is only what the scheduler says."""
-    if "Node" in snapshot.missing:
-        text = scheduler_message(Situation(snapshot, policy), pod) or "nothing yet"
-        fix = f"{snapshot.missing['Node']}: ask for it, and each cause is named with what would change it"
-        return [Cause("schedulerOther", f"the scheduler says: {bare(text)}", fix)]
-    return answers(snapshot, policy, pod["metadata"]["namespace"], pod["metadata"]["name"])[0].causes
 
 
 def of_files(snapshot: Snapshot, policy: Policy, namespace: str | None, files: list[str]) -> Iterator[dict[str, Any]]:
@@ -148,7 +138,11 @@ def _undecided(snapshot: Snapshot, policy: Policy, pod: Pod) -> str:
         found = sorted([each[:MAX_MESSAGE] for each in said if each.isprintable()])[:2]  # anybody may write an Event
         nothing = "no Event says what would be done (they need manifests/components/events, and are kept for an hour)"
         return f"profile {profile} is in shadow, so nothing was done: {'; '.join(found) or nothing}"
-    return "it has no decision: it was made before its namespace opted in or while the webhook was away, or asks for no GPU"
+    if not gpus_of(pod, policy):
+        return "it has no decision: it asks for no GPU"
+    if obj is None and (why := snapshot.missing.get("Namespace")):
+        return f"it has no decision: whether its namespace has opted in is not known: {why}"
+    return "it has no decision: it is older than the opt-in of its namespace, or the webhook was away when it was made"
 
 
 def _not_opted_in(namespace: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from rich.console import Console
 
 from webhook.cli.cluster import metrics
-from webhook.cli.cluster.load import EVERYWHERE, FORBIDDEN, load, read_snapshot
+from webhook.cli.cluster.load import EVERYWHERE, FORBIDDEN, grant, load, read_snapshot
 from webhook.cli.cluster.measured import Figures
 from webhook.cli.cluster.snapshot import NEEDED, Snapshot
 from webhook.cli.offline import load_policy
@@ -51,20 +51,8 @@ def snapshot_of(
             say(f"warning: {_together(snapshot.missing.values())}: what depends on them is not known", "yellow")
             refused = [name for name, why in snapshot.missing.items() if why.startswith(FORBIDDEN) and name in KINDS]
             if most := [name for name in NEEDED if name in refused] or refused:  # the rest says little
-                say(f"an operator gives the right by: {_GRANT % ','.join(sorted(map(_resource, most)))}", "dim")
+                say(f"an operator gives the right by: {grant(KINDS[name] for name in most)}", "dim")
     return snapshot
-
-
-_GRANT: Final = (
-    "kubectl create clusterrole gpu-reader --verb=get,list --resource=%s && "
-    "kubectl create clusterrolebinding gpu-reader --clusterrole=gpu-reader --user=NAME"
-)
-
-
-def _resource(kind: str) -> str:
-    """A kind as `kubectl create clusterrole --resource` takes it: `nodes`, `storageclasses.storage.k8s.io`."""
-    parts = KINDS[kind].group.split("/")  # /api/v1 or /apis/GROUP/VERSION
-    return KINDS[kind].plural if len(parts) < 4 else f"{KINDS[kind].plural}.{parts[2]}"
 
 
 def _together(missing: Iterable[str]) -> str:

@@ -103,7 +103,8 @@ async def test_without_a_needed_kind_the_error_names_the_right_to_ask_for(tmp_pa
     async with fake_api() as fake:
         fake.refuse["list", NODES] = (403, "no")
         with pytest.raises(
-            BadInput, match=r"^no right to list nodes, and nothing can be said without\. Ask for it .*--verb=list"
+            BadInput,
+            match=r"^no right to list nodes, and nothing can be said without\. An operator gives it by: .*--resource=nodes",
         ):
             await asyncio.to_thread(load, kubeconfig(tmp_path, fake.url), None, ("Node",))
 

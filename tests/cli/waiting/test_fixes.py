@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.objects import Json, call, placed, snapshot, unschedulable, write
+from tests.cli.objects import Json, call, of_job, placed, snapshot, unschedulable, write
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod, required
 from webhook.cli.offline import load_policy
@@ -225,12 +225,6 @@ def test_without_rights_and_without_a_word_of_the_scheduler(tmp_path: Path) -> N
     assert cause.text == "the scheduler has said nothing yet, and nodes and pods may not be read"
 
 
-def of_job(name: str, gpus: int, created: str) -> Json:
-    made = placed(pod(name, gpus), None)
-    owner = {"kind": "Job", "name": "train", "uid": "1", "controller": True}
-    return made | {"metadata": made["metadata"] | {"ownerReferences": [owner], "creationTimestamp": created}}
-
-
 TABLE = """\
 POD                  SINCE   GPUS   WHY                  FIX (! is enough alone)
 team/job/train × 2   6m         8   GPUs taken           ! wait for pod/on-a in team (8 nvidia.com/gpu on a) to end
@@ -239,7 +233,8 @@ team/waits                     16   more than any node     ask for 8 nvidia.com/
 
 
 def test_the_table_has_a_row_for_each_workload_and_reason(tmp_path: Path) -> None:
-    same = [of_job(name, 4, "2026-11-18T11:00:00Z") for name in ("train-1", "train-2")]
+    created = {"creationTimestamp": "2026-11-18T11:00:00Z"}
+    same = [of_job(placed(pod(name, 4), None), **created) for name in ("train-1", "train-2")]
     file = write(tmp_path, node("a"), held(8, "a"), *same, waits(16))
     result = call("pending", "--cluster", file, "--sort-by", "name")
     assert result.stdout == TABLE

@@ -131,15 +131,28 @@ async def _list(
         raise BadInput(_why(error, kind)) from None
 
 
+def grant(kinds: Iterable[Kind]) -> str:
+    """The command that gives the right to list these kinds; the name is that of who asks (kubectl auth whoami)."""
+    # /api/v1 or /apis/GROUP/VERSION; kubectl takes `nodes`, `storageclasses.storage.k8s.io`
+    groups = [(kind.plural, kind.group.split("/")) for kind in kinds]
+    resources = sorted([name if len(parts) < 4 else f"{name}.{parts[2]}" for name, parts in groups])
+    return _GRANT % ",".join(resources)
+
+
+_GRANT: Final = (
+    "kubectl create clusterrole gpu-reader --verb=get,list --resource=%s && "
+    "kubectl create clusterrolebinding gpu-reader --clusterrole=gpu-reader --user=NAME"
+)
+
+
 def _forbidden(kind: Kind, where: str) -> str:
     return f"{FORBIDDEN}{kind.plural}{f' of {where}' if kind.namespaced and where != _ALL else ''}"
 
 
 def _why(error: ApiError, kind: Kind) -> str:
     if error.status == _FORBIDDEN:
-        grant = "kubectl create clusterrole gpu-reader --verb=list --resource=nodes,pods,…"
         said = f"{_forbidden(kind, _ALL)}, and nothing can be said without"
-        return f"{said}. Ask for it ({grant}), or give --cluster FILE"
+        return f"{said}. An operator gives it by: {grant([kind])}. Or give --cluster FILE"
     if error.status == _UNKNOWN_USER:
         said = "it does not know who asks: the token or certificate of the context is wrong, or has expired"
         return f"the API server refuses the kubeconfig: {said} (401). Log in again, or give --context"
