@@ -6,38 +6,15 @@ In the rows of COSTS another tenant's reviews take CPU time; in those of OUTCOME
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
+from bench import tenant_claims
 from bench.bodies.parts import GPU, REQUIRED, Json
 from bench.recorded import NAMESPACE
-from bench.tenant_world import ACCOMPLICE, ATTACKER, OUTSIDE, World, forged, ordinary, pod
+from bench.tenant_world import ACCOMPLICE, ATTACKER, OUTSIDE, Cost, Outcome, World, forged, pod
 
 _HOSTNAME: Final = "kubernetes.io/hostname"
 _ZONE: Final = "topology.kubernetes.io/zone"
-
-
-def _nothing(world: World) -> None: ...
-
-
-class Cost(NamedTuple):
-    """What a tenant leaves, and what he does before each review of another tenant."""
-
-    leaves: Callable[[World], None] = _nothing
-    before_each: Callable[[World, int], None] = ordinary
-    cluster: Callable[[World], None] = _nothing
-    """What the cluster is like, also without the tenant."""
-
-
-class Outcome(NamedTuple):
-    """What a tenant leaves, and what another tenant gets."""
-
-    gets: Callable[[World], float]
-    what: str
-    leaves: Callable[[World], None]
-    least: float = 1.0
-    """The part of what he gets without the tenant that he must get with him."""
-    before: Callable[[World], None] = _nothing
-    """What the other tenant has before that."""
 
 
 # --- time that reviews of others take -------------------------------------------------------------------------------------
@@ -178,7 +155,7 @@ COSTS: Final[dict[str, Cost]] = {
     "5,000 PodDisruptionBudgets": Cost(_budgets),
     "5,000 HorizontalPodAutoscalers that name another's Deployment": Cost(_autoscalers),
     "10,000 Jobs of one JobSet": Cost(_jobs),
-}
+} | tenant_claims.COSTS
 
 # --- what others get --------------------------------------------------------------------------------------------------------
 
@@ -353,4 +330,4 @@ OUTCOMES: Final[dict[str, Outcome]] = {
     "20 pods that name another's ReplicaSet as their owner": Outcome(
         _first_on_used_nodes, "of 16 replicas, on used nodes", _in_anothers_name, before=_half_used
     ),
-}
+} | tenant_claims.OUTCOMES

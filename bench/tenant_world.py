@@ -11,7 +11,7 @@ import io
 import time
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -88,6 +88,8 @@ class World:
         self.state = state
         self.metrics = Metrics()
         self.now = 0.0
+        self.written: Callable[[bytes], bytes] = lambda body: body
+        """Makes of a review of another tenant's pod the one that comes."""
         self._scale = scale
         self._count = 0
         log = logs.configure(_Nowhere())
@@ -144,6 +146,7 @@ class World:
         warm_up = len(self.many(_WARM_UP))
         mutate = burst("replicaset", count + warm_up, workload=1)
         validate = burst("replicaset", count + warm_up, workload=1, hook="validate")
+        mutate, validate = map(self.written, mutate), map(self.written, validate)
         gc.collect()
         for number, (first, second) in enumerate(zip(mutate, validate, strict=True)):
             before_each(self, number)
@@ -165,6 +168,30 @@ def ordinary(world: World, number: int) -> None:
     """A pod of somebody runs and ends."""
     names = world.nodes
     world.gone(world.seen(pod(f"ordinary-{number}", OUTSIDE), node=names[number % len(names)]))
+
+
+def _nothing(world: World) -> None: ...
+
+
+class Cost(NamedTuple):
+    """What a tenant leaves, and what he does before each review of another tenant."""
+
+    leaves: Callable[[World], None] = _nothing
+    before_each: Callable[[World, int], None] = ordinary
+    cluster: Callable[[World], None] = _nothing
+    """What the cluster is like, also without the tenant."""
+
+
+class Outcome(NamedTuple):
+    """What a tenant leaves, and what another tenant gets."""
+
+    gets: Callable[[World], float]
+    what: str
+    leaves: Callable[[World], None]
+    least: float = 1.0
+    """The part of what he gets without the tenant that he must get with him."""
+    before: Callable[[World], None] = _nothing
+    """What the other tenant has before that."""
 
 
 @cache

@@ -260,14 +260,22 @@ def slices(name: str, devices: list[dict[str, Any]], *, generation: int = 1, **s
 def claim(name: str, *devices: str, users: Iterable[str] = (), **result: Any) -> dict[str, Any]:
     results = [{"driver": "gpu.nvidia.com", "pool": "n", "device": device, **result} for device in devices]
     reserved = [{"resource": "pods", "name": user, "uid": f"uid-{user}"} for user in users]
-    status = {"allocation": {"devices": {"results": results}}, "reservedFor": reserved}
+    field = {"key": "metadata.name", "operator": "In", "values": ["n"]}
+    on = {"nodeSelectorTerms": [{"matchFields": [field]}]}
+    status = {"allocation": {"devices": {"results": results}, "nodeSelector": on}, "reservedFor": reserved}
     return {"kind": "ResourceClaim", "metadata": {"name": name, "namespace": "team"}, "status": status}
 
 
 PLAIN = node("n", resources={"nvidia.com/gpu": "0"})
 WHOLE = [{"name": f"gpu-{number}"} for number in range(4)]
+COUNTERS = [{"name": name, "counters": {"slices": {"value": "8"}}} for name in ("gpu-0", "gpu-1")]
 SPLIT = [
-    {"name": name, "consumesCounters": [{"counterSet": name.partition("-mig")[0]}]}
+    {
+        "name": name,
+        "consumesCounters": [
+            {"counterSet": name[:5], "counters": {"slices": {"value": "1" if "mig" in name else "8"}}}
+        ],
+    }
     for name in ("gpu-0", "gpu-0-mig-1g-0", "gpu-0-mig-1g-1", "gpu-1", "gpu-1-mig-1g-0")
 ]
 
@@ -280,9 +288,8 @@ SPLIT = [
         pytest.param([slices("s", WHOLE), claim("c", "gpu-9")], (4, 0, 4), id="a claim of a device that does not exist any more"),
         pytest.param([slices("s", WHOLE), claim("c", "gpu-0", adminAccess=True)], (4, 0, 4), id="admin access allocates nothing"),
         pytest.param([slices("s", WHOLE), slices("t", WHOLE[:3], generation=2)], (3, 0, 3), id="only the newest generation of a pool"),
-        pytest.param([slices("s", [d | {"nodeName": "n"} for d in WHOLE], nodeName=None)], (4, 0, 4), id="devices that name their node"),
-        pytest.param([slices("s", SPLIT)], (2, 0, 2), id="GPUs with their MIG instances"),
-        pytest.param([slices("s", SPLIT), claim("c", "gpu-0-mig-1g-0"), claim("d", "gpu-0-mig-1g-1")], (2, 1, 1), id="two instances of one GPU"),
+        pytest.param([slices("s", SPLIT, sharedCounters=COUNTERS)], (2, 0, 2), id="GPUs with their MIG instances"),
+        pytest.param([slices("s", SPLIT, sharedCounters=COUNTERS), claim("c", "gpu-0-mig-1g-0"), claim("d", "gpu-0-mig-1g-1")], (2, 0.25, 1.75), id="two instances of one GPU"),
     ],
 )  # fmt: skip
 def test_gpus_that_come_by_dra_are_counted(
@@ -302,6 +309,9 @@ def test_a_pod_has_the_gpus_of_its_claims(tmp_path: Path) -> None:
     assert found["gpus"] == {"gpu.nvidia.com": {"total": 4, "allocated": 1, "promised": 0, "free": 3}}
     has = {"gpu.nvidia.com": 1}
     assert [(each["name"], each["gpus"]) for each in found["pods"]] == [("by-claim", has), ("by-name", has)]
+    assert [each["shared"] for each in found["pods"]] == [{"team/c": has}] * 2
+    (of,) = json.loads(call("nodes", "--cluster", write(tmp_path, *objects), "--by", "namespace", "-o", "json").stdout)
+    assert of == {"namespace": "team", "pods": 2, "nodes": 1, "gpus": has}
 
 
 def test_without_claims_gpus_that_come_by_dra_are_not_counted(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.cluster.objects import state
+from webhook.cluster.jobs import ADMITTED_SECONDS
 from webhook.cluster.state import ClusterState
 
 
@@ -67,24 +68,40 @@ def test_a_job_without_a_uid_is_ignored() -> None:
 
 def test_a_workload_of_another_kind_is_known_once_it_is_admitted() -> None:
     jobs = state().jobs
-    jobs.admitted("team-a/PyTorchJob/tune", 3)
+    jobs.admitted("team-a/PyTorchJob/tune", 3, 0)
     assert (jobs.pods("uid", "team-a/PyTorchJob/tune"), jobs.pods("uid", "team-a/PyTorchJob/other")) == (3, 0)
+
+
+def test_a_workload_of_another_kind_is_forgotten_some_minutes_after_its_last_review() -> None:
+    """It may not have been stored, or be deleted."""
+    of = state()
+    for name, at in (("once", 0.0), ("twice", 0.0), ("twice", 300.0), ("late", 300.0)):
+        of.jobs.admitted(f"team-a/PyTorchJob/{name}", 3, at)
+
+    def known(now: float) -> list[int]:
+        of.view(now)
+        return [of.jobs.pods("", f"team-a/PyTorchJob/{name}") for name in ("once", "twice", "late")]
+
+    assert known(ADMITTED_SECONDS - 1) == [3, 3, 3]
+    assert known(ADMITTED_SECONDS) == [0, 3, 3]
+    assert known(ADMITTED_SECONDS + 300) == [0, 0, 0]
+    assert not of.jobs._admitted
 
 
 def test_the_number_of_admitted_workloads_is_bounded() -> None:
     jobs = state().jobs
     for number in range(2000):
-        jobs.admitted(f"team-a/PyTorchJob/{number}", 3)
+        jobs.admitted(f"team-a/PyTorchJob/{number}", 3, number / 100)
     assert (jobs.pods("", "team-a/PyTorchJob/1999"), jobs.pods("", "team-a/PyTorchJob/0")) == (3, 0)
-    assert sum(map(len, jobs._admitted.values())) == 1024
+    assert len(jobs._admitted) == 1024
 
 
 def test_a_tenant_with_many_workloads_takes_no_place_of_another() -> None:
     jobs = state().jobs
     for number in range(20):
-        jobs.admitted(f"team-b/PyTorchJob/{number}", 3)
+        jobs.admitted(f"team-b/PyTorchJob/{number}", 3, 0)
     for number in range(3000):
-        jobs.admitted(f"team-a/PyTorchJob/{number}", 3)
+        jobs.admitted(f"team-a/PyTorchJob/{number}", 3, number / 100)
     assert [jobs.pods("", f"team-b/PyTorchJob/{number}") for number in range(20)] == [3] * 20
 
 

@@ -3,7 +3,7 @@
 import re
 
 from tests.e2e.pending_kit import GPU, Json, Kit
-from webhook.cli.waiting.situation import Cause
+from webhook.cli.waiting.causes import Cause
 
 
 class Open(Exception):

@@ -40,7 +40,7 @@ async def test_as_many_start_as_was_said_and_where(
         file.write_text(yaml.safe_dump(made))
         snapshot = load(control_plane.kubeconfig, None, KINDS)
         assert snapshot.policy is not None
-        return simulate(snapshot, snapshot.policy, [manifests([str(file)], snapshot.policy, team)])
+        return simulate(snapshot, snapshot.policy, [manifests(file.read_bytes(), str(file), snapshot.policy, team)])
 
     for made in MADE:
         name, kind = made["metadata"]["name"], made["kind"]

@@ -123,9 +123,9 @@ async def test_a_pod_holds_its_gpus_until_it_is_gone() -> None:
             fake.put(
                 PODS, "p", metadata={"namespace": "t"}, spec={"nodeName": "a", "containers": [container]}, status={}
             )
-            await until(lambda: len(state._pods) == 1)
+            await until(lambda: len(state.pods) == 1)
             fake.delete(PODS, "p")
-            await until(lambda: not state._pods)
+            await until(lambda: not state.pods)
 
 
 async def test_the_state_is_not_fresh_before_every_required_kind_was_listed() -> None:

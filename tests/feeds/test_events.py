@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from tests.admission.test_events import denied, request
+from tests.admission.test_events import denied, owned
 from tests.cluster.objects import node, pod, state
 from tests.feeds.fake_api import FakeApi, client_of, fake_api
 from webhook.admission.decision import Decision
@@ -52,7 +52,7 @@ class Scene:
 
     def refuse(self, name: str = "web-1", times: int = 1, namespace: str = "team", by: Events | None = None) -> None:
         for _ in range(times):
-            (by or self.events).refused(request({"name": name}, namespace=namespace), denied())
+            (by or self.events).refused(owned({"name": name}, namespace=namespace), denied())
 
     async def write(self, seconds: float = 2.0, by: Events | None = None) -> None:
         """Advance the clock, and write all Events that may be written then."""
@@ -81,8 +81,8 @@ async def test_nothing_is_written_in_a_namespace_that_is_unknown_or_has_not_opte
         scene.state.seen("namespaces", {"metadata": {"name": "plain"}}, 0.0)
         for namespace in ("plain", "unknown", "team/../plain"):
             scene.refuse(namespace=namespace)
-        scene.events.refused(request(dry_run=True), denied())
-        scene.events.refused(request(), Decision("allowed", quiet=True))
+        scene.events.refused(owned(dry_run=True), denied())
+        scene.events.refused(owned(), Decision("allowed", quiet=True))
         await scene.write()
         assert scene.fake.requests == []
 
@@ -207,7 +207,7 @@ async def test_a_missing_permission_is_logged_once_and_each_event_is_counted() -
 
 async def test_a_malformed_owner_fails_no_review() -> None:
     async with started() as scene:
-        scene.events.refused(request(object={"metadata": {"ownerReferences": [7]}}), denied())
+        scene.events.refused(owned(object={"metadata": {"ownerReferences": [7]}}), denied())
         assert scene.count("failed") == 1
         assert scene.lines()[0]["event"] == "event not made"
 

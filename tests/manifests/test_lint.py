@@ -63,6 +63,14 @@ def test_rights_are_on_the_list_and_what_can_be_named_is_named(role: Json) -> No
             assert bool(rule.get("resourceNames")) == (resource in BY_NAME)
 
 
+def test_devices_are_only_read() -> None:
+    """By the webhook, and by those who may see how many GPUs are free."""
+    reader = documents(MANIFESTS / "components" / "reader" / "access.yaml")
+    rules = [rule for role in (*shipped("ClusterRole"), *shipped("Role"), *reader) for rule in role.get("rules", ())]
+    verbs = [verb for rule in rules if "resource.k8s.io" in rule["apiGroups"] for verb in rule["verbs"]]
+    assert set(verbs) == {"get", "list", "watch"}
+
+
 def test_secrets_are_only_reached_in_our_own_namespace() -> None:
     assert not [rule for role in shipped("ClusterRole") for rule in role["rules"] if "secrets" in rule["resources"]]
 

@@ -219,7 +219,7 @@ def test_the_size_of_a_workload_of_another_kind_is_known_from_its_admission() ->
     of = state(
         [node("a"), node("b", labels={RACK: "r1"}), node("c", labels={RACK: "r2"}), node("d", labels={RACK: "r2"})]
     )
-    of.jobs.admitted("team-a/PyTorchJob/gang", 2)
+    of.jobs.admitted("team-a/PyTorchJob/gang", 2, 0)
     assert {run(of, member("one", kind="PyTorchJob")), run(of, member("two", kind="PyTorchJob"))} == {"c", "d"}
 
 

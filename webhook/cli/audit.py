@@ -10,7 +10,7 @@ from rich.text import Text
 from webhook.admission import words
 from webhook.cli import offline, options
 from webhook.cli.cluster.report import gpus_of, workload_name
-from webhook.cli.cluster.snapshot import ENGINE, FINISHED, Snapshot
+from webhook.cli.cluster.snapshot import CLAIMS, ENGINE, FINISHED, Snapshot
 from webhook.cli.options import Format
 from webhook.cli.reading import namespace_of, policy_of, selector, snapshot_of
 from webhook.cli.terminal import REFUSED, document, say, table, totals
@@ -46,7 +46,7 @@ def audit(
     a pod would be refused.
     """
     matches = selector(labels)
-    snapshot = snapshot_of(cluster, kubeconfig, context, ENGINE, namespace, needed=("Pod",))
+    snapshot = snapshot_of(cluster, kubeconfig, context, (*ENGINE, *CLAIMS), namespace, needed=("Pod",))
     namespace_of(namespace, everywhere, snapshot)
     if namespace is None and (why := snapshot.missing.get("Namespace")):
         raise BadInput(f"{why}: which have opted in is not known. Ask for it, or give one with -n")

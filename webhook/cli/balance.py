@@ -11,8 +11,9 @@ import typer
 
 from webhook.cli import offline, options
 from webhook.cli.audit import as_submitted
-from webhook.cli.cluster.report import gpus_of, workload_name
-from webhook.cli.cluster.snapshot import ENGINE, Snapshot
+from webhook.cli.cluster.devices import PodGpus
+from webhook.cli.cluster.report import workload_name
+from webhook.cli.cluster.snapshot import CLAIMS, ENGINE, Snapshot
 from webhook.cli.manifests import Planned
 from webhook.cli.options import Format
 from webhook.cli.pending import KINDS
@@ -21,6 +22,7 @@ from webhook.cli.simulating.moves import suggestions
 from webhook.cli.simulating.run import free_gpus, simulate, whole_nodes
 from webhook.cli.terminal import document, no_such, out, say, table
 from webhook.cli.waiting.situation import Situation
+from webhook.cluster.gpu_amounts import gpu_number
 from webhook.errors import BadInput
 from webhook.framework.node_terms import named_node
 from webhook.kube.pod import DECISION, PREFERRED, Pod
@@ -52,7 +54,7 @@ def balance(
     free GPUs on a node without the free CPU or memory that the rule cpuPerGpu requires for them. With --suggest: a pod is
     moved by deleting it. Its controller makes another, and the webhook chooses its node.
     """
-    snapshot = snapshot_of(cluster, kubeconfig, context, KINDS if suggest else ENGINE, namespace)
+    snapshot = snapshot_of(cluster, kubeconfig, context, KINDS if suggest else (*ENGINE, *CLAIMS), namespace)
     rules, where = policy_of(policy, snapshot), namespace_of(namespace, everywhere, snapshot)
     answer = balanced(snapshot, rules, where)
     if suggest:
@@ -69,31 +71,31 @@ def balance(
 
 def balanced(snapshot: Snapshot, policy: Policy, namespace: str | None) -> dict[str, Any]:
     """The document that `-o json` prints, for one namespace or, with None, for all."""
-    situation = Situation(snapshot, policy)
+    situation, devices = Situation(snapshot, policy), PodGpus(snapshot, policy)
     nodes: dict[tuple[str, str], Counter[str]] = {}
-    gpus: dict[tuple[str, str], Counter[str]] = {}
+    gpus: dict[tuple[str, str], dict[str, float]] = {}
     for node, pods in snapshot.pods_on.items():
         for pod in pods:
-            here, count = pod["metadata"]["namespace"], sum(gpus_of(pod, policy).values())
+            here, count = pod["metadata"]["namespace"], sum(devices.of(pod).values())
             if count and namespace in (None, here):
                 key = here, workload_name(pod)
                 nodes.setdefault(key, Counter())[node] += 1
-                gpus.setdefault(key, Counter())[node] += count
+                of = gpus.setdefault(key, {})
+                of[node] = of.get(node, 0) + count
     workloads = [
         {
             "namespace": key[0],
             "of": key[1],
             "pods": pods_on.total(),
             "skew": _skew(pods_on),
-            "gpus": dict(sorted(gpus[key].items())),
+            "gpus": {node: gpu_number(count) for node, count in sorted(gpus[key].items())},
         }
         for key, pods_on in sorted(nodes.items())
     ]
-    resources = policy.gpus.among(situation.capacity)
     return {
         "workloads": workloads,
-        "wholeNodes": whole_nodes(situation, resources),
-        "freeGpus": free_gpus(situation, resources),
+        "wholeNodes": whole_nodes(situation),
+        "freeGpus": free_gpus(situation),
         "strandedGpus": _stranded(situation, policy),
     }
 
@@ -106,10 +108,8 @@ def _stranded(s: Situation, policy: Policy) -> dict[str, int]:
     """By node: how many of its free GPUs lack the free CPU or memory that a GPU needs at least, over all classes."""
     classes = policy.profile(DEFAULT_PROFILE)[1].rules.cpu_per_gpu.classes.values()
     least = {name: min((each.least[name] for each in classes), default=0) for name in ("cpu", "memory")}
-    whole = [name for name in policy.gpus.among(s.capacity) if policy.gpus.kind(name) == "whole"]
-    free = (
-        np.sum([np.maximum(s.free[name], 0) for name in whole], axis=0) if whole else np.zeros(len(s.alive), np.int64)
-    )
+    whole = [each.free for name, each in s.gpus.of.items() if policy.gpus.kind(name) in ("whole", None)]
+    free = np.floor(sum([np.maximum(each, 0) for each in whole], np.zeros(len(s.alive)))).astype(np.int64)
     usable = np.min([np.maximum(s.free[name], 0) // max(1, amount) for name, amount in least.items()], axis=0)
     stranded = np.where(s.alive, np.maximum(free - usable, 0), 0)
     return {s.names[row]: int(stranded[row]) for row in np.flatnonzero(stranded).tolist()}
@@ -176,6 +176,6 @@ def _print(answer: dict[str, Any], namespace: str | None) -> None:
     say(f"{left} left; {free} free, {stranded} of them stranded{where}")
 
 
-def _listed(counts: Mapping[str, int], limit: int) -> str:
+def _listed(counts: Mapping[str, float], limit: int) -> str:
     """`gpu-a 8, gpu-b 4 and 3 more`."""
     return listed([f"{name} {count}" for name, count in counts.items()], limit)

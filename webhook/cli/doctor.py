@@ -12,7 +12,7 @@ from webhook.cli.checks import CHECKS, run_checks
 from webhook.cli.checks.conformance import conformance as cases_of_conformance
 from webhook.cli.checks.dry_run import dry_run
 from webhook.cli.checks.result import APPLY, EDIT_POLICY, Result
-from webhook.cli.cluster.snapshot import ENGINE, OUR_NAMESPACE, OUR_POLICY, Snapshot
+from webhook.cli.cluster.snapshot import CLAIMS, ENGINE, OUR_NAMESPACE, OUR_POLICY, Snapshot
 from webhook.cli.offline import load_policy
 from webhook.cli.options import Format
 from webhook.cli.reading import policy_of, snapshot_of
@@ -22,7 +22,7 @@ from webhook.feeds.access import Access
 from webhook.kube.pod import PROFILE_LABEL, labels_of
 from webhook.text import bare, listed, plural, quoted
 
-READ: Final = tuple(dict.fromkeys((*ENGINE, *(kind for check in CHECKS for kind in check.reads))))
+READ: Final = tuple(dict.fromkeys((*ENGINE, *CLAIMS, *(kind for check in CHECKS for kind in check.reads))))
 """Kinds that the checks read."""
 _STYLES: Final = {"ok": "green", "warn": "yellow", "broken": "red", "unknown": "dim"}
 

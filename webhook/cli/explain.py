@@ -18,7 +18,7 @@ from webhook.cli.pending import KINDS, answers, cause_lines, pods_named
 from webhook.cli.reading import measure_gpus, namespace_of, policy_of, snapshot_of
 from webhook.cli.terminal import COULD_NOT, DIFF_COLOURS, REFUSED, diff, document, say, show, table
 from webhook.cli.verdict import without_record
-from webhook.cli.waiting.situation import Cause
+from webhook.cli.waiting.causes import Cause
 from webhook.cluster.pods import counted_demand
 from webhook.errors import BadInput, GpuAdmissionError
 from webhook.kube.pod import PROFILE_LABEL, Pod, controller_reference

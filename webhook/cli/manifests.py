@@ -1,14 +1,17 @@
 """The pods that manifests would create: bare pods, and pods of templates as the workload's controller would create them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import orjson
 
+from webhook.cli.cluster.load import complete
+from webhook.cli.cluster.snapshot import CLAIMS, Object
 from webhook.cli.offline import Document, documents
 from webhook.cli.terminal import read
 from webhook.errors import BadInput, BadReview
+from webhook.kube.kinds import KINDS
 from webhook.kube.pod import Pod
 from webhook.kube.pod_schema import check
 from webhook.policy.model import DEFAULT_PROFILE, Policy
@@ -31,12 +34,28 @@ def planned(files: list[str], policy: Policy, namespace: str | None) -> Iterator
 
     `namespace`: of objects that name none. Raises BadInput if a file cannot be read or is neither YAML nor JSON.
     """
+    for name, text in texts_of(files):
+        yield from planned_in(text, name, policy, namespace)
+
+
+def texts_of(files: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+    """Name and text of each of these files, and of the manifests in these folders. Raises BadInput if one cannot be read."""
     for file in files:
         if file != "-" and Path(file).is_dir():
-            names = sorted(str(path) for path in Path(file).iterdir() if path.suffix in (".yaml", ".yml", ".json"))
-            yield from planned(names, policy, namespace)
-            continue
-        yield from planned_in(read(file), file, policy, namespace)
+            paths = [path for path in Path(file).iterdir() if path.suffix in (".yaml", ".yml", ".json")]
+            yield from texts_of(sorted(map(str, paths)))
+        else:
+            yield file, read(file)
+
+
+def claims_in(text: bytes, name: str, namespace: str | None) -> Iterator[Object]:
+    """The claims, templates and classes of devices in the text of one file."""
+    for document in documents(text, name):
+        if isinstance(document, Document) and document.plain and (kind := document.request.kind) in CLAIMS:
+            obj: Object = complete(kind, orjson.loads(document.original))
+            if KINDS[kind].namespaced:
+                obj["metadata"]["namespace"] = _with_namespace(document, namespace).request.namespace
+            yield obj
 
 
 def planned_in(text: bytes, name: str, policy: Policy, namespace: str | None) -> Iterator[Planned | BadInput]:

@@ -13,7 +13,7 @@ from webhook.cli.cluster.answers import idle_by_namespace
 from webhook.cli.cluster.heatmap import gib, heatmap
 from webhook.cli.cluster.measured import Figures
 from webhook.cli.cluster.report import gpu_nodes, holder, holders, pools, report
-from webhook.cli.cluster.snapshot import ENGINE
+from webhook.cli.cluster.snapshot import CLAIMS, ENGINE
 from webhook.cli.options import Format
 from webhook.cli.reading import measure_gpus, policy_of, selector, snapshot_of
 from webhook.cli.terminal import bar, clear, document, no_such, out, repeated, say, table, write
@@ -83,7 +83,7 @@ def nodes(
 
     def refresh() -> None:
         running = ["ReplicaMetrics"] if by is By.namespace else []
-        kinds = (*ENGINE, "ResourceClaim", *running)
+        kinds = (*ENGINE, *CLAIMS, *running)
         snapshot = snapshot_of(cluster, kubeconfig, context, kinds, needed=("Node",))
         if snapshot.state.nodes.dra and (why := snapshot.missing.get("ResourceClaim")) and cluster is not None:
             say(f"warning: {why}: GPUs that come by DRA are not counted", "yellow")

@@ -1,5 +1,6 @@
 """Builds the HTML pages that commands write. A page is one file that loads nothing, and all text in it is escaped."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Final
@@ -62,10 +63,14 @@ def shade(share: float, hue: int) -> str:
     return f"hsl({hue} 80% {95 - 40 * min(1.0, max(0.0, share)):.0f}%)"
 
 
-def squares(counts: Mapping[str, int]) -> Html:
-    """One square for each GPU. `counts`: number of GPUs by CSS class: `old`, `new`, `free`, `idle`."""
-    drawn = sum(counts.values()) <= _MAX_DRAWN
-    each = [(f'<i class="{word}"></i>', max(0, count)) for word, count in counts.items()]
+def squares(counts: Mapping[str, float]) -> Html:
+    """One square for each GPU. `counts`: number of GPUs by CSS class: `old`, `new`, `free`, `idle`. A GPU of which a part is
+    taken is drawn as taken."""
+    drawn, ends = sum(counts.values()) <= _MAX_DRAWN, [0.0]
+    for count in counts.values():
+        ends.append(ends[-1] + max(0, count))
+    whole = [math.ceil(round(end, 3)) for end in ends]
+    each = [(f'<i class="{word}"></i>', whole[at + 1] - whole[at]) for at, word in enumerate(counts)]
     return Html("".join(square * count if drawn else f"{square}{count} " for square, count in each))
 
 

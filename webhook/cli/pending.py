@@ -9,14 +9,17 @@ import typer
 from rich.text import Text
 
 from webhook.cli import options
-from webhook.cli.cluster.report import gpus_of, workload_name
-from webhook.cli.cluster.snapshot import ENGINE, FINISHED, Snapshot, created
+from webhook.cli.cluster.devices import PodGpus
+from webhook.cli.cluster.report import workload_name
+from webhook.cli.cluster.snapshot import CLAIMS, ENGINE, FINISHED, Snapshot, created
 from webhook.cli.options import Format
 from webhook.cli.reading import namespace_of, policy_of, selector, snapshot_of
 from webhook.cli.terminal import clear, document, repeated, say, show, table
+from webhook.cli.waiting.causes import Cause
 from webhook.cli.waiting.diagnosis import Diagnosis, Findings, bound
-from webhook.cli.waiting.situation import Cause, Situation
+from webhook.cli.waiting.situation import Situation
 from webhook.cli.waiting.workloads import not_created
+from webhook.cluster.gpu_amounts import gpu_number
 from webhook.errors import BadInput
 from webhook.kube.pod import Pod, labels_of
 from webhook.policy.model import Policy
@@ -25,16 +28,7 @@ from webhook.text import plural, quoted
 KINDS: Final = (
     *ENGINE,
     *("Event", "PersistentVolume", "PersistentVolumeClaim", "StorageClass", "CSINode", "ReplicaSet", "StatefulSet"),
-    *(
-        "DaemonSet",
-        "Job",
-        "ServiceAccount",
-        "ResourceClaim",
-        "ResourceClaimTemplate",
-        "DeviceClass",
-        "PodGroup",
-        "Lease",
-    ),
+    *("DaemonSet", "Job", "ServiceAccount", *CLAIMS, "PodGroup", "Lease"),
 )
 _MAX_MESSAGE: Final = 1024
 """Maximum characters shown of the scheduler's message. The scheduler cuts its Events to the same length."""
@@ -85,10 +79,12 @@ def pending(
             return
         if not waiting:
             say(f"no pod waits{f' in {wanted}' if wanted else ''}")
-        elif pod is None and output is not Format.wide:
-            _print(rows_of(waiting, rules, sort_by), snapshot.taken)
+            return
+        rows = rows_of(waiting, PodGpus(snapshot, rules), sort_by)
+        if pod is None and output is not Format.wide:
+            _print(rows, snapshot.taken)
         else:
-            for row in rows_of(waiting, rules, sort_by) if pod else ():
+            for row in rows if pod else ():
                 show(Text("\n").join(_lines(row.answers[0], row.name, wide=output is Format.wide)))
             for each in waiting if not pod else ():
                 show(Text("\n").join(_lines(each, f"{each.namespace}/{each.name}", wide=output is Format.wide)))
@@ -164,14 +160,14 @@ class Row(NamedTuple):
     name: str
     since: float
     """When the first of them was created, in seconds since 1970; 0: it is not known."""
-    gpus: int
+    gpus: int | float
     """GPUs that all of them ask for."""
     cause: Cause
     answers: list[Answer]
     """Those that it stands for."""
 
 
-def rows_of(waiting: Iterable[Answer], policy: Policy, sort_by: SortBy = SortBy.since) -> list[Row]:
+def rows_of(waiting: Iterable[Answer], devices: PodGpus, sort_by: SortBy = SortBy.since) -> list[Row]:
     """The rows of the table: pods of one workload that wait for the same reason are one."""
     grouped: dict[tuple[str, str, tuple[str, str]], list[Answer]] = {}
     for each in waiting:
@@ -182,7 +178,7 @@ def rows_of(waiting: Iterable[Answer], policy: Policy, sort_by: SortBy = SortBy.
         pods = [each.pod for each in same if each.pod]
         name = f"{of} × {len(same)}" if len(same) > 1 else same[0].name
         since = min((created(pod) for pod in pods), default=0.0)
-        gpus = sum(sum(gpus_of(pod, policy).values()) for pod in pods)
+        gpus = gpu_number(sum(sum(devices.asked(pod).values()) for pod in pods))
         rows.append(Row(f"{namespace}/{name}", since, gpus, same[0].causes[0], same))
     order: dict[SortBy, Callable[[Row], Any]] = {
         SortBy.since: lambda row: (row.since, row.name),

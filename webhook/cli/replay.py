@@ -15,7 +15,7 @@ from rich.text import Text
 from webhook.admission.words import finding_line
 from webhook.cli import options
 from webhook.cli.cluster.report import workload_name
-from webhook.cli.cluster.snapshot import ENGINE
+from webhook.cli.cluster.snapshot import CLAIMS, ENGINE
 from webhook.cli.manifests import Planned, planned_in
 from webhook.cli.offline import load_state
 from webhook.cli.options import Format
@@ -130,7 +130,7 @@ def replay(
         raise BadInput("wanted --policy FILE: the policy to try")
     state, now, old = load_state(None), 0.0, None
     if cluster or kubeconfig or context:
-        snapshot = snapshot_of(cluster, kubeconfig, context, ENGINE)
+        snapshot = snapshot_of(cluster, kubeconfig, context, (*ENGINE, *CLAIMS))
         state, now, old = snapshot.state, snapshot.taken, policy_of(before, snapshot)
     new = policy_named(policy)
     recorded = Recorded(file, new)

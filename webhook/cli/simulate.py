@@ -2,7 +2,7 @@
 nodes."""
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,8 +13,8 @@ from rich.text import Text
 
 from webhook.cli import options
 from webhook.cli.cluster.report import pool_of
-from webhook.cli.cluster.snapshot import Object, Snapshot
-from webhook.cli.manifests import Planned, planned
+from webhook.cli.cluster.snapshot import Object, Snapshot, key_of
+from webhook.cli.manifests import Planned, claims_in, planned_in, texts_of
 from webhook.cli.options import Format
 from webhook.cli.pending import KINDS, cause_lines
 from webhook.cli.reading import measure_gpus, namespace_of, policy_of, snapshot_of
@@ -75,8 +75,12 @@ def simulate(
     for each in add_node or ():
         add_nodes(snapshot, each)
     rules, where = policy_of(policy, snapshot), namespace_of(namespace, False, snapshot)
+    pods = []
+    for name, text in texts_of(file or []):
+        add_claims(snapshot, claims_in(text, name, where))
+        pods += manifests(text, name, rules, where)
     measure_gpus(snapshot, rules, metrics)
-    outcome = run(snapshot, rules, _rounds(manifests(file or [], rules, where), _trace(trace, snapshot, rules, where)))
+    outcome = run(snapshot, rules, _rounds(pods, _trace(trace, snapshot, rules, where)))
     if not any(workload.pods or workload.notes for workload in outcome.workloads):
         raise BadInput(f"{', '.join(file or [])}: no pod and no workload in it that makes some")
     if html:
@@ -86,10 +90,10 @@ def simulate(
     raise typer.Exit(0 if all(workload.starts for workload in outcome.workloads) else REFUSED)
 
 
-def manifests(files: list[str], policy: Policy, namespace: str | None) -> list[Planned]:
-    """The pods of these files. Raises BadInput for the first document that cannot be read."""
+def manifests(text: bytes, name: str, policy: Policy, namespace: str | None) -> list[Planned]:
+    """The pods of the text of one file. Raises BadInput for the first document that cannot be read."""
     pods = []
-    for plan in planned(files, policy, namespace):
+    for plan in planned_in(text, name, policy, namespace):
         if isinstance(plan, BadInput):
             raise plan
         pods.append(plan)
@@ -109,6 +113,13 @@ def _rounds(pods: list[Planned], trace: list[Planned]) -> Iterator[Sequence[Plan
     quiet = len(trace) < _MIN_PODS_FOR_PROGRESS
     for line in trace if quiet else track(trace, "simulating", console=Console(stderr=True), transient=True):
         yield [line]
+
+
+def add_claims(snapshot: Snapshot, claims: Iterable[Object]) -> None:
+    """Add claims, templates and classes of devices to the snapshot. One that is there already is replaced."""
+    for each in claims:
+        others = [other for other in snapshot.of(each["kind"]) if key_of(other) != key_of(each)]
+        snapshot.objects[each["kind"]] = [*others, each]
 
 
 def add_nodes(snapshot: Snapshot, option: str) -> None:

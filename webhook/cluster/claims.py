@@ -33,15 +33,15 @@ class PodClaims(NamedTuple):
 NO_CLAIMS: Final = PodClaims()
 
 
-def claims_of(pod: Pod) -> PodClaims:
-    """The claims that a pod names."""
+def claims_of(pod: Pod, namespace: str = "") -> PodClaims:
+    """The claims that a pod names. `namespace`: of a pod that names none."""
     if not (entries := pod["spec"].get("resourceClaims")):
         return NO_CLAIMS
     names = []
     for entry in entries[: MAX_CLAIMS + 1]:
         claim = entry.get("resourceClaimName")
         kind = "ResourceClaim" if claim else "ResourceClaimTemplate"
-        names.append((kind, f"{namespace_of(pod)}/{claim or entry.get('resourceClaimTemplateName')}"))
+        names.append((kind, f"{namespace or namespace_of(pod)}/{claim or entry.get('resourceClaimTemplateName')}"))
     return PodClaims(tuple(names))
 
 

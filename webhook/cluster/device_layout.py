@@ -88,6 +88,8 @@ class Layout:
             for device in told.devices:
                 self._add(device, counters, totals)
         self.totals: Amounts = tuple(totals)
+        self.drivers = [driver for driver in sorted(self.gpus) if is_gpu_driver(driver)]
+        """The drivers of GPUs, of all sources."""
         least: dict[int, Number] = {}
         for budget, amount in [draw for slot in self.slots for draw in slot.draws]:
             least[budget] = min(amount, least.get(budget, amount))
@@ -131,10 +133,13 @@ class Layout:
         if key not in self._taken:
             if len(self._taken) >= _MAX_KEPT:
                 self._taken.clear()
-            left = self.used(uses)
-            amounts = {driver: self.free(driver, self.totals) - self.free(driver, left) for driver in self.told}
-            self._taken[key] = {driver: amount for driver, amount in amounts.items() if amount}
+            self._taken[key] = self.given(self.used(uses))
         return self._taken[key]
+
+    def given(self, left: Amounts) -> dict[str, int]:
+        """What is not free any more if so much is left, in thousandths of a device, by driver."""
+        amounts = {driver: self.free(driver, self.totals) - self.free(driver, left) for driver in self.drivers}
+        return {driver: amount for driver, amount in amounts.items() if amount}
 
     def free(self, driver: str, remaining: Amounts) -> int:
         """What is free of the devices of a driver, in thousandths of a device."""

@@ -62,6 +62,8 @@ class Matching:
         self, selectors: tuple[str, ...], layouts: Iterable[Layout], roaming: Sequence[Facts]
     ) -> Selected | None:
         """What the expressions of a claim select. None if no devices of DRA are known, or if that cannot be decided."""
+        if not self.has_work():
+            return None
         request, chosen = DeviceRequest(selectors=selectors), dict[int, Facts]()
         of_nodes = [[each.facts for each in layout.sets[DRA].devices] for layout in layouts if DRA in layout.sets]
         every = {id(facts): facts for devices in (*of_nodes, roaming) for facts in devices}

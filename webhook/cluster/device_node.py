@@ -19,6 +19,10 @@ class NodeDevices:
         """By source and holder."""
         self.held: list[DeviceClaim] = []
 
+    def all_placed(self) -> list[tuple[int, Use]]:
+        """All uses of devices that are known."""
+        return [each for (source, _), uses in self.uses.items() for each in self.placed(source, uses)]
+
     def placed(self, source: str, uses: Iterable[Use]) -> list[tuple[int, Use]]:
         """The uses of devices that are known, each with the number of its slot."""
         return [(self.slots[source, use.device], use) for use in uses if (source, use.device) in self.slots]

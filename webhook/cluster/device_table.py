@@ -18,7 +18,7 @@ import orjson
 from webhook.cluster.device_layout import Amounts, Fit, Layout, Unknown
 from webhook.cluster.device_matches import Matching
 from webhook.cluster.device_node import NodeDevices
-from webhook.cluster.devices import DRA, DeviceClaim, DeviceSet, Use
+from webhook.cluster.devices import DeviceClaim, DeviceSet, Use
 from webhook.cluster.node_table import TOLD, Columns
 from webhook.kube.claim_requests import Selected
 from webhook.kube.device_selectors import Facts, Work
@@ -190,17 +190,15 @@ class DeviceTable:
         if changed:
             self._on_change(row)
 
-    def allocated(self) -> Iterator[tuple[int, str, dict[str, int]]]:
-        """What claims have: row of the node, namespace and name of the claim, and thousandths of GPUs by driver."""
+    def told(self) -> Iterator[tuple[int, NodeDevices, Layout, Amounts]]:
+        """The nodes of which a source tells devices: row, devices, their layout, and what is left."""
         for name, node in self._nodes.items():
-            if node.layout is not None and node.uses and (row := self._row_of.get(name)) is not None:
-                for (source, holder), uses in node.uses.items():
-                    if source == DRA:
-                        yield row, str(holder), node.layout.taken(node.placed(source, uses))
+            row = self._row_of.get(name)
+            if row is not None and (state := self._states[self._columns.devices[row]]) is not None:
+                yield row, node, *state
 
     def _remaining(self, node: NodeDevices, layout: Layout) -> Amounts:
-        used = [each for (source, _), uses in node.uses.items() for each in node.placed(source, uses)]
-        remaining, named = layout.used(used), set[str]()
+        remaining, named = layout.used(node.all_placed()), set[str]()
         self.allow()
         for claim in node.held[:_MAX_HELD]:
             if claim.name in named:
@@ -239,10 +237,13 @@ class DeviceTable:
 
     def find(self, number: int, claims: Iterable[DeviceClaim]) -> Fit | None:
         """Devices for claims on a node in the state with this number; None if there are none. Raises Unknown."""
-        state = self._states[number]
-        if state is None:
+        if (state := self._states[number]) is None:
             return Fit(0, 0.0, ()) if all([claim.source for claim in claims]) else None
-        return state[0].find(claims, state[1], self._matching.matches, self._undone)
+        return self.look(*state, claims)
+
+    def look(self, layout: Layout, left: Amounts, claims: Iterable[DeviceClaim]) -> Fit | None:
+        """Devices for claims where so much is left of each budget; None if there are none. Raises Unknown."""
+        return layout.find(claims, left, self._matching.matches, self._undone)
 
     def selected(self, selectors: tuple[str, ...]) -> Selected | None:
         """See `Matching.selected`. `allow` says how much may be done for it."""
@@ -275,16 +276,17 @@ class DeviceTable:
             known = self._asked[claims] = self._told, self._asked_of(claims)
         return known[1]
 
-    def _asked_of(self, claims: tuple[DeviceClaim, ...]) -> tuple[tuple[str, int], ...] | None:
+    def may_roam(self, claims: Iterable[DeviceClaim]) -> bool:
+        """Whether devices that are not of a single node could be for claims."""
         requests = [request for claim in claims for alternatives in claim.requests for request in alternatives]
-        if any([self._matching.matches(request, facts) is not False for facts in self.roaming for request in requests]):
+        return any([self._matching.matches(each, facts) is not False for facts in self.roaming for each in requests])
+
+    def _asked_of(self, claims: tuple[DeviceClaim, ...]) -> tuple[tuple[str, int], ...] | None:
+        if self.may_roam(claims):
             raise Unknown
         for layout in self.layouts:
-            found = layout.find(claims, layout.totals, self._matching.matches, self._undone)
+            found = self.look(layout, layout.totals, claims)
             if found is not None:
-                amounts = [
-                    (TOLD + driver, layout.free(driver, layout.totals) - layout.free(driver, found.remaining))
-                    for driver in layout.told
-                ]
-                return tuple(sorted([(resource, amount) for resource, amount in amounts if amount]))
+                given = layout.given(found.remaining)
+                return tuple([(TOLD + driver, given[driver]) for driver in layout.told if driver in given])
         return None

@@ -105,6 +105,18 @@ class DeviceSource(Protocol):
         """The driver name in `Facts.driver` of all its devices, as "hami.io/gpu"."""
 
     @property
+    def resource(self) -> str:
+        """The extended resource by which its scheduler counts the parts: the same GPUs by another number."""
+
+    @property
+    def annotations(self) -> tuple[str, ...]:
+        """The annotations of nodes and pods that it reads."""
+
+    @property
+    def part_resources(self) -> tuple[str, ...]:
+        """Other resources that pods ask for, which nodes do not offer: only its scheduler counts them."""
+
+    @property
     def honours_preference(self) -> bool:
         """Whether the scheduler that serves these devices weighs preferred node affinity. If not, no node is chosen."""
 

@@ -1,12 +1,13 @@
 """How many pods of a Job, JobSet or other workload run together. The scheduler sees these pods one by one.
 
-Jobs are watched. Workloads of other kinds (PyTorchJob, MPIJob, RayCluster) are known if this replica reviewed their
-creation.
+Jobs are watched. Workloads of other kinds (PyTorchJob, MPIJob, RayCluster) are known for some minutes after this replica
+reviewed their creation, in which their operator creates their pods. Later pods follow those that exist.
 
 Follows batch/v1: at most `parallelism` pods run at once, and never more than `completions`. The Jobs of a JobSet are one
 gang: labels of each say how many replicas of it there are (jobset.x-k8s.io).
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
@@ -16,6 +17,8 @@ _REPLICATED, _COUNT = "jobset.sigs.k8s.io/replicatedjob-name", "jobset.sigs.k8s.
 _MAX_PODS: Final = 100_000
 _MAX_ADMITTED: Final = 1024
 """Maximum number of workloads of other kinds that are kept. The namespace with most of them loses its oldest."""
+ADMITTED_SECONDS: Final = 600.0
+"""Time for which they are kept. A review does not say whether the workload is stored, and nothing tells when it is deleted."""
 _MAX_CHARACTERS: Final = 253
 """Maximum length of a label value, which a tenant writes."""
 
@@ -34,8 +37,8 @@ class Jobs:
     def __init__(self) -> None:
         self._jobs: dict[str, _Job] = {}
         self._parts: dict[str, dict[str, int]] = {}
-        self._admitted: dict[str, dict[str, int]] = {}
-        """By namespace and `workload_key`, the pods of workloads of other kinds."""
+        self._admitted: dict[str, tuple[int, float]] = {}
+        """By `workload_key`, the pods of workloads of other kinds and the time of their reviews, oldest first."""
 
     def seen(self, obj: Mapping[str, Any]) -> None:
         """A Job was added or changed. Raises TypeError, LookupError or AttributeError if it is malformed."""
@@ -61,25 +64,32 @@ class Jobs:
         """Namespace and name of each Job."""
         return iter(self._jobs)
 
-    def admitted(self, workload: str, pods: int) -> None:
+    def admitted(self, workload: str, pods: int, now: float) -> None:
         """A workload of another kind is created with so many pods. `workload`: its `workload_key`."""
-        namespace = workload.partition("/")[0]
-        own = self._admitted.setdefault(namespace, {})
-        own.pop(workload, None)
-        own[workload] = min(pods, _MAX_PODS)
-        if sum(map(len, self._admitted.values())) > _MAX_ADMITTED:
-            most = max(self._admitted, key=lambda name: len(self._admitted[name]))
-            del self._admitted[most][next(iter(self._admitted[most]))]
-            if not self._admitted[most]:
-                del self._admitted[most]
+        self._admitted.pop(workload, None)
+        self._admitted[workload] = min(pods, _MAX_PODS), now
+        if len(self._admitted) > _MAX_ADMITTED:
+            (most, _), *_ = Counter(map(_namespace, self._admitted)).most_common(1)
+            del self._admitted[next(key for key in self._admitted if _namespace(key) == most)]
+
+    def expire(self, now: float) -> None:
+        """Forget the workloads of other kinds whose time is over."""
+        while self._admitted:
+            oldest = next(iter(self._admitted))
+            if now < self._admitted[oldest][1] + ADMITTED_SECONDS:
+                return
+            del self._admitted[oldest]
 
     def pods(self, gang: str, workload: str = "") -> int:
         """How many pods a gang has at once; 0 if that is not known.
 
         `gang`: their `pods.owner_key`. `workload`: the `workload_key` of their owner, used if the gang is not known.
         """
-        admitted = self._admitted.get(workload.partition("/")[0], {})
-        return sum(self._parts.get(gang, {}).values()) or admitted.get(workload, 0)
+        return sum(self._parts.get(gang, {}).values()) or self._admitted.get(workload, (0, 0.0))[0]
+
+
+def _namespace(workload: str) -> str:
+    return workload.partition("/")[0]
 
 
 def workload_key(namespace: str, kind: str, name: str) -> str:

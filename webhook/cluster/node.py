@@ -9,7 +9,8 @@ from webhook.kube.quantity import milli, whole
 
 SHARED = "nvidia.com/gpu"
 """Shared GPUs have this resource name too, unless the device plugin renames it (NVIDIA/k8s-device-plugin, README)."""
-_REPLICAS, _COUNT = "nvidia.com/gpu.replicas", "nvidia.com/gpu.count"
+_REPLICAS, COUNT = "nvidia.com/gpu.replicas", "nvidia.com/gpu.count"
+"""COUNT: the label with the number of physical GPUs."""
 _STRATEGY, _PRODUCT = "nvidia.com/gpu.sharing-strategy", "nvidia.com/gpu.product"
 _STRATEGIES = frozenset(("time-slicing", "mps"))
 _MAX_AMOUNT = 2**53  # larger amounts are not real; sums of amounts up to this fit into int64
@@ -68,13 +69,14 @@ def pods_per_gpu(labels: Mapping[str, str], offered: int = 0) -> float:
     `offered`: the allocatable amount of SHARED. Some labels say that GPUs are shared, but not by how many pods. Then it
     is `offered` divided by the labelled number of GPUs, and 2 at least.
     """
-    replicas = _number(labels.get(_REPLICAS, ""))
+    replicas = number_of(labels.get(_REPLICAS, ""))
     if replicas > 1:
         return float(replicas)
     if labels.get(_STRATEGY) in _STRATEGIES or labels.get(_PRODUCT, "").endswith("-SHARED"):
-        return max(2.0, offered / max(1, _number(labels.get(_COUNT, ""))))
+        return max(2.0, offered / max(1, number_of(labels.get(COUNT, ""))))
     return 1.0
 
 
-def _number(text: str) -> int:
+def number_of(text: str) -> int:
+    """The number in a label; 0 if it is none."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 5 else 0

@@ -19,6 +19,9 @@ _INDEX: Final = "ALIYUN_COM_GPU_MEM_IDX"
 
 class _Aliyun:
     name: Final = "aliyun.com/gpu"
+    resource: Final = _MEMORY
+    part_resources: Final = ()
+    annotations: Final = (_INDEX,)
     honours_preference: Final = True
 
     def devices(self, node: Mapping[str, Any]) -> DeviceSet:

@@ -52,8 +52,7 @@ class ClusterState:
     owns it.
 
     `max_age`, `ttl`, `unseen_ttl`: seconds, of the same clock as every `now`; see `Freshness` and `Ledger`. `trusted`:
-    whether only API servers can send reviews; see `Parts`. `replica`, `namespace`: the name of this replica, and the
-    namespace of all replicas; see `Replicas`.
+    whether only API servers can send reviews; see `Parts`. `replica`, `namespace`: see `Replicas`.
     """
 
     def __init__(
@@ -103,8 +102,8 @@ class ClusterState:
         self.answers = Answers()
         self.gpu_metrics: Callable[[float], MetricsStatus] = lambda _: MetricsStatus()
         """Whether there are GPU metrics to rank by at a time `now`."""
-        self._pods: dict[int | str, tuple[int, PodKind]] = {}
-        """Row and kind of each bound pod, by uid."""
+        self.pods: dict[int | str, tuple[int, PodKind]] = {}
+        """Row and kind of each bound pod, by uid. Others only read it."""
         self._nowhere: dict[int | str, str] = {}
         """By uid of a bound pod, the name of its node if that is not known: anybody can write any name."""
         self._waiting_for_node: dict[str, dict[int | str, PodKind]] = {}
@@ -114,7 +113,7 @@ class ClusterState:
         known, name = len(self.nodes.columns.capacity), node["metadata"]["name"]
         self.nodes.seen(node)
         for resource in list(self.nodes.columns.capacity)[known:]:
-            self.usage.recount(resource, self._holders())
+            self.usage.recount(resource, self.holders())
         for uid, kind in list(self._waiting_for_node.get(name, {}).items()):
             self._put(uid, name, kind)
 
@@ -130,8 +129,8 @@ class ClusterState:
         metadata, spec, status = pod["metadata"], pod["spec"], pod.get("status") or {}
         uid = pod_id(metadata)
         if status.get("phase") in _FINISHED:
-            if uid in self._pods and (reason := status.get("reason")):
-                node = self.nodes.columns.name[self._pods[uid][0]]
+            if uid in self.pods and (reason := status.get("reason")):
+                node = self.nodes.columns.name[self.pods[uid][0]]
                 self.nodes.rejections.failed(namespace_of(pod), node, str(reason), now)
             self._forget(uid)
             return
@@ -154,7 +153,7 @@ class ClusterState:
             return
         key = key_of(pod)
         kind = self.usage.kind(demand, owner_key(pod), key.namespace)
-        new = uid not in self._pods
+        new = uid not in self.pods
         first_event = new and not self.ledger.waits(uid)
         nodes = ranked_nodes(pod) if first_event else ()  # read once: this is a third of the cost of an event
         if node:
@@ -170,7 +169,7 @@ class ClusterState:
 
     def is_bound(self, pod: Object) -> bool:
         """Whether the pod is known to be bound and not finished."""
-        return (uid := pod_id(pod["metadata"])) in self._pods or uid in self._nowhere
+        return (uid := pod_id(pod["metadata"])) in self.pods or uid in self._nowhere
 
     def pod_gone(self, pod: Object) -> None:
         self._forget(pod_id(pod["metadata"]))
@@ -181,13 +180,13 @@ class ClusterState:
             self._nowhere[uid] = node
             self._waiting_for_node.setdefault(node, {})[uid] = kind
             return
-        before, row = self._pods.get(uid), self.nodes.row(node)
+        before, row = self.pods.get(uid), self.nodes.row(node)
         if before is not None:
             if before == (row, kind):
                 return
             self._give_back(*before)
             row = self.nodes.row(node)
-        self._pods[uid] = row, kind if counted else self.usage.take(row, kind)
+        self.pods[uid] = row, kind if counted else self.usage.take(row, kind)
         self.holdings.add(row, kind)
 
     def _give_back(self, row: int, kind: PodKind) -> None:
@@ -195,7 +194,7 @@ class ClusterState:
         self.usage.give_back(row, kind)
 
     def _forget(self, uid: int | str) -> None:
-        before = self._pods.pop(uid, None)
+        before = self.pods.pop(uid, None)
         if before is not None:
             self._give_back(*before)
         else:
@@ -214,7 +213,7 @@ class ClusterState:
     def _allocated(self, uid: str) -> None:
         """A claim of this pod has devices now, and counts: what was held for the pod does not count besides."""
         key = pod_id({"uid": uid})
-        row, kind = self._pods.get(key, (-1, self.ledger.held(key)))
+        row, kind = self.pods.get(key, (-1, self.ledger.held(key)))
         if kind is None or not kind.demand.devices:
             return
         without = self.usage.kind(kind.demand._replace(devices=()), kind.owner, kind.namespace)
@@ -222,10 +221,10 @@ class ClusterState:
             self.ledger.allocated(key, without)
         else:
             self.usage.give_back(row, kind)
-            self._pods[key] = row, self.usage.take(row, without)
+            self.pods[key] = row, self.usage.take(row, without)
 
-    def _holders(self) -> list[tuple[int, PodKind]]:
-        return [*self._pods.values(), *self.ledger.holders()]
+    def holders(self) -> list[tuple[int, PodKind]]:
+        return [*self.pods.values(), *self.ledger.holders()]
 
     def reserve(self, request: ReservationRequest, placement: Placement, now: float) -> None:
         """Reserve what a pod requests on the first node of `placement`, if there is one and its namespace has not too many
@@ -239,6 +238,7 @@ class ClusterState:
 
     def expire(self, now: float) -> None:
         self.ledger.expire(now)
+        self.jobs.expire(now)
         self.nodes.rejections.expire(now)
 
     def seen(self, kind: ListKind, obj: dict[str, Any], now: float) -> None:
@@ -262,7 +262,7 @@ class ClusterState:
     def known(self, kind: ListKind) -> list[int | str]:
         """The `listing.name_of` of every known object of a kind."""
         if kind == "pods":
-            return [*self._pods, *self._nowhere, *self.ledger.waiting(), *self.replicas]
+            return [*self.pods, *self._nowhere, *self.ledger.waiting(), *self.replicas]
         if kind == "nodes":
             return [name for name, row in self.nodes.row_of.items() if self.nodes.columns.alive[row]]
         return [*self.indexes[kind]]

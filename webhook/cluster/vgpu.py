@@ -50,6 +50,18 @@ class Vgpu(NamedTuple):
     withdrawn: tuple[str, str] = ("", "")
     """Annotations of the node: one that begins with "Deleted" when no card is offered; one that lists cards that are cordoned."""
 
+    @property
+    def resource(self) -> str:
+        return self.resources.cards
+
+    @property
+    def annotations(self) -> tuple[str, ...]:
+        return (self.registered, *self.assigned)
+
+    @property
+    def part_resources(self) -> tuple[str, ...]:
+        return self.resources[1:]
+
     def devices(self, node: Mapping[str, Any]) -> DeviceSet:
         notes = node["metadata"].get("annotations") or {}
         text, (handshake, cordoned) = notes.get(self.registered) or "", self.withdrawn
@@ -64,7 +76,7 @@ class Vgpu(NamedTuple):
         """At most what its containers ask for: everybody can write the annotation."""
         notes = annotations_of(pod)
         text = next((notes[key] for key in self.assigned if notes.get(key)), "")
-        requests = self._requests(pod)
+        requests = self._requests(pod, parts=False)
         asked = sum([request.devices for request in requests])
         if not asked or len(text) > MAX_TEXT:
             return ()
@@ -83,12 +95,12 @@ class Vgpu(NamedTuple):
 
     def claim(self, pod: Pod) -> DeviceClaim | None:
         notes = annotations_of(pod)
-        requests = tuple((request,) for request in self._requests(pod))
+        requests = tuple((request,) for request in self._requests(pod, parts=True))
         left = not requests or any([key in notes for key in self.choosing])
         return None if left else DeviceClaim(requests, source=self.name)
 
-    def _requests(self, pod: Pod) -> list[DeviceRequest]:
-        """What each container asks for; [] if one of them asks by percentage, or asks for no part of a card at all."""
+    def _requests(self, pod: Pod, *, parts: bool) -> list[DeviceRequest]:
+        """What each container asks for; [] if one of them asks by percentage. `parts`: also if it asks for whole cards only."""
         found, part = [], False
         for container in pod["spec"]["containers"]:
             asked = (container.get("resources") or {}).get("limits") or {}
@@ -102,7 +114,7 @@ class Vgpu(NamedTuple):
             found.append(
                 DeviceRequest(self.name, min(count, MAX_DEVICES), amounts=self._amounts(memory or None, cores))
             )
-        return found if part else []
+        return found if part or not parts else []
 
     def _amounts(self, memory: int | None, cores: int | None) -> tuple[tuple[str, int], ...]:
         """One use of a card. What is not named is taken whole: memory without a number, slots with all cores."""

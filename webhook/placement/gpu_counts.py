@@ -3,19 +3,20 @@
 Of each resource, allocated + promised + free + unusable is what the nodes have in all. Each count is bounded: the largest are
 named, and the others are counted together under OTHER. All nodes are counted at once, with numpy: 5,000 take a few milliseconds.
 
-GPUs of DRA are counted by the device table, under the name of their driver. A part of a GPU is a fraction.
+What counts as a GPU, and under which name: see `cluster.gpu_amounts`.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from webhook.cluster.devices import WHOLE
-from webhook.cluster.node import UNKNOWN_AMOUNT, Status
+from webhook.cluster.devices import DRA, WHOLE
+from webhook.cluster.gpu_amounts import GpuAmounts, gpu_amounts, gpu_number, parts
+from webhook.cluster.node import Status
 from webhook.cluster.node_table import TOLD, Columns, Floats
 from webhook.cluster.rejections import OTHER
 from webhook.cluster.state import ClusterState
@@ -34,8 +35,8 @@ _TOLERATES_ALL: Final = {"tolerations": [{"operator": "Exists"}]}
 
 
 _Numbers = dict[tuple[str, ...], float]
-_Promise = tuple[int, str, str, float]
-"""Row, namespace, resource and amount of a reservation."""
+_Promise = tuple[str, str, float]
+"""Namespace, resource and amount of what is promised."""
 
 
 class GpuCounts(NamedTuple):
@@ -67,22 +68,19 @@ class _Held(NamedTuple):
 
 def count(state: ClusterState, gpus: Gpus, health: Health, uses: Mapping[str, NodeUse]) -> GpuCounts:
     """All counts. `uses`: the GPU metrics of the nodes that have any."""
-    columns = state.nodes.columns
-    resources = (*gpus.among(columns.capacity), *[name for name in columns.capacity if name.startswith(TOLD)])
-    held, promised = _held(state, resources), _promised(state, resources)
-    installed = {name: _installed(columns, name) for name in resources}
-    allocated = {name: _on_nodes(held, name, columns.size) for name in resources}
+    columns, amounts = state.nodes.columns, gpu_amounts(state, gpus)
+    held = _held(state, amounts)
     total, taken, withdrawn = (np.zeros(columns.size) for _ in range(3))
-    for name in resources:
-        total += _offered(columns, name)
-        taken += allocated[name]
-        withdrawn += installed[name] - _offered(columns, name)
+    for each in amounts.values():
+        total += each.offered
+        taken += each.allocated
+        withdrawn += each.installed - each.offered
     whole = np.floor(np.where(columns.sharing > 1, 0, taken))
-    by_model, empty = _by_model(state, resources, installed, allocated, promised, _shut(state, health))
+    by_model, empty = _by_model(state, gpus, amounts, _shut(state, health))
     return GpuCounts(
         _named(by_model, 1),
         _named(empty, 1),
-        _named(_by_namespace(held, promised), 0),
+        _named(_by_namespace(held, _promised(state, amounts)), 0),
         _named(_idle(state, held, uses, total, whole), 0),
         _utilisation(columns, whole),
         _named(_problems(columns, uses, withdrawn), 0),
@@ -90,96 +88,69 @@ def count(state: ClusterState, gpus: Gpus, health: Health, uses: Mapping[str, No
 
 
 def _by_model(
-    state: ClusterState,
-    resources: tuple[str, ...],
-    installed: Mapping[str, Floats],
-    allocated: Mapping[str, Floats],
-    promised: Iterable[_Promise],
-    shut: NDArray[np.bool_],
+    state: ClusterState, gpus: Gpus, amounts: Mapping[str, GpuAmounts], shut: NDArray[np.bool_]
 ) -> tuple[_Numbers, _Numbers]:
     """GPUs by resource, model and state, and nodes that are all free. `shut`: nodes whose free GPUs are not usable."""
     columns = state.nodes.columns
     found: _Numbers = {}
     empty: _Numbers = {}
     rows = np.arange(columns.size)
-    for resource in resources:
-        capacity, has, gets = _offered(columns, resource), allocated[resource], np.zeros(columns.size)
-        for row, _, name, amount in promised:
-            gets[row] += amount * (name == resource)
-        free = capacity - has - gets
-        if state.nodes.metered:
+    resources = (*gpus.among(columns.capacity), *[name for name in columns.capacity if name.startswith(TOLD)])
+    for name, of in amounts.items():
+        free, unit = of.free, 1
+        resource = name
+        if name not in columns.free:
+            resource, unit = TOLD + name, WHOLE
+        if state.nodes.metered and resource in columns.free:
             unfit = columns.free[resource] - usable_gpus(columns, rows, resources, resource)
-            free -= np.maximum(unfit, 0) // _unit(resource)
+            free = free - np.maximum(unfit, 0) // unit
         free = np.where(shut, 0, np.maximum(free, 0))
-        unusable = np.maximum(installed[resource] - has - gets - free, 0)
-        states = {"allocated": has, "promised": gets, "free": free, "unusable": unusable}
-        present = np.unique(columns.model[installed[resource] + has + gets > 0]).tolist()
-        for word, amounts in states.items():
-            sums = np.bincount(columns.model, amounts, len(columns.models)).tolist()
-            found.update({(_label(resource), columns.models[model], word): _number(sums[model]) for model in present})
-        whole = np.bincount(columns.model, (free > 0) & (free == installed[resource]), len(columns.models)).tolist()
-        empty.update({(_label(resource), columns.models[model]): int(whole[model]) for model in present})
+        unusable = np.maximum(of.installed - of.allocated - of.promised - free, 0)
+        states = {"allocated": of.allocated, "promised": of.promised, "free": free, "unusable": unusable}
+        present = np.unique(columns.model[of.installed + of.allocated + of.promised > 0]).tolist()
+        for word, by_row in states.items():
+            sums = np.bincount(columns.model, by_row, len(columns.models)).tolist()
+            found.update({(name, columns.models[model], word): gpu_number(sums[model]) for model in present})
+        whole = np.bincount(columns.model, (free > 0) & (free == of.installed), len(columns.models)).tolist()
+        empty.update({(name, columns.models[model]): int(whole[model]) for model in present})
     return found, empty
 
 
-def _unit(resource: str) -> int:
-    """What one GPU of a resource is in the node table."""
-    return WHOLE if resource.startswith(TOLD) else 1
-
-
-def _label(resource: str) -> str:
-    return resource.removeprefix(TOLD)
-
-
-def _number(amount: float) -> float:
-    return round(amount, 3)
-
-
-def _offered(columns: Columns, resource: str) -> Floats:
-    offered: Floats = columns.capacity[resource] / _unit(resource)
-    return offered
-
-
-def _installed(columns: Columns, resource: str) -> Floats:
-    """What nodes have of a resource: their capacity, with what they do not offer."""
-    installed, offered = columns.installed[resource], _offered(columns, resource)
-    known: Floats = np.maximum(np.where(installed == UNKNOWN_AMOUNT, 0, installed), offered)
-    return known
-
-
-def _on_nodes(held: _Held, resource: str, size: int) -> Floats:
-    of = np.array([name == resource for _, name in held.keys], bool)[held.key]
-    return np.bincount(held.row[of], held.amount[of], size).astype(np.float64)
-
-
-def _held(state: ClusterState, resources: tuple[str, ...]) -> _Held:
-    """On nodes that are there."""
-    by_key: dict[tuple[str, str], Counter[int]] = {
-        key: Counter(rows)
-        for key, rows in state.holdings.amounts.items()
-        if key[1] in resources and not key[1].startswith(TOLD)
+def _held(state: ClusterState, amounts: Mapping[str, GpuAmounts]) -> _Held:
+    """On nodes that are there. What a node does not offer under a name is left out: it counts under another one."""
+    by_key: dict[tuple[str, str], dict[int, float]] = {
+        key: dict(rows) for key, rows in state.holdings.amounts.items() if key[1] in amounts
     }
-    for at, claim, gpus in state.nodes.devices.allocated():
-        for driver, thousandths in gpus.items():
-            by_key.setdefault((claim.partition("/")[0], TOLD + driver), Counter())[at] += thousandths
+    for part in parts(state):
+        pod = state.pods.get(part.holder)  # type: ignore[call-overload]
+        namespace = str(part.holder).partition("/")[0] if part.source == DRA else pod[1].namespace if pod else ""
+        for driver, has in part.gpus.items():
+            rows = by_key.setdefault((namespace, driver), {})
+            rows[part.row] = rows.get(part.row, 0) + has
     keys, sizes = list(by_key), [len(rows) for rows in by_key.values()]
     row = np.fromiter(chain.from_iterable(by_key.values()), np.intp, sum(sizes))
     amount = np.fromiter(chain.from_iterable(rows.values() for rows in by_key.values()), np.float64, sum(sizes))
     key = np.repeat(np.arange(len(keys)), sizes)
-    amount /= np.array([_unit(resource) for _, resource in keys], np.float64)[key]
-    there = state.nodes.columns.alive[row]
-    return _Held(keys, key[there], row[there], amount[there])
+    counted = state.nodes.columns.alive[row]
+    for name, counts in amounts.items():
+        of = np.array([resource == name for _, resource in keys], bool)[key]
+        counted &= ~of | (counts.allocated[row] > 0)
+    return _Held(keys, key[counted], row[counted], amount[counted])
 
 
-def _promised(state: ClusterState, resources: tuple[str, ...]) -> list[_Promise]:
-    """What counts for all namespaces. Devices are promised until a claim has them."""
-    alive = state.nodes.columns.alive
-    return [
-        (row, kind.namespace, resource, amount / _unit(resource))
-        for row, kind in state.ledger.holders()
-        for resource, amount in kind.gpus
-        if alive[row] and resource in resources and (kind.demand.devices or not resource.startswith(TOLD))
-    ]
+def _promised(state: ClusterState, amounts: Mapping[str, GpuAmounts]) -> Iterator[_Promise]:
+    """What is promised on each node, divided by namespace: of devices as many parts as pods wait for them."""
+    asking: dict[tuple[int, str], Counter[str]] = {}
+    for row, kind in (*state.ledger.holders(), *[each for each in state.pods.values() if each[1].demand.devices]):
+        asked = [(name.removeprefix(TOLD), amount) for name, amount in kind.gpus]
+        asked += [(claim.source, 1) for claim in kind.demand.devices if claim.source]
+        for name, amount in asked:
+            asking.setdefault((row, name), Counter())[kind.namespace] += amount
+    for name, of in amounts.items():
+        for at in of.promised.nonzero()[0].tolist():
+            by = asking.get((at, name), Counter())
+            for namespace, amount in by.items():
+                yield namespace, name, float(of.promised[at]) * amount / by.total()
 
 
 def _shut(state: ClusterState, health: Health) -> NDArray[np.bool_]:
@@ -200,13 +171,10 @@ def _is_closed(status: Status) -> bool:
 
 def _by_namespace(held: _Held, promised: Iterable[_Promise]) -> _Numbers:
     sums = np.bincount(held.key, held.amount, len(held.keys)).tolist()
-    found: _Numbers = {
-        (namespace, _label(resource), "allocated"): _number(amount)
-        for (namespace, resource), amount in zip(held.keys, sums, strict=True)
-    }
-    for _, namespace, resource, amount in promised:
-        key = namespace, _label(resource), "promised"
-        found[key] = _number(found.get(key, 0) + amount)
+    found: _Numbers = {(*key, "allocated"): gpu_number(amount) for key, amount in zip(held.keys, sums, strict=True)}
+    for namespace, resource, amount in promised:
+        key = namespace, resource, "promised"
+        found[key] = gpu_number(found.get(key, 0) + amount)
     return found
 
 
@@ -272,5 +240,5 @@ def _named(counts: Mapping[tuple[str, ...], float], at: int) -> dict[tuple[str, 
         name = labels[at] if labels[at] in kept else OTHER
         if sums[labels[at]]:
             key = (*labels[:at], name, *labels[at + 1 :])
-            named[key] = _number(named.get(key, 0) + number)
+            named[key] = gpu_number(named.get(key, 0) + number)
     return named

@@ -118,6 +118,6 @@ def checked(request: review.Request, policy: Policy, state: ClusterState, placer
         decision = workloads.validate(request, policy, view, placer)
         exists = request.namespace in state.namespaces  # a review may be forged
         if decision.gang is not None and exists and decision.result == "allowed" and not request.dry_run:
-            state.jobs.admitted(*decision.gang)
+            state.jobs.admitted(*decision.gang, now)
         return decision
     return pods.validate(request, policy, view, placer)

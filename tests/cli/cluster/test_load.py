@@ -14,6 +14,7 @@ from tests.cli.objects import snapshot
 from tests.feeds.fake_api import FakeApi, fake_api
 from webhook.cli.cluster.answers import QUESTIONS
 from webhook.cli.cluster.load import load
+from webhook.cli.cluster.snapshot import CLAIMS, ENGINE
 from webhook.cli.reading import namespace_of, snapshot_of
 from webhook.errors import BadInput
 from webhook.feeds import file
@@ -72,6 +73,18 @@ async def test_a_right_that_is_missing_is_named_and_the_rest_is_read(tmp_path: P
     assert found.missing == {"Event": "no right to list events"}
     assert len(found.of("Pod")) == 3
     assert found.of("PodGroup") == [], "what is not served is not there"
+
+
+async def test_a_cluster_without_dra_has_no_devices(tmp_path: Path) -> None:
+    """As Kubernetes without the API group, or with a gate of it that is off."""
+    async with fake_api() as fake:
+        fill(fake)
+        for name in ("ResourceSlice", *CLAIMS):
+            fake.refuse["list", KINDS[name].path()] = (404, "not served")
+        found = await asyncio.to_thread(load, kubeconfig(tmp_path, fake.url), None, (*ENGINE, *CLAIMS))
+    assert found.missing == {}
+    assert [found.of(name) for name in CLAIMS] == [[], [], []]
+    assert list(found.state.nodes.devices.told()) == []
 
 
 @pytest.mark.parametrize("asked", ["team", None], ids=["the namespace of the question", "the namespace of the context"])

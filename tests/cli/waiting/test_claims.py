@@ -1,6 +1,6 @@
 """Which devices count as free for a ResourceClaim that is not allocated yet.
 
-Covers cli.waiting.claim_devices.
+Covers cli.waiting.claim_devices, cli.waiting.free_devices.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ ELSEWHERE = {
         "nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["m"]}]}]
     }
 }
+ON_N = {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}]}]}
 BY_DEVICE = {"perDeviceNodeSelection": True}
 ALLOCATED = {"driver": "gpu.x", "pool": "p", "device": "gpu-0"}
 FREE, NONE_FREE = "fitsNow", "noDevice"
@@ -49,12 +50,20 @@ CASES = [
 def test_a_claim_gets_a_free_device(
     tmp_path: Path, slice_of: Json, device: Json, other: Json, request_more: Json, cause: str
 ) -> None:
-    offered = {"driver": "gpu.x", "pool": {"name": "p", "generation": 1}, "devices": [{"name": "gpu-0", **device}]}
+    offered = {
+        "driver": "gpu.x",
+        "pool": {"name": "p", "generation": 1, "resourceSliceCount": 1},
+        "devices": [{"name": "gpu-0", **device}],
+    }
     asked = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "dc", **request_more}}]}}
     objects = [
         *(node("n"), DEVICE_CLASS),
         obj("ResourceSlice", "s", {**offered, **slice_of}, metadata={"namespace": ""}),
-        obj("ResourceClaim", "other", status={"allocation": {"devices": {"results": [other] if other else []}}}),
+        obj(
+            "ResourceClaim",
+            "other",
+            status={"allocation": {"devices": {"results": [other] if other else []}, "nodeSelector": ON_N}},
+        ),
         *(obj("ResourceClaim", "c", asked), claiming(resourceClaimName="c")),
     ]
     (answer,) = answers(snapshot(tmp_path, *objects), load_policy(), None)

@@ -19,7 +19,7 @@ from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
 from webhook.cli.offline import load_policy
 from webhook.cli.pending import answers
-from webhook.cli.waiting.situation import CAUSES, Cause, ordered
+from webhook.cli.waiting.causes import CAUSES, Cause, ordered
 
 GROUP = {"schedulingGroup": {"podGroupName": "ring"}}
 GANG = {"spec": {"schedulingPolicy": {"gang": {"minCount": 4}}}}
@@ -29,6 +29,8 @@ FULL = placed(pod("other", 8), "n")
 
 def obj(kind: str, name: str, spec: Json | None = None, status: Json | None = None, **more: Any) -> Json:
     metadata = {"name": name, "namespace": "team", **more.pop("metadata", {})}
+    if not metadata["namespace"]:
+        del metadata["namespace"]
     return {"apiVersion": "v1", "kind": kind, "metadata": metadata, "spec": spec or {}, "status": status or {}, **more}
 
 

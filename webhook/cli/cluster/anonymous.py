@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from webhook.cli.cluster.measured import Measured
 from webhook.cli.cluster.snapshot import OUR_NAMESPACE, Object, Snapshot
+from webhook.cluster.device_sources import SOURCES
 from webhook.kube.gpus import MODEL_LABELS
 from webhook.kube.pod import DECISION
 
@@ -34,8 +35,10 @@ ready state waiting running terminated resourceClaimStatuses terminationGracePer
 unschedulable taints providerID capacity allocatable globalDefault handler scheduling
 
 driver pool generation resourceSliceCount allNodes perDeviceNodeSelection devices attributes string int bool version
-consumesCounters counterSet counters sharedCounters allowMultipleAllocations exactly firstAvailable deviceClassName count
-allocationMode adminAccess selectors cel expression allocation results device reservedFor extendedResourceName
+consumesCounters counterSet counters sharedCounters allowMultipleAllocations requestPolicy validValues validRange min max
+step default consumedCapacity shareID constraints matchAttribute extendedResourceClaimStatus exactly firstAvailable
+deviceClassName count allocationMode adminAccess selectors cel expression allocation results device reservedFor
+extendedResourceName
 
 minAvailable maxUnavailable disruptionsAllowed currentHealthy desiredHealthy expectedPods scaleTargetRef minReplicas
 maxReplicas involvedObject lastTimestamp firstTimestamp eventTime series lastObservedTime source component
@@ -59,7 +62,19 @@ _NAMES: Final = frozenset(_NAME_WORDS.split())
 _LABELS: Final = frozenset(("labels", "matchLabels", "nodeSelector"))
 """Maps by label keys."""
 _MAPS: Final = _LABELS | frozenset(
-    ("limits", "requests", "capacity", "allocatable", "hard", "used", "attributes", "counters", "overhead", "podFixed")
+    (
+        "limits",
+        "requests",
+        "capacity",
+        "allocatable",
+        "hard",
+        "used",
+        "attributes",
+        "counters",
+        "consumedCapacity",
+        "overhead",
+        "podFixed",
+    )
 )
 """Maps whose keys are no fields, and stay."""
 _PUBLIC_LABELS: Final = (
@@ -75,6 +90,9 @@ _KEPT: Final = frozenset(
 )
 """Names and values that are the same in every cluster."""
 _NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
+_UUID: Final = re.compile(r"(?:GPU|MIG)-[A-Za-z0-9-]+")
+_OF_DEVICES: Final = frozenset(name for source in SOURCES for name in source.annotations)
+"""Annotations by which schedulers of parts of GPUs tell what nodes and pods have."""
 _MESSAGES: Final = re.compile(r"0/[0-9]+ nodes are available|.*exceeded quota: |.*max node group size reached")
 """The messages that stay: those that `pending` reads numbers from."""
 _REMOVED_KINDS: Final = ("ConfigMap", "ServingCertificate")
@@ -143,6 +161,10 @@ class _Hashes:
     def _in_text(self, text: str) -> str:
         return _NAME.sub(lambda match: self._hash_of.get(match[0], match[0]), text)
 
+    def _devices(self, text: str) -> str:
+        """What HAMi and others write of GPUs, with hashes for their UUIDs."""
+        return _UUID.sub(lambda match: f"GPU-{self.of_name(match[0])}", text)
+
     def _of(self, value: Any, key: str = "") -> Any:
         """A JSON value with hashes for names, and of its fields only those that stay. `key`: its own field."""
         if isinstance(value, dict):
@@ -153,7 +175,7 @@ class _Hashes:
             return [self._of(each, key) for each in value]
         if not isinstance(value, str):
             return value
-        if key in _NAMES:
+        if key in _NAMES or key == "requests":  # the requests that a constraint of a claim is for
             public = "/" in value and value.partition("/")[0].endswith(".k8s.io")  # a scheduling gate
             return value if public else self.of_name(value)
         if key == "message":
@@ -162,7 +184,8 @@ class _Hashes:
 
     def _of_map(self, value: dict[str, Any], key: str) -> dict[str, Any]:
         if key == "annotations":
-            return {name: self._in_text(text) for name, text in value.items() if name == DECISION}
+            devices = {name: self._devices(text) for name, text in value.items() if name in _OF_DEVICES}
+            return devices | {name: self._in_text(text) for name, text in value.items() if name == DECISION}
         if key in _LABELS and all(isinstance(each, str) for each in value.values()):
             return {name: self._of_label(name, text) for name, text in value.items()}
         if key == "attributes":

@@ -1,94 +1,116 @@
-"""Counts the GPUs that DRA offers: in the ResourceSlices of each node, and allocated to ResourceClaims.
+"""The GPUs that pods have, and those that they ask for: of a device plugin by resource, devices by driver.
 
-resource.k8s.io/v1. Only slices of the newest generation of a pool count. Devices that consume the same counter set are parts of
-one GPU (a GPU and its MIG instances). They count as one GPU, which is allocated as soon as one part is. A request with
-adminAccess allocates nothing. Devices that do not belong to a single node (`allNodes`, `nodeSelector`) are not counted.
+As `webhook.cluster.gpu_amounts` counts them. A claim that pods share counts for each of them.
 """
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
-from webhook.cli.cluster.snapshot import Object, Snapshot
+from webhook.cli.cluster.snapshot import Snapshot
+from webhook.cluster.claims import claims_of
+from webhook.cluster.device_layout import Unknown
+from webhook.cluster.device_sources import SOURCES
+from webhook.cluster.devices import DRA, WHOLE, DeviceClaim
+from webhook.cluster.gpu_amounts import gpu_amounts, gpu_number, parts
+from webhook.cluster.node_table import TOLD
+from webhook.cluster.pods import counted_demand, pod_id
 from webhook.kube.other_gpus import is_gpu_driver
 from webhook.kube.pod import Pod
+from webhook.policy.model import Policy
+
+Counts = dict[str, int | float]
+"""Numbers of GPUs by resource or driver."""
 
 
-class _Gpu(NamedTuple):
-    driver: str
-    pool: str
-    name: str
-    """The name of the counter set that the device consumes, else of the device."""
+class PodGpus:
+    """The GPUs of the pods of one snapshot."""
 
+    def __init__(self, snapshot: Snapshot, policy: Policy) -> None:
+        self._state, self._gpus = snapshot.state, policy.gpus
+        self.amounts = gpu_amounts(snapshot.state, policy.gpus, claims_known="Pod" not in snapshot.missing)
+        self._parts = {(part.source, part.holder): part.gpus for part in parts(snapshot.state)}
+        self._claims: dict[str, list[str]] = {}
+        """The claims that are reserved for a pod, by its uid."""
+        self._users: dict[str, int] = {}
+        """The number of pods for which a claim is reserved."""
+        for claim in snapshot.of("ResourceClaim") if self._parts else ():
+            name = f"{claim['metadata']['namespace']}/{claim['metadata']['name']}"
+            users = claim["status"].get("reservedFor") or ()
+            self._users[name] = len(users)
+            for user in users:
+                self._claims.setdefault(str(user.get("uid")), []).append(name)
 
-class Devices:
-    """The GPUs of one snapshot. None are counted if its ResourceClaims are missing: it is not known which are free."""
+    def of(self, pod: Pod) -> Counts:
+        """What a bound pod has."""
+        found: Counts = {}
+        row = self._state.nodes.row_of.get(pod["spec"].get("nodeName") or "")
+        for name, amount in counted_demand(pod).requests if row is not None else ():
+            if name in self.amounts and self.amounts[name].allocated[row]:
+                found[name] = amount
+        for source, holder in self.holders(pod):
+            _add(found, self._parts.get((source, holder), {}))
+        return found
 
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._offered: dict[str, set[_Gpu]] = {}
-        """By node."""
-        self._allocated: set[_Gpu] = set()
-        self._claimed: dict[str, set[_Gpu]] = {}
-        """By the uid of the pod for which the claim is reserved."""
-        if "ResourceClaim" in snapshot.missing:
-            return
-        gpus: dict[tuple[str, str, str], _Gpu] = {}
-        for spec in newest(snapshot.of("ResourceSlice")):
-            if not is_gpu_driver(spec.get("driver") or ""):
-                continue
-            for device in spec.get("devices") or ():
-                gpu = _gpu(spec, device)
-                gpus[gpu.driver, gpu.pool, device["name"]] = gpu
-                if node := spec.get("nodeName") or device.get("nodeName"):
-                    self._offered.setdefault(node, set()).add(gpu)
-        for claim in snapshot.of("ResourceClaim") if gpus else ():
-            keys = [(result["driver"], result["pool"], result["device"]) for result in _results(claim)]
-            allocated = {gpus[key] for key in keys if key in gpus}
-            self._allocated |= allocated
-            for user in claim["status"].get("reservedFor") or ():
-                self._claimed.setdefault(str(user.get("uid")), set()).update(allocated)
-
-    def on(self, node: str) -> dict[str, dict[str, int]]:
-        """How many GPUs of each driver the node has, in all, allocated and free."""
-        offered = self._offered.get(node, set())
-        total = Counter([gpu.driver for gpu in offered])
-        allocated = Counter([gpu.driver for gpu in offered & self._allocated])
+    def shared(self, pod: Pod) -> dict[str, Counts]:
+        """What it has together with others, by namespace and name of the claim."""
         return {
-            driver: {"total": count, "allocated": allocated[driver], "promised": 0, "free": count - allocated[driver]}
-            for driver, count in sorted(total.items())
+            str(holder): {driver: gpu_number(amount) for driver, amount in self._parts[source, holder].items()}
+            for source, holder in self.holders(pod)
+            if self._users.get(str(holder), 0) > 1 and (source, holder) in self._parts
         }
 
-    def of(self, pod: Pod) -> dict[str, int]:
-        """How many GPUs of each driver are allocated to the claims of a pod. A claim that pods share counts for each."""
-        gpus = self._claimed.get(str(pod["metadata"].get("uid")), ())
-        return dict(sorted(Counter([gpu.driver for gpu in gpus]).items()))
+    def asked(self, pod: Pod, namespace: str = "") -> Counts:
+        """What a pod asks for, which may name no namespace itself. Where it is not known of which driver the GPUs of a claim will
+        be, they are called devices."""
+        if pod["spec"].get("nodeName"):
+            return self.of(pod)
+        demand, shared = counted_demand(pod), [claim for source in SOURCES if (claim := source.claim(pod)) is not None]
+        shared = [claim for claim in shared if self._state.nodes.devices.tells(claim.source)]
+        slots = {source.resource for source in SOURCES for claim in shared if claim.source == source.name}
+        found: Counts = {
+            name: amount for name, amount in demand.requests if self._gpus.kind(name) is not None and name not in slots
+        }
+        _add(found, self._of_claims(self._state.device_demands.asked(claims_of(pod, namespace)).claims))
+        for claim in shared:
+            _add(found, self._of_parts(claim))
+        return found
+
+    def _of_claims(self, claims: tuple[DeviceClaim, ...]) -> Mapping[str, float]:
+        """How many GPUs claims of DRA ask for."""
+        try:
+            known = self._state.nodes.devices.asked(claims) if claims else ()
+        except Unknown:
+            known = None
+        if known is not None:
+            return {name.removeprefix(TOLD): amount / WHOLE for name, amount in known}
+        first = [alternatives[0] for claim in claims for alternatives in claim.requests]
+        asked = sum([max(1, each.devices) for each in first if any(map(is_gpu_driver, each.selectors))])
+        return {"devices": asked} if asked else {}
+
+    def _of_parts(self, claim: DeviceClaim) -> Mapping[str, float]:
+        """How much of a GPU a claim takes, as counted on the first node that is large enough."""
+        table = self._state.nodes.devices
+        table.allow()
+        for layout in table.layouts:
+            if claim.source in layout.gpus and (fit := table.look(layout, layout.totals, (claim,))) is not None:
+                return {driver: amount / WHOLE for driver, amount in layout.given(fit.remaining).items()}
+        return {claim.source: sum([alternatives[0].devices for alternatives in claim.requests])}
+
+    def holders(self, pod: Pod) -> Iterator[tuple[str, Any]]:
+        """The claims of a pod, and the pod itself, as the device table names who has devices: with their source."""
+        if not self._parts:
+            return
+        metadata, status = pod["metadata"], pod.get("status") or {}
+        names = [each.get("resourceClaimName") for each in pod["spec"].get("resourceClaims") or ()]
+        names += [each.get("resourceClaimName") for each in status.get("resourceClaimStatuses") or ()]
+        names.append((status.get("extendedResourceClaimStatus") or {}).get("resourceClaimName"))
+        own = [f"{metadata.get('namespace')}/{name}" for name in names if name]
+        for claim in dict.fromkeys([*own, *self._claims.get(str(metadata.get("uid")), ())]):
+            yield DRA, claim
+        for source in SOURCES:
+            yield source.name, pod_id(metadata)
 
 
-def newest(slices: list[Object]) -> Iterator[Mapping[str, Any]]:
-    """The specs of the newest generation of each pool: a driver writes new slices before it deletes the old ones."""
-    newest_of: dict[tuple[str, str], int] = {}
-    for obj in slices:
-        pool, generation = _pool_and_generation(obj["spec"])
-        newest_of[pool] = max(generation, newest_of.get(pool, 0))
-    for obj in slices:
-        pool, generation = _pool_and_generation(obj["spec"])
-        if generation == newest_of[pool]:
-            yield obj["spec"]
-
-
-def _pool_and_generation(spec: Mapping[str, Any]) -> tuple[tuple[str, str], int]:
-    pool = spec.get("pool") or {}
-    return (str(spec.get("driver")), str(pool.get("name"))), int(pool.get("generation") or 0)
-
-
-def _gpu(spec: Mapping[str, Any], device: Mapping[str, Any]) -> _Gpu:
-    counters = next(iter(device.get("consumesCounters") or ()), None)
-    name = f"counters {counters.get('counterSet')}" if counters else str(device["name"])
-    return _Gpu(str(spec["driver"]), str((spec.get("pool") or {}).get("name")), name)
-
-
-def _results(claim: Object) -> Iterator[Mapping[str, Any]]:
-    allocation = claim["status"].get("allocation") or {}
-    for result in (allocation.get("devices") or {}).get("results") or ():
-        if not result.get("adminAccess"):
-            yield result
+def _add(to: Counts, more: Mapping[str, float]) -> None:
+    for name, amount in more.items():
+        to[name] = gpu_number(to.get(name, 0) + amount)

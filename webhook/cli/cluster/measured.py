@@ -1,7 +1,7 @@
 """The GPU metrics of one poll, and their sums for each node."""
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple, Self
 
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
@@ -80,7 +80,7 @@ class Figures:
             if instance or gpu not in split:
                 yield Gpu(f"{gpu} {instance}".rstrip(), readings[gpu, instance])
 
-    def of(self, node: str, gpus: Iterable[dict[str, int]], sharing: float) -> dict[str, Any]:
+    def of(self, node: str, gpus: Iterable[Mapping[str, float]], sharing: float) -> dict[str, Any]:
         """The metrics keys that `report` adds for a node, as far as known.
 
         `gpus` are the amounts of each of its GPU resources; `sharing` is how many pods share one GPU.

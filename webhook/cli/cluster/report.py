@@ -1,16 +1,16 @@
 """Reports the GPUs, health and pods of each node: the document of `gpu-admission nodes -o json` in docs/cli.md."""
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, Final, Literal
 
 import numpy as np
 
-from webhook.cli.cluster.devices import Devices
+from webhook.cli.cluster.devices import PodGpus
 from webhook.cli.cluster.measured import Figures
 from webhook.cli.cluster.snapshot import Object, Snapshot, condition
-from webhook.cluster.node import UNKNOWN_AMOUNT
-from webhook.cluster.node_table import Columns
+from webhook.cluster.gpu_amounts import gpu_number
 from webhook.cluster.pods import counted_demand
 from webhook.cluster.rejections import reason_of
 from webhook.kube.gpus import MODEL_LABELS
@@ -28,6 +28,7 @@ _POOL_LABELS: Final = (
 """Labels that name the pool of a node; the first that a node has counts."""
 AMOUNTS: Final = ("total", "allocated", "promised", "free")
 """What is counted of each GPU resource."""
+_PART: Final = {"total": "offered"} | {word: word for word in AMOUNTS[1:]}
 _TOLERATES_ALL: Final = {"tolerations": [{"operator": "Exists"}]}
 _GPU_LABELS: Final = (
     *("nvidia.com/gpu.present", "nvidia.com/gpu.count", "feature.node.kubernetes.io/pci-10de.present"),
@@ -44,25 +45,16 @@ def report(snapshot: Snapshot, policy: Policy, names: list[str]) -> list[dict[st
     state.view(snapshot.taken)  # ends expired reservations
     columns = state.nodes.columns
     figures = Figures(snapshot.measured, policy.file.gpu_metrics) if snapshot.measured else None
-    resources = policy.gpus.among(columns.capacity)
-    devices, rejected = Devices(snapshot), _rejected(snapshot)
+    devices, rejected = PodGpus(snapshot, policy), _rejected(snapshot)
     result = []
     for name in names:
         node, row = snapshot.nodes[name], state.nodes.row_of[name]
-        offered = {resource for resource in resources if columns.capacity[resource][row]}
-        pods = list(_gpu_pods(snapshot.pods_on.get(name, ()), policy, devices, offered))
         gpus = {}
-        for resource in resources:
-            total = int(columns.capacity[resource][row])
-            allocated = sum(pod["gpus"].get(resource, 0) for pod in pods)
-            if total or allocated:
-                free = int(columns.free[resource][row])
-                promised = total - allocated - free
-                gpus[resource] = {"total": total, "allocated": allocated, "promised": promised, "free": max(0, free)}
-        withdrawn = sum(
-            [installed_on(columns, resource, row) - int(columns.capacity[resource][row]) for resource in resources]
-        )
-        gpus |= devices.on(name)
+        withdrawn = 0.0
+        for resource, of in devices.amounts.items():
+            if of.offered[row] or of.allocated[row]:
+                gpus[resource] = {key: gpu_number(getattr(of, _PART[key])[row]) for key in AMOUNTS}
+            withdrawn += of.installed[row] - of.offered[row]
         result.append(
             {
                 "name": name,
@@ -72,24 +64,18 @@ def report(snapshot: Snapshot, policy: Policy, names: list[str]) -> list[dict[st
                 "health": health[name],
                 "taints": [taint_text(taint) for taint in node["spec"].get("taints") or ()],
                 "gpus": gpus,
-                "pods": pods,
+                "pods": list(_gpu_pods(snapshot.pods_on.get(name, ()), policy, devices)),
                 "host": {
                     name: {"total": int(columns.capacity[name][row]), "free": max(0, int(columns.free[name][row]))}
                     for name in ("cpu", "memory")
                     if name in columns.capacity
                 },
-                **({"withdrawn": withdrawn} if withdrawn else {}),
+                **({"withdrawn": gpu_number(withdrawn)} if withdrawn else {}),
                 **({"rejected": rejected[name]} if rejected[name] else {}),
                 **(figures.of(name, gpus.values(), float(columns.sharing[row])) if figures else {}),
             }
         )
     return result
-
-
-def installed_on(columns: Columns, resource: str, row: int) -> int:
-    """What a node has of a resource: its capacity, with what it does not offer."""
-    installed, offered = int(columns.installed[resource][row]), int(columns.capacity[resource][row])
-    return max(0 if installed == UNKNOWN_AMOUNT else installed, offered)
 
 
 def _rejected(snapshot: Snapshot) -> Counter[str]:
@@ -114,7 +100,7 @@ def pools(nodes: Sequence[Mapping[str, Any]], by: Literal["pool", "model"] = "po
         gpus = {}
         for resource in sorted({resource for node in members for resource in node["gpus"]}):
             of = [node["gpus"][resource] for node in members if resource in node["gpus"]]
-            sums = {key: sum(each[key] for each in of) for key in AMOUNTS}
+            sums = {key: gpu_number(sum(each[key] for each in of)) for key in AMOUNTS}
             gpus[resource] = {"nodes": len(of), **sums}
         yield {by: name, "gpus": gpus, **_metrics_together(members)}
 
@@ -128,25 +114,40 @@ def holders(nodes: Iterable[Mapping[str, Any]], by: str) -> list[dict[str, Any]]
     """Who has the GPUs of these nodes: for each namespace, class or owner its number of pods and nodes, and its GPUs by resource.
     Most GPUs first. Where GPUs are measured also how many are idle: metrics do not say which pod has which GPU, so an idle one
     counts for the holder who has it even if all GPUs of the others on the node are among the idle ones."""
-    pods, on, gpus = Counter[str](), dict[str, set[str]](), dict[str, Counter[str]]()
+    pods, on, gpus = Counter[str](), dict[str, set[str]](), dict[str, dict[str, float]]()
     idle: Counter[str] | None = None
     for node in nodes:
-        here = Counter[str]()
+        here, seen = dict[str, float](), set[tuple[str, str]]()
         for pod in node["pods"]:
             name = holder(pod, by)
             pods[name] += 1
             on.setdefault(name, set()).add(node["name"])
-            gpus.setdefault(name, Counter()).update(pod["gpus"])
-            here[name] += sum(pod["gpus"].values())
+            has = _counted_once(pod, {claim for of, claim in seen if of == name})
+            seen.update([(name, claim) for claim in pod.get("shared", ())])
+            of = gpus.setdefault(name, {})
+            for resource, amount in has.items():
+                of[resource] = of.get(resource, 0) + amount
+            here[name] = here.get(name, 0) + sum(has.values())
         if "idle" in node:
-            others = here.total()
-            idle = (idle or Counter()) + Counter({name: node["idle"] - (others - own) for name, own in here.items()})
-    names = sorted(pods, key=lambda name: (-gpus[name].total(), name))
+            others = sum(here.values())
+            surely = {name: max(0, math.floor(node["idle"] - (others - own))) for name, own in here.items()}
+            idle = (idle or Counter()) + Counter(surely)
+    names = sorted(pods, key=lambda name: (-sum(gpus[name].values()), name))
     return [
-        {by: name, "pods": pods[name], "nodes": len(on[name]), "gpus": dict(sorted(gpus[name].items()))}
+        {by: name, "pods": pods[name], "nodes": len(on[name])}
+        | {"gpus": {resource: gpu_number(amount) for resource, amount in sorted(gpus[name].items())}}
         | ({} if idle is None else {"idle": idle[name]})
         for name in names
     ]
+
+
+def _counted_once(pod: Mapping[str, Any], claims: Set[str]) -> dict[str, float]:
+    """The GPUs of a pod without those of these claims, which another pod of the same holder has too."""
+    has: dict[str, float] = dict(pod["gpus"])
+    for claim in claims & pod.get("shared", {}).keys():
+        for driver, amount in pod["shared"][claim].items():
+            has[driver] -= amount
+    return has
 
 
 def _metrics_together(nodes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -175,10 +176,11 @@ def healths(snapshot: Snapshot, policy: Policy, names: list[str]) -> dict[str, s
 
 
 def _offering(snapshot: Snapshot, policy: Policy) -> set[str]:
-    """The names of the nodes that offer GPUs, by a device plugin or by DRA."""
+    """The names of the nodes that offer GPUs, by a device plugin or one by one."""
     nodes = snapshot.state.nodes
     offered = [nodes.columns.capacity[name] for name in policy.gpus.among(nodes.columns.capacity)]
     rows = np.flatnonzero(np.any(offered, axis=0)).tolist() if offered else []
+    rows += [row for row, _, layout, _ in nodes.devices.told() if layout.drivers]
     return {nodes.columns.name[row] for row in rows} | nodes.dra
 
 
@@ -221,25 +223,20 @@ def taint_text(taint: Mapping[str, Any]) -> str:
 
 
 def gpus_of(pod: Pod, policy: Policy) -> dict[str, int]:
-    """How many GPUs of each resource the pod requests."""
+    """How many GPUs of each resource of a device plugin the pod requests."""
     return {name: amount for name, amount in counted_demand(pod).requests if policy.gpus.kind(name) is not None}
 
 
-def _gpu_pods(pods: Iterable[Pod], policy: Policy, devices: Devices, offered: Set[str]) -> Iterator[dict[str, Any]]:
-    """The documents of the pods that have GPUs. `offered` are the resources of the node's device plugin.
-
-    If a pod has claims, the resources that the device plugin does not offer are part of them: the scheduler makes a claim for
-    such a resource (KEP-5004).
-    """
+def _gpu_pods(pods: Iterable[Pod], policy: Policy, devices: PodGpus) -> Iterator[dict[str, Any]]:
+    """The documents of the pods that have GPUs."""
     for pod in pods:
-        metadata, gpus = pod["metadata"], gpus_of(pod, policy)
-        if claimed := devices.of(pod):
-            gpus = {name: count for name, count in gpus.items() if name in offered} | claimed
-        if not gpus:
+        metadata = pod["metadata"]
+        if not (gpus := devices.of(pod)):
             continue
         recorded = record_of(pod).get("class") or policy.classify(pod, owner(pod), metadata["namespace"]).name
         names = {"namespace": metadata["namespace"], "name": metadata["name"], "owner": workload_name(pod)}
-        yield {**names, "class": recorded, "gpus": gpus}
+        shared = devices.shared(pod)
+        yield {**names, "class": recorded, "gpus": gpus, **({"shared": shared} if shared else {})}
 
 
 def workload_name(pod: Pod) -> str:

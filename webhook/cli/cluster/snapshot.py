@@ -28,7 +28,9 @@ ENGINE: Final = (
     *("Node", "Pod", "Namespace", "PriorityClass", "RuntimeClass", "ResourceSlice"),
     *("PodDisruptionBudget", "HorizontalPodAutoscaler", "ConfigMap"),
 )
-"""The kinds that the webhook reads to decide."""
+"""Kinds that the webhook reads to decide. A file without one of them is of a cluster that has none."""
+CLAIMS: Final = ("ResourceClaim", "ResourceClaimTemplate", "DeviceClass")
+"""Kinds that it reads besides. Without them it is not known what is free of the devices of DRA."""
 NAMESPACE_OF: Final[Mapping[str, str]] = {
     **dict.fromkeys(("ConfigMap", "EndpointSlice", "NetworkPolicy"), OUR_NAMESPACE),
     "Lease": "kube-system",
@@ -122,12 +124,20 @@ class Snapshot:
         state.freshness.complete(kind, self.taken)
 
     def without(self, pods: Collection[Pod]) -> Self:
-        """The snapshot as if these pods were deleted. It takes over `state`: do not use this snapshot afterwards."""
+        """The snapshot as if these pods were deleted, with the claims that were made for them. It takes over `state`: do not use
+        this snapshot afterwards."""
         gone = {key_of(pod) for pod in pods}
         for pod in pods:
             self.state.pod_gone(pod)
-        left = [pod for pod in self.of("Pod") if key_of(pod) not in gone]
-        snapshot = replace(self, objects={**self.objects, "Pod": left}, measured=None, access=None)
+        uids = {pod["metadata"].get("uid") for pod in pods}
+        left = {
+            "Pod": [pod for pod in self.of("Pod") if key_of(pod) not in gone],
+            "ResourceClaim": [claim for claim in self.of("ResourceClaim") if uids.isdisjoint(_owners(claim))],
+        }
+        for claim in self.of("ResourceClaim"):
+            if not uids.isdisjoint(_owners(claim)):
+                self.state.claims.gone("/".join(key_of(claim)))
+        snapshot = replace(self, objects={**self.objects, **left}, measured=None, access=None)
         snapshot.state = self.state
         return snapshot
 
@@ -162,6 +172,11 @@ def key_of(obj: Object) -> tuple[str, str]:
     """Namespace ("" if the kind has none) and name."""
     metadata = obj["metadata"]
     return metadata.get("namespace") or "", metadata["name"]
+
+
+def _owners(obj: Object) -> list[Any]:
+    """The uids of the objects for which it was made."""
+    return [each.get("uid") for each in obj["metadata"].get("ownerReferences") or ()]
 
 
 def full_name(obj: Object) -> str:

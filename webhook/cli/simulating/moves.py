@@ -5,11 +5,12 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from webhook.cli.cluster.report import gpus_of
+from webhook.cli.cluster.devices import PodGpus
 from webhook.cli.cluster.snapshot import full_name
 from webhook.cli.waiting.diagnosis import fits
+from webhook.cli.waiting.free_devices import SIMULATED
 from webhook.cli.waiting.situation import Case, Situation
-from webhook.cluster.pods import counted_demand
+from webhook.cluster.node_table import Demand
 from webhook.kube.pod import Pod, owner
 from webhook.placement.constraints import Mask
 
@@ -37,18 +38,18 @@ class Suggestion(NamedTuple):
 
 def suggestions(situation: Situation) -> Iterator[Suggestion]:
     """At most _MAX_FOUND, those that move the fewest GPUs first. No other node loses its wholeness."""
-    found = 0
+    found, devices = 0, PodGpus(situation.snapshot, situation.policy)
     for row in _partly_used(situation)[:_MAX_TRIED]:
-        if found < _MAX_FOUND and (moves := _emptied(situation, row)):
+        if found < _MAX_FOUND and (moves := _emptied(situation, devices, row)):
             found += 1
             yield Suggestion(situation.names[row], moves)
 
 
 def _gpu_masks(s: Situation) -> tuple[Mask, Mask]:
     """The nodes with GPUs, and those of them with none allocated."""
-    resources = s.policy.gpus.among(s.capacity)
-    offers = np.any([np.zeros_like(s.alive), *[s.capacity[name] > 0 for name in resources]], axis=0)
-    unused = np.all([np.ones_like(s.alive), *[s.free[name] >= s.capacity[name] for name in resources]], axis=0)
+    every = s.gpus.of.values()
+    offers = np.any([np.zeros_like(s.alive), *[each.offered > 0 for each in every]], axis=0)
+    unused = np.all([np.ones_like(s.alive), *[each.free >= each.offered for each in every]], axis=0)
     return s.alive & offers, s.alive & offers & unused
 
 
@@ -56,37 +57,59 @@ def _partly_used(s: Situation) -> list[int]:
     """The nodes of which some GPUs are allocated, and could be used again: fewest allocated first."""
     with_gpus, whole = _gpu_masks(s)
     ready = s.by_status([not status.cordoned for status in s.nodes.statuses])
-    used = np.sum([s.capacity[name] - s.free[name] for name in s.policy.gpus.among(s.capacity)], axis=0)
+    used = sum([each.offered - each.free for each in s.gpus.of.values()], np.zeros(len(s.alive)))
     rows = np.flatnonzero(with_gpus & ~whole & ready)
-    return sorted(rows.tolist(), key=lambda row: (int(used[row]), s.names[row]))
+    return sorted(rows.tolist(), key=lambda row: (float(used[row]), s.names[row]))
 
 
-def _emptied(s: Situation, row: int) -> list[Move]:
+def _emptied(s: Situation, devices: PodGpus, row: int) -> list[Move]:
     """The moves after which no GPU of the node is allocated; [] if some pod has no other place."""
-    pods = [pod for pod in s.pods_on.get(s.names[row], ()) if gpus_of(pod, s.policy)]
-    movable = [pod for pod in pods if (made_by := owner(pod)) is not None and made_by.kind != "DaemonSet"]
+    pods = [pod for pod in s.pods_on.get(s.names[row], ()) if devices.of(pod)]
+    movable = [pod for pod in pods if _is_movable(pod)]
     if not pods or len(movable) < len(pods) or len(pods) > _MAX_PODS:
-        return []  # nobody would create a bare pod again, and one of a DaemonSet comes back
-    before, moves = {name: amounts.copy() for name, amounts in s.free.items()}, []
-    for pod in sorted(pods, key=lambda pod: (-sum(gpus_of(pod, s.policy).values()), full_name(pod))):
-        case = Case.of(s, pod)
-        target = _target(s, case, row) if case else None
-        if target is None:
+        return []
+    before, saved, moves = {name: amounts.copy() for name, amounts in s.free.items()}, s.gpus.saved(), []
+    for pod in sorted(pods, key=lambda pod: (-sum(devices.of(pod).values()), full_name(pod))):
+        case = Case.of(s, _again(pod))
+        target = _target(s, case, row, list(devices.of(pod))) if case else None
+        if case is None or target is None:
             s.free.update(before)
+            s.gpus.restore(saved)
             return []
-        for name, amount in counted_demand(pod).requests:
+        for name, amount in case.demand.requests:
             if name in s.free:
                 s.free[name][target] -= amount
                 s.free[name][row] += amount
+        s.devices.bind(case.wants, target)
+        s.gpus.take(case.demand, target)
+        s.gpus.take(case.demand, row, -1)
         moves.append(Move(pod, s.names[target]))
+    s.devices.release(row, {holder for pod in pods for holder in devices.holders(pod)})
+    s.gpus.take(Demand(()), row)
     return moves
 
 
-def _target(s: Situation, case: Case, away_from: int) -> int | None:
+def _is_movable(pod: Pod) -> bool:
+    """Nobody would create a bare pod again, one of a DaemonSet comes back, and a claim that it names stays where it is."""
+    named = any(entry.get("resourceClaimName") for entry in pod["spec"].get("resourceClaims") or ())
+    made_by = owner(pod)
+    return made_by is not None and made_by.kind != "DaemonSet" and not named
+
+
+def _again(pod: Pod) -> Pod:
+    """The pod as its controller will create it again: nobody has made its claims."""
+    return {
+        **pod,
+        "metadata": {**pod["metadata"], "uid": f"{SIMULATED}{pod['metadata'].get('uid')}"},
+        "status": {name: value for name, value in pod["status"].items() if name != "resourceClaimStatuses"},
+    }
+
+
+def _target(s: Situation, case: Case, away_from: int, gpus: list[str]) -> int | None:
     """The node with the fewest free GPUs that could take the pod and is not whole; None if there is none."""
     _, whole = _gpu_masks(s)
     able = fits(case) & ~whole
     able[away_from] = False
-    free = np.sum([s.free[name] for name in gpus_of(case.pod, s.policy) if name in s.free], axis=0)
+    free = sum([s.gpus.of[name].free for name in gpus if name in s.gpus.of], np.zeros(len(s.alive)))
     rows = np.flatnonzero(able).tolist()
-    return min(rows, key=lambda each: (int(free[each]), s.names[each]), default=None)
+    return min(rows, key=lambda each: (float(free[each]), s.names[each]), default=None)

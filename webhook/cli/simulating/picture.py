@@ -35,7 +35,7 @@ def picture(outcome: Outcome, pools: Mapping[str, str]) -> str:
     )
 
 
-def _changes(resources: Mapping[str, Mapping[str, int]]) -> bool:
+def _changes(resources: Mapping[str, Mapping[str, int | float]]) -> bool:
     """Whether the free GPUs of a node differ between the views."""
     return any(len({amounts[view] for view in _VIEWS}) > 1 for amounts in resources.values())
 
@@ -60,11 +60,11 @@ def _sums(outcome: Outcome) -> Iterator[Html]:
             yield row([resource, title, *[amounts[key][view] for view in _VIEWS]])
 
 
-def _line(name: str, pool: str, resource: str, amounts: Mapping[str, int]) -> Html:
+def _line(name: str, pool: str, resource: str, amounts: Mapping[str, int | float]) -> Html:
     views = [_squares(amounts, view) for view in _VIEWS]
     return row([name, pool, resource, *views], "whole" if amounts["with"] == amounts["total"] else "")
 
 
-def _squares(amounts: Mapping[str, int], view: str) -> Html:
+def _squares(amounts: Mapping[str, int | float], view: str) -> Html:
     total, free, before = amounts["total"], max(0, amounts[view]), max(0, amounts["before"])
     return squares({"old": total - before, "new": before - free, "free": free})

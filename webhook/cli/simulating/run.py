@@ -13,12 +13,15 @@ from webhook.admission.decision import IGNORED
 from webhook.admission.pods import mutate
 from webhook.admission.words import finding_line
 from webhook.cli import offline
-from webhook.cli.cluster.report import gpus_of
+from webhook.cli.cluster.devices import PodGpus
 from webhook.cli.cluster.snapshot import Object, Snapshot
 from webhook.cli.manifests import Planned
 from webhook.cli.simulating.scheduler import Scheduler
+from webhook.cli.waiting.causes import Cause
 from webhook.cli.waiting.diagnosis import Diagnosis, causes_before_filtering
-from webhook.cli.waiting.situation import Case, Cause, Situation, priority_of
+from webhook.cli.waiting.free_devices import SIMULATED
+from webhook.cli.waiting.situation import Case, Situation, priority_of
+from webhook.cluster.gpu_amounts import gpu_number
 from webhook.errors import BadInput, BadReview
 from webhook.kube.pod import PROFILE_LABEL, Pod
 from webhook.kube.pod_schema import check
@@ -53,7 +56,7 @@ class Workload:
 
     namespace: str
     name: str
-    gpus: dict[str, int]
+    gpus: dict[str, int | float]
     """GPUs of one pod, by resource."""
     pods: int = 0
     message: str = ""
@@ -78,11 +81,11 @@ class Outcome:
     """The result of a simulation. "before", "without" and "with" are keys for the state before it and after each run."""
 
     workloads: list[Workload]
-    gpus: dict[str, dict[str, dict[str, int]]]
+    gpus: dict[str, dict[str, dict[str, int | float]]]
     """By GPU resource, then "free" (GPUs) and "wholeNodes" (nodes): the numbers "before", "without" and "with"."""
     waited: dict[str, int]
     """Pods that waited before the simulation: their number ("before"), and how many were bound "without" and "with"."""
-    nodes: dict[str, dict[str, dict[str, int]]]
+    nodes: dict[str, dict[str, dict[str, int | float]]]
     """By node and GPU resource: its "total", and the free GPUs "before", "without" and "with"."""
     whole_nodes: int = 0
     """Number of nodes with all GPUs free after the run with the webhook."""
@@ -100,18 +103,20 @@ def usable(s: Situation) -> Mask:
     return mask
 
 
-def whole_nodes(s: Situation, resources: Sequence[str]) -> int:
-    """The number of usable nodes that have GPUs of these resources, and all of them free."""
-    if not resources:
+def whole_nodes(s: Situation, resource: str | None = None) -> int:
+    """The number of usable nodes that have GPUs, of this resource or of any, and all of them free."""
+    of = s.gpus.of if resource is None else {resource: s.gpus.of[resource]}
+    if not of:
         return 0
-    has = np.any([s.capacity[name] > 0 for name in resources], axis=0)
-    untouched = np.all([s.free[name] == s.capacity[name] for name in resources], axis=0)
+    has = np.any([each.offered > 0 for each in of.values()], axis=0)
+    untouched = np.all([each.free >= each.offered for each in of.values()], axis=0)
     return int(np.count_nonzero(usable(s) & has & untouched))
 
 
-def free_gpus(s: Situation, resources: Sequence[str]) -> int:
-    """The number of free GPUs of these resources on usable nodes."""
-    return sum(int(np.maximum(s.free[name], 0)[usable(s)].sum()) for name in resources)
+def free_gpus(s: Situation, resource: str | None = None) -> int | float:
+    """The number of free GPUs on usable nodes, of this resource or of all."""
+    of = [each for name, each in s.gpus.of.items() if resource in (None, name)]
+    return gpu_number(sum([float(np.maximum(each.free, 0)[usable(s)].sum()) for each in of]))
 
 
 _UNSCHEDULABLE = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}
@@ -134,7 +139,7 @@ def simulate(snapshot: Snapshot, policy: Policy, rounds: Iterable[Sequence[Plann
     snapshot.state.view(snapshot.taken)  # ends the reservations that have expired
     runs = {side: Situation(snapshot, policy) for side in SIDES}
     before = Situation(snapshot, policy)
-    resources = [name for name in before.capacity if policy.gpus.kind(name) is not None and before.capacity[name].any()]
+    resources = sorted(before.gpus.of)
     schedulers = {side: Scheduler(situation) for side, situation in runs.items()}
     admission = _Admission(snapshot, policy)
     workloads: dict[tuple[Any, ...], Workload] = {}
@@ -144,7 +149,7 @@ def simulate(snapshot: Snapshot, policy: Policy, rounds: Iterable[Sequence[Plann
         queues = {side: list(waiting) for side in SIDES}
         waiting = []
         for plan in planned:
-            _create(plan, policy, admission, workloads, queues)
+            _create(plan, admission, workloads, queues)
         for side, queue in queues.items():
             queue.sort(key=lambda queued: -priority_of(queued.pod))  # PrioritySort: by priority, then by age
             for queued in queue:
@@ -163,14 +168,14 @@ def simulate(snapshot: Snapshot, policy: Policy, rounds: Iterable[Sequence[Plann
             if pods := workload.sides[side].waiting:
                 workload.sides[side].causes = diagnosis.of(pods[0]).causes
     views = {"before": before, **runs}
-    gpus = {
+    gpus: dict[str, dict[str, dict[str, int | float]]] = {
         name: {
-            "free": {key: free_gpus(s, [name]) for key, s in views.items()},
-            "wholeNodes": {key: whole_nodes(s, [name]) for key, s in views.items()},
+            "free": {key: free_gpus(s, name) for key, s in views.items()},
+            "wholeNodes": {key: whole_nodes(s, name) for key, s in views.items()},
         }
-        for name in sorted(resources)
+        for name in resources
     }
-    by_node, whole = _by_node(views, sorted(resources)), whole_nodes(runs["with"], resources)
+    by_node, whole = _by_node(views, resources), whole_nodes(runs["with"])
     return Outcome(list(workloads.values()), gpus, waited, by_node, whole)
 
 
@@ -180,14 +185,15 @@ def _is_tried(s: Situation, pod: Pod) -> bool:
     return case is not None and not causes_before_filtering(case)
 
 
-def _by_node(views: dict[str, Situation], resources: list[str]) -> dict[str, dict[str, dict[str, int]]]:
+def _by_node(views: dict[str, Situation], resources: list[str]) -> dict[str, dict[str, dict[str, int | float]]]:
     """The value of `Outcome.nodes`."""
     s = views["before"]
-    by_node: dict[str, dict[str, dict[str, int]]] = {}
+    by_node: dict[str, dict[str, dict[str, int | float]]] = {}
     for name in resources:
-        for row in s.capacity[name].nonzero()[0].tolist():
-            amounts = {key: int(view.free[name][row]) for key, view in views.items()}
-            by_node.setdefault(s.names[row], {})[name] = {"total": int(s.capacity[name][row]), **amounts}
+        for row in s.gpus.of[name].offered.nonzero()[0].tolist():
+            amounts = {key: gpu_number(view.gpus.of[name].free[row]) for key, view in views.items()}
+            total = gpu_number(s.gpus.of[name].offered[row])
+            by_node.setdefault(s.names[row], {})[name] = {"total": total, **amounts}
     return dict(sorted(by_node.items()))
 
 
@@ -197,6 +203,7 @@ class _Admission:
     def __init__(self, snapshot: Snapshot, policy: Policy) -> None:
         self._state, self._policy, self._now = snapshot.state, policy, snapshot.taken
         self._placer = Placer(snapshot.state)
+        self.pod_gpus = PodGpus(snapshot, policy)
         classes = snapshot.of("PriorityClass")
         self._classes: dict[str, Object] = {each["metadata"]["name"]: each for each in classes}
         self._default = next((each for each in classes if each.get("globalDefault")), None)
@@ -224,7 +231,7 @@ class _Admission:
         metadata = pod["metadata"]
         metadata["namespace"] = plan.document.request.namespace
         metadata["name"] = metadata.get("name") or f"{metadata.get('generateName', '')}{number}"
-        metadata["uid"] = f"simulated/{metadata['namespace']}/{plan.of}/{number}"
+        metadata["uid"] = f"{SIMULATED}{metadata['namespace']}/{plan.of}/{number}"
         pod["status"] = {"phase": "Pending"}
         return pod
 
@@ -263,14 +270,13 @@ class _Admission:
 
 def _create(
     plan: Planned,
-    policy: Policy,
     admission: _Admission,
     workloads: dict[tuple[Any, ...], Workload],
     queues: dict[str, list[_Queued]],
 ) -> None:
     """Create the pods of one template, and put those that are admitted into the queues. Raises BadInput."""
     try:
-        gpus = gpus_of(check(plan.document.request.object), policy)
+        gpus = admission.pod_gpus.asked(check(plan.document.request.object), plan.document.request.namespace)
     except BadReview as error:
         raise BadInput(f"{plan.document.where}: {error}") from None
     namespace = plan.document.request.namespace

@@ -71,7 +71,7 @@ class Scheduler:
         score = self._score(case, rows)
         best = rows[score == score.max()]
         row = int(best[self._by_name[best].argmin()])
-        self.situation.bind(pod, case.demand, row)
+        self.situation.bind(case, row)
         self._waiting.clear()
         return self.situation.names[row]
 

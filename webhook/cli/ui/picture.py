@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from webhook.cli.cluster.devices import PodGpus
 from webhook.cli.cluster.measured import Figures, Gpu
-from webhook.cli.cluster.report import gpu_nodes, gpus_of, holders, report, workload_name
+from webhook.cli.cluster.report import gpu_nodes, holders, report, workload_name
 from webhook.cli.cluster.snapshot import Snapshot
 from webhook.cli.explain import existing
 from webhook.cli.pending import Answer, Row, answers, first_fix, rows_of, words_of
@@ -28,13 +29,15 @@ class Picture:
         self._snapshot, self._policy = snapshot, policy
         self._answers = {(each.namespace, each.name): each for each in answers(snapshot, policy, None)}
         reports = report(snapshot, policy, gpu_nodes(snapshot, policy))
-        promises = _promises(snapshot, policy, [each.pod for each in self._answers.values() if each.pod])
+        devices, row_of = PodGpus(snapshot, policy), snapshot.state.nodes.row_of
+        promises = _promises(snapshot, policy, devices, [each.pod for each in self._answers.values() if each.pod])
         settings = policy.file.gpu_metrics
         figures = Figures(snapshot.measured, settings) if snapshot.measured else None
         nodes: list[dict[str, Any]] = []
         for each in reports:
             gpus = list(figures.gpus(each["name"])) if figures else []
-            more = {"parts": parts(each, snapshot), "promises": promises.get(each["name"], [])}
+            installed = {name: float(of.installed[row_of[each["name"]]]) for name, of in devices.amounts.items()}
+            more = {"parts": parts(each, installed), "promises": promises.get(each["name"], [])}
             nodes.append({**each, **more, "devices": [_device(gpu, settings) for gpu in gpus]})
         self.document: dict[str, Any] = {
             "taken": snapshot.taken,
@@ -42,7 +45,7 @@ class Picture:
             "totals": totals(nodes, policy.gpus),
             "largest": largest(nodes, snapshot, policy.gpus),
             "nodes": nodes,
-            "waiting": [_row(row) for row in rows_of(self._answers.values(), policy)],
+            "waiting": [_row(row) for row in rows_of(self._answers.values(), devices)],
             "holders": {by: holders(reports, by) for by in BY},
             "decisions": decisions(snapshot, policy),
         }
@@ -87,7 +90,9 @@ def _row(row: Row) -> dict[str, Any]:
     }
 
 
-def _promises(snapshot: Snapshot, policy: Policy, waiting: list[Pod]) -> Mapping[str, list[dict[str, Any]]]:
+def _promises(
+    snapshot: Snapshot, policy: Policy, devices: PodGpus, waiting: list[Pod]
+) -> Mapping[str, list[dict[str, Any]]]:
     """By node: the pods that are not bound yet and for which GPUs of it are reserved, in the form of `report`."""
     by_node: dict[str, list[dict[str, Any]]] = {}
     for pod in waiting:
@@ -95,7 +100,7 @@ def _promises(snapshot: Snapshot, policy: Policy, waiting: list[Pod]) -> Mapping
         if snapshot.state.ledger.holds(pod_id(metadata)) and (ranked := ranked_nodes(pod)):
             names = {"namespace": metadata["namespace"], "name": metadata["name"], "owner": workload_name(pod)}
             of = record_of(pod).get("class") or policy.classify(pod, owner(pod), metadata["namespace"]).name
-            by_node.setdefault(ranked[0], []).append({**names, "class": of, "gpus": gpus_of(pod, policy)})
+            by_node.setdefault(ranked[0], []).append({**names, "class": of, "gpus": devices.asked(pod)})
     return by_node
 
 

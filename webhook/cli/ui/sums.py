@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from webhook.cli.cluster.snapshot import Snapshot
-from webhook.cluster.node import UNKNOWN_AMOUNT
+from webhook.cluster.gpu_amounts import gpu_number
 from webhook.kube.gpus import GpuKind, Gpus
 
 PARTS: Final = ("allocated", "promised", "free", "unusable")
@@ -17,22 +17,22 @@ def kind_of(resource: str, gpus: Gpus) -> GpuKind:
     return gpus.kind(resource) or "whole"
 
 
-def parts(report: Mapping[str, Any], snapshot: Snapshot) -> dict[str, dict[str, int]]:
-    """The GPUs of a node by resource, each counted once. `report`: its entry of `gpu-admission nodes`.
+def parts(report: Mapping[str, Any], installed: Mapping[str, float]) -> dict[str, dict[str, int | float]]:
+    """The GPUs of a node by resource, each counted once. `report`: its entry of `gpu-admission nodes`. `installed`: with those
+    that it does not offer.
 
     Unusable are the free GPUs of a node that takes no pods, those that are sick, and those that it has and does not offer.
     """
     usable, amounts = report["health"] == "healthy", report["gpus"]
-    nodes, result = snapshot.state.nodes, {}
+    result = {}
     for resource, counts in amounts.items():
-        installed = nodes.columns.installed.get(resource)
-        has = 0 if installed is None else int(installed[nodes.row_of[report["name"]]]) % UNKNOWN_AMOUNT
         held, free = counts["allocated"] + counts["promised"], counts["free"]
-        total = max(counts["total"], held + free, has)
+        total = max(counts["total"], held + free, installed[resource])
         sick = report.get("sick", 0) - held if len(amounts) == 1 else 0  # a sick GPU is perhaps one that a pod has
         free = max(0, free - max(0, sick)) if usable else 0
         taken = {"allocated": counts["allocated"], "promised": counts["promised"]}
-        result[resource] = {**taken, "free": free, "unusable": total - held - free}
+        every = {**taken, "free": free, "unusable": total - held - free}
+        result[resource] = {part: gpu_number(amount) for part, amount in every.items()}
     return result
 
 
@@ -49,8 +49,8 @@ def totals(nodes: Iterable[Mapping[str, Any]], gpus: Gpus) -> list[dict[str, Any
                 )
                 entry["nodes"] += 1
                 for part in PARTS:
-                    entry[part] += counts[part]
-    return [{**sums[key], "total": sum(sums[key][part] for part in PARTS)} for key in sorted(sums)]
+                    entry[part] = gpu_number(entry[part] + counts[part])
+    return [{**sums[key], "total": gpu_number(sum(sums[key][part] for part in PARTS))} for key in sorted(sums)]
 
 
 def largest(nodes: Iterable[Mapping[str, Any]], snapshot: Snapshot, gpus: Gpus) -> list[dict[str, Any]]:
@@ -61,7 +61,7 @@ def largest(nodes: Iterable[Mapping[str, Any]], snapshot: Snapshot, gpus: Gpus) 
     for node in nodes:
         cpus, pods = (int(free[name][rows[node["name"]]]) if name in free else 0 for name in ("cpu", "pods"))
         for resource, counts in node["parts"].items():
-            if pods > 0 and (startable := min(counts["free"], cpus // 1000)) > 0:
+            if pods > 0 and (startable := min(int(counts["free"]), cpus // 1000)) > 0:
                 by_model.setdefault((node["model"], resource), []).append(startable)
     found = [
         {"model": model, "resource": resource, "kind": kind_of(resource, gpus), "steps": list(_steps(sizes))}

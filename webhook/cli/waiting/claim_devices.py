@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from webhook.cli.cluster.devices import newest
 from webhook.cli.cluster.snapshot import Object
 from webhook.cli.waiting.situation import Situation
 from webhook.cli.waiting.volumes import selected
@@ -169,6 +168,23 @@ def _nodes(s: Situation, offered_to: Mapping[str, Any]) -> Iterable[str]:
         return [name]
     mask = s.alive if offered_to.get("allNodes") else s.alive & selected(s, offered_to.get("nodeSelector") or {})
     return [s.names[row] for row in np.flatnonzero(mask)]
+
+
+def newest(slices: list[Object]) -> Iterator[Mapping[str, Any]]:
+    """The specs of the newest generation of each pool: a driver writes new slices before it deletes the old ones."""
+    newest_of: dict[tuple[str, str], int] = {}
+    for obj in slices:
+        pool, generation = _pool_and_generation(obj["spec"])
+        newest_of[pool] = max(generation, newest_of.get(pool, 0))
+    for obj in slices:
+        pool, generation = _pool_and_generation(obj["spec"])
+        if generation == newest_of[pool]:
+            yield obj["spec"]
+
+
+def _pool_and_generation(spec: Mapping[str, Any]) -> tuple[tuple[str, str], int]:
+    pool = spec.get("pool") or {}
+    return (str(spec.get("driver")), str(pool.get("name"))), int(pool.get("generation") or 0)
 
 
 def has(s: Situation, device_class: str, names: Iterable[str]) -> list[str]:

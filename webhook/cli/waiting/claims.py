@@ -4,18 +4,17 @@ k8s.io/kubernetes pkg/scheduler/framework/plugins/dynamicresources.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
-from typing import Final, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from webhook.cli.cluster.snapshot import Object
+from webhook.cli.waiting.causes import Cause, NodeCheck
 from webhook.cli.waiting.claim_devices import Wanted, class_selectors, counts, has, requests
-from webhook.cli.waiting.situation import Case, Cause, NodeCheck, Situation
+from webhook.cli.waiting.free_devices import claim_entries, is_simulated
+from webhook.cli.waiting.situation import Case, Situation
 from webhook.cli.waiting.volumes import selected
-from webhook.cluster.claims import claims_of
-from webhook.cluster.device_layout import Unknown
 from webhook.placement.constraints import Mask
 from webhook.text import bare, listed, plural
 
@@ -26,41 +25,55 @@ _MAX_USERS: Final = 256
 def missing(case: Case) -> Iterator[Cause]:
     """Claims for which the scheduler looks at no node."""
     s = case.situation
-    for entry, claim_name in _entries(case):
+    for entry, claim_name in claim_entries(case.pod):
         template = entry.get("resourceClaimTemplateName")
-        if claim_name is None and template:
-            templates = s.snapshot.named("ResourceClaimTemplate")
-            if (case.namespace, template) not in templates and "ResourceClaimTemplate" not in s.snapshot.missing:
-                yield from case.absent("claimTemplateMissing", "ResourceClaimTemplate", template)
-            else:
-                text = f"no ResourceClaim was made of template {bare(template)} yet"
-                fix = f"see kubectl describe pod -n {case.namespace} {bare(case.pod['metadata']['name'])}"
-                yield Cause("claimMissing", text, fix)
-            continue
-        claim = s.snapshot.named("ResourceClaim").get((case.namespace, str(claim_name)))
+        who, claim = _claim(case, entry, claim_name)
         if claim is None:
-            yield from case.absent("claimMissing", "ResourceClaim", str(claim_name))
+            kind, word = (
+                ("ResourceClaimTemplate", "claimTemplateMissing") if template else ("ResourceClaim", "claimMissing")
+            )
+            yield from case.absent(
+                "claimMissing" if claim_name else word,
+                "ResourceClaim" if claim_name else kind,
+                str(claim_name or template),
+            )
+            continue
+        if claim_name is None and not is_simulated(case.pod):
+            text = f"no ResourceClaim was made of template {bare(str(template))} yet"
+            fix = f"see kubectl describe pod -n {case.namespace} {bare(case.pod['metadata']['name'])}"
+            yield Cause("claimMissing", text, fix)
             continue
         classes = {name for _, name in s.snapshot.named("DeviceClass")}
         named = {each.device_class for alternatives in requests(s, claim) for each in alternatives}
         for name in sorted(named - classes):
-            yield from case.absent("deviceClassMissing", "DeviceClass", name, f" (claim {bare(str(claim_name))})")
+            yield from case.absent("deviceClassMissing", "DeviceClass", name, f" ({who})")
         if len(claim["status"].get("reservedFor") or ()) >= _MAX_USERS:
             text = f"ResourceClaim {bare(str(claim_name))} is used by {_MAX_USERS} pods, the most that can"
             yield Cause("claimInUse", text, "use another claim")
 
 
+def _claim(case: Case, entry: Mapping[str, Any], name: str | None) -> tuple[str, Object | None]:
+    """What messages call the claim of an entry, and the claim: as it would be if it is not made yet; None if there is none."""
+    s = case.situation
+    if name is not None:
+        return f"claim {bare(name)}", s.snapshot.named("ResourceClaim").get((case.namespace, name))
+    template = str(entry.get("resourceClaimTemplateName"))
+    found = s.snapshot.named("ResourceClaimTemplate").get((case.namespace, template))
+    made = None if found is None else {"spec": found["spec"].get("spec") or {}, "status": {}}
+    return f"claim of template {bare(template)}", made
+
+
 def devices(case: Case) -> NodeCheck:
     """Nodes without enough free devices for the pod's claims, or without the devices that are allocated to them."""
     s, away, short = case.situation, dict[str, Mask](), list[_Short]()
-    for _, name in _entries(case):
-        claim = s.snapshot.named("ResourceClaim").get((case.namespace, str(name)))
+    for entry, name in claim_entries(case.pod):
+        who, claim = _claim(case, entry, name)
         if claim is None:
             continue
         if allocation := claim["status"].get("allocation"):
-            away[f"claim {bare(str(name))}"] = ~selected(s, allocation.get("nodeSelector"))
+            away[who] = ~selected(s, allocation.get("nodeSelector"))
             continue
-        short += _shortages(s, f"claim {bare(str(name))}", requests(s, claim))
+        short += _shortages(s, who, requests(s, claim))
     for resource, class_name in case.device_class_of.items():
         wanted = Wanted(class_name, case.demand.amount(resource), class_selectors(s, class_name))
         plugin = s.capacity.get(resource, np.zeros(len(s.alive))) > 0
@@ -68,9 +81,12 @@ def devices(case: Case) -> NodeCheck:
             each._replace(few=each.few & ~plugin, unknown=each.unknown & ~plugin)
             for each in _shortages(s, bare(resource), [(wanted,)])
         ]
-    fits, none = _together(case) if short and not away else (np.zeros_like(s.alive), np.zeros_like(s.alive))
-    short = [each._replace(unknown=each.unknown & ~fits) for each in short]
-    fails = np.any([none, *away.values(), *[each.few | each.unknown for each in short]], axis=0)
+    together = np.zeros_like(s.alive)
+    if not case.wants.reason:
+        found = s.devices.search(case.wants, s.alive)
+        short = [each._replace(few=each.few & found.few, unknown=found.unknown) for each in short]
+        together = found.few
+    fails = np.any([together, *away.values(), *[each.few | each.unknown for each in short]], axis=0)
 
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
         left = mask.copy()
@@ -79,9 +95,9 @@ def devices(case: Case) -> NodeCheck:
                 left &= ~off
                 yield from _short(s, each, off, alone & (len(short) == 1))
         few = np.any([np.zeros_like(left), *[each.few for each in short]], axis=0)
-        if (off := left & none & ~few).any():
+        if (off := left & together & ~few).any():
             left &= ~off
-            yield _none_together(case, off, alone)
+            yield _apart(case, off, alone)
         for each in short:
             if (off := left & each.unknown).any():
                 left &= ~off
@@ -99,50 +115,6 @@ def devices(case: Case) -> NodeCheck:
                 yield s.cause("claimElsewhere", text, fix, off, np.zeros_like(off))  # room on other nodes than these
 
     return NodeCheck(s.alive & fails, explain)
-
-
-def _together(case: Case) -> tuple[Mask, Mask]:
-    """The nodes where the device table finds devices for all requests of the pod together, and those where there are none.
-    About others it cannot tell. Reservations do not count: the scheduler does not know them."""
-    s, state = case.situation, case.situation.snapshot.state
-    fits, none = np.zeros_like(s.alive), np.zeros_like(s.alive)
-    asked = state.device_demands.asked(claims_of(case.pod))
-    if asked.reason or asked.terms or not asked.claims:
-        return fits, none
-    table, held = state.nodes.devices, [(row, kind.demand.devices) for row, kind in state.ledger.holders()]
-    for row, claims in held:
-        table.hold(row, claims, -1)
-    try:
-        numbers = state.nodes.columns.devices[: len(s.alive)]
-        for number in np.unique(numbers[s.alive]).tolist():
-            with suppress(Unknown):
-                found = none if table.find(number, asked.claims) is None else fits
-                found |= s.alive & (numbers == number)
-    finally:
-        for row, claims in held:
-            table.hold(row, claims, 1)
-    return fits, none
-
-
-def _none_together(case: Case, off: Mask, alone: Mask) -> Cause:
-    """The cause for nodes that have enough devices for each request of the pod's claims, and not for all of them."""
-    s, names = case.situation, [str(name) for _, name in _entries(case)]
-    found = [s.snapshot.named("ResourceClaim").get((case.namespace, name)) or {"spec": {}} for name in names]
-    wanted = [each for claim in found for each in (claim["spec"].get("devices") or {}).get("requests") or ()]
-    every = any((each.get("exactly") or each).get("allocationMode") == "All" for each in wanted)
-    who = f"claim{'s' if len(names) > 1 else ''} {listed([bare(name) for name in names], 5)}"
-    classes = [each.device_class for claim in found for request in requests(s, claim) for each in request]
-    others = sorted({pod for of in classes for pod in has(s, of, s.named(off))})
-    if every:
-        text = f"{who}: all devices that match are wanted, and others have some of those of {s.where(off)}"
-    elif len(wanted) == 1:
-        text = f"{who}: no device that matches can be had on {s.where(off)}: others have parts of the same GPUs"
-    else:
-        text = f"{who}: not enough devices for all requests together on {s.where(off)}: each alone could be met"
-    fix = f"wait for pod/{others[0]} to end" if others else "ask for other or fewer devices in a new claim"
-    return s.cause(
-        "noDevice", text, f"{fix}; what devices have: kubectl get resourceslices -o yaml", off, alone & bool(others)
-    )
 
 
 class _Short(NamedTuple):
@@ -204,23 +176,40 @@ def _short(s: Situation, short: _Short, off: Mask, alone: Mask) -> Iterator[Caus
     yield s.cause("noDevice", text, fix, off, alone)
 
 
+def _apart(case: Case, off: Mask, alone: Mask) -> Cause:
+    """The cause for nodes that have enough devices for each request of the pod, and not for all of them."""
+    s = case.situation
+    if parts := [claim.source for claim in case.wants.claims if claim.source]:
+        by = listed(sorted(set(parts)))
+        text = f"no GPU of {s.where(off)} has enough free for the part that it asks for (by {by})"
+        return s.cause("noDevice", text, "ask for a smaller part, or wait for a pod there to end", off, alone)
+    entries = list(claim_entries(case.pod))
+    found = [claim for _, claim in [_claim(case, *each) for each in entries] if claim is not None]
+    wanted = [each for claim in found for each in (claim["spec"].get("devices") or {}).get("requests") or ()]
+    every = any((each.get("exactly") or each).get("allocationMode") == "All" for each in wanted)
+    names = [bare(str(name or entry.get("resourceClaimTemplateName"))) for entry, name in entries]
+    who = (
+        f"claim{'s' if len(names) > 1 else ''} {listed(names, 5)}" if names else listed(map(bare, case.device_class_of))
+    )
+    classes = [each.device_class for claim in found for request in requests(s, claim) for each in request]
+    others = sorted({pod for of in classes for pod in has(s, of, s.named(off))})
+    if every:
+        text = f"{who}: all devices that match are wanted, and others have some of those of {s.where(off)}"
+    elif len(wanted) == 1:
+        text = f"{who}: no device that matches can be had on {s.where(off)}: others have parts of the same GPUs"
+    else:
+        text = f"{who}: not enough devices for all requests together on {s.where(off)}: each alone could be met"
+    fix = f"wait for pod/{others[0]} to end" if others else "ask for other or fewer devices in a new claim"
+    return s.cause(
+        "noDevice", text, f"{fix}; what devices have: kubectl get resourceslices -o yaml", off, alone & bool(others)
+    )
+
+
 def elsewhere(case: Case) -> Mask:
     """Nodes that cannot reach the devices that are allocated to the pod's claims."""
     s, away = case.situation, np.zeros_like(case.situation.alive)
-    for _, name in _entries(case):
+    for _, name in claim_entries(case.pod):
         claim = s.snapshot.named("ResourceClaim").get((case.namespace, str(name))) or {"status": {}}
         if allocation := claim["status"].get("allocation"):
             away |= ~selected(s, allocation.get("nodeSelector"))
     return away
-
-
-def _entries(case: Case) -> Iterator[tuple[Object, str | None]]:
-    """Each entry of spec.resourceClaims with the name of its claim; None if the claim does not exist yet."""
-    claim_names = {
-        status["name"]: status.get("resourceClaimName")
-        for status in case.pod["status"].get("resourceClaimStatuses") or ()
-    }
-    for entry in case.pod["spec"].get("resourceClaims") or ():
-        if entry["name"] in claim_names and claim_names[entry["name"]] is None:
-            continue  # its template makes no claim
-        yield entry, entry.get("resourceClaimName") or claim_names.get(entry["name"])

@@ -7,9 +7,11 @@ import numpy as np
 import orjson
 
 from webhook.cli.waiting import claims, nodes, notes, peers, ports, resources, taints, volumes
+from webhook.cli.waiting.causes import Cause, NodeCheck, ordered
+from webhook.cli.waiting.free_devices import is_simulated
 from webhook.cli.waiting.prerequisites import prerequisites
 from webhook.cli.waiting.scheduler_message import scheduler_message, told, unexplained
-from webhook.cli.waiting.situation import Case, Cause, NodeCheck, Situation, ordered
+from webhook.cli.waiting.situation import Case, Situation
 from webhook.kube.pod import REQUIRED, Pod, labels_of
 from webhook.placement.constraints import Mask
 from webhook.text import listed
@@ -181,7 +183,7 @@ def shape_of(pod: Pod) -> bytes:
         {kind: (terms or {}).get(REQUIRED) for kind, terms in (spec.get("affinity") or {}).items()},
         [(each.get("resources"), each.get("ports"), each.get("restartPolicy")) for each in containers],
         volume_claims,
-        pod["metadata"]["name"] if volume_claims or spec.get("resourceClaims") else "",
+        pod["metadata"]["name"] if volume_claims or (spec.get("resourceClaims") and not is_simulated(pod)) else "",
     )
     return orjson.dumps(shape, option=orjson.OPT_SORT_KEYS)
 

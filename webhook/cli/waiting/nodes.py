@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from webhook.cli.waiting.situation import Case, Cause, NodeCheck, with_spec
+from webhook.cli.waiting.causes import Cause, NodeCheck
+from webhook.cli.waiting.situation import Case, with_spec
 from webhook.cluster.pods import HOSTNAME
 from webhook.framework.cluster_view import Expression
 from webhook.kube.pod import REQUIRED, Pod, labels_of

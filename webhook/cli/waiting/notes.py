@@ -7,7 +7,8 @@ import numpy as np
 
 from webhook.cli.cluster.report import gpus_of
 from webhook.cli.cluster.snapshot import Object, full_name
-from webhook.cli.waiting.situation import Case, Cause, Situation, priority_of
+from webhook.cli.waiting.causes import Cause
+from webhook.cli.waiting.situation import Case, Situation, priority_of
 from webhook.cluster.pods import counted_demand
 from webhook.kube.pod import Pod
 from webhook.placement.constraints import Mask

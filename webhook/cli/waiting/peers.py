@@ -11,7 +11,8 @@ import numpy as np
 
 from webhook.cli.cluster.report import workload_name
 from webhook.cli.reading import selects
-from webhook.cli.waiting.situation import Case, Cause, NodeCheck, Situation, with_spec
+from webhook.cli.waiting.causes import Cause, NodeCheck
+from webhook.cli.waiting.situation import Case, Situation, with_spec
 from webhook.kube.pod import REQUIRED, Pod, labels_of
 from webhook.placement.constraints import Mask
 from webhook.text import bare, listed

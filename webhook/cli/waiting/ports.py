@@ -9,7 +9,8 @@ from typing import Final
 import numpy as np
 
 from webhook.cli.cluster.snapshot import full_name
-from webhook.cli.waiting.situation import Case, Cause, NodeCheck
+from webhook.cli.waiting.causes import Cause, NodeCheck
+from webhook.cli.waiting.situation import Case
 from webhook.kube.pod import Pod, containers
 from webhook.placement.constraints import Mask
 from webhook.text import listed

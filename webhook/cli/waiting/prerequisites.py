@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.cli.cluster.snapshot import full_name
-from webhook.cli.waiting.situation import Case, Cause, queued
+from webhook.cli.waiting.causes import Cause, queued
+from webhook.cli.waiting.situation import Case
 from webhook.cluster.pods import KUEUE, SCHEDULER
 from webhook.kube.pod import Pod, labels_of
 from webhook.text import bare, listed, nearest, plural, quoted

@@ -10,8 +10,10 @@ import numpy as np
 
 from webhook.cli.cluster.report import gpus_of, workload_name
 from webhook.cli.cluster.snapshot import full_name
-from webhook.cli.waiting.situation import Case, Cause, NodeCheck, Situation, priority_of
+from webhook.cli.waiting.causes import Cause, NodeCheck
+from webhook.cli.waiting.situation import Case, Situation, priority_of
 from webhook.cli.waiting.unoffered import unknown, without
+from webhook.cluster.device_sources import SOURCES
 from webhook.cluster.node_table import Integers
 from webhook.cluster.pods import counted_demand
 from webhook.kube.pod import Pod
@@ -33,7 +35,7 @@ def resources(case: Case) -> NodeCheck:
     """Nodes with too little free of a resource that the pod requests."""
     s = case.situation
     nothing = np.zeros(len(s.alive), np.int64)
-    short = {name: s.free.get(name, nothing) < amount for name, amount in case.demand.requests}
+    short = {name: s.free.get(name, nothing) < amount for name, amount in _counted(case)}
     for name in case.device_class_of:
         short[name] = short[name] & (s.capacity.get(name, nothing) > 0)
     fails = s.alive & np.any([*short.values()], axis=0)
@@ -46,7 +48,7 @@ def resources(case: Case) -> NodeCheck:
         ]
         for name in nowhere:
             yield unknown(case, name, mask, alone)
-        for name, amount in case.demand.requests:
+        for name, amount in _counted(case):
             if name not in nowhere and (off := mask & short[name]).any():
                 others_short = np.zeros_like(s.alive)
                 for other in short.keys() - {name}:
@@ -56,18 +58,27 @@ def resources(case: Case) -> NodeCheck:
     return NodeCheck(fails, explain)
 
 
+def _counted(case: Case) -> list[tuple[str, int]]:
+    """What a pod requests of what nodes offer: not memory and cores of parts of GPUs, which `claims.devices` looks at."""
+    parts = {claim.source for claim in case.wants.claims} - {""}
+    others = {name for source in SOURCES if source.name in parts for name in source.part_resources}
+    return [(name, amount) for name, amount in case.demand.requests if name not in others]
+
+
 def without_gpus(case: Case) -> Mask:
     """Nodes without any GPU, if the pod asks for GPUs."""
     s, nothing = case.situation, np.zeros_like(case.situation.alive)
     return (
-        np.array([gpus == () for gpus in s.gpus_at[: len(nothing)]], bool) if gpus_of(case.pod, s.policy) else nothing
+        np.array([gpus == () for gpus in s.gpus_at[: len(nothing)]], bool) & ~s.devices.told
+        if gpus_of(case.pod, s.policy)
+        else nothing
     )
 
 
 def large_enough(case: Case) -> Mask:
     """Nodes that could take the pod if they were empty."""
     s, nothing = case.situation, np.zeros(len(case.situation.alive), np.int64)
-    requests = [(name, amount) for name, amount in case.demand.requests if name not in case.device_class_of]
+    requests = [(name, amount) for name, amount in _counted(case) if name not in case.device_class_of]
     large: Mask = np.all([s.capacity.get(name, nothing) >= amount for name, amount in requests], axis=0)
     return large
 
@@ -231,7 +242,7 @@ def preemption(case: Case, only_full: Mask) -> Iterator[Cause]:
         return
     own, rows = priority_of(case.pod), only_full.copy()
     lower = [(row, counted_demand(pod)) for row, pod in s.bound if only_full[row] and priority_of(pod) < own]
-    for name, amount in case.demand.requests:
+    for name, amount in _counted(case):
         freed: Integers = s.free.get(name, np.zeros(len(s.alive), np.int64)).copy()
         for row, demand in lower:
             freed[row] += demand.amount(name)

@@ -8,7 +8,8 @@ import re
 from typing import Final, NamedTuple
 
 from webhook.cli.cluster.snapshot import condition
-from webhook.cli.waiting.situation import Cause, Situation
+from webhook.cli.waiting.causes import Cause
+from webhook.cli.waiting.situation import Situation
 from webhook.kube.pod import Pod
 from webhook.text import bare, plural
 

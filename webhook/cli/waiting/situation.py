@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from webhook.cli.cluster.report import has_gpu_labels, pool_of, workload_name
 from webhook.cli.cluster.snapshot import FINISHED, Object, Snapshot, creation_timestamp, seconds
+from webhook.cli.waiting.causes import Cause
+from webhook.cli.waiting.free_devices import FreeDevices, Wants
+from webhook.cli.waiting.free_gpus import FreeGpus
 from webhook.cluster.node_table import TOLD, Demand, Integers
 from webhook.cluster.pods import counted_demand
 from webhook.kube.kinds import KINDS
@@ -20,75 +23,6 @@ from webhook.kube.pod import Pod
 from webhook.placement.constraints import Constraints, Mask, Term, compiled, matches_any
 from webhook.policy.model import Policy
 from webhook.text import bare, listed, nearest, plural, quoted
-
-
-class Cause(NamedTuple):
-    """One reason why a pod waits. `cause` is one of CAUSES, `fix` what a person can do, as an imperative."""
-
-    cause: str
-    text: str
-    fix: str
-    nodes: tuple[str, ...] = ()
-    """The names of the nodes that it excludes, without those that an earlier check of the scheduler excludes."""
-    helps: int = 0
-    """How many nodes would take the pod now if only this cause were corrected."""
-    fixed: Pod | None = None
-    """The pod with the first fix, if that changes the pod: it is filtered again before anybody is told that it helps."""
-    elsewhere: bool = False
-    """None of its nodes is for the pod, by selector, affinity, tolerations or size, and others are."""
-
-    def document(self) -> dict[str, Any]:
-        """The JSON form, described in docs/cli.md."""
-        said = {"cause": self.cause, "nodes": self.nodes, "text": self.text, "fix": self.fix}
-        return {**said, "enough": self.helps > 0, "elsewhere": self.elsewhere}
-
-
-class NodeCheck(NamedTuple):
-    """The result of one filter of the scheduler: the nodes that it excludes, by row."""
-
-    fails: Mask
-    explain: Callable[[Mask, Mask], Iterator[Cause]]
-    """Yields the causes. Takes two parts of `fails`: what no earlier check excludes, and of that what no other check does."""
-
-
-CAUSES: Final = (
-    # the scheduler looks at no node
-    *("bound", "schedulingGate", "queued", "unknownScheduler"),
-    *("suspended", "refused", "quotaExceeded", "limitRange"),
-    *("serviceAccountMissing", "priorityClassMissing", "runtimeClassMissing", "notCreated"),
-    *("claimMissing", "claimTemplateMissing", "deviceClassMissing", "claimInUse"),
-    *("volumeClaimMissing", "volumeClaimUnbound", "storageClassMissing", "volumeClaimLost", "volumeClaimDeleting"),
-    *("podGroupMissing", "gangIncomplete", "preempting"),
-    # all others: most exclude nodes
-    *("unknownResource", "devicePluginMissing", "moreThanAnyNode", "nodesTooSmall", "otherGpuResource"),
-    *("nodeSelector", "nodeAffinity", "pinnedNode", "hostPort"),
-    *("podAffinity", "podAntiAffinity", "existingAntiAffinity", "topologySpread"),
-    *("untoleratedTaint", "insufficientCpu", "insufficientMemory", "insufficientEphemeralStorage"),
-    *("insufficientResource", "tooManyPods", "gpusFragmented", "gpusTaken", "noDevice", "claimElsewhere"),
-    *("volumeNodeConflict", "volumeLimit", "volumeInUse", "nominated"),
-    *("preemptionNever", "cordoned", "notReady", "noNodes", "noGpus", "schedulerOther", "fitsNow"),
-)
-"""All words for causes, documented in docs/cli.md, in the order in which a person would look at them."""
-_RANK: Final = {word: at for at, word in enumerate(CAUSES)}
-
-
-def queued(queue: str, namespace: str) -> Cause:
-    """The cause for a pod or workload that Kueue holds back."""
-    fix = f"see what its Workload waits for: kubectl describe workloads -n {namespace}"
-    return Cause("queued", f"Kueue has not admitted it from queue {quoted(queue)}", fix)
-
-
-def ordered(causes: list[Cause]) -> list[Cause]:
-    """First the causes for which the scheduler looks at no node, then those of nodes that are for the pod; among these first
-    the causes whose fix alone would help."""
-    first = _RANK["unknownResource"]
-
-    def key(cause: Cause) -> tuple[bool, bool, bool, bool, int, int]:
-        rank = _RANK[cause.cause]
-        return rank >= first, cause.elsewhere, not cause.helps, not cause.nodes, rank, -cause.helps
-
-    return sorted(causes, key=key)
-
 
 _MAX_NAMED: Final = 3
 _DEVICE_CLASS: Final = "deviceclass.resource.kubernetes.io/"
@@ -112,6 +46,8 @@ class Situation:
         self.offered: list[Any] = []
         self.device_counts: dict[Any, Any] = {}
         """Kept by `claim_devices`."""
+        self.devices = FreeDevices(snapshot.state)
+        self.gpus = FreeGpus(snapshot.state, policy.gpus, self.devices)
         self.pods_on = {name: list(pods) for name, pods in snapshot.pods_on.items()}
         """As `Snapshot.pods_on`, which `bind` does not change."""
         for row, kind in snapshot.state.ledger.holders():
@@ -217,9 +153,12 @@ class Situation:
             amounts[f"{workload_name(pod)} in {pod['metadata']['namespace']}"] += counted_demand(pod).amount(resource)
         return amounts
 
-    def bind(self, pod: Pod, demand: Demand, row: int) -> None:
+    def bind(self, case: Case, row: int) -> None:
         """Put a pod on a node, as if the scheduler had bound it."""
-        for name, amount in demand.requests:
+        pod = case.pod
+        self.devices.bind(case.wants, row)
+        self.gpus.take(case.demand, row)
+        for name, amount in case.demand.requests:
             if name in self.free:
                 self.free[name][row] -= amount
         lists = (self.bound, self.with_anti_affinity)  # before `pods_on`, from which they are made
@@ -247,6 +186,11 @@ class Case:
     @property
     def namespace(self) -> str:
         return str(self.pod["metadata"]["namespace"])
+
+    @cached_property
+    def wants(self) -> Wants:
+        """The devices that the pod needs."""
+        return self.situation.devices.wants(self.pod, self.demand)
 
     @cached_property
     def device_class_of(self) -> Mapping[str, str]:

@@ -9,7 +9,8 @@ from typing import Final
 import numpy as np
 
 from webhook.cli.cluster.report import taint_text
-from webhook.cli.waiting.situation import Case, Cause, NodeCheck, with_spec
+from webhook.cli.waiting.causes import Cause, NodeCheck
+from webhook.cli.waiting.situation import Case, with_spec
 from webhook.framework.cluster_view import Taint
 from webhook.framework.taints import toleration
 from webhook.placement.constraints import Mask

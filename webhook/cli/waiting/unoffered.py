@@ -5,8 +5,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from webhook.cli.waiting.causes import Cause
 from webhook.cli.waiting.nodes import unselected
-from webhook.cli.waiting.situation import Case, Cause, Situation, with_spec
+from webhook.cli.waiting.situation import Case, Situation, with_spec
 from webhook.kube.gpus import vendor
 from webhook.kube.other_gpus import RESOURCES
 from webhook.kube.pod import Pod, labels_of

@@ -9,9 +9,10 @@ from typing import Final
 import numpy as np
 
 from webhook.cli.cluster.snapshot import Object, full_name
+from webhook.cli.waiting.causes import Cause, NodeCheck
 from webhook.cli.waiting.nodes import unselected, without_node_affinity
 from webhook.cli.waiting.resources import large_enough
-from webhook.cli.waiting.situation import Case, Cause, NodeCheck, Situation, with_spec
+from webhook.cli.waiting.situation import Case, Situation, with_spec
 from webhook.kube.pod import REQUIRED, Pod
 from webhook.kube.quantity import parse_quantity
 from webhook.placement.constraints import Mask, compiled

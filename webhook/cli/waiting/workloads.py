@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from webhook.cli.cluster.snapshot import Object, condition
-from webhook.cli.waiting.situation import Cause, Situation, queued
+from webhook.cli.waiting.causes import Cause, queued
+from webhook.cli.waiting.situation import Situation
 from webhook.cluster.pods import KUEUE
 from webhook.kube.pod import labels_of
 from webhook.text import bare, listed, nearest, plural, quoted

@@ -182,10 +182,12 @@ const style = of => CLASSES.includes(of) ? of : "other";
 const letter = of => (of[0] || "?").toUpperCase();
 
 // ---- the map
+const gpus = amount => +amount.toFixed(3); // parts of GPUs are fractions
 function cells(node) {
   const found = [];
   for (const [resource, counts] of Object.entries(node.parts)) {
-    const add = (count, cell) => { for (let at = 0; at < count; at++) found.push({ ...cell, resource, same: at > 0 && !!cell.pod, count }); };
+    const cellsOf = (count, kind) => kind === "held" || kind === "promised" ? Math.ceil(gpus(count)) : Math.floor(gpus(count));
+    const add = (count, cell) => { for (let at = 0; at < cellsOf(count, cell.kind); at++) found.push({ ...cell, resource, same: at > 0 && !!cell.pod, count: gpus(count) }); };
     const idle = node.idle > 0 && node.idle >= counts.allocated && Object.keys(node.parts).length === 1;
     let left = counts.allocated;
     for (const pod of node.pods) { const mine = Math.min(left, pod.gpus[resource] || 0); add(mine, { kind: "held", pod, idle }); left -= mine; }
@@ -211,13 +213,13 @@ function describes(device) {
   return `${device.name}: ${[...["sick", "hot", "idle"].filter(mark => device[mark]), ...known].filter(Boolean).join(", ") || "nothing known"}`;
 }
 function summary(node) {
-  const amounts = Object.entries(node.parts).map(([resource, counts]) => `${sum(counts)} ${resource}: ${PARTS.filter(part => counts[part]).map(part => `${counts[part]} ${part}`).join(", ") || "none"}`);
+  const amounts = Object.entries(node.parts).map(([resource, counts]) => `${gpus(sum(counts))} ${resource}: ${PARTS.filter(part => counts[part]).map(part => `${counts[part]} ${part}`).join(", ") || "none"}`);
   return `${node.name}, ${HEALTH[node.health] || "healthy"}${node.model ? `, ${node.model}` : ""}. ${amounts.join("; ") || "no GPUs"}`;
 }
 function state_of(node) {
   const free = Object.values(node.parts).reduce((all, counts) => all + counts.free, 0);
   const marks = [HEALTH[node.health], node.sick ? `${node.sick} sick` : "", node.idle ? `${node.idle} idle` : "", node.temperature >= 90 ? `${node.temperature} °C` : ""].filter(Boolean);
-  return marks.length ? marks.join(", ") : `${free} free`;
+  return marks.length ? marks.join(", ") : `${gpus(free)} free`;
 }
 function drawNode(node) {
   const all = cells(node), bunched = all.length > MANY;
@@ -264,7 +266,7 @@ function renderMap() {
     const sections = [...pools].map(([pool, nodes]) => {
       const counts = nodes.flatMap(node => Object.values(node.parts)), total = counts.reduce((all, each) => all + sum(each), 0), free = counts.reduce((all, each) => all + each.free, 0);
       const section = kept.get(pool) || make("div", { class: "pool", role: "rowgroup", "data-pool": pool }, make("h3", { role: "presentation" }), make("div", { class: "nodes", role: "presentation" }));
-      section.firstChild.replaceChildren(pool || "no pool", make("span", {}, `${plural(nodes.length, "node")}, ${free} of ${total} free`));
+      section.firstChild.replaceChildren(pool || "no pool", make("span", {}, `${plural(nodes.length, "node")}, ${gpus(free)} of ${gpus(total)} free`));
       const list = section.lastChild, wanted = nodes.map(node => rows.get(node.name).row);
       if (list.children.length !== wanted.length || wanted.some((row, at) => list.children[at] !== row)) list.replaceChildren(...wanted);
       return section;

@@ -1,0 +1,88 @@
+"""What the commands and the metrics count of devices is what the real scheduler allocated, and `simulate` says it before."""
+
+import asyncio
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from bench import devices as load
+from tests.controlplane.api import Api, wait_until
+from tests.controlplane.clusters import applied
+from tests.controlplane.nodes import node
+from tests.controlplane.plane import ControlPlane
+from tests.controlplane.programs import SERVES_EXTENDED_RESOURCES
+from webhook.cli.balance import balanced
+from webhook.cli.cluster.load import load as read_cluster
+from webhook.cli.cluster.report import report
+from webhook.cli.cluster.snapshot import Snapshot
+from webhook.cli.offline import load_policy
+from webhook.cli.pending import KINDS
+from webhook.cli.simulate import manifests
+from webhook.cli.simulating.run import Outcome, simulate
+from webhook.placement.gpu_counts import count
+from webhook.placement.settings import Health
+
+pytestmark = pytest.mark.controlplane
+Json = dict[str, Any]
+POLICY = load_policy()
+ASK = "partitions" if SERVES_EXTENDED_RESOURCES else "templates"
+"""Partitions have an alpha gate in older versions: there a pod asks for whole GPUs only."""
+NAMES = {"view-a": 2, "view-b": 4}
+
+
+async def test_numbers_are_what_the_scheduler_allocated(
+    control_plane: ControlPlane, api: Api, namespace: str, tmp_path: Path
+) -> None:
+    slices = [load.slice_of(name, gpus, ASK) for name, gpus in NAMES.items()]
+    slices += [load.counters_of(name, gpus) for name, gpus in NAMES.items()] if ASK == "partitions" else []
+    jobs = [load.workload(gpus, "Job", pods, gpus, ASK, "100m") for gpus, pods in ((1, 3), (2, 3))]
+    jobs += [load.workload(9, "Job", 1, 1, "extended", "100m")] if SERVES_EXTENDED_RESOURCES else []
+    pods = sum(each["spec"]["parallelism"] for each in jobs)
+    nodes = [node(name, 0, cpu="192", memory="2Ti") for name in NAMES]
+    async with applied(api, nodes), api.having(*slices, *load.classes(ASK)):
+        await asyncio.gather(*[api.create(load.template(gpus, ASK), namespace) for gpus in (1, 2)])
+        said = await asyncio.to_thread(_simulated, control_plane, jobs, namespace, tmp_path)
+        for each in jobs:
+            await api.create(each, namespace)
+
+        async def tried() -> list[Json] | None:
+            found = await api.pods(namespace)
+            done = [each for each in found if each["spec"].get("nodeName") or each["status"].get("conditions")]
+            return found if len(done) == pods else None
+
+        found = await wait_until(tried, 120, "the scheduler to try all pods")
+        bound = Counter(each["spec"]["nodeName"] for each in found if each["spec"].get("nodeName"))
+        told = sum([each.sides["without"].bound for each in said.workloads], Counter[str]())
+        assert told.total() == bound.total()
+        snapshot = await asyncio.to_thread(read_cluster, control_plane.kubeconfig, None, KINDS)
+        await _agree(snapshot, await api.list("ResourceClaim", namespace))
+
+
+def _simulated(control_plane: ControlPlane, jobs: list[Json], namespace: str, folder: Path) -> Outcome:
+    file = folder / "jobs.yaml"
+    file.write_text(yaml.safe_dump_all(jobs))
+    snapshot = read_cluster(control_plane.kubeconfig, None, KINDS)
+    return simulate(snapshot, POLICY, [manifests(file.read_bytes(), str(file), POLICY, namespace)])
+
+
+async def _agree(snapshot: Snapshot, claims: list[Json]) -> None:
+    """A whole GPU that a claim has is 1, a half 0.5."""
+    allocated = Counter[str]()
+    for claim in claims:
+        for result in (claim["status"].get("allocation") or {"devices": {"results": []}})["devices"]["results"]:
+            allocated[result["pool"]] += 1 if "mig" not in result["device"] else 0.5  # type: ignore[assignment]
+    assert allocated.total() > 0
+    reports = report(snapshot, POLICY, list(NAMES))
+    assert {each["name"]: each["gpus"][load.DRIVER]["allocated"] for each in reports} == {
+        name: allocated[name] for name in NAMES
+    }
+    for each in reports:
+        assert sum(pod["gpus"][load.DRIVER] for pod in each["pods"]) == allocated[each["name"]]
+    free = sum(NAMES.values()) - allocated.total()
+    assert balanced(snapshot, POLICY, None)["freeGpus"] == free
+    counted = count(snapshot.state, POLICY.gpus, Health(), {}).gpus
+    states = {word: amount for (name, _, word), amount in counted.items() if name == load.DRIVER}
+    assert states == {"allocated": allocated.total(), "promised": 0, "free": free, "unusable": 0}

@@ -1,0 +1,47 @@
+"""How many GPUs are free on each node, each of them counted once (`webhook.cluster.gpu_amounts`), while pods are bound."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from webhook.cli.waiting.free_devices import FreeDevices
+from webhook.cluster.gpu_amounts import gpu_amounts
+from webhook.cluster.node_table import Demand, Floats
+from webhook.cluster.state import ClusterState
+from webhook.kube.gpus import Gpus
+
+
+class _Of(NamedTuple):
+    """GPUs of one resource or driver by row."""
+
+    offered: Floats
+    free: Floats
+
+
+class FreeGpus:
+    """By resource and driver, as the scheduler counts: without the webhook's reservations."""
+
+    def __init__(self, state: ClusterState, gpus: Gpus, devices: FreeDevices) -> None:
+        self._devices, rows = devices, state.nodes.columns.rows
+        self.of: dict[str, _Of] = {}
+        for name, each in gpu_amounts(state, gpus).items():
+            if each.offered.any():
+                self.of[name] = _Of(each.offered[:rows], np.maximum(each.offered - each.allocated, 0)[:rows])
+
+    def take(self, demand: Demand, row: int, sign: int = 1) -> None:
+        """A pod was bound to a node (1), or has left it (-1). Its devices are read again."""
+        for name, amount in demand.requests:
+            if name in self.of and self.of[name].offered[row]:
+                self.of[name].free[row] -= sign * amount
+        for driver, (total, free) in self._devices.gpus(row).items():
+            if driver in self.of and self.of[driver].offered[row] == total:  # not those of a device plugin too
+                self.of[driver].free[row] = free
+
+    def saved(self) -> Any:
+        """The state now, for `restore`."""
+        return {name: each.free.copy() for name, each in self.of.items()}, self._devices.saved()
+
+    def restore(self, saved: Any) -> None:
+        free, devices = saved
+        self._devices.restore(devices)
+        self.of = {name: each._replace(free=free[name]) for name, each in self.of.items()}
