@@ -29,6 +29,7 @@ from rich.table import Table
 from bench.output import save, stdout
 from bench.plot import lines
 from bench.replay import POLICIES, Options, Result, replay
+from bench.simulator import CHOOSERS
 from bench.traces import TraceError, load
 
 PUBLISHED: Final[dict[str, tuple[float, float, float]]] = {
@@ -147,6 +148,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="N",
         help="a replica does not know the others' nodes for the last N pods",
     )
+    parser.add_argument("--chooser", choices=CHOOSERS, default="fullest", help="how a node chooses the GPU for a part")
     parser.add_argument("--out", type=Path, help="folder for placement.json and placement.svg")
     return parser
 
@@ -161,7 +163,8 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     every = not given.gpu_pods_only
     options = Options(
-        *(given.burst, given.load, given.lifetimes, given.images, given.sampled, every, given.replicas, given.unseen)
+        *(given.burst, given.load, given.lifetimes, given.images, given.sampled, every, given.replicas, given.unseen),
+        chooser=given.chooser,
     )
     names = [name.strip() for name in given.policies.split(";") if name.strip()] or list(POLICIES)
     if unknown := [name for name in names if name not in POLICIES]:
@@ -180,6 +183,7 @@ def main(arguments: list[str] | None = None) -> int:
     title += f", load {given.load:g}" if given.load is not None else ""
     title += f", images on {given.images:.0%} of the nodes" if given.images else ""
     title += ", a part of the nodes sampled" if given.sampled else ""
+    title += f", a part of a GPU from the {given.chooser}" if given.chooser != "fullest" else ""
     title += ", pods without GPUs left to the scheduler" if given.gpu_pods_only else ""
     stdout().print(table(title, results, published))
     document = {"title": title, "options": asdict(options), "published": published, "policies": results}

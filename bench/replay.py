@@ -42,6 +42,8 @@ class Options:
     """Replicas of the webhook."""
     unseen: int = 16
     """Number of pods after which a replica knows the node that another replica chose."""
+    chooser: str = "fullest"
+    """How a node chooses the device for a part of a GPU."""
 
 
 @dataclass(slots=True)
@@ -92,7 +94,7 @@ def replay(trace: Trace, make: Make, seed: int, options: Options) -> Result:
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(trace.nodes))
     shared = any(pod.gpus and not pod.whole for pod in trace.pods)
-    fleet = Fleet([trace.nodes[place] for place in order], shared, options.replicas)
+    fleet = Fleet([trace.nodes[place] for place in order], shared, options.replicas, options.chooser)
     run = _fill if options.load is None else _flow
     return run(fleet, trace, make, rng, options)
 

@@ -23,6 +23,7 @@ SHARE: Final = "example.com/gpu-milli"
 """The GPU resource of a fleet whose devices are shared: thousandths of a GPU, summed over the devices of a node, as device
 plugins that share GPUs report them. The sum does not show which device has them: that `SOURCE` tells."""
 SOURCE: Final = "trace"
+CHOOSERS: Final = ("fullest", "first", "spread")
 _FREE: Final = f"{SOURCE}/milli"
 _MIB: Final = 1 << 20
 _PODS: Final = 1 << 20
@@ -41,10 +42,11 @@ def demand_of(shape: Shape, shared: bool) -> Demand:
 
 
 class Fleet:
-    """The nodes, and what is free on them. `shared`: whether pods may request parts of a device. `replicas`: of the webhook."""
+    """The nodes, and what is free on them. `shared`: whether pods may request parts of a device. `replicas`: of the webhook.
+    `chooser`: how a node chooses the device for a part, one of CHOOSERS."""
 
-    def __init__(self, nodes: Sequence[Node], shared: bool, replicas: int = 1) -> None:
-        self.nodes, self.shared = tuple(nodes), shared
+    def __init__(self, nodes: Sequence[Node], shared: bool, replicas: int = 1, chooser: str = "fullest") -> None:
+        self.nodes, self.shared, self.chooser = tuple(nodes), shared, chooser
         self.count = len(nodes)
         self.names = [node.name for node in nodes]
         order = sorted(range(self.count), key=lambda row: self.names[row])
@@ -117,18 +119,21 @@ class Fleet:
             fits &= self.allowed(shape.models)
         return fits
 
-    def best_device(self, row: int, shape: Shape) -> int:
-        """The fullest device that still has the requested part free, as bin-packing device plugins choose."""
+    def chosen_device(self, row: int, shape: Shape) -> int:
+        """The device that the node's own chooser gives for a part: the fullest with enough free, the first, or the emptiest."""
         free = self.devices[row]
-        return int(np.where(free >= shape.milli, free, MILLI + 1).argmin())
+        fits = free >= shape.milli
+        if self.chooser == "first":
+            return int(fits.argmax())
+        return int(free.argmax() if self.chooser == "spread" else np.where(fits, free, MILLI + 1).argmin())
 
     def bind(self, row: int, shape: Shape, device: int | None = None) -> tuple[int, ...]:
-        """Bind a pod. Returns the devices that it gets. `device`: the device for a part of a GPU; None: the fullest."""
+        """Bind a pod. Returns the devices that it gets. `device`: the device for a part of a GPU; None: the chooser's."""
         taken: tuple[int, ...] = ()
         if shape.whole:
             taken = tuple(int(index) for index in np.flatnonzero(self.devices[row] == MILLI)[: shape.gpus])
         elif shape.gpus:
-            taken = (self.best_device(row, shape) if device is None else device,)
+            taken = (self.chosen_device(row, shape) if device is None else device,)
         self._move(row, shape, taken, 1)
         return taken
 

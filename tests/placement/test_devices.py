@@ -355,6 +355,14 @@ def test_the_node_follows_the_devices_of_a_named_claim() -> None:
     assert placed(of, sharing("unknown")).reason == "its claim is not known"
 
 
+@pytest.mark.parametrize("group", [{"schedulingGroup": {"podGroupName": "g"}}, {"workloadRef": {"name": "w"}}])
+def test_a_pod_group_is_placed_by_the_scheduler_as_a_whole_and_none_of_its_pods_by_us(group: Object) -> None:
+    of = cluster(TWO, claims=[dra.claim("shared", dra.exactly(3))])
+    for number in range(2):
+        assert reserve(of, sharing("shared", f"p{number}", **group)).reason == "pod group"
+    assert (free(of, "a"), free(of, "b")) == (4000, 8000)
+
+
 def test_pods_that_share_a_claim_count_it_once_and_follow_the_first() -> None:
     of = cluster(TWO, claims=[dra.claim("shared", dra.exactly(3))])
     assert names(reserve(of, sharing("shared", "p0"))) == ["a", "b"]

@@ -78,8 +78,8 @@ class Valuation:
         self._pods_per_unit: Floats = (1 / np.maximum(need.T, _TINY))[:, :, None, None]
         self._reach = _reach(popular, len(columns.models))
         self._confined = not self._reach.all()
-        self._scarce = self._scarce_models(columns, weight.sum(axis=1))
-        """By GPU model, whether demands that are confined to it are more than its part of all GPUs."""
+        self._sought = self._sought_models(columns, weight.sum(axis=1))
+        """By GPU model, whether demands are confined to it; False for all if each model has its part of these."""
         self._price: Floats = (weight / unit / 2).T[:, :, None, None]
         """By GPU resource and demand: what a free GPU is worth on a node that can hold the whole demand."""
         if popular and gpus:
@@ -104,8 +104,8 @@ class Valuation:
         """Which rows a popular demand needs unchanged.
 
         Either the pod would leave GPUs with less than half of the CPU that pods request per GPU, so that nobody could
-        use them; with less than all of it, if the pod itself requests `_LARGE_CPU` times as much. Or the row's GPU model
-        is scarce: more demands are confined to it than to as many GPUs on average.
+        use them; with less than all of it, if the pod itself requests `_LARGE_CPU` times as much. Or demands are
+        confined to the row's GPU model, and more to some models than to others.
         """
         names = self._resources[: self._gpus + 1]
         left = np.array([columns.free[name][rows] - demand.amount(name) for name in names], float)
@@ -114,7 +114,7 @@ class Valuation:
         asked = sum([demand.amount(name) * self._in_gpus[number, 0] for number, name in enumerate(names[:-1])])
         enough = cpu_per_gpu if demand.amount(CPU) > _LARGE_CPU * cpu_per_gpu * asked else cpu_per_gpu / 2
         of_no_use = (gpus > 0) & (left[-1] < gpus * enough - 1)
-        mask: NDArray[np.bool_] = of_no_use | self._scarce[columns.model[rows]]
+        mask: NDArray[np.bool_] = of_no_use | self._sought[columns.model[rows]]
         return mask
 
     def _worths(self, amounts: Floats, model: NDArray[np.int32]) -> list[Floats]:
@@ -152,8 +152,9 @@ class Valuation:
         usable += 1
         return usable
 
-    def _scarce_models(self, columns: Columns, weight: Floats) -> NDArray[np.bool_]:
-        """A demand that is confined counts for its models by their GPUs. So a few pods of a common model spare nothing."""
+    def _sought_models(self, columns: Columns, weight: Floats) -> NDArray[np.bool_]:
+        """A demand that is confined counts for its models by their GPUs. If one model gets more than its part of all, whole
+        nodes do not come first on any that is sought: the worth of their GPUs decides."""
         part = np.zeros(len(columns.models))
         if not self._confined:
             return part > 0
@@ -163,8 +164,9 @@ class Valuation:
         confined = weight * ~self._reach[:, part > 0].all(axis=1)
         of_models = self._reach * part
         of_models /= np.maximum(of_models.sum(axis=1, keepdims=True), _TINY)
-        scarce: NDArray[np.bool_] = confined @ of_models > (1 + _MARGIN) * confined.sum() * part
-        return scarce
+        wanted = confined @ of_models
+        sought: NDArray[np.bool_] = (wanted > 0) & (wanted > (1 + _MARGIN) * confined.sum() * part).any()
+        return sought
 
     def _fair_prices(self, columns: Columns) -> Floats:
         """Divide prices by the worth of all nodes to each demand, or by that of one pod if the nodes are worth less."""
