@@ -1,10 +1,12 @@
 """More causes that people ask about: nodes that come or go, runtime classes, workloads of other kinds, and claims whose requests need
 each other's devices. Where an issue is named, it shows this problem."""
 
+import os
 from typing import Any
 
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import deployment, job, made, pod
+from tests.controlplane.programs import MAIN
 from tests.e2e.pending_kit import (
     CLAIMING,
     DEVICE_CLASS,
@@ -29,6 +31,9 @@ from tests.e2e.pending_kit import (
     waits,
 )
 from tests.e2e.pending_thread_cases import claims, wants
+
+TAINTS_DEVICES = os.environ.get("K8S", MAIN) != "1.34"
+"""Taints of devices are behind a feature gate there (KEP-5055)."""
 
 
 def without_taints(name: str = "p-a") -> Fix:
@@ -206,11 +211,11 @@ FRESH = [
         lambda k: k.again(**CLAIMING),
         [DEVICE_CLASS, devices("s-pair", {}), device_claim("c"), device_claim("d")],
     ),
-    Case(
+    *([Case(
         "a device with a taint", "noDevice", "claim c: 1 device of gpu.example.com wanted", one(), waits(0, **CLAIMING), "cannot allocate all claims",
         claims({**requests(exactly(tolerations=[{"key": "sick", "operator": "Exists"}])), "metadata": {"name": "cc"}}),
         [DEVICE_CLASS, devices("s-taint", {"taints": [{"key": "sick", "value": "xid", "effect": "NoSchedule"}]}), device_claim("c")],
-    ),
+    )] if TAINTS_DEVICES else []),
     Case(
         "alternatives of which none is there", "noDevice", "claim c: ", one(), waits(0, **CLAIMING), "cannot allocate all claims",
         claims(device_claim("cc")),

@@ -106,6 +106,12 @@ def test_a_node_is_empty_if_all_its_gpus_are_free() -> None:
     assert counts(of).empty_nodes == {(GPU, "A100"): 1}
 
 
+def test_a_model_without_an_empty_node_is_counted_as_none() -> None:
+    """A series that ends cannot be told from a server that is away."""
+    of = state([a100()], [pod("p", 1, on="a")])
+    assert counts(of).empty_nodes == {(GPU, "A100"): 0}
+
+
 def test_a_pod_that_ends_or_moves_is_counted_no_more() -> None:
     of = state([a100()], [pod("p", 3, on="a")])
     of.pod_seen(pod("p", 3, on="a", phase="Succeeded"), 1.0)

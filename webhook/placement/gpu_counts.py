@@ -79,7 +79,7 @@ def count(state: ClusterState, gpus: Gpus, health: Health, uses: Mapping[str, No
     by_model, empty = _by_model(state, gpus, amounts, _shut(state, health))
     return GpuCounts(
         _named(by_model, 1),
-        _named(empty, 1),
+        _named(empty, 1, zeros=True),
         _named(_by_namespace(held, _promised(state, amounts)), 0),
         _named(_idle(state, held, uses, total, whole), 0),
         _utilisation(columns, whole),
@@ -228,17 +228,17 @@ def _problems(columns: Columns, uses: Mapping[str, NodeUse], withdrawn: Floats) 
     return found
 
 
-def _named(counts: Mapping[tuple[str, ...], float], at: int) -> dict[tuple[str, ...], float]:
+def _named(counts: Mapping[tuple[str, ...], float], at: int, *, zeros: bool = False) -> dict[tuple[str, ...], float]:
     """The counts by labels. The label at this place stays if it is one of those with the most, else it becomes OTHER. Labels
-    whose counts are all 0 are left out."""
+    whose counts are all 0 are left out, unless `zeros`."""
     sums: dict[str, float] = {}
     for labels, number in counts.items():
         sums[labels[at]] = sums.get(labels[at], 0) + number
-    kept = {name for name, number in sorted(sums.items(), key=lambda each: -each[1])[:_MAX_NAMES] if number}
+    kept = {name for name, number in sorted(sums.items(), key=lambda each: -each[1])[:_MAX_NAMES] if number or zeros}
     named: _Numbers = {}
     for labels, number in counts.items():
         name = labels[at] if labels[at] in kept else OTHER
-        if sums[labels[at]]:
+        if sums[labels[at]] or zeros:
             key = (*labels[:at], name, *labels[at + 1 :])
             named[key] = gpu_number(named.get(key, 0) + number)
     return named
