@@ -40,7 +40,7 @@ def validate(request: Request, policy: Policy, cluster: Cluster) -> Decision:
         claimed = cluster.asked_by(spec.get("devices") or {}, path)
     except (KeyError, TypeError, AttributeError, ValueError):
         raise BadReview(f"request.object: wanted a {request.kind} of resource.k8s.io/v1, saw another shape") from None
-    context = context_of(request, pod, policy, cluster, profile, None)._replace(claimed=claimed)
+    context = context_of(request, pod, policy, cluster, profile, None, claimed=claimed)
     findings = list(findings_of(pod, context, policy.claim_rules(profile.name)))
     if denials(findings):
         return refused(request, findings, policy, profile)

@@ -11,6 +11,7 @@ from webhook.errors import BadPod
 from webhook.framework.cluster_view import Cluster
 from webhook.framework.interface import Contents, Context, Finding, Rule, Template
 from webhook.kube import bounds
+from webhook.kube.claim_requests import ClaimRequest
 from webhook.kube.other_gpus import other_gpus
 from webhook.kube.pod import INJECTION, OFF, PROFILE_LABEL, Pod, annotations_of, claims_devices, gpu_names, owner
 from webhook.kube.review import Request
@@ -72,9 +73,10 @@ def context_of(
     written: Pod | None = None,
     old: Pod | None = None,
     template: Template | None = None,
+    claimed: tuple[ClaimRequest, ...] = (),
 ) -> Context:
     """The context of the units for one pod. `placer` ranks the nodes of `cluster`; None: no node is chosen. The others: see
-    `Context`."""
+    `Context`. Only the rules of the validating hook read `claimed`."""
     controller, names = owner(pod), gpu_names(pod, policy.gpus)
     workload = policy.classify(pod, controller, request.namespace, cluster.namespace_labels(request.namespace) or ())
     nodes = None
@@ -90,7 +92,7 @@ def context_of(
         owner=controller,
         gpu_names=names,
         other_gpus=_other_gpus(pod, cluster),
-        claimed=cluster.claimed(pod, request.namespace),
+        claimed=claimed,
         left_alone=annotations_of(pod).get(INJECTION) == OFF,
         written=written,
         groups=request.groups,

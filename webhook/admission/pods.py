@@ -188,7 +188,8 @@ def validate(request: Request, policy: Policy, cluster: Cluster, placer: Placer 
         old = None  # it is not compared
     injected = profile.settings.shadow and request.operation == "CREATE"
     written = pod if injected else as_written(pod)
-    context = context_of(request, pod, policy, cluster, profile, placer, written=written, old=old)
+    claimed = cluster.claimed(pod, request.namespace)
+    context = context_of(request, pod, policy, cluster, profile, placer, written=written, old=old, claimed=claimed)
     would = ""
     if injected:
         pod, would = _after_injectors(pod, context, policy, profile)

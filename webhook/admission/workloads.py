@@ -220,6 +220,7 @@ def _findings(
         if done:
             changes.append(f"its pods will get: {', '.join(done)}")
         pod = edit.object
+    context = context._replace(claimed=context.cluster.claimed(pod, context.namespace))
     for finding in findings_of(pod, context, policy.rules(profile.name)):
         yield _in_template(finding, template)
 

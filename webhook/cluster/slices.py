@@ -8,6 +8,7 @@ resource.k8s.io/v1. Follows structured/internal/incubating/pools_incubating.go.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from itertools import chain, islice
 from sys import intern
 from typing import Any, Final, NamedTuple
 
@@ -52,6 +53,8 @@ class Slices:
         self._pools_of: dict[str, set[Pool]] = {}
         """By node."""
         self._interned: dict[Counters, Counters] = {}
+        self._roams: dict[str, tuple[Facts, ...]] = {}
+        """The devices of slices that are not of a single node, by name: few, and asked for at each event."""
         self._drivers = Counter[str]()
         """Drivers of GPUs, with the number of their slices: asked for at each review."""
 
@@ -62,6 +65,8 @@ class Slices:
         before = self._slices.get(name)
         self._remove(name)
         self._slices[name] = read
+        if read.roaming:
+            self._roams[name] = read.roaming
         self._pools.setdefault(read.pool, {})[name] = read
         if read.node:
             self._pools_of.setdefault(read.node, set()).add(read.pool)
@@ -80,6 +85,7 @@ class Slices:
     def _remove(self, name: str) -> None:
         if (before := self._slices.pop(name, None)) is None:
             return
+        self._roams.pop(name, None)
         if before.node and is_gpu_driver(before.pool[0]):
             self._drivers[before.pool[0]] -= 1
         pool = self._pools[before.pool]
@@ -117,8 +123,7 @@ class Slices:
         return current if len(current) == current[0].slices else []
 
     def _roaming(self) -> tuple[Facts, ...]:
-        every = [facts for each in self._slices.values() if each.roaming for facts in each.roaming]
-        return tuple(every[:_MAX_ROAMING])
+        return tuple(islice(chain.from_iterable(self._roams.values()), _MAX_ROAMING))
 
     def _read(self, name: str, spec: Mapping[str, Any]) -> _Slice:
         driver, pool = str(spec["driver"]), spec.get("pool") or {}
