@@ -45,7 +45,8 @@ class Kit:
     """As it was created."""
 
     async def again(self, **change: Any) -> None:
-        """Delete the pod and create it with these changes of its spec; None removes a field."""
+        """Delete the pod and create it with these changes of its spec; None removes a field. It gets another name: the node may
+        have got the pod just before, and its kubelet (kwok) ends by name what it sees being deleted."""
         name = self.pod["metadata"]["name"]
         await self.api.delete("Pod", name, self.namespace, grace=0)
 
@@ -55,6 +56,7 @@ class Kit:
         await wait_until(gone, 120, "the pod gone")
         changed = {**self.pod["spec"], **named(change, self.tag)}
         spec = {name: value for name, value in changed.items() if value is not None}
+        self.pod = {**self.pod, "metadata": {**self.pod["metadata"], "name": f"{name}-again"}}
         await self.api.create(kept({**self.pod, "spec": spec}, self.tag), self.namespace)
 
     async def asks(self, **limits: str) -> None:
