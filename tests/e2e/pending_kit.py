@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.controlplane.api import Api, wait_until
+from tests.controlplane.api import Api, ApiError, wait_until
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import REQUIRED, made, pod
 from tests.controlplane.programs import MISSES_ANTI_AFFINITY
@@ -70,6 +70,23 @@ class Kit:
             if obj["kind"] == "Event":
                 obj["involvedObject"]["namespace"] = self.namespace
             await self.api.create(obj, None if obj["kind"] in EVERYWHERE else self.namespace)
+            if obj["kind"] == "ResourceQuota":
+                await self._counting(list(obj["spec"]["hard"]))
+
+    async def _counting(self, resources: list[str]) -> None:
+        """Until a new quota counts what is created from now on: while its status is unknown, admission refuses all. What was
+        created before it would count only once the controller has seen that, at worst after five minutes."""
+        probe = asking({name.removeprefix("requests."): "0" for name in resources if name != "pods"})
+        probe["resources"]["requests"] = dict(probe["resources"]["limits"])
+
+        async def counting() -> bool:
+            try:
+                await self.api.create(pod("probe", 0, containers=[probe]), self.namespace, dryRun="All")
+            except ApiError as error:
+                return "status unknown for quota" not in str(error)
+            return bool((await self.api.list("ResourceQuota", self.namespace))[0].get("status"))
+
+        await wait_until(counting, 120, f"the quota of {self.namespace} to count")
 
     async def patch(self, kind: str, name: str, change: Any, **more: Any) -> None:
         where = None if kind in EVERYWHERE else self.namespace

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import pytest
 
 from tests.controlplane import clusters
-from tests.controlplane.api import Api, ApiError, wait_until
+from tests.controlplane.api import Api, ApiError
 from tests.controlplane.fixtures import remove_namespace
 from tests.controlplane.objects import pod
 from tests.controlplane.plane import ControlPlane
@@ -76,20 +76,7 @@ class Play:
                 return
             await asyncio.sleep(0.1)
 
-    async def _counted(self) -> None:
-        """A quota counts the pods that are there a moment after it is stored."""
-
-        async def counted() -> bool:
-            pods = await self.kit.api.pods(self.namespace)
-            quotas = await self.kit.api.list("ResourceQuota", self.namespace)
-            used = [(each.get("status") or {}).get("used") or {} for each in quotas if "pods" in each["spec"]["hard"]]
-            return all(each.get("pods") == str(len(pods)) for each in used)
-
-        await wait_until(counted, LONGEST, f"the quota of {self.namespace} to count its pods")
-
     async def begin(self) -> None:
-        if any(obj["kind"] == "ResourceQuota" for obj in self.case.before):
-            await self._counted()
         await self.kit.make(self.case.pod)
 
     async def mend(self) -> None:
