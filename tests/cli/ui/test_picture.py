@@ -1,6 +1,6 @@
 """What the page shows, as data: the numbers add up, and are those of the other commands.
 
-Covers cli.ui.picture, cli.ui.sums, cli.ui.decisions.
+Covers cli.ui.picture, cli.cluster.sums, cli.ui.decisions.
 """
 
 from pathlib import Path
@@ -16,7 +16,7 @@ from webhook.cli.cluster.report import gpu_nodes, report
 from webhook.cli.offline import load_policy
 from webhook.cli.pending import answers
 from webhook.cli.ui.picture import Picture
-from webhook.cli.ui.sums import PARTS, parts
+from webhook.cli.cluster.sums import PARTS, parts
 from webhook.errors import BadInput
 
 POLICY = load_policy()

@@ -142,7 +142,7 @@ function renderHead() {
   const best = state.largest[0], others = best ? best.steps.slice(1, 4).map(step => job(best, step)) : [];
   const start = make("p", { class: "largest", id: "largest", title: "Of one model, on healthy nodes, with at least one free CPU for each GPU, for pods that tolerate the taints" },
     make("span", { class: "label" }, "Largest job that could start now"),
-    make("b", {}, best ? job(best, best.steps[0]) : "none: no GPU is free"),
+    make("b", {}, best ? job(best, best.steps[0]) : "none, as no healthy node has a free GPU and CPU"),
     make("span", { class: "label" }, best ? [best.model, others.length ? `or ${others.join(", ")}` : ""].filter(Boolean).join(", ") : ""));
   const ambiguous = each => each.model !== null && models.filter(other => other.model === each.model).length > 1;
   const line = (each, name) => make("tr", { class: each.model === null ? "sum" : null, "data-model": each.model, "data-kind": each.kind },

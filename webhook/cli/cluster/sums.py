@@ -23,17 +23,25 @@ def parts(report: Mapping[str, Any], installed: Mapping[str, float]) -> dict[str
 
     Unusable are the free GPUs of a node that takes no pods, those that are sick, and those that it has and does not offer.
     """
-    usable, amounts = report["health"] == "healthy", report["gpus"]
     result = {}
-    for resource, counts in amounts.items():
-        held, free = counts["allocated"] + counts["promised"], counts["free"]
-        total = max(counts["total"], held + free, installed[resource])
-        sick = report.get("sick", 0) - held if len(amounts) == 1 else 0  # a sick GPU is perhaps one that a pod has
-        free = max(0, free - max(0, sick)) if usable else 0
+    for resource, counts in report["gpus"].items():
+        held, free = counts["allocated"] + counts["promised"], usable(report, resource)
+        total = max(counts["total"], held + counts["free"], installed[resource])
         taken = {"allocated": counts["allocated"], "promised": counts["promised"]}
         every = {**taken, "free": free, "unusable": total - held - free}
         result[resource] = {part: gpu_number(amount) for part, amount in every.items()}
     return result
+
+
+def usable(report: Mapping[str, Any], resource: str) -> int | float:
+    """The free GPUs of a node that takes pods, without those that are sick: a sick GPU is perhaps one that a pod has."""
+    if report["health"] != "healthy":
+        return 0
+    counts = report["gpus"][resource]
+    held = counts["allocated"] + counts["promised"]
+    sick = report.get("sick", 0) - held if len(report["gpus"]) == 1 else 0
+    free: int | float = counts["free"]
+    return max(0, free - max(0, sick))
 
 
 def totals(nodes: Iterable[Mapping[str, Any]], gpus: Gpus) -> list[dict[str, Any]]:
@@ -60,8 +68,8 @@ def largest(nodes: Iterable[Mapping[str, Any]], snapshot: Snapshot, gpus: Gpus) 
     by_model: dict[tuple[str, str], list[int]] = {}
     for node in nodes:
         cpus, pods = (int(free[name][rows[node["name"]]]) if name in free else 0 for name in ("cpu", "pods"))
-        for resource, counts in node["parts"].items():
-            if pods > 0 and (startable := min(int(counts["free"]), cpus // 1000)) > 0:
+        for resource in node["gpus"] if pods > 0 else ():
+            if (startable := min(int(usable(node, resource)), cpus // 1000)) > 0:
                 by_model.setdefault((node["model"], resource), []).append(startable)
     found = [
         {"model": model, "resource": resource, "kind": kind_of(resource, gpus), "steps": list(_steps(sizes))}
