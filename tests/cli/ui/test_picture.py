@@ -13,10 +13,10 @@ from tests.cli.ui import world
 from tests.controlplane.nodes import node
 from webhook.cli.cluster.load import read_snapshot
 from webhook.cli.cluster.report import gpu_nodes, report
+from webhook.cli.cluster.sums import PARTS, parts
 from webhook.cli.offline import load_policy
 from webhook.cli.pending import answers
 from webhook.cli.ui.picture import Picture
-from webhook.cli.cluster.sums import PARTS, parts
 from webhook.errors import BadInput
 
 POLICY = load_policy()

@@ -7,10 +7,10 @@ from webhook.cli.cluster.devices import PodGpus
 from webhook.cli.cluster.measured import Figures, Gpu
 from webhook.cli.cluster.report import gpu_nodes, holders, report, workload_name
 from webhook.cli.cluster.snapshot import Snapshot
+from webhook.cli.cluster.sums import PARTS, largest, parts, totals
 from webhook.cli.explain import explained
 from webhook.cli.pending import Answer, Row, answers, first_fix, rows_of, words_of
 from webhook.cli.ui.decisions import decisions
-from webhook.cli.cluster.sums import PARTS, largest, parts, totals
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.cluster.pods import pod_id, ranked_nodes
 from webhook.cluster.utilisation import Reading
