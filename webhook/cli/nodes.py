@@ -75,7 +75,7 @@ def nodes(
     Health: `healthy`, `cordoned`, `notReady`, `unhealthy` (by the labels and conditions that the policy names), and
     `offersNoGpus`: it has GPUs by its labels, but its device plugin offers none. `3 rejected`: it rejected so many pods that were
     bound to it. `1 withdrawn`: it has so many GPUs more than are allocatable, as when the device plugin found one unhealthy.
-    The largest job that could start now: GPUs of one model, on healthy nodes with a free CPU for each GPU; it tolerates all taints.
+    The largest job that could start now: GPUs of one model, on healthy nodes with a free CPU for each; taints do not count.
 
     If the policy has a source of GPU metrics, the table also shows how many allocated GPUs are idle now, utilisation, memory,
     and the temperature of the hottest GPU; `--by owner` whose the idle ones are, and `--by namespace` also for how long, as the
