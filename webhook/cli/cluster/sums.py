@@ -9,12 +9,29 @@ from webhook.kube.gpus import GpuKind, Gpus
 
 PARTS: Final = ("allocated", "promised", "free", "unusable")
 """Each GPU is one of these, so their sum is the total."""
+UNKNOWN: Final = "unknown"
+"""The part of the GPUs of which it is not known whether somebody has them: see `without_others`."""
 _ORDER: Final = ("whole", "slice", "share")
 
 
 def kind_of(resource: str, gpus: Gpus) -> GpuKind:
     """What one of a resource is. Those of a DRA driver are whole GPUs."""
     return gpus.kind(resource) or "whole"
+
+
+def without_others(report: Mapping[str, Any]) -> dict[str, Any]:
+    """The entry of a node for those who may list only the pods of one namespace: what others have is not known, nor what is free."""
+    gpus = {
+        resource: {
+            "total": counts["total"],
+            "allocated": min(counts["total"], counts["allocated"]),
+            "promised": 0,
+            "free": 0,
+            UNKNOWN: max(0, counts["total"] - counts["allocated"]),
+        }
+        for resource, counts in report["gpus"].items()
+    }
+    return {key: value for key, value in report.items() if key != "host"} | {"gpus": gpus}
 
 
 def parts(report: Mapping[str, Any], installed: Mapping[str, float]) -> dict[str, dict[str, int | float]]:
@@ -28,7 +45,9 @@ def parts(report: Mapping[str, Any], installed: Mapping[str, float]) -> dict[str
         held, free = counts["allocated"] + counts["promised"], usable(report, resource)
         total = max(counts["total"], held + counts["free"], installed[resource])
         taken = {"allocated": counts["allocated"], "promised": counts["promised"]}
-        every = {**taken, "free": free, "unusable": total - held - free}
+        unknown = counts.get(UNKNOWN, 0)
+        every = {**taken, "free": free, "unusable": total - held - free - unknown}
+        every |= {UNKNOWN: unknown} if unknown else {}
         result[resource] = {part: gpu_number(amount) for part, amount in every.items()}
     return result
 
@@ -56,9 +75,10 @@ def totals(nodes: Iterable[Mapping[str, Any]], gpus: Gpus) -> list[dict[str, Any
                     key, {"kind": kind, "model": model, "resource": name, "nodes": 0, **dict.fromkeys(PARTS, 0)}
                 )
                 entry["nodes"] += 1
-                for part in PARTS:
-                    entry[part] = gpu_number(entry[part] + counts[part])
-    return [{**sums[key], "total": gpu_number(sum(sums[key][part] for part in PARTS))} for key in sorted(sums)]
+                for part in counts:
+                    entry[part] = gpu_number(entry.get(part, 0) + counts[part])
+    every = (*PARTS, UNKNOWN)
+    return [{**sums[key], "total": gpu_number(sum(sums[key].get(part, 0) for part in every))} for key in sorted(sums)]
 
 
 def largest(nodes: Iterable[Mapping[str, Any]], snapshot: Snapshot, gpus: Gpus) -> list[dict[str, Any]]:
