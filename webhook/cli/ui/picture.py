@@ -41,10 +41,9 @@ class Picture:
         for each in reports:
             gpus = list(figures.gpus(each["name"])) if figures else []
             installed = {name: float(of.installed[row_of[each["name"]]]) for name, of in devices.amounts.items()}
-            if "Pod" in refused:
-                each = without_others(each)
-            more = {"parts": parts(each, installed), "promises": promises.get(each["name"], [])}
-            nodes.append({**each, **more, "devices": [_device(gpu, settings) for gpu in gpus]})
+            known = without_others(each) if "Pod" in refused else each
+            more = {"parts": parts(known, installed), "promises": promises.get(each["name"], [])}
+            nodes.append({**known, **more, "devices": [_device(gpu, settings) for gpu in gpus]})
         self.document: dict[str, Any] = {
             "taken": snapshot.taken,
             "missing": _missing(snapshot),
