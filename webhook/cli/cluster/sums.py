@@ -20,17 +20,12 @@ def kind_of(resource: str, gpus: Gpus) -> GpuKind:
 
 
 def without_others(report: Mapping[str, Any]) -> dict[str, Any]:
-    """The entry of a node for those who may list only the pods of one namespace: what others have is not known, nor what is free."""
-    gpus = {
-        resource: {
-            "total": counts["total"],
-            "allocated": min(counts["total"], counts["allocated"]),
-            "promised": 0,
-            "free": 0,
-            UNKNOWN: max(0, counts["total"] - counts["allocated"]),
-        }
-        for resource, counts in report["gpus"].items()
-    }
+    """The entry of a node for those who may list only the pods of one namespace: what others have is not known, nor what is
+    free."""
+    gpus = {}
+    for resource, counts in report["gpus"].items():
+        rest = max(0, counts["total"] - counts["allocated"])
+        gpus[resource] = {**counts, "promised": 0, "free": 0, UNKNOWN: rest}
     return {key: value for key, value in report.items() if key != "host"} | {"gpus": gpus}
 
 
