@@ -112,6 +112,12 @@ def test_the_document(cluster: Path) -> None:
             [{"nodes": 1, "gpus": 1}],
             id="a cordoned node",
         ),
+        pytest.param(
+            [node("a", 4, "Tesla-T4", replicas=4), node("b", 2, "NVIDIA-L4")],
+            "1 node × 2 GPUs of NVIDIA-L4",
+            [{"nodes": 1, "gpus": 2}],
+            id="shares are no GPUs",
+        ),
         pytest.param([node("a", cpu="0")], "none, as no healthy node has a free GPU and CPU", None, id="no CPU"),
     ],
 )
@@ -122,7 +128,8 @@ def test_the_largest_job_that_could_start_now(
     for by in ((), ("--by", "model")):
         assert call("nodes", *by, "--cluster", cluster).stdout.endswith(f"\nlargest job that could start now: {line}\n")
     found = json.loads(call("nodes", "--by", "model", "--cluster", cluster, "-o", "json").stdout)
-    assert [each["largest"] for each in found if each["largest"]] == ([{"nvidia.com/gpu": steps}] if steps else [])
+    first = [each["largest"] for each in found if each["largest"] and each["model"] != "Tesla-T4-SHARED"]
+    assert first == ([{"nvidia.com/gpu": steps}] if steps else [])
 
 
 def of_job(name: str, gpus: int, on: str, namespace: str = "team", **labels: str) -> dict[str, Any]:

@@ -75,6 +75,12 @@ def test_the_largest_job_is_that_with_most_gpus_on_a_node(tmp_path: Path) -> Non
     assert first["steps"] == [{"nodes": 3, "gpus": 8}, {"nodes": 4, "gpus": 4}, {"nodes": 5, "gpus": 1}]
 
 
+def test_shares_of_gpus_under_the_name_of_whole_ones_are_counted_as_shares(tmp_path: Path) -> None:
+    found = Picture(read(tmp_path, node("a", 4, "Tesla-T4", replicas=4), node("b", 2)), POLICY).document
+    sums = {each["kind"]: each["total"] for each in found["totals"] if each["model"] is None}
+    assert (sums, found["nodes"][0]["sharing"]) == ({"whole": 2, "share": 16}, 4)
+
+
 def test_nodes_that_take_no_pods_and_gpus_without_a_cpu_start_no_job(tmp_path: Path) -> None:
     objects = [node("a", cordoned=True), node("b", ready=False), node("c", cpu="3")]
     (found,) = Picture(read(tmp_path, *objects), POLICY).document["largest"]

@@ -14,9 +14,10 @@ UNKNOWN: Final = "unknown"
 _ORDER: Final = ("whole", "slice", "share")
 
 
-def kind_of(resource: str, gpus: Gpus) -> GpuKind:
-    """What one of a resource is. Those of a DRA driver are whole GPUs."""
-    return gpus.kind(resource) or "whole"
+def kind_of(resource: str, node: Mapping[str, Any], gpus: Gpus) -> GpuKind:
+    """What one of a resource of a node is. Those of a DRA driver are whole GPUs."""
+    kind = gpus.kind(resource) or "whole"
+    return "share" if kind == "whole" and node.get("sharing", 1) > 1 else kind
 
 
 def without_others(report: Mapping[str, Any]) -> dict[str, Any]:
@@ -63,7 +64,7 @@ def totals(nodes: Iterable[Mapping[str, Any]], gpus: Gpus) -> list[dict[str, Any
     sums: dict[tuple[int, str, str], dict[str, Any]] = {}
     for node in nodes:
         for resource, counts in node["parts"].items():
-            kind = kind_of(resource, gpus)
+            kind = kind_of(resource, node, gpus)
             for model, name in ((None, ""), (node["model"], resource)):
                 key = (_ORDER.index(kind), model or "", name)
                 entry = sums.setdefault(
@@ -80,15 +81,15 @@ def largest(nodes: Iterable[Mapping[str, Any]], snapshot: Snapshot, gpus: Gpus) 
     """For each model and resource, the jobs that could start now: so many nodes have so many free GPUs each, most GPUs on one
     node first. A GPU counts if a CPU of its node is free as well."""
     rows, free = snapshot.state.nodes.row_of, snapshot.state.nodes.columns.free
-    by_model: dict[tuple[str, str], list[int]] = {}
+    by_model: dict[tuple[str, str, GpuKind], list[int]] = {}
     for node in nodes:
         cpus, pods = (int(free[name][rows[node["name"]]]) if name in free else 0 for name in ("cpu", "pods"))
         for resource in node["gpus"] if pods > 0 else ():
             if (startable := min(int(usable(node, resource)), cpus // 1000)) > 0:
-                by_model.setdefault((node["model"], resource), []).append(startable)
+                by_model.setdefault((node["model"], resource, kind_of(resource, node, gpus)), []).append(startable)
     found = [
-        {"model": model, "resource": resource, "kind": kind_of(resource, gpus), "steps": list(_steps(sizes))}
-        for (model, resource), sizes in by_model.items()
+        {"model": model, "resource": resource, "kind": kind, "steps": list(_steps(sizes))}
+        for (model, resource, kind), sizes in by_model.items()
     ]
     return sorted(found, key=lambda each: (_ORDER.index(each["kind"]), _less(each["steps"]), each["model"]))
 
