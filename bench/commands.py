@@ -108,7 +108,7 @@ def main() -> None:
         return simulation.simulate(snapshot, policy, [pods])
 
     commands: dict[str, Callable[[Snapshot], Any]] = {
-        "nodes": lambda s: nodes._print(nodes.report(s, policy, nodes.gpu_nodes(s, policy)), None, None, wide=True),
+        "nodes": lambda s: nodes._print(nodes.report(s, policy, nodes.gpu_nodes(s, policy)), None, None, [], wide=True),
         "pending -A": lambda s: [answer.document() for answer in pending.answers(s, policy, None)],
         "explain POD": lambda s: explain.existing(s, policy, "team-0", "pod-0"),
         "doctor": lambda s: [list(check(s, policy)) for *_, check in checks.CHECKS],

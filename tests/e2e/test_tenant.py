@@ -3,8 +3,12 @@ component `reader`, and to an administrator."""
 
 import asyncio
 import re
+import signal
+import subprocess
+import sys
 import uuid
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +17,7 @@ import pytest_asyncio
 import yaml
 from typer.testing import CliRunner
 
+from tests.browser import browser
 from tests.controlplane import clusters
 from tests.controlplane.api import Api, wait_until
 from tests.controlplane.fixtures import remove_namespace
@@ -25,6 +30,8 @@ pytestmark = pytest.mark.controlplane
 
 READER = Path(__file__).parents[2] / "manifests" / "components" / "reader" / "access.yaml"
 COMMANDS = ("pending", "pending waits", "explain waits", "audit", "nodes", "doctor")
+PARTS = ("banner", "head", "map", "waiting", "holders", "decisions")
+"""The parts of the page."""
 Told = Mapping[str, tuple[int, str, str]]
 """The exit status, stdout and stderr of each command."""
 
@@ -37,8 +44,8 @@ def binding(kind: str, name: str, role: str, account: str, namespace: str) -> di
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def told(control_plane: ControlPlane) -> AsyncIterator[Mapping[str, Told]]:
-    """What each of the three is told by each command."""
+async def tenants(control_plane: ControlPlane) -> AsyncIterator[tuple[str, Mapping[str, Path]]]:
+    """A namespace with a pod that waits, and the kubeconfig of each of the three."""
     tag = uuid.uuid4().hex[:6]
     (role,) = [each for each in yaml.safe_load_all(READER.read_text()) if each["kind"] == "ClusterRole"]
     role["metadata"]["name"] = f"reader-{tag}"
@@ -63,10 +70,7 @@ async def told(control_plane: ControlPlane) -> AsyncIterator[Mapping[str, Told]]
             configs = {"admin": control_plane.kubeconfig}
             for account in ("views", "reads"):
                 configs[account] = await asyncio.to_thread(control_plane.kubeconfig_for, mine, account)
-            yield {
-                who: {command: await _ask(command, config, mine) for command in COMMANDS}
-                for who, config in configs.items()
-            }
+            yield mine, configs
         finally:
             for each in everywhere:
                 await api.delete(each["kind"], each["metadata"]["name"], missing_ok=True)
@@ -75,11 +79,31 @@ async def told(control_plane: ControlPlane) -> AsyncIterator[Mapping[str, Told]]
                 await remove_namespace(api, namespace)
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def told(tenants: tuple[str, Mapping[str, Path]]) -> Mapping[str, Told]:
+    """What each of the three is told by each command."""
+    mine, configs = tenants
+    return {
+        who: {command: await _ask(command, config, mine) for command in COMMANDS} for who, config in configs.items()
+    }
+
+
 async def _ask(command: str, config: Path, namespace: str) -> tuple[int, str, str]:
     line = [*command.split(), "--kubeconfig", str(config)]
     line += ["-n", namespace] if command.partition(" ")[0] not in ("nodes", "doctor") else []
     result = await asyncio.to_thread(CliRunner().invoke, app, line)
     return result.exit_code, result.stdout, result.stderr
+
+
+@contextmanager
+def page_of(config: Path, namespace: str) -> Iterator[str]:
+    """The address at which `ui` serves the page."""
+    command = [sys.executable, "-m", "webhook", "ui", "--kubeconfig", str(config), "-n", namespace]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        yield running.stdout.readline().strip()
+        running.send_signal(signal.SIGINT)
+        assert running.wait(120) == 0
 
 
 GRANT = (
@@ -130,3 +154,34 @@ async def test_each_is_told_what_he_may_know_and_which_right_says_more(told: Map
     assert {states(views)[check] for check in ("nodes", "versions", "namespaces", "policyTaints")} == {"unknown"}
     assert states(reads)["nodes"] == states(admin)["nodes"] != "unknown"
     assert all(told[who]["doctor"][0] in (0, 1) for who in told)
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_the_page_shows_what_each_may_know(tenants: tuple[str, Mapping[str, Path]]) -> None:
+    mine, configs = tenants
+    shown: dict[str, dict[str, str]] = {}
+    async with browser() as tab:
+        for who, config in configs.items():
+            with page_of(config, mine) as address:
+                await tab.open(address)
+                await tab.until("!!document.querySelector('.row')")
+                await tab.click(".row > button")
+                await tab.until("!!document.querySelector('.cause')")
+                shown[who] = {each: await tab.value(f"document.getElementById('{each}').innerText") for each in PARTS}
+        assert tab.errors == []
+
+    views, reads, admin = (shown[who] for who in ("views", "reads", "admin"))
+    assert admin["banner"] == ""
+    assert "1 of 9 GPUs in use" in admin["head"]
+    assert "1 node × 8" in admin["head"]
+    assert "wait for pod/secret-of-others" in admin["waiting"]
+    for tenant, grant in ((views, "nodes,pods"), (reads, "pods")):
+        assert tenant["banner"].endswith(f"An operator gives the right by: {GRANT % grant}")
+        assert f"not known without the right to list {' and '.join(grant.split(','))}" in tenant["head"]
+        assert "GPUs taken: 1 node: Insufficient nvidia.com/gpu, says the scheduler" in tenant["waiting"]
+        for text in tenant.values():
+            assert not re.search("secret-of-others|in use|free|could take it", text)
+    assert views["map"] == "Not known without the right to list nodes."
+    assert "untolerated taint: node t-a: tainted team=x:NoSchedule" in reads["waiting"]
+    assert reads["map"].split("t-b")[1].split("\n")[1:] == ["?", "not known"]
+    assert [line.split() for line in reads["head"].splitlines() if "All" in line] == [["All", "GPUs", "9", "0", "9"]]

@@ -3,14 +3,18 @@
 Covers feeds.access.
 """
 
+import asyncio
+import gc
 import socket
 import ssl
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 import yaml
 from aiohttp import ClientTimeout
 
+from tests.edge import LEAF, TRUST
 from tests.feeds.fake_api import client_of, fake_api
 from tests.tls.test_issue import NOW
 from webhook.errors import ApiError, BadInput
@@ -71,6 +75,32 @@ async def test_a_connection_uses_keepalive_to_detect_a_lost_peer() -> None:
             assert options["TCP_KEEPIDLE"] + options["TCP_KEEPINTVL"] * options["TCP_KEEPCNT"] == 10
             assert options["TCP_USER_TIMEOUT"] == 10_000
             assert options["TCP_NODELAY"] == 1
+
+
+async def _cut_watch(port: int) -> None:
+    async def access() -> Access:
+        return Access(f"https://127.0.0.1:{port}", TRUST, None, "localhost", 60.0)
+
+    async with Api(access) as api, api.watch(NODES, 60.0, {}):
+        pass
+
+
+def test_a_watch_that_is_cut_leaves_no_connection_to_a_server_that_does_not_answer(tmp_path: Path) -> None:
+    """By TLS an end is agreed upon with the other side."""
+    (tmp_path / "tls.pem").write_bytes(LEAF.key + LEAF.certificate)
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(tmp_path / "tls.pem")
+    with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as other:
+
+        def answer() -> ssl.SSLSocket:
+            connection = tls.wrap_socket(server.accept()[0], server_side=True)
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n")
+            return connection
+
+        accepted = other.submit(answer)
+        asyncio.run(_cut_watch(server.getsockname()[1]))
+        gc.collect()  # an open connection would be a ResourceWarning here
+        accepted.result().close()
 
 
 async def test_a_refused_token_is_read_again_at_once() -> None:

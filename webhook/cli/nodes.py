@@ -14,12 +14,13 @@ from webhook.cli.cluster.heatmap import gib, heatmap
 from webhook.cli.cluster.measured import Figures
 from webhook.cli.cluster.report import gpu_nodes, holder, holders, pools, report
 from webhook.cli.cluster.snapshot import CLAIMS, ENGINE
+from webhook.cli.cluster.sums import largest
 from webhook.cli.options import Format
 from webhook.cli.reading import measure_gpus, policy_of, selector, snapshot_of
-from webhook.cli.terminal import bar, clear, document, no_such, out, repeated, say, table, write
+from webhook.cli.terminal import bar, clear, document, no_such, out, repeated, say, show, table, write
 from webhook.cluster.utilisation import IDLE_FOR
 from webhook.errors import BadInput
-from webhook.text import amount_number, listed, quoted
+from webhook.text import amount_number, listed, plural, quoted
 
 _STYLES = {"healthy": "green", "cordoned": "yellow", "notReady": "red", "unhealthy": "red", "offersNoGpus": "red"}
 _MEASURED: Final = {"idle": "IDLE", "utilisation": "UTILISATION", "memory": "MEMORY", "temperature": "HOTTEST"}
@@ -74,6 +75,7 @@ def nodes(
     Health: `healthy`, `cordoned`, `notReady`, `unhealthy` (by the labels and conditions that the policy names), and
     `offersNoGpus`: it has GPUs by its labels, but its device plugin offers none. `3 rejected`: it rejected so many pods that were
     bound to it. `1 withdrawn`: it has so many GPUs more than are allocatable, as when the device plugin found one unhealthy.
+    The largest job that could start now: GPUs of one model, on healthy nodes with a free CPU for each; taints do not count.
 
     If the policy has a source of GPU metrics, the table also shows how many allocated GPUs are idle now, utilisation, memory,
     and the temperature of the hottest GPU; `--by owner` whose the idle ones are, and `--by namespace` also for how long, as the
@@ -105,11 +107,12 @@ def nodes(
             write(html, heatmap(reports, list(pools(reports)), figures, snapshot.taken))
         if watch and output in (Format.table, Format.wide):
             clear()
-        sums = _by(by, reports, idle_by_namespace(snapshot)) if by else reports
+        jobs = largest(reports, snapshot, rules.gpus) if by in (None, By.model) else []
+        sums = _by(by, reports, idle_by_namespace(snapshot), jobs) if by else reports
         if document(sums, output):
             return None
         if by in (None, By.model) or not reports:
-            _print(reports, labels, by, wide=output is Format.wide)
+            _print(reports, labels, by, jobs, wide=output is Format.wide)
         else:
             _print_holders(sums, by.value)
         if any("idle" in each or "idleFor" in each for each in (*reports, *sums)):
@@ -130,9 +133,14 @@ def _of_model(reports: list[dict[str, Any]], part: str) -> list[dict[str, Any]]:
     raise BadInput(f"--model: saw {quoted(part)}, wanted a part of the name of a model; nodes have {known}")
 
 
-def _by(by: By, reports: list[dict[str, Any]], idle_for: Mapping[str, Mapping[str, int]]) -> list[dict[str, Any]]:
+def _by(
+    by: By, reports: list[dict[str, Any]], idle_for: Mapping[str, Mapping[str, int]], jobs: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
     if by is By.model:
-        return list(pools(reports, "model"))
+        of_model: dict[str, dict[str, Any]] = {}
+        for job in jobs:
+            of_model.setdefault(job["model"], {})[job["resource"]] = job["steps"]
+        return [each | {"largest": of_model.get(each["model"], {})} for each in pools(reports, "model")]
     found = holders(reports, by.value)
     for each in found if by is By.namespace and idle_for else ():
         each["idleFor"] = idle_for.get(each["namespace"], {})
@@ -182,7 +190,9 @@ def _since(idle_for: Mapping[str, int]) -> str:
     return listed(found) or ("less than 1h" if idle_for.get("window") else "")
 
 
-def _print(reports: list[dict[str, Any]], labels: str | None, by: By | None, *, wide: bool) -> None:
+def _print(
+    reports: list[dict[str, Any]], labels: str | None, by: By | None, jobs: list[dict[str, Any]], *, wide: bool
+) -> None:
     if not reports:
         return say(f"no node with {labels} has GPUs" if labels else "no node has GPUs")
     known = [key for key in _MEASURED if any(key in node for node in reports)]
@@ -204,7 +214,22 @@ def _print(reports: list[dict[str, Any]], labels: str | None, by: By | None, *, 
         if group["gpus"]
         for line in _lines(group, known)
     ]
-    return table([of.upper(), "NODES", *titles], sums, drop=_DROPPED)
+    table([of.upper(), "NODES", *titles], sums, drop=_DROPPED)
+    out("")
+    return show(
+        Text(
+            f"largest job that could start now: {_job(jobs[0]) if jobs else 'none, as no healthy node has a free GPU and CPU'}"
+        )
+    )
+
+
+def _job(largest: Mapping[str, Any]) -> str:
+    """`3 nodes × 8 GPUs of NVIDIA-L4, or 5 nodes × 4`, as the page says it."""
+    units = {"whole": "GPU", "slice": "slice", "share": "share"}
+    first, *others = [f"{plural(each['nodes'], 'node')} × {each['gpus']}" for each in largest["steps"][:4]]
+    unit = plural(largest["steps"][0]["gpus"], units[largest["kind"]]).partition(" ")[2]
+    model = f" of {largest['model']}" if largest["model"] else ""
+    return f"{first} {unit}{model}{''.join([f', or {each}' for each in others])}"
 
 
 def _lines(entry: Mapping[str, Any], known: Sequence[str]) -> Iterator[list[Any]]:

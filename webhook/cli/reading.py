@@ -48,14 +48,20 @@ def snapshot_of(
     else:
         snapshot = load(kubeconfig, context, kinds, namespace, needed=needed)
         if snapshot.missing:
-            say(f"warning: {_together(snapshot.missing.values())}: what depends on them is not known", "yellow")
-            refused = [name for name, why in snapshot.missing.items() if why.startswith(FORBIDDEN) and name in KINDS]
-            if most := [name for name in NEEDED if name in refused] or refused:  # the rest says little
-                say(f"an operator gives the right by: {grant(KINDS[name] for name in most)}", "dim")
+            say(f"warning: {together(snapshot.missing.values())}: what depends on them is not known", "yellow")
+            if command := missing_right(snapshot):
+                say(f"an operator gives the right by: {command}", "dim")
     return snapshot
 
 
-def _together(missing: Iterable[str]) -> str:
+def missing_right(snapshot: Snapshot) -> str:
+    """The command by which an operator gives the right to list what may not be listed; "" if all may be."""
+    refused = [name for name, why in snapshot.missing.items() if why.startswith(FORBIDDEN) and name in KINDS]
+    most = [name for name in NEEDED if name in refused] or refused  # the rest says little
+    return grant(KINDS[name] for name in most) if most else ""
+
+
+def together(missing: Iterable[str]) -> str:
     """One text for all reasons: `no right to list nodes; pods, events of team`, then all other reasons."""
     places: dict[str, list[str]] = {}
     reasons = []

@@ -166,13 +166,22 @@ class Api:
                     self._access = None
                 if response.status >= 300:
                     raise ApiError(response.status, f"{method} {path}: {response.status}: {await message(response)}")
-                yield response
+                try:
+                    yield response
+                finally:
+                    _cut(response)
 
     async def _current(self) -> Access:
         now = time.monotonic()
         if self._access is None or now - self._read_at > self._access.lasts:
             self._access, self._read_at = await self._read_access(), now
         return self._access
+
+
+def _cut(response: aiohttp.ClientResponse) -> None:
+    """End a watch at once. Else TLS waits for the other side to agree, and a loop that ends before leaves the socket open."""
+    if response.connection is not None and response.connection.transport is not None:  # it has not been read to its end
+        response.connection.transport.abort()
 
 
 @contextmanager

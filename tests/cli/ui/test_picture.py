@@ -1,6 +1,6 @@
 """What the page shows, as data: the numbers add up, and are those of the other commands.
 
-Covers cli.ui.picture, cli.ui.sums, cli.ui.decisions.
+Covers cli.ui.picture, cli.cluster.sums, cli.ui.decisions.
 """
 
 from pathlib import Path
@@ -13,10 +13,10 @@ from tests.cli.ui import world
 from tests.controlplane.nodes import node
 from webhook.cli.cluster.load import read_snapshot
 from webhook.cli.cluster.report import gpu_nodes, report
+from webhook.cli.cluster.sums import PARTS, parts
 from webhook.cli.offline import load_policy
 from webhook.cli.pending import answers
 from webhook.cli.ui.picture import Picture
-from webhook.cli.ui.sums import PARTS, parts
 from webhook.errors import BadInput
 
 POLICY = load_policy()
@@ -73,6 +73,12 @@ def test_the_largest_job_is_that_with_most_gpus_on_a_node(tmp_path: Path) -> Non
     objects = [node(f"n-{at}") for at in range(5)] + [world.held("a-1", "n-3", 4), world.held("a-2", "n-4", 7)]
     first = Picture(read(tmp_path, *objects), POLICY).document["largest"][0]
     assert first["steps"] == [{"nodes": 3, "gpus": 8}, {"nodes": 4, "gpus": 4}, {"nodes": 5, "gpus": 1}]
+
+
+def test_shares_of_gpus_under_the_name_of_whole_ones_are_counted_as_shares(tmp_path: Path) -> None:
+    found = Picture(read(tmp_path, node("a", 4, "Tesla-T4", replicas=4), node("b", 2)), POLICY).document
+    sums = {each["kind"]: each["total"] for each in found["totals"] if each["model"] is None}
+    assert (sums, found["nodes"][0]["sharing"]) == ({"whole": 2, "share": 16}, 4)
 
 
 def test_nodes_that_take_no_pods_and_gpus_without_a_cpu_start_no_job(tmp_path: Path) -> None:

@@ -70,6 +70,7 @@ def report(snapshot: Snapshot, policy: Policy, names: list[str]) -> list[dict[st
                     for name in ("cpu", "memory")
                     if name in columns.capacity
                 },
+                **({"sharing": gpu_number(columns.sharing[row])} if columns.sharing[row] > 1 else {}),
                 **({"withdrawn": gpu_number(withdrawn)} if withdrawn else {}),
                 **({"rejected": rejected[name]} if rejected[name] else {}),
                 **(figures.of(name, gpus.values(), float(columns.sharing[row])) if figures else {}),

@@ -7,10 +7,11 @@ from webhook.cli.cluster.devices import PodGpus
 from webhook.cli.cluster.measured import Figures, Gpu
 from webhook.cli.cluster.report import gpu_nodes, holders, report, workload_name
 from webhook.cli.cluster.snapshot import Snapshot
+from webhook.cli.cluster.sums import PARTS, largest, parts, totals, without_others
 from webhook.cli.explain import explained
 from webhook.cli.pending import Answer, Row, answers, first_fix, rows_of, words_of
+from webhook.cli.reading import missing_right, together
 from webhook.cli.ui.decisions import decisions
-from webhook.cli.ui.sums import PARTS, largest, parts, totals
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.cluster.pods import pod_id, ranked_nodes
 from webhook.cluster.utilisation import Reading
@@ -18,6 +19,8 @@ from webhook.kube.pod import Pod, owner
 from webhook.kube.record import record_of
 from webhook.policy.model import Policy
 
+NEEDS: Final = {"Node": "nodes", "Pod": "pods"}
+"""Kinds without which it is not known how many GPUs there are, or how many are free."""
 BY: Final = ("namespace", "owner", "class")
 """By what the page says who has the GPUs."""
 
@@ -27,6 +30,7 @@ class Picture:
 
     def __init__(self, snapshot: Snapshot, policy: Policy) -> None:
         self._snapshot, self._policy = snapshot, policy
+        refused = [kind for kind in NEEDS if snapshot.access and kind in snapshot.missing]
         self._answers = {(each.namespace, each.name): each for each in answers(snapshot, policy, None)}
         reports = report(snapshot, policy, gpu_nodes(snapshot, policy))
         devices, row_of = PodGpus(snapshot, policy), snapshot.state.nodes.row_of
@@ -37,13 +41,16 @@ class Picture:
         for each in reports:
             gpus = list(figures.gpus(each["name"])) if figures else []
             installed = {name: float(of.installed[row_of[each["name"]]]) for name, of in devices.amounts.items()}
-            more = {"parts": parts(each, installed), "promises": promises.get(each["name"], [])}
-            nodes.append({**each, **more, "devices": [_device(gpu, settings) for gpu in gpus]})
+            known = without_others(each) if "Pod" in refused else each
+            more = {"parts": parts(known, installed), "promises": promises.get(each["name"], [])}
+            nodes.append({**known, **more, "devices": [_device(gpu, settings) for gpu in gpus]})
         self.document: dict[str, Any] = {
             "taken": snapshot.taken,
-            "missing": sorted(set(snapshot.missing.values())) if snapshot.access else _missing_in_file(snapshot),
+            "missing": _missing(snapshot),
+            "grant": missing_right(snapshot) if snapshot.access else "",
+            "withoutRight": [NEEDS[kind] for kind in refused],
             "totals": totals(nodes, policy.gpus),
-            "largest": largest(nodes, snapshot, policy.gpus),
+            "largest": [] if refused else largest(nodes, snapshot, policy.gpus),
             "nodes": nodes,
             "waiting": [_row(row) for row in rows_of(self._answers.values(), devices)],
             "holders": {by: holders(reports, by) for by in BY},
@@ -70,9 +77,10 @@ class Picture:
         return [self._snapshot.taken, *(first[part] for part in PARTS)]
 
 
-def _missing_in_file(snapshot: Snapshot) -> list[str]:
-    """What a file lacks that matters for the map."""
-    return sorted([snapshot.missing[kind] for kind in ("Node", "Pod") if kind in snapshot.missing])
+def _missing(snapshot: Snapshot) -> str:
+    """What could not be read; of a file only what the map needs."""
+    missing = snapshot.missing
+    return together(missing.values() if snapshot.access else [missing[kind] for kind in NEEDS if kind in missing])
 
 
 def _row(row: Row) -> dict[str, Any]:

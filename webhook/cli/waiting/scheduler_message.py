@@ -115,7 +115,7 @@ def told(message: str, causes: list[Cause]) -> list[Cause]:
     """A cause in the scheduler's own words for each of its reasons that none of `causes` explains, since nodes or the pods on
     them could not be read."""
     known = {cause.cause for cause in causes}
-    fix = "see what the scheduler says; with the right to list nodes and pods this command says which, and what helps"
+    fix = "see what the scheduler says; with the right to list nodes and all pods you are told which nodes, and what helps"
     result = []
     for reason in reasons(message):
         if known.isdisjoint(reason.causes):

@@ -1,5 +1,5 @@
 // Draws the state that the server sends, or that stands in the file. All text goes through textContent: none of it is HTML.
-const PARTS = ["allocated", "promised", "free", "unusable"];
+const PARTS = ["allocated", "promised", "free", "unusable", "unknown"]; // unknown: without the right to list pods
 const UNITS = { whole: "GPU", slice: "slice", share: "share" };
 const CLASSES = ["inference", "inference-critical", "service", "training", "development"];
 const HEALTH = { cordoned: "cordoned", notReady: "not ready", unhealthy: "unhealthy", offersNoGpus: "offers no GPUs" };
@@ -119,10 +119,10 @@ function render() {
   if (!state) return;
   $("source").textContent = state.source;
   const old = state.old ? `These data are old, of ${clock(state.old.since)}: ${state.old.why}.` : "";
-  banner([old, state.problem, ...(state.missing.length ? [`Not known: ${state.missing.join("; ")}.`] : [])].filter(Boolean).join(" "));
+  banner([old, state.problem, state.missing && `Not known: ${state.missing}.`, state.grant && `An operator gives the right by: ${state.grant}`].filter(Boolean).join(" "));
   $("fresh").className = state.live && !state.old ? "live" : "";
   $("fresh").textContent = state.live ? (state.old ? "old" : "live") : state.taken ? `as of ${day(state.taken)}` : "a file without a time";
-  once("head", [state.totals, state.largest, state.history], renderHead);
+  once("head", [state.totals, state.largest, state.history, state.withoutRight], renderHead);
   once("legend", state.nodes.flatMap(node => node.pods.map(pod => pod.class)).filter((each, at, all) => all.indexOf(each) === at).sort().concat(state.nodes.some(node => node.devices.length) ? ["+"] : []), renderLegend);
   renderMap();
   renderChoice();
@@ -138,21 +138,24 @@ function meter(counts) {
 const job = (each, step) => `${plural(step.nodes, "node")} × ${step.gpus}${each.kind === "whole" ? "" : ` ${UNITS[each.kind]}s`}`;
 function renderHead() {
   const sums = state.totals.filter(each => each.model === null), models = state.totals.filter(each => each.model !== null);
-  const use = sums.map((each, at) => make("p", { class: at ? "label" : "big" }, `${each.allocated + each.promised} of ${plural(each.total, UNITS[each.kind])} in use`));
+  const blind = state.withoutRight.length, why = `not known without the right to list ${state.withoutRight.join(" and ")}`;
+  const use = !sums.length && blind ? [make("p", { class: "big" }, "GPUs: not known")] : sums.map((each, at) => make("p", { class: at ? "label" : "big" }, blind ? plural(each.total, UNITS[each.kind]) : `${each.allocated + each.promised} of ${plural(each.total, UNITS[each.kind])} in use`));
   const best = state.largest[0], others = best ? best.steps.slice(1, 4).map(step => job(best, step)) : [];
   const start = make("p", { class: "largest", id: "largest", title: "Of one model, on healthy nodes, with at least one free CPU for each GPU, for pods that tolerate the taints" },
     make("span", { class: "label" }, "Largest job that could start now"),
-    make("b", {}, best ? job(best, best.steps[0]) : "none: no GPU is free"),
+    make("b", {}, blind ? why : best ? job(best, best.steps[0]) : "none, as no healthy node has a free GPU and CPU"),
     make("span", { class: "label" }, best ? [best.model, others.length ? `or ${others.join(", ")}` : ""].filter(Boolean).join(", ") : ""));
+  const shown = blind ? ["allocated", "unknown"] : PARTS.slice(0, 4);
   const ambiguous = each => each.model !== null && models.filter(other => other.model === each.model).length > 1;
   const line = (each, name) => make("tr", { class: each.model === null ? "sum" : null, "data-model": each.model, "data-kind": each.kind },
-    make("td", {}, name, ambiguous(each) ? make("small", {}, each.resource) : null), ...["total", ...PARTS].map(part => make("td", { "data-part": part }, each[part])), make("td", {}, meter(each)));
-  const titles = ["Model", "Total", "Allocated", "Promised", "Free", "Unusable", ""];
+    make("td", {}, name, ambiguous(each) ? make("small", {}, each.resource) : null), ...["total", ...shown].map(part => make("td", { "data-part": part }, each[part] ?? 0)), make("td", {}, meter(each)));
+  const titles = ["Model", "Total", ...shown.map(part => blind ? { allocated: "Yours", unknown: "Not known" }[part] : part[0].toUpperCase() + part.slice(1)), ""];
   const table = make("table", { class: "models" }, make("thead", {}, make("tr", {}, ...titles.map(title => make("th", { scope: "col" }, title)))),
     make("tbody", {}, ...models.map(each => line(each, each.model || "unknown model")),
       ...sums.map(each => line(each, `All ${UNITS[each.kind]}s`))));
-  $("head").className = state.live ? "with-trend" : "";
-  put($("head"), make("div", {}, ...use, start), table, state.live ? trend() : null);
+  const follows = state.live && !blind;
+  $("head").className = follows ? "with-trend" : "";
+  put($("head"), make("div", {}, ...use, start), models.length ? table : null, follows ? trend() : null);
 }
 function trend() {
   const points = state.history;
@@ -173,8 +176,9 @@ function trend() {
 function renderLegend() {
   const classes = [...new Set(state.nodes.flatMap(node => node.pods.concat(node.promises).map(pod => pod.class)))].sort((a, b) => CLASSES.indexOf(a) - CLASSES.indexOf(b));
   const entry = (kind, name, letter = "") => make("span", {}, make("i", { class: `cell ${kind}`, "aria-hidden": "true" }, letter), name);
-  const marks = [["promised training", "promised"], ["free", "free"], ["unusable", "unusable"]];
+  const marks = state.withoutRight.length ? [["unknown", "not known"]] : [["promised training", "promised"], ["free", "free"], ["unusable", "unusable"]];
   const measured = state.nodes.some(node => node.devices.length) ? [["device idle", "idle"], ["device hot", "hot"], ["device sick", "sick"]] : [];
+  $("legend").hidden = !state.nodes.length;
   put($("legend"), ...classes.map(each => entry(style(each), each, letter(each))), ...marks.map(each => entry(...each)),
     ...measured.map(([kind, name]) => make("span", {}, make("i", { class: kind, "aria-hidden": "true" }), name)));
 }
@@ -197,13 +201,14 @@ function cells(node) {
     add(left, { kind: "promised", pod: null });
     add(counts.free, { kind: "free" });
     add(counts.unusable, { kind: "unusable" });
+    add(counts.unknown || 0, { kind: "unknown" });
   }
   return found;
 }
 function says(node, cell) {
   const unit = cell.count === 1 ? "1" : String(cell.count);
   const why = node.health === "healthy" ? "it is sick, or not offered" : HEALTH[node.health];
-  const what = { free: "free", unusable: `unusable: ${why}`, promised: "promised to", held: "held by" }[cell.kind];
+  const what = { free: "free", unknown: "not known who has it, or whether it is free:", unusable: `unusable: ${why}`, promised: "promised to", held: "held by" }[cell.kind];
   const who = cell.pod ? ` ${key(cell.pod)}` : cell.kind === "held" || cell.kind === "promised" ? " a pod that is not known" : "";
   const more = cell.pod ? `\n${cell.pod.owner}, ${cell.pod.class}` : "";
   return `${what}${who}${more}\n${unit} ${cell.resource} on ${node.name}${cell.idle ? ", idle now" : ""}`;
@@ -219,13 +224,13 @@ function summary(node) {
 function state_of(node) {
   const free = Object.values(node.parts).reduce((all, counts) => all + counts.free, 0);
   const marks = [HEALTH[node.health], node.sick ? `${node.sick} sick` : "", node.idle ? `${node.idle} idle` : "", node.temperature >= 90 ? `${node.temperature} °C` : ""].filter(Boolean);
-  return marks.length ? marks.join(", ") : `${gpus(free)} free`;
+  return marks.length ? marks.join(", ") : state.withoutRight.length ? "" : `${gpus(free)} free`;
 }
 function drawNode(node) {
   const all = cells(node), bunched = all.length > MANY;
   const shown = bunched ? all.filter(cell => !cell.same).filter((cell, at, rest) => cell.pod || rest.findIndex(other => other.kind === cell.kind && other.resource === cell.resource && !other.pod) === at) : all;
   const squares = shown.map(cell => {
-    const mark = cell.pod ? letter(cell.pod.class) : cell.kind === "held" ? "?" : "";
+    const mark = cell.pod ? letter(cell.pod.class) : cell.kind === "held" || cell.kind === "unknown" ? "?" : "";
     const square = make("i", { role: "gridcell", tabindex: "-1", class: `cell ${cell.kind}${cell.pod ? ` ${style(cell.pod.class)}` : ""}${cell.same ? " same" : ""}${cell.idle ? " idle" : ""}`, "aria-label": says(node, cell).replaceAll("\n", ", ") }, bunched ? cell.count : cell.same ? "" : mark);
     square.tip = says(node, cell);
     square.cell = cell;
@@ -248,7 +253,6 @@ const rows = new Map();
 function renderMap() {
   const pools = new Map();
   for (const node of state.nodes) pools.set(node.pool, [...(pools.get(node.pool) || []), node]);
-  if (!state.nodes.length) once("none", [1], () => put($("map"), make("p", { class: "empty" }, "No node with GPUs is known.")));
   const names = new Set();
   for (const node of state.nodes) {
     names.add(node.name);
@@ -266,12 +270,13 @@ function renderMap() {
     const sections = [...pools].map(([pool, nodes]) => {
       const counts = nodes.flatMap(node => Object.values(node.parts)), total = counts.reduce((all, each) => all + sum(each), 0), free = counts.reduce((all, each) => all + each.free, 0);
       const section = kept.get(pool) || make("div", { class: "pool", role: "rowgroup", "data-pool": pool }, make("h3", { role: "presentation" }), make("div", { class: "nodes", role: "presentation" }));
-      section.firstChild.replaceChildren(pool || "no pool", make("span", {}, `${plural(nodes.length, "node")}, ${gpus(free)} of ${gpus(total)} free`));
+      section.firstChild.replaceChildren(pool || "no pool", make("span", {}, `${plural(nodes.length, "node")}, ${state.withoutRight.length ? plural(gpus(total), "GPU") : `${gpus(free)} of ${gpus(total)} free`}`));
       const list = section.lastChild, wanted = nodes.map(node => rows.get(node.name).row);
       if (list.children.length !== wanted.length || wanted.some((row, at) => list.children[at] !== row)) list.replaceChildren(...wanted);
       return section;
     });
-    const map = $("map");
+    const map = $("map"), none = state.withoutRight.includes("nodes") ? "Not known without the right to list nodes." : "No node has GPUs.";
+    if (!sections.length) sections.push(make("p", { class: "empty" }, none));
     if (map.children.length !== sections.length || sections.some((each, at) => map.children[at] !== each)) map.replaceChildren(...sections);
   });
   if (!$("map").querySelector('[tabindex="0"]')) $("map").querySelector(".name")?.setAttribute("tabindex", "0");
@@ -287,6 +292,7 @@ function renderChoice() {
   for (const cause of causes) for (const name of cause.nodes) if (!out.has(name)) out.set(name, cause);
   const place = new Map(ranked.map((node, at) => [node.name, at + 1])), q = choice.q.toLowerCase();
   const filtered = causes.length && causes.some(cause => cause.nodes.length);
+  const could = state.withoutRight.length ? "not known" : "could take it";
   let ruledOut = 0;
   $("map").classList.toggle("choosing", !!filtered);
   for (const { row, node, text } of rows.values()) {
@@ -294,8 +300,8 @@ function renderChoice() {
     ruledOut += !!cause;
     row.hidden = !!q && !text.toLowerCase().includes(q);
     row.classList.toggle("out", !!cause && cause.cause !== "fitsNow");
-    row.classList.toggle("fits", !!(fits || cause?.cause === "fitsNow"));
-    const say = row.lastChild, said = cause && cause.cause !== "fitsNow" ? words(cause.cause) : fits || cause ? "could take it" : state_of(node);
+    row.classList.toggle("fits", !state.withoutRight.length && !!(fits || cause?.cause === "fitsNow"));
+    const say = row.lastChild, said = cause && cause.cause !== "fitsNow" ? words(cause.cause) : fits || cause ? could : state_of(node);
     const rank = place.has(node.name) ? `#${place.get(node.name)} ` : "";
     if (say.textContent !== rank + said) { say.textContent = rank + said; say.tip = cause ? cause.text : ""; }
     say.classList.toggle("bad", !cause && !!(HEALTH[node.health] || node.sick));
@@ -306,7 +312,7 @@ function renderChoice() {
   }
   for (const pool of document.querySelectorAll(".pool")) pool.hidden = ![...pool.lastChild.children].some(row => !row.hidden);
   const note = !choice.pod ? (choice.holder ? `Shown: the GPUs of ${choice.holder}` : "") : !details ? `Looking at ${choice.pod} …` : details.error ? details.error
-    : filtered ? `${choice.pod}: ${ruledOut} of ${plural(rows.size, "node")} ruled out; the reason stands beside each` : `${choice.pod}: no node is ruled out; see why it waits`;
+    : filtered ? `${choice.pod}: ${ruledOut} of ${plural(rows.size, "node")} ruled out; the reason stands beside each` : state.nodes.length ? `${choice.pod}: no node is ruled out; see why it waits` : "";
   if ($("map-note").textContent !== note) $("map-note").textContent = note;
 }
 const words = cause => (cause.match(/[A-Z]?[a-z]+/g) || [cause]).map(word => ({ cpu: "CPU", gpu: "GPU", gpus: "GPUs" })[word.toLowerCase()] || word.toLowerCase()).join(" ");
@@ -369,7 +375,8 @@ function renderHolders() {
     return make("li", { class: "holder" }, make("button", { type: "button", "aria-pressed": String(on), "data-focus": `holder ${name}`, on: { click: () => choose({ holder: on ? "" : name }) } },
       make("span", {}, name), make("span", { class: "num" }, `${amounts}, ${plural(each.pods, "pod")}${each.idle ? `, ${each.idle} idle` : ""}`)));
   });
-  put($("holders"), ...items, all.length > shownHolders ? more(`${all.length - shownHolders} more`, () => { shownHolders += 100; render(); }) : null, !all.length ? make("li", { class: "empty" }, "Nobody.") : null);
+  put($("holders"), ...items, all.length > shownHolders ? more(`${all.length - shownHolders} more`, () => { shownHolders += 100; render(); }) : null, !all.length ? make("li", { class: "empty" }, state.withoutRight.length ? "Not known." : "Nobody.") : null,
+    all.length && state.withoutRight.length ? make("li", { class: "empty" }, "Others: not known.") : null);
 }
 function renderDecisions() {
   const open = new Set([...document.querySelectorAll(".decision[open]")].map(each => each.dataset.of)), q = choice.q.toLowerCase();

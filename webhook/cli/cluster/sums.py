@@ -9,12 +9,25 @@ from webhook.kube.gpus import GpuKind, Gpus
 
 PARTS: Final = ("allocated", "promised", "free", "unusable")
 """Each GPU is one of these, so their sum is the total."""
+UNKNOWN: Final = "unknown"
+"""The part of the GPUs of which it is not known whether somebody has them: see `without_others`."""
 _ORDER: Final = ("whole", "slice", "share")
 
 
-def kind_of(resource: str, gpus: Gpus) -> GpuKind:
-    """What one of a resource is. Those of a DRA driver are whole GPUs."""
-    return gpus.kind(resource) or "whole"
+def kind_of(resource: str, node: Mapping[str, Any], gpus: Gpus) -> GpuKind:
+    """What one of a resource of a node is. Those of a DRA driver are whole GPUs."""
+    kind = gpus.kind(resource) or "whole"
+    return "share" if kind == "whole" and node.get("sharing", 1) > 1 else kind
+
+
+def without_others(report: Mapping[str, Any]) -> dict[str, Any]:
+    """The entry of a node for those who may list only the pods of one namespace: what others have is not known, nor what is
+    free."""
+    gpus = {}
+    for resource, counts in report["gpus"].items():
+        rest = max(0, counts["total"] - counts["allocated"])
+        gpus[resource] = {**counts, "promised": 0, "free": 0, UNKNOWN: rest}
+    return {key: value for key, value in report.items() if key != "host"} | {"gpus": gpus}
 
 
 def parts(report: Mapping[str, Any], installed: Mapping[str, float]) -> dict[str, dict[str, int | float]]:
@@ -23,17 +36,27 @@ def parts(report: Mapping[str, Any], installed: Mapping[str, float]) -> dict[str
 
     Unusable are the free GPUs of a node that takes no pods, those that are sick, and those that it has and does not offer.
     """
-    usable, amounts = report["health"] == "healthy", report["gpus"]
     result = {}
-    for resource, counts in amounts.items():
-        held, free = counts["allocated"] + counts["promised"], counts["free"]
-        total = max(counts["total"], held + free, installed[resource])
-        sick = report.get("sick", 0) - held if len(amounts) == 1 else 0  # a sick GPU is perhaps one that a pod has
-        free = max(0, free - max(0, sick)) if usable else 0
+    for resource, counts in report["gpus"].items():
+        held, free = counts["allocated"] + counts["promised"], usable(report, resource)
+        total = max(counts["total"], held + counts["free"], installed[resource])
         taken = {"allocated": counts["allocated"], "promised": counts["promised"]}
-        every = {**taken, "free": free, "unusable": total - held - free}
+        unknown = counts.get(UNKNOWN, 0)
+        every = {**taken, "free": free, "unusable": total - held - free - unknown}
+        every |= {UNKNOWN: unknown} if unknown else {}
         result[resource] = {part: gpu_number(amount) for part, amount in every.items()}
     return result
+
+
+def usable(report: Mapping[str, Any], resource: str) -> int | float:
+    """The free GPUs of a node that takes pods, without those that are sick: a sick GPU is perhaps one that a pod has."""
+    if report["health"] != "healthy":
+        return 0
+    counts = report["gpus"][resource]
+    held = counts["allocated"] + counts["promised"]
+    sick = report.get("sick", 0) - held if len(report["gpus"]) == 1 else 0
+    free: int | float = counts["free"]
+    return max(0, free - max(0, sick))
 
 
 def totals(nodes: Iterable[Mapping[str, Any]], gpus: Gpus) -> list[dict[str, Any]]:
@@ -41,31 +64,32 @@ def totals(nodes: Iterable[Mapping[str, Any]], gpus: Gpus) -> list[dict[str, Any
     sums: dict[tuple[int, str, str], dict[str, Any]] = {}
     for node in nodes:
         for resource, counts in node["parts"].items():
-            kind = kind_of(resource, gpus)
+            kind = kind_of(resource, node, gpus)
             for model, name in ((None, ""), (node["model"], resource)):
                 key = (_ORDER.index(kind), model or "", name)
                 entry = sums.setdefault(
                     key, {"kind": kind, "model": model, "resource": name, "nodes": 0, **dict.fromkeys(PARTS, 0)}
                 )
                 entry["nodes"] += 1
-                for part in PARTS:
-                    entry[part] = gpu_number(entry[part] + counts[part])
-    return [{**sums[key], "total": gpu_number(sum(sums[key][part] for part in PARTS))} for key in sorted(sums)]
+                for part in counts:
+                    entry[part] = gpu_number(entry.get(part, 0) + counts[part])
+    every = (*PARTS, UNKNOWN)
+    return [{**sums[key], "total": gpu_number(sum(sums[key].get(part, 0) for part in every))} for key in sorted(sums)]
 
 
 def largest(nodes: Iterable[Mapping[str, Any]], snapshot: Snapshot, gpus: Gpus) -> list[dict[str, Any]]:
     """For each model and resource, the jobs that could start now: so many nodes have so many free GPUs each, most GPUs on one
     node first. A GPU counts if a CPU of its node is free as well."""
     rows, free = snapshot.state.nodes.row_of, snapshot.state.nodes.columns.free
-    by_model: dict[tuple[str, str], list[int]] = {}
+    by_model: dict[tuple[str, str, GpuKind], list[int]] = {}
     for node in nodes:
         cpus, pods = (int(free[name][rows[node["name"]]]) if name in free else 0 for name in ("cpu", "pods"))
-        for resource, counts in node["parts"].items():
-            if pods > 0 and (startable := min(int(counts["free"]), cpus // 1000)) > 0:
-                by_model.setdefault((node["model"], resource), []).append(startable)
+        for resource in node["gpus"] if pods > 0 else ():
+            if (startable := min(int(usable(node, resource)), cpus // 1000)) > 0:
+                by_model.setdefault((node["model"], resource, kind_of(resource, node, gpus)), []).append(startable)
     found = [
-        {"model": model, "resource": resource, "kind": kind_of(resource, gpus), "steps": list(_steps(sizes))}
-        for (model, resource), sizes in by_model.items()
+        {"model": model, "resource": resource, "kind": kind, "steps": list(_steps(sizes))}
+        for (model, resource, kind), sizes in by_model.items()
     ]
     return sorted(found, key=lambda each: (_ORDER.index(each["kind"]), _less(each["steps"]), each["model"]))
 
