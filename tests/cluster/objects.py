@@ -144,7 +144,7 @@ def facts(of: ClusterState) -> Object:
         "installed": {n: _amounts(columns.installed, row) for n, row in rows.items()},
         "provided": nodes.provided,
         "elsewhere": Counter(
-            [*of._nowhere.values(), *[columns.name[row] for row, _ in of.pods.values() if not columns.alive[row]]]
+            [*of.nowhere.nodes, *[columns.name[row] for row, _ in of.pods.values() if not columns.alive[row]]]
         ),
         "labels": {n: dict(nodes.labels.get(row)) for n, row in rows.items()},
         "statuses": {n: nodes.statuses[columns.status[row]] for n, row in rows.items()},

@@ -13,6 +13,7 @@ from tests.controlplane.nodes import node
 from tests.controlplane.objects import made
 from tests.controlplane.programs import SERVES_EXTENDED_RESOURCES
 from tests.installed import Installed, decision, opt_in
+from webhook.kube.kinds import KINDS
 
 pytestmark = pytest.mark.controlplane
 Json = dict[str, Any]
@@ -56,6 +57,73 @@ async def test_a_mixed_burst_leaves_no_gpu_pending(
     claims: list[Any] = await api.list("ResourceClaim", team)
     results = [result["device"] for claim in claims for result in claim["status"]["allocation"]["devices"]["results"]]
     assert len(results) == sum(SIZES)
+
+
+@pytest.mark.skipif(not SERVES_EXTENDED_RESOURCES, reason="before 1.37 DeviceTaintRules are behind a gate")
+async def test_devices_that_a_taint_rule_selects_are_left_to_pods_that_tolerate_it(
+    installed: Installed, api: Api, team: str, devices: None
+) -> None:
+    """Both nodes of 2 GPUs are tainted, and one GPU of a node of 4: the pod for 4 goes to the other one."""
+    taint = {"key": "example.com/xid", "effect": "NoSchedule"}
+    selectors = [{"driver": load.DRIVER, "pool": name} for name in ("dra-4", "dra-5")]
+    selectors.append({"pool": "dra-2", "device": "gpu-3"})
+    rules = [
+        {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "DeviceTaintRule",
+            "metadata": {"name": f"sick-{number}"},
+            "spec": {"deviceSelector": selector, "taint": taint},
+        }
+        for number, selector in enumerate(selectors)
+    ]
+    tolerates = [{"key": taint["key"], "operator": "Exists"}]
+    templates = [_template("two", NVIDIA, 2), _template("four", NVIDIA, 4)]
+    templates.append(_template("tolerant", NVIDIA, 2, tolerations=tolerates))
+    await asyncio.gather(*[api.create(each, team) for each in templates])
+    path = KINDS["DeviceTaintRule"].path()
+    for rule in rules:
+        await api.request("POST", path, rule)
+    try:
+
+        async def seen() -> bool:  # once the watch has brought the rules
+            tried = await api.create(_pod("two"), team, dryRun="All")
+            return [name for name, *_ in decision(tried).get("nodes", [["dra-4"]])[:1]] in (["dra-2"], ["dra-3"])
+
+        await wait_until(seen, 120, "the rules to keep pods away")
+        for name in ("two", "four", "tolerant"):
+            await api.create(_pod(name) | {"metadata": {"name": name}}, team)
+        found = {pod["metadata"]["name"]: pod for pod in await api.running(team, 3)}
+    finally:
+        for rule in rules:
+            await api.request("DELETE", f"{path}/{rule['metadata']['name']}")
+    at = {name: pod["spec"]["nodeName"] for name, pod in found.items()}
+    assert at == {name: decision(pod)["nodes"][0][0] for name, pod in found.items()}
+    assert at == {"two": "dra-2", "four": "dra-3", "tolerant": "dra-2"}  # the last one takes the tainted GPU
+
+
+@pytest.mark.skipif(not SERVES_EXTENDED_RESOURCES, reason="before 1.36 distinctAttribute is behind a gate")
+async def test_devices_that_must_differ_are_found_where_they_do(
+    installed: Installed, api: Api, team: str, devices: None
+) -> None:
+    """The GPUs of dra-4 are on one card, those of dra-5 on two."""
+    for name, cards in (("dra-4", (0, 0)), ("dra-5", (0, 1))):
+        spec = load.slice_of(name, 2, "templates")["spec"]
+        for each, card in zip(spec["devices"], cards, strict=True):
+            each["attributes"]["card"] = {"int": card}
+        spec["pool"]["generation"] = 2
+        await api.patch("ResourceSlice", name, {"spec": spec})
+    template = _template("apart", NVIDIA, 2)
+    template["spec"]["spec"]["devices"]["constraints"] = [{"distinctAttribute": f"{NVIDIA}/card"}]
+    await api.create(template, team)
+
+    async def decided() -> Json | None:  # once the watch has brought the slices
+        record = decision(await api.create(_pod("apart"), team, dryRun="All"))
+        return record if record.get("nodes") else None
+
+    await wait_until(decided, 120, "a node with devices that differ")
+    await api.create(_pod("apart"), team)
+    (pod,) = await api.running(team, 1)
+    assert [name for name, *_ in decision(pod)["nodes"]] == [pod["spec"]["nodeName"]] == ["dra-5"]
 
 
 async def test_what_a_claim_asks_for_is_checked_where_it_is_written_and_in_the_pod(

@@ -44,7 +44,7 @@ def node(fake: FakeApi, name: str, gpus: int = 8) -> None:
 OPTIONAL = (
     *("resourceslices", "poddisruptionbudgets", "horizontalpodautoscalers", "jobs", "runtimeclasses"),
     *("persistentvolumeclaims", "persistentvolumes"),
-    *("deviceclasses", "resourceclaims", "resourceclaimtemplates"),
+    *("devicetaintrules", "deviceclasses", "resourceclaims", "resourceclaimtemplates"),
 )
 OPTIONAL_PATHS = [PATHS[kind] for kind in OPTIONAL]
 SLICES, BUDGETS, AUTOSCALERS, JOBS, RUNTIMES, CLAIMS, VOLUMES, *DEVICES = OPTIONAL_PATHS
@@ -60,7 +60,7 @@ def optional_objects(fake: FakeApi) -> None:
     fake.put(RUNTIMES, "fast", handler="nvidia")
     fake.put(CLAIMS, "c", metadata={"namespace": "t"}, spec={"volumeName": "v"})
     for path, name, namespace in zip(
-        DEVICES, ("k", "rc", "t"), ({}, {"namespace": "t"}, {"namespace": "t"}), strict=True
+        DEVICES, ("k", "k", "rc", "t"), ({}, {}, {"namespace": "t"}, {"namespace": "t"}), strict=True
     ):
         fake.put(path, name, metadata=namespace, spec={})
     fake.put(VOLUMES, "v", metadata={"labels": {"topology.kubernetes.io/zone": "z"}}, spec={})
@@ -145,7 +145,9 @@ async def test_the_optional_kinds_reach_the_state_and_leave_it() -> None:
         async with fed(fake) as (state, _):
             await until(lambda: state.fresh(time.monotonic()) and state.freshness.listed.issuperset(OPTIONAL))
             assert optional_facts(state) == ALL_SEEN
-            for path, name in zip(OPTIONAL_PATHS, ("s", "b", "h", "j", "fast", "c", "v", "k", "rc", "t"), strict=True):
+            for path, name in zip(
+                OPTIONAL_PATHS, ("s", "b", "h", "j", "fast", "c", "v", "k", "k", "rc", "t"), strict=True
+            ):
                 fake.delete(path, name)
             await until(lambda: optional_facts(state) == NONE_THERE)
 

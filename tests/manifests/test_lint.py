@@ -41,7 +41,7 @@ def test_no_right_is_a_wildcard(role: Json) -> None:
 WATCHED = (
     *("nodes", "pods", "namespaces", "priorityclasses", "runtimeclasses", "resourceslices", "poddisruptionbudgets"),
     *("horizontalpodautoscalers", "jobs", "persistentvolumeclaims", "persistentvolumes", "configmaps"),
-    *("deviceclasses", "resourceclaims", "resourceclaimtemplates"),
+    *("devicetaintrules", "deviceclasses", "resourceclaims", "resourceclaimtemplates"),
 )
 CONFIGURED = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
 ALLOWED = {

@@ -1,7 +1,8 @@
 """Pods that ask for devices one by one are ranked and reserved by them.
 
-Covers placement.devices, cluster.device_demands, cluster.device_layout, cluster.device_sources, cluster.device_table,
-cluster.device_capacity, cluster.device_matches, cluster.device_node, cluster.devices, cluster.claims.
+Covers placement.devices, cluster.device_demands, cluster.device_kinds, cluster.device_layout, cluster.device_search,
+cluster.device_sources, cluster.device_table, cluster.device_capacity, cluster.device_matches, cluster.device_node,
+cluster.devices, cluster.claims.
 """
 
 from collections import Counter
@@ -13,9 +14,8 @@ import pytest
 from tests.cluster import dra
 from tests.cluster.objects import admitted, node, pod, state
 from tests.placement.placed import names, placed
-from webhook.cluster import device_matches, device_table
+from webhook.cluster import device_matches, device_search, device_table
 from webhook.cluster.claims import NO_SPEC, Specs
-from webhook.cluster.device_layout import Layout
 from webhook.cluster.node_table import TOLD, Demand
 from webhook.cluster.pods import reservation_request
 from webhook.cluster.state import ClusterState
@@ -81,9 +81,18 @@ TWO = [dra.gpus_of("a", 4), dra.gpus_of("b", 8)]
             id="an error, which ends the scheduler's search too",
         ),
         pytest.param(
-            dra.template("t", dra.exactly(2), constraints=[{"distinctAttribute": f"{dra.DRIVER}/index"}]),
+            dra.template("t", dra.exactly(2), constraints=[{"matchExpression": "true"}]),
             "a constraint of its claim is left to the scheduler",
-            id="a constraint that we do not follow",
+            id="a constraint of a kind that is not known",
+        ),
+        pytest.param(
+            dra.template(
+                "t",
+                {"name": "r", "firstAvailable": [{"name": "s", **dra.exactly(2)}]},
+                constraints=[{"matchAttribute": f"{dra.DRIVER}/productName", "requests": ["r/s"]}],
+            ),
+            "a constraint of its claim is left to the scheduler",
+            id="a constraint for one alternative",
         ),
         pytest.param(
             {"metadata": {"namespace": "team-a", "name": "t"}, "spec": {"spec": {"devices": {"requests": ["x"]}}}},
@@ -220,18 +229,61 @@ def test_the_first_alternative_comes_first_whatever_the_score() -> None:
     assert (names(found), found.decided) == (["b", "a"], "alternatives")
 
 
-def test_devices_with_an_equal_attribute() -> None:
-    def numa(node_name: str, first: int) -> Object:
-        devices = [dra.gpu(i, on=node_name) for i in range(8)]
-        for index, device in enumerate(devices):
-            device["attributes"]["numa"] = {"int": int(index >= first)}
-        return dra.device_slice(node_name, devices)
+def with_attribute(name: str, *values: int) -> Object:
+    """A node with a GPU for each value of its attribute `card`."""
+    devices = [dra.gpu(index, on=name) for index in range(len(values))]
+    for device, value in zip(devices, values, strict=True):
+        device["attributes"]["card"] = {"int": value}
+    return dra.device_slice(name, devices)
 
+
+CARD = f"{dra.DRIVER}/card"
+
+
+@pytest.mark.parametrize(
+    ("requests", "constraints", "found"),
+    [
+        pytest.param([dra.exactly(3)], [{"matchAttribute": CARD}], ["b"], id="three that are equal"),
+        pytest.param([dra.exactly(4)], [{"matchAttribute": CARD}], [], id="four that are equal"),
+        pytest.param([dra.exactly(4)], [{"distinctAttribute": CARD}], ["a"], id="four that differ"),
+        pytest.param([dra.exactly(2)], [{"distinctAttribute": CARD}], ["a", "b"], id="two that differ"),
+        pytest.param([dra.exactly()] * 3, [{"distinctAttribute": CARD}], ["a"], id="of three requests"),
+        pytest.param(
+            [dra.exactly(2), dra.exactly(2)],
+            [{"matchAttribute": CARD, "requests": ["r0"]}, {"distinctAttribute": CARD, "requests": ["r1"]}],
+            ["b"],
+            id="each request its own",
+        ),
+        pytest.param([dra.exactly()], [{"distinctAttribute": f"{dra.DRIVER}/none"}], [], id="what no device has"),
+    ],
+)
+def test_constraints_compare_the_devices_of_a_claim(
+    requests: list[Object], constraints: list[Object], found: list[str]
+) -> None:
+    slices = [with_attribute("a", 0, 1, 2, 3), with_attribute("b", 0, 0, 0, 1)]
+    of = cluster(slices, [dra.template("t", *requests, constraints=constraints)])
+    assert names(placed(of, claiming("t"))) == found
+
+
+def test_devices_of_two_claims_are_not_compared() -> None:
     of = cluster(
-        [numa("a", 4), numa("b", 6)],
-        [dra.template("six", dra.exactly(6), constraints=[{"matchAttribute": f"{dra.DRIVER}/numa"}])],
+        [with_attribute("a", 0, 0)], [dra.template("t", dra.exactly(), constraints=[{"distinctAttribute": CARD}])]
     )
-    assert names(placed(of, claiming("six"))) == ["b"]
+    assert names(placed(of, claiming("t", "t"))) == ["a"]
+
+
+@pytest.mark.parametrize("kind", ["matchAttribute", "distinctAttribute"])
+def test_a_constraint_on_an_attribute_that_is_not_kept_or_is_a_list_is_left_to_the_scheduler(kind: str) -> None:
+    """A UUID has one value for each device of a cluster. No device had it then, and the pod was said to fit nowhere."""
+    listed = dra.device_slice("x", [dra.gpu(0) | {"attributes": {"cards": {"ints": [1, 2]}}}])
+    every = {"metadata": {"name": "every"}, "spec": {}}
+    templates = [
+        dra.template(name, dra.exactly(of="every"), constraints=[{kind: f"{dra.DRIVER}/{name}"}])
+        for name in ("uuid", "cards")
+    ]
+    of = cluster([*[dra.gpus_of(f"n{i}", 2) for i in range(40)], listed], templates, classes=[every], nodes=["n0", "x"])
+    for name in ("uuid", "cards"):
+        assert placed(of, claiming(name)).reason == "its claims cannot be decided"
 
 
 def test_tainted_devices_are_out_unless_tolerated() -> None:
@@ -490,12 +542,11 @@ def test_the_claims_that_are_reserved_on_one_node_are_bounded(monkeypatch: pytes
         of.pod_seen(claiming(f"t{number}", name=f"p{number}", ranked=["a"]), 0)
     looked_at = Counter[str]()
 
-    def find(self: Layout, claims: Any, *rest: Any) -> Any:
+    def find(*of: Any) -> Any:
         looked_at.update(["claims"])
-        return found(self, claims, *rest)
+        return device_search.find(*of)
 
-    found = Layout.find
-    monkeypatch.setattr(Layout, "find", find)
+    monkeypatch.setattr(device_table, "find", find)
     of.nodes.devices.refresh("a")
     assert looked_at["claims"] == device_table._MAX_HELD
     assert free(of, "a") == 0

@@ -21,8 +21,8 @@ from webhook.cluster.claims import (
     claims_of,
     selectors_of,
 )
-from webhook.cluster.device_layout import Unknown
-from webhook.cluster.devices import DeviceClaim, DeviceRequest
+from webhook.cluster.device_search import Unknown
+from webhook.cluster.devices import Constraint, DeviceClaim, DeviceRequest
 from webhook.cluster.node_table import Demand
 from webhook.cluster.nodes import Nodes
 from webhook.errors import QuantityError
@@ -167,17 +167,22 @@ def _device_claim(spec: Any, classes: Mapping[str, DeviceClass], name: str) -> D
     if spec is None:
         raise _Left(TOO_LARGE)
     requests = spec.get("requests") or ()
-    match = []
-    for constraint in spec.get("constraints") or ():
-        only = constraint.get("requests") or ()
-        if "matchAttribute" not in constraint or (only and {each["name"] for each in requests} - {*only}):
-            raise _Left("a constraint of its claim is left to the scheduler")
-        match.append(constraint["matchAttribute"])
     alternatives = [
         tuple([_request(each, classes) for each in request.get("firstAvailable") or (request.get("exactly"),)])
         for request in requests
     ]
-    return DeviceClaim(tuple(alternatives), tuple(match), name)
+    names = [str(each.get("name")) for each in requests]
+    constraints = tuple([_constraint(each, names) for each in spec.get("constraints") or ()])
+    return DeviceClaim(tuple(alternatives), constraints, name)
+
+
+def _constraint(constraint: Mapping[str, Any], requests: list[str]) -> Constraint:
+    """`requests`: the names of all requests of the claim."""
+    only, distinct = constraint.get("requests") or (), "distinctAttribute" in constraint
+    attribute = constraint.get("distinctAttribute" if distinct else "matchAttribute")
+    if not attribute or not set(requests).issuperset(only):  # of a kind that is not known, or for single alternatives
+        raise _Left("a constraint of its claim is left to the scheduler")
+    return Constraint(str(attribute), distinct, frozenset([requests.index(each) for each in only]))
 
 
 def _request(request: Mapping[str, Any], classes: Mapping[str, DeviceClass]) -> DeviceRequest:

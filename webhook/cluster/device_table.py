@@ -3,9 +3,6 @@
 A node has a state: its layout and what is left of each budget. Equal states share a number, `Columns.devices`, so that placement
 looks for devices once for each state and not for each node. What is left is all, minus what pods and claims have, minus what is
 reserved: the claims of reservations are placed on what is left, one after the other, as the scheduler will do it.
-
-Attributes with many values (UUIDs, PCI addresses) tell devices apart, not kinds of devices. They are dropped, so that equal
-nodes stay equal; what an expression says about them is unknown.
 """
 
 from collections import Counter
@@ -15,16 +12,16 @@ from weakref import WeakValueDictionary
 
 import orjson
 
-from webhook.cluster.device_layout import Amounts, Fit, Layout, Unknown
+from webhook.cluster.device_kinds import Kinds
+from webhook.cluster.device_layout import Amounts, Layout
 from webhook.cluster.device_matches import Matching
 from webhook.cluster.device_node import NodeDevices
+from webhook.cluster.device_search import Fit, Unknown, find
 from webhook.cluster.devices import DeviceClaim, DeviceSet, Use
 from webhook.cluster.node_table import TOLD, Columns
 from webhook.kube.claim_requests import Selected
 from webhook.kube.device_selectors import Facts, Work
 
-_MAX_VALUES: Final = 64
-"""An attribute with more values than this is dropped."""
 _MAX_DEVICES: Final = 1024
 """Maximum number of devices of one source on one node; others are left out."""
 _MAX_ASKED, _SPARE = 256, 4096
@@ -45,14 +42,10 @@ class DeviceTable:
         self._layouts: WeakValueDictionary[Hashable, Layout] = WeakValueDictionary()
         self.roaming: tuple[Facts, ...] = ()
         """Devices that are not of a single node."""
-        self._kinds: dict[Hashable, Facts] = {}
-        self._values: dict[tuple[str, str], set[object] | None] = {}
-        """The values of each attribute, by driver and name; None if it is dropped."""
-        self._dropped = False
-        """Whether an attribute was dropped since the nodes were laid out."""
+        self.kinds = Kinds()
         self._states: list[tuple[Layout, Amounts] | None] = [None]
         self._numbers: dict[tuple[Layout, Amounts], int] = {}
-        self._matching, self._undone = Matching(self._values), Work(_MAX_UNDONE)
+        self._matching, self._undone = Matching(self.kinds.values), Work(_MAX_UNDONE)
         self._held_at: dict[str, Counter[str]] = {}
         """By name of a claim that pods share, the nodes where it is reserved, and how often."""
         self._asked: dict[tuple[DeviceClaim, ...], tuple[int, tuple[tuple[str, int], ...] | None]] = {}
@@ -78,7 +71,7 @@ class DeviceTable:
         known.layout, self._told = self._layout_of(before), self._told + 1
         told_names = [(each, name) for each in sorted(before) for name in names[each]]
         known.slots = {name: number for number, name in enumerate(told_names)}
-        if self._dropped:
+        if self.kinds.dropped:
             self._lay_out_again()
         self.refresh(node, changed=True)
 
@@ -87,7 +80,7 @@ class DeviceTable:
             return None
         kept, key = {}, []
         for source, told in sorted(sets.items()):
-            devices = [device._replace(name="", facts=self.kind(device.facts)) for device in told.devices]
+            devices = [device._replace(name="", facts=self.kinds.of(device.facts)) for device in told.devices]
             kept[source] = told._replace(devices=tuple(devices))
             key.append((source, told.counters))
             key += [(id(d.facts), d.taints, d.counters, orjson.dumps(d.policies)) for d in devices]  # type: ignore[misc]
@@ -96,26 +89,9 @@ class DeviceTable:
             found = self._layouts[tuple(key)] = Layout(kept)
         return found
 
-    def kind(self, facts: Facts) -> Facts:
-        """The same facts without the attributes that are dropped; one object for equal ones."""
-        kept = {}
-        for name, value in facts.attributes.items():
-            values = self._values.setdefault((facts.driver, name), set())
-            if values is not None:
-                values.add(value)
-                if len(values) > _MAX_VALUES:
-                    self._values[facts.driver, name] = None
-                    self._dropped = True
-                else:
-                    kept[name] = value
-        attributes = tuple([(name, type(value), value) for name, value in sorted(kept.items())])
-        key = facts.driver, attributes, tuple(sorted(facts.capacity.items())), facts.shared
-        return self._kinds.setdefault(key, facts._replace(attributes=kept))
-
     def _lay_out_again(self) -> None:
         """An attribute was dropped: nodes that differ in it alone are equal now."""
-        self._dropped = False
-        self._kinds.clear()
+        self.kinds.forget()
         self._matching.forget()
         for name, node in self._nodes.items():
             if node.layout is not None:
@@ -205,7 +181,7 @@ class DeviceTable:
                 continue
             named.update([claim.name] if claim.name else ())
             try:
-                found = layout.find((claim,), remaining, self._matching.matches, self._undone)
+                found = self.look(layout, remaining, (claim,))
             except Unknown:
                 continue
             remaining = remaining if found is None else found.remaining
@@ -243,7 +219,10 @@ class DeviceTable:
 
     def look(self, layout: Layout, left: Amounts, claims: Iterable[DeviceClaim]) -> Fit | None:
         """Devices for claims where so much is left of each budget; None if there are none. Raises Unknown."""
-        return layout.find(claims, left, self._matching.matches, self._undone)
+        claims = tuple(claims)
+        if self.kinds.compares_dropped(claims):
+            raise Unknown
+        return find(layout, claims, left, self._matching.matches, self._undone)
 
     def selected(self, selectors: tuple[str, ...]) -> Selected | None:
         """See `Matching.selected`. `allow` says how much may be done for it."""

@@ -80,13 +80,23 @@ class DeviceRequest(NamedTuple):
     """Allocates nothing: devices may be in use, and stay free for others."""
 
 
+class Constraint(NamedTuple):
+    """What the devices of a claim must have in common, or must not."""
+
+    attribute: str
+    """Its qualified name. Each of the devices has it."""
+    distinct: bool = False
+    """Whether its values must differ; else they must be equal."""
+    requests: frozenset[int] = frozenset()
+    """The requests whose devices are compared, by their place in the claim; empty: all."""
+
+
 class DeviceClaim(NamedTuple):
     """Devices that are allocated together."""
 
     requests: tuple[tuple[DeviceRequest, ...], ...]
     """For each request its alternatives, the most wanted first; nearly always one."""
-    match: tuple[str, ...] = ()
-    """Attributes that must be equal for all devices, by qualified name."""
+    constraints: tuple[Constraint, ...] = ()
     name: str = ""
     """Namespace and name of a claim that several pods may share: its devices are counted once. "" if the pod has it alone."""
     source: str = ""

@@ -13,6 +13,7 @@ ListKind = Literal[
     "runtimeclasses",
     "namespaces",
     "resourceslices",
+    "devicetaintrules",
     "deviceclasses",
     "resourceclaims",
     "resourceclaimtemplates",

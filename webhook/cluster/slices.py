@@ -13,7 +13,8 @@ from sys import intern
 from typing import Any, Final, NamedTuple
 
 from webhook.cluster.device_table import DeviceTable
-from webhook.cluster.devices import DRA, Device, DeviceSet, DeviceTaint
+from webhook.cluster.devices import DRA, Device, DeviceSet
+from webhook.cluster.taint_rules import Selected, TaintRules, taint_of
 from webhook.errors import QuantityError
 from webhook.kube.device_selectors import Facts, facts_of
 from webhook.kube.other_gpus import is_gpu_driver
@@ -22,7 +23,6 @@ from webhook.kube.quantity import Number, parse_quantity
 _MAX_DEVICES: Final = 128
 """Maximum number of devices of one slice (ResourceSliceMaxDevices); others are left out."""
 _MAX_ROAMING, _MAX_IGNORED, _MAX_INTERNED = 256, 64, 1 << 16
-_KEEPS_AWAY: Final = ("NoSchedule", "NoExecute")
 Pool = tuple[str, str]
 """Driver and name of a pool."""
 Counters = tuple[tuple[str, str, Number], ...]
@@ -45,6 +45,7 @@ class Slices:
 
     def __init__(self, nodes: set[str], table: DeviceTable) -> None:
         self.version = 0
+        self.taint_rules = TaintRules(self._taints_changed)
         self.ignored: dict[str, str] = {}
         """Why devices are left out, by the name of the slice; a few of them."""
         self._nodes, self._table = nodes, table
@@ -105,7 +106,7 @@ class Slices:
                 each for of in sorted(self._pools_of.get(node, ())) for each in self._current(of) if each.node == node
             ]
             told = DeviceSet(
-                tuple([device for each in current for device in each.devices.devices]),
+                tuple([self._tainted(each.pool, device) for each in current for device in each.devices.devices]),
                 tuple([counter for each in current for counter in each.devices.counters]),
             )
             self._table.tell(node, DRA, told)
@@ -114,6 +115,16 @@ class Slices:
                 (self._nodes.add if gpus else self._nodes.discard)(node)
                 self.version += 1
         self._table.roaming = self._roaming()
+
+    def _tainted(self, pool: Pool, device: Device) -> Device:
+        """The device with the taints that rules give it."""
+        taints = self.taint_rules.of(*pool, device.name.rpartition("/")[2])
+        return device._replace(taints=(*device.taints, *taints)) if taints else device
+
+    def _taints_changed(self, selected: Selected) -> None:
+        driver, name, _ = selected
+        for pool in [each for each in self._pools if driver in ("", each[0]) and name in ("", each[1])]:
+            self._tell(pool, set())
 
     def _current(self, pool: Pool) -> list[_Slice]:
         """The slices of a pool that count, by name."""
@@ -150,11 +161,7 @@ class Slices:
             self.ignored[name] = why[:256]
 
     def _device(self, pool: Pool, device: Mapping[str, Any]) -> Device:
-        taints = [
-            DeviceTaint(str(taint.get("key")), str(taint.get("value") or ""), str(taint.get("effect")))
-            for taint in device.get("taints") or ()
-            if taint.get("effect") in _KEEPS_AWAY
-        ]
+        taints = [told for taint in device.get("taints") or () if (told := taint_of(taint)) is not None]
         policies = [
             (name if "/" in name else f"{pool[0]}/{name}", capacity["requestPolicy"])
             for name, capacity in (device.get("capacity") or {}).items()
@@ -162,7 +169,7 @@ class Slices:
         ]
         return Device(
             device_id(pool[0], pool[1], str(device["name"])),
-            self._table.kind(facts_of(pool[0], device)),
+            self._table.kinds.of(facts_of(pool[0], device)),
             tuple(taints),
             self._counters(pool, device.get("consumesCounters") or (), "counterSet"),
             tuple(policies),

@@ -21,6 +21,7 @@ from webhook.cluster.jobs import Jobs
 from webhook.cluster.ledger import Ledger
 from webhook.cluster.listing import Index, Listing, ListKind
 from webhook.cluster.nodes import Nodes
+from webhook.cluster.nowhere import Nowhere
 from webhook.cluster.pods import (
     ReservationRequest,
     counted_demand,
@@ -90,6 +91,7 @@ class ClusterState:
             "runtimeclasses": self.runtime_classes,
             "namespaces": self.namespaces,
             "resourceslices": self.slices,
+            "devicetaintrules": self.slices.taint_rules,
             "deviceclasses": self.device_classes,
             "resourceclaims": self.claims,
             "resourceclaimtemplates": self.claim_templates,
@@ -104,17 +106,14 @@ class ClusterState:
         """Whether there are GPU metrics to rank by at a time `now`."""
         self.pods: dict[int | str, tuple[int, PodKind]] = {}
         """Row and kind of each bound pod, by uid. Others only read it."""
-        self._nowhere: dict[int | str, str] = {}
-        """By uid of a bound pod, the name of its node if that is not known: anybody can write any name."""
-        self._waiting_for_node: dict[str, dict[int | str, PodKind]] = {}
-        """The same pods by node, with their kinds."""
+        self.nowhere = Nowhere()
 
     def node_seen(self, node: Object) -> None:
         known, name = len(self.nodes.columns.capacity), node["metadata"]["name"]
         self.nodes.seen(node)
         for resource in list(self.nodes.columns.capacity)[known:]:
             self.usage.recount(resource, self.holders())
-        for uid, kind in list(self._waiting_for_node.get(name, {}).items()):
+        for uid, kind in self.nowhere.on(name):
             self._put(uid, name, kind)
 
     def node_gone(self, name: str) -> None:
@@ -169,16 +168,15 @@ class ClusterState:
 
     def is_bound(self, pod: Object) -> bool:
         """Whether the pod is known to be bound and not finished."""
-        return (uid := pod_id(pod["metadata"])) in self.pods or uid in self._nowhere
+        return (uid := pod_id(pod["metadata"])) in self.pods or uid in self.nowhere
 
     def pod_gone(self, pod: Object) -> None:
         self._forget(pod_id(pod["metadata"]))
 
     def _put(self, uid: int | str, node: str, kind: PodKind, *, counted: bool = False) -> None:
-        self._leave_nowhere(uid)
+        self.nowhere.gone(uid)
         if node not in self.nodes.row_of:
-            self._nowhere[uid] = node
-            self._waiting_for_node.setdefault(node, {})[uid] = kind
+            self.nowhere.put(uid, node, kind)
             return
         before, row = self.pods.get(uid), self.nodes.row(node)
         if before is not None:
@@ -199,16 +197,10 @@ class ClusterState:
             self._give_back(*before)
         else:
             self.ledger.gone(uid)
-        self._leave_nowhere(uid)
+        self.nowhere.gone(uid)
         self.demands.gone(uid)
         self.replicas.gone(uid)
         self.nodes.devices.gone([source.name for source in SOURCES], uid)
-
-    def _leave_nowhere(self, uid: int | str) -> None:
-        if (node := self._nowhere.pop(uid, None)) is not None:
-            del self._waiting_for_node[node][uid]
-            if not self._waiting_for_node[node]:
-                del self._waiting_for_node[node]
 
     def _allocated(self, uid: str) -> None:
         """A claim of this pod has devices now, and counts: what was held for the pod does not count besides."""
@@ -262,7 +254,7 @@ class ClusterState:
     def known(self, kind: ListKind) -> list[int | str]:
         """The `listing.name_of` of every known object of a kind."""
         if kind == "pods":
-            return [*self.pods, *self._nowhere, *self.ledger.waiting(), *self.replicas]
+            return [*self.pods, *self.nowhere, *self.ledger.waiting(), *self.replicas]
         if kind == "nodes":
             return [name for name, row in self.nodes.row_of.items() if self.nodes.columns.alive[row]]
         return [*self.indexes[kind]]

@@ -43,6 +43,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "Job": Kind(_BATCH, "jobs"),
     "ResourceClaim": Kind(_RESOURCE, "resourceclaims"),
     "ResourceClaimTemplate": Kind(_RESOURCE, "resourceclaimtemplates"),
+    "DeviceTaintRule": Kind(_RESOURCE, "devicetaintrules", namespaced=False),
     "DeviceClass": Kind(_RESOURCE, "deviceclasses", namespaced=False),
     "PodGroup": Kind("/apis/scheduling.k8s.io/v1beta1", "podgroups"),
     "Lease": Kind("/apis/coordination.k8s.io/v1", "leases"),

@@ -12,7 +12,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from webhook.cluster.device_layout import Unknown
+from webhook.cluster.device_search import Unknown
 from webhook.cluster.device_table import DeviceTable
 from webhook.cluster.devices import WHOLE, DeviceClaim
 from webhook.cluster.node_table import TOLD, Columns, Demand, Floats

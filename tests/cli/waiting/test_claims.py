@@ -96,7 +96,7 @@ TOGETHER = [
     pytest.param([device("a"), device("b")], [ANY, ANY], ["a"], NONE_FREE, "2 devices of dc wanted, at most 1 free on a node", id="both want the device that is left"),
     pytest.param([device("a"), device("b")], [{**ANY, "allocationMode": "All"}], [], FREE, "", id="all, and all are free"),
     pytest.param([device("a"), device("b")], [{**ANY, "allocationMode": "All"}], ["a"], NONE_FREE, "all devices that match are wanted, and others have some", id="all, and one is taken"),
-    pytest.param([device("a", **SICK)], [ANY], [], NONE_FREE, "1 device of dc wanted", id="a device with a taint"),
+    pytest.param([device("a", **SICK)], [ANY], [], NONE_FREE, "1 device of dc wanted, and it does not tolerate the taints of devices of node n: sick", id="a device with a taint"),
     pytest.param([device("a", **SICK)], [{**ANY, **TOLERANT}], [], FREE, "", id="a taint that is tolerated"),
     pytest.param([device("a")], [UNKNOWN], [], NONE_FREE, "whether the devices of node n can be had is not known", id="CEL that cannot be evaluated here"),
     pytest.param([device("half", **part(40)), device("rest", **part(40))], [of_model("A100")], ["half"], FREE, "", id="the half that is left of a GPU"),
@@ -125,3 +125,49 @@ def test_the_requests_of_a_pod_are_looked_at_together(
     (answer,) = answers(snapshot(tmp_path, *objects), load_policy(), None)
     assert [each.cause for each in answer.causes] == [cause], answer.causes
     assert text in answer.causes[0].text
+
+
+CARD = [device("a", card={"int": 0}), device("b", card={"int": 0}), device("c", card={"int": 1})]
+for each in CARD:
+    each["attributes"]["card"] = each.pop("card")
+COMPARED = [
+    pytest.param("matchAttribute", 2, FREE, "", id="two that are equal"),
+    pytest.param("matchAttribute", 3, NONE_FREE, "3 devices of dc wanted, at most 2 free on a node", id="three that are equal"),
+    pytest.param("distinctAttribute", 2, FREE, "", id="two that differ"),
+    pytest.param("distinctAttribute", 3, NONE_FREE, "3 devices of dc wanted, at most 2 free on a node", id="three that differ"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("constraint", "number", "cause", "text"), COMPARED)
+def test_constraints_say_how_many_devices_may_be_together(
+    tmp_path: Path, constraint: str, number: int, cause: str, text: str
+) -> None:
+    answer = of_node_n(tmp_path, CARD, {**ANY, "count": number}, constraints=[{constraint: "gpu.x/card"}])
+    assert [each.cause for each in answer.causes] == [cause], answer.causes
+    assert text in answer.causes[0].text
+
+
+def test_a_device_taint_rule_is_named_with_what_to_do(tmp_path: Path) -> None:
+    taint = {"key": "xid", "effect": "NoExecute"}
+    rule = obj("DeviceTaintRule", "r", {"deviceSelector": {"pool": "p"}, "taint": taint}, metadata={"namespace": ""})
+    (cause,) = of_node_n(tmp_path, CARD, ANY, rule).causes
+    assert "it does not tolerate the taints of devices of node n: xid" in cause.text
+    assert "kubectl get devicetaintrules" in cause.fix
+
+
+def of_node_n(tmp_path: Path, devices: list[Json], asked: Json, *others: Json, **claim: Any) -> Any:
+    """The answer for a pod with one claim, where node n has these devices."""
+    pool = {"name": "p", "generation": 1, "resourceSliceCount": 1}
+    objects = [
+        *(node("n"), DEVICE_CLASS | {"metadata": {"name": "dc"}}),
+        obj(
+            "ResourceSlice",
+            "s",
+            {"driver": "gpu.x", "pool": pool, "nodeName": "n", "devices": devices},
+            metadata={"namespace": ""},
+        ),
+        obj("ResourceClaim", "c", {"devices": {"requests": [{"name": "r", "exactly": asked}], **claim}}),
+        claiming(resourceClaimName="c"),
+    ]
+    (answer,) = answers(snapshot(tmp_path, *objects, *others), load_policy(), None)
+    return answer

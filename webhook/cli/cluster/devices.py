@@ -8,7 +8,7 @@ from typing import Any
 
 from webhook.cli.cluster.snapshot import Snapshot
 from webhook.cluster.claims import claims_of
-from webhook.cluster.device_layout import Unknown
+from webhook.cluster.device_search import Unknown
 from webhook.cluster.device_sources import SOURCES
 from webhook.cluster.devices import DRA, WHOLE, DeviceClaim
 from webhook.cluster.gpu_amounts import gpu_amounts, gpu_number, parts

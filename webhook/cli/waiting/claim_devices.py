@@ -14,6 +14,7 @@ import numpy as np
 from webhook.cli.cluster.snapshot import Object
 from webhook.cli.waiting.situation import Situation
 from webhook.cli.waiting.volumes import selected
+from webhook.cluster.taint_rules import taint_of
 from webhook.kube.device_selectors import Facts, Selector, facts_of
 
 
@@ -28,6 +29,8 @@ class Wanted(NamedTuple):
     """It has tolerations of device taints."""
     alike: str = ""
     """An attribute that must be equal for all of its devices."""
+    apart: str = ""
+    """An attribute that no two of its devices may have in common."""
 
 
 class Counts(NamedTuple):
@@ -38,6 +41,8 @@ class Counts(NamedTuple):
     """Of those that match."""
     unknown: Counter[str]
     """Those that are free, if they match."""
+    taints: dict[str, set[str]]
+    """By node the taints of those that would match."""
 
 
 class _Offered(NamedTuple):
@@ -47,7 +52,8 @@ class _Offered(NamedTuple):
     free: bool
     shared: bool
     """It draws on counters of which others have a part."""
-    tainted: bool
+    taints: frozenset[str]
+    """The keys of its taints."""
 
 
 def requests(s: Situation, claim: Object) -> Iterator[tuple[Wanted, ...]]:
@@ -56,9 +62,13 @@ def requests(s: Situation, claim: Object) -> Iterator[tuple[Wanted, ...]]:
     constraints = devices.get("constraints") or ()
     for request in devices.get("requests") or ():
         name = request.get("name")
-        alike = [each.get("matchAttribute") for each in constraints if name in (each.get("requests") or [name])]
+        own = [each for each in constraints if name in (each.get("requests") or [name])]
+        alike, apart = (
+            next((str(each[key]) for each in own if each.get(key)), "")
+            for key in ("matchAttribute", "distinctAttribute")
+        )
         given = request.get("firstAvailable") or [request.get("exactly") or request]
-        if found := tuple([_wanted(s, each, str(next(filter(None, alike), ""))) for each in given if _counts(each)]):
+        if found := tuple([_wanted(s, each)._replace(alike=alike, apart=apart) for each in given if _counts(each)]):
             yield found
 
 
@@ -66,11 +76,11 @@ def _counts(request: Mapping[str, Any]) -> bool:
     return bool(request.get("deviceClassName")) and not request.get("adminAccess")
 
 
-def _wanted(s: Situation, request: Mapping[str, Any], alike: str) -> Wanted:
+def _wanted(s: Situation, request: Mapping[str, Any]) -> Wanted:
     name = str(request["deviceClassName"])
     own = _expressions(request.get("selectors"))
     number = 1 if request.get("allocationMode") == "All" else int(request.get("count") or 1)
-    return Wanted(name, number, class_selectors(s, name) + own, bool(request.get("tolerations")), alike)
+    return Wanted(name, number, class_selectors(s, name) + own, bool(request.get("tolerations")))
 
 
 def class_selectors(s: Situation, name: str) -> tuple[str, ...]:
@@ -87,7 +97,7 @@ _selector = lru_cache(maxsize=512)(Selector)
 
 def counts(s: Situation, wanted: Wanted) -> Counts:
     """How many devices match what is wanted. Kept with the situation."""
-    key = (wanted.selectors, wanted.tolerates, wanted.alike)
+    key = wanted._replace(device_class="", number=0)
     if key not in s.device_counts:
         s.device_counts[key] = _counted(s, wanted)
     found: Counts = s.device_counts[key]
@@ -96,26 +106,33 @@ def counts(s: Situation, wanted: Wanted) -> Counts:
 
 def _counted(s: Situation, wanted: Wanted) -> Counts:
     match, free, unknown = Counter[tuple[str, Any]](), Counter[tuple[str, Any]](), Counter[str]()
+    taints = dict[str, set[str]]()
     compiled = [_selector(text) for text in wanted.selectors]
     for device in _devices(s):
         if device.facts is None:
             continue
         results = {each.matches(device.facts) for each in compiled}
-        if False in results or (device.tainted and not wanted.tolerates):
+        if False in results:
             continue
-        alike = device.facts.attributes.get(wanted.alike) if wanted.alike else None
+        if device.taints and not wanted.tolerates:
+            for node in device.nodes:
+                taints.setdefault(node, set()).update(device.taints)
+            continue
+        alike = tuple([device.facts.attributes.get(name) if name else None for name in (wanted.alike, wanted.apart)])
         match.update([(node, alike) for node in device.nodes])
         if device.free and (None in results or device.shared):
             unknown.update(device.nodes)
         elif device.free:
             free.update([(node, alike) for node in device.nodes])
-    return Counts(_best(match), _best(free), unknown)
+    return Counts(_best(match, wanted), _best(free, wanted), unknown, taints)
 
 
-def _best(numbers: Counter[tuple[str, Any]]) -> Counter[str]:
-    """By node the largest group of devices that are alike."""
-    best = Counter[str]()
-    for (node, _), number in numbers.items():
+def _best(numbers: Counter[tuple[str, Any]], wanted: Wanted) -> Counter[str]:
+    """By node the largest group of devices that may be together. `numbers`: by node and by what is compared."""
+    groups, best = Counter[tuple[str, Any]](), Counter[str]()
+    for (node, (alike, apart)), number in numbers.items():
+        groups[node, alike] += 1 if wanted.apart and apart is not None else 0 if wanted.apart else number
+    for (node, _), number in groups.items():
         best[node] = max(best[node], number)
     return best
 
@@ -134,7 +151,7 @@ def _read(s: Situation) -> Iterator[_Offered]:
         for result in ((claim["status"].get("allocation") or {}).get("devices") or {}).get("results") or ()
         if not result.get("adminAccess")
     }
-    slices = list(newest(s.snapshot.of("ResourceSlice")))
+    slices, rules = list(newest(s.snapshot.of("ResourceSlice"))), s.snapshot.state.slices.taint_rules
     drawn = {
         (spec["driver"], spec["pool"]["name"], each.get("counterSet"))
         for spec in slices
@@ -146,12 +163,13 @@ def _read(s: Situation) -> Iterator[_Offered]:
         pool = spec["driver"], spec["pool"]["name"]
         for device in spec.get("devices") or ():
             counters = [(*pool, each.get("counterSet")) for each in device.get("consumesCounters") or ()]
+            own = map(taint_of, device.get("taints") or ())
             yield _Offered(
                 _facts(spec["driver"], device),
                 tuple(_nodes(s, device if spec.get("perDeviceNodeSelection") else spec)),
                 bool(device.get("allowMultipleAllocations")) or (*pool, device["name"]) not in taken,
                 not drawn.isdisjoint(counters),
-                any(each.get("effect") in ("NoSchedule", "NoExecute") for each in device.get("taints") or ()),
+                frozenset([taint.key for taint in (*own, *rules.of(*pool, device["name"])) if taint]),
             )
 
 

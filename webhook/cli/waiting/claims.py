@@ -155,7 +155,16 @@ def _short(s: Situation, short: _Short, off: Mask, alone: Mask) -> Iterator[Caus
     most, free = (max((number[name] for name in names), default=0) for number in (found.match, found.free))
     asked = f"{who}: {plural(wanted.number, 'device')} of {of} wanted"
     of_class = counts(s, Wanted(wanted.device_class, 1, class_selectors(s, wanted.device_class), wanted.tolerates))
-    if not any(of_class.match.values()):
+    taints = sorted(set().union(*[found.taints.get(name, ()) for name in names]))
+    if taints and most < wanted.number:
+        text = (
+            f"{asked}, and it does not tolerate the taints of devices of {s.where(off)}: {listed(map(bare, taints), 3)}"
+        )
+        fix = (
+            "remove the taints (kubectl get devicetaintrules, or the driver tells why), or tolerate them in a new claim"
+        )
+        alone = np.zeros_like(alone)  # devices with a taint may not work
+    elif not any(of_class.match.values()):
         text = f"{asked}, and no node has any"
         fix, alone = "install or repair the driver that offers them: kubectl get resourceslices", np.zeros_like(alone)
     elif not any(found.match.values()):

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from webhook.cluster.claims import PodClaims
-from webhook.cluster.device_layout import Amounts, Layout, Unknown
+from webhook.cluster.device_layout import Amounts, Layout
+from webhook.cluster.device_search import Unknown
 from webhook.cluster.device_sources import SOURCES
 from webhook.cluster.devices import WHOLE, DeviceClaim
 from webhook.cluster.node_table import Demand
