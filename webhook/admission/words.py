@@ -57,8 +57,8 @@ def why_none(record: Mapping[str, Any]) -> str:
 
 
 def decided(record: Mapping[str, Any], kept: Mapping[str, str] | None = None) -> str:
-    """Why the first ranked node is before the second, by the criterion that decided, with the numbers that the record has, or that
-    there was no other; "" if the record does not say. `kept`: why nodes are kept back, by name (`why_last`)."""
+    """Why the first ranked node is before the second, by the criterion that decided, with the numbers that the record has, or
+    that there is no second; "" if the record does not say. `kept`: why nodes are kept back, by name (`why_last`)."""
     ranked, word = (record.get("nodes") or [])[:2], record.get("decided")
     sentences = {criterion.name: criterion.sentence for criterion in CRITERIA}
     if len(ranked) == 1:
