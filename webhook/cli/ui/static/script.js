@@ -391,6 +391,11 @@ function renderDecisions() {
   }), shown.length ? null : make("p", { class: "empty" }, state.decisions.length ? "None of them." : "None is known: no pod has a decision, and no Event tells of a refusal."));
 }
 
+// ---- what only a command answers
+const COMMANDS = [["Is the webhook healthy, and which namespaces may preempt others?", "doctor"], ["Which node could be drained?", "balance -A --suggest"],
+  ["Would a job start, and where?", "simulate -f FILE"], ["What would change if a namespace opted in?", "audit -n NAMESPACE"]];
+put($("more"), ...COMMANDS.map(([question, text]) => make("div", { class: "asked" }, question, make("div", { class: "command" }, make("code", {}, `gpu-admission ${text}`), copied(`gpu-admission ${text}`)))));
+
 // ---- pointer and keyboard
 function tip(event) {
   const target = event.target.closest?.(".cell, .device, .name, .say"), box = $("tip");
