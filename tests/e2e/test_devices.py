@@ -11,8 +11,13 @@ from tests.controlplane.api import Api, refusal, wait_until
 from tests.controlplane.clusters import applied
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import made
+from tests.controlplane.plane import ControlPlane
 from tests.controlplane.programs import SERVES_EXTENDED_RESOURCES
 from tests.installed import Installed, decision, opt_in
+from webhook.cli.cluster.load import load as read_cluster
+from webhook.cli.offline import load_policy
+from webhook.cli.pending import KINDS as KINDS_OF_PENDING
+from webhook.cli.pending import answers
 from webhook.kube.kinds import KINDS
 
 pytestmark = pytest.mark.controlplane
@@ -224,6 +229,43 @@ async def test_what_a_tenant_gets_by_claims_is_limited(
     owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "mine", "uid": "u", "controller": True}
     forged["metadata"]["ownerReferences"] = [owner]
     assert "[gpuLimit]" in await refusal(api.create(forged, team, dryRun="All"))
+
+
+async def test_pending_names_the_quota_that_keeps_a_claim_from_being_made(
+    control_plane: ControlPlane, api: Api, namespace: str
+) -> None:
+    """Of a template by the controller, of an extended resource by the scheduler."""
+    ask = "extended" if SERVES_EXTENDED_RESOURCES else "templates"
+    devices = f"{NVIDIA}.deviceclass.resource.k8s.io/devices"
+    hard = made("ResourceQuota", "gpus", spec={"hard": {devices: "2"}})
+    objects = [load.slice_of("dra-q", 8, ask), *load.classes(ask)]
+    async with applied(api, [node("dra-q", 0, cpu="192", memory="2Ti")]), api.having(*objects):
+        await api.create(hard, namespace)
+
+        async def counts() -> bool:  # while its status is unknown, nothing is admitted
+            return bool((await api.get("ResourceQuota", "gpus", namespace)).get("status", {}).get("hard"))
+
+        await wait_until(counts, 120, "the quota to count")
+        await api.create(_template("three", NVIDIA, 3), namespace)
+        pods = {"claims": _pod("three")}
+        if SERVES_EXTENDED_RESOURCES:
+            pods["extended"] = _pod(**{"nvidia.com/gpu": "3"})
+        for name, pod in pods.items():
+            await api.create(pod | {"metadata": {"name": name}}, namespace)
+
+        async def answered() -> dict[str, str] | None:
+            snapshot = await asyncio.to_thread(read_cluster, control_plane.kubeconfig, None, KINDS_OF_PENDING)
+            found = {each.name: each.causes[0] for each in answers(snapshot, load_policy(), namespace)}
+            quotas = {name: cause.text for name, cause in found.items() if cause.cause == "quotaExceeded"}
+            return quotas if quotas.keys() == pods.keys() else None
+
+        texts = await wait_until(answered, 120, "an answer with the quota", every=1)
+        numbers = f"quota gpus: {devices}=0 used, {devices}=3 asked for, {devices}=2 at most"
+        assert texts["claims"] == f"no ResourceClaim was made of template three: {numbers}"
+        if SERVES_EXTENDED_RESOURCES:
+            assert texts["extended"] == f"the scheduler could not create its ResourceClaim: {numbers}"
+        await api.patch("ResourceQuota", "gpus", {"spec": {"hard": {devices: "6"}}}, namespace)
+        await api.running(namespace, len(pods), within=360)
 
 
 def _class(name: str, expression: str) -> Json:

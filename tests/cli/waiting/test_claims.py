@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.cli.objects import Json, snapshot
-from tests.cli.waiting.test_diagnosis import DEVICE_CLASS, claiming, obj
+from tests.cli.waiting.test_diagnosis import DEVICE_CLASS, claiming, obj, waiting
 from tests.controlplane.nodes import node
 from webhook.cli.offline import load_policy
 from webhook.cli.pending import answers
@@ -171,3 +171,58 @@ def of_node_n(tmp_path: Path, devices: list[Json], asked: Json, *others: Json, *
     ]
     (answer,) = answers(snapshot(tmp_path, *objects, *others), load_policy(), None)
     return answer
+
+
+QUOTA = "dra.example.org.deviceclass.resource.k8s.io/devices"
+REFUSED = (
+    f'resourceclaims "x" is forbidden: exceeded quota: gpus, requested: {QUOTA}=3, used: {QUOTA}=1, limited: {QUOTA}=2'
+)
+NUMBERS = f"quota gpus: {QUOTA}=1 used, {QUOTA}=3 asked for, {QUOTA}=2 at most"
+
+
+@pytest.mark.parametrize(
+    ("says", "cause", "text"),
+    [
+        pytest.param("", "claimMissing", "no ResourceClaim was made of template t yet", id="nothing was said"),
+        pytest.param(
+            f"PodResourceClaim more: {REFUSED}", "claimMissing", "no ResourceClaim was made", id="another claim"
+        ),
+        pytest.param(
+            f"(combined from similar events): PodResourceClaim gpu: create ResourceClaim : {REFUSED}",
+            "quotaExceeded",
+            f"no ResourceClaim was made of template t: {NUMBERS}",
+            id="a quota",
+        ),
+        pytest.param(
+            'PodResourceClaim gpu: admission webhook "x.example" denied the request: no',
+            "refused",
+            "no ResourceClaim was made of template t: webhook x.example: no",
+            id="a webhook",
+        ),
+    ],
+)
+def test_why_no_claim_was_made_of_a_template(tmp_path: Path, says: str, cause: str, text: str) -> None:
+    event = obj(
+        "Event",
+        "e",
+        involvedObject={"kind": "Pod", "namespace": "team", "name": "waits"},
+        reason="FailedResourceClaimCreation",
+        message=says,
+    )
+    asked = {"spec": {"devices": {"requests": [{"name": "r", "exactly": ANY}]}}}
+    made = [node("n"), DEVICE_CLASS, obj("ResourceClaimTemplate", "t", asked)]
+    waits = claiming(resourceClaimTemplateName="t")
+    (answer,) = answers(snapshot(tmp_path, *made, waits, *([event] if says else [])), load_policy(), None)
+    assert answer.causes[0].cause == cause
+    assert text in answer.causes[0].text
+    if cause == "quotaExceeded":
+        assert "end what uses it (kubectl get resourceclaims -n team)" in answer.causes[0].fix
+
+
+def test_a_quota_that_keeps_the_scheduler_from_making_a_claim_is_named(tmp_path: Path) -> None:
+    says = f'running PreBind plugin "DynamicResources": create claim for extended resources team/: {REFUSED}'
+    condition = {"type": "PodScheduled", "status": "False", "reason": "SchedulerError", "message": says}
+    waits = waiting(0, {"phase": "Pending", "conditions": [condition]})
+    (answer,) = answers(snapshot(tmp_path, node("n"), waits), load_policy(), None)
+    assert [each.cause for each in answer.causes] == ["quotaExceeded"]
+    assert answer.causes[0].text == f"the scheduler could not create its ResourceClaim: {NUMBERS}"

@@ -15,11 +15,13 @@ from webhook.cli.waiting.claim_devices import Wanted, class_selectors, counts, h
 from webhook.cli.waiting.free_devices import claim_entries, is_simulated
 from webhook.cli.waiting.situation import Case, Situation
 from webhook.cli.waiting.volumes import selected
+from webhook.cli.waiting.workloads import refusal
 from webhook.placement.constraints import Mask
 from webhook.text import bare, listed, plural
 
 _MAX_USERS: Final = 256
 """Maximum number of pods that share a claim (resource.k8s.io/v1 ResourceClaimReservedForMaxSize)."""
+_FAILED: Final = "FailedResourceClaimCreation"
 
 
 def missing(case: Case) -> Iterator[Cause]:
@@ -39,9 +41,14 @@ def missing(case: Case) -> Iterator[Cause]:
             )
             continue
         if claim_name is None and not is_simulated(case.pod):
-            text = f"no ResourceClaim was made of template {bare(str(template))} yet"
+            text = f"no ResourceClaim was made of template {bare(str(template))}"
+            made_for = f"PodResourceClaim {entry.get('name')}: "
+            said = [str(e.get("message")) for e in s.events_of("Pod", case.pod) if e.get("reason") == _FAILED]
+            if message := next((each for each in said if made_for in each), ""):
+                yield refusal(s, case.namespace, f"{text}: ", message)
+                continue
             fix = f"see kubectl describe pod -n {case.namespace} {bare(case.pod['metadata']['name'])}"
-            yield Cause("claimMissing", text, fix)
+            yield Cause("claimMissing", f"{text} yet", fix)
             continue
         classes = {name for _, name in s.snapshot.named("DeviceClass")}
         named = {each.device_class for alternatives in requests(s, claim) for each in alternatives}

@@ -12,6 +12,7 @@ from webhook.cli.waiting.free_devices import is_simulated
 from webhook.cli.waiting.prerequisites import prerequisites
 from webhook.cli.waiting.scheduler_message import scheduler_message, told, unexplained
 from webhook.cli.waiting.situation import Case, Situation
+from webhook.cli.waiting.workloads import refusal
 from webhook.kube.pod import REQUIRED, Pod, labels_of
 from webhook.placement.constraints import Mask
 from webhook.text import listed
@@ -30,6 +31,8 @@ _CHECKS: Final[tuple[Callable[[Case], NodeCheck], ...]] = (
     claims.devices,
 )
 """In the order of the scheduler (pkg/scheduler/apis/config/v1/default_plugins.go). A node counts for its first failing check."""
+_NO_CLAIM: Final = "create claim for extended resources "
+"""How the scheduler says that it may not create the claim of a pod (dynamicresources/extendeddynamicresources.go)."""
 _SHAPE: Final = (
     *("nodeSelector", "tolerations", "topologySpreadConstraints", "priority", "preemptionPolicy", "priorityClassName"),
     *("schedulingGates", "schedulerName", "schedulingGroup", "resourceClaims", "overhead", "resources"),
@@ -69,6 +72,10 @@ class Diagnosis:
         if self.situation.snapshot.missing.keys() & {"Node", "Pod"}:
             sure = [cause._replace(helps=0) for cause in found.causes if cause.cause != "fitsNow"]
             causes = [*sure, *told(message, sure)] or [_SILENT]
+        elif _NO_CLAIM in message:  # for an extended resource, on a node that fits
+            lacks = "the scheduler could not create its ResourceClaim: "
+            refused = refusal(self.situation, pod["metadata"]["namespace"], lacks, message)
+            causes = [refused, *[cause for cause in found.causes if cause.cause != "fitsNow"]]
         else:
             causes = [*found.causes, *unexplained(message, found.causes)]
         return Findings(causes, [*found.notes, *notes.autoscaler(self.situation, pod, found.causes)], message)

@@ -44,7 +44,8 @@ def not_created(s: Situation, namespace: str | None) -> Iterator[NotCreated]:
             if kind == "Job" and obj["spec"].get("suspend") and not _is_finished(obj):
                 yield NotCreated(here, f"job/{name}", [_suspended(here, obj)])
             elif (missing := _missing_pods(kind, obj)) > 0 and (message := _controller_message(s, kind, obj)):
-                yield NotCreated(here, f"{kind.lower()}/{name}", [_cause(s, here, missing, message)])
+                lacks = f"{plural(missing, 'pod')} could not be created: "
+                yield NotCreated(here, f"{kind.lower()}/{name}", [refusal(s, here, lacks, message)])
 
 
 def _suspended(namespace: str, job: Object) -> Cause:
@@ -80,14 +81,14 @@ def _controller_message(s: Situation, kind: str, obj: Object) -> str:
     return next((str(e.get("message") or "") for e in s.events_of(kind, obj) if e.get("reason") == "FailedCreate"), "")
 
 
-def _cause(s: Situation, namespace: str, missing: int, message: str) -> Cause:
-    """The cause in a message of a controller that could not create pods."""
-    lacks = f"{plural(missing, 'pod')} could not be created: "
+def refusal(s: Situation, namespace: str, lacks: str, message: str) -> Cause:
+    """The cause in a message of who could not create an object. `lacks`: how the text begins, which says what is missing."""
     if match := _QUOTA.search(message):
         quota, asked, used, limited = match.groups()
         text = f"{lacks}quota {bare(quota)}: {bare(used)} used, {bare(asked)} asked for, {bare(limited)} at most"
         more = f"raise it: kubectl edit quota {bare(quota)} -n {namespace}"
-        fix = f"ask for less, end what uses it (kubectl get pods -n {namespace}), or {more}"
+        users = "resourceclaims" if "devices=" in limited else "pods"
+        fix = f"ask for less, end what uses it (kubectl get {users} -n {namespace}), or {more}"
         return Cause("quotaExceeded", text, fix)
     if match := _UNSTATED.search(message):
         quota, names = bare(match[1]), listed([bare(name) for name in match[2].split(",")])
