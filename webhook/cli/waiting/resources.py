@@ -171,8 +171,8 @@ def _amount(container: Mapping[str, Any], name: str) -> int:
 
 
 def _taken(case: Case, name: str, amount: int, off: Mask, able: Mask, asks: str) -> Cause:
-    """The cause for nodes `off` that are large enough for the pod, but have too little free. `able`: nodes, smaller ones too, that
-    nothing else excludes. `asks`: which container asks for how much, if that is not plain."""
+    """The cause for nodes `off` that are large enough for the pod, but have too little free. `able`: nodes, smaller ones too,
+    that nothing else excludes. `asks`: which container asks for how much, if that is not plain."""
     s = case.situation
     alone = able & off
     gpu = s.policy.gpus.kind(name) is not None
