@@ -200,7 +200,7 @@ REFUSED = {
     "claims behind many others": (_pod(*["nics"] * 40, "eight", "nine"), "saw 17 GPUs in the whole pod", "gpuLimit"),
     "two vendors": (_pod("eight", "amd"), "wanted GPUs of one vendor", "gpuMixing"),
 }
-WARNED = {"b300": "which selects devices that no node has", "tolerant": "a toleration of every taint of a device"}
+WARNED = {"b300": '(productName: "NVIDIA H100")', "tolerant": "a toleration of every taint of a device"}
 
 
 async def test_what_a_tenant_gets_by_claims_is_limited(
