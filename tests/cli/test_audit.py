@@ -77,7 +77,7 @@ def test_the_table(tmp_path: Path) -> None:
     assert lines[0].split() == ["NAMESPACE", "WORKLOAD", "PODS", "OUTCOME", "WHY"]
     assert lines[1].split()[:4] == ["team", "job/open", "2", "refused"]
     assert lines[2].split()[:4] in (["team", "pod/fine", "1", "changed"], ["team", "pod/fine", "1", "warned"])
-    assert result.stderr.startswith("2 refused, 1 ")
+    assert result.stderr.startswith("if they were created now: 2 refused, 1 ")
 
 
 def test_without_pods_to_audit_a_message_says_so(tmp_path: Path) -> None:

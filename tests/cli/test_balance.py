@@ -34,7 +34,7 @@ OBJECTS = [
 ]
 
 
-NOTHING = ["no whole node can be freed by moving a few pods of workloads"]
+NOTHING = ["no node can be made whole by moving a few pods of workloads"]
 
 
 def test_the_document(tmp_path: Path) -> None:
@@ -45,7 +45,9 @@ def test_the_document(tmp_path: Path) -> None:
             {"namespace": "team", "of": "deployment/hungry", "pods": 1, "skew": 0, "gpus": {"gpu-b": 1}},
         ],
         "wholeNodes": 1,
+        "whole": ["gpu-c"],
         "freeGpus": 19,
+        "free": {"nvidia.com/gpu": 19},
         "strandedGpus": {"gpu-b": 4},
     }
 
@@ -65,7 +67,7 @@ def test_the_table(tmp_path: Path) -> None:
         "team        deployment/chat      4      2   gpu-a 3, gpu-b 1",
     ]
     assert result.stderr.startswith("re-created it would be on ")
-    assert result.stderr.endswith("1 whole node left; 19 GPUs free, 4 of them stranded: gpu-b 4\n")
+    assert result.stderr.endswith("1 whole node left; free: 19 nvidia.com/gpu, 4 of them stranded: gpu-b 4\n")
 
 
 def test_an_unknown_workload_and_a_namespace_without_gpu_pods_are_named(tmp_path: Path) -> None:
@@ -103,7 +105,7 @@ TOLERATES = {"tolerations": [{"key": "team", "operator": "Exists"}]}
             [node("a"), node("b"), node("c"), of_job("one", 2, "a"), of_job("more", 2, "a"), of_job("two", 6, "b"), of_job("three", 6, "c")],
             ["a would be whole after: team/more to b, team/one to c"], id="two pods to two nodes",
         ),
-        pytest.param([node("a"), node("b"), of_job("one", 2, "a")], NOTHING, id="no other node loses its wholeness"),
+        pytest.param([node("a"), node("b"), of_job("one", 2, "a")], [*NOTHING, "whole already, no pod has a GPU there: b"], id="no other node loses its wholeness"),
         pytest.param([node("a"), node("b"), of_job("one", 4, "a"), of_job("two", 5, "b")], NOTHING, id="no room"),
         pytest.param([node("a"), node("b"), placed(pod("bare", 2), "a"), placed(pod("too", 5), "b")], NOTHING, id="nobody makes a bare pod again"),
         pytest.param(

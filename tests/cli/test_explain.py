@@ -174,6 +174,13 @@ def test_why_the_first_node_is_before_the_second(tmp_path: Path, word: str, node
     assert found == ("" if why is None else f"a comes before {second}: {why}" if why else by_name)
 
 
+def test_the_only_node_is_called_so_and_not_kept_back(tmp_path: Path) -> None:
+    record = {key: value for key, value in RECORD.items() if key != "decided"} | {"nodes": [["gpu-a", 8, 0, -1001.0]]}
+    result = call("explain", "chat", "-n", "team", "--cluster", write(tmp_path, *CLUSTER, decided("gpu-a", record)))
+    assert "  gpu-a was the only node that could take it\n" in result.stdout
+    assert "first all the same" not in result.stdout
+
+
 def test_the_document(tmp_path: Path) -> None:
     found = json.loads(
         call(

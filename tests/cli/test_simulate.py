@@ -38,6 +38,14 @@ NAMESPACE   WORKLOAD          PODS   GPUS EACH          WITHOUT           WITH
 team        deployment/chat      2   1 nvidia.com/gpu   all start         all start
 team        job/train            2   8 nvidia.com/gpu   0 start, 2 wait   all start
 
+team/deployment/chat
+  without the webhook: gpu-b (1), gpu-c (1)
+  with the webhook: gpu-a (2)
+
+team/job/train
+  without the webhook: on no node; waits: GPUs fragmented
+  with the webhook: gpu-b (1), gpu-c (1)
+
 LEFT          RESOURCE         BEFORE   WITHOUT   WITH
 free GPUs     nvidia.com/gpu       22        20      4
 whole nodes   nvidia.com/gpu        2         0      0

@@ -57,10 +57,12 @@ def why_none(record: Mapping[str, Any]) -> str:
 
 
 def decided(record: Mapping[str, Any], kept: Mapping[str, str] | None = None) -> str:
-    """Why the first ranked node is before the second, by the criterion that decided, with the numbers that the record has; "" if
-    the record does not say. `kept`: why nodes are kept back, by name (`why_last`)."""
+    """Why the first ranked node is before the second, by the criterion that decided, with the numbers that the record has, or
+    that there is no second; "" if the record does not say. `kept`: why nodes are kept back, by name (`why_last`)."""
     ranked, word = (record.get("nodes") or [])[:2], record.get("decided")
     sentences = {criterion.name: criterion.sentence for criterion in CRITERIA}
+    if len(ranked) == 1:
+        return f"{bare(str(ranked[0][0]))} was the only node that could take it"
     if len(ranked) < 2 or word not in (*sentences, NAME):
         return ""
     first, second = (bare(str(node[0])) for node in ranked)

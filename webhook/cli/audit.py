@@ -69,7 +69,7 @@ def _print(entries: list[dict[str, Any]], *, wide: bool) -> None:
     counts = Counter[str]()
     for entry in entries:
         counts[entry["outcome"]] += entry["pods"]
-    say(totals(counts, _STYLES))
+    say(f"if they were created now: {totals(counts, _STYLES)}; pods that run stay as they are")
 
 
 def audited(

@@ -94,8 +94,10 @@ def balanced(snapshot: Snapshot, policy: Policy, namespace: str | None) -> dict[
     ]
     return {
         "workloads": workloads,
-        "wholeNodes": whole_nodes(situation),
+        "wholeNodes": len(whole := whole_nodes(situation)),
+        "whole": whole,
         "freeGpus": free_gpus(situation),
+        "free": {name: free for name in situation.gpus.of if (free := free_gpus(situation, name))},
         "strandedGpus": _stranded(situation, policy),
     }
 
@@ -169,11 +171,16 @@ def _print(answer: dict[str, Any], namespace: str | None) -> None:
         moves = ", ".join(f"{move['pod']} to {move['to']}" for move in each["moves"])
         out(f"{each['node']} would be whole after: {moves}")
     if answer.get("suggestions") == []:
-        out("no whole node can be freed by moving a few pods of workloads")
+        out("no node can be made whole by moving a few pods of workloads")
+    if "suggestions" in answer and answer["whole"]:
+        out(f"whole already, no pod has a GPU there: {listed(answer['whole'], 20)}")
     stranded = sum(answer["strandedGpus"].values())
     where = f": {_listed(answer['strandedGpus'], 6)}" if stranded else ""
-    left, free = plural(answer["wholeNodes"], "whole node"), plural(answer["freeGpus"], "GPU")
-    say(f"{left} left; {free} free, {stranded} of them stranded{where}")
+    left, free = (
+        plural(answer["wholeNodes"], "whole node"),
+        listed([f"{n} {name}" for name, n in answer["free"].items()]),
+    )
+    say(f"{left} left; free: {free or 'no GPU'}, {stranded} of them stranded{where}")
 
 
 def _listed(counts: Mapping[str, float], limit: int) -> str:

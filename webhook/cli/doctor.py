@@ -71,7 +71,9 @@ def doctor(
             show(Text.assemble(state, (result.check, "bold"), f": {result.text}"))
             if result.next and (after is None or after.next != result.next):  # adjacent results share one next step
                 show(Text(f"        → {result.next}"))
-        say(totals(Counter([result.state for result in page]), ("broken", "warn", "unknown", "ok")), "dim")
+        counts = Counter([result.state for result in page])
+        sums = totals(counts, ("broken", "warn", "unknown", "ok"))
+        say(sums if counts["broken"] else f"nothing is broken: {sums}", "dim")
     if any(result.state == "broken" for result in page):
         raise typer.Exit(REFUSED)
 

@@ -197,7 +197,9 @@ def of_record(
     state = None if "Node" in snapshot.missing else snapshot.state
     for node in nodes:
         if why := words.why_last(node, counted_demand(pod), state, alone=planned):
-            node |= {"last": why, "score": words.own_score(node["score"])}
+            node["score"] = words.own_score(node["score"])
+            if len(nodes) > 1:
+                node["last"] = why
     word, sentence = words.binding([node["name"] for node in nodes], bound)
     if planned and nodes:
         sentence = f"{nodes[0]['name']} would be chosen"

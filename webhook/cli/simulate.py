@@ -16,7 +16,7 @@ from webhook.cli.cluster.report import pool_of
 from webhook.cli.cluster.snapshot import Object, Snapshot, key_of
 from webhook.cli.manifests import Planned, claims_in, planned_in, texts_of
 from webhook.cli.options import Format
-from webhook.cli.pending import KINDS, cause_lines
+from webhook.cli.pending import KINDS, cause_lines, words_of
 from webhook.cli.reading import measure_gpus, namespace_of, policy_of, snapshot_of
 from webhook.cli.simulating.picture import picture
 from webhook.cli.simulating.run import Outcome, Side, Workload
@@ -152,9 +152,11 @@ def _print(outcome: Outcome, *, wide: bool) -> None:
     for workload in outcome.workloads:
         _explain(workload, wide=wide)
     out("")
+    asked = {resource for each in outcome.workloads for resource in each.gpus}
     rows = [
         [title, resource, *amounts[key].values()]
         for resource, amounts in outcome.gpus.items()
+        if wide or not asked or resource in asked
         for title, key in (("free GPUs", "free"), ("whole nodes", "wholeNodes"))
     ]
     if outcome.waited["before"]:
@@ -184,13 +186,13 @@ def _explain(workload: Workload, *, wide: bool) -> None:
     lines = [Text(f"  note: {note}", "yellow") for note in workload.notes]
     if workload.message:
         lines.append(Text(f"  refused: {workload.message}", "red"))
+    for title, each in workload.sides.items():
+        nodes = listed([f"{node} ({count})" for node, count in sorted(each.bound.items())], 50 if wide else 5)
+        why = f"; waits: {words_of(each.causes[0].cause)}" if each.causes and title == "without" else ""
+        lines.append(Text(f"  {title} the webhook: {nodes or 'on no node'}{why}", "dim"))
     side = workload.sides["with"]
     if side.waiting:
         lines += [Text(f"  {plural(len(side.waiting), 'pod')} would wait:"), *cause_lines(side.causes, wide=wide)]
-    if wide:
-        for title, each in workload.sides.items():
-            nodes = listed([f"{node} ({count})" for node, count in sorted(each.bound.items())], 50)
-            lines.append(Text(f"  {title}: {nodes or 'on no node'}", "dim"))
     if lines:
         out("")
         show(Text("\n").join([Text(name, "bold"), *lines]))

@@ -166,6 +166,10 @@ NOBODY_SAID = "whether a node will come is not known: no autoscaler has written 
         ),
         pytest.param([node("a"), held(8, "a"), waits(2, **NEVER)], [], id="a class that never preempts: a cause says so"),
         pytest.param(
+            [node("a"), held(8, "a", priority=9), waits(2, **NEVER, priorityClassName="low")],
+            ["it preempts nobody: preemptionPolicy Never of priority class low"], id="one that never preempts, and nobody is below it",
+        ),
+        pytest.param(
             [node("a", 0), waits(), placed(pod("urgent", 8, priority=7), None), placed(pod("cpu", 0, priority=7), None)],
             ["ahead of it by priority: 1 pod with GPUs (team/urgent)"], id="pods that are ahead",
         ),

@@ -103,14 +103,14 @@ def usable(s: Situation) -> Mask:
     return mask
 
 
-def whole_nodes(s: Situation, resource: str | None = None) -> int:
-    """The number of usable nodes that have GPUs, of this resource or of any, and all of them free."""
+def whole_nodes(s: Situation, resource: str | None = None) -> list[str]:
+    """The usable nodes that have GPUs, of this resource or of any, and all of them free."""
     of = s.gpus.of if resource is None else {resource: s.gpus.of[resource]}
     if not of:
-        return 0
+        return []
     has = np.any([each.offered > 0 for each in of.values()], axis=0)
     untouched = np.all([each.free >= each.offered for each in of.values()], axis=0)
-    return int(np.count_nonzero(usable(s) & has & untouched))
+    return [s.names[row] for row in np.flatnonzero(usable(s) & has & untouched).tolist()]
 
 
 def free_gpus(s: Situation, resource: str | None = None) -> int | float:
@@ -171,11 +171,11 @@ def simulate(snapshot: Snapshot, policy: Policy, rounds: Iterable[Sequence[Plann
     gpus: dict[str, dict[str, dict[str, int | float]]] = {
         name: {
             "free": {key: free_gpus(s, name) for key, s in views.items()},
-            "wholeNodes": {key: whole_nodes(s, name) for key, s in views.items()},
+            "wholeNodes": {key: len(whole_nodes(s, name)) for key, s in views.items()},
         }
         for name in resources
     }
-    by_node, whole = _by_node(views, resources), whole_nodes(runs["with"])
+    by_node, whole = _by_node(views, resources), len(whole_nodes(runs["with"]))
     return Outcome(list(workloads.values()), gpus, waited, by_node, whole)
 
 

@@ -47,9 +47,14 @@ def preemption(case: Case, only_full: Mask) -> Iterator[str]:
     PodDisruptionBudgets only the names are given, since the scheduler may violate them.
     """
     s, own = case.situation, priority_of(case.pod)
-    if case.pod["spec"].get("preemptionPolicy") == "Never" or not only_full.any():
+    if not only_full.any():
         return
     victims_on = [(found, row) for row in np.flatnonzero(only_full).tolist() if (found := _victims(case, row, own))]
+    if case.pod["spec"].get("preemptionPolicy") == "Never":
+        if not victims_on:  # otherwise a cause says so
+            of = case.pod["spec"].get("priorityClassName")
+            yield f"it preempts nobody: preemptionPolicy Never{f' of priority class {bare(of)}' if of else ''}"
+        return
     if not victims_on:
         lower = any(only_full[row] and priority_of(pod) < own for row, pod in s.bound)
         why = (
