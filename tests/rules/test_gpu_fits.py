@@ -35,6 +35,7 @@ def unmet(expression: str, *values: tuple[str, tuple[str, ...]]) -> Case:
 
 B300 = 'device.attributes["gpu.nvidia.com"].productName == "B300"'
 _UNMET = 'saw request "gpu" of template "train", which selects by the expression'
+_WAIT = "Or wait if such a node is added."
 _CORRECT = "Correct the expressions of its selectors, or wait if such a node is added."
 
 
@@ -96,14 +97,14 @@ WARNED: dict[str, tuple[Case, list[str]]] = {
         unmet(B300, ("productName", ('"H100"', '"L4"')), ("none", ()), ("memory", ("80Gi",))),
         [
             f"spec.resourceClaims[0]: {_UNMET} «{bare(B300)}» devices that no node has, "
-            f'wanted devices that a node has (productName: "H100", "L4"; memory: 80Gi). {_CORRECT}'
+            f'wanted devices that a node has. Correct it: devices have productName: "H100", "L4"; memory: 80Gi. {_WAIT}'
         ],
     ),
     "an expression of a tenant is cut and escaped": (
         unmet("true\n" + "x" * 200, *[(f"n{i}", ("1",)) for i in range(9)]),
         [
             f"spec.resourceClaims[0]: {_UNMET} «true\\n{'x' * 75}…» devices that no node has, "
-            f"wanted devices that a node has (n0: 1; n1: 1; n2: 1). {_CORRECT}"
+            f"wanted devices that a node has. Correct it: devices have n0: 1; n1: 1; n2: 1. {_WAIT}"
         ],
     ),
     "a claim for more devices than any node has": (

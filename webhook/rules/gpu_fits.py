@@ -83,8 +83,11 @@ class GpuFits(Rule):
                 seen = f"{request.words}, which selects{by} devices that no node has"
                 values = [each for each in context.cluster.device_values(unmet) if each[1]]
                 has = "; ".join([f"{bare(name)}: {listed(known)}" for name, known in values[:_MAX_VALUES]])
-                wanted = f"devices that a node has{f' ({has})' if has else ''}"
-                fix = "Correct the expressions of its selectors, or wait if such a node is added"
+                wanted = "devices that a node has"
+                correct = (
+                    f"Correct it: devices have {has}. Or" if has else "Correct the expressions of its selectors, or"
+                )
+                fix = f"{correct} wait if such a node is added"
             yield Finding(request.path, seen, wanted, fix, True, "gpus")
 
 
