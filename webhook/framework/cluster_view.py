@@ -198,5 +198,7 @@ class Placement(NamedTuple):
     """The demand for which nodes were ranked, by resource; () if no node is ranked."""
     devices: tuple[Any, ...] = ()
     """The devices that it asks for one by one, for the reservation."""
+    required: bool = False
+    """Whether the pod's scheduler does not weigh preferences: the first node has to be required."""
     apart: bool = False
     """Whether the strategy keeps the pods of one owner on different nodes."""
