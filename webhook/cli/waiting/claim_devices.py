@@ -207,13 +207,21 @@ def _pool_and_generation(spec: Mapping[str, Any]) -> tuple[tuple[str, str], int]
 
 def has(s: Situation, device_class: str, names: Iterable[str]) -> list[str]:
     """The pods for which claims with devices of this class on these nodes are reserved."""
-    at, result = set(names), []
-    slices = newest(s.snapshot.of("ResourceSlice"))
-    pools = {(spec["driver"], spec["pool"]["name"]) for spec in slices if at.intersection(_nodes(s, spec))}
+    if not s.reserved:
+        s.reserved.extend(_reserved(s))
+        specs = newest(s.snapshot.of("ResourceSlice"))
+        s.pools.extend([((spec["driver"], spec["pool"]["name"]), set(_nodes(s, spec))) for spec in specs])
+    at = set(names)
+    pools = {pool for pool, there in s.pools if not at.isdisjoint(there)}
+    of = [users for classes, places, users in s.reserved if device_class in classes and not pools.isdisjoint(places)]
+    return sorted(set().union(*of))
+
+
+def _reserved(s: Situation) -> Iterator[tuple[set[str], set[tuple[str, str]], list[str]]]:
+    """Of each allocated claim its device classes, the pools of its devices, and the pods for which it is reserved."""
     for claim in s.snapshot.of("ResourceClaim"):
-        of = [each.device_class for alternatives in requests(s, claim) for each in alternatives]
         allocated = ((claim["status"].get("allocation") or {}).get("devices") or {}).get("results") or ()
-        if device_class in of and any((each["driver"], each["pool"]) in pools for each in allocated):
-            users = claim["status"].get("reservedFor") or ()
-            result += [f"{user.get('name')} in {claim['metadata']['namespace']}" for user in users]
-    return sorted(set(result))
+        if allocated and (users := claim["status"].get("reservedFor")):
+            classes = {each.device_class for alternatives in requests(s, claim) for each in alternatives}
+            names = [f"{user.get('name')} in {claim['metadata']['namespace']}" for user in users]
+            yield classes, {(each["driver"], each["pool"]) for each in allocated}, names
