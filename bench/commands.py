@@ -131,7 +131,15 @@ def recorded(file: Path) -> None:
         made["metadata"] |= {"name": f"new-{number}", "uid": f"{number}"}
         del made["status"]
         about = {"resource": "pods", "namespace": made["metadata"]["namespace"]}
-        lines.append({"apiVersion": "audit.k8s.io/v1", "stage": "ResponseComplete", "verb": "create", "objectRef": about, "requestObject": made})
+        lines.append(
+            {
+                "apiVersion": "audit.k8s.io/v1",
+                "stage": "ResponseComplete",
+                "verb": "create",
+                "objectRef": about,
+                "requestObject": made,
+            }
+        )
     file.write_text("\n".join(map(json.dumps, lines)))
 
 

@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from webhook.cli.cluster.snapshot import Object
 from webhook.cli.waiting.situation import Situation
@@ -102,6 +103,17 @@ def counts(s: Situation, wanted: Wanted) -> Counts:
         s.device_counts[key] = _counted(s, wanted)
     found: Counts = s.device_counts[key]
     return found
+
+
+def by_row(s: Situation, wanted: Wanted) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The devices of `counts` that are free, and those that are free if they match, by the row of their node."""
+    key = "rows", wanted._replace(device_class="", number=0)
+    if key not in s.device_counts:
+        found, names = counts(s, wanted), s.names[: len(s.alive)]
+        numbers = [np.array([of[name] for name in names], np.int64) for of in (found.free, found.unknown)]
+        s.device_counts[key] = numbers[0], numbers[1]
+    rows: tuple[NDArray[np.int64], NDArray[np.int64]] = s.device_counts[key]
+    return rows
 
 
 def _counted(s: Situation, wanted: Wanted) -> Counts:
