@@ -112,11 +112,12 @@ class _Filtered:
     def __init__(self, case: Case) -> None:
         self._case, self._checks = case, [check(case) for check in _CHECKS]
         self._failed = np.sum([check.fails for check in self._checks], axis=0)
+        self._resources = self._checks[_CHECKS.index(resources.resources)]
 
     @property
     def only_full(self) -> Mask:
         """The nodes that nothing but the pods on them excludes."""
-        only: Mask = self._checks[_CHECKS.index(resources.resources)].fails & (self._failed == 1)
+        only: Mask = self._resources.fails & (self._failed == 1)
         return only & resources.large_enough(self._case)
 
     def causes(self) -> Iterator[Cause]:
@@ -130,7 +131,8 @@ class _Filtered:
         for check in self._checks:
             if (mask := left & check.fails).any():
                 for elsewhere, part in ((False, mask & own), (True, mask & ~own)):
-                    for cause in check.explain(part, part & (self._failed == 1)) if part.any() else ():
+                    of = mask if check is self._resources else part  # who asks for less may go to smaller nodes
+                    for cause in check.explain(part, of & (self._failed == 1)) if part.any() else ():
                         yield cause._replace(elsewhere=elsewhere)
             elif check.fails[s.alive].all():  # no node would be left even without the earlier checks
                 for cause in check.explain(check.fails, np.zeros_like(left)):
