@@ -1,7 +1,8 @@
 """How long each command takes: `python -m bench.commands`.
 
-The cluster has 5,000 nodes with 24,000 GPUs of device plugins and 8,000 of DRA, and 50,000 pods of which 1,000 wait, 100 of them for
-claims. Measured is the time to compute and print the answer, without the time to read the cluster; of several runs the fastest.
+The cluster has 5,000 nodes with 24,000 GPUs of device plugins and 8,000 of DRA, and 50,000 pods of which 1,000 wait, 100 of
+them for claims. Measured is the time to compute and print the answer, without the time to read the cluster; of several runs the
+fastest.
 """
 
 from __future__ import annotations
