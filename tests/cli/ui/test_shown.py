@@ -136,6 +136,19 @@ async def test_the_page_equals_the_commands(shown: Tab, cluster: Path) -> None:
         assert set(out) == excluded & set(wanted)
 
 
+async def test_a_search_for_a_model_shows_who_has_it(shown: Tab, cluster: Path) -> None:
+    await shown.click("#by button:nth-child(2)")
+    await shown.value(
+        "(s => { s.value = 'h100'; s.dispatchEvent(new Event('input')); })(document.getElementById('search'))"
+    )
+    wanted = [
+        f"{each['owner']}\n{each['gpus']['nvidia.com/gpu']} nvidia.com/gpu, {each['pods']} pods"
+        for each in said(cluster, "nodes", "--model", "H100", "--by", "owner")
+    ]
+    assert len(wanted) == 2
+    assert sorted(each.strip() for each in await shown.texts(".holder")) == sorted(wanted)
+
+
 async def test_a_link_shows_the_same(shown: Tab) -> None:
     await chosen(shown, "research/pretrain-0")
     link = await shown.value("location.href")

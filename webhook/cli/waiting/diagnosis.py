@@ -15,7 +15,7 @@ from webhook.cli.waiting.situation import Case, Situation
 from webhook.cli.waiting.workloads import refusal
 from webhook.kube.pod import REQUIRED, Pod, labels_of
 from webhook.placement.constraints import Mask
-from webhook.text import listed
+from webhook.text import bare, listed, nearest
 
 _CHECKS: Final[tuple[Callable[[Case], NodeCheck], ...]] = (
     *(nodes.pinned, taints.cordoned, taints.taints, nodes.selection, ports.ports, resources.resources),
@@ -94,7 +94,9 @@ class Diagnosis:
         causes.sort(
             key=lambda cause: cause.cause != "fitsNow"
         )  # then nothing has to be changed: what else is true comes after it
-        return Findings(causes, [*notes.ahead(case), *notes.preemption(case, filtered.only_full)])
+        full = filtered.only_full
+        more = [*notes.preemption(case, full), *notes.ending(case, full), *notes.limit_range(pod, causes)]
+        return Findings(causes, [*notes.ahead(case), *more])
 
     def _tried(self, cause: Cause) -> Cause:
         """The cause, with what becomes of the pod with its fix: how many nodes would take it, or what it would wait for then."""
@@ -112,11 +114,12 @@ class _Filtered:
     def __init__(self, case: Case) -> None:
         self._case, self._checks = case, [check(case) for check in _CHECKS]
         self._failed = np.sum([check.fails for check in self._checks], axis=0)
+        self._resources = self._checks[_CHECKS.index(resources.resources)]
 
     @property
     def only_full(self) -> Mask:
         """The nodes that nothing but the pods on them excludes."""
-        only: Mask = self._checks[_CHECKS.index(resources.resources)].fails & (self._failed == 1)
+        only: Mask = self._resources.fails & (self._failed == 1)
         return only & resources.large_enough(self._case)
 
     def causes(self) -> Iterator[Cause]:
@@ -130,13 +133,15 @@ class _Filtered:
         for check in self._checks:
             if (mask := left & check.fails).any():
                 for elsewhere, part in ((False, mask & own), (True, mask & ~own)):
-                    for cause in check.explain(part, part & (self._failed == 1)) if part.any() else ():
+                    of = mask if check is self._resources else part  # who asks for less may go to smaller nodes
+                    for cause in check.explain(part, of & (self._failed == 1)) if part.any() else ():
                         yield cause._replace(elsewhere=elsewhere)
             elif check.fails[s.alive].all():  # no node would be left even without the earlier checks
                 for cause in check.explain(check.fails, np.zeros_like(left)):
                     yield cause._replace(nodes=())
             left &= ~check.fails
-        reserved = [*resources.nominated(case), *resources.preemption(case, self.only_full)]
+        kept = [cause for cause in resources.nominated(case) if left[s.nodes.row_of[cause.nodes[0]]]]
+        reserved = [*kept, *resources.preemption(case, self.only_full)]
         yield from reserved
         for cause in reserved:
             left[[s.nodes.row_of[name] for name in cause.nodes]] = False
@@ -195,8 +200,15 @@ def shape_of(pod: Pod) -> bytes:
     return orjson.dumps(shape, option=orjson.OPT_SORT_KEYS)
 
 
-def bound(pod: Pod) -> Cause:
+def bound(situation: Situation, pod: Pod) -> Cause:
     """The cause for a pod that has its node and does not run yet: it waits for the kubelet, not for the scheduler."""
+    if pod in situation.astray:
+        name, near = pod["spec"]["nodeName"], nearest(pod["spec"]["nodeName"], list(situation.snapshot.nodes))
+        text = (
+            f"spec.nodeName is {bare(name)}, and no node is called so: nothing starts the pod, and it is deleted soon"
+        )
+        other = f", or name {near}, if it is to be there" if near else ""
+        return Cause("pinnedNode", text, f"create it without spec.nodeName: the scheduler then finds a node{other}")
     statuses = pod["status"].get("containerStatuses") or pod["status"].get("initContainerStatuses") or ()
     waiting = [(status.get("state") or {}).get("waiting") for status in statuses]
     waits = sorted({state.get("reason", "") for state in waiting if state})

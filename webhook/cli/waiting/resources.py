@@ -53,7 +53,7 @@ def resources(case: Case) -> NodeCheck:
                 others_short = np.zeros_like(s.alive)
                 for other in short.keys() - {name}:
                     others_short |= short[other]
-                yield from _short(case, name, amount, off, off & alone & ~others_short)
+                yield from _short(case, name, amount, off, short[name] & alone & ~others_short)
 
     return NodeCheck(fails, explain)
 
@@ -84,8 +84,8 @@ def large_enough(case: Case) -> Mask:
 
 
 def _short(case: Case, name: str, amount: int, off: Mask, alone: Mask) -> Iterator[Cause]:
-    """The causes for the nodes `off` that are short of one resource."""
-    s = case.situation
+    """The causes for the nodes `off` that are short of one resource. `alone`: nodes, others too, that nothing else excludes."""
+    s, able, alone = case.situation, alone, alone & off
     capacity = s.capacity[name]
     gpu = s.policy.gpus.kind(name) is not None
     if gpu and (none := off & (capacity == 0)).any():
@@ -93,7 +93,7 @@ def _short(case: Case, name: str, amount: int, off: Mask, alone: Mask) -> Iterat
         off, alone = off & ~none, alone & ~none
     asked, who = amount_number(name, amount), _asks_most(case.pod, name)
     if (large := off & (capacity >= amount)).any():
-        yield _taken(case, name, amount, large, alone & large, f"{who}asks for {asked} {bare(name)}" if who else "")
+        yield _taken(case, name, amount, large, able, f"{who}asks for {asked} {bare(name)}" if who else "")
     if (small := off & (capacity < amount)).any():
         largest, now = int(capacity[small].max()), _most_free(case, name, alone & small)
         alone = alone & (s.free[name] >= max(now, 1))
@@ -170,10 +170,11 @@ def _amount(container: Mapping[str, Any], name: str) -> int:
     return counted_demand({"metadata": {}, "spec": {"containers": [container]}}).amount(name)
 
 
-def _taken(case: Case, name: str, amount: int, off: Mask, alone: Mask, asks: str) -> Cause:
-    """The cause for nodes that are large enough for the pod, but have too little free. `asks`: which container asks for how much,
-    if that is not plain."""
+def _taken(case: Case, name: str, amount: int, off: Mask, able: Mask, asks: str) -> Cause:
+    """The cause for nodes `off` that are large enough for the pod, but have too little free. `able`: nodes, smaller ones too,
+    that nothing else excludes. `asks`: which container asks for how much, if that is not plain."""
     s = case.situation
+    alone = able & off
     gpu = s.policy.gpus.kind(name) is not None
     if name == "pods":
         text = f"{s.where(off)}: full: {int(s.capacity[name][off].max())} pods at most, says the kubelet"
@@ -182,8 +183,9 @@ def _taken(case: Case, name: str, amount: int, off: Mask, alone: Mask, asks: str
     free, asked = np.maximum(s.free[name], 0), amount_number(name, amount)
     here = alone if alone.any() else off  # what is done elsewhere is not enough
     where, stays = _beside(case.pod, name, amount)
-    best, instead = max(0, _most_free(case, name, alone) - stays), amount_number(name, amount - stays)
+    best, instead = max(0, _most_free(case, name, able) - stays), amount_number(name, amount - stays)
     most, wait = int(free[off].max()), _wait(case, name, amount, here)
+    where += f" (free on {s.where(able & (free == best + stays))})" if best + stays > most else ""
     or_wait = f", or {wait}" if wait else ""
     if not gpu:
         unit = bare(name)

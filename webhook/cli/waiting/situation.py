@@ -90,6 +90,20 @@ class Situation:
         return sorted(pods, key=lambda pod: (creation_timestamp(pod), pod["metadata"]["name"]))
 
     @cached_property
+    def astray(self) -> list[Pod]:
+        """The pods whose `spec.nodeName` names no node, and that have not started."""
+        known = self.snapshot.nodes
+        return [
+            pod
+            for pod in self.snapshot.of("Pod")
+            if known
+            and (name := pod["spec"].get("nodeName"))
+            and name not in known
+            and pod["status"].get("phase") == "Pending"
+            and not pod["metadata"].get("deletionTimestamp")
+        ]
+
+    @cached_property
     def nominated(self) -> list[tuple[int, Pod]]:
         """The pods that wait until their preemption victims have ended, each with the row of its nominated node."""
         nominations = [(pod["status"].get("nominatedNodeName"), pod) for pod in self.waiting]

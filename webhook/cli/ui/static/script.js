@@ -127,7 +127,7 @@ function render() {
   renderMap();
   renderChoice();
   once("waiting", [state.waiting, choice, details, shownRows, Math.floor(now() / 30)], renderWaiting);
-  once("holders", [state.holders, choice.by, choice.holder, choice.q, shownHolders], renderHolders);
+  once("holders", [state.holders, choice.q && state.nodes.map(node => [node.name, node.pods.map(key)]), choice.by, choice.holder, choice.q, shownHolders], renderHolders);
   once("decisions", [state.decisions, choice.q], renderDecisions);
 }
 function meter(counts) {
@@ -281,10 +281,7 @@ function renderMap() {
   });
   if (!$("map").querySelector('[tabindex="0"]')) $("map").querySelector(".name")?.setAttribute("tabindex", "0");
 }
-function belongs(pod) {
-  const of = { namespace: pod.namespace, owner: `${pod.namespace}/${pod.owner}`, class: pod.class };
-  return of[choice.by] === choice.holder;
-}
+const holderOf = pod => ({ namespace: pod.namespace, owner: `${pod.namespace}/${pod.owner}`, class: pod.class })[choice.by];
 const hay = each => JSON.stringify(each).toLowerCase();
 function renderChoice() {
   const answer = choice.pod && details?.pending, causes = answer ? answer.causes : [], ranked = (choice.pod && details?.explain?.nodes) || [];
@@ -308,7 +305,7 @@ function renderChoice() {
     const mark = `${choice.holder && choice.by} ${choice.holder}`;
     if (row.mark === mark || (!row.mark && !choice.holder)) continue;
     row.mark = mark;
-    for (const square of row.children[1].children) if (square.cell) square.classList.toggle("dim", !!choice.holder && !(square.cell.pod && belongs(square.cell.pod)));
+    for (const square of row.children[1].children) if (square.cell) square.classList.toggle("dim", !!choice.holder && !(square.cell.pod && holderOf(square.cell.pod) === choice.holder));
   }
   for (const pool of document.querySelectorAll(".pool")) pool.hidden = ![...pool.lastChild.children].some(row => !row.hidden);
   const note = !choice.pod ? (choice.holder ? `Shown: the GPUs of ${choice.holder}` : "") : !details ? `Looking at ${choice.pod} …` : details.error ? details.error
@@ -366,12 +363,32 @@ function decision(found) {
 }
 
 // ---- who has GPUs, and the last decisions
+// With a search: who has which GPUs of the nodes that it finds, and the pods that it finds on others. A shared claim counts once.
+function holders(q) {
+  if (!q) return state.holders[choice.by];
+  const found = new Map();
+  for (const node of state.nodes) {
+    const all = hay([node.name, node.pool, node.model, node.taints]).includes(q);
+    for (const pod of node.pods) {
+      if (!all && !hay(pod).includes(q)) continue;
+      const name = holderOf(pod), of = found.get(name) || { [choice.by]: name, pods: 0, gpus: {}, claims: new Set() };
+      found.set(name, of);
+      of.pods += 1;
+      for (const [resource, count] of Object.entries(pod.gpus)) of.gpus[resource] = (of.gpus[resource] || 0) + count;
+      for (const [claim, counts] of Object.entries(pod.shared || {})) {
+        if (of.claims.has(claim)) for (const [resource, count] of Object.entries(counts)) of.gpus[resource] -= count;
+        of.claims.add(claim);
+      }
+    }
+  }
+  return [...found.values()].sort((a, b) => sum(b.gpus) - sum(a.gpus));
+}
 function renderHolders() {
   put($("by"), ...["namespace", "owner", "class"].map(by => make("button", { type: "button", "data-focus": `by ${by}`, "aria-pressed": String(choice.by === by), on: { click: () => choose({ by, holder: "" }) } }, by)));
-  const q = choice.q.toLowerCase(), all = state.holders[choice.by].filter(each => !q || hay(each).includes(q));
+  const all = holders(choice.q.toLowerCase());
   const items = all.slice(0, shownHolders).map(each => {
     const name = each[choice.by], on = choice.holder === name;
-    const amounts = Object.entries(each.gpus).map(([resource, count]) => `${count} ${resource}`).join(", ");
+    const amounts = Object.entries(each.gpus).map(([resource, count]) => `${gpus(count)} ${resource}`).join(", ");
     return make("li", { class: "holder" }, make("button", { type: "button", "aria-pressed": String(on), "data-focus": `holder ${name}`, on: { click: () => choose({ holder: on ? "" : name }) } },
       make("span", {}, name), make("span", { class: "num" }, `${amounts}, ${plural(each.pods, "pod")}${each.idle ? `, ${each.idle} idle` : ""}`)));
   });
@@ -392,7 +409,7 @@ function renderDecisions() {
 }
 
 // ---- what only a command answers
-const COMMANDS = [["Is the webhook healthy, and which namespaces may preempt others?", "doctor"], ["Which node could be drained?", "balance -A --suggest"],
+const COMMANDS = [["Is the webhook healthy, and which namespaces may preempt others?", "doctor"], ["Since when are GPUs idle?", "nodes --by namespace"], ["Which node could be drained?", "balance -A --suggest"],
   ["Would a job start, and where?", "simulate -f FILE"], ["What would change if a namespace opted in?", "audit -n NAMESPACE"]];
 put($("more"), ...COMMANDS.map(([question, text]) => make("div", { class: "asked" }, question, make("div", { class: "command" }, make("code", {}, `gpu-admission ${text}`), copied(`gpu-admission ${text}`)))));
 
