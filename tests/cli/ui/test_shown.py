@@ -222,7 +222,7 @@ async def test_a_file_has_a_bound_and_says_what_is_left_out(
     result = call("ui", "--cluster", cluster, "--html", file)
     assert "left out, as the file would be too large: what helps " in result.stderr
     await tab.open(f"file://{file}")
-    await tab.until("!document.getElementById('banner').hidden")
+    await tab.until("document.getElementById('banner')?.hidden === false")
     said = await tab.value("document.getElementById('banner').innerText")
     (left, rows) = re.fullmatch(r"Left out, .*: what helps (\d+) of (\d+) waiting rows\.", said).groups()  # type: ignore[union-attr]
     assert 0 < int(left) < int(rows)
