@@ -13,8 +13,8 @@ Amounts = tuple[Number, ...]
 _ANY: Final = 1 << 31
 """Uses of a shared device."""
 _MAX_KEPT: Final = 4096
-_PRODUCT: Final = "productName"
-"""The attribute by which drivers of GPUs tell the product."""
+_PRODUCT: Final = ("productName", "model")
+"""The attributes by which drivers of GPUs tell the product."""
 
 
 class Slot(NamedTuple):
@@ -57,8 +57,8 @@ class Layout:
         self.totals: Amounts = tuple(totals)
         self.drivers = [driver for driver in sorted(self.gpus) if is_gpu_driver(driver)]
         """The drivers of GPUs, of all sources."""
-        names = [str(slot.facts.attributes.get(f"{slot.facts.driver}/{_PRODUCT}") or "") for slot in self.slots]
-        named = Counter([name for name in names if name])
+        products = [slot.facts.attributes.get(f"{slot.facts.driver}/{key}") for slot in self.slots for key in _PRODUCT]
+        named = Counter([name for name in products if isinstance(name, str)])
         self.model = max(sorted(named), key=lambda name: named[name], default="").replace(" ", "-")
         """The product that most devices are, as GPU Feature Discovery writes it in a label; "" if their driver tells none."""
         least: dict[int, Number] = {}

@@ -77,8 +77,7 @@ def preemption(case: Case, only_full: Mask) -> Iterator[str]:
 def ending(case: Case, only_full: Mask) -> Iterator[str]:
     """The pods that are being deleted on nodes that nothing but their pods excludes, and hold GPUs until then."""
     s = case.situation
-    pods = [pod for row, pod in s.bound if only_full[row] and pod["metadata"].get("deletionTimestamp")]
-    if names := [full_name(pod) for pod in pods if gpus_of(pod, s.policy)]:
+    if names := [full_name(pod) for row, pod in s.ending if only_full[row] and gpus_of(pod, s.policy)]:
         yield f"being deleted there, and has its GPUs until it has ended: {listed(names, _MAX_NAMED)}"
 
 
