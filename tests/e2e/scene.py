@@ -132,7 +132,7 @@ class Scene:
                     await self.api.create(pod(f"p-{number}"), "ours", dryRun="All")
                 except ApiError as error:
                     count.failed.append((time.monotonic(), error.message))
-                await asyncio.sleep(0.01)
+                await asyncio.sleep(0.05)  # more would take the machine from what is changed
 
         creators = [asyncio.create_task(create(number)) for number in range(CREATORS)]
         try:
