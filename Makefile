@@ -25,11 +25,12 @@ test: check chromium ## Run every test; builds a real Kubernetes control plane o
 	  wait $$live || status=1; exit $$status
 	@mkdir -p $(CACHE) && rm -f $(CACHE)/harness-$(K8S)-* && touch $(PASSED)
 
-# Three parts side by side, which take about equally long. In one each file starts control planes of its own; the files of each of
-# the two others share one, and the part ends with a test that compares all decisions made there.
+# Three parts side by side, which take about equally long. In one most files start control planes of their own; the files of each
+# of the two others share one, and the part ends with a test that compares all decisions made there.
 ON_A_PLANE = $(filter-out $(UNCHANGED),$(sort $(shell grep -rl --include='test_*.py' 'pytest.mark.controlplane' tests)))
 AT_THE_END = tests/e2e/test_every_decision.py
-OWN = $(filter $(addprefix tests/e2e/test_,client_certificate.py doctor.py helm.py operator.py),$(ON_A_PLANE))
+OWN = $(filter $(addprefix tests/,$(addprefix e2e/test_,client_certificate.py doctor.py helm.py operator.py pod_groups.py) \
+  $(addprefix manifests/test_,chart.py crds.py)),$(ON_A_PLANE))
 ONE = $(filter $(addprefix tests/,e2e/behaviour/% export/% e2e/test_faults.py e2e/test_pending.py e2e/test_strangers.py \
   manifests/test_install.py),$(ON_A_PLANE))
 OTHER = $(filter-out $(OWN) $(ONE) $(AT_THE_END),$(ON_A_PLANE))

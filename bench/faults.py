@@ -25,7 +25,7 @@ from tests.controlplane.api import Api, ApiError, wait_until
 from tests.controlplane.objects import pod
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.programs import find
-from tests.e2e.scene import POLICY, SECRET, SOONER, TRUSTED, Scene
+from tests.e2e.scene import POLICY, SECRET, TRUSTED, Scene, sooner
 from tests.installed import DECISION, NAMESPACE, SHIPPED, Installed, opt_in
 
 OURS, OTHERS = "ours", "others"
@@ -179,7 +179,7 @@ async def measured(fault: Fault, scene: Scene) -> tuple[Load, str]:
 async def all_measured(wanted: list[Fault]) -> int:
     table = Table("fault", "promise", "creations", "failed", "without a decision", "p50 ms", "p99 ms", "holds")
     status = 0
-    with ControlPlane(find("1.37")) as plane, Installed(plane, replicas=2, before=SOONER) as webhook:
+    with ControlPlane(find("1.37")) as plane, Installed(plane, replicas=2, before=sooner()) as webhook:
         async with Api.of(plane.kubeconfig) as api:
             await clusters.apply(api, clusters.cluster("two-node"))
             for name in (OURS, OTHERS):

@@ -23,7 +23,7 @@ from tests.controlplane import clusters
 from tests.controlplane.api import Api
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.programs import find
-from tests.e2e.scene import POLICY, SECRET, SOONER, Scene
+from tests.e2e.scene import POLICY, SECRET, Scene, sooner
 from tests.installed import NAMESPACE, SHIPPED, Installed, opt_in
 
 _MOST_GROWTH = 1.0
@@ -52,7 +52,7 @@ async def changes(scene: Scene) -> None:
 
 async def soaked(minutes: float) -> int:
     started, samples = time.monotonic(), list[tuple[float, list[tuple[float, int, int]]]]()
-    with ControlPlane(find("1.37")) as plane, Installed(plane, replicas=2, before=SOONER) as webhook:
+    with ControlPlane(find("1.37")) as plane, Installed(plane, replicas=2, before=sooner()) as webhook:
         async with Api.of(plane.kubeconfig) as api:
             await clusters.apply(api, clusters.cluster("two-node"))
             await api.namespace(OURS)

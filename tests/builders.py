@@ -143,7 +143,7 @@ class ClusterFacts:
     classes: Mapping[str, str] = field(default_factory=dict)
     """Resource that a DeviceClass stands for to the kind of its devices."""
 
-    models: tuple[str, ...] = ()
+    values: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     narrow: Mapping[tuple[str, str], str] = field(default_factory=dict)
     """Namespace and name of a PersistentVolumeClaim that not several nodes can use, to its access mode."""
@@ -171,9 +171,8 @@ class ClusterFacts:
     def asked_by(self, devices: Mapping[str, Any], path: str) -> tuple[ClaimRequest, ...]:
         return ()
 
-    @property
-    def device_models(self) -> tuple[str, ...]:
-        return self.models
+    def device_values(self, expression: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        return self.values
 
     def class_kind(self, resource: str) -> str:
         return self.classes.get(resource, "")

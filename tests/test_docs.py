@@ -16,8 +16,11 @@ from webhook.policy.model import Policy, PolicyFile
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
-PAGES = [*ROOT.glob("*.md"), *(page for page in ROOT.glob("*/*.md") if not page.parent.name.startswith("."))]
 OURS = "|".join(path.name for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith("."))
+PAGES = [
+    *ROOT.glob("*.md"),
+    *(page for name in OURS.split("|") if name != "build" for page in (ROOT / name).rglob("*.md")),
+]
 QUESTIONS = (ROOT / "CONTRIBUTING.md").read_text().partition("| question | answer | files |\n")[2].partition("\n\n")[0]
 ROWS = [row.strip("| ").split(" | ") for row in QUESTIONS.splitlines()[1:]]
 

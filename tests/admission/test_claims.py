@@ -16,6 +16,7 @@ from webhook.errors import BadReview
 from webhook.kube.device_selectors import Selector
 from webhook.kube.review import Request
 from webhook.policy.model import Policy
+from webhook.text import bare
 
 POLICY = Policy.load("profiles: {default: {rules: {gpuLimit: {perContainer: 4, perPod: 6}}}, tried: {shadow: true}}")
 CLUSTER = state([node("a")])
@@ -66,6 +67,39 @@ def test_warnings_are_no_refusal() -> None:
     assert [unit for unit, *_ in reported(decision)] == ["gpuFits"]
     tolerant = judged(dra.exactly(tolerations=[{"operator": "Exists"}]))
     assert [unit for unit, *_ in reported(tolerant)] == ["claimTolerations"]
+
+
+@pytest.mark.parametrize(
+    ("selector", "wanted"),
+    [
+        ('{}.productName == "B300"', 'devices have productName: "H100". Or'),
+        (
+            "has({}.productName) && {}.index > 90",
+            'devices have productName: "H100"; index: 0, 1, 2, 3, 4 and 3 more. Or',
+        ),
+        (
+            'device.capacity["gpu.nvidia.com"].memory.compareTo(quantity("90Gi")) > 0',
+            "devices have memory: 80Gi. Or",
+        ),
+        ("has({}.family)", "devices that a node has. Correct the expressions of its selectors, or wait"),
+        (
+            'device.driver == "gpu.amd.com"',
+            "devices that a node has. Correct the expressions of its selectors, or wait",
+        ),
+    ],
+)
+def test_a_warning_says_what_was_asked_for_and_what_devices_have(selector: str, wanted: str) -> None:
+    text = selector.replace("{}", 'device.attributes["gpu.nvidia.com"]')
+    (found,) = judged(dra.exactly(selector=text)).findings
+    assert f"which selects by the expression «{bare(text)}» devices that no node has" in found.finding.message
+    assert wanted in found.finding.message
+
+
+def test_of_several_expressions_the_first_is_named_with_which_nothing_is_left() -> None:
+    both = dra.exactly(selector='device.attributes["gpu.nvidia.com"].productName == "H100"')
+    both["selectors"].append({"cel": {"expression": 'device.attributes["gpu.nvidia.com"].index > 90'}})
+    (found,) = judged(both).findings
+    assert "index > 90» devices" in found.finding.message
 
 
 def test_what_is_not_decided() -> None:

@@ -303,6 +303,16 @@ def claim(name: str, *devices: str, users: Iterable[str] = (), **result: Any) ->
     return {"kind": "ResourceClaim", "metadata": {"name": name, "namespace": "team"}, "status": status}
 
 
+def test_without_a_label_the_model_is_what_the_driver_tells(tmp_path: Path) -> None:
+    gpu = {"name": "gpu-0", "attributes": {"productName": {"string": "NVIDIA H100 PCIe"}}}
+    made = node("n", 0)
+    file = write(tmp_path, made, slices("s", [gpu]), kinds=["Node", "Pod", "ResourceSlice", "ResourceClaim"])
+    assert [each["model"] for each in json.loads(call("nodes", "--cluster", file, "-o", "json").stdout)] == [
+        "NVIDIA-H100-PCIe"
+    ]
+    assert call("nodes", "--model", "h100", "--cluster", file).exit_code == 0
+
+
 PLAIN = node("n", resources={"nvidia.com/gpu": "0"})
 WHOLE = [{"name": f"gpu-{number}"} for number in range(4)]
 COUNTERS = [{"name": name, "counters": {"slices": {"value": "8"}}} for name in ("gpu-0", "gpu-1")]

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sized
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -77,7 +77,7 @@ async def apply(api: Api, nodes: Iterable[Json], within: float = 120) -> list[st
         assert not late, f"{len(late)} of {len(wanted)} not yet, such as {late[0]}: {found[late[0]]['spec']}"
         return True
 
-    await wait_until(settled, within, f"the {len(wanted)} nodes as they are meant to be")
+    await wait_until(settled, within, f"the {len(wanted)} nodes as they are meant to be", _pause(wanted))
     return list(wanted)
 
 
@@ -101,7 +101,12 @@ async def remove(api: Api, names: Iterable[str]) -> None:
         assert not still, f"still there: {sorted(still)}"
         return True
 
-    await wait_until(gone, 120, "the nodes gone")
+    await wait_until(gone, 120, "the nodes gone", _pause(left))
+
+
+def _pause(nodes: Sized) -> float:
+    """Seconds until all nodes are looked at again, which takes the longer, the more there are."""
+    return 0.1 + len(nodes) / 250
 
 
 @asynccontextmanager

@@ -32,7 +32,8 @@ async def apply(kit: Kit, cause: Cause) -> None:
         await kit.again(**{kind: containers})
     elif ended := re.match(r"wait for (\w+)/(\S+) in ", cause.fix):
         kind = {kind.lower(): kind for kind in ("Pod", "Job", "Deployment")}[ended[1]]
-        await kit.api.delete(kind, ended[2], kit.namespace, grace=0)
+        await kit.api.patch(kind, ended[2], {"metadata": {"finalizers": None}}, kit.namespace)
+        await kit.api.delete(kind, ended[2], kit.namespace, grace=0, missing_ok=True)
     elif names := re.search(r"kubectl uncordon (\S+)", cause.fix):
         await kit.api.patch("Node", names[1], {"spec": {"unschedulable": None}})
     else:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -135,6 +135,10 @@ class Case:
     """How the first fix begins."""
     notes: str = ""
     """A part of what is said in addition."""
+    happens: Fix | None = None
+    """What is done after that, before the pod comes."""
+    labels: Mapping[str, str] | None = None
+    """Those of its namespace."""
 
 
 def asking(limits: Json, **fields: Any) -> Json:

@@ -16,6 +16,7 @@ from tests.controlplane.api import Api, ApiError
 from tests.controlplane.fixtures import remove_namespace
 from tests.controlplane.objects import pod
 from tests.controlplane.plane import ControlPlane
+from tests.e2e.pending_asked_cases import ASKED
 from tests.e2e.pending_cases import CASES
 from tests.e2e.pending_fixes import Open, apply
 from tests.e2e.pending_fresh_cases import FRESH
@@ -29,7 +30,7 @@ from webhook.cli.waiting.scheduler_message import reasons, unexplained
 
 pytestmark = pytest.mark.controlplane
 
-ALL = [*CASES, *MORE, *THREADS, *FRESH]
+ALL = [*CASES, *MORE, *THREADS, *FRESH, *ASKED]
 LONGEST = 120
 """Seconds until a case that does not go on is given up."""
 POLICY = load_policy()
@@ -62,7 +63,7 @@ class Play:
         self.wrong: Exception | None = None
 
     async def prepare(self) -> None:
-        await self.kit.api.namespace(self.namespace)
+        await self.kit.api.namespace(self.namespace, self.case.labels)
         await self.kit.make(*self.case.before)
         if any(obj["kind"] == "ValidatingAdmissionPolicy" for obj in self.case.before):
             await self._refused()
@@ -77,6 +78,8 @@ class Play:
             await asyncio.sleep(0.1)
 
     async def begin(self) -> None:
+        if self.case.happens is not None:
+            await self.case.happens(self.kit)
         await self.kit.make(self.case.pod)
 
     async def mend(self) -> None:
@@ -157,7 +160,7 @@ async def play(cases: list[Case], plane: ControlPlane, kind: type[Play] = Play) 
         finally:
             await clusters.remove(api, names)
             await _tidy(api, before)
-            await asyncio.gather(*(remove_namespace(api, each.namespace) for each in plays))
+            await asyncio.gather(*(_ended(api, each.namespace) for each in plays))
     return plays
 
 
@@ -196,6 +199,14 @@ def _by_namespace(found: Iterable[Found], namespace: Callable[[Found], str]) -> 
     for each in found:
         grouped.setdefault(namespace(each), []).append(each)
     return grouped
+
+
+async def _ended(api: Api, namespace: str) -> None:
+    """Remove a namespace, and the pods of a case that failed and holds them."""
+    for each in await api.pods(namespace):
+        if each["metadata"].get("finalizers"):
+            await api.patch("Pod", each["metadata"]["name"], {"metadata": {"finalizers": None}}, namespace)
+    await remove_namespace(api, namespace)
 
 
 async def _tidy(api: Api, before: Mapping[str, set[str]]) -> None:

@@ -12,7 +12,7 @@ from tests.controlplane.api import Api, wait_until
 from tests.controlplane.clusters import IMAGE
 from tests.controlplane.fixtures import MakeNodes
 from tests.controlplane.nodes import node
-from tests.controlplane.objects import deployment, job, pod
+from tests.controlplane.objects import REQUIRED, deployment, job, pod
 from tests.controlplane.programs import MISSES_ANTI_AFFINITY
 from tests.installed import SHIPPED, Installed, MakeTeam, decision
 
@@ -28,6 +28,7 @@ PREFERENCES = [
 PROFILES = {
     "pools": {"placement": {"preferences": PREFERENCES}},
     "unranked": {"placement": {"preferences": PREFERENCES, "strategies": {}, "otherwise": "off"}},
+    "kai": {"placement": {"requiredFor": ["kai-scheduler"]}},
     "pinned": {"injectors": {"nodeAffinity": {"mode": "required"}}},
 }
 FOUR = [
@@ -144,3 +145,20 @@ async def test_a_pinned_pod_waits_while_its_node_is_taken_which_is_counted(
         await api.create(pod("late"), name)
     (found,) = await api.running(name, 1, app="late")
     assert found["spec"]["nodeName"] == "a-on-demand"
+
+
+async def test_a_pod_of_a_scheduler_that_weighs_no_preference_has_the_node_required(
+    api: Api, team_of: MakeTeam, nodes: MakeNodes
+) -> None:
+    """KAI filters by required node affinity, and scores by none (KAI-Scheduler, k8s_internal/predicates/predicates.go)."""
+    await nodes([node("large"), node("small", 2)])
+    stored = {}
+    for profile in ("kai", "pools"):
+        made = pod("of-kai", 2, schedulerName="kai-scheduler")
+        stored[profile] = await api.create(made, await team_of(profile))
+    affinity = stored["kai"]["spec"]["affinity"]["nodeAffinity"]
+    named = {"key": "metadata.name", "operator": "In", "values": ["small"]}
+    assert affinity == {REQUIRED: {"nodeSelectorTerms": [{"matchFields": [named]}]}}
+    assert decision(stored["kai"])["nodes"][0][0] == "small"
+    assert "affinity" not in stored["pools"]["spec"]
+    assert "another scheduler" in json.dumps(decision(stored["pools"]))

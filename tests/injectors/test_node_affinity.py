@@ -38,6 +38,15 @@ def placed(affinity: Any = ..., *names: str, **spec: Any) -> Case:
 # --- what must not change ---------------------------------------------------------------------------------------------
 
 
+def test_the_node_is_required_where_the_scheduler_weighs_no_preference() -> None:
+    chosen = ranked("a1", "a2")._replace(required=True)
+    changed, outcome = applied(NodeAffinity(), case(pod(), placement=chosen), OWN)
+    assert outcome == Outcome("required", "a1")
+    assert changed["spec"]["affinity"] == {
+        "nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchFields": [has_name("a1")]}]}}
+    }
+
+
 @pytest.mark.parametrize("mode", ["preferred", "required"])
 @pytest.mark.parametrize(
     ("placement", "reason"),

@@ -82,10 +82,10 @@ def test_an_upgrade_says_which_priority_class_is_immutable_and_the_command_in_th
         control_plane.kubectl("delete", "-f", str(new), "--ignore-not-found")
 
 
-def composed(plane: ControlPlane, folder: Path, component: str) -> list[dict[str, Any]]:
-    """The installation with one component, as a kustomization of a user has it."""
+def composed(plane: ControlPlane, folder: Path, *components: str) -> list[dict[str, Any]]:
+    """The installation with some components, as a kustomization of a user has it."""
     (folder / "manifests").symlink_to(MANIFESTS)
-    parts = {"resources": ["manifests"], "components": [f"manifests/components/{component}"]}
+    parts = {"resources": ["manifests"], "components": [f"manifests/components/{each}" for each in components]}
     (folder / "kustomization.yaml").write_text(yaml.safe_dump(parts))
     return kustomized(plane, str(folder))
 
@@ -202,13 +202,16 @@ def test_cert_manager_writes_what_the_server_reads(control_plane: ControlPlane, 
 # --- Removal ----------------------------------------------------------------------------------------------------------
 
 
-async def test_the_documented_removal_ends_well_and_leaves_nothing_that_blocks(programs: Programs) -> None:
-    """Nobody answers the hooks here, as when the image is missing: pods are blocked until the first command."""
-    text = (MANIFESTS.parent / "README.md").read_text()
+async def test_the_documented_removal_ends_well_and_leaves_nothing(programs: Programs, tmp_path: Path) -> None:
+    """Nobody answers the hooks here, as when the image is missing: pods are blocked until the first command. What was applied
+    is a kustomization of a user, with components that have objects of their own."""
+    text = (MANIFESTS / "README.md").read_text()
     commands = re.findall(r"^kubectl (delete .*)$", text, re.MULTILINE)
-    first, second = [command.replace("manifests/", f"{MANIFESTS}/").split() for command in commands]
+    mine = commands[1].replace("manifests/", str(tmp_path)).split()
+    first, second = commands[0].replace("manifests/", f"{MANIFESTS}/").split(), mine
     with ControlPlane(programs) as plane:
-        await asyncio.to_thread(plane.kubectl, "apply", "-k", str(MANIFESTS))
+        composed(plane, tmp_path, "events", "reader")
+        await asyncio.to_thread(plane.kubectl, "apply", "-k", str(tmp_path))
         async with Api.of(plane.kubeconfig) as api:
             await api.namespace("ours", labels={PROFILE_LABEL: "default"})
 
@@ -224,8 +227,9 @@ async def test_the_documented_removal_ends_well_and_leaves_nothing_that_blocks(p
                     assert answer.returncode == 0
                     assert "NotFound" not in answer.stderr
             await api.create(pod("b"), "ours")
-        left = plane.kubectl("get", "-k", str(MANIFESTS), "--ignore-not-found", "-o", "name")
-        assert left.stdout == ""
+        kinds = plane.kubectl("api-resources", "--verbs=list,delete", "-o", "name").stdout.split()
+        left = plane.kubectl("get", ",".join({*kinds} - {"events", "events.events.k8s.io"}), "-A", "-o", "name").stdout
+        assert [name for name in left.split() if "gpu-" in name] == []
 
 
 async def test_applying_again_takes_no_key_out_of_the_secret(applied: ControlPlane, api: Api) -> None:

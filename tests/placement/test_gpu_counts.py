@@ -151,7 +151,21 @@ def test_gpus_of_dra_are_counted_under_their_driver_and_those_of_a_device_plugin
         ("team-a", dra.DRIVER, "promised"): 1,
         ("team-a", GPU, "allocated"): 3,
     }
-    assert found.empty_nodes[dra.DRIVER, ""] == 1
+    assert found.empty_nodes[dra.DRIVER, "H100"] == 1
+
+
+def test_the_model_of_devices_is_that_of_the_label_else_what_their_driver_tells() -> None:
+    mixed = dra.device_slice(
+        "mixed", [dra.gpu(0, "L4"), dra.gpu(1, "NVIDIA H100 80GB HBM3"), dra.gpu(2, "NVIDIA H100 80GB HBM3")]
+    )
+    bare = dra.gpu(0, on="bare")
+    del bare["attributes"]["productName"]
+    slices = [dra.gpus_of("a", 2), dra.gpus_of("labelled", 4), mixed, dra.device_slice("bare", [bare])]
+    of = cluster(slices, nodes=["a", "labelled", "mixed", "bare"])
+    of.nodes.seen(node("labelled", None, labels={"nvidia.com/gpu.product": "NVIDIA-A100"}))
+    found = counts(of).gpus
+    free = {model: number for (name, model, word), number in found.items() if (name, word) == (dra.DRIVER, "free")}
+    assert free == {"H100": 2, "NVIDIA-A100": 4, "NVIDIA-H100-80GB-HBM3": 3, "": 1}
 
 
 def test_parts_of_a_gpu_are_fractions_and_a_gpu_with_all_of_its_parts_is_one() -> None:

@@ -8,6 +8,7 @@ from webhook.framework.cluster_view import Obstacle
 from webhook.framework.interface import Template
 from webhook.kube.claim_requests import Alternative
 from webhook.rules.gpu_fits import GpuFits
+from webhook.text import bare
 
 RULE = GpuFits()
 DENY = GpuFits(when_it_may_change="deny")
@@ -22,8 +23,20 @@ def selecting(devices: int | None, *most: int) -> Case:
     """A claim with alternatives, of which a node has so many."""
     first, *others = [Alternative(devices, most=each) for each in most]
     selected = asking(devices, most=first.most, others=tuple(others))
-    products = replace(TWO_NODES, models=("H100", "L4"))
-    return case(pod(container(gpu=None)), claimed=(selected,), cluster=products)
+    return case(pod(container(gpu=None)), claimed=(selected,))
+
+
+def unmet(expression: str, *values: tuple[str, tuple[str, ...]]) -> Case:
+    """A claim with an expression that no device meets. `values`: what devices have of what it reads."""
+    alternative = Alternative(1, most=0, unmet=expression)
+    known = replace(TWO_NODES, values=values)
+    return case(pod(container(gpu=None)), claimed=(asking()._replace(alternatives=(alternative,)),), cluster=known)
+
+
+B300 = 'device.attributes["gpu.nvidia.com"].productName == "B300"'
+_UNMET = 'saw request "gpu" of template "train", which selects by the expression'
+_WAIT = "Or wait if such a node is added."
+_CORRECT = "Correct the expressions of its selectors, or wait if such a node is added."
 
 
 LARGE, LABEL = meets("gpus", GPU, lasting=True), meets("label", "spec.nodeSelector[a]")
@@ -77,8 +90,21 @@ WARNED: dict[str, tuple[Case, list[str]]] = {
         selecting(1, 0, 0),
         [
             'spec.resourceClaims[0]: saw request "gpu" of template "train", which selects devices that no node has, '
-            'wanted devices that a node has (products: "H100", "L4"). '
-            "Correct the expressions of its selectors, or wait if such a node is added."
+            f"wanted devices that a node has. {_CORRECT}"
+        ],
+    ),
+    "an expression that no device meets, with what devices have": (
+        unmet(B300, ("productName", ('"H100"', '"L4"')), ("none", ()), ("memory", ("80Gi",))),
+        [
+            f"spec.resourceClaims[0]: {_UNMET} «{bare(B300)}» devices that no node has, "
+            f'wanted devices that a node has. Correct it: devices have productName: "H100", "L4"; memory: 80Gi. {_WAIT}'
+        ],
+    ),
+    "an expression of a tenant is cut and escaped": (
+        unmet("true\n" + "x" * 200, *[(f"n{i}", ("1",)) for i in range(9)]),
+        [
+            f"spec.resourceClaims[0]: {_UNMET} «true\\n{'x' * 75}…» devices that no node has, "
+            f"wanted devices that a node has. Correct it: devices have n0: 1; n1: 1; n2: 1. {_WAIT}"
         ],
     ),
     "a claim for more devices than any node has": (

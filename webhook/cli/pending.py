@@ -122,8 +122,11 @@ def answers(snapshot: Snapshot, policy: Policy, namespace: str | None, name: str
     if name is not None:
         lacking = [each for each in missing if name in (each.name, each.name.partition("/")[2])]
         return lacking or [_named(diagnosis, pod) for pod in pods_named(snapshot, namespace, name)]
-    pods = [pod for pod in situation.waiting if namespace in (None, pod["metadata"]["namespace"])]
-    return missing + [_answer(pod, diagnosis.of(pod)) for pod in pods]
+    found = [(pod, Findings([bound(situation, pod)], [])) for pod in situation.astray]
+    found += [
+        (pod, diagnosis.of(pod)) for pod in situation.waiting if namespace in (None, pod["metadata"]["namespace"])
+    ]
+    return missing + [_answer(*each) for each in found if namespace in (None, each[0]["metadata"]["namespace"])]
 
 
 def pods_named(snapshot: Snapshot, namespace: str | None, name: str) -> list[Pod]:
@@ -146,7 +149,7 @@ def _named(diagnosis: Diagnosis, pod: Pod) -> Answer:
         name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
         raise BadInput(f"pod {quoted(name)} in namespace {namespace} does not wait: it is {phase}")
     if pod["spec"].get("nodeName"):
-        return _answer(pod, Findings([bound(pod)], []))
+        return _answer(pod, Findings([bound(diagnosis.situation, pod)], []))
     return _answer(pod, diagnosis.of(pod))
 
 

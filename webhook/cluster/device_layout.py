@@ -1,5 +1,6 @@
 """The devices of a node as budgets."""
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
@@ -12,6 +13,8 @@ Amounts = tuple[Number, ...]
 _ANY: Final = 1 << 31
 """Uses of a shared device."""
 _MAX_KEPT: Final = 4096
+_PRODUCT: Final = ("productName", "model")
+"""The attributes by which drivers of GPUs tell the product."""
 
 
 class Slot(NamedTuple):
@@ -54,6 +57,10 @@ class Layout:
         self.totals: Amounts = tuple(totals)
         self.drivers = [driver for driver in sorted(self.gpus) if is_gpu_driver(driver)]
         """The drivers of GPUs, of all sources."""
+        products = [slot.facts.attributes.get(f"{slot.facts.driver}/{key}") for slot in self.slots for key in _PRODUCT]
+        named = Counter([name for name in products if isinstance(name, str)])
+        self.model = max(sorted(named), key=lambda name: named[name], default="").replace(" ", "-")
+        """The product that most devices are, as GPU Feature Discovery writes it in a label; "" if their driver tells none."""
         least: dict[int, Number] = {}
         for budget, amount in [draw for slot in self.slots for draw in slot.draws]:
             least[budget] = min(amount, least.get(budget, amount))

@@ -6,6 +6,7 @@ The devices of DRA come from objects of their own: see `slices` and `claims`.
 from typing import Final
 
 from webhook.cluster.devices import DeviceClaim, DeviceSource
+from webhook.cluster.pods import SCHEDULER
 from webhook.cluster.source_aliyun import ALIYUN
 from webhook.cluster.source_hami import HAMI
 from webhook.cluster.source_volcano import VOLCANO
@@ -19,6 +20,21 @@ SOURCES: Final[tuple[DeviceSource, ...]] = (
 
 
 def shared_claims(pod: Pod) -> tuple[DeviceClaim, ...]:
-    """The parts of GPUs that a pod asks for, of sources whose scheduler weighs a preferred node."""
-    claims = [source.claim(pod) for source in SOURCES if source.honours_preference]
+    """The parts of GPUs that a pod asks for."""
+    claims = [source.claim(pod) for source in SOURCES]
     return tuple([claim for claim in claims if claim is not None])
+
+
+def only_of_parts(claims: tuple[DeviceClaim, ...]) -> frozenset[str]:
+    """The resources that nodes do not offer, and that only the scheduler of these parts counts."""
+    of = {claim.source for claim in claims}
+    return frozenset(
+        [name for source in SOURCES if source.own_scheduler and source.name in of for name in source.part_resources]
+    )
+
+
+def scheduler_of(pod: Pod) -> str:
+    """The name of the scheduler that chooses the node of a pod: that of its parts of GPUs, whose webhook sets it later, else
+    the one that it names."""
+    own = [source.own_scheduler for source in SOURCES if source.own_scheduler and source.claim(pod) is not None]
+    return own[0] if own else pod["spec"].get("schedulerName") or SCHEDULER

@@ -50,6 +50,8 @@ class DeviceTable:
         """By name of a claim that pods share, the nodes where it is reserved, and how often."""
         self._asked: dict[tuple[DeviceClaim, ...], tuple[int, tuple[tuple[str, int], ...] | None]] = {}
         self._selected: dict[tuple[str, ...], tuple[object, Selected | None]] = {}
+        self._facts: tuple[int, list[Facts]] = -1, []
+        """All kinds of devices of nodes, as of `_told`."""
         self._told = 0
         """Rises when a node has other devices."""
 
@@ -234,6 +236,14 @@ class DeviceTable:
             if found is not None or self._matching.has_work():  # else another decision may have work left for it
                 self._selected[selectors] = told, found
         return found
+
+    def values(self, part: str, name: str) -> set[Hashable]:
+        """The values that devices of nodes have of an attribute or a capacity."""
+        if self._facts[0] != self._told:
+            every = {id(slot.facts): slot.facts for layout in self._layouts.values() for slot in layout.slots}
+            self._facts = self._told, [*every.values()]
+        found = [(each.attributes if part == "attributes" else each.capacity).get(name) for each in self._facts[1]]
+        return {value for value in found if value is not None}
 
     @property
     def layouts(self) -> list[Layout]:

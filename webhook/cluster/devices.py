@@ -127,8 +127,8 @@ class DeviceSource(Protocol):
         """Other resources that pods ask for, which nodes do not offer: only its scheduler counts them."""
 
     @property
-    def honours_preference(self) -> bool:
-        """Whether the scheduler that serves these devices weighs preferred node affinity. If not, no node is chosen."""
+    def own_scheduler(self) -> str:
+        """The name of the scheduler that serves these devices, if it does not weigh preferred node affinity; "" if it does."""
 
     def devices(self, node: Mapping[str, Any]) -> DeviceSet:
         """The devices of a Node object; an empty set if it tells none. Called at each event of the node."""

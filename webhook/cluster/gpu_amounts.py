@@ -14,6 +14,7 @@ from collections.abc import Hashable, Iterator
 from typing import Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from webhook.cluster.device_layout import Amounts, Layout
 from webhook.cluster.device_node import NodeDevices
@@ -41,6 +42,15 @@ class GpuAmounts(NamedTuple):
     def free(self) -> Floats:
         left: Floats = np.maximum(self.offered - self.allocated - self.promised, 0)
         return left
+
+
+class Models(NamedTuple):
+    """The GPU model of each node: by its label, else by what the driver tells of its devices."""
+
+    names: list[str]
+    """"": not known."""
+    number: NDArray[np.int32]
+    """By row, the place in `names`."""
 
 
 class Part(NamedTuple):
@@ -122,6 +132,18 @@ def _share_out(state: ClusterState, plugin: GpuAmounts, claims: GpuAmounts, row:
 def is_same_vendor(resource: str, driver: str) -> bool:
     """Whether a resource and a driver of DRA are of one vendor, as nvidia.com/gpu and gpu.nvidia.com."""
     return driver == vendor(resource) or driver.endswith(f".{vendor(resource)}")
+
+
+def models_of(state: ClusterState) -> Models:
+    """The models of all nodes."""
+    columns = state.nodes.columns
+    found = Models(list(columns.models), columns.model.copy())
+    for row, _, layout, _ in state.nodes.devices.told():
+        if layout.model and not found.number[row]:
+            if layout.model not in found.names:
+                found.names.append(layout.model)
+            found.number[row] = found.names.index(layout.model)
+    return found
 
 
 def parts(state: ClusterState) -> Iterator[Part]:

@@ -169,7 +169,8 @@ def has_extended_resource(demand: Demand) -> bool:
 
 
 def unmanaged_reason(pod: Pod) -> str:
-    """Why this webhook leaves the node of the pod to others; "" if it does not. Does not look at `nodeName`."""
+    """Why this webhook leaves the node of the pod to others; "" if it does not. Looks neither at `nodeName` nor at
+    `schedulerName`."""
     spec, controller = pod["spec"], owner(pod)
     if controller is not None and controller.kind == "DaemonSet":
         return "pod of a DaemonSet"
@@ -182,9 +183,8 @@ def unmanaged_reason(pod: Pod) -> str:
     if in_pod_group(pod):
         return "pod group"
     annotations = annotations_of(pod)
-    if OFF in (annotations.get(NODE_CHOICE), annotations.get(INJECTION)):
-        return "its annotation leaves it to the scheduler"
-    return "another scheduler" if (spec.get("schedulerName") or SCHEDULER) != SCHEDULER else ""
+    off = OFF in (annotations.get(NODE_CHOICE), annotations.get(INJECTION))
+    return "its annotation leaves it to the scheduler" if off else ""
 
 
 def ranked_nodes(pod: Pod) -> tuple[str, ...]:
@@ -198,6 +198,8 @@ def ranked_nodes(pod: Pod) -> tuple[str, ...]:
     if not names or unmanaged_reason(pod):
         return ()
     preferred, required = named_nodes(pod["spec"])
+    if (pod["spec"].get("schedulerName") or SCHEDULER) != SCHEDULER:
+        preferred = []  # the policy may let such pods have a node, but as a required one only
     if not ((preferred and preferred[0] == names[0]) or names[0] in required):
         return ()
     known = {*preferred, *required}

@@ -22,7 +22,7 @@ class _Aliyun:
     resource: Final = _MEMORY
     part_resources: Final = ()
     annotations: Final = (_INDEX,)
-    honours_preference: Final = True
+    own_scheduler: Final = ""
 
     def devices(self, node: Mapping[str, Any]) -> DeviceSet:
         has = (node.get("status") or {}).get("capacity") or {}

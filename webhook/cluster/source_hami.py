@@ -14,5 +14,6 @@ HAMI: Final = Vgpu(
         *("nvidia.com/use-gputype", "nvidia.com/nouse-gputype", "nvidia.com/use-gpuuuid", "nvidia.com/nouse-gpuuuid"),
         *("nvidia.com/vgpu-mode", "nvidia.com/numa-bind", "hami.io/gpu-scheduler-policy"),
     ),
+    own_scheduler="hami-scheduler",
     withdrawn=("hami.io/node-handshake", "hami.io/device-cordon"),
 )

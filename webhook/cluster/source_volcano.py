@@ -21,6 +21,5 @@ VOLCANO: Final = Vgpu(
         *("nvidia.com/use-gputype", "nvidia.com/nouse-gputype", "volcano.sh/vgpu-mode"),
         *("volcano.sh/vgpu-use-gpuuuid", "volcano.sh/vgpu-nouse-gpuuuid", "volcano.sh/vgpu-podgroup-policy"),
     ),
-    honours_preference=True,
     withdrawn=("volcano.sh/node-vgpu-handshake", ""),
 )

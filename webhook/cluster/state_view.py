@@ -16,8 +16,11 @@ from webhook.cluster.nodes import Nodes
 from webhook.cluster.slices import Slices
 from webhook.framework.cluster_view import Autoscaler, MetricsStatus, PriorityClass, Taint
 from webhook.kube.claim_requests import ClaimRequest, claim_requests
+from webhook.kube.device_selectors import reads
 from webhook.kube.gpus import Gpus
 from webhook.kube.pod import Pod, claims_devices
+from webhook.kube.quantity import quantity_text
+from webhook.text import quoted
 
 T = TypeVar("T")
 _MAX_ANSWERS = 256
@@ -118,13 +121,12 @@ class StateView:
     def class_kind(self, resource: str) -> str:
         return self._state.device_demands.kind(resource)
 
-    @property
-    def device_models(self) -> tuple[str, ...]:
-        slots = [slot for layout in self._state.nodes.devices.layouts for slot in layout.slots]
-        named = {
-            value for slot in slots for name, value in slot.facts.attributes.items() if name.endswith("/productName")
-        }
-        return tuple(sorted(map(str, named)))
+    def device_values(self, expression: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        found = []
+        for part, domain, name in reads(expression) or ():
+            values = self._state.nodes.devices.values(part, f"{domain}/{name}")
+            found.append((name, tuple(sorted({_shown(part, value) for value in values}))))
+        return tuple(found)
 
     def domains(self, topology_key: str, gpus: Gpus) -> int:
         return self._cached(("domains", topology_key, gpus), lambda: len(self._codes(topology_key, gpus)))
@@ -187,3 +189,10 @@ class StateView:
 
     def _cached(self, question: tuple[object, ...], answer: Callable[[], T]) -> T:
         return self._state.answers.get(self._state.nodes.version, question, answer)
+
+
+def _shown(part: str, value: object) -> str:
+    """The value of an attribute or a capacity of a device, for a message."""
+    if part == "capacity" and isinstance(value, int) and value:
+        return quantity_text("", value)
+    return quoted(value) if isinstance(value, str) else quoted(str(value).lower())[1:-1]

@@ -46,7 +46,7 @@ class Vgpu(NamedTuple):
     fields: tuple[str, ...]
     choosing: tuple[str, ...] = ()
     """Annotations by which a pod chooses its cards."""
-    honours_preference: bool = False
+    own_scheduler: str = ""
     withdrawn: tuple[str, str] = ("", "")
     """Annotations of the node: one that begins with "Deleted" when no card is offered; one that lists cards that are cordoned."""
 

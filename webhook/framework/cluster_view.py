@@ -104,9 +104,9 @@ class Cluster(Protocol):
         """The kind, as in `claim_requests.Alternative`, of the devices of the DeviceClass that a resource stands for. "" if there
         is no such class, or its kind is not known."""
 
-    @property
-    def device_models(self) -> tuple[str, ...]:
-        """The names of the products among the devices of all nodes, sorted."""
+    def device_values(self, expression: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """Of each attribute or capacity that an expression of a claim reads, the name, and the values that devices of nodes
+        have, sorted."""
 
     def domains(self, topology_key: str, gpus: Gpus) -> int:
         """The number of different values that a label has on the nodes with GPUs."""
@@ -198,5 +198,7 @@ class Placement(NamedTuple):
     """The demand for which nodes were ranked, by resource; () if no node is ranked."""
     devices: tuple[Any, ...] = ()
     """The devices that it asks for one by one, for the reservation."""
+    required: bool = False
+    """Whether the pod's scheduler does not weigh preferences: the first node has to be required."""
     apart: bool = False
     """Whether the strategy keeps the pods of one owner on different nodes."""

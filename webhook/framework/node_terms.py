@@ -60,3 +60,33 @@ def named_node(term: Any) -> str | None:
 def has_name(node: str) -> dict[str, Any]:
     """The node selector requirement that a node has this name."""
     return {"key": "metadata.name", "operator": "In", "values": [node]}
+
+
+_VOLUMES = frozenset(
+    (
+        *("persistentVolumeClaim", "ephemeral", "csi"),  # VolumeBinding, VolumeZone, NodeVolumeLimits
+        *("gcePersistentDisk", "awsElasticBlockStore", "azureDisk", "cinder", "iscsi", "rbd"),  # VolumeRestrictions
+    )
+)
+
+
+def unchecked_part(spec: dict[str, Any]) -> str:
+    """A part of the pod by which the scheduler filters nodes and placement does not; "" if there is none.
+
+    These are the filters of the default profile (apis/config/v1/default_plugins.go) without those of `placement.filters`.
+    """
+    affinity = spec.get("affinity") or {}
+    for kind in ("podAffinity", "podAntiAffinity"):
+        if (affinity.get(kind) or {}).get(REQUIRED):
+            return f"required {kind}"
+    if any([c.get("whenUnsatisfiable") == "DoNotSchedule" for c in spec.get("topologySpreadConstraints") or ()]):
+        return "DoNotSchedule spread"
+    if any([not _VOLUMES.isdisjoint(volume) for volume in spec.get("volumes") or ()]):
+        return "volumes"
+    if spec.get("resourceClaims"):
+        return "resource claims"
+    for containers in (spec.get("containers"), spec.get("initContainers")):
+        for container in containers or ():
+            if any([port.get("hostPort") for port in container.get("ports") or ()]):
+                return "host ports"
+    return ""

@@ -29,8 +29,7 @@ from typing import Any, ClassVar, Literal
 
 from webhook.framework.cluster_view import Placement
 from webhook.framework.interface import Context, Edit, Injector, Outcome
-from webhook.framework.node_terms import PREFERRED_TERMS, REQUIRED_TERMS, has_name, preferred_terms
-from webhook.kube.pod import REQUIRED
+from webhook.framework.node_terms import PREFERRED_TERMS, REQUIRED_TERMS, has_name, preferred_terms, unchecked_part
 
 
 class NodeAffinity(Injector):
@@ -58,8 +57,8 @@ class NodeAffinity(Injector):
         terms, unchecked = preferred_terms(placement), ""
         if not placement.nodes and not terms:
             return Outcome("none", placement.reason, placement.warning)
-        if self.mode == "required" and placement.nodes:
-            unchecked = _unchecked(edit.object["spec"])
+        if (self.mode == "required" or placement.required) and placement.nodes:
+            unchecked = unchecked_part(edit.object["spec"])
             if not unchecked:
                 return _require(edit, placement)._replace(warning=placement.warning)
         if present := edit.get(PREFERRED_TERMS):
@@ -72,36 +71,6 @@ class NodeAffinity(Injector):
         if unchecked:
             return Outcome("notPinned", [unchecked, len(terms)], placement.warning)
         return Outcome("preferred", len(terms), placement.warning)
-
-
-_VOLUMES = frozenset(
-    (
-        *("persistentVolumeClaim", "ephemeral", "csi"),  # VolumeBinding, VolumeZone, NodeVolumeLimits
-        *("gcePersistentDisk", "awsElasticBlockStore", "azureDisk", "cinder", "iscsi", "rbd"),  # VolumeRestrictions
-    )
-)
-
-
-def _unchecked(spec: dict[str, Any]) -> str:
-    """A part of the pod by which the scheduler filters nodes and placement does not; "" if there is none.
-
-    These are the filters of the default profile (apis/config/v1/default_plugins.go) without those of `placement.filters`.
-    """
-    affinity = spec.get("affinity") or {}
-    for kind in ("podAffinity", "podAntiAffinity"):
-        if (affinity.get(kind) or {}).get(REQUIRED):
-            return f"required {kind}"
-    if any([c.get("whenUnsatisfiable") == "DoNotSchedule" for c in spec.get("topologySpreadConstraints") or ()]):
-        return "DoNotSchedule spread"
-    if any([not _VOLUMES.isdisjoint(volume) for volume in spec.get("volumes") or ()]):
-        return "volumes"
-    if spec.get("resourceClaims"):
-        return "resource claims"
-    for containers in (spec.get("containers"), spec.get("initContainers")):
-        for container in containers or ():
-            if any([port.get("hostPort") for port in container.get("ports") or ()]):
-                return "host ports"
-    return ""
 
 
 def _require(edit: Edit, placement: Placement) -> Outcome:

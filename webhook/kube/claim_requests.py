@@ -61,6 +61,8 @@ class Alternative(NamedTuple):
     """The vendor of the GPUs: "nvidia.com"."""
     most: int | None = None
     """The largest number of such devices on one node; None if that is not known."""
+    unmet: str = ""
+    """The expression, of the class or its own, with which no device is left; "" if there is none."""
 
 
 class ClaimRequest(NamedTuple):
@@ -130,8 +132,19 @@ def _alternative(request: Mapping[str, Any], known: Known) -> Alternative:
     count = None if request.get("allocationMode") == "All" else int(request.get("count") or 1)
     selectors = (request.get("selectors") or ())[:_MAX_SELECTORS]
     own = tuple([str((selector.get("cel") or {}).get("expression")) for selector in selectors])
-    kind, vendor, most = kind_of(str(request["deviceClassName"]), known, own)
-    return Alternative(count, kind, vendor, most)
+    name = str(request["deviceClassName"])
+    kind, vendor, most = kind_of(name, known, own)
+    return Alternative(count, kind, vendor, most, _unmet(name, known, own) if most == 0 else "")
+
+
+def _unmet(name: str, known: Known, own: tuple[str, ...]) -> str:
+    every = (*(known.class_selectors(name) or ()), *own)
+    for number, text in enumerate(every):
+        if (found := known.selected(every[: number + 1])) is None:
+            return ""
+        if not found.kinds:
+            return text
+    return ""
 
 
 def _said(name: str, of_class: tuple[str, ...], own: tuple[str, ...]) -> tuple[str, str]:

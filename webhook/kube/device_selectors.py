@@ -105,7 +105,7 @@ class Selector:
 
     def __init__(self, expression: str) -> None:
         self.expression = expression
-        self._reads = _reads(expression)
+        self._reads = reads(expression)
         """(part, domain, name) of each value that it reads; None if that cannot be told from the text."""
         self._domains = {text[1:-1] for text in re.findall(_STRING, expression)} if self._reads is None else set()
         self._cost = _LOOP_COST if _LOOPS.search(expression) or _GROWTH.search(expression) else 1
@@ -175,7 +175,9 @@ class Selector:
         return result.value() is True if result.type() == cel.Type.BOOL else None
 
 
-def _reads(expression: str) -> tuple[tuple[str, str, str], ...] | None:
+def reads(expression: str) -> tuple[tuple[str, str, str], ...] | None:
+    """What an expression reads of a device: (`attributes` or `capacity`, domain, name) of each value. None if its text does not
+    tell."""
     found = []
     for match in _PATH.finditer(expression):
         part, domain, plain, quoted = match.groups()

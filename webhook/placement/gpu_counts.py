@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from webhook.cluster.devices import DRA, WHOLE
-from webhook.cluster.gpu_amounts import GpuAmounts, gpu_amounts, gpu_number, parts
+from webhook.cluster.gpu_amounts import GpuAmounts, Models, gpu_amounts, gpu_number, models_of, parts
 from webhook.cluster.node import Status
 from webhook.cluster.node_table import TOLD, Columns, Floats
 from webhook.cluster.rejections import OTHER
@@ -69,26 +69,26 @@ class _Held(NamedTuple):
 def count(state: ClusterState, gpus: Gpus, health: Health, uses: Mapping[str, NodeUse]) -> GpuCounts:
     """All counts. `uses`: the GPU metrics of the nodes that have any."""
     columns, amounts = state.nodes.columns, gpu_amounts(state, gpus)
-    held = _held(state, amounts)
+    held, models = _held(state, amounts), models_of(state)
     total, taken, withdrawn = (np.zeros(columns.size) for _ in range(3))
     for each in amounts.values():
         total += each.offered
         taken += each.allocated
         withdrawn += each.installed - each.offered
     whole = np.floor(np.where(columns.sharing > 1, 0, taken))
-    by_model, empty = _by_model(state, gpus, amounts, _shut(state, health))
+    by_model, empty = _by_model(state, gpus, amounts, _shut(state, health), models)
     return GpuCounts(
         _named(by_model, 1),
         _named(empty, 1, zeros=True),
         _named(_by_namespace(held, _promised(state, amounts)), 0),
         _named(_idle(state, held, uses, total, whole), 0),
-        _utilisation(columns, whole),
+        _utilisation(columns, whole, models),
         _named(_problems(columns, uses, withdrawn), 0),
     )
 
 
 def _by_model(
-    state: ClusterState, gpus: Gpus, amounts: Mapping[str, GpuAmounts], shut: NDArray[np.bool_]
+    state: ClusterState, gpus: Gpus, amounts: Mapping[str, GpuAmounts], shut: NDArray[np.bool_], models: Models
 ) -> tuple[_Numbers, _Numbers]:
     """GPUs by resource, model and state, and nodes that are all free. `shut`: nodes whose free GPUs are not usable."""
     columns = state.nodes.columns
@@ -107,12 +107,12 @@ def _by_model(
         free = np.where(shut, 0, np.maximum(free, 0))
         unusable = np.maximum(of.installed - of.allocated - of.promised - free, 0)
         states = {"allocated": of.allocated, "promised": of.promised, "free": free, "unusable": unusable}
-        present = np.unique(columns.model[of.installed + of.allocated + of.promised > 0]).tolist()
+        present = np.unique(models.number[of.installed + of.allocated + of.promised > 0]).tolist()
         for word, by_row in states.items():
-            sums = np.bincount(columns.model, by_row, len(columns.models)).tolist()
-            found.update({(name, columns.models[model], word): gpu_number(sums[model]) for model in present})
-        whole = np.bincount(columns.model, (free > 0) & (free == of.installed), len(columns.models)).tolist()
-        empty.update({(name, columns.models[model]): int(whole[model]) for model in present})
+            sums = np.bincount(models.number, by_row, len(models.names)).tolist()
+            found.update({(name, models.names[model], word): gpu_number(sums[model]) for model in present})
+        whole = np.bincount(models.number, (free > 0) & (free == of.installed), len(models.names)).tolist()
+        empty.update({(name, models.names[model]): int(whole[model]) for model in present})
     return found, empty
 
 
@@ -208,12 +208,12 @@ def _idle(
     return found
 
 
-def _utilisation(columns: Columns, allocated: Floats) -> dict[str, float]:
+def _utilisation(columns: Columns, allocated: Floats, models: Models) -> dict[str, float]:
     """Free GPUs are taken to do nothing."""
     counted = np.where(columns.measured > 0, allocated, 0)
     work: Floats = np.minimum(columns.utilisation * columns.measured, counted)
-    sums = [np.bincount(columns.model, each, len(columns.models)).tolist() for each in (work, counted)]
-    pairs = zip(columns.models[: _MAX_NAMES + 1], *sums, strict=False)
+    sums = [np.bincount(models.number, each, len(models.names)).tolist() for each in (work, counted)]
+    pairs = zip(models.names[: _MAX_NAMES + 1], *sums, strict=False)
     return {model: done / gpus for model, done, gpus in pairs if gpus}
 
 

@@ -75,7 +75,8 @@ class Placer:
                 if placement.nodes:
                     placement = placement._replace(asked=plan.asked.requests, devices=plan.asked.devices)
                     break
-        if preferences is NO_PREFERENCES:
+        placement = placement._replace(required=request.required)
+        if preferences is NO_PREFERENCES or request.required:
             return placement
         by_name = () if placement.nodes else preferences.by_name
         return placement._replace(preferred=by_name or preferences.preferred, warning=preferences.warning)

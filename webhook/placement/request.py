@@ -7,13 +7,14 @@ from typing import Any, NamedTuple
 import orjson
 
 from webhook.cluster.claims import NO_CLAIMS, PodClaims, claims_of
-from webhook.cluster.device_sources import shared_claims
+from webhook.cluster.device_sources import only_of_parts, scheduler_of, shared_claims
 from webhook.cluster.devices import DeviceClaim
 from webhook.cluster.jobs import workload_key
 from webhook.cluster.node_table import Demand
-from webhook.cluster.pods import demand_of, is_bounded, namespace_of, owner_key, unmanaged_reason
+from webhook.cluster.pods import SCHEDULER, demand_of, is_bounded, namespace_of, owner_key, unmanaged_reason
 from webhook.errors import QuantityError
 from webhook.framework.cluster_view import Placement
+from webhook.framework.node_terms import unchecked_part
 from webhook.kube.gpus import Gpus
 from webhook.kube.other_gpus import other_gpus
 from webhook.kube.pod import Pod, claims_devices, owner
@@ -54,6 +55,8 @@ class PlacementRequest(NamedTuple):
     namespace: str = ""
     preferences: Preferences | None = None
     """The preferences of its annotations and of the policy."""
+    required: bool = False
+    """Whether its scheduler does not weigh preferences: the first node is required."""
 
 
 def shape_key(spec: Spec) -> tuple[bytes, bytes]:
@@ -81,8 +84,11 @@ def placement_request(
     preferences = preferences_of(pod, settings.preferences, workload)
     if strategy not in STRATEGIES and preferences is None:
         return Placement((), strategy, reason="the policy leaves it to the scheduler")
-    if reason := ineligible(pod):
+    if reason := ineligible(pod, settings.required_for):
         return Placement((), strategy, reason=reason)
+    required = scheduler_of(pod) != SCHEDULER
+    if required and (part := unchecked_part(pod["spec"])):
+        return Placement((), strategy, reason=f"another scheduler, and {part}")
     shared = shared_claims(pod) if other_gpus(pod) else ()
     if not shared and other_gpus(pod):
         return Placement((), strategy, reason=OTHERS_GPUS)
@@ -90,6 +96,8 @@ def placement_request(
         demand = demand_of(pod)
     except QuantityError:
         return Placement((), strategy, reason="a request is not a quantity")
+    if required and (names := only_of_parts(shared)):
+        demand = demand._replace(requests=tuple([each for each in demand.requests if each[0] not in names]))
     asked = gpus.among([name for name, _ in demand.requests]) or shared or claims_devices(pod)
     if not (asked or settings.every_pod):
         return Placement((), strategy, reason=NO_GPU)
@@ -111,9 +119,14 @@ def placement_request(
         shared=shared,
         namespace=namespace_of(pod),
         preferences=preferences,
+        required=required,
     )
 
 
-def ineligible(pod: Pod) -> str:
-    """Why no node is to be chosen for this pod; "" if one may be chosen."""
-    return unmanaged_reason(pod) or ("nodeName is set" if pod["spec"].get("nodeName") else "")
+def ineligible(pod: Pod, schedulers: tuple[str, ...] = ()) -> str:
+    """Why no node is to be chosen for this pod; "" if one may be chosen. `schedulers`: the others whose pods get one."""
+    if reason := unmanaged_reason(pod) or ("nodeName is set" if pod["spec"].get("nodeName") else ""):
+        return reason
+    if (pod["spec"].get("schedulerName") or SCHEDULER) not in (SCHEDULER, *schedulers):
+        return "another scheduler"
+    return "" if scheduler_of(pod) in (SCHEDULER, *schedulers) else OTHERS_GPUS

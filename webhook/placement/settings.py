@@ -162,6 +162,11 @@ class PlacementSettings(Settings):
     the annotations gpu-admission.io/preferred-nodes and gpu-admission.io/gpu-model. These rank before the policy's
     preferences.
     """
+    required_for: Annotated[tuple[str, ...], Field(max_length=16)] = ()
+    """Other schedulers whose pods get a node too, by name: [kai-scheduler, hami-scheduler]. They do not weigh preferences, so
+    the first node is required, and the pod waits if it is full by then. Pods that ask for parts of GPUs by HAMi are those of
+    hami-scheduler. A pod that `nodeAffinity` would not pin in its mode `required` is left to them.
+    """
     health: Health = Health()
     gangs: Gangs = Gangs()
 

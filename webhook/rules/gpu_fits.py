@@ -16,7 +16,8 @@ Warned about:  the same where nodes may be added: some node has a `spec.provider
                controller is never refused for one of these: the controller would retry at growing intervals, and the pod
                would start late
 DRA:           there is only a warning: for a request of a claim that selects more devices than any node has, or devices that
-               no node has. Nothing is said where no driver tells devices, or where an expression cannot be decided.
+               no node has. It names the expression, and what devices have of what that reads. Nothing is said where no driver
+               tells devices, or where an expression cannot be decided.
 
 Nothing is checked while the state of the cluster is not known, nor for pods that the default scheduler does not place: those
 with nodeName, another scheduler, scheduling gates or Kueue, and pods of DaemonSets.
@@ -28,8 +29,10 @@ from typing import ClassVar, Literal
 from webhook.framework.cluster_view import Obstacle
 from webhook.framework.interface import Context, Finding, Pod, Rule
 from webhook.kube.pod import claims_devices, requests_of
-from webhook.text import listed, matches_any, plural, quoted
+from webhook.text import bare, listed, matches_any, plural, quoted
 
+_MAX_VALUES = 3
+"""Maximum number of attributes whose values are told."""
 _DRA = "deviceclass.resource.kubernetes.io/*"
 
 
@@ -76,10 +79,16 @@ class GpuFits(Rule):
                 seen, wanted = f"{plural(count, 'device')} in {request.words}", f"at most {most}, as one node has"
                 fix = f"Ask for {most} or fewer, or wait if such a node is added"
             else:
-                seen = f"{request.words}, which selects devices that no node has"
-                models = listed(context.cluster.device_models, show=quoted)
-                wanted = f"devices that a node has{f' (products: {models})' if models else ''}"
-                fix = "Correct the expressions of its selectors, or wait if such a node is added"
+                unmet = next((each.unmet for each in request.alternatives if each.unmet), "")
+                by = f" by the expression «{bare(unmet)}»" if unmet else ""
+                seen = f"{request.words}, which selects{by} devices that no node has"
+                values = [each for each in context.cluster.device_values(unmet) if each[1]]
+                has = "; ".join([f"{bare(name)}: {listed(known)}" for name, known in values[:_MAX_VALUES]])
+                wanted = "devices that a node has"
+                correct = (
+                    f"Correct it: devices have {has}. Or" if has else "Correct the expressions of its selectors, or"
+                )
+                fix = f"{correct} wait if such a node is added"
             yield Finding(request.path, seen, wanted, fix, True, "gpus")
 
 

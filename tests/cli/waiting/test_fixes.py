@@ -259,3 +259,11 @@ def test_a_smaller_node_that_is_free_counts_for_a_pod_that_asks_for_less(tmp_pat
     first = answer(tmp_path, node("a"), node("b", 4), held(6, "a"), waits(8)).causes[0]
     assert (first.cause, first.helps > 0) == ("gpusTaken", True)
     assert first.fix.startswith("ask for 4 in place of 8 (free on node b), or wait for pod/on-a in team")
+
+
+def test_room_that_is_kept_on_a_node_that_is_not_for_the_pod_is_no_cause(tmp_path: Path) -> None:
+    urgent = placed(pod("urgent", 8, priority=9), None, nominatedNodeName="a")
+    found = answer(
+        tmp_path, node("a"), held(4, "a"), node("b", 1, "NVIDIA-L4"), urgent, waits(1, nodeSelector={"x": "y"})
+    )
+    assert "nominated" not in {cause.cause for cause in found.causes}

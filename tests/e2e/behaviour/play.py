@@ -10,8 +10,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from tests.controlplane import clusters
-from tests.controlplane.api import Api, ApiError
-from tests.controlplane.fixtures import remove_pods
+from tests.controlplane.api import Api, ApiError, wait_until
 from tests.controlplane.kinds import CLUSTER_WIDE
 from tests.e2e.behaviour.case import HOST, Case, Change, Json, Side
 from tests.installed import opt_in
@@ -56,7 +55,8 @@ async def play(api: Api, cases: Sequence[Case]) -> dict[str, Played]:
                 await _gathered(_change(api, changes(case), side) for case, side in each)
         await _settle(api, sides)
     finally:
-        await _gathered(_end(api, side) for _, side in each)
+        await _gathered(_end(api, case, side) for case, side in each)
+        await _without_pods(api, {side.tag for _, side in each})
         await clusters.remove(api, [f"{side.tag}-{name}" for _, side in each for name in side.labels])
         await _gathered(_remove_cluster_wide(api, case, side) for case, side in each)
     return {case.id: Played(ours, plain) for case, ours, plain in sides}
@@ -235,17 +235,32 @@ def _tried(state: Iterable[Iterable[tuple[str, str]]]) -> bool:
     return all(why for side in state for _, why in side)
 
 
-async def _end(api: Api, side: Side) -> None:
-    """All that makes pods, and the pods. The namespace stays: to remove one takes the API server a hundred requests."""
-    for kind in ("Deployment", "StatefulSet", "ReplicaSet", "Job"):
+def _made(case: Case) -> list[Json]:
+    return [each for each in (*case.there, *case.objects, *case.later, *case.last) if not isinstance(each, Change)]
+
+
+async def _end(api: Api, case: Case, side: Side) -> None:
+    """All that makes pods. The namespace stays: to remove one takes the API server a hundred requests."""
+    for kind in {each["kind"] for each in _made(case)} & {"Deployment", "StatefulSet", "ReplicaSet", "Job"}:
         await api.delete_all(kind, side.tag, propagationPolicy="Background")
-    await remove_pods(api, side.tag)
+
+
+async def _without_pods(api: Api, namespaces: set[str]) -> None:
+    """Remove all pods, and wait for their end."""
+
+    async def none() -> bool:
+        left = namespaces & _by_namespace(await api.list("Pod")).keys()
+        await _gathered(api.delete_all("Pod", each, gracePeriodSeconds="0") for each in left)
+        return not left
+
+    await wait_until(none, 120, "all pods gone", 0.5)
 
 
 async def _remove_cluster_wide(api: Api, case: Case, side: Side) -> None:
     """What a case made that is in no namespace, but for nodes."""
-    made = [each for each in (*case.there, *case.objects, *case.later, *case.last) if not isinstance(each, Change)]
-    for kind, name in {(each["kind"], each["metadata"]["name"]) for each in made if each["kind"] in _CLUSTER_WIDE}:
+    for kind, name in {
+        (each["kind"], each["metadata"]["name"]) for each in _made(case) if each["kind"] in _CLUSTER_WIDE
+    }:
         if kind == "PersistentVolume":
             with contextlib.suppress(ApiError):
                 await api.patch(kind, _named(name, side.tag), {"metadata": {"finalizers": None}})

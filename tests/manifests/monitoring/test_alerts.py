@@ -172,15 +172,18 @@ def never(alert: str, series: Series, until: int) -> dict[str, Any]:
 
 def test_each_alert_fires_and_ends_and_does_not_fire_just_under(tmp_path: Path) -> None:
     """`promtool test rules` says which expression of which alert did not give what was expected."""
-    tests = []
-    for alert, case in CASES.items():
-        tests.append(firing(alert, case.fires, (0, 0), (case.at, 1), (case.ended, 0)))
+    for rule in alerts():  # each with a file of its own: promtool evaluates all rules of a file for each test
+        alert = rule["alert"]
+        case = CASES[alert]
+        tests = [firing(alert, case.fires, (0, 0), (case.at, 1), (case.ended, 0))]
         tests += [never(alert, series, case.ended + 100) for series in case.under]
-    (tmp_path / "rules.yaml").write_text(yaml.safe_dump(rules()))
-    written = {"rule_files": ["rules.yaml"], "evaluation_interval": "1m", "tests": tests}
-    (tmp_path / "tests.yaml").write_text(yaml.safe_dump(written, sort_keys=False))
+        alone = {"groups": [{"name": alert, "rules": [rule]}]}
+        (tmp_path / f"{alert}.rules.yaml").write_text(yaml.safe_dump(alone))
+        written = {"rule_files": [f"{alert}.rules.yaml"], "evaluation_interval": "1m", "tests": tests}
+        (tmp_path / f"{alert}.yaml").write_text(yaml.safe_dump(written, sort_keys=False))
+    files = [f"{alert}.yaml" for alert in CASES]
     answer = subprocess.run(
-        [find("promtool"), "test", "rules", "tests.yaml"], cwd=tmp_path, capture_output=True, text=True, check=False
+        [find("promtool"), "test", "rules", *files], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert answer.returncode == 0, answer.stdout + answer.stderr
 

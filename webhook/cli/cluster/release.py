@@ -46,7 +46,7 @@ class Release(NamedTuple):
     @property
     def apply(self) -> str:
         if not self.helm:
-            return "kubectl apply -k manifests/"
+            return "kubectl apply -k manifests/ (or your own kustomization)"
         return f"helm upgrade {self.helm} manifests/chart -n {self.namespace} --reset-then-reuse-values"
 
     @property

@@ -10,7 +10,7 @@ import numpy as np
 from webhook.cli.cluster.devices import PodGpus
 from webhook.cli.cluster.measured import Figures
 from webhook.cli.cluster.snapshot import Object, Snapshot, condition
-from webhook.cluster.gpu_amounts import gpu_number
+from webhook.cluster.gpu_amounts import gpu_number, models_of
 from webhook.cluster.pods import counted_demand
 from webhook.cluster.rejections import reason_of
 from webhook.kube.gpus import MODEL_LABELS
@@ -45,7 +45,7 @@ def report(snapshot: Snapshot, policy: Policy, names: list[str]) -> list[dict[st
     state.view(snapshot.taken)  # ends expired reservations
     columns = state.nodes.columns
     figures = Figures(snapshot.measured, policy.file.gpu_metrics) if snapshot.measured else None
-    devices, rejected = PodGpus(snapshot, policy), _rejected(snapshot)
+    devices, rejected, models = PodGpus(snapshot, policy), _rejected(snapshot), models_of(state)
     result = []
     for name in names:
         node, row = snapshot.nodes[name], state.nodes.row_of[name]
@@ -59,7 +59,7 @@ def report(snapshot: Snapshot, policy: Policy, names: list[str]) -> list[dict[st
             {
                 "name": name,
                 "pool": pool_of(node),
-                "model": _first_label(node, MODEL_LABELS),
+                "model": models.names[models.number[row]],
                 "ready": _is_ready(node),
                 "health": health[name],
                 "taints": [taint_text(taint) for taint in node["spec"].get("taints") or ()],

@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from webhook.cli.cluster.snapshot import Object
 from webhook.cli.waiting.situation import Situation
@@ -102,6 +103,17 @@ def counts(s: Situation, wanted: Wanted) -> Counts:
         s.device_counts[key] = _counted(s, wanted)
     found: Counts = s.device_counts[key]
     return found
+
+
+def by_row(s: Situation, wanted: Wanted) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The devices of `counts` that are free, and those that are free if they match, by the row of their node."""
+    key = "rows", wanted._replace(device_class="", number=0)
+    if key not in s.device_counts:
+        found, names = counts(s, wanted), s.names[: len(s.alive)]
+        numbers = [np.array([of[name] for name in names], np.int64) for of in (found.free, found.unknown)]
+        s.device_counts[key] = numbers[0], numbers[1]
+    rows: tuple[NDArray[np.int64], NDArray[np.int64]] = s.device_counts[key]
+    return rows
 
 
 def _counted(s: Situation, wanted: Wanted) -> Counts:
@@ -207,13 +219,21 @@ def _pool_and_generation(spec: Mapping[str, Any]) -> tuple[tuple[str, str], int]
 
 def has(s: Situation, device_class: str, names: Iterable[str]) -> list[str]:
     """The pods for which claims with devices of this class on these nodes are reserved."""
-    at, result = set(names), []
-    slices = newest(s.snapshot.of("ResourceSlice"))
-    pools = {(spec["driver"], spec["pool"]["name"]) for spec in slices if at.intersection(_nodes(s, spec))}
+    if not s.reserved:
+        s.reserved.extend(_reserved(s))
+        specs = newest(s.snapshot.of("ResourceSlice"))
+        s.pools.extend([((spec["driver"], spec["pool"]["name"]), set(_nodes(s, spec))) for spec in specs])
+    at = set(names)
+    pools = {pool for pool, there in s.pools if not at.isdisjoint(there)}
+    of = [users for classes, places, users in s.reserved if device_class in classes and not pools.isdisjoint(places)]
+    return sorted(set().union(*of))
+
+
+def _reserved(s: Situation) -> Iterator[tuple[set[str], set[tuple[str, str]], list[str]]]:
+    """Of each allocated claim its device classes, the pools of its devices, and the pods for which it is reserved."""
     for claim in s.snapshot.of("ResourceClaim"):
-        of = [each.device_class for alternatives in requests(s, claim) for each in alternatives]
         allocated = ((claim["status"].get("allocation") or {}).get("devices") or {}).get("results") or ()
-        if device_class in of and any((each["driver"], each["pool"]) in pools for each in allocated):
-            users = claim["status"].get("reservedFor") or ()
-            result += [f"{user.get('name')} in {claim['metadata']['namespace']}" for user in users]
-    return sorted(set(result))
+        if allocated and (users := claim["status"].get("reservedFor")):
+            classes = {each.device_class for alternatives in requests(s, claim) for each in alternatives}
+            names = [f"{user.get('name')} in {claim['metadata']['namespace']}" for user in users]
+            yield classes, {(each["driver"], each["pool"]) for each in allocated}, names

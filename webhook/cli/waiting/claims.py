@@ -11,7 +11,7 @@ import numpy as np
 
 from webhook.cli.cluster.snapshot import Object
 from webhook.cli.waiting.causes import Cause, NodeCheck
-from webhook.cli.waiting.claim_devices import Wanted, class_selectors, counts, has, requests
+from webhook.cli.waiting.claim_devices import Wanted, by_row, class_selectors, counts, has, requests
 from webhook.cli.waiting.free_devices import claim_entries, is_simulated
 from webhook.cli.waiting.situation import Case, Situation
 from webhook.cli.waiting.volumes import selected
@@ -144,10 +144,8 @@ def _shortages(s: Situation, who: str, wanted: Iterable[tuple[Wanted, ...]]) -> 
     for alternatives, count in together.items():
         each_few, each_unknown = [], []
         for each in alternatives:
-            number, found = count or each.number, counts(s, each)
-            names = s.names[: len(s.alive)]
-            sure = np.array([found.free[name] >= number for name in names], bool)
-            may = np.array([found.free[name] + found.unknown[name] >= number for name in names], bool)
+            number, (free, unknown_free) = count or each.number, by_row(s, each)
+            sure, may = free >= number, free + unknown_free >= number
             each_few.append(~may)
             each_unknown.append(may & ~sure)
         few = np.all(each_few, axis=0)

@@ -15,7 +15,7 @@ from webhook.cli.waiting.situation import Case, Situation
 from webhook.cli.waiting.workloads import refusal
 from webhook.kube.pod import REQUIRED, Pod, labels_of
 from webhook.placement.constraints import Mask
-from webhook.text import listed
+from webhook.text import bare, listed, nearest
 
 _CHECKS: Final[tuple[Callable[[Case], NodeCheck], ...]] = (
     *(nodes.pinned, taints.cordoned, taints.taints, nodes.selection, ports.ports, resources.resources),
@@ -94,7 +94,9 @@ class Diagnosis:
         causes.sort(
             key=lambda cause: cause.cause != "fitsNow"
         )  # then nothing has to be changed: what else is true comes after it
-        return Findings(causes, [*notes.ahead(case), *notes.preemption(case, filtered.only_full)])
+        full = filtered.only_full
+        more = [*notes.preemption(case, full), *notes.ending(case, full), *notes.limit_range(pod, causes)]
+        return Findings(causes, [*notes.ahead(case), *more])
 
     def _tried(self, cause: Cause) -> Cause:
         """The cause, with what becomes of the pod with its fix: how many nodes would take it, or what it would wait for then."""
@@ -138,7 +140,8 @@ class _Filtered:
                 for cause in check.explain(check.fails, np.zeros_like(left)):
                     yield cause._replace(nodes=())
             left &= ~check.fails
-        reserved = [*resources.nominated(case), *resources.preemption(case, self.only_full)]
+        kept = [cause for cause in resources.nominated(case) if left[s.nodes.row_of[cause.nodes[0]]]]
+        reserved = [*kept, *resources.preemption(case, self.only_full)]
         yield from reserved
         for cause in reserved:
             left[[s.nodes.row_of[name] for name in cause.nodes]] = False
@@ -197,8 +200,15 @@ def shape_of(pod: Pod) -> bytes:
     return orjson.dumps(shape, option=orjson.OPT_SORT_KEYS)
 
 
-def bound(pod: Pod) -> Cause:
+def bound(situation: Situation, pod: Pod) -> Cause:
     """The cause for a pod that has its node and does not run yet: it waits for the kubelet, not for the scheduler."""
+    if pod in situation.astray:
+        name, near = pod["spec"]["nodeName"], nearest(pod["spec"]["nodeName"], list(situation.snapshot.nodes))
+        text = (
+            f"spec.nodeName is {bare(name)}, and no node is called so: nothing starts the pod, and it is deleted soon"
+        )
+        other = f", or name {near}, if it is to be there" if near else ""
+        return Cause("pinnedNode", text, f"create it without spec.nodeName: the scheduler then finds a node{other}")
     statuses = pod["status"].get("containerStatuses") or pod["status"].get("initContainerStatuses") or ()
     waiting = [(status.get("state") or {}).get("waiting") for status in statuses]
     waits = sorted({state.get("reason", "") for state in waiting if state})

@@ -10,7 +10,7 @@ from webhook.cli.cluster.snapshot import Object, full_name
 from webhook.cli.waiting.causes import Cause
 from webhook.cli.waiting.situation import Case, Situation, priority_of
 from webhook.cluster.pods import counted_demand
-from webhook.kube.pod import Pod
+from webhook.kube.pod import Pod, annotations_of
 from webhook.placement.constraints import Mask
 from webhook.text import bare, listed, plural
 
@@ -25,6 +25,11 @@ _KARPENTER: Final = {"Nominated": "a node will come", "FailedScheduling": "no no
 """The same of Karpenter (pkg/controllers/provisioning/scheduling/events)."""
 _FULL: Final = ("gpusFragmented", "gpusTaken")
 """Causes after which people ask whether a node will come."""
+_TOO_LITTLE: Final = (
+    *_FULL,
+    *("moreThanAnyNode", "nodesTooSmall", "insufficientCpu", "insufficientMemory", "insufficientEphemeralStorage"),
+)
+"""Causes after which people ask who wrote these requests."""
 _MAX_NAMED: Final = 3
 _MAX_MESSAGE: Final = 300
 
@@ -67,6 +72,20 @@ def preemption(case: Case, only_full: Mask) -> Iterator[str]:
     victims, row = min(victims_on, key=lambda each: (max(map(priority_of, each[0])), len(each[0]), s.names[each[1]]))
     names = listed([f"{full_name(pod)} (priority {priority_of(pod)})" for pod in victims], _MAX_NAMED)
     yield f"by its priority {own} it may preempt {plural(len(victims), 'pod')} on node {s.names[row]}: {names}"
+
+
+def ending(case: Case, only_full: Mask) -> Iterator[str]:
+    """The pods that are being deleted on nodes that nothing but their pods excludes, and hold GPUs until then."""
+    s = case.situation
+    if names := [full_name(pod) for row, pod in s.ending if only_full[row] and gpus_of(pod, s.policy)]:
+        yield f"being deleted there, and has its GPUs until it has ended: {listed(names, _MAX_NAMED)}"
+
+
+def limit_range(pod: Pod, causes: Iterable[Cause]) -> Iterator[str]:
+    """What a LimitRange wrote into a pod for which nodes have too little: its author does not see it in his manifest."""
+    said = str(annotations_of(pod).get("kubernetes.io/limit-ranger") or "").partition("plugin set: ")[2]
+    if said and any(cause.cause in _TOO_LITTLE for cause in causes):
+        yield f"not its manifest but a LimitRange of the namespace set: {bare(said[:_MAX_MESSAGE])}"
 
 
 def _victims(case: Case, row: int, own: int) -> list[Pod]:

@@ -45,6 +45,8 @@ class Situation:
         self._domains: dict[str, list[str]] = {}
         self.offered: list[Any] = []
         self.device_counts: dict[Any, Any] = {}
+        self.reserved: list[Any] = []
+        self.pools: list[Any] = []
         """Kept by `claim_devices`."""
         self.devices = FreeDevices(snapshot.state)
         self.gpus = FreeGpus(snapshot.state, policy.gpus, self.devices)
@@ -60,6 +62,11 @@ class Situation:
         """The pods of `pods_on`, each with the row of its node."""
         row_of = self.nodes.row_of
         return [(row_of[name], pod) for name, pods in self.pods_on.items() if name in row_of for pod in pods]
+
+    @cached_property
+    def ending(self) -> list[tuple[int, Pod]]:
+        """The pods of `bound` that are being deleted."""
+        return [(row, pod) for row, pod in self.bound if pod["metadata"].get("deletionTimestamp")]
 
     @cached_property
     def with_anti_affinity(self) -> list[tuple[int, Pod]]:
@@ -88,6 +95,20 @@ class Situation:
             and not pod["metadata"].get("deletionTimestamp")
         ]
         return sorted(pods, key=lambda pod: (creation_timestamp(pod), pod["metadata"]["name"]))
+
+    @cached_property
+    def astray(self) -> list[Pod]:
+        """The pods whose `spec.nodeName` names no node, and that have not started."""
+        known = self.snapshot.nodes
+        return [
+            pod
+            for pod in self.snapshot.of("Pod")
+            if known
+            and (name := pod["spec"].get("nodeName"))
+            and name not in known
+            and pod["status"].get("phase") == "Pending"
+            and not pod["metadata"].get("deletionTimestamp")
+        ]
 
     @cached_property
     def nominated(self) -> list[tuple[int, Pod]]:
@@ -121,13 +142,16 @@ class Situation:
         """The names of these nodes, sorted."""
         return tuple(sorted([self.names[row] for row in np.flatnonzero(mask).tolist()]))
 
+    @cached_property
+    def _pools(self) -> Mapping[str, str]:
+        return {name: pool_of(node) for name, node in self.snapshot.nodes.items()}
+
     def where(self, mask: Mask) -> str:
         """These nodes in words: "node gpu-a", or with their pools "5 nodes (training 3, spot 2)"."""
         names = self.named(mask)
         if 0 < len(names) <= _MAX_NAMED:
             return f"node{'s' if len(names) > 1 else ''} {', '.join(names)}"
-        nodes = self.snapshot.nodes
-        pools = Counter(filter(None, [pool_of(nodes[name]) for name in names if name in nodes]))
+        pools = Counter(filter(None, map(self._pools.get, names)))
         by_pool = ", ".join(f"{bare(pool)} {count}" for pool, count in pools.most_common(_MAX_NAMED))
         return plural(len(names), "node") + (
             f" ({by_pool}{', …' if len(pools) > _MAX_NAMED else ''})" if by_pool else ""

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from webhook.cli.cluster.report import taint_text
+from webhook.cli.cluster.report import gpus_of, taint_text
 from webhook.cli.waiting.causes import Cause, NodeCheck
 from webhook.cli.waiting.situation import Case, with_spec
 from webhook.framework.cluster_view import Taint
@@ -28,8 +28,8 @@ _STARTING: Final = ("agent-not-ready", "unregistered", "uninitialized", "out-of-
 
 
 def kept_for_others(case: Case) -> Mask:
-    """Nodes with taints that the pod does not tolerate. Those that keep only pods without GPUs away do not count, nor those that
-    say something about the node's condition."""
+    """Nodes with taints that the pod does not tolerate. Those that keep only pods without GPUs away do not count if it has
+    GPUs, nor those that say something about the node's condition."""
     s, admits = case.situation, case.constraints.admits
     kept = [
         any(not admits(taint) and not _is_general(case, taint) for taint in status.taints)
@@ -44,7 +44,9 @@ def _passes(taint: Taint) -> bool:
 
 
 def _is_general(case: Case, taint: Taint) -> bool:
-    return taint.key.startswith(_CONDITION_TAINTS) or case.situation.policy.gpus.kind(taint.key) is not None
+    spec, policy = case.pod["spec"], case.situation.policy
+    of_gpus = policy.gpus.kind(taint.key) is not None and bool(gpus_of(case.pod, policy) or spec.get("resourceClaims"))
+    return of_gpus or taint.key.startswith(_CONDITION_TAINTS)
 
 
 def cordoned(case: Case) -> NodeCheck:

@@ -86,7 +86,11 @@ def without(case: Case, name: str, mask: Mask, alone: Mask) -> Iterator[Cause]:
 def _silent(case: Case, name: str, rows: Mask, alone: Mask) -> Cause:
     """The cause for nodes with GPUs by their labels, but none offered. The fix is enough if the label has the number of GPUs."""
     s, asked = case.situation, case.demand.amount(name)
+    offered = s.snapshot.nodes[s.named(rows)[0]]["status"].get("capacity") or {}
     text = f"{s.where(rows)}: GPUs by the labels, but the device plugin offers none"
+    if (has := str(offered.get(name, "0"))) != "0":
+        why = "the device plugin calls all unhealthy, or has gone"
+        text = f"{s.where(rows)}: of {bare(has)} {bare(name)} none is allocatable: {why}"
     fix = f"look at the device plugin there: kubectl get pods -A -o wide --field-selector spec.nodeName={s.named(rows)[0]}"
     enough = np.array([rows[row] and _by_label(s, row) >= asked for row in range(len(rows))], bool)
     return s.cause("devicePluginMissing", text, fix, rows, alone & enough)
