@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text()
 CLUSTER = Path(str(files("webhook.defaults").joinpath("cluster.yaml")))
 INJECTORS = (ROOT / "docs" / "injectors.md").read_text()
+MD_FOLDERS = [ROOT / name for name in ("docs", "manifests", "manifests/chart", "certs", "bench")]
 BLOCKS = re.findall(r"^\*\*(.+?)\*\*.*?```diff\n(.+?)```", README + INJECTORS, re.DOTALL | re.MULTILINE)
 
 
@@ -52,16 +53,18 @@ def test_every_injector_has_its_before_and_after() -> None:
     assert INJECTORS.count("```diff") >= len(enabled)
 
 
-@pytest.mark.parametrize("target", sorted(set(re.findall(r"^make ([a-z-]+)", README, re.MULTILINE))))
-def test_every_make_target_that_the_readme_names_exists(target: str) -> None:
+PAGES = "\n".join(page.read_text() for folder in (ROOT, *MD_FOLDERS) for page in sorted(folder.glob("*.md")))
+
+
+@pytest.mark.parametrize("target", sorted(set(re.findall(r"(?:^|`)make ([a-z-]+)", PAGES, re.MULTILINE))))
+def test_every_make_target_that_a_page_names_exists(target: str) -> None:
     assert re.search(rf"^{target}:.*## ", (ROOT / "Makefile").read_text(), re.MULTILINE)
 
 
 COMMANDS = get_command(app).commands  # type: ignore[attr-defined]
-DOCS = "\n".join(page.read_text() for page in sorted((ROOT / "docs").glob("*.md")))
 LINES = re.findall(r"(?<!-n )gpu-admission ([a-z]+\b[^#|`\n]*)", README)
 IN_DOCS = re.findall(
-    r"^(?:\$ |    \$ )?gpu-admission ([a-z]+\b[^#|`\n]*)|`gpu-admission ([a-z]+\b[^#|`\n]*)`", DOCS, re.M
+    r"^(?:\$ |    \$ )?gpu-admission ([a-z]+\b[^#|`\n]*)|`gpu-admission ([a-z]+\b[^#|`\n]*)`", PAGES, re.M
 )
 
 

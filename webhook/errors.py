@@ -34,8 +34,11 @@ class CertificateError(GpuAdmissionError):
 
 
 class ApiError(GpuAdmissionError):
-    """The API server refused a request or could not be reached. `status`: the HTTP status, 0 without an answer."""
+    """The API server refused a request or could not be reached. `status`: the HTTP status, 0 without an answer. `reason`: what it
+    said, not shortened, up to 4 kB of any characters.
+    """
 
-    def __init__(self, status: int, message: str) -> None:
+    def __init__(self, status: int, message: str, reason: str = "") -> None:
         super().__init__(message)
         self.status = status
+        self.reason = reason

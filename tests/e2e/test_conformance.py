@@ -36,6 +36,7 @@ async def test_every_case_holds_with_the_shipped_policy(
     await nodes("2x8")
     status, texts = await report(control_plane, team)
     assert (status, list(texts), len(texts["ok"])) == (0, ["ok"], 21)
+    assert [text for text in texts["ok"] if "something else refuses it" in text] == []
 
 
 async def test_what_another_policy_refuses_is_not_blamed_on_ours(

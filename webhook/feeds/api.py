@@ -165,7 +165,8 @@ class Api:
                 if response.status == 401:
                     self._access = None
                 if response.status >= 300:
-                    raise ApiError(response.status, f"{method} {path}: {response.status}: {await message(response)}")
+                    reason = await _reason(response)
+                    raise ApiError(response.status, f"{method} {path}: {response.status}: {quoted(reason)}", reason)
                 try:
                     yield response
                 finally:
@@ -227,9 +228,14 @@ async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[list[bytes]]:
 
 
 async def message(response: aiohttp.ClientResponse) -> str:
-    """The reason in an error response: the message of a Status, or else the text."""
+    """The reason in an error response, quoted."""
+    return quoted(await _reason(response))
+
+
+async def _reason(response: aiohttp.ClientResponse) -> str:
+    """The message of a Status, or else the text."""
     body = await response.content.read(4096)
     try:
-        return quoted(orjson.loads(body)["message"])
+        return str(orjson.loads(body)["message"])
     except (ValueError, LookupError, TypeError):
-        return quoted(body.decode(errors="replace"))
+        return body.decode(errors="replace")

@@ -54,10 +54,10 @@ def webhooks(snapshot: Snapshot, policy: Policy) -> All:
     found = []
     for kind in KINDS:
         if hooks := hooks_of(snapshot, kind):
-            found += [
-                warn(f"{bare(name)}: {differs}", _again(snapshot))
-                for name, differs in _differing(snapshot, kind, hooks)
-            ]
+            alike = dict[str, list[str]]()
+            for name, differs in _differing(snapshot, kind, hooks):
+                alike.setdefault(differs, []).append(bare(name))
+            found += [warn(f"{listed(names)}: {differs}", _again(snapshot)) for differs, names in alike.items()]
         else:
             found.append(broken(f"{kind} {NAME} is not there: the webhook is never asked", snapshot.release.apply))
     return found or "both configurations are there, and ask as shipped"

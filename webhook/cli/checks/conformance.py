@@ -57,14 +57,15 @@ async def _tried(api: Api, release: Release, namespace: str, case: Case) -> Resu
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
         stored = await api.post(f"/api/v1/namespaces/{namespace}/pods?dryRun=All", pod)
     except ApiError as error:
-        return _refused(release, case, str(error))
+        return _refused(release, case, error.reason or str(error))
     return _admitted(release, case, stored)
 
 
 def _refused(release: Release, case: Case, message: str) -> Result:
     rule, said = case.get("refused"), printable(message)[:_MAX_TEXT]
-    if rule and f"[{rule}]" in message:
-        return Result(CHECK, "ok", f"{case['case']}: refused by {rule}")
+    for ours in (rule, case.get("or")):
+        if ours and f"[{ours}]" in message:
+            return Result(CHECK, "ok", f"{case['case']}: refused by {ours}")
     if _FORBIDDEN in message:
         return Result(CHECK, "unknown", f"{case['case']}: no right to create pods there: {said}")
     if any([words in message for words in _REFUSED]):
