@@ -238,3 +238,28 @@ async def test_probes_are_answered_beside_it(misuse: str, server: Running) -> No
     finally:
         await probes.stop(1)
     assert server.log.getvalue() == b""
+
+
+async def test_a_review_whose_client_has_gone_before_its_turn_is_not_decided(
+    server: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise whoever sends dear bodies and leaves at once keeps the server at work."""
+    turn, lines = asyncio.Event(), list[str]()
+
+    async def wait(_: Turns, line: str, work: float) -> None:
+        lines.append(line)
+        if line == STRANGER:
+            await turn.wait()
+
+    monkeypatch.setattr(Turns, "wait", wait)
+    async with streams() as opened:
+        opened.append(stranger := await dial(server, STRANGER))
+        stranger[1].write(post() + b"[]")
+        await until(lambda: STRANGER in lines)
+        stranger[1].transport.abort()
+        await until(lambda: not server.listener.open)
+        turn.set()
+        opened.append(ours := await dial(server))
+        assert await asked(ours) == 200
+        assert server.bodies == [b"{}"]
+        assert server.edge.held.total == 0

@@ -169,6 +169,8 @@ class Edge:
                     self.held.add(held, len(chunk))
                 limit.reschedule(None)
                 await self.turns.wait(line, cost(size))
+                if request.transport is None:  # nobody waits for the answer any more
+                    raise ConnectionResetError
         except TimeoutError:
             if body and not held.size:  # cut: too many bytes are held
                 raise _Refused(503, shed="bodies") from None
