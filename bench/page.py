@@ -59,7 +59,7 @@ def main() -> None:
     started = time.perf_counter()
     picture = Picture(Snapshot(objects, {}, _TAKEN), load_policy())
     took = time.perf_counter() - started
-    state = {**Fixed(picture, "bench").shown, "about": picture.all_about()}
+    state = {**Fixed(picture, "bench").shown, **picture.for_file()}
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "page.html"
         # a plain script, so that its names are reached from outside, and without the policy that forbids it

@@ -97,6 +97,17 @@ def test_the_document(cluster: Path) -> None:
     assert yaml.safe_load(call("nodes", "-l", "node-pool=training", "--cluster", cluster, "-o", "yaml").stdout) == found
 
 
+@pytest.mark.parametrize(("by", "first"), [([], "POOL"), (["--by", "model"], "MODEL")])
+def test_sums_keep_their_name_on_a_narrow_terminal(
+    cluster: Path, monkeypatch: pytest.MonkeyPatch, by: list[str], first: str
+) -> None:
+    for key, value in {"FORCE_COLOR": "1", "NO_COLOR": "1", "COLUMNS": "44", "TERM": "xterm"}.items():
+        monkeypatch.setenv(key, value)
+    lines = call("nodes", *by, "--cluster", cluster).stdout.splitlines()
+    assert [line for line in lines if line.split()[:2] == [first, "NODES"]]
+    assert max(map(len, lines)) <= 44
+
+
 @pytest.mark.parametrize(
     ("objects", "line", "steps"),
     [

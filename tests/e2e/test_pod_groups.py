@@ -12,14 +12,11 @@ from tests.controlplane.api import Api, wait_until
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import made
 from tests.controlplane.plane import ControlPlane
-from tests.controlplane.programs import SERVES_EXTENDED_RESOURCES, Programs
-from tests.e2e.test_devices import claim_template, claiming_pod
+from tests.controlplane.programs import Programs
+from tests.e2e.test_devices import claim_template, claiming_pod, where_served
 from tests.installed import Installed, decision, opt_in
 
-pytestmark = [
-    pytest.mark.controlplane,
-    pytest.mark.skipif(not SERVES_EXTENDED_RESOURCES, reason="claims of pod groups come with 1.36"),
-]
+pytestmark = pytest.mark.controlplane
 Json = dict[str, Any]
 GATES = "--feature-gates=GenericWorkload=true,DRAWorkloadResourceClaims=true"
 GROUPS = "/apis/scheduling.k8s.io/v1beta1/namespaces/team/podgroups"
@@ -55,6 +52,7 @@ def member(group: str, number: int, pod: Json) -> Json:
     return pod
 
 
+@where_served
 async def test_a_group_is_placed_as_a_whole_or_not_at_all_and_none_of_its_pods_by_us(api: Api) -> None:
     await api.create(claim_template("three", load.DRIVER, 3), "team")
     claim = claim_template("shared", load.DRIVER, 4)

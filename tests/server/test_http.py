@@ -7,7 +7,6 @@ import asyncio
 import gzip
 import io
 import re
-from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Any
 
@@ -19,13 +18,6 @@ from tests.edge import ANSWER, NOW, OTHER, SECRET, Running, https, post, running
 from tests.waiting import until
 from webhook.server import http
 from webhook.server import listener as listen
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[Running]:
-    async with running() as started:
-        yield started
-
 
 REFUSED = [
     pytest.param("POST", "/", {}, 404, 'saw path "/", wanted /mutate, /validate', id="another path"),

@@ -13,7 +13,7 @@ import trustme
 
 from tests.edge import ANSWER, API_SERVER, CA, LEAF, NOW, TRUST, Running, asked, dial, post, running, streams
 from tests.waiting import until
-from webhook.server import http, listener, load
+from webhook.server import gate, http, load
 from webhook.server.load import MAX_BYTES, MAX_UNREAD
 from webhook.tls.serve import LiveContext
 
@@ -111,7 +111,7 @@ async def test_in_a_flood_of_reviews_everybody_is_answered(addresses: list[str])
 
 
 async def test_unread_answers_are_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listener, "SEND_SECONDS", 600.0)
+    monkeypatch.setattr(gate, "SEND_SECONDS", 600.0)
     answer = b"x" * (9 << 20)
     async with running(lambda body: (200, answer if body == b"{large}" else ANSWER)) as server, streams() as opened:
         for number in range(1, 21):
@@ -131,7 +131,7 @@ def answered(server: Running, number: int) -> bool:
 
 
 async def test_an_answer_that_nobody_reads_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listener, "SEND_SECONDS", 0.2)
+    monkeypatch.setattr(gate, "SEND_SECONDS", 0.2)
     async with running(lambda body: (200, b"x" * (9 << 20))) as server, streams() as opened:
         opened.append(stranger := await dial(server))
         stranger[1].transport.pause_reading()  # type: ignore[attr-defined]
@@ -160,13 +160,13 @@ async def test_connections_that_send_nothing_begin_no_handshake(monkeypatch: pyt
 def fed(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     """What aiohttp parses, piece by piece."""
     found: list[bytes] = []
-    inner = listener.Handler.data_received
+    inner = gate.Handler.data_received
 
-    def data_received(handler: listener.Handler, data: bytes) -> None:
+    def data_received(handler: gate.Handler, data: bytes) -> None:
         found.append(data)
         inner(handler, data)
 
-    monkeypatch.setattr(listener.Handler, "data_received", data_received)
+    monkeypatch.setattr(gate.Handler, "data_received", data_received)
     return found
 
 
@@ -188,7 +188,7 @@ async def test_of_a_body_that_is_refused_nothing_is_parsed_and_little_is_held(
     head: bytes, body: bytes, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     most = 0 if status == 411 else 3 * MAX_UNREAD  # as much as the kernel, TLS and a buffer hold: it is not looked at
-    monkeypatch.setattr(listener, "LINGER_SECONDS", 0.1)
+    monkeypatch.setattr(gate, "LINGER_SECONDS", 0.1)
     parsed = fed(monkeypatch)
     async with running() as server, streams() as opened:
         opened.append(ours := await dial(server))

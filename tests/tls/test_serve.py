@@ -27,9 +27,14 @@ def rsa_pair() -> tuple[trustme.CA, Pair]:
 
 
 def handshake(
-    live: LiveContext, ca: bytes, name: str | None = "localhost", client: trustme.CA | None = None, **more: Any
+    live: LiveContext,
+    ca: bytes,
+    name: str | None = "localhost",
+    client: trustme.CA | None = None,
+    group: str = "",
+    **more: Any,
 ) -> bytes:
-    """Do a handshake in memory, as a client with a certificate of this authority if there is one.
+    """Do a handshake in memory, as a client with a certificate of this authority if there is one. `group`: all it offers.
 
     Returns the certificate (DER) that the client has accepted.
     """
@@ -38,6 +43,8 @@ def handshake(
     context.check_hostname = name is not None
     for attribute, value in more.items():
         setattr(context, attribute, value)
+    if group:
+        context.set_ecdh_curve(group)
     if client is not None:
         client.issue_cert("kube-apiserver").configure_cert(context)
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
@@ -115,6 +122,12 @@ def test_tls_1_2_is_the_oldest_version(live: LiveContext) -> None:
     assert live.listening.minimum_version == ssl.TLSVersion.TLSv1_2
 
 
+def test_without_client_ca_tls_1_2_is_the_newest_version_too(live: LiveContext) -> None:
+    """A stranger could make OpenSSL derive keys without end by KeyUpdate messages, which 1.2 does not have."""
+    with pytest.raises(ssl.SSLError, match="UNSUPPORTED_PROTOCOL"):
+        handshake(live, CA.certificate, minimum_version=ssl.TLSVersion.TLSv1_3)
+
+
 def test_the_key_leaves_no_file_behind(live: LiveContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.delattr("os.memfd_create", raising=False)
@@ -171,6 +184,15 @@ def test_a_client_without_a_certificate_of_the_authority_is_refused(version: ssl
 
 def test_without_client_ca_clients_need_no_certificate(live: LiveContext) -> None:
     meet(live, None, ssl.TLSVersion.TLSv1_3)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_whoever_offers_only_groups_that_cost_much_is_refused_before_he_is_known(version: ssl.TLSVersion) -> None:
+    live, client = demanding(), AUTHORITY
+    handshake(live, CA.certificate, client=client, group="prime256v1", maximum_version=version)
+    for group in ("ffdhe8192", "secp384r1"):
+        with pytest.raises(ssl.SSLError):
+            handshake(live, CA.certificate, client=client, group=group, maximum_version=version)
 
 
 @pytest.mark.parametrize(

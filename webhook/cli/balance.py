@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import numpy as np
 import orjson
 import typer
+from rich.text import Text
 
 from webhook.cli import offline, options
 from webhook.cli.audit import as_submitted
@@ -20,7 +21,7 @@ from webhook.cli.pending import KINDS
 from webhook.cli.reading import measure_gpus, namespace_of, policy_of, snapshot_of
 from webhook.cli.simulating.moves import suggestions
 from webhook.cli.simulating.run import free_gpus, simulate, whole_nodes
-from webhook.cli.terminal import document, no_such, out, say, table
+from webhook.cli.terminal import document, no_such, say, show, table
 from webhook.cli.waiting.situation import Situation
 from webhook.cluster.gpu_amounts import gpu_number
 from webhook.errors import BadInput
@@ -169,11 +170,11 @@ def _print(answer: dict[str, Any], namespace: str | None) -> None:
             say(f"re-created it would be on {nodes} (pods), skew {again['skew']}, {left} left{waiting}")
     for each in answer.get("suggestions", ()):
         moves = ", ".join(f"{move['pod']} to {move['to']}" for move in each["moves"])
-        out(f"{each['node']} would be whole after: {moves}")
+        show(Text(f"{each['node']} would be whole after: {moves}"))
     if answer.get("suggestions") == []:
-        out("no node can be made whole by moving a few pods of workloads")
+        show(Text("no node can be made whole by moving a few pods of workloads"))
     if "suggestions" in answer and answer["whole"]:
-        out(f"whole already, no pod has a GPU there: {listed(answer['whole'], 20)}")
+        show(Text(f"whole already, no pod has a GPU there: {listed(answer['whole'], 20)}"))
     stranded = sum(answer["strandedGpus"].values())
     where = f": {_listed(answer['strandedGpus'], 6)}" if stranded else ""
     left, free = (

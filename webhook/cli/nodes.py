@@ -42,6 +42,9 @@ _DROPPED: Final = (
     "FREE MEMORY",
     "PODS",
     "TAINTS",
+    "MEMORY",
+    "HOTTEST",
+    "UTILISATION",
     "POOL",
     "RESOURCE",
     "MODEL",
@@ -214,7 +217,7 @@ def _print(
         if group["gpus"]
         for line in _lines(group, known)
     ]
-    table([of.upper(), "NODES", *titles], sums, drop=_DROPPED)
+    table([of.upper(), "NODES", *titles], sums, drop=[each for each in _DROPPED if each != of.upper()])
     out("")
     return show(
         Text(

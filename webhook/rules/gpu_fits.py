@@ -16,7 +16,8 @@ Warned about:  the same where nodes may be added: some node has a `spec.provider
                controller is never refused for one of these: the controller would retry at growing intervals, and the pod
                would start late
 DRA:           there is only a warning: for a request of a claim that selects more devices than any node has, or devices that
-               no node has. Nothing is said where no driver tells devices, or where an expression cannot be decided.
+               no node has. It names the expression, and what devices have of what that reads. Nothing is said where no driver
+               tells devices, or where an expression cannot be decided.
 
 Nothing is checked while the state of the cluster is not known, nor for pods that the default scheduler does not place: those
 with nodeName, another scheduler, scheduling gates or Kueue, and pods of DaemonSets.

@@ -1,20 +1,18 @@
 """A listening socket for an HTTP handler, and its connections. At their bound, the one that has been without a request for
-longest is closed. A gate before aiohttp's protocol lets in one request at a time and bounds its work."""
+longest is closed."""
 
 import asyncio
-import re
 import resource
 import socket
 import ssl
-import struct
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from aiohttp import web
-from aiohttp.http import HttpProcessingError
 
+from webhook.server.gate import Gate, Handler, Shared, Wire
 from webhook.server.load import MAX_BYTES, MAX_UNREAD, Bounded, Held, Turns
 from webhook.telemetry.metrics import Metrics
 
@@ -33,16 +31,6 @@ ACCEPTS, BACKLOG = 64, 1024
 """Connections accepted in one turn of the event loop, and queued by the kernel until then."""
 RECEIVE_BYTES: Final = 16 << 10
 """The kernel's buffer, which it doubles. What is in it is decrypted at once: 2 ms if each record has one byte."""
-MAX_HEAD: Final = 16 << 10
-"""Bytes of the first line and the headers of a request. An API server sends half a kilobyte."""
-FREE_FRAMES: Final = 64 << 10
-"""Bytes that a request may take on the wire beside twice its own: what the kernel and an incomplete record hold, and frames. A
-record of one byte takes 23, and as long as one of a KiB."""
-LINGER_SECONDS: Final = 1.0
-"""Time that a connection stays open after a refusal, so that the client reads the answer before the connection is reset."""
-SEND_SECONDS: Final = 5.0
-"""Maximum time for a client to read an answer."""
-_LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]{1,9})[ \t]*\r\n", re.IGNORECASE)
 
 
 class Listener:
@@ -62,9 +50,8 @@ class Listener:
     ) -> None:
         """`held` counts large answers. `authenticated`: handshakes demand a client certificate. Strangers end there, and what
         comes after has no gate."""
-        self._handle, self.metrics, self._turns, self._tls = handle, metrics, turns, tls
-        self.connections, self.held, self._authenticated = Bounded(limit), held or Bounded(MAX_BYTES), authenticated
-        self.open: set[Held] = set()
+        self._handle, self._turns, self._tls, self._authenticated = handle, turns, tls, authenticated
+        self._shared = Shared(metrics, Bounded(limit), held or Bounded(MAX_BYTES), set())
         self._options: dict[str, Any] = {
             "keepalive_timeout": keepalive,
             "max_line_size": 2048,
@@ -76,6 +63,11 @@ class Listener:
             "access_log": None,
         }
         self._socket: socket.socket | None = None
+
+    @property
+    def open(self) -> set[Held]:
+        """The connections."""
+        return self._shared.open
 
     async def start(self, host: str, port: int) -> int:
         """Listen on an IPv4 or IPv6 address. Returns the port, which the kernel chooses for port 0. Raises OSError."""
@@ -116,7 +108,7 @@ class Listener:
             except (BlockingIOError, ConnectionAbortedError):
                 return
             except OSError:  # out of files or memory: close one connection, and try again in the next turn
-                self.metrics.cut.inc(self.connections.cut())
+                self._shared.metrics.cut.inc(self._shared.connections.cut())
                 return
             accepted.setblocking(False)
             connection = Held(f"{address[0]} silent" if self._tls else str(address[0]))
@@ -124,41 +116,41 @@ class Listener:
             connection.cut = task.cancel
             self.open.add(connection)
             task.add_done_callback(partial(self._served, accepted, connection))
-            self.metrics.cut.inc(self.connections.add(connection))
+            self._shared.metrics.cut.inc(self._shared.connections.add(connection))
 
     async def _serve(self, accepted: socket.socket, connection: Held) -> bool:
         """Whether the handshake ended well."""
         loop, seconds = asyncio.get_running_loop(), HANDSHAKE_SECONDS if self._tls else None
         with suppress(OSError):  # the handshake broke off, took too long, or showed no accepted certificate
             if self._tls is not None:
-                await _first_byte(accepted)
-                self.connections.remove(connection)
+                await _hello(accepted)
+                self._shared.connections.remove(connection)
                 # Those who said nothing are cheap, and count by themselves.
                 connection.peer = connection.peer.removesuffix(" silent")
-                self.metrics.cut.inc(self.connections.add(connection))
+                self._shared.metrics.cut.inc(self._shared.connections.add(connection))
                 await self._turns.wait(f"{connection.peer} handshakes", 1)
-            protocol = Handler if self._authenticated else Gate
-            handler = protocol(self, connection, self._server, loop=loop, **self._options)
+            kind = Handler if self._authenticated else Gate
+            handler = kind(self._shared, connection, self._server, loop=loop, **self._options)
+            protocol = Wire(handler) if isinstance(handler, Gate) else handler
             await loop.connect_accepted_socket(
-                lambda: handler, accepted, ssl=self._tls, ssl_handshake_timeout=seconds, ssl_shutdown_timeout=seconds
+                lambda: protocol, accepted, ssl=self._tls, ssl_handshake_timeout=seconds, ssl_shutdown_timeout=seconds
             )
             if self._authenticated:
-                self.connections.used(connection)
+                self._shared.connections.used(connection)
             return True
         return False
 
-    def lost(self, connection: Held) -> None:
-        self.connections.remove(connection)
-        self.open.discard(connection)
-
     def _served(self, accepted: socket.socket, connection: Held, task: asyncio.Task[bool]) -> None:
         if task.cancelled() or not task.result():
-            self.lost(connection)
+            self._shared.lost(connection)
             accepted.close()
 
 
-async def _first_byte(accepted: socket.socket) -> None:
-    """Until then a connection costs almost nothing. Raises TimeoutError."""
+async def _hello(accepted: socket.socket) -> None:
+    """Wait for a first record with the whole ClientHello; until then a connection costs almost nothing. Raises OSError.
+
+    Clients send it in one record (crypto/tls: `writeHandshakeRecord`). In records of one byte OpenSSL takes 22 ms for it.
+    """
     readable, loop = asyncio.Event(), asyncio.get_running_loop()
     loop.add_reader(accepted, readable.set)
     try:
@@ -166,109 +158,13 @@ async def _first_byte(accepted: socket.socket) -> None:
             await readable.wait()
     finally:
         loop.remove_reader(accepted)
-
-
-class Handler(web.RequestHandler):
-    """The protocol of one connection."""
-
-    def __init__(self, listener: Listener, connection: Held, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self.listener, self.connection = listener, connection
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        super().connection_made(transport)
-        made = cast(asyncio.Transport, transport)
-        made.set_write_buffer_limits(high=MAX_UNREAD)
-        self.connection.cut = made.abort
-
-    def connection_lost(self, exc: BaseException | None) -> None:
-        super().connection_lost(exc)
-        self.listener.lost(self.connection)
-
-    def handle_error(self, request: web.BaseRequest, *args: Any, **details: Any) -> web.StreamResponse:
-        error = details.get("exc", args[1] if len(args) > 1 else None)
-        if not isinstance(error, HttpProcessingError):
-            return super().handle_error(request, *args, **details)
-        self.listener.metrics.refused.labels("400").inc()  # and not logged: it could fill the log
-        answer = web.Response(status=400, text="saw something else, wanted HTTP/1.1\n")
-        answer.force_close()
-        return answer
-
-    async def finish_response(self, request: web.BaseRequest, resp: web.StreamResponse, start: Any) -> Any:
-        """Send an answer, for a bounded time."""
-        transport, size = self.transport, resp.content_length or 0
-        if transport is None:
-            raise ConnectionResetError("the client went away")
-        held = Held(self.connection.peer, transport.abort)
-        if size > MAX_UNREAD:
-            self.listener.held.add(held, size)
-        try:
-            async with asyncio.timeout(SEND_SECONDS):
-                return await super().finish_response(request, resp, start)
-        except TimeoutError:
-            transport.abort()
-            raise ConnectionResetError("the client did not read") from None
-        finally:
-            self.listener.held.remove(held)
-            if resp.status >= 400 and not resp.keep_alive and not transport.is_closing():
-                transport.pause_reading()
-                await asyncio.sleep(LINGER_SECONDS)
-                transport.abort()  # close() would read, in TLS, everything that the client still sends
-
-
-class Gate(Handler):
-    """Bounds what a stranger can do with one connection. A body without its length is not parsed."""
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self.head = bytearray()
-        self.expected: int | None = None
-        """Bytes of the body that are still to come; None while the head is not complete."""
-        self.without_length = False
-        self.received, self.before = 0, 0
-        """Bytes of this request; all bytes on the wire before it."""
-
-    def data_received(self, data: bytes) -> None:
-        self.received += len(data)
-        frames = self._on_the_wire() - self.before - 2 * self.received
-        if frames > FREE_FRAMES or len(self.head) > MAX_HEAD:
-            self.connection.cut()
-        elif not data:  # aiohttp calls itself to parse what it has
-            super().data_received(data)
-        elif self.expected is not None:
-            self._of_body(data)
-        else:
-            searched = max(0, len(self.head) - 3)
-            self.head += data
-            if (end := self.head.find(b"\r\n\r\n", searched) + 4) > 3:
-                head, rest = bytes(self.head[:end]), bytes(self.head[end:])
-                length = None if b"\r\ntransfer-encoding:" in head.lower() else _LENGTH.search(head)
-                self.expected, self.without_length, self.head = int(length[1]) if length else 0, not length, bytearray()
-                self.listener.connections.unused(self.connection)  # since now
-                super().data_received(head)
-                self._of_body(rest)
-
-    def _of_body(self, data: bytes) -> None:
-        if self.expected is not None and not self.without_length:
-            self.expected -= len(data)
-        if not self.expected:
-            self.listener.connections.used(self.connection)
-        elif self.expected < 0:  # a second request: no API server sends one before the first is answered
-            self.connection.cut()
-            return
-        if data and not self.without_length:
-            super().data_received(data)
-
-    async def finish_response(self, request: web.BaseRequest, resp: web.StreamResponse, start: Any) -> Any:
-        """The answer is decided, and the next request may come."""
-        self.expected, self.without_length = None, False
-        self.received, self.before = 0, self._on_the_wire()
-        if self.connection.size:
-            self.listener.connections.unused(self.connection)
-        return await super().finish_response(request, resp, start)
-
-    def _on_the_wire(self) -> int:
-        """Bytes that the kernel has received on this connection: `tcpi_bytes_received` of linux/tcp.h."""
-        found = self.transport.get_extra_info("socket") if self.transport else None
-        info = found.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 136) if found else b""
-        return int(struct.unpack_from("Q", info, 128)[0]) if len(info) == 136 else 0
+    begun = accepted.recv(
+        9, socket.MSG_PEEK
+    )  # the type, version and length of the record, then type and length of the message
+    if (
+        len(begun) < 9
+        or begun[0] != 22
+        or begun[5] != 1
+        or begun[3:5] != (4 + int.from_bytes(begun[6:])).to_bytes(4)[2:]
+    ):
+        raise ConnectionAbortedError("no ClientHello")

@@ -23,6 +23,7 @@ from tests.cli.objects import call, placed, unschedulable
 from tests.cli.ui import world
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
+from webhook.cli.ui import picture
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -211,6 +212,24 @@ async def test_the_file_shows_the_same_and_says_when_it_has_no_more(tab: Tab, cl
     assert await tab.value("document.querySelector('.cause').dataset.cause") == "moreThanAnyNode"
     await tab.value("location.hash = '#pod=team-b/nobody'")
     await tab.until("document.getElementById('map-note').innerText.includes('no more about it')")
+
+
+async def test_a_file_has_a_bound_and_says_what_is_left_out(
+    tab: Tab, cluster: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(picture, "MAX_ABOUT", 9_000)
+    file = tmp_path / "page.html"
+    result = call("ui", "--cluster", cluster, "--html", file)
+    assert "left out, as the file would be too large: what helps " in result.stderr
+    await tab.open(f"file://{file}")
+    await tab.until("document.getElementById('banner')?.hidden === false")
+    said = await tab.value("document.getElementById('banner').innerText")
+    (left, rows) = re.fullmatch(r"Left out, .*: what helps (\d+) of (\d+) waiting rows\.", said).groups()  # type: ignore[union-attr]
+    assert 0 < int(left) < int(rows)
+    await tab.click(".row:last-child > button")
+    await tab.until("document.querySelector('.detail')?.innerText.includes('gpu-admission pending -n ')")
+    await tab.click(".row:first-child > button")
+    await tab.until("!!document.querySelector('.cause')")
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])

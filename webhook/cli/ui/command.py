@@ -58,9 +58,14 @@ def ui(
     source = str(cluster) if cluster else snapshot.access.base if snapshot.access else ""
     if html is not None:
         fixed = Fixed(picture := making(snapshot), source)
-        write(html, page({**fixed.shown, "about": picture.all_about()}))
+        write(html, page({**fixed.shown, **(more := picture.for_file())}))
         return say(
             f"{html}: {plural(len(picture.document['nodes']), 'node')}, {len(picture.document['waiting'])} waiting"
+            + (
+                f"; left out, as the file would be too large: what helps {more['leftOut']} of them"
+                if more["leftOut"]
+                else ""
+            )
         )
     gc.freeze()  # what was read at the start stays
     gc.enable()

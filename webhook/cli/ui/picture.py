@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+import orjson
+
 from webhook.cli.cluster.devices import PodGpus
 from webhook.cli.cluster.measured import Figures, Gpu
 from webhook.cli.cluster.report import gpu_nodes, holders, report, workload_name
@@ -21,6 +23,8 @@ from webhook.policy.model import Policy
 
 NEEDS: Final = {"Node": "nodes", "Pod": "pods"}
 """Kinds without which it is not known how many GPUs there are, or how many are free."""
+MAX_ABOUT: Final = 12_000_000
+"""Bytes of the answers in a file. They grow with the waiting pods times the nodes."""
 BY: Final = ("namespace", "owner", "class")
 """By what the page says who has the GPUs."""
 
@@ -66,10 +70,22 @@ class Picture:
             about["explain"], _ = explained(self._snapshot, self._policy, pod, answer.causes if answer else None)
         return about
 
-    def all_about(self) -> dict[str, Any]:
-        """`about` the first pod of each row, by `namespace/name`."""
+    def for_file(self) -> dict[str, Any]:
+        """What a file has in addition: `about` the first pod of each row, by `namespace/name`, up to MAX_ABOUT bytes, and the
+        number of rows that are left out. The nodes of a cause are given by their place in `lists`: many pods have the same."""
         heads = [(row["namespace"], row["pods"][0]) for row in self.document["waiting"]]
-        return {f"{namespace}/{name}": self.about(namespace, name) for namespace, name in heads}
+        about, lists, size = dict[str, Any](), dict[tuple[str, ...], int](), 0
+        for namespace, name in heads:
+            found = self.about(namespace, name)
+            for cause in (found["pending"] or {}).get("causes", ()):
+                if (names := tuple(cause["nodes"])) not in lists:
+                    size += len(orjson.dumps(names))
+                cause["nodes"] = lists.setdefault(names, len(lists))
+            (found["explain"] or {}).pop("causes", None)  # those of `pending`
+            if (size := size + len(orjson.dumps(found))) > MAX_ABOUT:
+                break
+            about[f"{namespace}/{name}"] = found
+        return {"about": about, "lists": list(lists), "leftOut": len(heads) - len(about)}
 
     def in_use(self) -> list[float]:
         """The time and the GPUs of each of `PARTS`, of the first kind there is."""

@@ -105,14 +105,14 @@ def counts(s: Situation, wanted: Wanted) -> Counts:
     return found
 
 
-def by_row(s: Situation, wanted: Wanted) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The devices of `counts` that are free, and those that are free if they match, by the row of their node."""
+def by_row(s: Situation, wanted: Wanted) -> tuple[NDArray[np.int64], ...]:
+    """The devices of `counts` that match, that are free, and that are free if they match, by the row of their node."""
     key = "rows", wanted._replace(device_class="", number=0)
     if key not in s.device_counts:
         found, names = counts(s, wanted), s.names[: len(s.alive)]
-        numbers = [np.array([of[name] for name in names], np.int64) for of in (found.free, found.unknown)]
-        s.device_counts[key] = numbers[0], numbers[1]
-    rows: tuple[NDArray[np.int64], NDArray[np.int64]] = s.device_counts[key]
+        numbers = (found.match, found.free, found.unknown)
+        s.device_counts[key] = tuple([np.array([of[name] for name in names], np.int64) for of in numbers])
+    rows: tuple[NDArray[np.int64], ...] = s.device_counts[key]
     return rows
 
 

@@ -144,7 +144,7 @@ def _shortages(s: Situation, who: str, wanted: Iterable[tuple[Wanted, ...]]) -> 
     for alternatives, count in together.items():
         each_few, each_unknown = [], []
         for each in alternatives:
-            number, (free, unknown_free) = count or each.number, by_row(s, each)
+            number, (_, free, unknown_free) = count or each.number, by_row(s, each)
             sure, may = free >= number, free + unknown_free >= number
             each_few.append(~may)
             each_unknown.append(may & ~sure)
@@ -157,10 +157,10 @@ def _short(s: Situation, short: _Short, off: Mask, alone: Mask) -> Iterator[Caus
     """The cause for nodes with too few devices for a request: none matches, there are fewer, or others have them."""
     who, wanted, names = short.who, short.wanted, s.named(off)
     found, of = counts(s, wanted), bare(wanted.device_class)
-    most, free = (max((number[name] for name in names), default=0) for number in (found.match, found.free))
+    most, free = (int(number[off].max(initial=0)) for number in by_row(s, wanted)[:2])
     asked = f"{who}: {plural(wanted.number, 'device')} of {of} wanted"
     of_class = counts(s, Wanted(wanted.device_class, 1, class_selectors(s, wanted.device_class), wanted.tolerates))
-    taints = sorted(set().union(*[found.taints.get(name, ()) for name in names]))
+    taints = sorted(set().union(*[found.taints[name] for name in names if name in found.taints]))
     if taints and most < wanted.number:
         text = (
             f"{asked}, and it does not tolerate the taints of devices of {s.where(off)}: {listed(map(bare, taints), 3)}"

@@ -98,14 +98,16 @@ function lost(error) {
   const what = error.said ? error.message : "gpu-admission ui does not answer: it has ended, or is started anew at another address";
   banner(state ? `${what}. What you see is of ${clock(reached / 1000)}` : what);
 }
+// In a file the nodes of a cause are given by their place in a list: many pods have the same.
+const inFile = each => each?.pending ? { ...each, pending: { ...each.pending, causes: each.pending.causes.map(cause => ({ ...cause, nodes: state.lists[cause.nodes] })) } } : each;
 async function look() {
   const wanted = choice.pod;
   if (!wanted) return;
   const [namespace, ...name] = wanted.split("/");
   try {
-    const found = state.about ? state.about[wanted] : await ask(`/pod?${new URLSearchParams({ namespace, name: name.join("/") })}`);
+    const found = state.about ? inFile(state.about[wanted]) : await ask(`/pod?${new URLSearchParams({ namespace, name: name.join("/") })}`);
     if (wanted !== choice.pod) return;
-    details = found || { error: "this file has no more about it" };
+    details = found || { error: `this file has no more about it; gpu-admission pending -n ${namespace} ${name.join("/")} says it` };
   } catch (error) { details = { error: error.message }; }
   render();
 }
@@ -119,7 +121,7 @@ function render() {
   if (!state) return;
   $("source").textContent = state.source;
   const old = state.old ? `These data are old, of ${clock(state.old.since)}: ${state.old.why}.` : "";
-  banner([old, state.problem, state.missing && `Not known: ${state.missing}.`, state.grant && `An operator gives the right by: ${state.grant}`].filter(Boolean).join(" "));
+  banner([old, state.problem, state.missing && `Not known: ${state.missing}.`, state.grant && `An operator gives the right by: ${state.grant}`, state.leftOut && `Left out, as this file would be too large: what helps ${state.leftOut} of ${plural(state.waiting.length, "waiting row")}.`].filter(Boolean).join(" "));
   $("fresh").className = state.live && !state.old ? "live" : "";
   $("fresh").textContent = state.live ? (state.old ? "old" : "live") : state.taken ? `as of ${day(state.taken)}` : "a file without a time";
   once("head", [state.totals, state.largest, state.history, state.withoutRight], renderHead);

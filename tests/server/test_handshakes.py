@@ -1,0 +1,137 @@
+"""Handshakes that no API server does end, cost no more than one, and keep no review waiting. First the clients that are served.
+
+Covers server.gate.
+"""
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.edge import Running, asked, dial, running, streams
+from tests.server.misuse import BIG, COUNT, MOST, STRANGER, beside, heard
+from tests.server.records import client_hello, in_records, renegotiations
+from tests.strangers import anybody
+from tests.waiting import until
+from webhook.server import listener
+from webhook.server.load import Turns
+
+# --- clients ----------------------------------------------------------------------------------------------------------
+
+CLIENTS: dict[str, tuple[Callable[[ssl.SSLContext], object], str | None]] = {
+    "a name": (lambda tls: None, "localhost"),
+    "no name": (lambda tls: None, None),
+    "the longest name": (lambda tls: None, ".".join(["a" * 62] * 4)),
+    "an address in place of a name": (lambda tls: None, "127.0.0.1"),
+    "HTTP/2 first, as Go offers it": (lambda tls: tls.set_alpn_protocols(["h2", "http/1.1"]), "localhost"),
+    "HTTP/2 only": (lambda tls: tls.set_alpn_protocols(["h2"]), "localhost"),
+}
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+async def test_a_client_is_served_whatever_it_says_about_name_and_protocol(server: Running, client: str) -> None:
+    tls = anybody()
+    CLIENTS[client][0](tls)
+    async with streams() as opened:
+        opened.append(
+            stream := await asyncio.open_connection(
+                "127.0.0.1", server.port, ssl=tls, server_hostname=CLIENTS[client][1] or ""
+            )
+        )
+        assert await asked(stream) == 200
+        session = stream[1].get_extra_info("ssl_object").session
+        assert not session.has_ticket
+        assert stream[1].get_extra_info("ssl_object").selected_alpn_protocol() is None
+
+
+async def test_a_session_is_not_resumed(server: Running) -> None:
+    tls = anybody()
+    sessions: list[ssl.SSLSession] = []
+    for _ in range(2):
+        with socket.create_connection(("127.0.0.1", server.port)) as plain:
+            plain.setblocking(False)
+            received, sent = ssl.MemoryBIO(), ssl.MemoryBIO()
+            side = tls.wrap_bio(received, sent, session=sessions[0] if sessions else None)
+            while True:
+                try:
+                    side.do_handshake()
+                    break
+                except ssl.SSLWantReadError:
+                    await asyncio.get_running_loop().sock_sendall(plain, sent.read())
+                    received.write(await asyncio.get_running_loop().sock_recv(plain, 1 << 16))
+            sessions.append(side.session)
+            assert not side.session_reused
+
+
+# --- handshakes -------------------------------------------------------------------------------------------------------
+
+HELLO = client_hello()
+BROKEN: dict[str, list[bytes]] = {
+    "plain HTTP": [b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"],
+    "noise": [bytes(range(256)) * 20],
+    "an alert": [b"\x15\x03\x01\0\x02\x01\0" * 100],
+    "empty records": [b"\x16\x03\x01\0\0" * 1000],
+    "application data": [b"\x17\x03\x03\x40\0" + BIG[:16384]],
+    "SSL 2": [b"\x80\x2e\x01\0\x02\0\x15\0\0\0\x10" + b"x" * 60],
+    "a hello in records of one byte": [in_records(HELLO, 1)],
+    "a hello in two records": [in_records(HELLO, 400)],
+    "a hello with a wrong length": [HELLO[:6] + b"\xff" + HELLO[7:]],
+    "a hello one byte at a time": [HELLO[at : at + 1] for at in range(len(HELLO))],
+    "nothing after the hello": [HELLO],
+    "half of a hello": [HELLO[:200]],
+    "two hellos": [HELLO * 2],
+    "noise after the hello": [HELLO, BIG],
+    "empty records after the hello": [HELLO + b"\x16\x03\x03\0\0" * 10_000],
+}
+
+
+@pytest.mark.parametrize("misuse", BROKEN)
+async def test_what_is_no_handshake_is_closed(misuse: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listener, "HANDSHAKE_SECONDS", 1.0)
+    async with running() as server, streams() as opened:
+        opened += [await dial(server, STRANGER, None) for _ in range(COUNT)]
+        await until(lambda: len(server.listener.open) == COUNT)
+        await asyncio.sleep(0)
+        monkeypatch.setattr(listener, "HANDSHAKE_SECONDS", 60.0)  # of ours
+        saying = [asyncio.create_task(heard(stream, *BROKEN[misuse])) for stream in opened]
+        for answer in await beside(server, saying):
+            assert len(answer) < MOST
+        assert server.log.getvalue() == b""
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1, ssl.TLSVersion.TLSv1_3])
+@pytest.mark.filterwarnings("ignore:ssl.TLSVersion:DeprecationWarning")
+async def test_other_versions_of_tls_are_refused(server: Running, version: ssl.TLSVersion) -> None:
+    tls = anybody()
+    tls.minimum_version = version
+    tls.maximum_version = version
+    tls.set_ciphers("ALL:@SECLEVEL=0")
+    with pytest.raises((ssl.SSLError, ConnectionError)):
+        await dial(server, STRANGER, tls)
+
+
+async def test_a_hello_in_records_of_one_byte_is_not_given_to_openssl(
+    server: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hello of 125 KB in such records takes as long as 17 handshakes."""
+    begun: list[str] = []
+    monkeypatch.setattr(Turns, "wait", lambda _, line, cost: begun.append(line))
+    async with streams() as opened:
+        opened.append(stranger := await dial(server, STRANGER, None))
+        assert await heard(stranger, in_records(HELLO, 1)) == b""
+    assert begun == []
+
+
+async def test_connections_that_ask_for_new_handshakes_without_end_are_cut(tmp_path: Path) -> None:
+    """TLS answers each by itself, so nothing of it is data."""
+    async with running() as server, streams() as opened:
+        saying = []
+        for number in range(3):
+            stream, records = await renegotiations(server.port, STRANGER, tmp_path / str(number), 20_000)
+            opened.append(stream)
+            saying.append(asyncio.create_task(heard(stream, records)))
+        for answer in await beside(server, saying):
+            assert answer.count(b"\x15\x03\x03\0\x1a") < 10_000, "it has answered them all"

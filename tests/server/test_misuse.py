@@ -1,0 +1,240 @@
+"""Each misuse of the ports by a stranger gets a bounded answer, or none, and a review beside it is answered.
+
+Floods are in `tests/strangers.py`; here each kind of misuse comes on a few connections.
+Covers server.gate.
+"""
+
+import asyncio
+import socket
+import struct
+
+import pytest
+
+from tests.edge import ANSWER, API_SERVER, Running, Stream, asked, dial, post, running, streams
+from tests.served import Server
+from tests.server.misuse import BIG, COUNT, MOST, STRANGER, beside, heard
+from tests.server.records import client_hello
+from tests.waiting import until
+from webhook.server import gate
+from webhook.server.gate import MAX_HEAD
+from webhook.server.http import ops
+from webhook.server.listener import Listener
+from webhook.server.load import Turns
+
+JSON = "Content-Type: application/json\r\n"
+HELLO = client_hello()
+
+# --- HTTP -------------------------------------------------------------------------------------------------------------
+
+
+def head(line: str = "POST /mutate HTTP/1.1", headers: str = JSON, length: int | str | None = 2) -> bytes:
+    counted = "" if length is None else f"Content-Length: {length}\r\n"
+    return f"{line}\r\nHost: a\r\n{counted}{headers}\r\n".encode()
+
+
+CHUNKS = b"1\r\n \r\n" * 20_000
+REFUSED: dict[str, tuple[list[bytes], int]] = {
+    "CONNECT": ([head("CONNECT a:443 HTTP/1.1", length=None), BIG], 404),
+    "TRACE": ([head("TRACE /mutate HTTP/1.1")], 405),
+    "OPTIONS of everything": ([head("OPTIONS * HTTP/1.1", length=None)], 404),
+    "a method of many letters": ([head("A" * 1000 + " /mutate HTTP/1.1")], 400),
+    "a path of 8 KB": ([head("POST /" + "a" * 8192 + " HTTP/1.1")], 400),
+    "an encoded path": ([head("POST /%6dutate HTTP/1.1")], 404),
+    "a path with dots": ([head("POST /a/../mutate HTTP/1.1")], 404),
+    "a proxy's path to elsewhere": ([head("POST http://169.254.169.254/latest HTTP/1.1")], 404),
+    "two different lengths": ([head(headers=f"{JSON}Content-Length: 200000\r\n"), BIG], 400),
+    "the same length twice": ([head(headers=f"{JSON}Content-Length: 2\r\n"), b"{}"], 400),
+    "a folded length": ([head(length=None, headers=f"{JSON}Content-Length:\r\n 2\r\n"), BIG], 400),
+    "a length with a sign": ([head(length="+2"), b"{}"], 400),
+    "a negative length": ([head(length="-2"), b"{}"], 400),
+    "a length of a thousand digits": ([head(length="9" * 1000), BIG], 400),
+    "a length of 20 digits": ([head(length="9" * 20), BIG], 400),
+    "a length of nine digits": ([head(length="9" * 9), BIG], 413),
+    "a length in hexadecimal": ([head(length="0x2"), b"{}"], 400),
+    "chunks, written with a blank": ([head(headers=f"{JSON}Transfer-Encoding : chunked\r\n"), CHUNKS], 400),
+    "chunks twice": ([head(length=None, headers=f"{JSON}Transfer-Encoding: chunked, chunked\r\n"), CHUNKS], 400),
+    "chunks that are compressed": (
+        [head(length=None, headers=f"{JSON}Transfer-Encoding: gzip, chunked\r\n"), CHUNKS],
+        411,
+    ),
+    "two types": ([head(headers=f"{JSON}Content-Type: text/plain\r\n"), b"{}"], 400),
+    "a form": ([head(headers="Content-Type: multipart/form-data; boundary=x\r\n"), b"{}"], 415),
+    "a header with a null": ([head(headers=f"{JSON}A: a\0b\r\n"), b"{}"], 400),
+    "a header's name with a null": ([head(headers=f"{JSON}A\0: b\r\n"), b"{}"], 400),
+    "a header with a lone line end": ([head(headers=f"{JSON}A: b\rC: d\r\n"), b"{}"], 400),
+    "a header without a colon": ([head(headers=f"{JSON}A\r\n"), b"{}"], 400),
+    "more after an error": ([head("GET /mutate HTTP/1.1", length=None), BIG, BIG], 405),
+}
+
+
+@pytest.mark.parametrize("misuse", REFUSED)
+async def test_what_is_no_review_gets_a_short_answer(server: Running, misuse: str) -> None:
+    sent, status = REFUSED[misuse]
+    async with streams() as opened:
+        opened += [await dial(server, STRANGER) for _ in range(COUNT)]
+        saying = [asyncio.create_task(heard(stream, *sent)) for stream in opened]
+        for answer in await beside(server, saying):
+            # Who says more than he has announced may be cut before he reads it.
+            assert answer == b"" or answer.split(b" ")[1] == str(status).encode()
+            assert len(answer) < MOST
+        assert server.log.getvalue() == b""
+
+
+UNFINISHED: dict[str, list[bytes]] = {
+    "a head one byte at a time": [post()[at : at + 1] for at in range(len(post()) - 2)],
+    "a header without an end": [post()[:-2] + b"A: ", b"a" * (MAX_HEAD - 200)],
+    "more of a header than a head may have": [post()[:-2] + b"A: ", BIG],
+    "a first line without an end": [b"POST /", BIG],
+    "empty lines": [b"\r\n" * 100_000],
+    "line feeds": [b"\n" * 100_000],
+    "nulls": [b"\0" * 100_000],
+    "a frame of HTTP/2": [b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0" * 10_000],
+    "a handshake within": [HELLO * 100],
+}
+
+
+@pytest.mark.parametrize("misuse", UNFINISHED)
+async def test_what_never_becomes_a_request_keeps_nobody_waiting(server: Running, misuse: str) -> None:
+    async with streams() as opened:
+        opened += [await dial(server, STRANGER) for _ in range(COUNT)]
+        saying = [asyncio.create_task(heard(stream, *UNFINISHED[misuse])) for stream in opened]
+        opened.append(ours := await dial(server))
+        assert [await asked(ours) for _ in range(20)] == [200] * 20
+        assert len(server.bodies) == 20, "none of theirs"
+        for stranger in saying:
+            stranger.cancel()
+        assert server.log.getvalue() == b""
+
+
+ODD: dict[str, list[bytes]] = {
+    "HTTP/1.0": [head("POST /mutate HTTP/1.0") + b"{}"],
+    "HTTP/1.0 that would stay": [head("POST /mutate HTTP/1.0", f"{JSON}Connection: keep-alive\r\n") + b"{}"],
+    "a proxy's path": [head("POST http://localhost/mutate HTTP/1.1") + b"{}"],
+    "expecting more than 100-continue": [head(headers=f"{JSON}Expect: 100-continue\r\n"), b"{}"],
+    "expecting something else": [head(headers=f"{JSON}Expect: tea\r\n"), b"{}"],
+    "an upgrade to h2c": [head(headers=f"{JSON}Upgrade: h2c\r\nConnection: Upgrade, HTTP2-Settings\r\n") + b"{}", BIG],
+    "an upgrade to TCP": [head(headers=f"{JSON}Upgrade: tcp\r\nConnection: Upgrade\r\n") + b"{}", BIG],
+    "an address of its own choice": [head(headers=f"{JSON}X-Forwarded-For: 127.0.0.1\r\nForwarded: for=1\r\n") + b"{}"],
+}
+
+
+@pytest.mark.parametrize("misuse", ODD)
+async def test_an_odd_request_is_answered_once_and_what_follows_is_not_read(server: Running, misuse: str) -> None:
+    async with streams() as opened:
+        opened += [await dial(server, STRANGER) for _ in range(COUNT)]
+        saying = [asyncio.create_task(heard(stream, *ODD[misuse], end=ANSWER)) for stream in opened]
+        for answer in await beside(server, saying):
+            assert len(answer) < MOST
+        assert {*server.bodies} <= {b"{}"}
+        assert server.log.getvalue() == b""
+
+
+@pytest.mark.parametrize(
+    "sent", [post()[:-4], post(), post(length=5000) + b"{"], ids=["head", "no body", "half a body"]
+)
+@pytest.mark.parametrize("reset", [False, True], ids=["its side closed", "reset"])
+async def test_a_connection_that_ends_within_a_request_leaves_nothing(sent: bytes, reset: bool) -> None:
+    async with running() as server, streams() as opened:
+        for _ in range(COUNT):
+            opened.append(stranger := await dial(server, STRANGER))
+            stranger[1].write(sent)
+            await stranger[1].drain()
+            if reset:
+                linger = struct.pack("ii", 1, 0)
+                stranger[1].get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+            stranger[1].close()
+        opened.append(ours := await dial(server))
+        assert await asked(ours) == 200
+        await until(lambda: len(server.listener.open) == 1 and server.edge.held.total == 0)
+        assert server.bodies == [b"{}"]
+        assert server.log.getvalue() == b""
+
+
+# --- bodies -----------------------------------------------------------------------------------------------------------
+
+REVIEW = b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":%s}'
+NO_REVIEW: dict[str, bytes] = {
+    "nothing": b"",
+    "blanks": b" " * 60_000,
+    "a null": b"\0",
+    "UTF-16": '{"request":{}}'.encode("utf-16"),
+    "a byte order mark": b"\xef\xbb\xbf{}",
+    "broken UTF-8": REVIEW % b'{"uid":"\xff\xfe"}',
+    "a lone surrogate": REVIEW % b'{"uid":"\\ud800"}',
+    "a number that is none": REVIEW % b'{"uid":NaN}',
+    "infinity": REVIEW % b'{"uid":Infinity}',
+    "a number of 10,000 digits": REVIEW % (b'{"uid":' + b"9" * 10_000 + b"}"),
+    "a number with a huge exponent": REVIEW % b'{"uid":1e999999999}',
+    "nested 200 deep": REVIEW % (b"[" * 200 + b"]" * 200),
+    "nested 50,000 deep": b"[" * 50_000,
+    "two requests": REVIEW % b'{"uid":"a"},"request":[]',
+    "a comment": b"/* */{}",
+    "two documents": b"{}{}",
+    "YAML": b"request: {uid: a}",
+    "gzip": b"\x1f\x8b\x08\0\0\0\0\0\0\x03\xab\xae\x05\0",
+}
+
+
+@pytest.mark.parametrize("hook", ["mutate", "validate"])
+async def test_a_body_that_is_no_review_gets_a_400_of_one_line(hook: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gate, "LINGER_SECONDS", 0.1)
+    async with running(getattr(Server().handlers, hook)) as server, streams() as opened:
+        for misuse, body in NO_REVIEW.items():
+            opened.append(stranger := await dial(server, STRANGER))
+            answer = await heard(stranger, post(length=len(body)) + body)
+            assert answer.startswith(b"HTTP/1.1 400 "), misuse
+            text = answer.partition(b"\r\n\r\n")[2].decode()
+            assert len(text) < 500, misuse
+            assert text.strip().isprintable(), misuse
+        assert b"handler failed" not in server.log.getvalue()
+
+
+# --- the port of the probes -------------------------------------------------------------------------------------------
+
+
+def get(path: str = "/metrics", headers: str = "", line: str = "GET %s HTTP/1.1") -> bytes:
+    return f"{line % path}\r\nHost: a\r\n{headers}\r\n".encode()
+
+
+PROBES: dict[str, tuple[list[bytes], bytes]] = {
+    "a review": ([post() + b"{}"], b"405"),
+    "a body of 8 MB": ([get(line="POST %s HTTP/1.1", headers="Content-Length: 8388608\r\n"), BIG, BIG], b"405"),
+    "a GET with a body of 8 MB": ([get("/healthz", headers="Content-Length: 8388608\r\n"), BIG, BIG], b"200"),
+    "a GET with chunks": ([get("/healthz", headers="Transfer-Encoding: chunked\r\n"), CHUNKS], b"200"),
+    "a header without an end": ([get()[:-2] + b"A: ", BIG], b""),
+    "TLS": ([HELLO + b"\r\n\r\n"], b"400"),
+    "HEAD": ([get(line="HEAD %s HTTP/1.1")], b"405"),
+    "CONNECT": ([get("a:80", line="CONNECT %s HTTP/1.1"), BIG], b"405"),
+    "an upgrade": ([get("/healthz", headers="Upgrade: websocket\r\nConnection: Upgrade\r\n"), BIG], b"200"),
+    "metrics, 50 times at once": ([get() * 50], b"200"),
+    "metrics in gzip": ([get(headers="Accept-Encoding: gzip\r\nRange: bytes=0-1\r\n")], b"200"),
+    "metrics of a name": ([get("/metrics?" + "name[]=a&" * 200)], b"200"),
+    "a path of 1,900 letters": ([get("/" + "\\" * 1900)], b"404"),
+}
+
+
+@pytest.mark.parametrize("misuse", PROBES)
+async def test_probes_are_answered_beside_it(misuse: str, server: Running) -> None:
+    probes = Listener(ops(server.metrics, list), server.metrics, Turns(), limit=64)
+    port, (sent, status) = await probes.start("127.0.0.1", 0), PROBES[misuse]
+    try:
+        async with streams() as opened:
+
+            async def open_from(address: str) -> Stream:
+                opened.append(stream := await asyncio.open_connection("127.0.0.1", port, local_addr=(address, 0)))
+                return stream
+
+            saying = [asyncio.create_task(heard(await open_from(STRANGER), *sent, end=b"\r\n")) for _ in range(COUNT)]
+            while not all(each.done() for each in saying):
+                reader, writer = await open_from(API_SERVER)
+                writer.write(get("/healthz"))
+                assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+                writer.close()
+                await asyncio.sleep(0.05)
+            for each in saying:
+                answer = each.result()
+                assert answer == b"" or answer.split(b" ")[1] == status
+                assert len(answer) < 100_000
+    finally:
+        await probes.stop(1)
+    assert server.log.getvalue() == b""
