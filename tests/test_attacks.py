@@ -9,9 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import GPU, pod
+from tests.cluster import dra
 from tests.cluster.objects import facts
 from tests.served import PROFILES, Server, after, plain_pod, review
 from tests.strategies import PREFERRED, WRONG, damaged, pods
+from tests.test_hostile import counted
+from webhook.cluster.state import ListKind
 from webhook.kube.pod import DECISION, Pod
 
 NAMESPACES = st.sampled_from(PROFILES)
@@ -114,3 +117,54 @@ def test_a_forged_record_does_not_reserve_a_gpu() -> None:
     response = server.mutate(forged)
     assert facts(server.state)["free"] == untouched
     assert "evil" not in "".join(strings(response))
+
+
+CLAIMS: dict[str, Any] = {
+    "no requests": {},
+    "a list": [],
+    "requests that are words": {"devices": {"requests": ["x"] * 3}},
+    "more requests than Kubernetes allows": dra.claim_spec(*[dra.exactly()] * 2_000),
+    "a count beyond 64 bits": dra.claim_spec(dra.exactly(2**63)),
+    "a count below 0": dra.claim_spec(dra.exactly(-1)),
+    "a request that forges lines": {
+        "devices": {"requests": [{"name": "a\nb\x1b[31m" * 100, "exactly": dra.exactly(2**40)}]}
+    },
+    "a class that forges lines": dra.claim_spec(dra.exactly(9, of="a\nb\x1b[31m" * 100)),
+    "an expression that forges lines": dra.claim_spec(
+        dra.exactly(selector='device.driver == "\x1b[31m\n"' + " " * 1_000)
+    ),
+    "an expression that is none": dra.claim_spec(dra.exactly(selector="((((" * 2_000)),
+    "an expression that loops": dra.claim_spec(
+        dra.exactly(selector=f"{list(range(40))}.all(a, {list(range(40))}.all(b, {list(range(40))}.all(c, a < 99)))")
+    ),
+    "an expression of another claim's device": dra.claim_spec(dra.exactly(selector="device.claims[0].namespace == ''")),
+    "constraints over requests that are not there": dra.claim_spec(
+        dra.exactly(), constraints=[{"requests": ["\n"] * 50, "matchAttribute": "a/b\n"}] * 50
+    ),
+    "the right of an administrator": dra.claim_spec(dra.exactly(adminAccess=True)),
+}
+
+
+@pytest.mark.parametrize("spec", CLAIMS.values(), ids=CLAIMS)
+@pytest.mark.parametrize("kind", ["ResourceClaim", "ResourceClaimTemplate"])
+def test_a_claim_of_any_form_is_answered_and_what_is_said_of_it_is_bounded(kind: str, spec: Any) -> None:
+    server = Server()
+    server.state.seen("deviceclasses", dra.device_class(), 0.0)
+    server.state.seen("resourceslices", dra.gpus_of("gpu-a1"), 0.0)
+    made = {"metadata": {"name": "c"}, "spec": spec if kind == "ResourceClaim" else {"spec": spec}}
+    where = {"group": "resource.k8s.io", "version": "v1"}
+    about = {"kind": where | {"kind": kind}, "resource": where | {"resource": f"{kind.lower()}s"}}
+    with counted() as calls:
+        status, answer = server.handlers.validate(review(made, name="c", **about))
+    assert status in (200, 400)
+    assert calls.count < 400_000
+    text = [answer.decode()] if status == 400 else [*strings(orjson.loads(answer))]
+    assert all(line.replace("\n- ", "").replace("\n", "", 1).isprintable() and len(line) < 20_000 for line in text)
+    kinds: tuple[ListKind, ...] = ("resourceclaims", "resourceclaimtemplates")
+    stored = made | {"metadata": {"name": "c", "namespace": "default", "uid": "c"}}
+    server.state.seen(kinds[kind != "ResourceClaim"], stored, 0.0)
+    asking = "resourceClaimName" if kind == "ResourceClaim" else "resourceClaimTemplateName"
+    using = plain_pod(resourceClaims=[{"name": "c", asking: "c"}])
+    for hook in ("mutate", "validate"):
+        status, _ = getattr(server.handlers, hook)(review(using))
+        assert status == 200
