@@ -165,13 +165,28 @@ def judged(pods: list[Json], asked: Load) -> Outcome:
     return outcome
 
 
+def _reviews(webhook: Installed) -> list[int]:
+    """How many reviews each replica has answered."""
+    return [
+        sum(
+            int(value)
+            for name, value in webhook.metrics(number).items()
+            if name.startswith("gpu_admission_review_seconds_count")
+        )
+        for number in range(len(webhook.members))
+    ]
+
+
 def run(asked: Load, who: str, policy: str | None = None) -> Outcome:
     """One run on a fresh control plane. `who`: a key of TITLES. `policy`: YAML to use instead of the shipped policy."""
     options = Options(scheduler=most_allocated()) if who == "packing" else Options()
+    if two := who == "two":  # each review to another replica, even of one connection (WebhookRoundTripLoadBalancing)
+        options = Options(apiserver=("--enable-aggregator-routing=true",))
     with ExitStack() as stack:
         plane = stack.enter_context(ControlPlane(find(), options))
         if who in ("one", "two"):
-            stack.enter_context(Installed(plane, policy, 2 if who == "two" else 1))
+            webhook = stack.enter_context(Installed(plane, policy, 1 + two, reachable=two, routed=two))
+            stack.callback(lambda: console.print(f"reviews by replica: {_reviews(webhook)}"))
 
         async def work() -> Outcome:
             async with Api.of(plane.kubeconfig) as api:
