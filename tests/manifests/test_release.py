@@ -47,6 +47,11 @@ def test_an_action_is_a_commit_and_the_version_beside_it_is_for_people(path: Pat
     assert [each for each in found if not re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}  # v\d+\.\d+\.\d+", each)] == []
 
 
+def test_names_in_a_registry_are_in_small_letters_whoever_owns_the_repository() -> None:
+    text = (WORKFLOWS / "release.yaml").read_text()
+    assert {*re.findall(r"ghcr\.io/(\S+?)[/\"]", text)} == {"${GITHUB_REPOSITORY,,}", "${GITHUB_REPOSITORY_OWNER,,}"}
+
+
 def test_an_action_has_one_version() -> None:
     text = "".join(path.read_text() for path in WORKFLOWS.iterdir())
     found = set(re.findall(r"uses: ((?!\./)[^@]+)@(\w+)", text))
