@@ -557,6 +557,21 @@ def test_the_claims_that_are_reserved_on_one_node_are_bounded(
     assert free(of, "a") == 4000
 
 
+def test_one_more_claim_on_a_node_is_looked_at_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    of = cluster(TWO, [dra.template("one", dra.exactly())])
+    looked_at = Counter[str]()
+
+    def find(*of: Any) -> Any:
+        looked_at.update(["claims"])
+        return device_search.find(*of)
+
+    of.pod_seen(claiming("one", name="first", ranked=["b"]), 0)
+    monkeypatch.setattr(device_table, "find", find)
+    for number in range(9):
+        of.pod_seen(claiming("one", name=f"p{number}", ranked=["b"]), 0)
+        assert (looked_at["claims"], free(of, "b")) == (number + 1, max(0, 6000 - 1000 * number))
+
+
 def test_a_claim_for_which_nothing_was_left_counts_once_the_node_tells_more_devices() -> None:
     of = cluster(TWO, [dra.template("two", dra.exactly(2)), dra.template("three", dra.exactly(3))])
     for number in range(2):

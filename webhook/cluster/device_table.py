@@ -129,7 +129,7 @@ class DeviceTable:
 
     def hold(self, row: int, claims: tuple[DeviceClaim, ...], sign: int, private_to: str = "") -> None:
         """Reserve devices for claims on a node (1), or end that (-1). `private_to`: the namespace for which alone they count."""
-        name = self._columns.name[row]
+        name, left = self._columns.name[row], None
         for claim in claims:
             if claim.name:
                 at = self._held_at.setdefault(claim.name, Counter())
@@ -147,19 +147,17 @@ class DeviceTable:
                 del self._private[private_to]
         else:
             node = self._nodes.setdefault(name, NodeDevices())
-            fit = self._fit(row, node, claims) if sign > 0 else claims not in node.unfit
+            fit = sign > 0 or claims not in node.unfit
+            if sign > 0 and (state := self._states.without_private(row)) is not None:
+                self.allow()
+                left, fit = self._placed(*state, claims, node.held)
             if not fit:
                 (node.unfit.append if sign > 0 else node.unfit.remove)(claims)
                 return
             node.held = held_after(node.held, claims, sign)
+            left = left if len(node.held) <= _MAX_HELD else None
         if private_to in ("", self._namespace):
-            self.refresh(name)
-
-    def _fit(self, row: int, node: NodeDevices, claims: tuple[DeviceClaim, ...]) -> bool:
-        """Whether a node has devices left for claims, or has not told its devices yet."""
-        state = self._states.without_private(row)
-        self.allow()
-        return state is None or self._placed(*state, claims, node.held)[1]
+            self.refresh(name, left=left)
 
     def seen_from(self, namespace: str) -> None:
         """From now on, what is private to `namespace` counts, and what is private to others does not: it costs them no search."""
@@ -182,8 +180,8 @@ class DeviceTable:
         """The nodes where a claim that pods share is reserved."""
         return list(self._held_at.get(claim, ()))
 
-    def refresh(self, name: str, *, changed: bool = False) -> None:
-        """Count again what is left on a node. `changed`: its devices are other ones."""
+    def refresh(self, name: str, *, changed: bool = False, left: Amounts | None = None) -> None:
+        """Count again what is left on a node. `changed`: its devices are other ones. `left`: what is left, if known."""
         row, node = self._row_of.get(name), self._nodes.get(name)
         if node is not None and node.layout is None and not (node.uses or node.held or node.unfit):
             del self._nodes[name]
@@ -193,8 +191,9 @@ class DeviceTable:
         self._states.public.pop(row, None)
         number = 0
         if node is not None and layout is not None:
-            self.allow()
-            left, _ = self._placed(layout, layout.used(node.all_placed()), node.held[:_MAX_HELD])
+            if left is None:
+                self.allow()
+                left, _ = self._placed(layout, layout.used(node.all_placed()), node.held[:_MAX_HELD])
             number = self._states.number(layout, left)
         self._states.write(row, number)
         self._show_private(row)
