@@ -157,6 +157,7 @@ def _admit(
     if placement.nodes:
         _write(made, placement)
         made["spec"]["nodeName"] = placement.nodes[0].node
+        made["status"] = {"phase": "Running"}
         with watches["pod event"]:
             state.pod_seen(made, now)
     alive.append(orjson.dumps(made))

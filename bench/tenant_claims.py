@@ -114,6 +114,26 @@ def _shared_changes(world: World, number: int) -> None:
     _claim(world, "shared", *world.nodes[number % 2 : 1])
 
 
+def _searched(world: World) -> None:
+    """Claims that fit no node, which takes a search to see, of pods that wait on every node."""
+    _template(world, "long", ATTACKER, _exactly(4), _exactly(5))
+    for number in world.many(30):
+        for name in world.nodes[:200]:
+            made = _claiming(f"long-{number}-{name}", ATTACKER, {"resourceClaimTemplateName": "long"})
+            world.seen(forged(made, name))
+
+
+def _one_more(world: World, number: int) -> None:
+    world.asked(_claiming(f"refused-{number}", ATTACKER, {"resourceClaimTemplateName": "some"}))
+
+
+def _many_refused(world: World) -> None:
+    """They are given nodes, and never stored."""
+    _template(world, "some", ATTACKER, _exactly(2))
+    for number in world.many(4_000):
+        _one_more(world, number)
+
+
 def _whole(world: World) -> float:
     """How many of the other tenant's pods for 8 devices get a node."""
     found = 0
@@ -204,6 +224,8 @@ COSTS: Final[dict[str, Cost]] = {
     ),
     "a claim whose expression has loops before each review": Cost(before_each=_loops, cluster=_devices),
     "256 waiting pods of one claim, which changes before each review": Cost(_shared, _shared_changes, _devices),
+    "30 pods on each node that wait with claims that fit nowhere": Cost(_searched, cluster=_devices),
+    "4,000 refused pods with claims, another before each review": Cost(_many_refused, _one_more, _devices),
     "1,000 claims with names of 4 kB": Cost(_huge, cluster=_devices),
 }
 _WHOLE = "of 40 pods for 8 devices, with a node"

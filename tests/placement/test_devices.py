@@ -1,8 +1,8 @@
 """Pods that ask for devices one by one are ranked and reserved by them.
 
 Covers placement.devices, cluster.device_demands, cluster.device_kinds, cluster.device_layout, cluster.device_search,
-cluster.device_sources, cluster.device_table, cluster.device_capacity, cluster.device_matches, cluster.device_node,
-cluster.devices, cluster.claims.
+cluster.device_sources, cluster.device_states, cluster.device_table, cluster.device_capacity, cluster.device_matches,
+cluster.device_node, cluster.devices, cluster.claims.
 """
 
 from collections import Counter
@@ -535,9 +535,12 @@ def test_claims_for_more_devices_than_a_node_has_are_no_deeper_than_the_stack() 
     of.pod_seen(claiming(*["admin"] * 32, ranked=["a"]), 0)
 
 
-def test_the_claims_that_are_reserved_on_one_node_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("admin", "most", "left"), [(False, 4, 0), (True, device_table._MAX_HELD, 4000)])
+def test_the_claims_that_are_reserved_on_one_node_are_bounded(
+    monkeypatch: pytest.MonkeyPatch, admin: bool, most: int, left: int
+) -> None:
     """Anybody can create pods that wait with a preference for one node. Each changed the node, and all were looked at again."""
-    of = cluster(TWO, [dra.template(f"t{number}", dra.exactly()) for number in range(300)])
+    of = cluster(TWO, [dra.template(f"t{number}", dra.exactly(adminAccess=admin)) for number in range(300)])
     for number in range(300):
         of.pod_seen(claiming(f"t{number}", name=f"p{number}", ranked=["a"]), 0)
     looked_at = Counter[str]()
@@ -548,10 +551,24 @@ def test_the_claims_that_are_reserved_on_one_node_are_bounded(monkeypatch: pytes
 
     monkeypatch.setattr(device_table, "find", find)
     of.nodes.devices.refresh("a")
-    assert looked_at["claims"] == device_table._MAX_HELD
-    assert free(of, "a") == 0
+    assert looked_at["claims"] == most
+    assert free(of, "a") == left
     of.expire(1000)
     assert free(of, "a") == 4000
+
+
+def test_a_claim_for_which_nothing_was_left_counts_once_the_node_tells_more_devices() -> None:
+    of = cluster(TWO, [dra.template("two", dra.exactly(2)), dra.template("three", dra.exactly(3))])
+    for number in range(2):
+        of.pod_seen(claiming("three", "two", name=f"p{number}", ranked=["a"]), 0)
+    of.pod_seen(claiming("three", name="single", ranked=["a"]), 0)
+    assert free(of, "a") == 1000, "only the last fits"
+    of.seen("resourceslices", dra.gpus_of("a", 8), 0)
+    assert free(of, "a") == 0
+    of.pod_gone(claiming("three", name="single"))
+    of.pod_gone(claiming("three", "two", name="p0"))
+    of.pod_gone(claiming("three", "two", name="p1"))
+    assert free(of, "a") == 8000
 
 
 def test_expressions_that_need_too_much_work_leave_the_pod_alone_and_cost_nobody_else(

@@ -192,7 +192,7 @@ def test_recent_demands_reach_the_strategies() -> None:
     of = state([node("a", labels={"nvidia.com/gpu.product": "H100"})])
     placed(of, pod("p"))
     for i in range(3):
-        of.pod_seen(pod(f"p{i}", 2, on="a", nodeSelector={"nvidia.com/gpu.product": "H100"}), 0)
+        of.pod_seen(pod(f"p{i}", 2, on="a", phase="Running", nodeSelector={"nvidia.com/gpu.product": "H100"}), 0)
     placed(of, pod("p"))
     view = placer(of)._ranker(DEFAULTS, GPUS)._view
     assert view.gpus == (GPU,)

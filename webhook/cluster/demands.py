@@ -1,6 +1,6 @@
 """The demands of the GPU pods that run. `pack` keeps free GPUs useful for more pods like these.
 
-A pod counts while it is bound and not finished, so a tenant has weight by what it uses, and only as long. The pods of one
+A pod counts while it runs, so a tenant has weight by what it uses, and only as long. The pods of one
 namespace weigh at most as much as those of all others together: half of all, however many there are.
 """
 
@@ -45,7 +45,7 @@ class Demands:
         """Pods that came and went since the last version."""
 
     def bound(self, uid: int | str, namespace: str, demand: Demand, models: Models) -> None:
-        """A pod is bound. Pods without GPUs, and those that are known, change nothing."""
+        """A pod runs. Pods without GPUs, and those that are known, change nothing."""
         if uid in self._of_pod or (key := _group_key(demand, models)) is None:
             return
         groups = self._groups.setdefault(namespace, {})

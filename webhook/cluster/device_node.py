@@ -9,7 +9,7 @@ from webhook.cluster.devices import DeviceClaim, Use
 class NodeDevices:
     """What the device table keeps of a node."""
 
-    __slots__ = ("held", "layout", "slots", "uses")
+    __slots__ = ("held", "layout", "slots", "unfit", "uses")
 
     def __init__(self) -> None:
         self.layout: Layout | None = None
@@ -18,6 +18,8 @@ class NodeDevices:
         self.uses: dict[tuple[str, Hashable], tuple[Use, ...]] = {}
         """By source and holder."""
         self.held: list[DeviceClaim] = []
+        self.unfit: list[tuple[DeviceClaim, ...]] = []
+        """The claims of pods for which nothing was left. They do not count: to search again would cost others."""
 
     def all_placed(self) -> list[tuple[int, Use]]:
         """All uses of devices that are known."""
@@ -26,3 +28,12 @@ class NodeDevices:
     def placed(self, source: str, uses: Iterable[Use]) -> list[tuple[int, Use]]:
         """The uses of devices that are known, each with the number of its slot."""
         return [(self.slots[source, use.device], use) for use in uses if (source, use.device) in self.slots]
+
+
+def held_after(held: list[DeviceClaim], claims: tuple[DeviceClaim, ...], sign: int) -> list[DeviceClaim]:
+    """What is held with more claims (1), or without claims (-1)."""
+    if sign > 0:
+        return [*held, *claims]
+    for claim in claims:
+        held.remove(claim)
+    return held

@@ -15,8 +15,9 @@ import orjson
 from webhook.cluster.device_kinds import Kinds
 from webhook.cluster.device_layout import Amounts, Layout
 from webhook.cluster.device_matches import Matching
-from webhook.cluster.device_node import NodeDevices
+from webhook.cluster.device_node import NodeDevices, held_after
 from webhook.cluster.device_search import Fit, Unknown, find
+from webhook.cluster.device_states import DeviceStates
 from webhook.cluster.devices import DeviceClaim, DeviceSet, Use
 from webhook.cluster.node_table import TOLD, Columns
 from webhook.kube.claim_requests import Selected
@@ -24,7 +25,7 @@ from webhook.kube.device_selectors import Facts, Work
 
 _MAX_DEVICES: Final = 1024
 """Maximum number of devices of one source on one node; others are left out."""
-_MAX_ASKED, _SPARE = 256, 4096
+_MAX_ASKED = 256
 _MAX_HELD: Final = 128
 """Maximum number of reserved claims of one node that count: anybody can write a preference for a node. The oldest count."""
 _MAX_UNDONE: Final = 8192
@@ -43,8 +44,11 @@ class DeviceTable:
         self.roaming: tuple[Facts, ...] = ()
         """Devices that are not of a single node."""
         self.kinds = Kinds()
-        self._states: list[tuple[Layout, Amounts] | None] = [None]
-        self._numbers: dict[tuple[Layout, Amounts], int] = {}
+        self._states = DeviceStates(columns)
+        self._private: dict[str, dict[int, list[DeviceClaim]]] = {}
+        """By namespace and row, the claims that are private to the namespace."""
+        self._namespace = ""
+        """The namespace whose private claims count now."""
         self._matching, self._undone = Matching(self.kinds.values), Work(_MAX_UNDONE)
         self._held_at: dict[str, Counter[str]] = {}
         """By name of a claim that pods share, the nodes where it is reserved, and how often."""
@@ -70,7 +74,10 @@ class DeviceTable:
             names[source] = [device.name for device in told.devices[:_MAX_DEVICES]]
         if known is None:
             known = self._nodes[node] = NodeDevices()
-        known.layout, self._told = self._layout_of(before), self._told + 1
+        layout, self._told = self._layout_of(before), self._told + 1
+        if layout is not known.layout:  # there may be more to have
+            known.held += [claim for claims in known.unfit for claim in claims]
+            known.layout, known.unfit = layout, []
         told_names = [(each, name) for each in sorted(before) for name in names[each]]
         known.slots = {name: number for number, name in enumerate(told_names)}
         if self.kinds.dropped:
@@ -120,13 +127,10 @@ class DeviceTable:
         for source in sources:
             self.use(source, holder, "", ())
 
-    def hold(self, row: int, claims: tuple[DeviceClaim, ...], sign: int) -> None:
-        """Reserve devices for claims on a node (1), or end that (-1)."""
+    def hold(self, row: int, claims: tuple[DeviceClaim, ...], sign: int, private_to: str = "") -> None:
+        """Reserve devices for claims on a node (1), or end that (-1). `private_to`: the namespace for which alone they count."""
         name = self._columns.name[row]
-        node = self._nodes.setdefault(name, NodeDevices())
-        change = node.held.append if sign > 0 else node.held.remove
         for claim in claims:
-            change(claim)
             if claim.name:
                 at = self._held_at.setdefault(claim.name, Counter())
                 at[name] += sign
@@ -134,7 +138,45 @@ class DeviceTable:
                     del at[name]
                 if not at:
                     del self._held_at[claim.name]
-        self.refresh(name)
+        if private_to:
+            rows = self._private.setdefault(private_to, {})
+            rows[row] = held_after(rows.get(row, []), claims, sign)
+            if not rows[row]:
+                del rows[row]
+            if not rows:
+                del self._private[private_to]
+        else:
+            node = self._nodes.setdefault(name, NodeDevices())
+            fit = self._fit(row, node, claims) if sign > 0 else claims not in node.unfit
+            if not fit:
+                (node.unfit.append if sign > 0 else node.unfit.remove)(claims)
+                return
+            node.held = held_after(node.held, claims, sign)
+        if private_to in ("", self._namespace):
+            self.refresh(name)
+
+    def _fit(self, row: int, node: NodeDevices, claims: tuple[DeviceClaim, ...]) -> bool:
+        """Whether a node has devices left for claims, or has not told its devices yet."""
+        state = self._states.without_private(row)
+        self.allow()
+        return state is None or self._placed(*state, claims, node.held)[1]
+
+    def seen_from(self, namespace: str) -> None:
+        """From now on, what is private to `namespace` counts, and what is private to others does not: it costs them no search."""
+        public, self._states.public, self._namespace = self._states.public, {}, namespace
+        for row, number in public.items():
+            self._states.write(row, number)
+        self.allow()
+        for row in self._private.get(namespace, ()):
+            self._show_private(row)
+
+    def _show_private(self, row: int) -> None:
+        """Count what is private to the namespace, if there is any, on a row whose state is the one without it."""
+        claims, number = self._private.get(self._namespace, {}).get(row), int(self._columns.devices[row])
+        if claims and (state := self._states[number]) is not None:
+            self._states.public[row] = number
+            left, _ = self._placed(*state, claims[:_MAX_HELD], self._nodes[self._columns.name[row]].held)
+            self._states.write(row, self._states.number(state[0], left))
 
     def holders_of(self, claim: str) -> list[str]:
         """The nodes where a claim that pods share is reserved."""
@@ -143,28 +185,19 @@ class DeviceTable:
     def refresh(self, name: str, *, changed: bool = False) -> None:
         """Count again what is left on a node. `changed`: its devices are other ones."""
         row, node = self._row_of.get(name), self._nodes.get(name)
-        if node is not None and node.layout is None and not node.uses and not node.held:
+        if node is not None and node.layout is None and not (node.uses or node.held or node.unfit):
             del self._nodes[name]
         if row is None:
             return
         layout = node.layout if node is not None and self._columns.alive[row] else None
-        number, free = 0, {}
+        self._states.public.pop(row, None)
+        number = 0
         if node is not None and layout is not None:
-            remaining = self._remaining(node, layout)
-            number = self._number_of(layout, remaining)
-            free = {
-                TOLD + driver: (layout.free(driver, layout.totals), layout.free(driver, remaining))
-                for driver in layout.told
-            }
-        columns = self._columns
-        for resource in free.keys() - columns.capacity.keys():
-            columns.add_resource(resource)
-        for resource in columns.capacity:
-            if resource.startswith(TOLD):
-                columns.capacity[resource][row], columns.free[resource][row] = free.get(resource, (0, 0))
-        if columns.devices[row] != number:
-            columns.devices[row] = number
-            columns.changes.add(row)
+            self.allow()
+            left, _ = self._placed(layout, layout.used(node.all_placed()), node.held[:_MAX_HELD])
+            number = self._states.number(layout, left)
+        self._states.write(row, number)
+        self._show_private(row)
         if changed:
             self._on_change(row)
 
@@ -172,39 +205,24 @@ class DeviceTable:
         """The nodes of which a source tells devices: row, devices, their layout, and what is left."""
         for name, node in self._nodes.items():
             row = self._row_of.get(name)
-            if row is not None and (state := self._states[self._columns.devices[row]]) is not None:
+            if row is not None and (state := self._states.without_private(row)) is not None:
                 yield row, node, *state
 
-    def _remaining(self, node: NodeDevices, layout: Layout) -> Amounts:
-        remaining, named = layout.used(node.all_placed()), set[str]()
-        self.allow()
-        for claim in node.held[:_MAX_HELD]:
+    def _placed(
+        self, layout: Layout, left: Amounts, claims: Iterable[DeviceClaim], before: Iterable[DeviceClaim] = ()
+    ) -> tuple[Amounts, bool]:
+        """What claims leave of what is left, one after the other, and whether all fit. `before`: those that count already."""
+        named, every = {claim.name for claim in before if claim.name}, True
+        for claim in claims:
             if claim.name in named:
                 continue
             named.update([claim.name] if claim.name else ())
             try:
-                found = self.look(layout, remaining, (claim,))
+                found = self.look(layout, left, (claim,))
             except Unknown:
-                continue
-            remaining = remaining if found is None else found.remaining
-        return remaining
-
-    def _number_of(self, layout: Layout, remaining: Amounts) -> int:
-        if len(self._states) > 2 * self._columns.rows + _SPARE:
-            self._number_again()
-        number = self._numbers.setdefault((layout, remaining), len(self._states))
-        if number == len(self._states):
-            self._states.append((layout, remaining))
-        return number
-
-    def _number_again(self) -> None:
-        """Most states are of the past: forget them."""
-        columns, states = self._columns, self._states
-        self._states, self._numbers = [None], {}
-        for row, number in enumerate(columns.devices.tolist()):
-            if (state := states[number]) is not None:
-                columns.devices[row] = self._number_of(*state)
-                columns.changes.add(row)
+                found = None
+            left, every = (left, False) if found is None else (found.remaining, every)
+        return left, every
 
     def allow(self) -> None:
         """A decision, or a change of a node, begins: it may do so much, whatever the last one left."""
@@ -248,11 +266,11 @@ class DeviceTable:
     @property
     def layouts(self) -> list[Layout]:
         """The different layouts of nodes."""
-        return list(dict.fromkeys([state[0] for state in self._states if state is not None]))
+        return list(dict.fromkeys([layout for layout, _ in self._states]))
 
     def tells(self, source: str) -> bool:
         """Whether a source tells the devices of some node."""
-        return any([state is not None and source in dict(state[0].sets) for state in self._states])
+        return any([source in layout.sets for layout, _ in self._states])
 
     def asked(self, claims: tuple[DeviceClaim, ...]) -> tuple[tuple[str, int], ...] | None:
         """How much of the GPUs of DRA claims ask, by resource, in thousandths of a device: as counted on the first layout that

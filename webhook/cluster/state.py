@@ -156,7 +156,8 @@ class ClusterState:
         first_event = new and not self.ledger.waits(uid)
         nodes = ranked_nodes(pod) if first_event else ()  # read once: this is a third of the cost of an event
         if node:
-            self.demands.bound(uid, key.namespace, demand, pinned_models(spec))
+            if status.get("phase") == "Running":  # anybody can bind a pod to a node that does not exist
+                self.demands.bound(uid, key.namespace, demand, pinned_models(spec))
             counted = new and self.ledger.bound(uid, key, nodes, kind, node)
             self._put(uid, node, kind, counted=counted)
             return

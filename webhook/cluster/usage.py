@@ -8,7 +8,6 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from webhook.cluster.devices import DeviceClaim
 from webhook.cluster.node_table import TOLD, Demand
 from webhook.cluster.nodes import Nodes
 
@@ -41,8 +40,6 @@ class Usage:
         self._kinds: dict[tuple[Demand, str, str], PodKind] = {}
         self._private: dict[str, dict[str, dict[int, int]]] = {}
         """By namespace, resource and row: the amount that is private to the namespace."""
-        self._private_devices: dict[str, list[tuple[int, tuple[DeviceClaim, ...]]]] = {}
-        """By namespace: rows, and the claims that are private to the namespace there."""
         self._namespace = ""
         """The namespace whose private amounts count now."""
 
@@ -58,6 +55,7 @@ class Usage:
         changes = namespace in self._private or self._namespace in self._private
         self._count_private(self._namespace, 1)
         self._count_private(namespace, -1)
+        self.nodes.devices.seen_from(namespace)
         self._namespace = namespace
         return changes
 
@@ -68,8 +66,6 @@ class Usage:
                 free[resource][list(by_row)] += sign * np.array(list(by_row.values()))
         for row in private.get("pods", ()):
             self.changes.add(row)
-        for row, claims in self._private_devices.get(namespace, ()):
-            self.nodes.devices.hold(row, claims, -sign)
 
     def take(self, row: int, kind: PodKind, private_to: str = "") -> PodKind:
         """Add a pod of this kind to a row (bound or reserved). Returns the kind as it is kept. `private_to`: the namespace
@@ -112,6 +108,8 @@ class Usage:
 
     def _add(self, row: int, kind: PodKind, sign: int, private_to: str) -> None:
         free = self.nodes.columns.free
+        if kind.demand.devices:
+            self.nodes.devices.hold(row, kind.demand.devices, -sign, private_to)
         if private_to:
             self._add_private(private_to, row, kind, -sign)
             if private_to != self._namespace:
@@ -119,19 +117,9 @@ class Usage:
         for resource, amount in kind.demand.requests:
             if resource in free and not resource.startswith(TOLD):
                 free[resource][row] += sign * amount
-        if kind.demand.devices:
-            self.nodes.devices.hold(row, kind.demand.devices, -sign)
         self.changes.add(row)
 
     def _add_private(self, namespace: str, row: int, kind: PodKind, sign: int) -> None:
-        if devices := kind.demand.devices:
-            held = self._private_devices.setdefault(namespace, [])
-            if sign > 0:
-                held.append((row, devices))
-            else:
-                held.remove((row, devices))
-                if not held:
-                    del self._private_devices[namespace]
         private = self._private.setdefault(namespace, {})
         for resource, amount in kind.demand.requests:
             by_row = private.setdefault(resource, {})

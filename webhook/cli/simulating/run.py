@@ -250,7 +250,7 @@ class _Admission:
     def scheduled(self, pod: Pod, node: str | None) -> None:
         """Tell the state that the scheduler bound the pod to `node`, or with None that it found no node."""
         if node:
-            pod = {**pod, "spec": {**pod["spec"], "nodeName": node}}
+            pod = {**pod, "spec": {**pod["spec"], "nodeName": node}, "status": {"phase": "Running"}}
         else:
             pod = {**pod, "status": {**pod["status"], **_UNSCHEDULABLE}}
         self._state.pod_seen(pod, self._now)
