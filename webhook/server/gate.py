@@ -87,17 +87,36 @@ class Handler(web.RequestHandler):
                 transport.abort()  # close() would read, in TLS, everything that the client still sends
 
 
-class Gate(Handler):
-    """Bounds what a stranger can do with one connection. A body without its length is not parsed."""
+class Gate(Handler, asyncio.BufferedProtocol):
+    """Bounds what a stranger can do with one connection. A body without its length is not parsed.
+
+    A protocol with a buffer is asked for it before each read. TLS reads whenever bytes come, also messages of its own that are no
+    data (KeyUpdate, renegotiation), and answers any number of them.
+    """
+
+    _buffer: Final = memoryview(bytearray(MAX_UNREAD))
+    """One for all connections: what is read is passed on at once."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
+        self.brought = True
+        """Whether the last read brought data. Otherwise nothing else has looked at what came since."""
         self.head = bytearray()
         self.expected: int | None = None
         """Bytes of the body that are still to come; None while the head is not complete."""
         self.without_length = False
         self.received, self.before = 0, 0
         """Bytes of this request; all bytes on the wire before it."""
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        if not self.brought:
+            self.check_frames(2 * FREE_FRAMES)
+        self.brought = False
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self.brought = True
+        self.data_received(bytes(self._buffer[:nbytes]))
 
     def data_received(self, data: bytes) -> None:
         self.received += len(data)
@@ -150,40 +169,3 @@ class Gate(Handler):
         found = self.transport.get_extra_info("socket") if self.transport else None
         info = found.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 136) if found else b""
         return int(struct.unpack_from("Q", info, 128)[0]) if len(info) == 136 else 0
-
-
-class Wire(asyncio.BufferedProtocol):
-    """Lets a gate look before each read. TLS reads whenever bytes come, also messages of its own that are no data (KeyUpdate,
-    renegotiation). It answers any number of them."""
-
-    _buffer = memoryview(bytearray(MAX_UNREAD))
-    """One for all connections: what is read is passed on at once."""
-
-    def __init__(self, gate: Gate) -> None:
-        self._gate, self._brought = gate, True
-        """`_brought`: whether the last read brought data. Otherwise nothing else has looked at what came since."""
-
-    def get_buffer(self, sizehint: int) -> memoryview:
-        if not self._brought:
-            self._gate.check_frames(2 * FREE_FRAMES)
-        self._brought = False
-        return self._buffer
-
-    def buffer_updated(self, nbytes: int) -> None:
-        self._brought = True
-        self._gate.data_received(bytes(self._buffer[:nbytes]))
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._gate.connection_made(transport)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._gate.connection_lost(exc)
-
-    def eof_received(self) -> None:
-        self._gate.eof_received()
-
-    def pause_writing(self) -> None:
-        self._gate.pause_writing()
-
-    def resume_writing(self) -> None:
-        self._gate.resume_writing()

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from webhook.server.gate import Gate, Handler, Shared, Wire
+from webhook.server.gate import Gate, Handler, Shared
 from webhook.server.load import MAX_BYTES, MAX_UNREAD, Bounded, Held, Turns
 from webhook.telemetry.metrics import Metrics
 
@@ -131,9 +131,8 @@ class Listener:
                 await self._turns.wait(f"{connection.peer} handshakes", 1)
             kind = Handler if self._authenticated else Gate
             handler = kind(self._shared, connection, self._server, loop=loop, **self._options)
-            protocol = Wire(handler) if isinstance(handler, Gate) else handler
             await loop.connect_accepted_socket(
-                lambda: protocol, accepted, ssl=self._tls, ssl_handshake_timeout=seconds, ssl_shutdown_timeout=seconds
+                lambda: handler, accepted, ssl=self._tls, ssl_handshake_timeout=seconds, ssl_shutdown_timeout=seconds
             )
             if self._authenticated:
                 self._shared.connections.used(connection)
@@ -158,13 +157,8 @@ async def _hello(accepted: socket.socket) -> None:
             await readable.wait()
     finally:
         loop.remove_reader(accepted)
-    begun = accepted.recv(
-        9, socket.MSG_PEEK
-    )  # the type, version and length of the record, then type and length of the message
-    if (
-        len(begun) < 9
-        or begun[0] != 22
-        or begun[5] != 1
-        or begun[3:5] != (4 + int.from_bytes(begun[6:])).to_bytes(4)[2:]
-    ):
+    # Type, version and length of the record, then type and length of the message.
+    begun = accepted.recv(9, socket.MSG_PEEK)
+    whole = 4 + int.from_bytes(begun[6:])
+    if len(begun) < 9 or (begun[0], begun[5]) != (22, 1) or int.from_bytes(begun[3:5]) != whole:
         raise ConnectionAbortedError("no ClientHello")
