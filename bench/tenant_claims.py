@@ -129,7 +129,7 @@ def _one_more(world: World, number: int) -> None:
 
 def _many_refused(world: World) -> None:
     """They are given nodes, and never stored."""
-    _template(world, "some", ATTACKER, _exactly(2))
+    _template(world, "some", ATTACKER, _exactly())
     for number in world.many(4_000):
         _one_more(world, number)
 
