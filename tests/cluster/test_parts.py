@@ -107,6 +107,14 @@ def test_refused_pods_take_a_part_from_others_and_all_from_themselves() -> None:
     assert of.usage._private == {}
 
 
+def test_nodes_that_do_not_offer_what_a_pod_asks_for_are_no_part() -> None:
+    """Of 400 nodes the 40 with GPUs could all be held by one namespace."""
+    of = state([node(name) for name in NODES] + [node(f"cpu-{number}", 0) for number in range(360)])
+    for name in NODES:
+        ask(of, name)
+    assert untouched(of, "other") == 35
+
+
 def test_pods_that_were_created_and_deleted_give_no_right_to_more() -> None:
     of = forty()
     for number in range(200):

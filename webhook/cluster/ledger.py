@@ -95,9 +95,9 @@ class Ledger:
         """Whether pods are being admitted now: a pod is not yet seen, or the last one that was seen is not yet bound."""
         return bool(self._reserved) or (bool(self._waiting) and self._waiting[-1].row >= 0)
 
-    def reserve(self, pod: PodKey, node: str, kind: PodKind, now: float) -> None:
-        """A pod is admitted here with this node ranked first."""
-        private = self.parts.opened(pod.namespace, node, self._usage.nodes.count)
+    def reserve(self, pod: PodKey, node: str, kind: PodKind, offering: int, now: float) -> None:
+        """A pod is admitted here with this node ranked first. `offering`: the number of nodes that offer what it asks for."""
+        private = self.parts.opened(pod.namespace, node, offering)
         reservation = self._reserve(pod, node, kind, now + self.unseen_ttl, pod.namespace if private else "")
         reservation.reserved = True
         self._unseen.append(reservation)

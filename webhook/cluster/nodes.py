@@ -13,7 +13,7 @@ from webhook.cluster.devices import DeviceSet
 from webhook.cluster.journal import Journal
 from webhook.cluster.labels import Labels
 from webhook.cluster.node import SHARED, Status, amounts_of, installed_on, pods_per_gpu, status_of
-from webhook.cluster.node_table import TOLD, Columns
+from webhook.cluster.node_table import TOLD, Columns, Demand
 from webhook.cluster.rejections import Rejections
 from webhook.cluster.replicas import order_of
 from webhook.cluster.utilisation import UNKNOWN, NodeUse
@@ -114,6 +114,15 @@ class Nodes:
         self.devices.refresh(name)
         self._changed(row)
         self.drop_if_unused(row)
+
+    def offering(self, demand: Demand) -> int:
+        """How many nodes offer what only some offer of a demand: the extended resource that fewest have, or devices."""
+        columns = self.columns
+        amounts = [columns.capacity[name] for name, _ in demand.requests if "/" in name and name in columns.capacity]
+        counts = [np.count_nonzero(each[: columns.rows]) for each in amounts]
+        if demand.devices:
+            counts.append(np.count_nonzero(columns.devices[: columns.rows]))
+        return int(min(counts, default=self.count))
 
     def drop_if_unused(self, row: int) -> None:
         """Release the row of a deleted node if it has no pods left."""

@@ -10,7 +10,7 @@ from collections import Counter
 from typing import Final
 
 _PART: Final = 8
-"""One in so many nodes is the part of a namespace; at least one node."""
+"""One in so many of the nodes that offer what the pod asks for is the part of a namespace; at least one node."""
 _TRUSTED_PART: Final = 4
 """The same where only API servers can send reviews."""
 _ALL: Final = 2
@@ -38,7 +38,7 @@ class Parts:
         """Number of nodes in all values of `_shared`."""
 
     def allows(self, namespace: str, node: str, nodes: int) -> bool:
-        """Whether one more reservation may be made. `nodes`: the number of nodes."""
+        """Whether one more reservation may be made. `nodes`: the number of those that offer what the pod asks for."""
         shared = self._shared.get(namespace, _NONE)
         private = self._private.get(namespace, _NONE)
         allowed = shared.total() + private.total() < _MAX_OPEN and (

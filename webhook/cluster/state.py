@@ -225,9 +225,10 @@ class ClusterState:
         if not placement.nodes:
             return
         node = placement.nodes[0].node
-        if self.ledger.parts.allows(request.key.namespace, node, self.nodes.count):
+        offering = self.nodes.offering(request.demand)
+        if self.ledger.parts.allows(request.key.namespace, node, offering):
             kind = self.usage.kind(request.demand, request.owner, request.key.namespace)
-            self.ledger.reserve(request.key, node, kind, now)
+            self.ledger.reserve(request.key, node, kind, offering, now)
 
     def expire(self, now: float) -> None:
         self.ledger.expire(now)
