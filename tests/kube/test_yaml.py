@@ -119,6 +119,7 @@ def test_text_that_looks_like_another_type_is_quoted(text: str) -> None:
         pytest.param("10.0.0.1", "a: 10.0.0.1\n", id="an address"),
         pytest.param("500m", "a: 500m\n", id="a quantity"),
         pytest.param("größe", "a: größe\n", id="letters of any language"),
+        pytest.param("chat\u202eü", 'a: "chat\\u202E\\xFC"\n', id="what turns the text around is escaped"),
         pytest.param("one\ntwo\n", "a: |\n  one\n  two\n", id="lines stay lines"),
         pytest.param("word " * 40, f"a: '{'word ' * 40}'\n", id="a long line is not folded"),
     ],

@@ -126,8 +126,14 @@ def line_of(place: yaml.Event | yaml.Node | None) -> int:
 
 
 def to_yaml(value: Any) -> str:
-    """One document. Strings that kubectl would read as a number or truth value are quoted."""
-    text: str = yaml.dump(value, Dumper=_Writer, sort_keys=False, allow_unicode=True, width=1000)
+    """One document. Strings that kubectl would read as a number or truth value are quoted. If a character is not printable, such
+    as U+202E, which turns the text around, all that are not ASCII are escaped."""
+    text = _dumped(value, allow_unicode=True)
+    return text if text.replace("\n", "").isprintable() else _dumped(value, allow_unicode=False)
+
+
+def _dumped(value: Any, *, allow_unicode: bool) -> str:
+    text: str = yaml.dump(value, Dumper=_Writer, sort_keys=False, allow_unicode=allow_unicode, width=1000)
     return text
 
 
