@@ -73,8 +73,9 @@ class Stopwatch:
         self.quiet.append(before == self._switches)
 
     def summary(self, which: Sequence[bool] | None = None) -> dict[str, float]:
-        """Median and 99th percentile of all durations, or of those for which `which` is true."""
-        cpu, wall = (sorted(compress(times, which or repeat(True))) for times in (self.cpu, self.wall))
+        """Median and 99th percentile of all durations, or of those for which `which` is true, if there are any."""
+        chosen = which if which and any(which) else repeat(True)
+        cpu, wall = (sorted(compress(times, chosen)) for times in (self.cpu, self.wall))
         at = {"p50": len(cpu) // 2, "p99": len(cpu) * 99 // 100}
         figures = {f"cpu_{name}_us": round(cpu[i], 1) for name, i in at.items()}
         return figures | {f"wall_{name}_us": round(wall[i], 1) for name, i in at.items()} | {"n": len(cpu)}

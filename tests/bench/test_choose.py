@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from bench.choose import Stopwatch
 from bench.plot import lines
 
 ROOT = Path(__file__).parents[2]
@@ -24,6 +25,14 @@ def test_the_benchmark_gives_a_table_json_and_a_chart(tmp_path: Path) -> None:
         assert 0 < found["choose"]["cpu_p50_us"] <= found["choose"]["cpu_p99_us"]
         assert found["memory_mib"] > 0
     ElementTree.parse(tmp_path / "choose.svg")
+
+
+def test_on_a_busy_machine_no_choice_may_be_quiet() -> None:
+    watch = Stopwatch()
+    with watch:
+        pass
+    assert watch.summary([False])["n"] == 1
+    assert watch.summary([True])["n"] == 1
 
 
 @pytest.mark.parametrize(
