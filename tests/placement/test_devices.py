@@ -190,7 +190,9 @@ def test_the_part_of_a_namespace_is_of_the_nodes_that_tell_devices() -> None:
     """Of 64 nodes 16 have devices: reservations that nobody can confirm take two of these from others, and not eight."""
     having = [f"gpu-{number}" for number in range(16)]
     slices = [dra.gpus_of(name, 1) for name in having]
-    of = cluster(slices, [dra.template("one", dra.exactly(1))], nodes=[*having, *[f"cpu-{number}" for number in range(48)]])
+    of = cluster(
+        slices, [dra.template("one", dra.exactly(1))], nodes=[*having, *[f"cpu-{number}" for number in range(48)]]
+    )
     for number in range(8):
         assert reserve(of, claiming("one", name=f"p-{number}")).nodes
     of.usage.seen_from("other")

@@ -116,13 +116,10 @@ class Nodes:
         self.drop_if_unused(row)
 
     def offering(self, demand: Demand) -> int:
-        """How many nodes offer what only some offer of a demand: the extended resource that fewest have, or devices."""
+        """How many nodes offer the resource of a demand that fewest have, of extended resources and of devices that are told."""
         columns = self.columns
         amounts = [columns.capacity[name] for name, _ in demand.requests if "/" in name and name in columns.capacity]
-        counts = [np.count_nonzero(each[: columns.rows]) for each in amounts]
-        if demand.devices:
-            counts.append(np.count_nonzero(columns.devices[: columns.rows]))
-        return int(min(counts, default=self.count))
+        return min([int(np.count_nonzero(each[: columns.rows])) for each in amounts], default=self.count)
 
     def drop_if_unused(self, row: int) -> None:
         """Release the row of a deleted node if it has no pods left."""
