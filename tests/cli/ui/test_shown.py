@@ -244,7 +244,7 @@ async def test_the_pictures_of_the_documentation(tab: Tab, tmp_path: Path, dark:
     """They are written to docs/ when asked for, and are there, and are small."""
     file = tmp_path / "page.html"
     call("ui", "--cluster", world.snapshot(tmp_path), "--html", file)
-    await tab.look(dark=dark, width=1200, height=680)
+    await tab.look(dark=dark, width=1200, height=740)
     await tab.open(f"file://{file}{'#pod=research/pretrain-0' if dark else ''}")
     await tab.until(f"!!document.querySelector('{'.cause' if dark else '.row'}')")
     await tab.value("document.getElementById('source').textContent = 'https://prod.example:6443'")

@@ -88,9 +88,9 @@ class Picture:
         return asked.answer(snapshot, self._named, question, given)
 
     def for_file(self) -> dict[str, Any]:
-        """What a file has in addition: `about` the first pod of each row and the last that were decided, by `namespace/name`, up to
-        MAX_ABOUT bytes, the number of rows that are left out, and `answers`. The nodes of a cause are given by their place in
-        `lists`: many pods have the same."""
+        """What a file has in addition: `about` the first pod of each row and the last that were decided, by `namespace/name`, up
+        to MAX_ABOUT bytes, the number of rows that are left out, and `answers`. The nodes of a cause are given by their place
+        in `lists`: many pods have the same."""
         heads = [(row["namespace"], row["pods"][0]) for row in self.document["waiting"]]
         decided = [
             (each["namespace"], each["name"]) for each in self.document["decisions"] if each["result"] == "admitted"
