@@ -117,9 +117,9 @@ class Picture:
         likely += [("start", {"gpus": str(most), "resource": name}) for name, most in self._most().items()]
         size = 0
         for question, given, found in self._found(likely):
-            if (size := size + len(orjson.dumps(found))) > MAX_ANSWERS:
-                return
-            yield urlencode({"question": question, **given}), found
+            if size + (more := len(orjson.dumps(found))) <= MAX_ANSWERS:
+                size += more
+                yield urlencode({"question": question, **given}), found
 
     def _found(
         self, likely: list[tuple[str, dict[str, str]]]

@@ -375,14 +375,13 @@ function renderPod() {
 }
 function decision(found) {
   if (found.undecided) return [make("p", { class: "note" }, `Decision: ${found.undecided}`)];
-  const parts = [];
-  if (found.units?.length) parts.push(make("div", { class: "units" }, ...found.units.map(unit => make("div", {}, make("b", {}, unit.name), `: ${unit.text}`))));
+  const parts = [found.text, found.decided].filter(Boolean).map((text, at) => make("p", { class: at ? "note" : "on" }, text));
   if (found.why) parts.push(make("p", { class: "note" }, `No node chosen: ${found.why}`));
+  if (found.units?.length) parts.push(make("div", { class: "units" }, ...found.units.map(unit => make("div", {}, make("b", {}, unit.name), `: ${unit.text}`))));
   if (found.nodes?.length) {
     const line = (node, at) => make("tr", {}, make("td", {}, `${at + 1}. ${node.name}`), ...["free", "peers", "score"].map(name => make("td", {}, node[name])),
       make("td", { class: "remark" }, [node.name === found.boundTo ? "← bound" : "", node.last ? `${at ? "kept back" : "first all the same"}: ${node.last}` : ""].filter(Boolean).join(", ")));
     parts.push(make("table", { class: "ranking" }, make("thead", {}, make("tr", {}, ...["Ranking", "Free", "Peers", "Score", ""].map(title => make("th", {}, title)))), make("tbody", {}, ...found.nodes.map(line))));
-    for (const text of [found.decided, found.text]) if (text) parts.push(make("p", { class: "note" }, text));
   }
   return parts;
 }
