@@ -16,7 +16,7 @@ from webhook.cluster.device_kinds import Kinds
 from webhook.cluster.device_layout import Amounts, Layout
 from webhook.cluster.device_matches import Matching
 from webhook.cluster.device_node import NodeDevices, held_after
-from webhook.cluster.device_search import Fit, Unknown, find
+from webhook.cluster.device_search import Fit, Unknown, find, passes_untold
 from webhook.cluster.device_states import DeviceStates
 from webhook.cluster.devices import DeviceClaim, DeviceSet, Use
 from webhook.cluster.node_table import TOLD, Columns
@@ -233,7 +233,7 @@ class DeviceTable:
     def find(self, number: int, claims: Iterable[DeviceClaim]) -> Fit | None:
         """Devices for claims on a node in the state with this number; None if there are none. Raises Unknown."""
         if (state := self._states[number]) is None:
-            return Fit(0, 0.0, ()) if all([claim.source for claim in claims]) else None
+            return Fit(0, 0.0, ()) if all(map(passes_untold, claims)) else None
         return self.look(*state, claims)
 
     def look(self, layout: Layout, left: Amounts, claims: Iterable[DeviceClaim]) -> Fit | None:
