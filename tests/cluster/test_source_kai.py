@@ -30,6 +30,11 @@ def parts_of(of: ClusterState, name: str) -> list[int]:
     return []
 
 
+def labelled(made: Object) -> Object:
+    made["metadata"]["labels"] = {GROUP: "g"}
+    return made
+
+
 @pytest.mark.parametrize(
     "pods",
     [
@@ -57,6 +62,7 @@ def test_nothing_is_told(pods: list[Object]) -> None:
         pytest.param([part("p", "0.5", "other", on="a")], [81500], id="of a group that nobody reserved"),
         pytest.param([part("p", "0.5", "g", on="b")], [81500], id="of a group of another node"),
         pytest.param([part("p", "0.5", on="a")], [81500], id="no group"),
+        pytest.param([labelled(part("p", "0.5", on="a"))], [81500], id="a label that KAI did not write"),
         pytest.param([part("p", "0.5", "g", on="a", schedulerName="team")], [40750], id="KAI by another name"),
         pytest.param([reservation("h", "a")], [81500, 81500], id="two groups"),
         pytest.param([reservation("h", "a"), part("p", "0.4", "g", "h", on="a")], [48900, 48900], id="a pod of two groups"),
@@ -104,6 +110,13 @@ def test_the_order_of_events_does_not_matter() -> None:
             of.seen(kind, obj, 0)  # type: ignore[arg-type]
         assert parts_of(of, "a") == parts_of(wanted, "a") == [40750]
         assert facts(of) == facts(wanted)
+
+
+def test_an_event_of_a_node_that_tells_nothing_new_changes_nothing() -> None:
+    of = state([node("a", labels=LABELS)], [reservation("g", "a")])
+    before = of.nodes.version
+    of.node_seen(node("a", labels=LABELS))
+    assert of.nodes.version == before
 
 
 def test_what_ends_and_what_changes() -> None:

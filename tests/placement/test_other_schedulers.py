@@ -106,7 +106,7 @@ TO_KAI = "GPUs that another scheduler serves"
     ],
 )
 def test_a_part_by_kai_is_left_alone(made: dict[str, Any], settings: Any, reason: str) -> None:
-    of = state([node("a", 2), node("b", 1), node("c", 4), node("cpu", None)], GROUPS)
+    of = state([node("a", 2), node("b", 1), node("c", 4), node("cpu", None), with_cards("cards", 8192)], GROUPS)
     found = placed(of, admitted(made), settings=settings)
     assert (found.nodes, found.reason, found.required) == ((), reason, found.required)
     assert placed(state([node("a", 2)]), made, settings=settings).reason in (reason, TO_KAI)

@@ -38,4 +38,4 @@ class DeviceGroups:
         if node in self._on:
             row = self._nodes.row_of.get(node)
             labels = {} if row is None else self._nodes.labels.get(row)
-            self._nodes.devices.tell(node, KAI.name, shared_gpus(sorted(self._on[node].values()), labels))
+            self._nodes.devices.tell(node, KAI.name, shared_gpus(self._on[node].values(), labels))

@@ -64,12 +64,14 @@ def reserved_group(pod: Pod) -> str:
 
 
 def shared_gpus(groups: Iterable[str], labels: Mapping[str, str]) -> DeviceSet:
-    """The GPUs of these groups, on a node with these labels."""
+    """The GPUs of these groups, on a node with these labels. KAI may have reserved two for a group: its pods have one of them."""
     text = labels.get(_GPU_MEMORY, "")
     memory = int(text) if len(text) <= 16 and text.isdecimal() else _DEFAULT_MIB
     memory >>= 20 if memory >= _MIB_IN_TIB else 0  # some versions of GPU Feature Discovery wrote bytes
     facts = Facts(KAI.name, {}, {_MEMORY: memory - memory % 100}, shared=True)
-    return DeviceSet(tuple([Device(group, facts) for group in groups][:MAX_DEVICES]))
+    every = [*groups][:MAX_DEVICES]
+    names = [f"{group}#{number}" if group in every[:number] else group for number, group in enumerate(every)]
+    return DeviceSet(tuple([Device(name, facts) for name in names]))
 
 
 def _request(pod: Pod) -> DeviceRequest | None:
