@@ -139,8 +139,7 @@ class ClusterState:
             return
         if metadata.get("namespace") == self.replicas.namespace:
             self.replicas.seen(uid, pod)
-        node, demand = spec.get("nodeName"), counted_demand(pod)
-        held = True
+        node, demand, held = spec.get("nodeName"), counted_demand(pod), True
         if spec.get("resourceClaims") or (self.device_classes and has_extended_resource(demand)):
             with_devices = self.device_demands.of_pod(pod, demand, node or next(iter(ranked_nodes(pod)), ""))
             demand, held = with_devices or demand, with_devices is not None
@@ -151,8 +150,8 @@ class ClusterState:
             demand = demand._replace(devices=(*demand.devices, *shared))
         for source in SOURCES if node and annotations_of(pod) else ():
             self.nodes.devices.use(source.name, uid, node, source.uses(pod))
-        nobodys = bool(node) and self.device_groups.seen(uid, node, pod)
-        if nobodys or (not has_extended_resource(demand) and DECISION not in annotations_of(pod)):
+        reserves = bool(node) and self.device_groups.seen(uid, node, pod)
+        if reserves or (not has_extended_resource(demand) and DECISION not in annotations_of(pod)):
             if node:
                 self._put(uid, node, self.usage.kind(demand, ""))
             return
