@@ -14,6 +14,7 @@ from webhook.cluster.by_name import ByName, labels, priority_class, runtime_hand
 from webhook.cluster.claims import Claims, Specs, device_class
 from webhook.cluster.demands import Demands
 from webhook.cluster.device_demands import DeviceDemands
+from webhook.cluster.device_groups import DeviceGroups
 from webhook.cluster.device_sources import SOURCES, shared_claims
 from webhook.cluster.freshness import REQUIRED, Freshness
 from webhook.cluster.holdings import Holdings
@@ -39,6 +40,7 @@ from webhook.cluster.state_view import Answers, StateView
 from webhook.cluster.usage import PodKind, Usage
 from webhook.cluster.utilisation import NodeUse
 from webhook.framework.cluster_view import MetricsStatus, Placement
+from webhook.kube.other_gpus import FRACTIONS
 from webhook.kube.pod import DECISION, PROFILE_LABEL, annotations_of
 
 Object = Mapping[str, Any]
@@ -72,6 +74,7 @@ class ClusterState:
         self.usage = Usage(self.nodes)
         self.ledger = Ledger(self.usage, ttl, unseen_ttl, trusted=trusted)
         self.demands = Demands()
+        self.device_groups = DeviceGroups(self.nodes)
         self.holdings = Holdings()
         self.priority_classes = ByName(priority_class)
         self.runtime_classes = ByName(runtime_handler)
@@ -111,6 +114,7 @@ class ClusterState:
     def node_seen(self, node: Object) -> None:
         known, name = len(self.nodes.columns.capacity), node["metadata"]["name"]
         self.nodes.seen(node)
+        self.device_groups.tell(name)
         for resource in list(self.nodes.columns.capacity)[known:]:
             self.usage.recount(resource, self.holders())
         for uid, kind in self.nowhere.on(name):
@@ -135,18 +139,19 @@ class ClusterState:
             return
         if metadata.get("namespace") == self.replicas.namespace:
             self.replicas.seen(uid, pod)
-        node, demand = spec.get("nodeName"), counted_demand(pod)
-        held = True
+        node, demand, held = spec.get("nodeName"), counted_demand(pod), True
         if spec.get("resourceClaims") or (self.device_classes and has_extended_resource(demand)):
             with_devices = self.device_demands.of_pod(pod, demand, node or next(iter(ranked_nodes(pod)), ""))
             demand, held = with_devices or demand, with_devices is not None
             if demand.devices and self.claims.allocated(pod):
                 demand = demand._replace(devices=())
-        if not node and has_extended_resource(demand) and (shared := shared_claims(pod)):
+        asking = not node and (has_extended_resource(demand) or not FRACTIONS.isdisjoint(annotations_of(pod)))
+        if asking and (shared := shared_claims(pod)):
             demand = demand._replace(devices=(*demand.devices, *shared))
         for source in SOURCES if node and annotations_of(pod) else ():
             self.nodes.devices.use(source.name, uid, node, source.uses(pod))
-        if not has_extended_resource(demand) and DECISION not in annotations_of(pod):
+        reserves = bool(node) and self.device_groups.seen(uid, node, pod)
+        if reserves or (not has_extended_resource(demand) and DECISION not in annotations_of(pod)):
             if node:
                 self._put(uid, node, self.usage.kind(demand, ""))
             return
@@ -201,6 +206,7 @@ class ClusterState:
         self.nowhere.gone(uid)
         self.demands.gone(uid)
         self.replicas.gone(uid)
+        self.device_groups.gone(uid)
         self.nodes.devices.gone([source.name for source in SOURCES], uid)
 
     def _allocated(self, uid: str) -> None:

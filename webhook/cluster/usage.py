@@ -24,7 +24,7 @@ class PodKind:
         self.owner = owner
         """The owner of the pods; "" if it does not matter."""
         self.namespace = namespace
-        """Their namespace; "" for pods without extended resources."""
+        """Their namespace; "" for pods without extended resources, and for those that reserve GPUs for others."""
         self.count = 0
         """Number of pods and reservations of this kind."""
 

@@ -14,6 +14,7 @@ from webhook.cluster.devices import DRA, WHOLE, DeviceClaim
 from webhook.cluster.gpu_amounts import gpu_amounts, gpu_number, parts
 from webhook.cluster.node_table import TOLD
 from webhook.cluster.pods import counted_demand, pod_id
+from webhook.cluster.source_kai import reserved_group
 from webhook.kube.other_gpus import is_gpu_driver
 from webhook.kube.pod import Pod
 from webhook.policy.model import Policy
@@ -45,7 +46,7 @@ class PodGpus:
         if self._blind:
             return {name: n for name, n in counted_demand(pod).requests if self._gpus.kind(name) is not None}
         found: Counts = {}
-        row = self._state.nodes.row_of.get(pod["spec"].get("nodeName") or "")
+        row = None if reserved_group(pod) else self._state.nodes.row_of.get(pod["spec"].get("nodeName") or "")
         for name, amount in counted_demand(pod).requests if row is not None else ():
             if name in self.amounts and self.amounts[name].allocated[row]:
                 found[name] = amount
