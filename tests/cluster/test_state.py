@@ -1,7 +1,7 @@
 """The state after any events equals the state after a fresh list.
 
 Covers cluster.freshness, cluster.journal, cluster.labels, cluster.listing, cluster.node, cluster.node_table, cluster.nodes,
-cluster.nowhere, cluster.usage.
+cluster.grouped, cluster.usage.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ def gpu_amounts(state: ClusterState, gpus: Gpus, *, claims_known: bool = True) -
         offered = columns.capacity[name].astype(np.float64)
         installed = np.where(columns.installed[name] == UNKNOWN_AMOUNT, 0, columns.installed[name])
         found[name] = GpuAmounts(offered, np.maximum(installed, offered), np.zeros(size), np.zeros(size))
-    for (_, name), by_row in state.holdings.amounts.items():
+    for (_, name), by_row in state.holdings.items():
         if name in found:
             found[name].allocated[list(by_row)] += list(by_row.values())
     for row, kind in state.ledger.holders():

@@ -16,12 +16,11 @@ from webhook.cluster.demands import Demands
 from webhook.cluster.device_demands import DeviceDemands
 from webhook.cluster.device_sources import SOURCES, shared_claims
 from webhook.cluster.freshness import REQUIRED, Freshness
-from webhook.cluster.holdings import Holdings
+from webhook.cluster.grouped import Grouped, add_amount
 from webhook.cluster.jobs import Jobs
 from webhook.cluster.ledger import Ledger
 from webhook.cluster.listing import Index, Listing, ListKind
 from webhook.cluster.nodes import Nodes
-from webhook.cluster.nowhere import Nowhere
 from webhook.cluster.pods import (
     ReservationRequest,
     counted_demand,
@@ -72,7 +71,8 @@ class ClusterState:
         self.usage = Usage(self.nodes)
         self.ledger = Ledger(self.usage, ttl, unseen_ttl, trusted=trusted)
         self.demands = Demands()
-        self.holdings = Holdings()
+        self.holdings: dict[tuple[str, str], dict[int, int]] = {}
+        """What bound pods have of extended resources, by namespace and resource, then by row. Others only read it."""
         self.priority_classes = ByName(priority_class)
         self.runtime_classes = ByName(runtime_handler)
         self.namespaces = ByName(labels)
@@ -106,14 +106,15 @@ class ClusterState:
         """Whether there are GPU metrics to rank by at a time `now`."""
         self.pods: dict[int | str, tuple[int, PodKind]] = {}
         """Row and kind of each bound pod, by uid. Others only read it."""
-        self.nowhere = Nowhere()
+        self.nowhere = Grouped[int | str, str, PodKind]()
+        """Bound pods whose node is not known, by the name that they give: it may come later, and anybody can write any name."""
 
     def node_seen(self, node: Object) -> None:
         known, name = len(self.nodes.columns.capacity), node["metadata"]["name"]
         self.nodes.seen(node)
         for resource in list(self.nodes.columns.capacity)[known:]:
             self.usage.recount(resource, self.holders())
-        for uid, kind in self.nowhere.on(name):
+        for uid, kind in [*self.nowhere.groups.get(name, {}).items()]:
             self._put(uid, name, kind)
 
     def node_gone(self, name: str) -> None:
@@ -186,11 +187,15 @@ class ClusterState:
             self._give_back(*before)
             row = self.nodes.row(node)
         self.pods[uid] = row, kind if counted else self.usage.take(row, kind)
-        self.holdings.add(row, kind)
+        self._hold(row, kind, 1)
 
     def _give_back(self, row: int, kind: PodKind) -> None:
-        self.holdings.remove(row, kind)
+        self._hold(row, kind, -1)
         self.usage.give_back(row, kind)
+
+    def _hold(self, row: int, kind: PodKind, sign: int) -> None:
+        for resource, amount in kind.gpus:
+            add_amount(self.holdings, (kind.namespace, resource), row, sign * amount)
 
     def _forget(self, uid: int | str) -> None:
         before = self.pods.pop(uid, None)

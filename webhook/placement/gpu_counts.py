@@ -119,7 +119,7 @@ def _by_model(
 def _held(state: ClusterState, amounts: Mapping[str, GpuAmounts]) -> _Held:
     """On nodes that are there. What a node does not offer under a name is left out: it counts under another one."""
     by_key: dict[tuple[str, str], dict[int, float]] = {
-        key: dict(rows) for key, rows in state.holdings.amounts.items() if key[1] in amounts
+        key: dict(rows) for key, rows in state.holdings.items() if key[1] in amounts
     }
     for part in parts(state):
         pod = state.pods.get(part.holder)  # type: ignore[call-overload]
