@@ -3,7 +3,9 @@
 from collections.abc import Hashable, Iterator
 from typing import Generic, TypeVar
 
-K, G, V = TypeVar("K", bound=Hashable), TypeVar("G", bound=Hashable), TypeVar("V")
+K = TypeVar("K", bound=Hashable)
+G = TypeVar("G", bound=Hashable)
+V = TypeVar("V")
 
 
 class Grouped(Generic[K, G, V]):
