@@ -20,10 +20,11 @@ from webhook.cluster.device_layout import Amounts, Layout
 from webhook.cluster.device_node import NodeDevices
 from webhook.cluster.device_sources import SOURCES
 from webhook.cluster.devices import DRA, WHOLE
-from webhook.cluster.node import COUNT, UNKNOWN_AMOUNT, number_of
+from webhook.cluster.node import COUNT, UNKNOWN_AMOUNT
 from webhook.cluster.node_table import Floats
 from webhook.cluster.state import ClusterState
 from webhook.kube.gpus import Gpus, vendor
+from webhook.text import number_of
 
 _SLOTS: Final = {source.name: source.resource for source in SOURCES}
 
@@ -119,7 +120,7 @@ def _once(
 
 
 def _share_out(state: ClusterState, plugin: GpuAmounts, claims: GpuAmounts, row: int) -> None:
-    by_label = number_of(state.nodes.labels.get(row).get(COUNT, ""))
+    by_label = number_of(state.nodes.labels.get(row).get(COUNT)) or 0
     both = plugin.installed[row] + claims.offered[row]
     if by_label >= both:
         return
