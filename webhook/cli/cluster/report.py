@@ -16,7 +16,7 @@ from webhook.cluster.rejections import reason_of
 from webhook.kube.gpus import MODEL_LABELS
 from webhook.kube.pod import Pod, labels_of, owner
 from webhook.kube.record import record_of
-from webhook.placement.constraints import compiled
+from webhook.placement.constraints import TOLERATES_ALL
 from webhook.placement.filters import Filter
 from webhook.policy.model import DEFAULT_PROFILE, Policy
 
@@ -29,7 +29,6 @@ _POOL_LABELS: Final = (
 AMOUNTS: Final = ("total", "allocated", "promised", "free")
 """What is counted of each GPU resource."""
 _PART: Final = {"total": "offered"} | {word: word for word in AMOUNTS[1:]}
-_TOLERATES_ALL: Final = {"tolerations": [{"operator": "Exists"}]}
 _GPU_LABELS: Final = (
     *("nvidia.com/gpu.present", "nvidia.com/gpu.count", "feature.node.kubernetes.io/pci-10de.present"),
     *("kubernetes.azure.com/accelerator", "k8s.amazonaws.com/accelerator", "karpenter.k8s.aws/instance-gpu-count"),
@@ -253,10 +252,8 @@ def workload_name(pod: Pod) -> str:
 
 def _unhealthy(snapshot: Snapshot, policy: Policy) -> frozenset[str]:
     """The names of the nodes that `placement.health` of the default profile calls unhealthy."""
-    constraints = compiled(_TOLERATES_ALL)
-    assert constraints is not None
     nodes = snapshot.state.nodes
-    checks = Filter(constraints, policy.profile(DEFAULT_PROFILE)[1].placement.health).checks(
+    checks = Filter(TOLERATES_ALL, policy.profile(DEFAULT_PROFILE)[1].placement.health).checks(
         nodes, slice(0, nodes.columns.rows)
     )
     sick = np.any([~passes for reason, passes in checks if reason == "GPUs are not healthy"], axis=0)

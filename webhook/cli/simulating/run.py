@@ -99,18 +99,13 @@ class Outcome:
 def usable(s: Situation) -> Mask:
     """The rows of nodes that are ready and not cordoned."""
     good = [("Ready", "True") in status.conditions and not status.cordoned for status in s.nodes.statuses]
-    mask: Mask = s.alive & np.array(good)[s.nodes.columns.status[: len(s.alive)]]
+    mask: Mask = s.alive & s.by_status(good)
     return mask
 
 
 def whole_nodes(s: Situation, resource: str | None = None) -> list[str]:
     """The usable nodes that have GPUs, of this resource or of any, and all of them free."""
-    of = s.gpus.of if resource is None else {resource: s.gpus.of[resource]}
-    if not of:
-        return []
-    has = np.any([each.offered > 0 for each in of.values()], axis=0)
-    untouched = np.all([each.free >= each.offered for each in of.values()], axis=0)
-    return [s.names[row] for row in np.flatnonzero(usable(s) & has & untouched).tolist()]
+    return [s.names[row] for row in np.flatnonzero(usable(s) & s.gpus.whole(resource)).tolist()]
 
 
 def free_gpus(s: Situation, resource: str | None = None) -> int | float:

@@ -243,6 +243,12 @@ def with_spec(pod: Pod, **fields: Any) -> Pod:
     return {**pod, "spec": {**pod["spec"], **fields}}
 
 
+def without_affinity(pod: Pod, kind: str) -> Pod:
+    """The pod without its affinity of this kind."""
+    affinity = {name: terms for name, terms in (pod["spec"].get("affinity") or {}).items() if name != kind}
+    return with_spec(pod, affinity=affinity)
+
+
 def _has_anti_affinity(pod: Pod) -> bool:
     return bool((pod["spec"].get("affinity") or {}).get("podAntiAffinity"))
 
