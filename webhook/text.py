@@ -135,7 +135,6 @@ class Patterns:
 
 
 def matches_any(patterns: tuple[str, ...], text: str) -> bool:
-    """Whether any of the patterns matches, each as in `matches`."""
     return _compiled(patterns).match(text)
 
 

@@ -12,11 +12,11 @@ import orjson
 from webhook.admission.context import (
     NamespaceProfile,
     context_of,
+    decided,
     denials,
     exempt,
     findings_of,
     profile_of,
-    refused,
     size_findings,
     without_none,
 )
@@ -150,19 +150,10 @@ def _decide(review: _Review, changed: list[Template], early: Sequence[UnitFindin
         findings += [
             finding for finding in _findings(template, context, policy, profile, changes) if finding not in early
         ]
-    refusing = bool(denials(findings))
-    if refusing and deny:
-        decision = refused(review.request, findings, policy, profile, workload)
-    else:
-        if not deny:
-            findings = [
-                finding._replace(action="foretold") if finding.action == "deny" else finding for finding in findings
-            ]
-        decision = Decision(
-            "allowed", profile.name, workload, policy.hash, findings=tuple(findings), unknown_profile=profile.unknown
-        )
-    warnings = without_none(profile.warning, *(() if refusing else changes))
-    return decision._replace(warnings=warnings, quiet=profile.settings.shadow)
+    warnings = without_none(profile.warning, *(() if denials(findings) else changes))
+    if not deny:
+        findings = [each._replace(action="foretold") if each.action == "deny" else each for each in findings]
+    return decided(review.request, findings, policy, profile, workload)._replace(warnings=warnings)
 
 
 def _changed(

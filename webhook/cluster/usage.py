@@ -81,7 +81,6 @@ class Usage:
         return kind
 
     def give_back(self, row: int, kind: PodKind, private_to: str = "") -> None:
-        """Remove a pod of this kind from a row."""
         self._add(row, kind, 1, private_to)
         if kind.owner:
             add_amount(self.peers, kind.owner, row, -1)

@@ -66,8 +66,6 @@ class Alternative(NamedTuple):
 
 
 class ClaimRequest(NamedTuple):
-    """One request of a claim."""
-
     path: str
     """The field of the pod that names the claim, or of the claim: `spec.resourceClaims[0]`."""
     claim: str

@@ -228,7 +228,6 @@ def gpus_of(pod: Pod, policy: Policy) -> dict[str, int]:
 
 
 def _gpu_pods(pods: Iterable[Pod], policy: Policy, devices: PodGpus) -> Iterator[dict[str, Any]]:
-    """The documents of the pods that have GPUs."""
     for pod in pods:
         metadata = pod["metadata"]
         if not (gpus := devices.of(pod)):

@@ -244,7 +244,6 @@ def with_spec(pod: Pod, **fields: Any) -> Pod:
 
 
 def without_affinity(pod: Pod, kind: str) -> Pod:
-    """The pod without its affinity of this kind."""
     affinity = {name: terms for name, terms in (pod["spec"].get("affinity") or {}).items() if name != kind}
     return with_spec(pod, affinity=affinity)
 

@@ -152,7 +152,6 @@ def limits(case: Case) -> NodeCheck:
 
 
 def _claim_names(pod: Pod) -> Iterator[str]:
-    """The names of the pod's PersistentVolumeClaims."""
     for volume in pod["spec"].get("volumes") or ():
         if claim := volume.get("persistentVolumeClaim"):
             yield claim["claimName"]
@@ -161,7 +160,6 @@ def _claim_names(pod: Pod) -> Iterator[str]:
 
 
 def _users(s: Situation, namespace: str, claim: str) -> Iterator[Pod]:
-    """The bound pods that mount a claim."""
     for _, pod in s.bound:
         if pod["metadata"]["namespace"] == namespace and pod["spec"].get("volumes") and claim in _claim_names(pod):
             yield pod
@@ -180,7 +178,6 @@ def _volumes_by_driver(s: Situation, pod: Pod) -> dict[str, set[str]]:
 
 
 def _reachable(s: Situation, volume: Object) -> Mask:
-    """The nodes that the node affinity of a PersistentVolume selects."""
     return selected(s, (volume["spec"].get("nodeAffinity") or {}).get("required"))
 
 
