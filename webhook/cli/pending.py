@@ -203,7 +203,9 @@ def _print(rows: Iterable[Row], taken: float) -> None:
         )
         for row in rows
     ]
-    table(["POD", "SINCE", "GPUS", "WHY", "FIX (! is enough alone)"], cells, cut_last=True, drop=["SINCE", "GPUS"])
+    table(
+        ["POD", "SINCE", "GPUS", "WHY", "FIX (! is enough alone)"], cells, cut_last=True, drop=["SINCE", "GPUS", "WHY"]
+    )
     say("all causes and fixes: gpu-admission pending POD, or -o wide", "dim")
 
 

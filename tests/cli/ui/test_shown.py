@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -55,8 +56,8 @@ async def chromium() -> AsyncIterator[Tab]:
         yield found
 
 
-@pytest.fixture(scope="module")
-def address(cluster: Path) -> Iterator[str]:
+@contextmanager
+def served(cluster: Path) -> Iterator[str]:
     """Where the command serves the page."""
     command = [sys.executable, "-m", "webhook", "ui", "--cluster", str(cluster)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
@@ -66,6 +67,12 @@ def address(cluster: Path) -> Iterator[str]:
         yield found
         running.send_signal(signal.SIGINT)
         assert running.wait(60) == 0
+
+
+@pytest.fixture(scope="module")
+def address(cluster: Path) -> Iterator[str]:
+    with served(cluster) as found:
+        yield found
 
 
 @pytest_asyncio.fixture(loop_scope="module")
@@ -237,7 +244,7 @@ async def test_the_pictures_of_the_documentation(tab: Tab, tmp_path: Path, dark:
     """They are written to docs/ when asked for, and are there, and are small."""
     file = tmp_path / "page.html"
     call("ui", "--cluster", world.snapshot(tmp_path), "--html", file)
-    await tab.look(dark=dark, width=1200, height=680)
+    await tab.look(dark=dark, width=1200, height=740)
     await tab.open(f"file://{file}{'#pod=research/pretrain-0' if dark else ''}")
     await tab.until(f"!!document.querySelector('{'.cause' if dark else '.row'}')")
     await tab.value("document.getElementById('source').textContent = 'https://prod.example:6443'")

@@ -1,6 +1,6 @@
 """Checks what protects the webhook and other tenants: guards of the API server, network policies, and who can preempt others."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Final
 
 from webhook.cli.checks.result import All, opted_in, warn
@@ -88,7 +88,18 @@ def preemption(snapshot: Snapshot, policy: Policy) -> All:
                 text = f"the policy gives {bare(name)} to pods of namespace {namespace}; the API server refuses them"
                 found.append(warn(text, f"kubectl label namespace {namespace} {_ENTITLED}="))
         able.append(f"by {bare(name)}: {listed(may, 10) or 'none'}")
-    return found or f"namespaces that can preempt others {'; '.join(able) or 'by our classes: none'}"
+    return (
+        found
+        or f"namespaces that can preempt others {'; '.join(able) or 'by our classes: none'}{_whom(snapshot, given)}"
+    )
+
+
+def _whom(snapshot: Snapshot, given: Set[str]) -> str:
+    """Whose pods give way: those of a lower priority. `given`: the classes that the policy gives."""
+    values = {name: int(each.get("value") or 0) for (_, name), each in snapshot.named("PriorityClass").items()}
+    ours = sorted([(-values[name], bare(name)) for name in given & values.keys()])
+    order = ", ".join([f"{name} {-value}" for value, name in ours])
+    return f". They preempt pods of any namespace with a lower priority: {order}" if order else ""
 
 
 def _guarded(snapshot: Snapshot) -> tuple[str, str]:
