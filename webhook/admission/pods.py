@@ -150,12 +150,12 @@ def _refused_early(
     request: Request, edit: Edit, context: Context, policy: Policy, profile: NamespaceProfile, remaining: _Injectors
 ) -> Decision | None:
     """A refusal with the findings of all rules, if the API server would refuse the pod before the validating hook; else None."""
-    early = findings_of(edit.object, context, policy.early_rules(profile.name))
+    early = findings_of(edit.object, context, policy.units[profile.name].early_rules)
     if not denials(list(early)) or exempt(request, edit.object, profile):
         return None
     for _, injector in remaining:
         injector.apply(edit, context)
-    findings = list(findings_of(edit.object, context, policy.rules(profile.name)))
+    findings = list(findings_of(edit.object, context, policy.units[profile.name].rules))
     decision = decided(request, findings, policy, profile, context.workload.name)
     return decision._replace(warnings=without_none(profile.warning, context.workload.warning))
 
@@ -193,7 +193,7 @@ def validate(request: Request, policy: Policy, cluster: Cluster, placer: Placer 
     would = ""
     if injected:
         pod, would = _after_injectors(pod, context, policy, profile)
-    findings = list(findings_of(pod, context, policy.rules(profile.name)))
+    findings = list(findings_of(pod, context, policy.units[profile.name].rules))
     return decided(request, findings, policy, profile, context.workload.name, would)
 
 

@@ -108,7 +108,7 @@ def _early(review: _Review, template: Template) -> list[UnitFinding]:
     """The findings that the API server would refuse as well, in the template as it is before any injector."""
     if review.exempts(template):
         return []
-    rules = review.policy.early_rules(review.profile.name)
+    rules = review.policy.units[review.profile.name].early_rules
     denied = denials(list(findings_of(template.pod, review.context(template, None), rules)))
     return [_in_template(finding, template) for finding in denied]
 
@@ -203,7 +203,7 @@ def _findings(
     changes += [context.workload.warning, switch_warning(pod)]
     if context.gpu_names:
         edit, done = Edit(pod), []
-        for name, injector in policy.injectors(profile.name):
+        for name, injector in policy.units[profile.name].injectors:
             before = len(edit.operations)
             changes.append(injector.apply(edit, context).warning)
             if len(edit.operations) > before:
@@ -212,7 +212,7 @@ def _findings(
             changes.append(f"its pods will get: {', '.join(done)}")
         pod = edit.object
     context = context._replace(claimed=context.cluster.claimed(pod, context.namespace))
-    for finding in findings_of(pod, context, policy.rules(profile.name)):
+    for finding in findings_of(pod, context, policy.units[profile.name].rules):
         yield _in_template(finding, template)
 
 
