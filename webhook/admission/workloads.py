@@ -28,7 +28,7 @@ from webhook.framework.cluster_view import Cluster
 from webhook.framework.interface import Context
 from webhook.kube import bounds
 from webhook.kube.json_patch import Edit, Operation
-from webhook.kube.pod import Pod, containers, gpu_names
+from webhook.kube.pod import containers, gpu_names, with_requests
 from webhook.kube.pod_schema import check
 from webhook.kube.review import Request
 from webhook.placement.placer import Placer
@@ -199,7 +199,7 @@ def _findings(
 
     What the injectors would change and their warnings are appended to `changes`.
     """
-    pod = _defaulted(template.pod)
+    pod = with_requests(template.pod)
     changes += [context.workload.warning, switch_warning(pod)]
     if context.gpu_names:
         edit, done = Edit(pod), []
@@ -214,15 +214,6 @@ def _findings(
     context = context._replace(claimed=context.cluster.claimed(pod, context.namespace))
     for finding in findings_of(pod, context, policy.units[profile.name].rules):
         yield _in_template(finding, template)
-
-
-def _defaulted(template: Pod) -> Pod:
-    """A copy with the requests that the API server derives from limits. It does so in pods only (SetDefaults_Pod)."""
-    pod: Pod = orjson.loads(orjson.dumps(template))
-    for container in containers(pod):
-        if (resources := container.spec.get("resources")) and resources.get("limits"):
-            resources["requests"] = {**resources["limits"], **(resources.get("requests") or {})}
-    return pod
 
 
 def _in_template(unit_finding: UnitFinding, template: Template) -> UnitFinding:

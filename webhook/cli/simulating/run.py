@@ -5,7 +5,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-import jsonpatch
 import numpy as np
 import orjson
 
@@ -235,8 +234,7 @@ class _Admission:
         request, view = plan.document.request._replace(object=pod), self._state.view(self._now)
         asked = offline.opted_in(request.namespace, view)
         decision = mutate(request, self._policy, view, self._placer) if asked else IGNORED
-        if decision.patch is not None:
-            pod = jsonpatch.apply_patch(pod, orjson.loads(decision.patch))
+        pod = offline.patched(pod, decision)
         if decision.reservation is not None and decision.placement is not None:
             self._state.reserve(decision.reservation, decision.placement, self._now)
         self._state.pod_seen(pod, self._now)
