@@ -8,6 +8,7 @@ GPUs, they count once:
 - A node whose device plugin offers GPUs may have slices of the same GPUs. What claims have of these counts under their driver,
   the rest under the resource. They are other GPUs if the node has as many by its label as both offer together.
 - What a pod asks for as a resource, and gets as a claim, counts as the claim.
+- A GPU that a pod of KAI reserves counts as what the pods of its group have of it, and not as one of the device plugin.
 """
 
 from collections.abc import Hashable, Iterator
@@ -22,6 +23,7 @@ from webhook.cluster.device_sources import SOURCES
 from webhook.cluster.devices import DRA, WHOLE
 from webhook.cluster.node import COUNT, UNKNOWN_AMOUNT
 from webhook.cluster.node_table import Floats
+from webhook.cluster.source_kai import KAI
 from webhook.cluster.state import ClusterState
 from webhook.kube.gpus import Gpus, vendor
 from webhook.text import number_of
@@ -107,6 +109,9 @@ def _once(
 ) -> None:
     """Count the GPUs of a node once that several tell of."""
     slots = {_SLOTS[name] for name in layout.sets if name != DRA}
+    if KAI.name in layout.sets and KAI.whole in found:
+        for whole in found[KAI.whole][:2]:
+            whole[row] = max(0.0, whole[row] - len(layout.sets[KAI.name].devices))
     claimed = [driver for driver in layout.drivers if driver in found and driver not in _SLOTS]
     for name in resources:
         of = found[name]

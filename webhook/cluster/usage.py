@@ -25,9 +25,15 @@ class PodKind:
         self.owner = owner
         """The owner of the pods; "" if it does not matter."""
         self.namespace = namespace
-        """Their namespace; "" for pods without extended resources."""
+        """Their namespace; "" for pods without extended resources, and for those that reserve GPUs for others."""
         self.count = 0
         """Number of pods and reservations of this kind."""
+
+
+def hold(holdings: dict[tuple[str, str], dict[int, int]], row: int, kind: PodKind, sign: int) -> None:
+    """A pod of this kind is bound to the node of this row (1) or gone (-1). Those that only reserve GPUs for others have none."""
+    for resource, amount in kind.gpus if kind.namespace else ():
+        add_amount(holdings, (kind.namespace, resource), row, sign * amount)
 
 
 class Usage:
