@@ -138,7 +138,7 @@ def _read(s: Situation) -> Iterator[_Offered]:
         for result in ((claim["status"].get("allocation") or {}).get("devices") or {}).get("results") or ()
         if not result.get("adminAccess")
     }
-    slices, rules = list(newest(s.snapshot.of("ResourceSlice"))), s.snapshot.state.slices.taint_rules
+    slices, rules = _newest(s), s.snapshot.state.slices.taint_rules
     drawn = {
         (spec["driver"], spec["pool"]["name"], each.get("counterSet"))
         for spec in slices
@@ -173,21 +173,14 @@ def _rows(s: Situation, offered_to: Mapping[str, Any]) -> list[int]:
     return rows
 
 
-def newest(slices: list[Object]) -> Iterator[Mapping[str, Any]]:
+def _newest(s: Situation) -> list[Mapping[str, Any]]:
     """The specs of the newest generation of each pool: a driver writes new slices before it deletes the old ones."""
-    newest_of: dict[tuple[str, str], int] = {}
-    for obj in slices:
-        pool, generation = _pool_and_generation(obj["spec"])
-        newest_of[pool] = max(generation, newest_of.get(pool, 0))
-    for obj in slices:
-        pool, generation = _pool_and_generation(obj["spec"])
-        if generation == newest_of[pool]:
-            yield obj["spec"]
-
-
-def _pool_and_generation(spec: Mapping[str, Any]) -> tuple[tuple[str, str], int]:
-    pool = spec.get("pool") or {}
-    return (str(spec.get("driver")), str(pool.get("name"))), int(pool.get("generation") or 0)
+    pools: dict[tuple[str, str], dict[int, list[Mapping[str, Any]]]] = {}
+    for spec in [obj["spec"] for obj in s.snapshot.of("ResourceSlice")]:
+        pool = spec.get("pool") or {}
+        generations = pools.setdefault((str(spec.get("driver")), str(pool.get("name"))), {})
+        generations.setdefault(int(pool.get("generation") or 0), []).append(spec)
+    return [spec for generations in pools.values() for spec in generations[max(generations)]]
 
 
 def has(s: Situation, device_class: str, nodes: Mask) -> list[str]:
@@ -200,7 +193,7 @@ def has(s: Situation, device_class: str, nodes: Mask) -> list[str]:
 
 def _pools(s: Situation) -> Iterator[tuple[tuple[str, str], list[int]]]:
     """The pool of each slice with the rows of its nodes."""
-    for spec in newest(s.snapshot.of("ResourceSlice")):
+    for spec in _newest(s):
         yield (spec["driver"], spec["pool"]["name"]), _rows(s, spec)
 
 
