@@ -9,7 +9,7 @@ import numpy as np
 
 from webhook.cli.cluster.devices import PodGpus
 from webhook.cli.cluster.measured import Figures
-from webhook.cli.cluster.snapshot import Object, Snapshot, condition
+from webhook.cli.cluster.snapshot import Object, Snapshot, condition, created, seconds
 from webhook.cluster.gpu_amounts import gpu_number, models_of
 from webhook.cluster.pods import counted_demand
 from webhook.cluster.rejections import reason_of
@@ -128,16 +128,18 @@ def holder(pod: Mapping[str, Any], by: str) -> str:
 
 
 def holders(nodes: Iterable[Mapping[str, Any]], by: str) -> list[dict[str, Any]]:
-    """Who has the GPUs of these nodes: for each namespace, class or owner its number of pods and nodes, and its GPUs by resource.
-    Most GPUs first. Where GPUs are measured also how many are idle: metrics do not say which pod has which GPU, so an idle one
-    counts for the holder who has it even if all GPUs of the others on the node are among the idle ones."""
-    pods, on, gpus = Counter[str](), dict[str, set[str]](), dict[str, dict[str, float]]()
+    """Who has the GPUs of these nodes: for each namespace, class or owner its number of pods and nodes, the start of its oldest
+    pod, and its GPUs by resource. Most GPUs first. Where GPUs are measured also how many are idle: metrics do not say which pod
+    has which GPU, so an idle one counts for the holder who has it even if all GPUs of the others on the node are among the idle
+    ones."""
+    pods, on, gpus, since = Counter[str](), dict[str, set[str]](), dict[str, dict[str, float]](), dict[str, int]()
     idle: Counter[str] | None = None
     for node in nodes:
         here, seen = dict[str, float](), set[tuple[str, str]]()
         for pod in node["pods"]:
             name = holder(pod, by)
             pods[name] += 1
+            since[name] = min(since.get(name, pod["since"]), pod["since"])
             on.setdefault(name, set()).add(node["name"])
             has = _counted_once(pod, {claim for of, claim in seen if of == name})
             seen.update([(name, claim) for claim in pod.get("shared", ())])
@@ -151,7 +153,7 @@ def holders(nodes: Iterable[Mapping[str, Any]], by: str) -> list[dict[str, Any]]
             idle = (idle or Counter()) + Counter(surely)
     names = sorted(pods, key=lambda name: (-sum(gpus[name].values()), name))
     return [
-        {by: name, "pods": pods[name], "nodes": len(on[name])}
+        {by: name, "pods": pods[name], "nodes": len(on[name]), "since": since[name]}
         | {"gpus": {resource: gpu_number(amount) for resource, amount in sorted(gpus[name].items())}}
         | ({} if idle is None else {"idle": idle[name]})
         for name in names
@@ -251,8 +253,8 @@ def _gpu_pods(pods: Iterable[Pod], policy: Policy, devices: PodGpus) -> Iterator
             continue
         recorded = record_of(pod).get("class") or policy.classify(pod, owner(pod), metadata["namespace"]).name
         names = {"namespace": metadata["namespace"], "name": metadata["name"], "owner": workload_name(pod)}
-        shared = devices.shared(pod)
-        yield {**names, "class": recorded, "gpus": gpus, **({"shared": shared} if shared else {})}
+        since, shared = int(seconds(pod["status"].get("startTime")) or created(pod)), devices.shared(pod)
+        yield {**names, "class": recorded, "since": since, "gpus": gpus, **({"shared": shared} if shared else {})}
 
 
 def workload_name(pod: Pod) -> str:
