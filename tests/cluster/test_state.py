@@ -1,7 +1,7 @@
 """The state after any events equals the state after a fresh list.
 
 Covers cluster.freshness, cluster.journal, cluster.labels, cluster.listing, cluster.node, cluster.node_table, cluster.nodes,
-cluster.nowhere, cluster.usage.
+cluster.grouped, cluster.usage.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ def test_a_list_in_pages_is_the_list() -> None:
 def test_the_state_is_fresh_while_every_watch_is_alive(heard: dict[Any, float], now: float, fresh: bool) -> None:
     of = state()
     for kind, at in heard.items():
-        of.heard(kind, at)
+        of.freshness.heard(kind, at)
     assert of.view(now).fresh is fresh
 
 
