@@ -30,7 +30,7 @@ MAX_ANSWER: Final = 12_000_000
 """Maximum bytes of an answer."""
 _MAX_GPUS: Final = 1024
 _PREEMPTION: Final = ("preemption", "priorityClasses", "guards")
-"""The checks of `doctor` that say who may preempt whom."""
+"""The checks of `doctor` that say who may preempt whom, the first of which answers it."""
 Given = Mapping[str, str]
 """The words of a question by name, as they stand in its address."""
 
@@ -126,7 +126,8 @@ def _selector(snapshot: Snapshot, model: str) -> dict[str, str]:
 
 def preempt(snapshot: Snapshot, named: str | None, _: Given) -> dict[str, Any]:
     """Which namespaces may preempt the pods of others."""
-    return {"doctor": [each._asdict() for each in doctor.results(snapshot, named) if each.check in _PREEMPTION]}
+    found = [each._asdict() for each in doctor.results(snapshot, named) if each.check in _PREEMPTION]
+    return {"doctor": sorted(found, key=lambda each: _PREEMPTION.index(each["check"]))}
 
 
 def health(snapshot: Snapshot, named: str | None, _: Given) -> dict[str, Any]:

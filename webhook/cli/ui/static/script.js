@@ -443,7 +443,7 @@ const ASKED = {
   idle: { text: "Which GPUs are idle, whose, since when?", command: () => "nodes --by namespace", draw: idle },
   start: { text: "Would a pod start, and what would let it?", fields: startFields, command: () => "simulate -f pod.yaml", draw: starts },
   pod: { text: "Why is a pod on its node?", fields: podFields, command: given => `explain -n ${given.namespace} ${given.name}`, draw: about },
-  preempt: { text: "Who may preempt whom?", command: () => "doctor", draw: found => checks(found.doctor) },
+  preempt: { text: "Who may preempt whom?", command: () => "doctor", draw: found => make("ul", { class: "checks" }, ...found.doctor.map(check)) },
   health: { text: "Is the webhook healthy?", command: () => "doctor", draw: found => checks(found.doctor) },
   audit: { text: "What would opting in change?", fields: auditFields, command: given => `audit -n ${given.namespace}`, draw: audited },
 };
@@ -540,10 +540,12 @@ function starts(found) {
 }
 const STATES = ["broken", "warn", "unknown", "ok"];
 function checks(found) {
-  const sorted = [...found].sort((a, b) => STATES.indexOf(a.state) - STATES.indexOf(b.state)), counts = STATES.map(of => [found.filter(each => each.state === of).length, of]).filter(([count]) => count);
-  const line = each => make("li", { class: "check", "data-check": each.check, "data-state": each.state }, make("b", { class: `state ${each.state}` }, each.state), make("div", {}, make("b", {}, words(each.check)), `: ${each.text}`, each.next ? make("div", { class: "fix" }, `${each.next} `, ...runnable(each.next).map(text => copied(text))) : null));
-  return [make("p", { class: `verdict ${found.some(each => each.state === "broken") ? "broken" : "ok"}` }, `${found.some(each => each.state === "broken") ? "" : "Nothing is broken: "}${counts.map(([count, of]) => `${count} ${of}`).join(", ")}`), make("ul", { class: "checks" }, ...sorted.map(line))];
+  const sorted = [...found].sort((a, b) => STATES.indexOf(a.state) - STATES.indexOf(b.state)), broken = sorted[0]?.state === "broken";
+  const counts = STATES.map(of => [found.filter(each => each.state === of).length, of]).filter(([count]) => count).map(([count, of]) => `${count} ${of}`);
+  return [make("p", { class: `verdict ${broken ? "broken" : "ok"}` }, `${broken ? "" : "Nothing is broken: "}${counts.join(", ")}`), make("ul", { class: "checks" }, ...sorted.map(check))];
 }
+const check = each => make("li", { class: "check", "data-check": each.check, "data-state": each.state }, make("b", { class: `state ${each.state}` }, each.state),
+  make("div", {}, make("b", {}, words(each.check)), `: ${each.text}`, each.next ? make("div", { class: "fix" }, `${each.next} `, ...runnable(each.next).map(text => copied(text))) : null));
 const OUTCOMES = { refused: "broken", notRead: "broken", warned: "warn", changed: "ok", unchanged: "ok" };
 function audited({ audit }, { namespace }) {
   if (!audit.length) return make("p", { class: "verdict ok" }, `Nothing for pods that exist: ${namespace} has no GPU pod without a decision.`);
