@@ -51,6 +51,8 @@ def card(**changed: Any) -> dict[str, Any]:
         pytest.param(HAMI, node({REGISTERED: orjson.dumps([card(), card(id="GPU-1")]).decode(), "hami.io/device-cordon": "GPU-0"}),
                      [("GPU-1", 8192, 100, 5)], id="one is cordoned"),
         pytest.param(HAMI, node({REGISTERED: orjson.dumps([card()]).decode(), "hami.io/node-handshake": "Deleted_2026.11.25 05:00:00"}), [], id="withdrawn"),
+        pytest.param(HAMI, node({REGISTERED: orjson.dumps([card(mode="mig")]).decode()}), [], id="it gives out MIG instances, of which it has profiles and places"),
+        pytest.param(VOLCANO, node({V_REGISTERED: f"{P4},10,32768,NVIDIA-Tesla V100,true,mig:"}), [], id="Volcano: so does it"),
         pytest.param(HAMI, node({REGISTERED: "[]"}), [], id="no card"),
         pytest.param(HAMI, node(None), [], id="no annotation"),
         pytest.param(VOLCANO, node({V_REGISTERED: f"{P4},10,32768,NVIDIA-Tesla V100,true,hami-core:{OTHER},10,32768,V100,false,hami-core:"}),
