@@ -68,6 +68,8 @@ class Vgpu(NamedTuple):
         text, (handshake, cordoned) = notes.get(self.registered) or "", self.withdrawn
         if len(text) > MAX_TEXT or (notes.get(handshake) or "").startswith("Deleted"):
             return DeviceSet()
+        if amount_of(((node.get("status") or {}).get("allocatable") or {}).get(self.resources.cards, 1)) == 0:
+            return DeviceSet()  # its device plugin is gone: from 2.10 on HAMi says so nowhere else
         out = set((notes.get(cordoned) or "")[:MAX_TEXT].split(","))
         cards = self._from_json(text) if text.startswith("[") else self._from_text(text)
         found = {card.name: card for card in cards if card is not None and card.name not in out}
