@@ -57,7 +57,8 @@ def test_a_question_leaves_what_is_shown_as_it_is(cluster: Path) -> None:
     found.answer("start", {"gpus": "8", "resource": GPU})
     found.answer("audit", {"namespace": "team-b"})
     assert [found.answer(name, {}) for name in ("drain", "idle", "health")] == first
-    assert first[0] == {"balance": said(cluster, "balance", "-A", "--suggest")}
+    wanted = said(cluster, "balance", "-A", "--suggest")
+    assert first[0]["balance"] == {key: value for key, value in wanted.items() if key != "workloads"}
 
 
 def test_what_a_policy_without_metrics_does_not_know_is_said(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 Covers cli.ui.picture, cli.cluster.sums, cli.ui.decisions.
 """
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from webhook.cli.offline import load_policy
 from webhook.cli.pending import answers
 from webhook.cli.ui.picture import Picture
 from webhook.errors import BadInput
+from webhook.feeds.access import Access
 
 POLICY = load_policy()
 GPU = "nvidia.com/gpu"
@@ -67,6 +69,23 @@ def test_whom_gpus_are_promised_to_is_named(picture: Picture) -> None:
     assert (promise["namespace"], promise["name"], promise["gpus"]) == ("research", "finetune-2", {GPU: 2})
     (there,) = [each for each in picture.document["nodes"] if each["name"] == on]
     assert there["parts"][GPU]["promised"] == 2
+
+
+def test_who_may_not_list_nodes_sees_the_gpus_of_his_own_pods(tmp_path: Path) -> None:
+    """All else is not known, and nothing looks free."""
+    all_of_it = read(tmp_path, world.held("one", "a", 3), world.held("two", "a", 1), world.held("waits", None, 2))
+    access = Access("https://api", None, None, None, 60.0)
+    mine = replace(all_of_it, missing={"Node": "no right to list nodes", "Pod": "no right to list pods"}, access=access)
+    found = Picture(mine, POLICY).document
+    (shown,) = found["nodes"]
+    assert (shown["name"], shown["health"], shown["model"]) == ("a", "unknown", "")
+    assert shown["parts"] == {GPU: {"allocated": 4, "promised": 0, "free": 0, "unusable": 0}}
+    assert [each["total"] for each in found["totals"]] == [4, 4]
+    assert [(each["owner"], each["gpus"]) for each in found["holders"]["owner"]] == [
+        ("research/job/one", {GPU: 3}),
+        ("research/job/two", {GPU: 1}),
+    ]
+    assert found["largest"] == []
 
 
 def test_the_largest_job_is_that_with_most_gpus_on_a_node(tmp_path: Path) -> None:

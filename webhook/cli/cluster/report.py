@@ -28,6 +28,8 @@ _POOL_LABELS: Final = (
 """Labels that name the pool of a node; the first that a node has counts."""
 AMOUNTS: Final = ("total", "allocated", "promised", "free")
 """What is counted of each GPU resource."""
+UNKNOWN_HEALTH: Final = "unknown"
+"""The health of a node that may not be read."""
 _PART: Final = {"total": "offered"} | {word: word for word in AMOUNTS[1:]}
 _TOLERATES_ALL: Final = {"tolerations": [{"operator": "Exists"}]}
 _GPU_LABELS: Final = (
@@ -77,6 +79,21 @@ def report(snapshot: Snapshot, policy: Policy, names: list[str]) -> list[dict[st
             }
         )
     return result
+
+
+def report_of_pods(snapshot: Snapshot, policy: Policy) -> list[dict[str, Any]]:
+    """For those who may not list nodes: a document for each node on which a pod has GPUs, with what the pods have. All else is
+    not known."""
+    devices, found = PodGpus(snapshot, policy), []
+    for name, pods in sorted(snapshot.pods_on.items()):
+        if shown := list(_gpu_pods(pods, policy, devices)):
+            sums = Counter[str]()
+            for pod in shown:
+                sums.update(pod["gpus"])
+            gpus = {resource: dict.fromkeys(AMOUNTS, 0) | {"allocated": count} for resource, count in sums.items()}
+            unknown = {"pool": "", "model": "", "health": UNKNOWN_HEALTH, "taints": []}
+            found.append({"name": name, **unknown, "gpus": gpus, "pods": shown})
+    return found
 
 
 def _rejected(snapshot: Snapshot) -> Counter[str]:

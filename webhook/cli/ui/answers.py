@@ -62,7 +62,14 @@ def answer(snapshot: Snapshot, named: str | None, question: str, given: Given) -
 
 def drain(snapshot: Snapshot, named: str | None, _: Given) -> dict[str, Any]:
     """Which nodes are free as a whole, and which would be after a few pods have moved."""
-    return {"balance": balanced(snapshot, policy_of(named, snapshot), None, suggest=True)}
+    return {"balance": _whole_nodes(snapshot, policy_of(named, snapshot))}
+
+
+def _whole_nodes(snapshot: Snapshot, policy: Policy) -> dict[str, Any]:
+    """The document of `balance --suggest` without its list of workloads, which the page does not show."""
+    found = balanced(snapshot, policy, None, suggest=True)
+    del found["workloads"]
+    return found
 
 
 def idle(snapshot: Snapshot, named: str | None, _: Given) -> dict[str, Any]:
@@ -80,9 +87,9 @@ def start(snapshot: Snapshot, named: str | None, given: Given) -> dict[str, Any]
     policy = policy_of(named, snapshot)
     manifest = _manifest(snapshot, policy, given)
     use_metrics(snapshot, policy)
-    outcome = balanced(snapshot, policy, None, suggest=True)
+    whole = _whole_nodes(snapshot, policy)
     pods = manifests(orjson.dumps(manifest), "the pod", policy, manifest["metadata"]["namespace"])
-    return {"balance": outcome, "manifest": manifest, "simulate": simulate(snapshot, policy, [pods]).document()}
+    return {"balance": whole, "manifest": manifest, "simulate": simulate(snapshot, policy, [pods]).document()}
 
 
 def _manifest(snapshot: Snapshot, policy: Policy, given: Given) -> dict[str, Any]:

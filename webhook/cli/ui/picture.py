@@ -10,7 +10,7 @@ import orjson
 
 from webhook.cli.cluster.devices import PodGpus
 from webhook.cli.cluster.measured import Figures, Gpu
-from webhook.cli.cluster.report import gpu_nodes, holders, report, workload_name
+from webhook.cli.cluster.report import gpu_nodes, holders, report, report_of_pods, workload_name
 from webhook.cli.cluster.snapshot import Snapshot
 from webhook.cli.cluster.sums import PARTS, largest, parts, totals, without_others
 from webhook.cli.explain import explained
@@ -44,7 +44,8 @@ class Picture:
         self._snapshot, self._policy, self._named = snapshot, policy, named
         refused = [kind for kind in NEEDS if snapshot.access and kind in snapshot.missing]
         self._answers = {(each.namespace, each.name): each for each in answers(snapshot, policy, None)}
-        reports = report(snapshot, policy, gpu_nodes(snapshot, policy))
+        blind = "Node" in refused
+        reports = report_of_pods(snapshot, policy) if blind else report(snapshot, policy, gpu_nodes(snapshot, policy))
         devices, row_of = PodGpus(snapshot, policy), snapshot.state.nodes.row_of
         promises = _promises(snapshot, policy, devices, [each.pod for each in self._answers.values() if each.pod])
         settings = policy.file.gpu_metrics
@@ -52,8 +53,9 @@ class Picture:
         nodes: list[dict[str, Any]] = []
         for each in reports:
             gpus = list(figures.gpus(each["name"])) if figures else []
-            installed = {name: float(of.installed[row_of[each["name"]]]) for name, of in devices.amounts.items()}
-            known = without_others(each) if "Pod" in refused else each
+            row = row_of.get(each["name"])
+            installed = {name: 0.0 if row is None else float(of.installed[row]) for name, of in devices.amounts.items()}
+            known = without_others(each) if "Pod" in refused and not blind else each
             more = {"parts": parts(known, installed), "promises": promises.get(each["name"], [])}
             nodes.append({**known, **more, "devices": [_device(gpu, settings) for gpu in gpus]})
         self.document: dict[str, Any] = {
@@ -115,9 +117,9 @@ class Picture:
         likely += [("start", {"gpus": str(most), "resource": name}) for name, most in self._most().items()]
         size = 0
         for question, given, found in self._found(likely):
-            if (size := size + len(orjson.dumps(found))) > MAX_ANSWERS:
-                return
-            yield urlencode({"question": question, **given}), found
+            if size + (more := len(orjson.dumps(found))) <= MAX_ANSWERS:
+                size += more
+                yield urlencode({"question": question, **given}), found
 
     def _found(
         self, likely: list[tuple[str, dict[str, str]]]

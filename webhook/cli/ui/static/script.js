@@ -2,7 +2,7 @@
 const PARTS = ["allocated", "promised", "free", "unusable", "unknown"]; // unknown: without the right to list pods
 const UNITS = { whole: "GPU", slice: "slice", share: "share" };
 const CLASSES = ["inference", "inference-critical", "service", "training", "development"];
-const HEALTH = { cordoned: "cordoned", notReady: "not ready", unhealthy: "unhealthy", offersNoGpus: "offers no GPUs" };
+const HEALTH = { cordoned: "cordoned", notReady: "not ready", unhealthy: "unhealthy", offersNoGpus: "offers no GPUs", unknown: "health not known" };
 const MANY = 64, SHOWN = 60, MAX_LISTED = 200, MAX_PODS = 5000, RETRY = 2000;
 const $ = id => document.getElementById(id);
 const embedded = $("state") && JSON.parse($("state").textContent);
@@ -146,18 +146,18 @@ function meter(counts) {
 const job = (each, step) => `${plural(step.nodes, "node")} × ${step.gpus}${each.kind === "whole" ? "" : ` ${UNITS[each.kind]}s`}`;
 function renderHead() {
   const sums = state.totals.filter(each => each.model === null), models = state.totals.filter(each => each.model !== null);
-  const blind = state.withoutRight.length, why = `not known without the right to list ${state.withoutRight.join(" and ")}`;
-  const use = !sums.length && blind ? [make("p", { class: "big" }, "GPUs: not known")] : sums.map((each, at) => make("p", { class: at ? "label" : "big" }, blind ? plural(each.total, UNITS[each.kind]) : `${each.allocated + each.promised} of ${plural(each.total, UNITS[each.kind])} in use`));
+  const blind = state.withoutRight.length, noNodes = state.withoutRight.includes("nodes"), why = `not known without the right to list ${state.withoutRight.join(" and ")}`;
+  const use = !sums.length && blind ? [make("p", { class: "big" }, "GPUs: not known")] : sums.map((each, at) => make("p", { class: at ? "label" : "big" }, noNodes ? `Yours: ${plural(each.allocated, UNITS[each.kind])}` : blind ? plural(each.total, UNITS[each.kind]) : `${each.allocated + each.promised} of ${plural(each.total, UNITS[each.kind])} in use`));
   const best = state.largest[0], others = best ? best.steps.slice(1, 4).map(step => job(best, step)) : [];
   const start = make("p", { class: "largest", id: "largest", title: "Of one model, on healthy nodes, with at least one free CPU for each GPU, for pods that tolerate the taints" },
     make("span", { class: "label" }, "Largest job that could start now"),
     make("b", {}, blind ? why : best ? job(best, best.steps[0]) : "none, as no healthy node has a free GPU and CPU"),
     make("span", { class: "label" }, best ? [best.model, others.length ? `or ${others.join(", ")}` : ""].filter(Boolean).join(", ") : ""));
-  const shown = blind ? ["allocated", "unknown"] : PARTS.slice(0, 4);
+  const shown = noNodes ? ["allocated"] : blind ? ["total", "allocated", "unknown"] : ["total", ...PARTS.slice(0, 4)];
   const ambiguous = each => each.model !== null && models.filter(other => other.model === each.model).length > 1;
   const line = (each, name) => make("tr", { class: each.model === null ? "sum" : null, "data-model": each.model, "data-kind": each.kind },
-    make("td", {}, name, ambiguous(each) ? make("small", {}, each.resource) : null), ...["total", ...shown].map(part => make("td", { "data-part": part }, each[part] ?? 0)), make("td", {}, meter(each)));
-  const titles = ["Model", "Total", ...shown.map(part => blind ? { allocated: "Yours", unknown: "Not known" }[part] : part[0].toUpperCase() + part.slice(1)), ""];
+    make("td", {}, name, ambiguous(each) ? make("small", {}, each.resource) : null), ...shown.map(part => make("td", { "data-part": part }, each[part] ?? 0)), make("td", {}, meter(each)));
+  const titles = ["Model", ...shown.map(part => blind ? { total: "Total", allocated: "Yours", unknown: "Not known" }[part] : part[0].toUpperCase() + part.slice(1)), ""];
   const table = make("table", { class: "models" }, make("thead", {}, make("tr", {}, ...titles.map(title => make("th", { scope: "col" }, title)))),
     make("tbody", {}, ...models.map(each => line(each, each.model || "unknown model")),
       ...sums.map(each => line(each, `All ${UNITS[each.kind]}s`))));
@@ -232,7 +232,7 @@ function summary(node) {
 function state_of(node) {
   const free = Object.values(node.parts).reduce((all, counts) => all + counts.free, 0);
   const marks = [HEALTH[node.health], node.sick ? `${node.sick} sick` : "", node.idle ? `${node.idle} idle` : "", node.temperature >= 90 ? `${node.temperature} °C` : ""].filter(Boolean);
-  return marks.length ? marks.join(", ") : state.withoutRight.length ? "" : `${gpus(free)} free`;
+  return state.withoutRight.includes("nodes") ? "yours; the rest is not known" : marks.length ? marks.join(", ") : state.withoutRight.length ? "" : `${gpus(free)} free`;
 }
 function drawNode(node) {
   const all = cells(node), bunched = all.length > MANY;
@@ -278,7 +278,7 @@ function renderMap() {
     const sections = [...pools].map(([pool, nodes]) => {
       const counts = nodes.flatMap(node => Object.values(node.parts)), total = counts.reduce((all, each) => all + sum(each), 0), free = counts.reduce((all, each) => all + each.free, 0);
       const section = kept.get(pool) || make("div", { class: "pool", role: "rowgroup", "data-pool": pool }, make("h3", { role: "presentation" }), make("div", { class: "nodes", role: "presentation" }));
-      section.firstChild.replaceChildren(pool || "no pool", make("span", {}, `${plural(nodes.length, "node")}, ${state.withoutRight.length ? plural(gpus(total), "GPU") : `${gpus(free)} of ${gpus(total)} free`}`));
+      section.firstChild.replaceChildren(pool || (state.withoutRight.includes("nodes") ? "nodes of your pods" : "no pool"), make("span", {}, `${plural(nodes.length, "node")}, ${state.withoutRight.length ? plural(gpus(total), "GPU") : `${gpus(free)} of ${gpus(total)} free`}`));
       const list = section.lastChild, wanted = nodes.map(node => rows.get(node.name).row);
       if (list.children.length !== wanted.length || wanted.some((row, at) => list.children[at] !== row)) list.replaceChildren(...wanted);
       return section;
@@ -309,7 +309,7 @@ function renderChoice() {
     const say = row.lastChild, said = cause && cause.cause !== "fitsNow" ? words(cause.cause) : fits || cause ? could : state_of(node);
     const rank = place.has(node.name) ? `#${place.get(node.name)} ` : "";
     if (say.textContent !== rank + said) { say.textContent = rank + said; say.tip = cause ? cause.text : ""; }
-    say.classList.toggle("bad", !cause && !!(HEALTH[node.health] || node.sick));
+    say.classList.toggle("bad", !cause && node.health !== "unknown" && !!(HEALTH[node.health] || node.sick));
     const mark = `${choice.holder && choice.by} ${choice.holder} ${choice.pod}`;
     if (row.mark === mark || (!row.mark && !choice.holder && !choice.pod)) continue;
     row.mark = mark;
@@ -375,14 +375,13 @@ function renderPod() {
 }
 function decision(found) {
   if (found.undecided) return [make("p", { class: "note" }, `Decision: ${found.undecided}`)];
-  const parts = [];
-  if (found.units?.length) parts.push(make("div", { class: "units" }, ...found.units.map(unit => make("div", {}, make("b", {}, unit.name), `: ${unit.text}`))));
+  const parts = [found.text, found.decided].filter(Boolean).map((text, at) => make("p", { class: at ? "note" : "on" }, text));
   if (found.why) parts.push(make("p", { class: "note" }, `No node chosen: ${found.why}`));
+  if (found.units?.length) parts.push(make("div", { class: "units" }, ...found.units.map(unit => make("div", {}, make("b", {}, unit.name), `: ${unit.text}`))));
   if (found.nodes?.length) {
     const line = (node, at) => make("tr", {}, make("td", {}, `${at + 1}. ${node.name}`), ...["free", "peers", "score"].map(name => make("td", {}, node[name])),
       make("td", { class: "remark" }, [node.name === found.boundTo ? "← bound" : "", node.last ? `${at ? "kept back" : "first all the same"}: ${node.last}` : ""].filter(Boolean).join(", ")));
     parts.push(make("table", { class: "ranking" }, make("thead", {}, make("tr", {}, ...["Ranking", "Free", "Peers", "Score", ""].map(title => make("th", {}, title)))), make("tbody", {}, ...found.nodes.map(line))));
-    for (const text of [found.decided, found.text]) if (text) parts.push(make("p", { class: "note" }, text));
   }
   return parts;
 }
