@@ -97,7 +97,7 @@ def test_the_reserved_gpu_is_taken_and_is_nobodys() -> None:
     """Other pods do not get it; and it counts as what its group has of it, under no namespace besides."""
     of = state([node("a")], [reservation("g", "a"), pod("p", 2, on="a")])
     assert free(of, "a") == 5
-    assert {key: dict(rows) for key, rows in of.holdings.amounts.items()} == {("team-a", "nvidia.com/gpu"): {0: 2}}
+    assert {key: dict(rows) for key, rows in of.holdings.items()} == {("team-a", "nvidia.com/gpu"): {0: 2}}
 
 
 def test_the_order_of_events_does_not_matter() -> None:

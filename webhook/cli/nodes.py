@@ -17,7 +17,7 @@ from webhook.cli.cluster.snapshot import CLAIMS, ENGINE
 from webhook.cli.cluster.sums import largest
 from webhook.cli.options import Format
 from webhook.cli.reading import measure_gpus, policy_of, selector, snapshot_of
-from webhook.cli.terminal import bar, clear, document, no_such, out, repeated, say, show, table, write
+from webhook.cli.terminal import age, bar, clear, document, no_such, out, repeated, say, show, table, write
 from webhook.cluster.utilisation import IDLE_FOR
 from webhook.errors import BadInput
 from webhook.policy.model import Policy
@@ -118,7 +118,7 @@ def nodes(
         if by in (None, By.model) or not reports:
             _print(reports, labels, by, jobs, wide=output is Format.wide)
         else:
-            _print_holders(sums, by.value)
+            _print_holders(sums, by.value, snapshot.taken)
         if any("idle" in each or "idleFor" in each for each in (*reports, *sums)):
             _say_of_idle(reports, sums if by else [], by)
         elif sums and metrics is None and (cluster or rules.file.gpu_metrics.source == "off"):
@@ -172,7 +172,7 @@ def _say_of_idle(reports: list[dict[str, Any]], sums: list[dict[str, Any]], by: 
     return None
 
 
-def _print_holders(sums: list[dict[str, Any]], by: str) -> None:
+def _print_holders(sums: list[dict[str, Any]], by: str, now: float) -> None:
     if not sums:
         return say("no pod has GPUs there")
     known = [key for key in ("idle", "idleFor") if any(key in each for each in sums)]
@@ -180,13 +180,13 @@ def _print_holders(sums: list[dict[str, Any]], by: str) -> None:
     for each in sums:
         more = [_since(each[key]) if key == "idleFor" else each[key] for key in known]
         for resource, count in each["gpus"].items():
-            lines.append([each[by], each["pods"], each["nodes"], resource, count, *more])
+            lines.append([each[by], each["pods"], each["nodes"], age(each["since"], now), resource, count, *more])
             more = [""] * len(known)
     titles = {"idle": "IDLE NOW", "idleFor": "IDLE FOR"}
     return table(
-        [by.upper(), "PODS", "NODES", "RESOURCE", "GPUS", *[titles[key] for key in known]],
+        [by.upper(), "PODS", "NODES", "SINCE", "RESOURCE", "GPUS", *[titles[key] for key in known]],
         lines,
-        drop=["NODES", "PODS"],
+        drop=["NODES", "PODS", "SINCE"],
     )
 
 

@@ -20,10 +20,11 @@ import pytest
 import pytest_asyncio
 
 from tests.browser import Tab, browser
-from tests.cli.objects import call, placed, unschedulable
+from tests.cli.objects import TAKEN, call, placed, unschedulable
 from tests.cli.ui import world
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
+from webhook.cli.terminal import age
 from webhook.cli.ui import picture
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -150,7 +151,7 @@ async def test_a_search_for_a_model_shows_who_has_it(shown: Tab, cluster: Path) 
         "(s => { s.value = 'h100'; s.dispatchEvent(new Event('input')); })(document.getElementById('search'))"
     )
     wanted = [
-        f"{each['owner']}\n{each['gpus']['nvidia.com/gpu']} nvidia.com/gpu, {each['pods']} pods"
+        f"{each['owner']}\n{each['gpus']['nvidia.com/gpu']} nvidia.com/gpu, {each['pods']} pods, oldest {age(each['since'], TAKEN)}"
         for each in said(cluster, "nodes", "--model", "H100", "--by", "owner")
     ]
     assert len(wanted) == 2

@@ -79,7 +79,8 @@ def idle(snapshot: Snapshot, named: str | None, _: Given) -> dict[str, Any]:
     known = any("idle" in each for each in reports)
     sums = sums_by(By.namespace, reports, idle_by_namespace(snapshot), [])
     source = "it" if snapshot.access is None else None
-    return {"nodes": sums, "unknown": "" if known else why_not_measured(source, policy)}
+    since = snapshot.missing.get("ReplicaMetrics", "")
+    return {"nodes": sums, "unknown": "" if known else why_not_measured(source, policy), "sinceUnknown": since}
 
 
 def start(snapshot: Snapshot, named: str | None, given: Given) -> dict[str, Any]:

@@ -395,9 +395,10 @@ function holders(q) {
     const all = hay([node.name, node.pool, node.model, node.taints]).includes(q);
     for (const pod of node.pods) {
       if (!all && !hay(pod).includes(q)) continue;
-      const name = holderOf(pod), of = found.get(name) || { [choice.by]: name, pods: 0, gpus: {}, claims: new Set() };
+      const name = holderOf(pod), of = found.get(name) || { [choice.by]: name, pods: 0, since: pod.since, gpus: {}, claims: new Set() };
       found.set(name, of);
       of.pods += 1;
+      of.since = Math.min(of.since, pod.since);
       for (const [resource, count] of Object.entries(pod.gpus)) of.gpus[resource] = (of.gpus[resource] || 0) + count;
       for (const [claim, counts] of Object.entries(pod.shared || {})) {
         if (of.claims.has(claim)) for (const [resource, count] of Object.entries(counts)) of.gpus[resource] -= count;
@@ -414,7 +415,7 @@ function renderHolders() {
     const name = each[choice.by], on = choice.holder === name;
     const amounts = Object.entries(each.gpus).map(([resource, count]) => `${gpus(count)} ${resource}`).join(", ");
     return make("li", { class: "holder" }, make("button", { type: "button", "aria-pressed": String(on), "data-focus": `holder ${name}`, on: { click: () => choose({ holder: on ? "" : name }) } },
-      make("span", {}, name), make("span", { class: "num" }, `${amounts}, ${plural(each.pods, "pod")}${each.idle ? `, ${each.idle} idle` : ""}`)));
+      make("span", {}, name), make("span", { class: "num" }, `${amounts}, ${plural(each.pods, "pod")}${each.since ? `, oldest ${age(each.since)}` : ""}${each.idle ? `, ${each.idle} idle` : ""}`)));
   });
   put($("holders"), ...items, all.length > shownHolders ? more(`${all.length - shownHolders} more`, () => { shownHolders += 100; render(); }) : null, !all.length ? make("li", { class: "empty" }, state.withoutRight.length ? "Not known." : "Nobody.") : null,
     all.length && state.withoutRight.length ? make("li", { class: "empty" }, "Others: not known.") : null);
@@ -520,7 +521,7 @@ function idleFor(counts) {
 function idle(found) {
   const lines = found.nodes.map(each => [each.namespace, Object.entries(each.gpus).map(([resource, count]) => `${gpus(count)} ${resource}`).join(", "), each.idle ?? "not known", each.idleFor ? idleFor(each.idleFor) : "not known"]);
   const here = state.nodes.filter(node => node.idle).map(node => [node.name, node.idle, node.devices.filter(each => each.idle).map(each => each.name).join(", "), [...new Set(node.pods.map(pod => `${pod.namespace}/${pod.owner}`))].join(", ")]);
-  const since = found.nodes.some(each => each.idleFor) ? null : make("p", { class: "note" }, "Since when is counted by the running webhook, and is not known here.");
+  const since = found.nodes.some(each => each.idleFor) ? null : make("p", { class: "note" }, `Since when is not known: the running webhook counts it${found.sinceUnknown ? `, and there is ${found.sinceUnknown.replace(/^.* has no /, "no ")}` : ""}.`);
   return [found.unknown ? make("p", { class: "note" }, `${found.unknown[0].toUpperCase()}${found.unknown.slice(1)}.`) : null, lines.length ? rowsOf(["Namespace", "GPUs it has", "Idle now", "Idle for at least"], lines) : make("p", { class: "note" }, "No pod has GPUs."), left(lines), since,
     here.length ? make("h3", {}, "Where") : null, here.length ? rowsOf(["Node", "Idle now", "GPUs", "Who has GPUs there"], here) : null].filter(Boolean);
 }
