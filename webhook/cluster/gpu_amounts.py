@@ -21,11 +21,12 @@ from webhook.cluster.device_layout import Amounts, Layout
 from webhook.cluster.device_node import NodeDevices
 from webhook.cluster.device_sources import SOURCES
 from webhook.cluster.devices import DRA, WHOLE
-from webhook.cluster.node import COUNT, UNKNOWN_AMOUNT, number_of
+from webhook.cluster.node import COUNT, UNKNOWN_AMOUNT
 from webhook.cluster.node_table import Floats
 from webhook.cluster.source_kai import KAI
 from webhook.cluster.state import ClusterState
 from webhook.kube.gpus import Gpus, vendor
+from webhook.text import number_of
 
 _SLOTS: Final = {source.name: source.resource for source in SOURCES}
 
@@ -75,7 +76,7 @@ def gpu_amounts(state: ClusterState, gpus: Gpus, *, claims_known: bool = True) -
         offered = columns.capacity[name].astype(np.float64)
         installed = np.where(columns.installed[name] == UNKNOWN_AMOUNT, 0, columns.installed[name])
         found[name] = GpuAmounts(offered, np.maximum(installed, offered), np.zeros(size), np.zeros(size))
-    for (_, name), by_row in state.holdings.amounts.items():
+    for (_, name), by_row in state.holdings.items():
         if name in found:
             found[name].allocated[list(by_row)] += list(by_row.values())
     for row, kind in state.ledger.holders():
@@ -124,7 +125,7 @@ def _once(
 
 
 def _share_out(state: ClusterState, plugin: GpuAmounts, claims: GpuAmounts, row: int) -> None:
-    by_label = number_of(state.nodes.labels.get(row).get(COUNT, ""))
+    by_label = number_of(state.nodes.labels.get(row).get(COUNT)) or 0
     both = plugin.installed[row] + claims.offered[row]
     if by_label >= both:
         return

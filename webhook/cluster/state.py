@@ -17,12 +17,11 @@ from webhook.cluster.device_demands import DeviceDemands
 from webhook.cluster.device_groups import DeviceGroups
 from webhook.cluster.device_sources import SOURCES, shared_claims
 from webhook.cluster.freshness import REQUIRED, Freshness
-from webhook.cluster.holdings import Holdings
+from webhook.cluster.grouped import Grouped
 from webhook.cluster.jobs import Jobs
 from webhook.cluster.ledger import Ledger
 from webhook.cluster.listing import Index, Listing, ListKind
 from webhook.cluster.nodes import Nodes
-from webhook.cluster.nowhere import Nowhere
 from webhook.cluster.pods import (
     ReservationRequest,
     counted_demand,
@@ -37,7 +36,7 @@ from webhook.cluster.pods import (
 from webhook.cluster.replicas import Replicas
 from webhook.cluster.slices import Slices
 from webhook.cluster.state_view import Answers, StateView
-from webhook.cluster.usage import PodKind, Usage
+from webhook.cluster.usage import PodKind, Usage, hold
 from webhook.cluster.utilisation import NodeUse
 from webhook.framework.cluster_view import MetricsStatus, Placement
 from webhook.kube.other_gpus import FRACTIONS
@@ -75,7 +74,8 @@ class ClusterState:
         self.ledger = Ledger(self.usage, ttl, unseen_ttl, trusted=trusted)
         self.demands = Demands()
         self.device_groups = DeviceGroups(self.nodes)
-        self.holdings = Holdings()
+        self.holdings: dict[tuple[str, str], dict[int, int]] = {}
+        """What bound pods have of extended resources, by namespace and resource, then by row. Others only read it."""
         self.priority_classes = ByName(priority_class)
         self.runtime_classes = ByName(runtime_handler)
         self.namespaces = ByName(labels)
@@ -109,7 +109,8 @@ class ClusterState:
         """Whether there are GPU metrics to rank by at a time `now`."""
         self.pods: dict[int | str, tuple[int, PodKind]] = {}
         """Row and kind of each bound pod, by uid. Others only read it."""
-        self.nowhere = Nowhere()
+        self.nowhere = Grouped[int | str, str, PodKind]()
+        """Bound pods whose node is not known, by the name that they give: it may come later, and anybody can write any name."""
 
     def node_seen(self, node: Object) -> None:
         known, name = len(self.nodes.columns.capacity), node["metadata"]["name"]
@@ -117,7 +118,7 @@ class ClusterState:
         self.device_groups.tell(name)
         for resource in list(self.nodes.columns.capacity)[known:]:
             self.usage.recount(resource, self.holders())
-        for uid, kind in self.nowhere.on(name):
+        for uid, kind in [*self.nowhere.groups.get(name, {}).items()]:
             self._put(uid, name, kind)
 
     def node_gone(self, name: str) -> None:
@@ -191,10 +192,10 @@ class ClusterState:
             self._give_back(*before)
             row = self.nodes.row(node)
         self.pods[uid] = row, kind if counted else self.usage.take(row, kind)
-        self.holdings.add(row, kind)
+        hold(self.holdings, row, kind, 1)
 
     def _give_back(self, row: int, kind: PodKind) -> None:
-        self.holdings.remove(row, kind)
+        hold(self.holdings, row, kind, -1)
         self.usage.give_back(row, kind)
 
     def _forget(self, uid: int | str) -> None:
@@ -284,10 +285,6 @@ class ClusterState:
         for key in self.known(kind):
             self.forget(kind, key)
         self.freshness.withdraw(kind)
-
-    def heard(self, kind: ListKind, now: float) -> None:
-        """The watch of this kind is alive: an event or a bookmark came."""
-        self.freshness.heard(kind, now)
 
     def fresh(self, now: float) -> bool:
         """Whether the state is complete and recent enough to choose nodes."""

@@ -95,7 +95,6 @@ def _at(node: str) -> Term:
 
 
 def _of(request: PlacementRequest, demand: Demand) -> PlacementRequest:
-    """The request with this demand."""
     if demand is request.demand:
         return request
     key = blake2b(repr(demand).encode(), digest_size=16).digest()

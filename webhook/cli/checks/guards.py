@@ -115,7 +115,7 @@ def _guarded(snapshot: Snapshot) -> tuple[str, str]:
 def _may_name(name: str, namespace: str, labels: Mapping[str, str], policy: Policy) -> bool:
     """Whether the rule priorityClass lets pods of this namespace name this class."""
     profile, settings = policy.profile(labels[PROFILE_LABEL])
-    rule = dict(policy.rules(profile)).get("priorityClass")
+    rule = dict(policy.units[profile].rules).get("priorityClass")
     if not isinstance(rule, PriorityClassAllowed) or rule.action != "deny" or settings.shadow:
         return True
     return rule.reserved_for(name, namespace, labels) is None

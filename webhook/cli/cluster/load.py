@@ -189,7 +189,6 @@ def without_tls_object(message: str) -> str:
 
 
 async def _pages(api: Api, name: str, path: str, progress: Callable[[str, int], None]) -> list[Object]:
-    """All objects of a list, which is read in pages."""
     objects: list[Object] = []
     query = {"limit": str(_PAGE)}
     while True:

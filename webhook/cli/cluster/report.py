@@ -16,7 +16,7 @@ from webhook.cluster.rejections import reason_of
 from webhook.kube.gpus import MODEL_LABELS
 from webhook.kube.pod import Pod, labels_of, owner
 from webhook.kube.record import record_of
-from webhook.placement.constraints import compiled
+from webhook.placement.constraints import TOLERATES_ALL
 from webhook.placement.filters import Filter
 from webhook.policy.model import DEFAULT_PROFILE, Policy
 
@@ -31,7 +31,6 @@ AMOUNTS: Final = ("total", "allocated", "promised", "free")
 UNKNOWN_HEALTH: Final = "unknown"
 """The health of a node that may not be read."""
 _PART: Final = {"total": "offered"} | {word: word for word in AMOUNTS[1:]}
-_TOLERATES_ALL: Final = {"tolerations": [{"operator": "Exists"}]}
 _GPU_LABELS: Final = (
     *("nvidia.com/gpu.present", "nvidia.com/gpu.count", "feature.node.kubernetes.io/pci-10de.present"),
     *("kubernetes.azure.com/accelerator", "k8s.amazonaws.com/accelerator", "karpenter.k8s.aws/instance-gpu-count"),
@@ -248,7 +247,6 @@ def gpus_of(pod: Pod, policy: Policy) -> dict[str, int]:
 
 
 def _gpu_pods(pods: Iterable[Pod], policy: Policy, devices: PodGpus) -> Iterator[dict[str, Any]]:
-    """The documents of the pods that have GPUs."""
     for pod in pods:
         metadata = pod["metadata"]
         if not (gpus := devices.of(pod)):
@@ -272,10 +270,8 @@ def workload_name(pod: Pod) -> str:
 
 def _unhealthy(snapshot: Snapshot, policy: Policy) -> frozenset[str]:
     """The names of the nodes that `placement.health` of the default profile calls unhealthy."""
-    constraints = compiled(_TOLERATES_ALL)
-    assert constraints is not None
     nodes = snapshot.state.nodes
-    checks = Filter(constraints, policy.profile(DEFAULT_PROFILE)[1].placement.health).checks(
+    checks = Filter(TOLERATES_ALL, policy.profile(DEFAULT_PROFILE)[1].placement.health).checks(
         nodes, slice(0, nodes.columns.rows)
     )
     sick = np.any([~passes for reason, passes in checks if reason == "GPUs are not healthy"], axis=0)
