@@ -111,7 +111,7 @@ def audited(
 
 def _decided(pod: Pod, policy: Policy, view: StateView, placer: Placer) -> dict[str, Any]:
     """Outcome, findings and changes if the pod were created now. No node is chosen: the pod exists already."""
-    (read,) = offline.documents(orjson.dumps(as_submitted(pod)), pod["metadata"]["name"])
+    (read,) = offline.documents(orjson.dumps(offline.as_submitted(pod)), pod["metadata"]["name"])
     if isinstance(read, BadInput):
         return {"outcome": "notRead", "findings": [], "changes": [str(read)]}
     mutated, validated, _ = offline.ask(read.request, policy, view, placer, chooses=False)
@@ -122,20 +122,12 @@ def _decided(pod: Pod, policy: Policy, view: StateView, placer: Placer) -> dict[
     return {"outcome": outcome, "findings": findings, "changes": [] if decision.message else changes}
 
 
-def as_submitted(pod: Pod) -> Pod:
-    """The pod as its client submitted it: without the fields that the API server and the scheduler set."""
-    fields = ("name", "namespace", "labels", "annotations", "ownerReferences")
-    metadata = {field: pod["metadata"][field] for field in fields if field in pod["metadata"]}
-    spec = {k: v for k, v in pod["spec"].items() if k not in ("nodeName", "priority", "preemptionPolicy")}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
-
-
 def _template(pod: Pod) -> bytes:
     """The spec as JSON, equal for pods of one template: without volumes, mounts and hostname, which differ between them.
 
     The API server adds a token volume with a random name to each pod, and its mounts.
     """
-    spec = {k: v for k, v in as_submitted(pod)["spec"].items() if k not in ("volumes", "hostname")}
+    spec = {k: v for k, v in offline.as_submitted(pod)["spec"].items() if k not in ("volumes", "hostname")}
     for kind in ("containers", "initContainers"):
         if kind in spec:
             spec[kind] = [{k: v for k, v in container.items() if k != "volumeMounts"} for container in spec[kind]]

@@ -1,6 +1,6 @@
 """Each fix is tried before it is marked as enough, and causes of nodes that are for the pod come first.
 
-Covers cli.pending, cli.waiting.diagnosis, cli.waiting.nodes, cli.waiting.notes, cli.waiting.resources.
+Covers cli.pending, cli.waiting.diagnosis, cli.waiting.nodes, cli.waiting.notes, cli.waiting.opting_in, cli.waiting.resources.
 """
 
 from __future__ import annotations
@@ -130,6 +130,29 @@ def test_nodes_that_are_for_the_pod_come_first(
     causes = answer(tmp_path, *objects).causes
     assert causes[0].cause == first
     assert sorted({cause.cause for cause in causes if cause.elsewhere}) == others
+
+
+TAINTED = "nvidia.com/gpu=:NoSchedule"
+OPT_IN = ", or opt in, and create the pod again: kubectl label namespace team gpu-admission.io/profile=default"
+
+
+@pytest.mark.parametrize(
+    ("objects", "labels", "told"),
+    [
+        pytest.param([node("a", taints=[TAINTED])], {"gpu-admission.io/profile": ""}, False, id="it has opted in"),
+        pytest.param([node("a", taints=["team=x:NoSchedule"])], {}, False, id="a taint that the webhook leaves alone"),
+        pytest.param([node("a", taints=[TAINTED]), held(8, "a")], {}, False, id="the node is full"),
+        pytest.param([node("a", taints=[TAINTED])], {}, True, id="the webhook would add the toleration"),
+    ],
+)
+def test_opting_in_is_told_where_it_would_do(
+    tmp_path: Path, objects: list[Json], labels: dict[str, str], told: bool
+) -> None:
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team", "labels": labels}}
+    causes = answer(tmp_path, *objects, namespace, waits()).causes
+    (tainted,) = [cause for cause in causes if cause.cause == "untoleratedTaint"]
+    assert tainted.fix.endswith(OPT_IN) == told
+    assert ("opt in" in tainted.fix) == told
 
 
 def event(reason: str, component: str) -> Json:

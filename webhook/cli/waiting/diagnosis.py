@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import orjson
 
-from webhook.cli.waiting import claims, nodes, notes, peers, ports, resources, taints, volumes
+from webhook.cli.waiting import claims, nodes, notes, opting_in, peers, ports, resources, taints, volumes
 from webhook.cli.waiting.causes import Cause, NodeCheck, ordered
 from webhook.cli.waiting.free_devices import is_simulated
 from webhook.cli.waiting.prerequisites import prerequisites
@@ -90,13 +90,29 @@ class Diagnosis:
         if "Node" in self.situation.snapshot.missing:
             return Findings([], [])
         filtered = _Filtered(case)
-        causes = ordered([self._tried(cause) for cause in filtered.causes()])
+        causes = self._offered(case, ordered([self._tried(cause) for cause in filtered.causes()]))
         causes.sort(
             key=lambda cause: cause.cause != "fitsNow"
         )  # then nothing has to be changed: what else is true comes after it
         full = filtered.only_full
         more = [*notes.preemption(case, full), *notes.ending(case, full), *notes.limit_range(pod, causes)]
         return Findings(causes, [*notes.ahead(case), *more])
+
+    def _offered(self, case: Case, causes: list[Cause]) -> list[Cause]:
+        """The causes, where opting in would do with: «or opt in» after the fix for a taint that the webhook lets the pod tolerate."""
+        tainted = any(cause.cause == "untoleratedTaint" for cause in causes)
+        if not tainted or opting_in.has_opted_in(self.situation, case.namespace):
+            return causes
+        pod = opting_in.with_changes(self.situation, case.pod)
+        changed = Case.of(self.situation, pod) if pod else None
+        able = set(self.situation.named(fits(changed))) if changed else set()
+        more = f", or opt in, and create the pod again: {opting_in.how_to_opt_in(case.namespace)}"
+        return [
+            each._replace(fix=f"{each.fix}{more}")
+            if each.cause == "untoleratedTaint" and not able.isdisjoint(each.nodes)
+            else each
+            for each in causes
+        ]
 
     def _tried(self, cause: Cause) -> Cause:
         """The cause, with what becomes of the pod with its fix: how many nodes would take it, or what it would wait for then."""
