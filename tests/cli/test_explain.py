@@ -120,7 +120,12 @@ def test_a_pod_for_which_no_node_was_chosen_runs_somewhere(tmp_path: Path) -> No
 @pytest.mark.parametrize("changed", [False, True])
 def test_a_policy_that_has_changed_since_the_decision_is_told(tmp_path: Path, changed: bool) -> None:
     metadata = {"name": "gpu-admission-policy", "namespace": "gpu-admission"}
-    policy = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"policy.yaml": "gpuMetrics: {source: 'off'}\n"}}
+    policy = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": metadata,
+        "data": {"policy.yaml": "gpuMetrics: {source: 'off'}\n"},
+    }
     now = load_policy("gpuMetrics: {source: 'off'}\n").hash
     file = write(tmp_path, *CLUSTER, policy, decided(record=RECORD | ({} if changed else {"policy": now})))
     found = json.loads(call("explain", "chat", "-n", "team", "--cluster", file, "-o", "json").stdout)

@@ -248,7 +248,9 @@ def print_decision(decision: dict[str, Any]) -> None:
 
 
 def _remark(node: Mapping[str, Any], bound: str | None, *, first: bool) -> str:
-    kept = f"{'first, though it would be kept back' if first else 'kept back'}: {node['last']}" if "last" in node else ""
+    kept = (
+        f"{'first, though it would be kept back' if first else 'kept back'}: {node['last']}" if "last" in node else ""
+    )
     return "; ".join(filter(None, ["← bound" if node["name"] == bound else "", kept]))
 
 

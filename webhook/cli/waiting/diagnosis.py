@@ -118,10 +118,23 @@ class Diagnosis:
         """The cause, with what becomes of the pod with its fix: how many nodes would take it, or what it would wait for then."""
         if cause.fixed is None or (case := Case.of(self.situation, cause.fixed)) is None:
             return cause
-        if helps := int(np.count_nonzero(fits(case))):
-            return cause._replace(helps=helps)
+        able = fits(case)
+        if able.any():
+            if cause.cause == "untoleratedTaint" and set(self.situation.named(able)).isdisjoint(cause.nodes):
+                return cause._replace(
+                    helps=0, fix=f"{cause.fix}. That is not enough: none of these nodes could take it then"
+                )
+            return cause._replace(helps=int(np.count_nonzero(able)), fix=self._with_place(cause.fix, able))
         then = ordered(list(_Filtered(case).causes()))[0]
         return cause._replace(helps=0, fix=f"{cause.fix}. That is not enough: then {then.text}")
+
+    def _with_place(self, fix: str, able: Mask) -> str:
+        """The fix. If it removes a wish for nodes: with the nodes that could take the pod then, and their GPUs."""
+        if not fix.startswith(("remove ", "widen ")):
+            return fix
+        first, comma, others = fix.partition(", or ")
+        gpus = self.situation.models(able)
+        return f"{first}: {self.situation.where(able)} could take it then{f' ({gpus})' if gpus else ''}{comma}{others}"
 
 
 class _Filtered:
