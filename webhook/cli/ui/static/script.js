@@ -309,8 +309,8 @@ function renderChoice() {
     const rank = place.has(node.name) ? `#${place.get(node.name)} ` : "";
     if (say.textContent !== rank + said) { say.textContent = rank + said; say.tip = cause ? cause.text : ""; }
     say.classList.toggle("bad", !cause && node.health !== "unknown" && !!(HEALTH[node.health] || node.sick));
-    const mark = `${choice.holder && choice.by} ${choice.holder} ${choice.pod}`;
-    if (row.mark === mark || (!row.mark && !choice.holder && !choice.pod)) continue;
+    const own = !!choice.pod && node.pods.some(pod => key(pod) === choice.pod), mark = `${choice.holder && choice.by} ${choice.holder} ${own ? choice.pod : ""}`;
+    if (row.mark === mark || (!row.mark && !choice.holder && !own)) continue;
     row.mark = mark;
     for (const square of row.children[1].children) if (square.cell) {
       square.classList.toggle("dim", !!choice.holder && !(square.cell.pod && holderOf(square.cell.pod) === choice.holder));
