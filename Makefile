@@ -7,6 +7,8 @@ PYTHON ?= python3
 K8S ?= 1.37
 CLUSTER ?= pools
 export K8S
+# What tests start, some hundred times, is compiled once, whatever the environment says.
+unexport PYTHONDONTWRITEBYTECODE
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -58,7 +60,7 @@ PROFILE ?= quick
 UNIT = $(BIN)/pytest -q -m "not controlplane" --hypothesis-profile=$(PROFILE)
 # Three parts side by side: one starts programs, one waits most of the time, one has all the rest.
 STARTING = $(filter-out $(UNCHANGED),tests/bench/ tests/cli/ tests/controlplane/ tests/server/)
-REST = $(filter-out $(STARTING) $(UNCHANGED) tests/feeds/,$(wildcard tests/test_*.py) $(wildcard tests/*/))
+REST = $(filter-out $(STARTING) $(UNCHANGED) tests/feeds/ tests/__pycache__/,$(wildcard tests/test_*.py) $(wildcard tests/*/))
 test-unit: $(READY) chromium ## Run the tests that need no control plane; three minutes on two cores
 	@# Properties are tried on fewer examples than by `make test` (PROFILE=unhurried).
 	@trap 'kill $$(jobs -p); exit 130' INT; $(UNIT) $(STARTING) & one=$$!; $(UNIT) tests/feeds & two=$$!; $(UNIT) $(REST); status=$$?; \
