@@ -15,6 +15,7 @@ _BENCHMARKS: dict[str, tuple[str, list[str]]] = {
     "reviews": ("CPU time of one review, compared with handlers that decide nothing", []),
     "loop": ("CPU time of both hooks for one pod, without a server", []),
     "hostile": ("time and memory of bodies made to be expensive; Linux, some minutes", []),
+    "overload": ("what becomes of calls when there is too much to do; half a minute", []),
     "choose": ("time to choose a node, up to 65,000 nodes", []),
     "burst": ("time to choose a node while replicas of one owner come in a burst", []),
     "placement": (

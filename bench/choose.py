@@ -114,7 +114,7 @@ def measure(count: int, choices: int) -> Object:
     empty = _resident()
     figures = fill(state, count)
     for kind in REQUIRED:
-        state.replace(kind, [], 0.0) if kind not in state.freshness.listed else state.heard(kind, 0.0)
+        state.replace(kind, [], 0.0) if kind not in state.freshness.listed else state.freshness.heard(kind, 0.0)
     gc.collect()
     gc.freeze()
     figures["memory_mib"] = round((_resident() - empty) / _KIB / _KIB, 1)

@@ -105,7 +105,7 @@ def test_any_pod_is_judged(obj: Pod, namespace: str) -> None:
     assert unchanged == {"uid": "u-1", "allowed": True}, "an update that changes nothing of ours passes"
 
 
-RULES = dict(POLICY.rules("default"))
+RULES = dict(POLICY.units["default"].rules)
 
 
 def refusing(response: dict[str, Any]) -> set[str]:

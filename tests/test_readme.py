@@ -49,7 +49,7 @@ def test_a_pod_becomes_what_is_shown(title: str, block: str) -> None:
 
 
 def test_every_injector_has_its_before_and_after() -> None:
-    enabled = [name for name, _ in offline.load_policy().injectors("default")]
+    enabled = [name for name, _ in offline.load_policy().units["default"].injectors]
     assert INJECTORS.count("```diff") >= len(enabled)
 
 

@@ -13,7 +13,7 @@ from tests.controlplane.objects import pod
 from webhook.admission import events, words
 from webhook.cli import offline
 from webhook.cli.cluster.snapshot import Snapshot
-from webhook.cli.explain import existing, of_files
+from webhook.cli.explain import explained, of_files
 from webhook.kube.pod import DECISION
 from webhook.policy.model import Policy
 from webhook.telemetry.logs import fields
@@ -78,7 +78,8 @@ def test_of_a_pod_that_is_taken(tmp_path: Path, manifest: Json) -> None:
     record, line = json.loads(result.pod["metadata"]["annotations"][DECISION]), line_of(result, "mutate")
     node_of = record["nodes"][0][0] if record.get("nodes") else None
     stored = placed(result.pod, node_of)
-    told = existing(cluster(tmp_path, stored), policy, "team", manifest["metadata"]["name"])
+    then = cluster(tmp_path, stored)
+    told = explained(then, policy, then.pod("team", manifest["metadata"]["name"]))[0]
     for key in ("class", "profile", "policy"):
         assert record[key] == line[key] == told[key], key
     assert told["policy"] == policy.hash
@@ -121,7 +122,7 @@ def test_of_a_pod_that_was_bound_elsewhere(tmp_path: Path) -> None:
     assert event.message.startswith(
         f"bound to {other}, number 2 of the ranking, not to {first}: that node was full by then"
     )
-    told = existing(then, policy, "team", "p")
+    told = explained(then, policy, then.pod("team", "p"))[0]
     assert f"not to {first}: why is not known: no Event says it" in told["text"], (
         "the Event has ended, or there was none"
     )
@@ -134,9 +135,9 @@ def test_of_a_pod_that_was_bound_elsewhere(tmp_path: Path) -> None:
         "involvedObject": {"uid": stored["metadata"]["uid"]},
     }
     now = cluster(tmp_path, stored, written)
-    assert existing(now, policy, "team", "p")["text"] == event.message, "the node has room again, and had none then"
+    assert explained(now, policy, now.pod("team", "p"))[0]["text"] == event.message, "the node has room now"
     forged = cluster(tmp_path, stored, written | {"message": "bound to the moon\x1b[2J"})
-    assert "moon" not in existing(forged, policy, "team", "p")["text"]
+    assert "moon" not in explained(forged, policy, forged.pod("team", "p"))[0]["text"]
 
 
 def _gpus(name: str) -> str:

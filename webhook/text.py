@@ -80,6 +80,11 @@ def listed(values: Iterable[str], limit: int = 5, show: Callable[[str], str] = s
     return f"{', '.join(map(show, values[:limit]))} and {len(values) - limit} more"
 
 
+def number_of(text: object) -> int | None:
+    """The number that a label, an annotation or an argument says in at most six digits; None if it says none."""
+    return int(text) if isinstance(text, str) and text.isascii() and text.isdigit() and len(text) <= 6 else None
+
+
 def nearest(word: str, known: Sequence[str]) -> str | None:
     """The known word that is most similar to `word`, or None if none is similar."""
     if len(word) > _MAX_NEAR_LENGTH:
@@ -130,7 +135,6 @@ class Patterns:
 
 
 def matches_any(patterns: tuple[str, ...], text: str) -> bool:
-    """Whether any of the patterns matches, each as in `matches`."""
     return _compiled(patterns).match(text)
 
 

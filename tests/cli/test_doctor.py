@@ -239,7 +239,7 @@ FINE = [
     pytest.param("apiServer", "newer than 1.37", lambda o: of(o, "ApiServerVersion")["status"].update(gitVersion="v1.41.0"), id="a newer API server"),
     pytest.param("classes", "training", lambda o: (o.append({"kind": "Namespace", "metadata": {"name": "plain"}}), of(o, "Pod", "trainer")["metadata"].update(namespace="plain", labels={"workload-type": "trainig"})), id="a misspelt class where nobody looks"),
     pytest.param("gpuMetrics", "9 s old", both(policy(PROMETHEUS), lambda o: [each["status"]["samples"][-1].__setitem__(2, 9.0) for each in o if each["kind"] == "ReplicaMetrics"]), id="metrics that come"),
-    pytest.param("preemption", "by gpu-inference: team; by gpu-inference-critical: none", lambda o: o.append({"kind": "Namespace", "metadata": {"name": "plain"}}), id="who can preempt"),
+    pytest.param("preemption", "by gpu-inference: team; by gpu-inference-critical: none. Pods of a lower priority give way, in any namespace: gpu-inference-critical 200000, gpu-inference 100000, gpu-service 50000, gpu-training 10000, gpu-development 1000", lambda o: o.append({"kind": "Namespace", "metadata": {"name": "plain"}}), id="who can preempt"),
     pytest.param("preemption", "by gpu-inference: team; by gpu-inference-critical: team", lambda o: of(o, "Namespace")["metadata"]["labels"].update({CRITICAL: ""}), id="an entitled namespace"),
     pytest.param("preemption", "by gpu-inference: none; by gpu-inference-critical: none", policy(STRICT), id="nobody can preempt"),
     pytest.param("policyLabels", "every label", policy(LABEL.replace("NVIDIA-H100", "NVIDIA-H100, NVIDIA-A100-SXM4-80GB")), id="one label of several"),

@@ -89,6 +89,7 @@ def test_the_document(cluster: Path) -> None:
                 "name": "trainer",
                 "owner": "pod/trainer",
                 "class": "development",
+                "since": 0,
                 "gpus": {"nvidia.com/gpu": 6},
             }
         ],
@@ -152,9 +153,10 @@ def of_job(name: str, gpus: int, on: str, namespace: str = "team", **labels: str
 HOLDERS = (
     *(node("a"), node("b", 4, "NVIDIA-L4"), node("cpu", 0)),
     *(of_job("one", 2, "a"), of_job("two", 2, "b"), of_job("three", 1, "b", "other")),
-    placed(pod("chat", 3, labels={"workload-type": "inference"}), "a"),
+    placed(pod("chat", 3, labels={"workload-type": "inference"}), "a", startTime="2026-11-18T08:00:00Z"),
     placed(pod("waits", 8), None),
 )
+"""It is not known since when pods run, but for one."""
 
 
 @pytest.mark.parametrize(
@@ -165,22 +167,28 @@ HOLDERS = (
             "owner",
             [
                 ["team/job/train", "2", "2", "nvidia.com/gpu", "4"],
-                ["team/pod/chat", "1", "1", "nvidia.com/gpu", "3"],
+                ["team/pod/chat", "1", "1", "3h", "nvidia.com/gpu", "3"],
                 ["other/job/train", "1", "1", "nvidia.com/gpu", "1"],
             ],
         ),
-        ("class", [["training", "3", "2", "nvidia.com/gpu", "5"], ["inference", "1", "1", "nvidia.com/gpu", "3"]]),
+        (
+            "class",
+            [["training", "3", "2", "nvidia.com/gpu", "5"], ["inference", "1", "1", "3h", "nvidia.com/gpu", "3"]],
+        ),
     ],
 )
 def test_who_has_the_gpus(tmp_path: Path, by: str, rows: list[list[str]]) -> None:
     file = write(tmp_path, *HOLDERS)
     lines = call("nodes", "--by", by, "--cluster", file).stdout.splitlines()
-    assert lines[0].split() == [by.upper(), "PODS", "NODES", "RESOURCE", "GPUS"]
+    assert lines[0].split() == [by.upper(), "PODS", "NODES", "SINCE", "RESOURCE", "GPUS"]
     assert [line.split() for line in lines[1:]] == rows
     documents = json.loads(call("nodes", "--by", by, "--cluster", file, "-o", "json").stdout)
     assert [[each[by], each["pods"], each["nodes"], *each["gpus"].values()] for each in documents] == [
-        [name, int(pods), int(nodes), int(gpus)] for name, pods, nodes, _, gpus in rows
+        [name, int(pods), int(nodes), int(gpus)] for name, pods, nodes, *_, gpus in rows
     ]
+    started = {each[by]: each["since"] for each in documents if each["since"]}
+    assert set(started.values()) <= {1_794_988_800}
+    assert [*started] == [row[0] for row in rows if "3h" in row]
 
 
 def metered(file: Path, idle: dict[str, int], gpus: int = 8) -> None:
@@ -215,7 +223,7 @@ def test_whose_the_idle_gpus_are_and_for_how_long(tmp_path: Path) -> None:
     metered(file, {"a": 7, "b": 3})
     result = call("nodes", "--by", "namespace", "--cluster", file)
     assert [line.split(maxsplit=6) for line in result.stdout.splitlines()] == [
-        ["NAMESPACE", "PODS", "NODES", "RESOURCE", "GPUS", "IDLE", "NOW   IDLE FOR"],
+        ["NAMESPACE", "PODS", "NODES", "SINCE", "RESOURCE", "GPUS", "IDLE NOW   IDLE FOR"],
         ["team", "3", "2", "nvidia.com/gpu", "7", "5", "2 for 1d, 4 for 1h"],
         ["other", "1", "1", "nvidia.com/gpu", "1", "0", "less than 1h"],
     ]
@@ -369,7 +377,7 @@ def test_a_pod_has_the_gpus_of_its_claims(tmp_path: Path) -> None:
     assert [(each["name"], each["gpus"]) for each in found["pods"]] == [("by-claim", has), ("by-name", has)]
     assert [each["shared"] for each in found["pods"]] == [{"team/c": has}] * 2
     (of,) = json.loads(call("nodes", "--cluster", write(tmp_path, *objects), "--by", "namespace", "-o", "json").stdout)
-    assert of == {"namespace": "team", "pods": 2, "nodes": 1, "gpus": has}
+    assert of == {"namespace": "team", "pods": 2, "nodes": 1, "since": 0, "gpus": has}
 
 
 def test_without_claims_gpus_that_come_by_dra_are_not_counted(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from tests.cli.objects import TAKEN, Json, call, placed, snapshot, write
 from tests.cluster import dra
+from tests.cluster.kai import part, reservation
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
 from tests.placement.test_devices import MIG, cluster, partitioned
@@ -34,6 +35,7 @@ from webhook.cli.ui.picture import Picture
 from webhook.cli.waiting.situation import Situation
 from webhook.cluster.gpu_amounts import gpu_amounts
 from webhook.cluster.source_hami import HAMI
+from webhook.cluster.source_kai import KAI
 from webhook.cluster.source_volcano import VOLCANO
 from webhook.placement.gpu_counts import count
 from webhook.placement.settings import Health
@@ -103,6 +105,13 @@ SHARED = [
     ),
     shared_pod("volcano-part", "volcano", VOLCANO_PART, {VOLCANO.assigned[0]: "GPU-1,NVIDIA,8000,0:;"}),
 ]
+BY_KAI = [
+    node("kai", 4, labels={"nvidia.com/gpu.memory": "16000"}),
+    *[{"apiVersion": "v1", "kind": "Pod", **reservation(group, "kai")} for group in "gh"],
+    {"apiVersion": "v1", "kind": "Pod", **part("kai-half", "0.5", "g", on="kai")},
+    {"apiVersion": "v1", "kind": "Pod", **part("kai-mib", "4000", "h", on="kai", key="gpu-memory")},
+    placed(pod("kai-whole", 1), "kai"),
+]
 BOTH = [
     node("both", 4),
     of_kind("ResourceSlice", dra.gpus_of("both", 4)),
@@ -110,13 +119,14 @@ BOTH = [
     claimed("one-y", "both", "gpu-3", "uid-beside"),
     claiming("beside", "one-y", "both"),
 ]
-EVERYTHING = [*CLASSES, *PLUGIN, *DEVICES, *PARTITIONS, *SHARED, *BOTH]
+EVERYTHING = [*CLASSES, *PLUGIN, *DEVICES, *PARTITIONS, *SHARED, *BY_KAI, *BOTH]
 WANTED = {
     "plugin": {GPU: (8, 3)},
     "dra": {DRIVER: (4, 2)},
     "mig": {DRIVER: (2, 0.25)},
     "hami": {HAMI.name: (2, 0.25)},
     "volcano": {VOLCANO.name: (2, 0.5)},
+    "kai": {GPU: (2, 1), KAI.name: (2, 0.75)},
     "both": {GPU: (3, 1), DRIVER: (1, 1)},
 }
 """Total and allocated by node and resource."""
@@ -153,8 +163,8 @@ def test_pods_have_what_is_allocated(everything: Snapshot) -> None:
     of_pods = summed([(name, amount) for each in found for p in each["pods"] for name, amount in p["gpus"].items()])
     assert of_pods == {name: round(TOTAL[name] - FREE[name], 3) for name in TOTAL}
     by = {each["namespace"]: each["gpus"] for each in holders(found, "namespace")}
-    assert by["team-a"] == {DRIVER: 2.25}
-    assert by["team"] == {DRIVER: 1, GPU: 4, HAMI.name: 0.25, VOLCANO.name: 0.5}
+    assert by["team-a"] == {DRIVER: 2.25, KAI.name: 0.75}
+    assert by["team"] == {DRIVER: 1, GPU: 5, HAMI.name: 0.25, VOLCANO.name: 0.5}
 
 
 def test_balance_counts_the_same(everything: Snapshot) -> None:

@@ -144,7 +144,10 @@ def facts(of: ClusterState) -> Object:
         "installed": {n: _amounts(columns.installed, row) for n, row in rows.items()},
         "provided": nodes.provided,
         "elsewhere": Counter(
-            [*of.nowhere.nodes, *[columns.name[row] for row, _ in of.pods.values() if not columns.alive[row]]]
+            [
+                *of.nowhere.group_of.values(),
+                *[columns.name[row] for row, _ in of.pods.values() if not columns.alive[row]],
+            ]
         ),
         "labels": {n: dict(nodes.labels.get(row)) for n, row in rows.items()},
         "statuses": {n: nodes.statuses[columns.status[row]] for n, row in rows.items()},
@@ -156,7 +159,7 @@ def facts(of: ClusterState) -> Object:
         },
         "holdings": {
             (*key, named[row]): amount
-            for key, rows in of.holdings.amounts.items()
+            for key, rows in of.holdings.items()
             for row, amount in rows.items()
             if columns.alive[row]
         },

@@ -18,7 +18,7 @@ from tests.controlplane.plane import ControlPlane
 from tests.e2e.bare import bare
 from tests.installed import ROOT, SHIPPED, Installed, decision, opt_in
 from webhook.cli.cluster.load import load
-from webhook.cli.explain import KINDS, existing
+from webhook.cli.explain import KINDS, explained
 from webhook.kube.pod import PROFILE_LABEL
 from webhook.policy.model import Policy
 
@@ -137,7 +137,7 @@ async def test_a_pod_that_is_bound_elsewhere_says_so_once(
     assert event["message"].startswith(f"bound to {bound['spec']['nodeName']}, ")
     assert event["message"].endswith(f" not to {first}: {reason}")
     snapshot = await asyncio.to_thread(load, events.plane.kubeconfig, None, KINDS)
-    assert existing(snapshot, POLICY, TEAM, name)["text"] == event["message"], "explain says the same"
+    assert explained(snapshot, POLICY, snapshot.pod(TEAM, name))[0]["text"] == event["message"], "explain says the same"
     for each in (name, "filler"):
         await api.delete("Pod", each, TEAM, missing_ok=True)
     await api.patch("Node", first, {"spec": {"unschedulable": None}})
@@ -265,5 +265,5 @@ async def test_under_a_profile_in_shadow_pods_are_stored_as_written_and_kubectl_
     assert not decision(stored)
     assert not stored["spec"].get("priorityClassName")
     snapshot = await asyncio.to_thread(load, events.plane.kubeconfig, None, KINDS)
-    explained = existing(snapshot, Policy.load(SHADOW.encode()), shadow, stored["metadata"]["name"])
-    assert explained["undecided"] == f"profile {QUIET} is in shadow, so nothing was done: {event['message']}"
+    found = explained(snapshot, Policy.load(SHADOW.encode()), snapshot.pod(shadow, stored["metadata"]["name"]))[0]
+    assert found["undecided"] == f"profile {QUIET} is in shadow, so nothing was done: {event['message']}"

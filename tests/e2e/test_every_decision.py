@@ -20,7 +20,7 @@ from tests.controlplane.plane import ControlPlane
 from tests.installed import Installed, settle
 from webhook.cli.cluster.load import load
 from webhook.cli.cluster.snapshot import Snapshot
-from webhook.cli.explain import KINDS, existing, of_files
+from webhook.cli.explain import KINDS, explained, of_files
 from webhook.kube.pod import DECISION
 from webhook.kube.record import record_of
 from webhook.policy.model import Policy
@@ -110,7 +110,7 @@ async def test_every_decision_is_told_in_the_same_words(
         namespace, name, said = metadata["namespace"], metadata["name"], in_record(record_of(each))
         logged = lines.get((namespace, name)) or lines.get((namespace, f"{metadata.get('generateName')}*")) or {}
         alone = Snapshot({"Pod": [{**each, "status": {"phase": "Succeeded"}}], "Node": []})
-        told = in_explanation(existing(alone, policy, namespace, name))
+        told = in_explanation(explained(alone, policy, alone.pod(namespace, name))[0])
         if said not in logged or told != said:
             wrong.append((namespace, name, said, told, logged))
     assert wrong == [], f"{len(wrong)} of {len(pods)}"
@@ -118,7 +118,7 @@ async def test_every_decision_is_told_in_the_same_words(
 
     snapshot = await asyncio.to_thread(load, control_plane.kubeconfig, None, KINDS)
     for each in await api.pods(team):
-        told = existing(snapshot, policy, team, each["metadata"]["name"])
+        told = explained(snapshot, policy, each)[0]
         assert in_explanation(told) == in_record(record_of(each))
         assert told["boundTo"] == each["spec"].get("nodeName")
 

@@ -15,7 +15,7 @@ from tests.controlplane.objects import deployment, job, pod
 from tests.controlplane.plane import ControlPlane
 from tests.installed import Installed, decision
 from webhook.cli.cluster.load import load
-from webhook.cli.explain import KINDS, existing, of_files
+from webhook.cli.explain import KINDS, explained, of_files
 
 pytestmark = pytest.mark.controlplane
 
@@ -62,9 +62,9 @@ async def test_it_happens_as_it_was_said(
     assert told["nodes"][0]["name"] in chosen
     snapshot = await asyncio.to_thread(load, control_plane.kubeconfig, None, KINDS)
     assert snapshot.policy is not None
-    explained = existing(snapshot, snapshot.policy, team, stored["metadata"]["name"])
+    found = explained(snapshot, snapshot.policy, snapshot.pod(team, stored["metadata"]["name"]))[0]
     for key in ("class", "profile", "policy", "strategy", "units"):
-        assert explained[key] == told[key]
+        assert found[key] == told[key]
     added = [line[1:].strip() for line in told["diff"] if line.startswith("+") and "topologyKey" in line]
     assert all(key.partition(": ")[2] in json.dumps(stored["spec"]) for key in added)
-    assert explained["boundTo"] == stored["spec"]["nodeName"]
+    assert found["boundTo"] == stored["spec"]["nodeName"]

@@ -61,10 +61,13 @@ async def tenants(control_plane: ControlPlane) -> AsyncIterator[tuple[str, Mappi
                 await api.create(binding("RoleBinding", account, "view", account, mine), mine)
             await api.create(pod("secret-of-others", 1), others)
             await api.bound(others, "secret-of-others")
+            await api.create(pod("runs", 2, tolerations=[{"key": "team", "operator": "Exists"}]), mine)
+            await api.bound(mine, "runs")
             await api.create(pod("waits"), mine)
 
             async def unschedulable() -> bool:
-                return bool((await api.pods(mine))[0]["status"].get("conditions"))
+                (waits,) = [each for each in await api.pods(mine) if each["metadata"]["name"] == "waits"]
+                return bool(waits["status"].get("conditions"))
 
             await wait_until(unschedulable, 120, "the scheduler's message")
             configs = {"admin": control_plane.kubeconfig}
@@ -168,20 +171,35 @@ async def test_the_page_shows_what_each_may_know(tenants: tuple[str, Mapping[str
                 await tab.click(".row > button")
                 await tab.until("!!document.querySelector('.cause')")
                 shown[who] = {each: await tab.value(f"document.getElementById('{each}').innerText") for each in PARTS}
+                await tab.click("[data-question=drain]")
+                shown[who]["drain"] = await tab.until(
+                    "document.querySelector('#answer > :first-child')?.innerText.replace('Asking …', '')"
+                )
+                await tab.click("[data-question=audit]")
+                await tab.value(f"document.querySelector('[name=namespace]').value = '{mine}'")
+                await tab.click("#form button")
+                shown[who]["audit"] = await tab.until("document.querySelector('[data-answer=audit]')?.innerText")
         assert tab.errors == []
 
     views, reads, admin = (shown[who] for who in ("views", "reads", "admin"))
     assert admin["banner"] == ""
-    assert "1 of 9 GPUs in use" in admin["head"]
-    assert "1 node × 8" in admin["head"]
+    assert "3 of 9 GPUs in use" in admin["head"]
+    assert "1 node × 6" in admin["head"]
     assert "wait for pod/secret-of-others" in admin["waiting"]
+    assert "Free as a whole after a few pods have moved" in admin["drain"]
+    for each in (views, reads, admin):
+        assert "pod/runs" in each["audit"]
     for tenant, grant in ((views, "nodes,pods"), (reads, "pods")):
+        assert tenant["drain"].startswith(f"no right to list {grant.split(',')[0]}")
+        assert tenant["drain"].endswith(f"An operator gives it by: {GRANT % grant}")
         assert tenant["banner"].endswith(f"An operator gives the right by: {GRANT % grant}")
         assert f"not known without the right to list {' and '.join(grant.split(','))}" in tenant["head"]
         assert "GPUs taken: 1 node: Insufficient nvidia.com/gpu, says the scheduler" in tenant["waiting"]
         for text in tenant.values():
             assert not re.search("secret-of-others|in use|free|could take it", text)
-    assert views["map"] == "Not known without the right to list nodes."
+    assert views["map"].split("\n")[-3:] == ["t-a", "D", "yours; the rest is not known"], "the GPUs of his own pods"
+    assert "Yours: 2 GPUs" in views["head"]
+    assert "2 nvidia.com/gpu, 1 pod" in views["holders"]
     assert "untolerated taint: node t-a: tainted team=x:NoSchedule" in reads["waiting"]
     assert reads["map"].split("t-b")[1].split("\n")[1:] == ["?", "not known"]
-    assert [line.split() for line in reads["head"].splitlines() if "All" in line] == [["All", "GPUs", "9", "0", "9"]]
+    assert [line.split() for line in reads["head"].splitlines() if "All" in line] == [["All", "GPUs", "9", "2", "7"]]

@@ -179,10 +179,10 @@ def test_the_numbers_are_those_of_the_rule_unless_it_has_its_own(injector: str, 
     policy = Policy.load(
         f"classes: [{{class: notebook}}]\nprofiles: {{default: {{injectors: {{cpuPerGpu: {{{injector}}}}}, {RULES}}}}}"
     )
-    fill = dict(policy.injectors("default"))["cpuPerGpu"]
+    fill = dict(policy.units["default"].injectors)["cpuPerGpu"]
     assert isinstance(fill, CpuPerGpuRequests)
     assert {name: per.cpu[0] for name, per in (fill.classes or {}).items()} == cpu
 
 
 def test_it_is_off_by_default() -> None:
-    assert "cpuPerGpu" not in dict(Policy.load("{}").injectors("default"))
+    assert "cpuPerGpu" not in dict(Policy.load("{}").units["default"].injectors)

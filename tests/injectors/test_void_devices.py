@@ -38,7 +38,7 @@ def test_left_alone(before: Pod) -> None:
 def test_nothing_is_set_only_for_a_scheduler_that_hands_out_parts_of_gpus(
     scheduler: str | None, outcome: Outcome
 ) -> None:
-    unit = dict(Policy.load("{}").injectors("default"))["voidDevices"]
+    unit = dict(Policy.load("{}").units["default"].injectors)["voidDevices"]
     fraction = pod(container(gpu=None), annotations={"gpu-fraction": "0.5"}, schedulerName=scheduler)
     assert applied(unit, case(fraction), own=OWN)[1] == outcome
 
@@ -52,7 +52,7 @@ def test_nothing_is_set_only_for_a_scheduler_that_hands_out_parts_of_gpus(
     ],
 )
 def test_all_but_the_container_that_gets_the_part_of_a_gpu_see_none(named: dict[str, str], gets: str | None) -> None:
-    unit = dict(Policy.load("{}").injectors("default"))["voidDevices"]
+    unit = dict(Policy.load("{}").units["default"].injectors)["voidDevices"]
     made = pod(
         container("first", gpu=None),
         container("second", gpu=None),

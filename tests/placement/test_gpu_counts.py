@@ -1,7 +1,4 @@
-"""GPUs by state, model, namespace and node: the numbers add up, and say no more than is known.
-
-Covers cluster.holdings.
-"""
+"""GPUs by state, model, namespace and node: the numbers add up, and say no more than is known."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -10,7 +10,8 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.cluster.objects import admitted, node, pod, state
+from tests.cluster import kai
+from tests.cluster.objects import admitted, free, node, pod, state
 from tests.placement.placed import DEFAULTS, affinity, expression, names, placed
 from webhook.cluster.device_sources import scheduler_of
 from webhook.cluster.node_table import Demand
@@ -84,6 +85,89 @@ def test_a_part_by_hami_goes_where_one_card_has_enough_and_is_held_there(spec: d
     of.reserve(reservation_request(made, Demand(found.asked, found.devices)), found, 0)
     assert placed(of, part("q", 12000), settings=SETTINGS).reason == "no node fits"
     assert names(placed(of, part("q", 4000), settings=SETTINGS)) == ["b", "a"]
+
+
+HALF = kai.part("half")
+GROUPS = [
+    *(kai.reservation("g", "a"), kai.part("first", "0.7", "g", on="a")),
+    *(kai.reservation("h", "b"), kai.part("second", "0.4", "h", on="b")),
+]
+TO_KAI = "GPUs that another scheduler serves"
+
+
+@pytest.mark.parametrize(
+    ("made", "settings", "reason"),
+    [
+        pytest.param(HALF, DEFAULTS, "another scheduler", id="the policy as shipped"),
+        pytest.param(kai.part("p", schedulerName="default-scheduler"), SETTINGS, TO_KAI, id="for nobody"),
+        pytest.param(kai.part("p", "0.8"), SETTINGS, TO_KAI, id="no shared GPU has enough: KAI reserves a whole one"),
+        pytest.param(kai.part("p", "0.2", "x", "y"), SETTINGS, TO_KAI, id="of two GPUs of one node"),
+        pytest.param(kai.part("p", "110", key="gpu-memory"), SETTINGS, TO_KAI, id="more than all of its memory"),
+    ],
+)
+def test_a_part_by_kai_is_left_alone(made: dict[str, Any], settings: Any, reason: str) -> None:
+    of = state([node("a", 2), node("b", 1), node("c", 4), node("cpu", None), with_cards("cards", 8192)], GROUPS)
+    found = placed(of, admitted(made), settings=settings)
+    assert (found.nodes, found.reason, found.required) == ((), reason, found.required)
+    assert placed(state([node("a", 2)]), made, settings=settings).reason in (reason, TO_KAI)
+
+
+@pytest.mark.parametrize(
+    ("made", "nodes"),
+    [
+        pytest.param(kai.part("p", "0.3"), ["a", "b"], id="the fullest GPU that has enough"),
+        pytest.param(kai.part("p", "0.5"), ["b"], id="one has enough"),
+        pytest.param(kai.part("p", "60", key="gpu-memory"), ["b"], id="MiB, of the 100 that KAI takes it for"),
+    ],
+)
+def test_a_part_by_kai_goes_where_a_shared_gpu_has_room(made: dict[str, Any], nodes: list[str]) -> None:
+    of = state([node("a", 2), node("b", 1), node("c", 4), node("cpu", None)], GROUPS)
+    found = placed(of, admitted(made), settings=SETTINGS)
+    assert (names(found), found.required) == (nodes, True)
+
+
+def test_a_part_by_kai_is_held_until_it_is_bound() -> None:
+    of = state([node("a", 2), node("b", 1)], GROUPS)
+    found = placed(of, admitted(HALF), settings=SETTINGS)
+    of.reserve(reservation_request(HALF, Demand(found.asked, found.devices)), found, 0)
+    assert placed(of, kai.part("q"), settings=SETTINGS).reason == TO_KAI
+    seen = kai.part("half", "0.5", ranked=["b"])
+    seen["spec"]["affinity"] = affinity(expression("metadata.name", "In", "b", part="matchFields"))
+    of.pod_seen(seen, 0)
+    assert (of.ledger.counts, placed(of, kai.part("q"), settings=SETTINGS).reason) == ((0, 1), TO_KAI)
+    of.pod_seen(kai.part("half", "0.5", "h", on="b", ranked=["b"]), 0)
+    assert of.ledger.counts == (0, 0)
+    assert names(placed(of, kai.part("q", "0.1"), settings=SETTINGS)) == ["b", "a"]
+
+
+def test_a_group_that_a_tenant_made_up_takes_nothing_of_others() -> None:
+    """Neither does a part of a group that is full already: KAI counts it too, and it is no more than all of that GPU."""
+    forged = [kai.part(f"forged-{number}", "1.0", "h", "x", on="b") for number in range(50)]
+    of = state([node("a", 2), node("b", 2)], [*GROUPS, *forged])
+    assert names(placed(of, kai.part("p", "0.3"), settings=SETTINGS)) == ["a"]
+    assert (free(of, "a"), free(of, "b")) == (1, 1)
+
+
+def test_refused_parts_by_kai_of_one_namespace_leave_others_shared_gpus() -> None:
+    """Of 64 nodes 16 have shared GPUs: what nobody can confirm takes two of these from others, and not eight."""
+    shared = [f"gpu-{number:02}" for number in range(16)]
+    of = state(
+        [*map(node, shared), *[node(f"cpu-{n}", None) for n in range(48)]], [kai.reservation(n, n) for n in shared]
+    )
+    for number in range(16):
+        made = admitted(kai.part(f"p-{number}", "1.0"))
+        found = placed(of, made, settings=SETTINGS)
+        of.reserve(reservation_request(made, Demand(found.asked, found.devices)), found, 0)
+    other = kai.part("p", "1.0")
+    other["metadata"]["namespace"] = "other"
+    assert placed(of, other, settings=SETTINGS).reason == ""
+    of.usage.seen_from("other")
+    full = [
+        name
+        for name in shared
+        if of.nodes.devices.find(int(of.nodes.columns.devices[of.nodes.row_of[name]]), found.devices) is None
+    ]
+    assert len(full) == 2
 
 
 def test_a_record_counts_only_if_the_node_is_required() -> None:

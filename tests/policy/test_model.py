@@ -167,7 +167,7 @@ def test_the_shipped_policy_names_every_key_of_the_default_profile() -> None:
 
 
 def test_units_run_in_the_order_of_their_fields() -> None:
-    names = [name for name, _ in Policy.load("{}").injectors("default")]
+    names = [name for name, _ in Policy.load("{}").units["default"].injectors]
     assert names == [name for name, injector in named(Injectors()) if injector.enabled]
     assert names[:2] == ["gpuResources", "tolerations"], "the choice of a node reads what they write"
     assert names[-2:] == ["topologySpread", "nodeAffinity"], "injectors that need placement run last"
@@ -177,9 +177,9 @@ def test_units_that_are_off_do_not_run() -> None:
     policy = Policy.load(
         "profiles: {default: {injectors: {tolerations: {enabled: false}}, rules: {gpuZero: {action: 'off'}}}}"
     )
-    assert "tolerations" not in dict(policy.injectors("default"))
-    assert "gpuZero" not in dict(policy.rules("default"))
-    assert "gpuZero" in dict(Policy.load("{}").rules("default"))
+    assert "tolerations" not in dict(policy.units["default"].injectors)
+    assert "gpuZero" not in dict(policy.units["default"].rules)
+    assert "gpuZero" in dict(Policy.load("{}").units["default"].rules)
 
 
 def test_a_profile_that_is_not_there_is_the_default_one() -> None:

@@ -60,7 +60,7 @@ MOVING = request(pod(container(image="registry.example/app:latest"), restartPoli
 
 def test_a_policy_has_its_settings_and_says_what_is_wrong_in_them() -> None:
     loaded = Policy.of(read("profiles: {default: {rules: {imageTag: {tags: [main]}}}}", ToyFile))
-    assert dict(loaded.rules("default"))["imageTag"] == ImageTag(tags=("main",))
+    assert dict(loaded.units["default"].rules)["imageTag"] == ImageTag(tags=("main",))
     with pytest.raises(PolicyError, match=r'rules\.imageTags: unknown key; did you mean "imageTag"\?'):
         read("profiles: {default: {rules: {imageTags: {}}}}", ToyFile)
     with pytest.raises(PolicyError, match=r'teamLabel\.lable: unknown key; did you mean "label"\?'):

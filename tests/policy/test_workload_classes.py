@@ -85,7 +85,7 @@ profiles:
   default: {injectors: {priorityClass: {classes: {inference: high, training: low, development: other}}}}
   off: {injectors: {priorityClass: {enabled: false}}}
 """)
-    rules = {name: dict(policy.rules(name))["priorityClass"] for name in ("default", "off")}
+    rules = {name: dict(policy.units[name].rules)["priorityClass"] for name in ("default", "off")}
     assert isinstance(rules["default"], PriorityClassAllowed)
     assert isinstance(rules["off"], PriorityClassAllowed)
     assert dict(rules["default"].reserved) == {"system-*": (), "high": ("prod", "team-*")}
@@ -103,5 +103,5 @@ def test_which_injectors_change_which_pods() -> None:
     assert (
         names(gpu=True, claims=False)
         == names(gpu=True, claims=True)
-        == {name for name, _ in policy.injectors("default")}
+        == {name for name, _ in policy.units["default"].injectors}
     )

@@ -88,6 +88,6 @@ WARNED: dict[str, tuple[Case, list[str]]] = {
 
 @pytest.mark.parametrize("prefix", ["NVIDIA_G", "NVIDIA_MOFE", "CXPU_", "NVIDIA_NVS", "AMD_"])
 def test_a_prefix_that_can_make_a_variable_of_the_default_policy_is_refused(prefix: str) -> None:
-    rule = dict(Policy.load("{}").rules("default"))["deviceEnvFrom"]
+    rule = dict(Policy.load("{}").units["default"].rules)["deviceEnvFrom"]
     (finding,) = case(pod(from_map(prefix, gpu=None))).findings(rule)
     assert not finding.only_warn

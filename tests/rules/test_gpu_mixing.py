@@ -32,7 +32,7 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
         case(pod(container(limits={"amd.com/gpu": "1"}))),
         [
             f'{_WHERE}: saw nvidia.com/gpu, amd.com/gpu in container "main", wanted GPUs of one vendor. '
-            "Keep the one that the image is built for."
+            "Remove all from the container but those that its image is built for, as nvidia.com/gpu for CUDA."
         ],
     ),
     "whole GPUs beside slices": (
@@ -55,14 +55,14 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
         claiming({"name": "train", "request": "amd"}, gpu=1),
         [
             f'{_WHERE}: saw nvidia.com/gpu, GPUs of amd.com by template "train" in container "main", '
-            "wanted GPUs of one vendor. Keep the one that the image is built for."
+            "wanted GPUs of one vendor. Remove all from the container but those that its image is built for, as nvidia.com/gpu for CUDA."
         ],
     ),
     "one claim for GPUs of two vendors": (
         claiming({"name": "train"}),
         [
             f'{_WHERE}: saw GPUs of nvidia.com by template "train", GPUs of amd.com by template "train" in container "main", '
-            "wanted GPUs of one vendor. Keep the one that the image is built for."
+            "wanted GPUs of one vendor. Remove all from the container but those that its image is built for, as nvidia.com/gpu for CUDA."
         ],
     ),
 }

@@ -6,7 +6,7 @@ import aiohttp
 import pytest
 
 from tests.edge import Running, https, running
-from webhook.server import gate
+from webhook.server import listener
 
 
 @pytest.fixture
@@ -17,6 +17,6 @@ async def client() -> AsyncIterator[aiohttp.ClientSession]:
 
 @pytest.fixture
 async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Running]:
-    monkeypatch.setattr(gate, "LINGER_SECONDS", 0.1)
+    monkeypatch.setattr(listener, "LINGER_SECONDS", 0.1)
     async with running() as started:
         yield started

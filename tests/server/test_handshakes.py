@@ -1,6 +1,6 @@
 """Handshakes that no API server does end, cost no more than one, and keep no review waiting. First the clients that are served.
 
-Covers server.gate.
+Covers server.listener.
 """
 
 import asyncio

@@ -127,13 +127,6 @@ async def given(asked: list[tuple[str, float]], took: dict[str, float] | None = 
     return order
 
 
-async def test_while_nobody_waits_nobody_waits() -> None:
-    turns = Turns()
-    waiting = turns.wait("a", 1)
-    with pytest.raises(StopIteration):
-        waiting.send(None)
-
-
 async def test_the_line_that_was_given_least_is_next_whatever_the_order_of_arrival() -> None:
     order = await given([*[("stranger", 1.0)] * 400, *[("api server", 1.0)] * 50])
     assert max(number for number, line in enumerate(order) if line == "api server") < 120
@@ -183,6 +176,33 @@ async def test_the_work_in_one_turn_of_the_loop_is_bounded() -> None:
     assert max(done.count(turn) for turn in done) <= TURN + 1
 
 
+async def test_ever_new_peers_keep_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In each turn of the loop there are more new ones than can be given a turn."""
+    monkeypatch.setattr(load, "TURN", 1.0)
+    turns, new = Turns(), []
+
+    async def five() -> None:
+        for _ in range(5):
+            await turns.wait("api server", 1)
+
+    ours = asyncio.create_task(five())
+    while not ours.done():
+        new += [asyncio.create_task(turns.wait(f"{len(new) + number}", 1)) for number in range(2)]
+        await asyncio.sleep(0)
+        assert len(new) < 200
+    for task in new:
+        task.cancel()
+    await asyncio.gather(*new, return_exceptions=True)
+
+
+async def test_what_peers_have_done_is_forgotten() -> None:
+    turns = Turns()
+    for number in range(100):
+        await turns.wait(str(number), 1)
+        turns.spent(str(number), 5 * SMALL_SECONDS, 1)
+    assert len(turns._done) < 10
+
+
 async def test_those_that_have_gone_take_no_turn() -> None:
     turns = Turns()
     waiting = [asyncio.create_task(turns.wait("a", 1)) for _ in range(50)]
@@ -190,8 +210,8 @@ async def test_those_that_have_gone_take_no_turn() -> None:
     for task in waiting[10:]:
         task.cancel()
     await asyncio.gather(*waiting, return_exceptions=True)
+    await asyncio.sleep(0)
     assert not turns._waiting
-    assert turns._done == {}
 
 
 def test_the_cost_of_a_body_grows_with_its_size() -> None:

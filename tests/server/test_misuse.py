@@ -1,7 +1,7 @@
 """Each misuse of the ports by a stranger gets a bounded answer, or none, and a review beside it is answered.
 
 Floods are in `tests/strangers.py`; here each kind of misuse comes on a few connections.
-Covers server.gate.
+Covers server.listener.
 """
 
 import asyncio
@@ -15,10 +15,9 @@ from tests.served import Server
 from tests.server.misuse import BIG, COUNT, MOST, STRANGER, beside, heard
 from tests.server.records import client_hello
 from tests.waiting import until
-from webhook.server import gate
-from webhook.server.gate import MAX_HEAD
+from webhook.server import listener
 from webhook.server.http import ops
-from webhook.server.listener import Listener
+from webhook.server.listener import MAX_HEAD, Listener
 from webhook.server.load import Turns
 
 JSON = "Content-Type: application/json\r\n"
@@ -177,7 +176,7 @@ NO_REVIEW: dict[str, bytes] = {
 
 @pytest.mark.parametrize("hook", ["mutate", "validate"])
 async def test_a_body_that_is_no_review_gets_a_400_of_one_line(hook: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gate, "LINGER_SECONDS", 0.1)
+    monkeypatch.setattr(listener, "LINGER_SECONDS", 0.1)
     async with running(getattr(Server().handlers, hook)) as server, streams() as opened:
         for misuse, body in NO_REVIEW.items():
             opened.append(stranger := await dial(server, STRANGER))

@@ -6,15 +6,15 @@ The API server calls from 127.0.0.1. Strangers call from other addresses, or fro
 import asyncio
 import ssl
 from contextlib import suppress
-from functools import partial
 
 import pytest
 import trustme
+from aiohttp import web
 
-from tests.edge import ANSWER, API_SERVER, CA, LEAF, NOW, TRUST, Running, asked, dial, post, running, streams
+from tests.edge import ANSWER, API_SERVER, CA, LEAF, NOW, TRUST, asked, dial, post, running, streams
 from tests.waiting import until
-from webhook.server import gate, http, load
-from webhook.server.load import MAX_BYTES, MAX_UNREAD
+from webhook.server import http, listener, load
+from webhook.server.load import MAX_UNREAD
 from webhook.tls.serve import LiveContext
 
 WHERE = [
@@ -110,34 +110,22 @@ async def test_in_a_flood_of_reviews_everybody_is_answered(addresses: list[str])
         assert server.count("connections_cut_total") == 0
 
 
-async def test_unread_answers_are_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gate, "SEND_SECONDS", 600.0)
+async def test_a_connection_whose_answer_nobody_reads_is_the_first_to_go() -> None:
     answer = b"x" * (9 << 20)
-    async with running(lambda body: (200, answer if body == b"{large}" else ANSWER)) as server, streams() as opened:
-        for number in range(1, 21):
-            opened.append(stranger := await dial(server, "127.0.7.2"))
-            stranger[1].transport.pause_reading()  # type: ignore[attr-defined]
-            stranger[1].write(post(length=7) + b"{large}")
-            await until(partial(answered, server, number))
-            assert server.edge.held.total <= MAX_BYTES
-        assert server.edge.held.total > 8 << 20
+    async with (
+        running(lambda body: (200, answer if body == b"{large}" else ANSWER), limit=4) as server,
+        streams() as opened,
+    ):
         opened.append(ours := await dial(server))
-        assert await asked(ours) == 200
-        assert await asked(ours, b"{large}") == 200
-
-
-def answered(server: Running, number: int) -> bool:
-    return server.bodies.count(b"{large}") == number and server.edge.held.total > 0
-
-
-async def test_an_answer_that_nobody_reads_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gate, "SEND_SECONDS", 0.2)
-    async with running(lambda body: (200, b"x" * (9 << 20))) as server, streams() as opened:
         opened.append(stranger := await dial(server))
         stranger[1].transport.pause_reading()  # type: ignore[attr-defined]
         stranger[1].write(post(length=7) + b"{large}")
-        await until(partial(answered, server, 1))
-        await until(lambda: server.edge.held.total == 0)
+        await until(lambda: b"{large}" in server.bodies)
+        assert await asked(ours) == 200
+        for _ in range(3):
+            opened.append(await dial(server))
+        assert server.count("connections_cut_total") == 1
+        assert [await asked(stream) for stream in (ours, *opened[2:])] == [200] * 4
 
 
 async def test_connections_that_send_nothing_begin_no_handshake(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,13 +148,13 @@ async def test_connections_that_send_nothing_begin_no_handshake(monkeypatch: pyt
 def fed(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     """What aiohttp parses, piece by piece."""
     found: list[bytes] = []
-    inner = gate.Handler.data_received
+    inner = web.RequestHandler.data_received
 
-    def data_received(handler: gate.Handler, data: bytes) -> None:
+    def data_received(handler: web.RequestHandler, data: bytes) -> None:
         found.append(data)
         inner(handler, data)
 
-    monkeypatch.setattr(gate.Handler, "data_received", data_received)
+    monkeypatch.setattr(web.RequestHandler, "data_received", data_received)
     return found
 
 
@@ -188,7 +176,7 @@ async def test_of_a_body_that_is_refused_nothing_is_parsed_and_little_is_held(
     head: bytes, body: bytes, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     most = 0 if status == 411 else 3 * MAX_UNREAD  # as much as the kernel, TLS and a buffer hold: it is not looked at
-    monkeypatch.setattr(gate, "LINGER_SECONDS", 0.1)
+    monkeypatch.setattr(listener, "LINGER_SECONDS", 0.1)
     parsed = fed(monkeypatch)
     async with running() as server, streams() as opened:
         opened.append(ours := await dial(server))

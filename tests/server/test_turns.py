@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.edge import ANSWER, API_SERVER, dial, post, running, streams
+from tests.edge import ANSWER, API_SERVER, asked, dial, post, running, streams
 from tests.waiting import until
 from webhook.server import http, load
 
@@ -47,3 +47,24 @@ async def test_few_bodies_that_take_long_are_decided_before_small_ones(
             await reader.readuntil(ANSWER)
         between = server.bodies[server.bodies.index(b"{ours}") :]
         assert between[: between.count(b"{ours}") + 3].count(b"{ours}") == 50
+
+
+async def test_a_body_whose_turn_comes_too_late_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The API server repeats it on the same connection. What counts is the work that was done meanwhile."""
+    clock = [0.0]
+    monkeypatch.setattr(http, "thread_time", lambda: clock[0])
+
+    async def wait(_: load.Turns, line: str, work: float) -> None:
+        if not line.endswith("handshakes"):
+            clock[0] += meanwhile
+
+    monkeypatch.setattr(load.Turns, "wait", wait)
+    async with running() as server, streams() as opened:
+        opened.append(ours := await dial(server))
+        meanwhile = http.LATE_SECONDS + 0.1
+        assert await asked(ours) == 503
+        assert server.count('shed_total{reason="late"}') == 1
+        assert server.edge.held.total == 0
+        meanwhile = http.LATE_SECONDS - 0.1
+        assert await asked(ours) == 200
+        assert len(server.bodies) == 1

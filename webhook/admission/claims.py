@@ -7,7 +7,7 @@ its template. The API server itself refuses `adminAccess` outside namespaces tha
 
 from typing import Final
 
-from webhook.admission.context import context_of, denials, exempt, findings_of, profile_of, refused, size_findings
+from webhook.admission.context import context_of, decided, exempt, findings_of, profile_of, size_findings
 from webhook.admission.decision import IGNORED, Decision
 from webhook.errors import BadReview
 from webhook.framework.cluster_view import Cluster
@@ -30,7 +30,7 @@ def validate(request: Request, policy: Policy, cluster: Cluster) -> Decision:
     if exempt(request, pod, profile):
         return Decision("allowed", profile.name, policy=policy.hash)
     if excesses := bounds.exceeded_by_size(request.size):
-        return refused(request, size_findings(excesses), policy, profile)
+        return decided(request, size_findings(excesses), policy, profile)
     path = SPECS[request.resource]
     try:
         spec = request.object
@@ -41,14 +41,4 @@ def validate(request: Request, policy: Policy, cluster: Cluster) -> Decision:
     except (KeyError, TypeError, AttributeError, ValueError):
         raise BadReview(f"request.object: wanted a {request.kind} of resource.k8s.io/v1, saw another shape") from None
     context = context_of(request, pod, policy, cluster, profile, None, claimed=claimed)
-    findings = list(findings_of(pod, context, policy.claim_rules(profile.name)))
-    if denials(findings):
-        return refused(request, findings, policy, profile)
-    return Decision(
-        "allowed",
-        profile.name,
-        policy=policy.hash,
-        findings=tuple(findings),
-        unknown_profile=profile.unknown,
-        quiet=profile.settings.shadow,
-    )
+    return decided(request, list(findings_of(pod, context, policy.units[profile.name].claim_rules)), policy, profile)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-from webhook.admission.decision import Decision, UnitFinding
+from webhook.admission.decision import Decision, Result, UnitFinding
 from webhook.admission.record import refusal_message
 from webhook.errors import BadPod
 from webhook.framework.cluster_view import Cluster
@@ -195,20 +195,32 @@ def denials(findings: Sequence[UnitFinding]) -> list[UnitFinding]:
     return [finding for finding in findings if finding.action == "deny"]
 
 
-def refused(
-    request: Request, findings: Sequence[UnitFinding], policy: Policy, profile: NamespaceProfile, workload: str = ""
+def decided(
+    request: Request,
+    findings: Sequence[UnitFinding],
+    policy: Policy,
+    profile: NamespaceProfile,
+    workload: str = "",
+    would: str = "",
 ) -> Decision:
-    """The decision to refuse, for all denials in `findings`. With a profile in shadow the result is "shadow"."""
-    message = refusal_message([(denial.unit, denial.finding) for denial in denials(findings)], policy.hash)
+    """The decision by the findings: to refuse, for all denials among them, else to allow. A refusal with a profile in shadow has
+    the result "shadow"."""
+    result: Result = "allowed"
+    message, shadow = "", profile.settings.shadow
+    if denied := denials(findings):
+        result, would = "shadow" if shadow else "denied", ""
+        why = refusal_message([(denial.unit, denial.finding) for denial in denied], policy.hash)
+        message = f"{subject_of(request)}: {why}"
     return Decision(
-        "shadow" if profile.settings.shadow else "denied",
+        result,
         profile.name,
         workload,
         policy.hash,
-        message=f"{subject_of(request)}: {message}",
+        message=message,
         findings=tuple(findings),
         unknown_profile=profile.unknown,
-        quiet=profile.settings.shadow,
+        quiet=shadow,
+        would=would,
     )
 
 

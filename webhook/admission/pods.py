@@ -3,12 +3,12 @@
 from webhook.admission.context import (
     NamespaceProfile,
     context_of,
+    decided,
     denials,
     exempt,
     findings_of,
     pod_of,
     profile_of,
-    refused,
     size_findings,
     without_none,
 )
@@ -150,13 +150,13 @@ def _refused_early(
     request: Request, edit: Edit, context: Context, policy: Policy, profile: NamespaceProfile, remaining: _Injectors
 ) -> Decision | None:
     """A refusal with the findings of all rules, if the API server would refuse the pod before the validating hook; else None."""
-    early = findings_of(edit.object, context, policy.early_rules(profile.name))
+    early = findings_of(edit.object, context, policy.units[profile.name].early_rules)
     if not denials(list(early)) or exempt(request, edit.object, profile):
         return None
     for _, injector in remaining:
         injector.apply(edit, context)
-    findings = list(findings_of(edit.object, context, policy.rules(profile.name)))
-    decision = refused(request, findings, policy, profile, context.workload.name)
+    findings = list(findings_of(edit.object, context, policy.units[profile.name].rules))
+    decision = decided(request, findings, policy, profile, context.workload.name)
     return decision._replace(warnings=without_none(profile.warning, context.workload.warning))
 
 
@@ -182,7 +182,7 @@ def validate(request: Request, policy: Policy, cluster: Cluster, placer: Placer 
         return Decision("allowed", profile.name, policy=policy.hash)
     if excesses := [*bounds.exceeded_by_size(request.size), *bounds.exceeded_by_pod(pod, request.size)]:
         if old is None or old["spec"] != pod["spec"] or bounds.exceeded_by_pod(annotated := _annotations_alone(pod)):
-            return refused(request, size_findings(excesses), policy, profile)
+            return decided(request, size_findings(excesses), policy, profile)
         pod, old = annotated, _annotations_alone(old)  # the spec is too large, but this update does not change it
     if old is not None and bounds.exceeded_by_pod(old, request.size):
         old = None  # it is not compared
@@ -193,19 +193,8 @@ def validate(request: Request, policy: Policy, cluster: Cluster, placer: Placer 
     would = ""
     if injected:
         pod, would = _after_injectors(pod, context, policy, profile)
-    findings = list(findings_of(pod, context, policy.rules(profile.name)))
-    if denials(findings):
-        return refused(request, findings, policy, profile, context.workload.name)
-    return Decision(
-        "allowed",
-        profile.name,
-        context.workload.name,
-        policy.hash,
-        findings=tuple(findings),
-        unknown_profile=profile.unknown,
-        quiet=profile.settings.shadow,
-        would=would,
-    )
+    findings = list(findings_of(pod, context, policy.units[profile.name].rules))
+    return decided(request, findings, policy, profile, context.workload.name, would)
 
 
 def _after_injectors(pod: Pod, context: Context, policy: Policy, profile: NamespaceProfile) -> tuple[Pod, str]:

@@ -51,7 +51,7 @@ def record(
         "policy": policy,
         "profile": profile,
         "class": workload,
-        "units": {name: [o.result] if o.detail is None else [o.result, o.detail] for name, o in outcomes.items()},
+        "units": {name: o.recorded for name, o in outcomes.items()},
     }
     if placement is not None:
         data["strategy"] = placement.strategy

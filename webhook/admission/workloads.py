@@ -12,11 +12,11 @@ import orjson
 from webhook.admission.context import (
     NamespaceProfile,
     context_of,
+    decided,
     denials,
     exempt,
     findings_of,
     profile_of,
-    refused,
     size_findings,
     without_none,
 )
@@ -28,7 +28,7 @@ from webhook.framework.cluster_view import Cluster
 from webhook.framework.interface import Context
 from webhook.kube import bounds
 from webhook.kube.json_patch import Edit, Operation
-from webhook.kube.pod import Pod, containers, gpu_names
+from webhook.kube.pod import containers, gpu_names, with_requests
 from webhook.kube.pod_schema import check
 from webhook.kube.review import Request
 from webhook.placement.placer import Placer
@@ -108,7 +108,7 @@ def _early(review: _Review, template: Template) -> list[UnitFinding]:
     """The findings that the API server would refuse as well, in the template as it is before any injector."""
     if review.exempts(template):
         return []
-    rules = review.policy.early_rules(review.profile.name)
+    rules = review.policy.units[review.profile.name].early_rules
     denied = denials(list(findings_of(template.pod, review.context(template, None), rules)))
     return [_in_template(finding, template) for finding in denied]
 
@@ -150,19 +150,10 @@ def _decide(review: _Review, changed: list[Template], early: Sequence[UnitFindin
         findings += [
             finding for finding in _findings(template, context, policy, profile, changes) if finding not in early
         ]
-    refusing = bool(denials(findings))
-    if refusing and deny:
-        decision = refused(review.request, findings, policy, profile, workload)
-    else:
-        if not deny:
-            findings = [
-                finding._replace(action="foretold") if finding.action == "deny" else finding for finding in findings
-            ]
-        decision = Decision(
-            "allowed", profile.name, workload, policy.hash, findings=tuple(findings), unknown_profile=profile.unknown
-        )
-    warnings = without_none(profile.warning, *(() if refusing else changes))
-    return decision._replace(warnings=warnings, quiet=profile.settings.shadow)
+    warnings = without_none(profile.warning, *(() if denials(findings) else changes))
+    if not deny:
+        findings = [each._replace(action="foretold") if each.action == "deny" else each for each in findings]
+    return decided(review.request, findings, policy, profile, workload)._replace(warnings=warnings)
 
 
 def _changed(
@@ -208,11 +199,11 @@ def _findings(
 
     What the injectors would change and their warnings are appended to `changes`.
     """
-    pod = _defaulted(template.pod)
+    pod = with_requests(template.pod)
     changes += [context.workload.warning, switch_warning(pod)]
     if context.gpu_names:
         edit, done = Edit(pod), []
-        for name, injector in policy.injectors(profile.name):
+        for name, injector in policy.units[profile.name].injectors:
             before = len(edit.operations)
             changes.append(injector.apply(edit, context).warning)
             if len(edit.operations) > before:
@@ -221,17 +212,8 @@ def _findings(
             changes.append(f"its pods will get: {', '.join(done)}")
         pod = edit.object
     context = context._replace(claimed=context.cluster.claimed(pod, context.namespace))
-    for finding in findings_of(pod, context, policy.rules(profile.name)):
+    for finding in findings_of(pod, context, policy.units[profile.name].rules):
         yield _in_template(finding, template)
-
-
-def _defaulted(template: Pod) -> Pod:
-    """A copy with the requests that the API server derives from limits. It does so in pods only (SetDefaults_Pod)."""
-    pod: Pod = orjson.loads(orjson.dumps(template))
-    for container in containers(pod):
-        if (resources := container.spec.get("resources")) and resources.get("limits"):
-            resources["requests"] = {**resources["limits"], **(resources.get("requests") or {})}
-    return pod
 
 
 def _in_template(unit_finding: UnitFinding, template: Template) -> UnitFinding:

@@ -116,7 +116,7 @@ def _decided(pod: Pod, policy: Policy, view: StateView, placer: Placer) -> dict[
         return {"outcome": "notRead", "findings": [], "changes": [str(read)]}
     mutated, validated, _ = offline.ask(read.request, policy, view, placer, chooses=False)
     decision = mutated if mutated.message else validated
-    changes = [f"{n}: {words.sentence(n, _result(o))}" for n, o in mutated.outcomes.items() if o.result in _CHANGES]
+    changes = [f"{n}: {words.sentence(n, o.recorded)}" for n, o in mutated.outcomes.items() if o.result in _CHANGES]
     findings = [{"unit": unit, "action": action, "text": f.message} for unit, action, f in decision.findings]
     outcome = "refused" if decision.message else "warned" if findings else "changed" if changes else "unchanged"
     return {"outcome": outcome, "findings": findings, "changes": [] if decision.message else changes}
@@ -128,11 +128,6 @@ def as_submitted(pod: Pod) -> Pod:
     metadata = {field: pod["metadata"][field] for field in fields if field in pod["metadata"]}
     spec = {k: v for k, v in pod["spec"].items() if k not in ("nodeName", "priority", "preemptionPolicy")}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
-
-
-def _result(outcome: Any) -> list[Any]:
-    """The outcome of an injector as the decision record has it, which `words.sentence` reads."""
-    return [outcome.result] if outcome.detail is None else [outcome.result, outcome.detail]
 
 
 def _template(pod: Pod) -> bytes:

@@ -57,9 +57,7 @@ def balance(
     """
     snapshot = snapshot_of(cluster, kubeconfig, context, KINDS if suggest else (*ENGINE, *CLAIMS), namespace)
     rules, where = policy_of(policy, snapshot), namespace_of(namespace, everywhere, snapshot)
-    answer = balanced(snapshot, rules, where)
-    if suggest:
-        answer["suggestions"] = [each.document() for each in suggestions(Situation(snapshot, rules))]
+    answer = balanced(snapshot, rules, where, suggest=suggest)
     if workload is not None:
         kept = [each for each in answer["workloads"] if each["of"] == workload]
         if not kept:
@@ -70,7 +68,7 @@ def balance(
         _print(answer, where)
 
 
-def balanced(snapshot: Snapshot, policy: Policy, namespace: str | None) -> dict[str, Any]:
+def balanced(snapshot: Snapshot, policy: Policy, namespace: str | None, *, suggest: bool = False) -> dict[str, Any]:
     """The document that `-o json` prints, for one namespace or, with None, for all."""
     situation, devices = Situation(snapshot, policy), PodGpus(snapshot, policy)
     nodes: dict[tuple[str, str], Counter[str]] = {}
@@ -100,6 +98,7 @@ def balanced(snapshot: Snapshot, policy: Policy, namespace: str | None) -> dict[
         "freeGpus": free_gpus(situation),
         "free": {name: free for name in situation.gpus.of if (free := free_gpus(situation, name))},
         "strandedGpus": _stranded(situation, policy),
+        **({"suggestions": [each.document() for each in suggestions(situation)]} if suggest else {}),
     }
 
 

@@ -66,11 +66,6 @@ def explain(
     raise typer.Exit(status)
 
 
-def existing(snapshot: Snapshot, policy: Policy, namespace: str | None, name: str) -> dict[str, Any]:
-    """The document for an existing pod. Raises BadInput if there is no such pod."""
-    return explained(snapshot, policy, snapshot.pod(namespace, name))[0]
-
-
 def explained(
     snapshot: Snapshot, policy: Policy, pod: Pod, known: list[Cause] | None = None
 ) -> tuple[dict[str, Any], list[Cause]]:

@@ -12,7 +12,7 @@ from webhook.cli.offline import Document, documents
 from webhook.cli.terminal import read
 from webhook.errors import BadInput, BadReview
 from webhook.kube.kinds import KINDS
-from webhook.kube.pod import Pod
+from webhook.kube.pod import Pod, with_requests
 from webhook.kube.pod_schema import check
 from webhook.policy.model import DEFAULT_PROFILE, Policy
 from webhook.policy.templates import templates
@@ -105,15 +105,9 @@ def pods_made_by(document: Document, policy: Policy) -> Iterator[Planned]:
 
 
 def _created(pod: Pod, namespace: str) -> Pod:
-    """A copy of the pod with the requests that the API server fills in from limits (SetDefaults_Pod in
-    k8s.io/kubernetes pkg/apis/core/v1/defaults.go), and with uids for its owners. Raises BadReview if it is not a pod."""
-    created: Pod = check(orjson.loads(orjson.dumps(pod)))
+    """A copy of the pod `with_requests`, and with uids for its owners. Raises BadReview if it is not a pod."""
+    created = with_requests(check(pod))
     created["metadata"]["namespace"] = namespace
     for reference in created["metadata"].get("ownerReferences") or ():
         reference.setdefault("uid", f"{reference.get('kind')}/{namespace}/{reference.get('name')}")
-    for kind in ("initContainers", "containers"):
-        for container in created["spec"].get(kind) or ():
-            resources = container.get("resources") or {}
-            if resources.get("limits"):
-                resources["requests"] = {**resources["limits"], **(resources.get("requests") or {})}
     return created

@@ -17,9 +17,10 @@ from webhook.cli.cluster.snapshot import CLAIMS, ENGINE
 from webhook.cli.cluster.sums import largest
 from webhook.cli.options import Format
 from webhook.cli.reading import measure_gpus, policy_of, selector, snapshot_of
-from webhook.cli.terminal import bar, clear, document, no_such, out, repeated, say, show, table, write
+from webhook.cli.terminal import age, bar, clear, document, no_such, out, repeated, say, show, table, write
 from webhook.cluster.utilisation import IDLE_FOR
 from webhook.errors import BadInput
+from webhook.policy.model import Policy
 from webhook.text import amount_number, listed, plural, quoted
 
 _STYLES = {"healthy": "green", "cordoned": "yellow", "notReady": "red", "unhealthy": "red", "offersNoGpus": "red"}
@@ -111,18 +112,17 @@ def nodes(
         if watch and output in (Format.table, Format.wide):
             clear()
         jobs = largest(reports, snapshot, rules.gpus) if by in (None, By.model) else []
-        sums = _by(by, reports, idle_by_namespace(snapshot), jobs) if by else reports
+        sums = sums_by(by, reports, idle_by_namespace(snapshot), jobs) if by else reports
         if document(sums, output):
             return None
         if by in (None, By.model) or not reports:
             _print(reports, labels, by, jobs, wide=output is Format.wide)
         else:
-            _print_holders(sums, by.value)
+            _print_holders(sums, by.value, snapshot.taken)
         if any("idle" in each or "idleFor" in each for each in (*reports, *sums)):
             _say_of_idle(reports, sums if by else [], by)
         elif sums and metrics is None and (cluster or rules.file.gpu_metrics.source == "off"):
-            why = f"{cluster} has no GPU metrics" if cluster else "gpuMetrics.source of the policy is off"
-            say(f"which GPUs are idle is not known: {why}", "dim")
+            say(why_not_measured(cluster, rules), "dim")
         return None
 
     repeated(refresh, watch=watch, from_file=cluster is not None)
@@ -136,9 +136,10 @@ def _of_model(reports: list[dict[str, Any]], part: str) -> list[dict[str, Any]]:
     raise BadInput(f"--model: saw {quoted(part)}, wanted a part of the name of a model; nodes have {known}")
 
 
-def _by(
+def sums_by(
     by: By, reports: list[dict[str, Any]], idle_for: Mapping[str, Mapping[str, int]], jobs: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
+    """The document that `-o json` prints with `--by`."""
     if by is By.model:
         of_model: dict[str, dict[str, Any]] = {}
         for job in jobs:
@@ -148,6 +149,12 @@ def _by(
     for each in found if by is By.namespace and idle_for else ():
         each["idleFor"] = idle_for.get(each["namespace"], {})
     return found
+
+
+def why_not_measured(file: object, policy: Policy) -> str:
+    """Why nobody knows which GPUs are idle. `file`: the snapshot; None: a cluster."""
+    off = "gpuMetrics.source of the policy is off" if policy.file.gpu_metrics.source == "off" else "no source answers"
+    return f"which GPUs are idle is not known: {f'{file} has no GPU metrics' if file else off}"
 
 
 def _say_of_idle(reports: list[dict[str, Any]], sums: list[dict[str, Any]], by: By | None) -> None:
@@ -165,7 +172,7 @@ def _say_of_idle(reports: list[dict[str, Any]], sums: list[dict[str, Any]], by: 
     return None
 
 
-def _print_holders(sums: list[dict[str, Any]], by: str) -> None:
+def _print_holders(sums: list[dict[str, Any]], by: str, now: float) -> None:
     if not sums:
         return say("no pod has GPUs there")
     known = [key for key in ("idle", "idleFor") if any(key in each for each in sums)]
@@ -173,13 +180,13 @@ def _print_holders(sums: list[dict[str, Any]], by: str) -> None:
     for each in sums:
         more = [_since(each[key]) if key == "idleFor" else each[key] for key in known]
         for resource, count in each["gpus"].items():
-            lines.append([each[by], each["pods"], each["nodes"], resource, count, *more])
+            lines.append([each[by], each["pods"], each["nodes"], age(each["since"], now), resource, count, *more])
             more = [""] * len(known)
     titles = {"idle": "IDLE NOW", "idleFor": "IDLE FOR"}
     return table(
-        [by.upper(), "PODS", "NODES", "RESOURCE", "GPUS", *[titles[key] for key in known]],
+        [by.upper(), "PODS", "NODES", "SINCE", "RESOURCE", "GPUS", *[titles[key] for key in known]],
         lines,
-        drop=["NODES", "PODS"],
+        drop=["NODES", "PODS", "SINCE"],
     )
 
 

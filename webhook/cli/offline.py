@@ -187,8 +187,7 @@ def ask(request: review.Request, policy: Policy, view: StateView, placer: Placer
     mutated = mutate(request, policy, view, placer if chooses else None)
     if mutated.result == "denied":
         return Asked(mutated, mutated, pod)
-    if mutated.patch is not None:
-        pod = jsonpatch.apply_patch(pod, orjson.loads(mutated.patch))
+    pod = patched(pod, mutated)
     return Asked(mutated, validate(request._replace(object=pod), policy, view, placer), pod)
 
 
@@ -223,7 +222,13 @@ def run(document: Document, decide: DecideDocument, policy: Policy, state: Clust
         decision = decide(document, policy, state, now) if asked else IGNORED
     except BadReview as error:
         raise BadInput(f"{document.where}: {error}") from None
-    pod = orjson.loads(document.original)
-    if decision.patch is not None:
-        pod = jsonpatch.apply_patch(pod, orjson.loads(decision.patch))
+    pod = patched(orjson.loads(document.original), decision)
     return Result(document, decision, pod, encode(document.request, decision))
+
+
+def patched(pod: dict[str, Any], decision: Decision) -> dict[str, Any]:
+    """The object with the patch of the decision, if it has one."""
+    if decision.patch is None:
+        return pod
+    changed: dict[str, Any] = jsonpatch.apply_patch(pod, orjson.loads(decision.patch))
+    return changed

@@ -14,7 +14,7 @@ from webhook.cli.cluster.report import workload_name
 from webhook.cli.cluster.snapshot import CLAIMS, ENGINE, FINISHED, Snapshot, created
 from webhook.cli.options import Format
 from webhook.cli.reading import namespace_of, policy_of, selector, snapshot_of
-from webhook.cli.terminal import clear, document, repeated, say, show, table
+from webhook.cli.terminal import age, clear, document, repeated, say, show, table
 from webhook.cli.waiting.causes import Cause
 from webhook.cli.waiting.diagnosis import Diagnosis, Findings, bound
 from webhook.cli.waiting.situation import Situation
@@ -32,7 +32,6 @@ KINDS: Final = (
 )
 _MAX_MESSAGE: Final = 1024
 """Maximum characters shown of the scheduler's message. The scheduler cuts its Events to the same length."""
-_UNITS: Final = (("d", 86400), ("h", 3600), ("m", 60))
 
 
 class SortBy(StrEnum):
@@ -196,14 +195,16 @@ def _print(rows: Iterable[Row], taken: float) -> None:
     cells = [
         (
             row.name,
-            _age(taken - row.since) if taken and row.since else "",
+            age(row.since, taken),
             row.gpus or "",
             words_of(row.cause.cause),
             Text.assemble("! " if row.cause.helps else "  ", (first_fix(row.cause), "green")),
         )
         for row in rows
     ]
-    table(["POD", "SINCE", "GPUS", "WHY", "FIX (! is enough alone)"], cells, cut_last=True, drop=["SINCE", "GPUS"])
+    table(
+        ["POD", "SINCE", "GPUS", "WHY", "FIX (! is enough alone)"], cells, cut_last=True, drop=["SINCE", "GPUS", "WHY"]
+    )
     say("all causes and fixes: gpu-admission pending POD, or -o wide", "dim")
 
 
@@ -216,12 +217,6 @@ def words_of(cause: str) -> str:
     """The word of a cause as a phrase: "insufficient CPU" for `insufficientCpu`."""
     words = [word.lower() for word in re.findall(r"[A-Z]?[a-z]+", cause)]
     return " ".join([{"cpu": "CPU", "gpu": "GPU", "gpus": "GPUs"}.get(word, word) for word in words])
-
-
-def _age(seconds: float) -> str:
-    """`45s`, `12m`, `3h` or `2d`, as kubectl shows an age."""
-    unit, size = next(((unit, size) for unit, size in _UNITS if seconds >= 2 * size), ("s", 1))
-    return f"{max(0, int(seconds // size))}{unit}"
 
 
 def _lines(answer: Answer, title: str, *, wide: bool) -> Iterator[Text]:

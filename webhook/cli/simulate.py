@@ -25,7 +25,7 @@ from webhook.cli.simulating.trace import COLUMNS, read_trace
 from webhook.cli.terminal import REFUSED, document, no_such, out, show, table, write
 from webhook.errors import BadInput
 from webhook.policy.model import Policy
-from webhook.text import listed, plural, quoted
+from webhook.text import listed, number_of, plural, quoted
 
 _MIN_PODS_FOR_PROGRESS = 200
 """Number of entries of a trace from which a progress bar is shown."""
@@ -125,12 +125,13 @@ def add_claims(snapshot: Snapshot, claims: Iterable[Object]) -> None:
 def add_nodes(snapshot: Snapshot, option: str) -> None:
     """Add nodes to the snapshot. `option`: `LIKE=COUNT`. The new nodes are up, uncordoned and empty. Raises BadInput."""
     like, _, count = option.rpartition("=")
-    if not (like and count.isascii() and count.isdigit() and 0 < int(count) <= 10_000):
+    number = number_of(count) or 0
+    if not (like and 0 < number <= 10_000):
         raise BadInput(f"--add-node: saw {quoted(option)}, wanted NODE=COUNT, as gpu-a=2")
     known = {node["metadata"]["name"]: node for node in snapshot.of("Node")}
     if like not in known:
         raise no_such("node", like, list(known), " for --add-node")
-    snapshot.objects["Node"] += [_new_node(known[like], f"{like}-new-{number}") for number in range(1, int(count) + 1)]
+    snapshot.objects["Node"] += [_new_node(known[like], f"{like}-new-{each}") for each in range(1, number + 1)]
 
 
 def _new_node(like: Object, name: str) -> Object:

@@ -111,6 +111,7 @@ _GAP: Final = "   "
 """Spaces between two columns."""
 _BAR_COLOURS: Final = ((0.5, "green"), (0.85, "yellow"), (2.0, "red"))
 """A bar has the first colour whose limit is above its share."""
+_AGES: Final = (("d", 86400), ("h", 3600), ("m", 60))
 _BAR: Final = 8
 """Width of a full bar, in characters."""
 _LEAST: Final = 24
@@ -270,6 +271,14 @@ def diff(before: Any, after: Any, around: int = 1) -> Iterator[str]:
     lines = difflib.unified_diff(to_yaml(before).splitlines(), to_yaml(after).splitlines(), lineterm="", n=around)
     for line in list(lines)[2:]:
         yield "⋮" if line.startswith("@@") else line
+
+
+def age(since: float, now: float) -> str:
+    """`45s`, `12m`, `3h` or `2d`, as kubectl shows an age; "" if one of the two times is not known (0)."""
+    if not since or not now:
+        return ""
+    unit, size = next(((unit, size) for unit, size in _AGES if now - since >= 2 * size), ("s", 1))
+    return f"{max(0, int((now - since) // size))}{unit}"
 
 
 def bar(part: float, whole: float) -> Text:

@@ -69,8 +69,6 @@ class Cases(Settings):
 
 
 class Result(NamedTuple):
-    """The result of one case."""
-
     file: str
     case: str
     """The name of the case; "" where the file as a whole cannot be used."""
@@ -145,7 +143,6 @@ def _cluster(written: str | list[dict[str, Any]], folder: Path) -> Snapshot:
 
 
 def _problems(case: Case, seen: Verdict) -> list[str]:
-    """What of the verdict is not as the case expects."""
     expect, problems = case.expect, []
     if expect.outcome is not None and seen.outcome != expect.outcome:
         why = f": {seen.message}" if seen.message else ""

@@ -64,7 +64,6 @@ def verdict(request: Request, where: str, policy: Policy, state: ClusterState, p
 
 
 def without_record(pod: Pod) -> Pod:
-    """The pod without its decision record."""
     metadata = pod.get("metadata") or {}
     annotations = {k: v for k, v in (metadata.get("annotations") or {}).items() if k != DECISION}
     others = {k: v for k, v in metadata.items() if k != "annotations"}

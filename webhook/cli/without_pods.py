@@ -11,7 +11,7 @@ from webhook.cli.cluster.answers import GPU_SUMS, ask
 from webhook.cli.cluster.snapshot import Snapshot
 from webhook.cli.options import Format
 from webhook.cli.terminal import document, out, say, table
-from webhook.feeds.access import Access
+from webhook.feeds.access import Access, always
 from webhook.feeds.api import Api
 
 STATES: Final = ("allocated", "promised", "free", "unusable")
@@ -44,10 +44,7 @@ def shown(snapshot: Snapshot, reports: list[dict[str, Any]], output: Format) -> 
 
 
 async def _ask(snapshot: Snapshot, access: Access) -> None:
-    async def kept() -> Access:
-        return access
-
-    async with Api(kept) as api:
+    async with Api(always(access)) as api:
         await ask(api, snapshot, "GpuSums", GPU_SUMS)
 
 

@@ -17,18 +17,6 @@ Models = tuple[str, ...] | None
 GroupKey = tuple[tuple[tuple[str, int], ...], Models]
 
 
-class _Group:
-    """Pods of one namespace with nearly the same demand: their number, and the sum of each resource."""
-
-    __slots__ = ("amounts", "key", "namespace", "pods")
-
-    def __init__(self, namespace: str, key: GroupKey) -> None:
-        self.namespace = namespace
-        self.key = key
-        self.pods = 0
-        self.amounts = [0] * len(key[0])
-
-
 class Demands:
     """Counts of demands by namespace, with one method for each event of a pod.
 
@@ -39,8 +27,9 @@ class Demands:
     def __init__(self) -> None:
         self.version = 0
         """Rises when the counts have changed enough to score nodes again: every score depends on it."""
-        self._of_pod: dict[int | str, tuple[_Group, Demand]] = {}
-        self._groups: dict[str, dict[GroupKey, _Group]] = {}
+        self._of_pod: dict[int | str, tuple[str, GroupKey, Demand]] = {}
+        self._groups: dict[str, dict[GroupKey, list[int]]] = {}
+        """By namespace and key: the number of pods, then the sum of each resource."""
         self._changes = 0
         """Pods that came and went since the last version."""
 
@@ -48,28 +37,25 @@ class Demands:
         """A pod runs. Pods without GPUs, and those that are known, change nothing."""
         if uid in self._of_pod or (key := _group_key(demand, models)) is None:
             return
-        groups = self._groups.setdefault(namespace, {})
-        group = groups.get(key)
-        if group is None:
-            group = groups[key] = _Group(namespace, key)
-        self._of_pod[uid] = group, demand
-        self._count(group, demand, 1)
+        self._of_pod[uid] = namespace, key, demand
+        self._count(namespace, key, demand, 1)
 
     def gone(self, uid: int | str) -> None:
         """A pod was deleted or finished. Does nothing if it was not counted."""
         if uid not in self._of_pod:
             return
-        group, demand = self._of_pod.pop(uid)
-        self._count(group, demand, -1)
-        if not group.pods:
-            del self._groups[group.namespace][group.key]
-            if not self._groups[group.namespace]:
-                del self._groups[group.namespace]
+        namespace, key, demand = self._of_pod.pop(uid)
+        self._count(namespace, key, demand, -1)
 
-    def _count(self, group: _Group, demand: Demand, sign: int) -> None:
-        group.pods += sign
-        for index, (_, amount) in enumerate(demand.requests):
-            group.amounts[index] += sign * amount
+    def _count(self, namespace: str, key: GroupKey, demand: Demand, sign: int) -> None:
+        by_key = self._groups.setdefault(namespace, {})
+        sums = by_key.setdefault(key, [0] * (1 + len(key[0])))
+        for index, amount in enumerate((1, *[amount for _, amount in demand.requests])):
+            sums[index] += sign * amount
+        if not sums[0]:
+            del by_key[key]
+            if not by_key:
+                del self._groups[namespace]
         self._changes += 1
         if self._changes >= max(len(self._of_pod) / 2, 1):
             self._changes = 0
@@ -80,18 +66,18 @@ class Demands:
         merged: dict[GroupKey, list[float]] = {}
         asking = {
             namespace: found  # in one order, so that sums are the same on every replica
-            for namespace, groups in sorted(self._groups.items())
-            if (found := [(key, group) for key, group in groups.items() if any([name in gpus for name, _ in key[0]])])
+            for namespace, by_key in sorted(self._groups.items())
+            if (found := [(key, sums) for key, sums in by_key.items() if any([name in gpus for name, _ in key[0]])])
         }
-        count = {namespace: sum([group.pods for _, group in found]) for namespace, found in asking.items()}
+        count = {namespace: sum([sums[0] for _, sums in found]) for namespace, found in asking.items()}
         total = sum(count.values())
         for namespace, found in asking.items():
             pods = count[namespace]
             weight = (min(pods, total - pods) or pods) / pods
-            for key, group in found:
-                sums = merged.setdefault(key, [0.0] * (1 + len(group.amounts)))
-                for index, amount in enumerate((group.pods, *group.amounts)):
-                    sums[index] += weight * amount
+            for key, sums in found:
+                weighed = merged.setdefault(key, [0.0] * len(sums))
+                for index, amount in enumerate(sums):
+                    weighed[index] += weight * amount
         heaviest = sorted(merged.items(), key=lambda item: (-item[1][0], item[0][0], item[0][1] or ()))
         whole = sum([sums[0] for sums in merged.values()])
         return tuple([_popular(key, sums, whole, models) for key, sums in heaviest[:_MAX_POPULAR]])

@@ -7,6 +7,11 @@ from webhook.errors import QuantityError
 from webhook.kube.quantity import Number, parse_quantity
 
 
+def amount_of(asked: Number | float, total: Number) -> Number:
+    """An amount, of which a float is a part of all of it."""
+    return int(asked * total) if isinstance(asked, float) else asked
+
+
 def consumed(wanted: Number | None, total: Number, policy: Any) -> Number | None:
     """What a request takes of a capacity, by its CapacityRequestPolicy; None if the policy does not allow it.
 

@@ -114,19 +114,19 @@ class DeviceDemands:
 
     def kind(self, resource: str) -> str:
         """The kind, as in `Alternative`, of the devices of the class that a resource stands for; "" if there is no such class."""
-        name = self._class_of(resource) if self._classes else ""
+        name = self.class_of(resource) if self._classes else ""
         return kind_of(name, self)[0] if name else ""
 
     def extended(self, demand: Demand) -> dict[str, DeviceClaim]:
         """The claims that the scheduler makes where no device plugin offers a resource, by the name of the resource."""
         found = {}
         for name, amount in demand.requests if self._classes else ():
-            if "/" in name and (device_class := self._class_of(name)):
+            if "/" in name and (device_class := self.class_of(name)):
                 request = DeviceRequest(devices=amount, selectors=self._classes[device_class].selectors)
                 found[name] = DeviceClaim(((request,),))
         return found
 
-    def _class_of(self, resource: str) -> str:
+    def class_of(self, resource: str) -> str:
         """The DeviceClass that a resource stands for: of several the newest, then the first by name. "" if there is none."""
         if resource.startswith(DEVICE_CLASS):
             name = resource.removeprefix(DEVICE_CLASS)

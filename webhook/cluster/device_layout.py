@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
+from webhook.cluster.device_capacity import amount_of
 from webhook.cluster.devices import DRA, WHOLE, Device, DeviceSet, DeviceTaint, Use
 from webhook.kube.device_selectors import Facts
 from webhook.kube.other_gpus import is_gpu_driver
@@ -94,7 +95,10 @@ class Layout:
             take(
                 self.slots[number],
                 left,
-                [(budget, given.get(name, total)) for name, budget, total, _ in self.slots[number].parts],
+                [
+                    (budget, amount_of(given.get(name, total), total))
+                    for name, budget, total, _ in self.slots[number].parts
+                ],
             )
         return tuple(left)
 

@@ -7,7 +7,7 @@ order of the layout, the first solution that meets all. For claims of other sour
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
-from webhook.cluster.device_capacity import consumed
+from webhook.cluster.device_capacity import amount_of, consumed
 from webhook.cluster.device_layout import Amounts, Layout, Slot, take
 from webhook.cluster.devices import Constraint, DeviceClaim, DeviceRequest, DeviceTaint
 from webhook.kube.device_selectors import Facts, Work
@@ -65,7 +65,7 @@ class _Search:
         if number == len(self._requests):
             return True
         claim, _, alternatives = self._requests[number]
-        if claim.source and claim.source not in self._layout.gpus:
+        if passes_untold(claim) and claim.source not in self._layout.gpus:
             return self._from(number + 1)
         for index, request in enumerate(alternatives):
             self._rank += index
@@ -172,9 +172,15 @@ class _Search:
         return not any(equal) if constraint.distinct else all(equal)
 
 
+def passes_untold(claim: DeviceClaim) -> bool:
+    """Whether nodes of which its source tells nothing may take a claim."""
+    return bool(claim.source) and not claim.told
+
+
 def _wanted(request: DeviceRequest, facts: Facts) -> dict[str, Number]:
     """What it asks of each capacity, by qualified name."""
-    return {name if "/" in name else f"{facts.driver}/{name}": amount for name, amount in request.amounts}
+    named = [(name if "/" in name else f"{facts.driver}/{name}", amount) for name, amount in request.amounts]
+    return {name: amount_of(amount, facts.capacity.get(name, 1)) for name, amount in named}
 
 
 def _tolerated(taint: DeviceTaint, tolerations: tuple[tuple[str, str | None, str], ...]) -> bool:

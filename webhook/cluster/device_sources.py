@@ -9,11 +9,13 @@ from webhook.cluster.devices import DeviceClaim, DeviceSource
 from webhook.cluster.pods import SCHEDULER
 from webhook.cluster.source_aliyun import ALIYUN
 from webhook.cluster.source_hami import HAMI
+from webhook.cluster.source_kai import KAI
 from webhook.cluster.source_volcano import VOLCANO
 from webhook.kube.pod import Pod
 
 SOURCES: Final[tuple[DeviceSource, ...]] = (
     HAMI,
+    KAI,
     VOLCANO,
     ALIYUN,
 )

@@ -16,7 +16,7 @@ from webhook.cluster.device_kinds import Kinds
 from webhook.cluster.device_layout import Amounts, Layout
 from webhook.cluster.device_matches import Matching
 from webhook.cluster.device_node import NodeDevices, held_after
-from webhook.cluster.device_search import Fit, Unknown, find
+from webhook.cluster.device_search import Fit, Unknown, find, passes_untold
 from webhook.cluster.device_states import DeviceStates
 from webhook.cluster.devices import DeviceClaim, DeviceSet, Use
 from webhook.cluster.node_table import TOLD, Columns
@@ -25,7 +25,7 @@ from webhook.kube.device_selectors import Facts, Work
 
 _MAX_DEVICES: Final = 1024
 """Maximum number of devices of one source on one node; others are left out."""
-_MAX_ASKED = 256
+_MAX_ASKED: Final = 256
 _MAX_HELD: Final = 128
 """Maximum number of reserved claims of one node that count: anybody can write a preference for a node. The oldest count."""
 _MAX_UNDONE: Final = 8192
@@ -70,16 +70,18 @@ class DeviceTable:
             return
         before.pop(source, None)
         if told.devices:
-            before[source] = told._replace(devices=told.devices[:_MAX_DEVICES])
-            names[source] = [device.name for device in told.devices[:_MAX_DEVICES]]
-        if known is None:
-            known = self._nodes[node] = NodeDevices()
-        layout, self._told = self._layout_of(before), self._told + 1
+            before[source] = told = told._replace(devices=told.devices[:_MAX_DEVICES])
+            names[source] = [device.name for device in told.devices]
+        known = known or self._nodes.setdefault(node, NodeDevices())
+        pairs = [(each, name) for each in sorted(before) for name in names[each]]
+        layout, slots = self._layout_of(before), {pair: number for number, pair in enumerate(pairs)}
+        if layout is known.layout and slots == known.slots and not self.kinds.dropped:
+            return
+        self._told += 1
         if layout is not known.layout:  # there may be more to have
             known.held += [claim for claims in known.unfit for claim in claims]
             known.layout, known.unfit = layout, []
-        told_names = [(each, name) for each in sorted(before) for name in names[each]]
-        known.slots = {name: number for number, name in enumerate(told_names)}
+        known.slots = slots
         if self.kinds.dropped:
             self._lay_out_again()
         self.refresh(node, changed=True)
@@ -233,7 +235,7 @@ class DeviceTable:
     def find(self, number: int, claims: Iterable[DeviceClaim]) -> Fit | None:
         """Devices for claims on a node in the state with this number; None if there are none. Raises Unknown."""
         if (state := self._states[number]) is None:
-            return Fit(0, 0.0, ()) if all([claim.source for claim in claims]) else None
+            return Fit(0, 0.0, ()) if all(map(passes_untold, claims)) else None
         return self.look(*state, claims)
 
     def look(self, layout: Layout, left: Amounts, claims: Iterable[DeviceClaim]) -> Fit | None:

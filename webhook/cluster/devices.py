@@ -59,8 +59,8 @@ class Use(NamedTuple):
     """What a pod or a claim has of one device. Uses of devices that are not known do nothing."""
 
     device: str
-    amounts: tuple[tuple[str, Number], ...] = ()
-    """What it takes of the capacities of a shared device."""
+    amounts: tuple[tuple[str, Number | float], ...] = ()
+    """What it takes of the capacities of a shared device; a float is a part of all of it."""
 
 
 class DeviceRequest(NamedTuple):
@@ -72,8 +72,9 @@ class DeviceRequest(NamedTuple):
     """Number of devices; 0: all that match, at least one."""
     selectors: tuple[str, ...] = ()
     """CEL expressions that must all be true of each device (`kube.device_selectors`)."""
-    amounts: tuple[tuple[str, Number], ...] = ()
-    """What is requested of each capacity, by qualified name. Of a shared device a capacity that is not named is taken whole."""
+    amounts: tuple[tuple[str, Number | float], ...] = ()
+    """What is requested of each capacity, by qualified name; a float is a part of all of it. Of a shared device a capacity that
+    is not named is taken whole."""
     tolerations: tuple[tuple[str, str | None, str], ...] = ()
     """Tolerations of device taints: key ("": any), value (None: any), effect ("": any)."""
     admin: bool = False
@@ -101,6 +102,8 @@ class DeviceClaim(NamedTuple):
     """Namespace and name of a claim that several pods may share: its devices are counted once. "" if the pod has it alone."""
     source: str = ""
     """The driver whose devices it is for, if nodes of which that driver tells nothing may take it too."""
+    told: bool = False
+    """Whether only devices that are told can be chosen for it. What else its scheduler may do is left to it."""
 
 
 class DeviceSource(Protocol):
@@ -116,7 +119,7 @@ class DeviceSource(Protocol):
 
     @property
     def resource(self) -> str:
-        """The extended resource by which its scheduler counts the parts: the same GPUs by another number."""
+        """The extended resource by which its scheduler counts the parts: the same GPUs by another number; "" without one."""
 
     @property
     def annotations(self) -> tuple[str, ...]:
@@ -130,8 +133,8 @@ class DeviceSource(Protocol):
     def own_scheduler(self) -> str:
         """The name of the scheduler that serves these devices, if it does not weigh preferred node affinity; "" if it does."""
 
-    def devices(self, node: Mapping[str, Any]) -> DeviceSet:
-        """The devices of a Node object; an empty set if it tells none. Called at each event of the node."""
+    def devices(self, node: Mapping[str, Any]) -> DeviceSet | None:
+        """The devices of a Node object; an empty set if it tells none; None if nodes never do. Called at each event of a node."""
 
     def uses(self, pod: Pod) -> tuple[Use, ...]:
         """What a pod that is bound, or that its scheduler has given devices, has of the devices of its node."""

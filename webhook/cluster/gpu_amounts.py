@@ -8,6 +8,7 @@ GPUs, they count once:
 - A node whose device plugin offers GPUs may have slices of the same GPUs. What claims have of these counts under their driver,
   the rest under the resource. They are other GPUs if the node has as many by its label as both offer together.
 - What a pod asks for as a resource, and gets as a claim, counts as the claim.
+- A GPU that a pod of KAI reserves counts as what the pods of its group have of it, and not as one of the device plugin.
 """
 
 from collections.abc import Hashable, Iterator
@@ -20,10 +21,12 @@ from webhook.cluster.device_layout import Amounts, Layout
 from webhook.cluster.device_node import NodeDevices
 from webhook.cluster.device_sources import SOURCES
 from webhook.cluster.devices import DRA, WHOLE
-from webhook.cluster.node import COUNT, UNKNOWN_AMOUNT, number_of
+from webhook.cluster.node import COUNT, UNKNOWN_AMOUNT
 from webhook.cluster.node_table import Floats
+from webhook.cluster.source_kai import KAI
 from webhook.cluster.state import ClusterState
 from webhook.kube.gpus import Gpus, vendor
+from webhook.text import number_of
 
 _SLOTS: Final = {source.name: source.resource for source in SOURCES}
 
@@ -73,7 +76,7 @@ def gpu_amounts(state: ClusterState, gpus: Gpus, *, claims_known: bool = True) -
         offered = columns.capacity[name].astype(np.float64)
         installed = np.where(columns.installed[name] == UNKNOWN_AMOUNT, 0, columns.installed[name])
         found[name] = GpuAmounts(offered, np.maximum(installed, offered), np.zeros(size), np.zeros(size))
-    for (_, name), by_row in state.holdings.amounts.items():
+    for (_, name), by_row in state.holdings.items():
         if name in found:
             found[name].allocated[list(by_row)] += list(by_row.values())
     for row, kind in state.ledger.holders():
@@ -106,6 +109,9 @@ def _once(
 ) -> None:
     """Count the GPUs of a node once that several tell of."""
     slots = {_SLOTS[name] for name in layout.sets if name != DRA}
+    if KAI.name in layout.sets and KAI.whole in found:
+        for whole in found[KAI.whole][:2]:
+            whole[row] = max(0.0, whole[row] - len(layout.sets[KAI.name].devices))
     claimed = [driver for driver in layout.drivers if driver in found and driver not in _SLOTS]
     for name in resources:
         of = found[name]
@@ -119,7 +125,7 @@ def _once(
 
 
 def _share_out(state: ClusterState, plugin: GpuAmounts, claims: GpuAmounts, row: int) -> None:
-    by_label = number_of(state.nodes.labels.get(row).get(COUNT, ""))
+    by_label = number_of(state.nodes.labels.get(row).get(COUNT)) or 0
     both = plugin.installed[row] + claims.offered[row]
     if by_label >= both:
         return

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from webhook.cluster.pods import JOBSET, namespace_of
+from webhook.text import number_of
 
 _REPLICATED, _COUNT = "jobset.sigs.k8s.io/replicatedjob-name", "jobset.sigs.k8s.io/replicatedjob-replicas"
 _MAX_PODS: Final = 100_000
@@ -105,13 +106,12 @@ def _read(metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> _Job | None:
     if uid is None:
         own = metadata.get("uid")  # manifests in files may have no uid
         return _Job(f"{namespace}/{own}", "", max(0, min(pods, _MAX_PODS))) if own else None
-    count = labels.get(_COUNT, "")
-    replicas = int(count) if count.isdecimal() and len(count) < 6 else 1
+    replicas = number_of(labels.get(_COUNT))
     part = labels.get(_REPLICATED, str(metadata["name"]))[:_MAX_CHARACTERS]
     return _Job(
         f"{namespace}/{JOBSET}={uid[:_MAX_CHARACTERS]}",
         part,
-        min(pods * replicas, _MAX_PODS),
+        min(pods * (1 if replicas is None else replicas), _MAX_PODS),
     )
 
 

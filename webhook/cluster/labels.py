@@ -72,7 +72,6 @@ class Labels:
         return True
 
     def get(self, row: int) -> Mapping[str, str]:
-        """The labels of a row."""
         return dict(zip(*self._labels[row], strict=True))
 
     def keys(self) -> Iterable[str]:

@@ -130,7 +130,6 @@ class Ledger:
             self._becomes(self._seen[uid], kind)
 
     def held(self, uid: int | str) -> PodKind | None:
-        """What is held for a pod that was seen."""
         return self._seen[uid].kind if self.holds(uid) else None
 
     def unschedulable(self, uid: int | str) -> None:

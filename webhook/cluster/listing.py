@@ -66,7 +66,6 @@ class Listing:
         self._named: set[int | str] = set()
 
     def add(self, objects: Iterable[dict[str, Any]], now: float) -> None:
-        """Add a page."""
         for obj in objects:
             self._named.add(name_of(self._kind, obj))
             self._state.seen(self._kind, obj, now)

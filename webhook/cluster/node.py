@@ -6,6 +6,7 @@ from typing import Any, Literal, NamedTuple
 from webhook.errors import QuantityError
 from webhook.framework.cluster_view import Taint
 from webhook.kube.quantity import milli, whole
+from webhook.text import number_of
 
 SHARED = "nvidia.com/gpu"
 """Shared GPUs have this resource name too, unless the device plugin renames it (NVIDIA/k8s-device-plugin, README)."""
@@ -69,14 +70,9 @@ def pods_per_gpu(labels: Mapping[str, str], offered: int = 0) -> float:
     `offered`: the allocatable amount of SHARED. Some labels say that GPUs are shared, but not by how many pods. Then it
     is `offered` divided by the labelled number of GPUs, and 2 at least.
     """
-    replicas = number_of(labels.get(_REPLICAS, ""))
+    replicas = number_of(labels.get(_REPLICAS)) or 0
     if replicas > 1:
         return float(replicas)
     if labels.get(_STRATEGY) in _STRATEGIES or labels.get(_PRODUCT, "").endswith("-SHARED"):
-        return max(2.0, offered / max(1, number_of(labels.get(COUNT, ""))))
+        return max(2.0, offered / (number_of(labels.get(COUNT)) or 1))
     return 1.0
-
-
-def number_of(text: str) -> int:
-    """The number in a label; 0 if it is none."""
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 5 else 0

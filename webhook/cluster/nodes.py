@@ -89,7 +89,8 @@ class Nodes:
             columns.alive[row] = True
             self.devices.refresh(metadata["name"])
         for source in SOURCES:
-            self.devices.tell(metadata["name"], source.name, source.devices(node))
+            if (told := source.devices(node)) is not None:
+                self.devices.tell(metadata["name"], source.name, told)
         if self._set_capacity(row, allocatable, installed) or changed:
             self._changed(row)
         if self._uses and (use := self._uses.pop(metadata["name"], None)) is not None:
@@ -119,7 +120,10 @@ class Nodes:
         """How many nodes offer the resource of a demand that fewest have, of extended resources and of devices that are told."""
         columns = self.columns
         amounts = [columns.capacity[name] for name, _ in demand.requests if "/" in name and name in columns.capacity]
-        return min([int(np.count_nonzero(each[: columns.rows])) for each in amounts], default=self.count)
+        counts = [int(np.count_nonzero(each[: columns.rows])) for each in amounts]
+        if demand.devices and not counts:
+            counts.append(int(np.count_nonzero(columns.devices[: columns.rows])))
+        return min(counts, default=self.count)
 
     def drop_if_unused(self, row: int) -> None:
         """Release the row of a deleted node if it has no pods left."""

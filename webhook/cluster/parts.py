@@ -6,8 +6,10 @@ from pods of other namespaces on few nodes only, the part of its namespace. Any 
 for pods of its own namespace alone. A burst thus sees all of its own reservations, however late the watch is.
 """
 
-from collections import Counter
+from collections.abc import Mapping
 from typing import Final
+
+from webhook.cluster.grouped import add_amount
 
 _PART: Final = 8
 """One in so many of the nodes that offer what the pod asks for is the part of a namespace; at least one node."""
@@ -19,7 +21,7 @@ _MAX_PRIVATE: Final = 128
 """Maximum number of nodes with private reservations of one namespace: a review updates all of these."""
 _MAX_OPEN: Final = 1024
 """Maximum number of open reservations of one namespace."""
-_NONE: Final[Counter[str]] = Counter()
+_NONE: Final[Mapping[str, int]] = {}
 
 
 class Parts:
@@ -30,9 +32,9 @@ class Parts:
         self.declined = 0
         """Number of reservations that were not made."""
         self._part = _TRUSTED_PART if trusted else _PART
-        self._shared: dict[str, Counter[str]] = {}
+        self._shared: dict[str, dict[str, int]] = {}
         """Reservations that count for all, by namespace and node."""
-        self._private: dict[str, Counter[str]] = {}
+        self._private: dict[str, dict[str, int]] = {}
         """Those that are private to the namespace."""
         self._all = 0
         """Number of nodes in all values of `_shared`."""
@@ -41,7 +43,7 @@ class Parts:
         """Whether one more reservation may be made. `nodes`: the number of those that offer what the pod asks for."""
         shared = self._shared.get(namespace, _NONE)
         private = self._private.get(namespace, _NONE)
-        allowed = shared.total() + private.total() < _MAX_OPEN and (
+        allowed = sum(shared.values()) + sum(private.values()) < _MAX_OPEN and (
             node in private or len(private) < _MAX_PRIVATE or self._is_shared(namespace, node, nodes)
         )
         self.declined += not allowed
@@ -50,21 +52,14 @@ class Parts:
     def opened(self, namespace: str, node: str, nodes: int) -> bool:
         """A reservation is made. Returns whether it is private."""
         private = not self._is_shared(namespace, node, nodes)
-        counts = (self._private if private else self._shared).setdefault(namespace, Counter())
-        self._all += not private and node not in counts
-        counts[node] += 1
+        self._all += not private and node not in self._shared.get(namespace, _NONE)
+        add_amount(self._private if private else self._shared, namespace, node, 1)
         return private
 
     def closed(self, namespace: str, node: str, *, private: bool) -> None:
         """A reservation ended, or its pod is in the watch. `private`: what `opened` returned."""
-        by_namespace = self._private if private else self._shared
-        counts = by_namespace[namespace]
-        counts[node] -= 1
-        if not counts[node]:
-            del counts[node]
-            self._all -= not private
-            if not counts:
-                del by_namespace[namespace]
+        add_amount(self._private if private else self._shared, namespace, node, -1)
+        self._all -= not private and node not in self._shared.get(namespace, _NONE)
 
     def _is_shared(self, namespace: str, node: str, nodes: int) -> bool:
         shared = self._shared.get(namespace, _NONE)

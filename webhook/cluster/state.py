@@ -14,14 +14,14 @@ from webhook.cluster.by_name import ByName, labels, priority_class, runtime_hand
 from webhook.cluster.claims import Claims, Specs, device_class
 from webhook.cluster.demands import Demands
 from webhook.cluster.device_demands import DeviceDemands
+from webhook.cluster.device_groups import DeviceGroups
 from webhook.cluster.device_sources import SOURCES, shared_claims
 from webhook.cluster.freshness import REQUIRED, Freshness
-from webhook.cluster.holdings import Holdings
+from webhook.cluster.grouped import Grouped
 from webhook.cluster.jobs import Jobs
 from webhook.cluster.ledger import Ledger
 from webhook.cluster.listing import Index, Listing, ListKind
 from webhook.cluster.nodes import Nodes
-from webhook.cluster.nowhere import Nowhere
 from webhook.cluster.pods import (
     ReservationRequest,
     counted_demand,
@@ -36,9 +36,10 @@ from webhook.cluster.pods import (
 from webhook.cluster.replicas import Replicas
 from webhook.cluster.slices import Slices
 from webhook.cluster.state_view import Answers, StateView
-from webhook.cluster.usage import PodKind, Usage
+from webhook.cluster.usage import PodKind, Usage, hold
 from webhook.cluster.utilisation import NodeUse
 from webhook.framework.cluster_view import MetricsStatus, Placement
+from webhook.kube.other_gpus import FRACTIONS
 from webhook.kube.pod import DECISION, PROFILE_LABEL, annotations_of
 
 Object = Mapping[str, Any]
@@ -72,7 +73,9 @@ class ClusterState:
         self.usage = Usage(self.nodes)
         self.ledger = Ledger(self.usage, ttl, unseen_ttl, trusted=trusted)
         self.demands = Demands()
-        self.holdings = Holdings()
+        self.device_groups = DeviceGroups(self.nodes)
+        self.holdings: dict[tuple[str, str], dict[int, int]] = {}
+        """What bound pods have of extended resources, by namespace and resource, then by row. Others only read it."""
         self.priority_classes = ByName(priority_class)
         self.runtime_classes = ByName(runtime_handler)
         self.namespaces = ByName(labels)
@@ -106,14 +109,16 @@ class ClusterState:
         """Whether there are GPU metrics to rank by at a time `now`."""
         self.pods: dict[int | str, tuple[int, PodKind]] = {}
         """Row and kind of each bound pod, by uid. Others only read it."""
-        self.nowhere = Nowhere()
+        self.nowhere = Grouped[int | str, str, PodKind]()
+        """Bound pods whose node is not known, by the name that they give: it may come later, and anybody can write any name."""
 
     def node_seen(self, node: Object) -> None:
         known, name = len(self.nodes.columns.capacity), node["metadata"]["name"]
         self.nodes.seen(node)
+        self.device_groups.tell(name)
         for resource in list(self.nodes.columns.capacity)[known:]:
             self.usage.recount(resource, self.holders())
-        for uid, kind in self.nowhere.on(name):
+        for uid, kind in [*self.nowhere.groups.get(name, {}).items()]:
             self._put(uid, name, kind)
 
     def node_gone(self, name: str) -> None:
@@ -135,18 +140,19 @@ class ClusterState:
             return
         if metadata.get("namespace") == self.replicas.namespace:
             self.replicas.seen(uid, pod)
-        node, demand = spec.get("nodeName"), counted_demand(pod)
-        held = True
+        node, demand, held = spec.get("nodeName"), counted_demand(pod), True
         if spec.get("resourceClaims") or (self.device_classes and has_extended_resource(demand)):
             with_devices = self.device_demands.of_pod(pod, demand, node or next(iter(ranked_nodes(pod)), ""))
             demand, held = with_devices or demand, with_devices is not None
             if demand.devices and self.claims.allocated(pod):
                 demand = demand._replace(devices=())
-        if not node and has_extended_resource(demand) and (shared := shared_claims(pod)):
+        asking = not node and (has_extended_resource(demand) or not FRACTIONS.isdisjoint(annotations_of(pod)))
+        if asking and (shared := shared_claims(pod)):
             demand = demand._replace(devices=(*demand.devices, *shared))
         for source in SOURCES if node and annotations_of(pod) else ():
             self.nodes.devices.use(source.name, uid, node, source.uses(pod))
-        if not has_extended_resource(demand) and DECISION not in annotations_of(pod):
+        reserves = bool(node) and self.device_groups.seen(uid, node, pod)
+        if reserves or (not has_extended_resource(demand) and DECISION not in annotations_of(pod)):
             if node:
                 self._put(uid, node, self.usage.kind(demand, ""))
             return
@@ -186,10 +192,10 @@ class ClusterState:
             self._give_back(*before)
             row = self.nodes.row(node)
         self.pods[uid] = row, kind if counted else self.usage.take(row, kind)
-        self.holdings.add(row, kind)
+        hold(self.holdings, row, kind, 1)
 
     def _give_back(self, row: int, kind: PodKind) -> None:
-        self.holdings.remove(row, kind)
+        hold(self.holdings, row, kind, -1)
         self.usage.give_back(row, kind)
 
     def _forget(self, uid: int | str) -> None:
@@ -201,6 +207,7 @@ class ClusterState:
         self.nowhere.gone(uid)
         self.demands.gone(uid)
         self.replicas.gone(uid)
+        self.device_groups.gone(uid)
         self.nodes.devices.gone([source.name for source in SOURCES], uid)
 
     def _allocated(self, uid: str) -> None:
@@ -278,10 +285,6 @@ class ClusterState:
         for key in self.known(kind):
             self.forget(kind, key)
         self.freshness.withdraw(kind)
-
-    def heard(self, kind: ListKind, now: float) -> None:
-        """The watch of this kind is alive: an event or a bookmark came."""
-        self.freshness.heard(kind, now)
 
     def fresh(self, now: float) -> bool:
         """Whether the state is complete and recent enough to choose nodes."""

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from webhook.cluster.grouped import add_amount
 from webhook.cluster.node_table import TOLD, Demand
 from webhook.cluster.nodes import Nodes
 
@@ -24,9 +25,15 @@ class PodKind:
         self.owner = owner
         """The owner of the pods; "" if it does not matter."""
         self.namespace = namespace
-        """Their namespace; "" for pods without extended resources."""
+        """Their namespace; "" for pods without extended resources, and for those that reserve GPUs for others."""
         self.count = 0
         """Number of pods and reservations of this kind."""
+
+
+def hold(holdings: dict[tuple[str, str], dict[int, int]], row: int, kind: PodKind, sign: int) -> None:
+    """A pod of this kind is bound to the node of this row (1) or gone (-1). Those that only reserve GPUs for others have none."""
+    for resource, amount in kind.gpus if kind.namespace else ():
+        add_amount(holdings, (kind.namespace, resource), row, sign * amount)
 
 
 class Usage:
@@ -76,20 +83,13 @@ class Usage:
         self.nodes.columns.pods[row] += 1
         self._add(row, kind, -1, private_to)
         if kind.owner:
-            rows = self.peers.setdefault(kind.owner, {})
-            rows[row] = rows.get(row, 0) + 1
+            add_amount(self.peers, kind.owner, row, 1)
         return kind
 
     def give_back(self, row: int, kind: PodKind, private_to: str = "") -> None:
-        """Remove a pod of this kind from a row."""
         self._add(row, kind, 1, private_to)
         if kind.owner:
-            rows = self.peers[kind.owner]
-            rows[row] -= 1
-            if not rows[row]:
-                del rows[row]
-                if not rows:
-                    del self.peers[kind.owner]
+            add_amount(self.peers, kind.owner, row, -1)
         kind.count -= 1
         if not kind.count:
             del self._kinds[kind.demand, kind.owner, kind.namespace]
@@ -122,11 +122,6 @@ class Usage:
     def _add_private(self, namespace: str, row: int, kind: PodKind, sign: int) -> None:
         private = self._private.setdefault(namespace, {})
         for resource, amount in kind.demand.requests:
-            by_row = private.setdefault(resource, {})
-            by_row[row] = by_row.get(row, 0) + sign * amount
-            if not by_row[row]:
-                del by_row[row]
-                if not by_row:
-                    del private[resource]
+            add_amount(private, resource, row, sign * amount)
         if not private:
             del self._private[namespace]

@@ -136,7 +136,7 @@ def _mutating(policy: Policy, name: str, profile: Profile, selector: list[Object
         *(variable for _, injector in named(profile.injectors) for variable in injector.variables()),
     ]
     mutations = []
-    for unit, injector in policy.injectors(name):
+    for unit, injector in policy.units[name].injectors:
         every_pod, claims = (
             (unit, injector) in policy.injectors_for(name, gpu=False, claims=claims) for claims in (False, True)
         )
@@ -165,7 +165,7 @@ def _validating(
     """A ValidatingAdmissionPolicy for denials and one for warnings, since a binding has one action for its whole policy."""
     _, profile = policy.profile(name)
     checks_by_action: dict[Action, list[tuple[str, Check]]] = {"deny": [], "warn": []}
-    for unit, rule in policy.rules(name):
+    for unit, rule in policy.units[name].rules:
         if rule.everywhere or not only_everywhere:
             for check in rule.exported(policy.gpus):
                 checks_by_action["warn" if check.only_warn else rule.action].append((unit, check))

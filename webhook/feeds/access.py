@@ -2,7 +2,7 @@
 
 import os
 import ssl
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -26,6 +26,15 @@ class Access(NamedTuple):
     """The name in the certificate of the API server, if it is not the host of `base`."""
     lasts: float
     """Seconds until the credentials must be read again, because tokens expire."""
+
+
+def always(access: Access) -> Callable[[], Awaitable[Access]]:
+    """Gives this access whenever it is read again, for a command that ends before its credentials do."""
+
+    async def kept() -> Access:
+        return access
+
+    return kept
 
 
 async def in_cluster(folder: Path = SERVICE_ACCOUNT, environment: Mapping[str, str] = os.environ) -> Access:

@@ -71,7 +71,7 @@ class ClusterSink(Sink):
         self._state.forget(self._name, name_of(self._name, obj))
 
     def heard(self) -> None:
-        self._state.heard(self._name, self._clock())
+        self._state.freshness.heard(self._name, self._clock())
 
     def refused(self) -> None:
         self._state.withdraw(self._name)

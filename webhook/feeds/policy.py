@@ -23,8 +23,6 @@ EVENT_SECONDS: Final = 1.0
 
 
 class CurrentPolicy:
-    """The policy in force."""
-
     def __init__(self, metrics: Metrics, log: Logger) -> None:
         self.current: Policy | None = None
         """None until one is loaded."""

@@ -84,7 +84,6 @@ class TokenBucket:
         return self._tokens
 
     def take(self) -> None:
-        """Take one token."""
         self._tokens -= 1
 
     def reserve(self, now: float) -> float:

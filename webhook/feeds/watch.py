@@ -41,7 +41,6 @@ class Sink:
         """A full list follows, object by object."""
 
     def in_list(self, obj: Object) -> None:
-        """An object of the list."""
         self.seen(obj)
 
     def list_ends(self) -> None:

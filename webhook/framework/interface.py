@@ -91,6 +91,11 @@ class Outcome(NamedTuple):
     detail: Any = None
     warning: str | None = None
 
+    @property
+    def recorded(self) -> list[Any]:
+        """As the decision record has it."""
+        return [self.result] if self.detail is None else [self.result, self.detail]
+
 
 class Template(NamedTuple):
     """What is known of a workload whose template is checked in place of a pod."""

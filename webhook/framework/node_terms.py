@@ -24,7 +24,6 @@ def preferred_terms(placement: Placement) -> list[dict[str, Any]]:
 
 
 def preferred_node(node: str, weight: int) -> dict[str, Any]:
-    """The PreferredSchedulingTerm for one node."""
     return {"weight": weight, "preference": {"matchFields": [has_name(node)]}}
 
 
@@ -58,7 +57,6 @@ def named_node(term: Any) -> str | None:
 
 
 def has_name(node: str) -> dict[str, Any]:
-    """The node selector requirement that a node has this name."""
     return {"key": "metadata.name", "operator": "In", "values": [node]}
 
 

@@ -60,7 +60,6 @@ class MissingRequests(NamedTuple):
 
 
 def missing_requests(containers: Iterable[Container], gpus: Gpus) -> Iterator[MissingRequests]:
-    """The containers with whole GPUs that lack a request."""
     for container, counts in containers_with_whole_gpus(containers, gpus):
         requests = requests_of(container.spec)
         if missing := tuple([name for name in ("cpu", "memory") if name not in requests]):

@@ -23,8 +23,9 @@ MAX_COLLECTIONS: Final = 500_000
 from an API server have field names in each map, so 8 MiB of them stay below."""
 MAX_GROUPS: Final = 2_000
 """Maximum number of groups of a user. Exemptions compare each of them."""
-MAX_PATCH_BYTES: Final = 1 << 18
-"""Maximum size of a patch. It takes a few kB, unless it repeats something huge from the pod, such as a label of a megabyte."""
+MAX_PATCH_BYTES: Final = 1 << 16
+"""Maximum size of a patch. It takes a few kB, unless it repeats something huge from the pod, such as a label of a megabyte. Each
+connection may keep an answer in memory that nobody reads."""
 SMALL_REVIEW: Final = 16 << 10
 """Bytes of a review of whose pod only the containers are counted. It holds at most 5,400 entries of other lists, which is about
 as much as the bounds allow. Nearly every pod comes in a smaller one."""

@@ -68,7 +68,6 @@ def requests(container: str) -> str:
 
 
 def is_gpu(name: str, gpus: Gpus) -> str:
-    """Whether a resource name is that of a GPU."""
     return matches(name, [gpu.name for gpu in gpus.names])
 
 

@@ -66,8 +66,6 @@ class Alternative(NamedTuple):
 
 
 class ClaimRequest(NamedTuple):
-    """One request of a claim."""
-
     path: str
     """The field of the pod that names the claim, or of the claim: `spec.resourceClaims[0]`."""
     claim: str
@@ -93,9 +91,7 @@ class ClaimRequest(NamedTuple):
         return vendors.pop() if len(vendors) == 1 else ""
 
 
-def claim_requests(
-    devices: Mapping[str, Any], known: Known, path: str, claim: str = "", entry: str = ""
-) -> Iterator[ClaimRequest]:
+def claim_requests(devices: Mapping[str, Any], known: Known, path: str) -> Iterator[ClaimRequest]:
     """The requests in `spec.devices` of a claim. `path`: see `ClaimRequest`; with "{}" for the number of the request.
 
     Raises KeyError, TypeError, ValueError or AttributeError if it is malformed, which the API server does not let through.
@@ -104,9 +100,8 @@ def claim_requests(
         alternatives = (request.get("firstAvailable") or [request["exactly"]])[:MAX_ALTERNATIVES]
         yield ClaimRequest(
             path=path.format(number),
-            claim=claim,
+            claim="",
             name=str(request.get("name") or ""),
-            entry=entry,
             alternatives=tuple([_alternative(each, known) for each in alternatives]),
             admin=all([each.get("adminAccess") is True for each in alternatives]),
             tolerates_all=any([_tolerates_all(each) for each in alternatives]),

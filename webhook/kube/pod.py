@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping
 from posixpath import normpath
 from typing import Any, NamedTuple
 
+import orjson
+
 from webhook.errors import QuantityError
 from webhook.kube.gpus import Gpus
 from webhook.kube.json_patch import Path
@@ -100,6 +102,15 @@ def requests_of(container: Mapping[str, Any]) -> Mapping[str, Any]:
     if not limits:
         return requests or {}
     return {**limits, **requests} if requests else limits
+
+
+def with_requests(pod: Pod) -> Pod:
+    """A copy of the pod with the requests that the API server derives from limits. It does so in pods only, not in templates."""
+    copied: Pod = orjson.loads(orjson.dumps(pod))
+    for container in container_specs(copied):
+        if (resources := container.get("resources")) and resources.get("limits"):
+            resources["requests"] = {**requests_of(container)}
+    return copied
 
 
 def gpu_counts(container: Mapping[str, Any], gpus: Gpus) -> dict[str, int]:

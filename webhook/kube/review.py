@@ -17,8 +17,6 @@ _MAX_UID = 128
 
 
 class Request(NamedTuple):
-    """The request of an AdmissionReview."""
-
     uid: str
     kind: str
     group: str

@@ -7,7 +7,7 @@ pkg/scheduler/framework/plugins/{nodeaffinity,tainttoleration,nodeunschedulable}
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,9 +58,17 @@ class Constraints(NamedTuple):
             [(k, v, e) for k, v in (("", None), (key, None), (key, value)) for e in ("", effect)]
         )
 
+    def soft(self, taints: Iterable[Taint]) -> int:
+        """The number of PreferNoSchedule taints that the pod does not tolerate."""
+        return sum([taint.effect == "PreferNoSchedule" and not self.tolerates(taint) for taint in taints])
+
     @property
     def tolerates_cordon(self) -> bool:
         return self.tolerates(_CORDON)
+
+
+TOLERATES_ALL: Final = Constraints((), None, (), frozenset((("", None, ""),)))
+"""With these, a filter says what is wrong with a node for any pod."""
 
 
 def compiled(spec: Mapping[str, Any]) -> Constraints | None:

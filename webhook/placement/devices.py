@@ -78,6 +78,9 @@ def plans(
         capacity = state.nodes.columns.capacity
         if all([name in capacity and capacity[name].any() for name in made]):
             yield Plan(_of(request, demand), confined, demand._replace(devices=every))
+        if any([claim.told for claim in request.shared]):
+            yield Placement((), request.strategy, reason=OTHERS_GPUS)
+            return
         if made:
             left = Demand(tuple([each for each in request.demand.requests if each[0] not in made]))
             demand = found.told(left, (*claims, *made.values()))
@@ -92,7 +95,6 @@ def _at(node: str) -> Term:
 
 
 def _of(request: PlacementRequest, demand: Demand) -> PlacementRequest:
-    """The request with this demand."""
     if demand is request.demand:
         return request
     key = blake2b(repr(demand).encode(), digest_size=16).digest()

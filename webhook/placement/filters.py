@@ -126,8 +126,7 @@ class Filter:
         return all([t.key.startswith(PASSING) or self.constraints.admits(t) for t in status.taints])
 
     def _penalty_of(self, status: Status) -> int:
-        soft = [t.effect == "PreferNoSchedule" and not self.constraints.tolerates(t) for t in status.taints]
-        penalty = min(sum(soft), _MAX_SOFT_TAINTS)
+        penalty = min(self.constraints.soft(status.taints), _MAX_SOFT_TAINTS)
         problem = any([t.key.startswith(_PROBLEM) for t in status.taints]) or not _PRESSURE.isdisjoint(
             status.conditions
         )

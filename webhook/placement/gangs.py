@@ -17,6 +17,7 @@ from webhook.cluster.pods import JOBSET, LWS_GROUP
 from webhook.kube.pod import Owner, Pod, annotations_of, labels_of
 from webhook.placement.constraints import Mask
 from webhook.placement.settings import Gangs
+from webhook.text import number_of
 
 _SIZE = "leaderworkerset.sigs.k8s.io/size"
 _NODES_VARIABLE = "PET_NNODES"  # read by torchrun, set by Kubeflow
@@ -40,7 +41,8 @@ def size_of(pod: Pod) -> int:
     if text is None:
         variables = (v for c in pod["spec"].get("containers") or () for v in c.get("env") or ())
         text = next((v.get("value") for v in variables if v.get("name") == _NODES_VARIABLE), None)
-    return int(text) if isinstance(text, str) and text.isdecimal() and 0 < len(text) <= 6 else 1
+    size = number_of(text)
+    return 1 if size is None else size
 
 
 def gang_domains(

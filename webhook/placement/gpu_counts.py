@@ -22,7 +22,7 @@ from webhook.cluster.rejections import OTHER
 from webhook.cluster.state import ClusterState
 from webhook.cluster.utilisation import IDLE_FOR, NodeUse
 from webhook.kube.gpus import Gpus
-from webhook.placement.constraints import compiled
+from webhook.placement.constraints import TOLERATES_ALL
 from webhook.placement.filters import PASSING, Filter
 from webhook.placement.settings import Health
 from webhook.placement.use import usable_gpus
@@ -31,7 +31,6 @@ SEVERAL: Final = "_several"
 """Stands for the namespaces of a node whose idle GPUs may be those of any of them."""
 _MAX_NAMES: Final = 50
 """Maximum number of models, of namespaces, and of nodes with one problem."""
-_TOLERATES_ALL: Final = {"tolerations": [{"operator": "Exists"}]}
 
 
 _Numbers = dict[tuple[str, ...], float]
@@ -119,7 +118,7 @@ def _by_model(
 def _held(state: ClusterState, amounts: Mapping[str, GpuAmounts]) -> _Held:
     """On nodes that are there. What a node does not offer under a name is left out: it counts under another one."""
     by_key: dict[tuple[str, str], dict[int, float]] = {
-        key: dict(rows) for key, rows in state.holdings.amounts.items() if key[1] in amounts
+        key: dict(rows) for key, rows in state.holdings.items() if key[1] in amounts
     }
     for part in parts(state):
         pod = state.pods.get(part.holder)  # type: ignore[call-overload]
@@ -155,11 +154,9 @@ def _promised(state: ClusterState, amounts: Mapping[str, GpuAmounts]) -> Iterato
 
 def _shut(state: ClusterState, health: Health) -> NDArray[np.bool_]:
     """By row, whether the node takes no pods at present, or its GPUs are not healthy."""
-    constraints = compiled(_TOLERATES_ALL)
-    assert constraints is not None
     nodes, rows = state.nodes, slice(0, state.nodes.columns.size)
     closed = np.array([_is_closed(status) for status in nodes.statuses], bool)
-    healthy = Filter(constraints, health).mask(nodes, rows)
+    healthy = Filter(TOLERATES_ALL, health).mask(nodes, rows)
     return closed[nodes.columns.status] | ~healthy
 
 

@@ -58,7 +58,6 @@ NO_PEER_RULES: Final = PeerRules()
 
 
 def peer_rules_of(pod: Pod) -> PeerRules:
-    """What `pod` states about its peers."""
     spec = pod["spec"]
     affinity, spread = spec.get("affinity") or {}, spec.get("topologySpreadConstraints") or ()
     anti_affinity, host_port = affinity.get("podAntiAffinity") or {}, _has_host_port(spec)

@@ -176,5 +176,4 @@ class PlacementSettings(Settings):
         return self.model_dump_json(include={"nodes", "health", "gangs"}).encode()
 
     def strategy(self, workload: str) -> StrategyName:
-        """The strategy for a class of workload."""
         return self.strategies.get(workload, self.otherwise)

@@ -31,7 +31,6 @@ class SharedCache(Generic[K, V]):
         return (value for value, _ in self._entries.values())
 
     def get(self, key: K, namespace: str) -> V | None:
-        """The value of a key; None if there is none."""
         entry = self._entries.pop(key, None)
         if entry is None:
             return None

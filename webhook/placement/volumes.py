@@ -52,7 +52,6 @@ UNCONFINED: Final = VolumeTopology()
 
 
 def volume_claims_of(pod: Pod, controller: Owner | None) -> VolumeClaims:
-    """The PersistentVolumeClaims of a pod."""
     if not (volumes := pod["spec"].get("volumes")):
         return NO_VOLUME_CLAIMS
     named = [(volume.get("persistentVolumeClaim") or {}).get("claimName") for volume in volumes]

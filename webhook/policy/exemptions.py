@@ -44,7 +44,6 @@ class Exemption(Settings):
         return self
 
     def covers(self, request: Request, pod: Pod) -> bool:
-        """Whether the request for this pod is exempt."""
         if not matches_any(self.namespaces, request.namespace):
             return False
         if self.service_accounts:

@@ -213,7 +213,6 @@ def _depth(lines: Mapping[Location, int], location: Location) -> int:
 
 
 def _known_keys(model: type[BaseModel], location: Location) -> list[str]:
-    """The keys of the model at `location`."""
     fields = {info.alias or name: info.annotation for name, info in model.model_fields.items()}
     if not location:
         return list(fields)

@@ -7,7 +7,7 @@ A new injector or rule is one line here: a field of `Injectors` or `Rules`. The 
 import hashlib
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 from pydantic import model_validator
 
@@ -180,6 +180,25 @@ class PolicyFile(Settings):
     name, it means `default`. `default` is complete; another profile states only its differences."""
 
 
+class Units(NamedTuple):
+    """A profile, and its units that are not off, by name, in run order."""
+
+    profile: Profile
+    injectors: tuple[tuple[str, Injector], ...]
+    rules: tuple[tuple[str, Rule], ...]
+    early_rules: tuple[tuple[str, Rule], ...]
+    """The rules that the mutating hook runs too."""
+    claim_rules: tuple[tuple[str, Rule], ...]
+    """The rules that check ResourceClaims and their templates too."""
+
+    @classmethod
+    def of(cls, profile: Profile) -> Self:
+        injectors = [pair for pair in named(profile.injectors) if pair[1].enabled]
+        rules = [pair for pair in named(profile.rules) if pair[1].action != "off"]
+        early, of_claims = [pair for pair in rules if pair[1].early], [pair for pair in rules if pair[1].of_claims]
+        return cls(profile, tuple(injectors), tuple(rules), tuple(early), tuple(of_claims))
+
+
 @dataclass(frozen=True, slots=True)
 class Policy:
     """A parsed policy. It is immutable, and replaced as a whole. Every decision record contains its `hash`."""
@@ -187,11 +206,8 @@ class Policy:
     hash: str
     gpus: Gpus
     file: PolicyFile
-    _profiles: dict[str, Profile] = field(repr=False)
-    _injectors: dict[str, tuple[tuple[str, Injector], ...]] = field(repr=False)
-    _rules: dict[str, tuple[tuple[str, Rule], ...]] = field(repr=False)
-    _early_rules: dict[str, tuple[tuple[str, Rule], ...]] = field(repr=False)
-    _claim_rules: dict[str, tuple[tuple[str, Rule], ...]] = field(repr=False)
+    units: dict[str, Units] = field(repr=False)
+    """By the name of the profile."""
 
     @classmethod
     def load(cls, text: str | bytes) -> Self:
@@ -203,53 +219,29 @@ class Policy:
         # The order of keys counts: in some maps the first entry that matches decides.
         digest = hashlib.sha256(file.model_dump_json().encode()).hexdigest()
         entitlements = entitled(file.classes, {n: p.injectors.priority_class.classes for n, p in file.profiles.items()})
-        profiles = {name: completed(profile, entitlements[name]) for name, profile in file.profiles.items()}
-        rules = {n: tuple([pair for pair in named(p.rules) if pair[1].action != "off"]) for n, p in profiles.items()}
         return cls(
             hash=digest[:12],
             gpus=Gpus(GpuName(g.name, g.kind) for g in file.gpus),
             file=file,
-            _profiles=profiles,
-            _injectors={
-                n: tuple([pair for pair in named(p.injectors) if pair[1].enabled]) for n, p in profiles.items()
-            },
-            _rules=rules,
-            _early_rules={n: tuple([pair for pair in pairs if pair[1].early]) for n, pairs in rules.items()},
-            _claim_rules={n: tuple([pair for pair in pairs if pair[1].of_claims]) for n, pairs in rules.items()},
+            units={name: Units.of(completed(p, entitlements[name])) for name, p in file.profiles.items()},
         )
 
     def profile(self, name: str) -> tuple[str, Profile]:
         """The profile of that name, or else the default one; and its name."""
         if name not in self.file.profiles:
             name = DEFAULT_PROFILE
-        return name, self._profiles[name]
-
-    def injectors(self, profile: str) -> tuple[tuple[str, Injector], ...]:
-        """The enabled injectors of a profile, by name, in run order."""
-        return self._injectors[profile]
+        return name, self.units[name].profile
 
     def injectors_for(
         self, profile: str, *, gpu: bool, claims: bool, placed: bool = False
     ) -> tuple[tuple[str, Injector], ...]:
         """The enabled injectors for a pod that names a GPU (`gpu`), or gets GPUs by DRA or in other ways (`claims`). `placed`: a
         node may be chosen for it although it names no GPU."""
-        pairs, placed = self._injectors[profile], placed or self._profiles[profile].placement.every_pod
+        pairs, placed = self.units[profile].injectors, placed or self.units[profile].profile.placement.every_pod
         if gpu:
             return pairs
         every = [u for _, u in pairs if u.every_pod or (placed and u.needs_placement) or (claims and u.handles_claims)]
         return tuple([(name, unit) for name, unit in pairs if unit in every])
-
-    def rules(self, profile: str) -> tuple[tuple[str, Rule], ...]:
-        """The rules of a profile that are not off, by name, in run order."""
-        return self._rules[profile]
-
-    def early_rules(self, profile: str) -> tuple[tuple[str, Rule], ...]:
-        """The rules of a profile that the mutating hook runs too."""
-        return self._early_rules[profile]
-
-    def claim_rules(self, profile: str) -> tuple[tuple[str, Rule], ...]:
-        """The rules of a profile that check ResourceClaims and their templates too."""
-        return self._claim_rules[profile]
 
     def classify(self, pod: Pod, owner: Owner | None, namespace: str, labels: Container[str] = ()) -> Workload:
         """The class of workload of a pod in a namespace with these labels: see `workload_classes.classify`."""

@@ -247,7 +247,6 @@ def at(obj: Any, path: Path) -> Any:
 
 
 def paths(obj: Any, parts: Sequence[str], done: Path = ()) -> Iterator[Path]:
-    """The paths in `obj` that match the pattern `parts`."""
     if not parts:
         yield done
         return

@@ -32,6 +32,9 @@ the object twice, which is 6 MiB. The rest is for other fields and for JSON in p
 # send it (v0.34.2 to v0.37.1): plugin/webhook/{mutating,validating}/dispatcher.go of k8s.io/apiserver gives the review to
 # client.Post().Body as an object; rest/request.go of k8s.io/client-go encodes it and calls http.NewRequestWithContext with a
 # *bytes.Reader, whose length net/http takes.
+LATE_SECONDS: Final = 0.8
+"""CPU time of this thread after which the turn of a body comes too late. The API server asks again in a second, within the same
+3 s (with_retry.go of k8s.io/client-go). It is not wall time: on a busy machine there is not too much to do here."""
 BODY_SECONDS: Final = 5.0
 """Maximum time for a body to arrive after its headers. The API server waits 3 s (mutate) or 5 s (validate) for the whole call."""
 LARGE_SECONDS: Final = 10.0
@@ -69,7 +72,7 @@ def cost(size: int) -> float:
 
 
 class _Refused(Exception):
-    """`shed`: there is too much to do, and the client should ask again in a second; the reason, `bodies` or `large`."""
+    """`shed`: there is too much to do, and the client should ask again in a second; the reason, `bodies`, `large` or `late`."""
 
     def __init__(self, status: int, message: str = "too much to do: ask again in a second", *, shed: str = "") -> None:
         super().__init__(message)
@@ -83,12 +86,12 @@ class Edge:
         self._routes = dict(routes)
         self._metrics = metrics
         self._log = log
-        for reason in ("bodies", "large"):
+        for reason in ("bodies", "large", "late"):
             metrics.shed.labels(reason)  # 0 from now on: Prometheus sees a rate only after a first value
         self._failures = LineLimit(log, "failed handlers", MAX_FAILURE_LINES)
         self.turns = turns
         self.held = Bounded(MAX_BYTES)
-        """The bytes of all bodies and of large answers that are not read."""
+        """The bytes of all bodies."""
         self._large_at: dict[str, float] = {}
         """Time of the last large body, by path."""
         self.draining = False
@@ -168,7 +171,10 @@ class Edge:
                     body += chunk
                     self.held.add(held, len(chunk))
                 limit.reschedule(None)
+                arrived = thread_time()
                 await self.turns.wait(line, cost(size))
+                if thread_time() - arrived > LATE_SECONDS:
+                    raise _Refused(503, shed="late")
                 if request.transport is None:  # nobody waits for the answer any more
                     raise ConnectionResetError
         except TimeoutError:

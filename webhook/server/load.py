@@ -3,16 +3,14 @@
 import asyncio
 from collections import Counter, deque
 from collections.abc import Callable
-from heapq import heappop, heappush
-from itertools import count
 from time import monotonic
 from typing import Final
 
 MAX_BYTES: Final = 64 << 20
-"""Maximum size of all bodies and large unread answers: ten of the largest legitimate reviews (6 MiB)."""
+"""Maximum size of all bodies: ten of the largest legitimate reviews (6 MiB)."""
 MAX_UNREAD: Final = 64 << 10
 """Bytes that a connection may hold in each buffer: in the parser, and of unread answers. All buffers of one kind hold 64 MiB, of
-1 GiB in the container. A larger answer is counted until it is read."""
+1 GiB in the container. The largest answer (`bounds.MAX_PATCH_BYTES`) is not much larger."""
 TURN: Final = 8.0
 """Work in one turn of the event loop, in small reviews or handshakes; probes and refusals are answered in between."""
 SMALL_SECONDS: Final = 0.0013
@@ -91,11 +89,10 @@ class Turns:
     def __init__(self) -> None:
         self._waiting: dict[str, deque[tuple[float, asyncio.Future[None]]]] = {}
         """The costs of what waits in each line, first come first."""
-        self._order: list[tuple[float, int, str]] = []
-        """A heap of the lines in which something waits, by the work that was done for them."""
         self._done: dict[str, float] = {}
-        """The work of each line. A new line begins with that of the last turn, so it is not first for long."""
-        self._last, self._spent, self._number = 0.0, 0.0, count()
+        """The work of each line. A new line begins behind those that were given as much as the last one: neither is it first for
+        long, nor do ever new ones keep others waiting."""
+        self._last = 0.0
         self._next: asyncio.Handle | None = None
 
     async def wait(self, line: str, cost: float) -> None:
@@ -103,13 +100,9 @@ class Turns:
         loop = asyncio.get_running_loop()
         if self._next is None:
             self._next = loop.call_soon(self._give)
-        if not self._waiting and self._spent < TURN:
-            self._spent += cost
-            return
         if line not in self._waiting:
             self._waiting[line] = deque()
-            self._done[line] = max(self._last, self._done.get(line, 0.0))
-            self._line_up(line)
+            self._done[line] = max(self._last + 1, self._done.get(line, 0.0))
         turn = loop.create_future()
         self._waiting[line].append((cost, turn))
         await turn
@@ -118,28 +111,20 @@ class Turns:
         """Work for a line took this much CPU time. What is beyond the expected `cost` counts too: it cannot be seen from outside
         how long a body takes."""
         if (more := seconds / SMALL_SECONDS - cost) > 0:
-            self._spent += more
             self._done[line] = max(self._last, self._done.get(line, 0.0)) + more
 
-    def _line_up(self, line: str) -> None:
-        heappush(self._order, (self._done[line], next(self._number), line))
-
     def _give(self) -> None:
-        self._next, self._spent = None, 0.0
-        while self._order and self._spent < TURN:
-            done, _, line = heappop(self._order)
-            if done == self._done[line]:  # otherwise its last work has taken longer since
-                self._last = done
-                cost, turn = self._waiting[line].popleft()
-                if not turn.done():  # otherwise the connection is gone
-                    turn.set_result(None)
-                    self._spent += cost
-                    self._done[line] += cost
-                if not self._waiting[line]:
-                    del self._waiting[line]
-                    continue
-            self._line_up(line)
-        waiting, last = self._waiting, self._last
-        self._done = {line: done for line, done in self._done.items() if waiting and (line in waiting or done > last)}
-        if self._spent:
+        self._next, given = None, 0.0
+        while self._waiting and given < TURN:
+            line = min(self._waiting, key=self._done.__getitem__)
+            self._last = self._done[line]
+            cost, turn = self._waiting[line].popleft()
+            if not self._waiting[line]:
+                del self._waiting[line]
+            if not turn.done():  # otherwise the connection is gone
+                turn.set_result(None)
+                given += cost
+                self._done[line] += cost
+        if self._waiting:
             self._next = asyncio.get_running_loop().call_soon(self._give)
+        self._done = {line: done for line, done in self._done.items() if line in self._waiting or done > self._last}

@@ -98,7 +98,6 @@ class Process:
             self.metrics,
             turns,
             self.live.listening,
-            held=self.edge.held,
             authenticated=settings.authenticated,
         )
         probes = ops(self.metrics, self.missing, lambda: self.policies.remark)

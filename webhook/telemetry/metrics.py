@@ -136,5 +136,4 @@ class Metrics:
 
 
 def program_version() -> str:
-    """The installed version of this program."""
     return version("gpu-admission")

@@ -83,7 +83,6 @@ def read(secret: Mapping[str, Any]) -> Material | None:
 
 
 def secret_data(material: Material) -> dict[str, str]:
-    """The field `data` of the Secret."""
     ca, leaf = material
     parts = (ca.certificate, ca.key, leaf.certificate, leaf.key)
     return {key: b64encode(part).decode() for key, part in zip(_KEYS, parts, strict=True)}

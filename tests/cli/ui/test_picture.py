@@ -3,6 +3,7 @@
 Covers cli.ui.picture, cli.cluster.sums, cli.ui.decisions.
 """
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from webhook.cli.offline import load_policy
 from webhook.cli.pending import answers
 from webhook.cli.ui.picture import Picture
 from webhook.errors import BadInput
+from webhook.feeds.access import Access
 
 POLICY = load_policy()
 GPU = "nvidia.com/gpu"
@@ -69,6 +71,23 @@ def test_whom_gpus_are_promised_to_is_named(picture: Picture) -> None:
     assert there["parts"][GPU]["promised"] == 2
 
 
+def test_who_may_not_list_nodes_sees_the_gpus_of_his_own_pods(tmp_path: Path) -> None:
+    """All else is not known, and nothing looks free."""
+    all_of_it = read(tmp_path, world.held("one", "a", 3), world.held("two", "a", 1), world.held("waits", None, 2))
+    access = Access("https://api", None, None, None, 60.0)
+    mine = replace(all_of_it, missing={"Node": "no right to list nodes", "Pod": "no right to list pods"}, access=access)
+    found = Picture(mine, POLICY).document
+    (shown,) = found["nodes"]
+    assert (shown["name"], shown["health"], shown["model"]) == ("a", "unknown", "")
+    assert shown["parts"] == {GPU: {"allocated": 4, "promised": 0, "free": 0, "unusable": 0}}
+    assert [each["total"] for each in found["totals"]] == [4, 4]
+    assert [(each["owner"], each["gpus"]) for each in found["holders"]["owner"]] == [
+        ("research/job/one", {GPU: 3}),
+        ("research/job/two", {GPU: 1}),
+    ]
+    assert found["largest"] == []
+
+
 def test_the_largest_job_is_that_with_most_gpus_on_a_node(tmp_path: Path) -> None:
     objects = [node(f"n-{at}") for at in range(5)] + [world.held("a-1", "n-3", 4), world.held("a-2", "n-4", 7)]
     first = Picture(read(tmp_path, *objects), POLICY).document["largest"][0]
@@ -115,6 +134,9 @@ def test_each_waiting_pod_has_its_answer(picture: Picture, tmp_path: Path) -> No
         assert about["explain"]["name"] == name
     with pytest.raises(BadInput, match='no pod "nobody"'):
         picture.about("research", "nobody")
+    assert (about := picture.about("research", "llm"))["pods"] == ["llm-1", "llm-2"]
+    assert about["explain"]["name"] == "llm-1"
+    assert picture.about("research", "job/pretrain")["pending"] == wanted["research", "pretrain-0"].document()
 
 
 def test_the_last_decisions_have_what_was_written_and_refusals_their_reason(picture: Picture) -> None:

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,11 @@ import pytest
 import pytest_asyncio
 
 from tests.browser import Tab, browser
-from tests.cli.objects import call, placed, unschedulable
+from tests.cli.objects import TAKEN, call, placed, unschedulable
 from tests.cli.ui import world
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
+from webhook.cli.terminal import age
 from webhook.cli.ui import picture
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -55,8 +57,8 @@ async def chromium() -> AsyncIterator[Tab]:
         yield found
 
 
-@pytest.fixture(scope="module")
-def address(cluster: Path) -> Iterator[str]:
+@contextmanager
+def served(cluster: Path) -> Iterator[str]:
     """Where the command serves the page."""
     command = [sys.executable, "-m", "webhook", "ui", "--cluster", str(cluster)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
@@ -66,6 +68,12 @@ def address(cluster: Path) -> Iterator[str]:
         yield found
         running.send_signal(signal.SIGINT)
         assert running.wait(60) == 0
+
+
+@pytest.fixture(scope="module")
+def address(cluster: Path) -> Iterator[str]:
+    with served(cluster) as found:
+        yield found
 
 
 @pytest_asyncio.fixture(loop_scope="module")
@@ -143,7 +151,7 @@ async def test_a_search_for_a_model_shows_who_has_it(shown: Tab, cluster: Path) 
         "(s => { s.value = 'h100'; s.dispatchEvent(new Event('input')); })(document.getElementById('search'))"
     )
     wanted = [
-        f"{each['owner']}\n{each['gpus']['nvidia.com/gpu']} nvidia.com/gpu, {each['pods']} pods"
+        f"{each['owner']}\n{each['gpus']['nvidia.com/gpu']} nvidia.com/gpu, {each['pods']} pods, oldest {age(each['since'], TAKEN)}"
         for each in said(cluster, "nodes", "--model", "H100", "--by", "owner")
     ]
     assert len(wanted) == 2
@@ -237,7 +245,7 @@ async def test_the_pictures_of_the_documentation(tab: Tab, tmp_path: Path, dark:
     """They are written to docs/ when asked for, and are there, and are small."""
     file = tmp_path / "page.html"
     call("ui", "--cluster", world.snapshot(tmp_path), "--html", file)
-    await tab.look(dark=dark, width=1200, height=680)
+    await tab.look(dark=dark, width=1200, height=740)
     await tab.open(f"file://{file}{'#pod=research/pretrain-0' if dark else ''}")
     await tab.until(f"!!document.querySelector('{'.cause' if dark else '.row'}')")
     await tab.value("document.getElementById('source').textContent = 'https://prod.example:6443'")

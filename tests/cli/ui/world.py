@@ -69,6 +69,7 @@ def world() -> list[Json]:
         node("sliced-1", 2, A100, labels={"node-pool": "sliced"}, taints=[GPU_TAINT], mig={"1g.10gb": 14}),
         made("Namespace", "research", labels={"gpu-admission.io/profile": "default"}),
         made("Namespace", "search", labels={"gpu-admission.io/profile": "default"}),
+        made("Namespace", "team-b"),
         {**made("PriorityClass", "gpu-training"), "value": 1000},
         *[held(f"llm-{at}", f"train-{at}", 8) for at in (1, 2)],
         *(held("vision-1", "train-3", 4), held("vision-2", "train-3", 2)),
@@ -88,6 +89,7 @@ def world() -> list[Json]:
     nodes = {each["metadata"]["name"]: each for each in objects if each["kind"] == "Node"}
     nodes["train-5"]["spec"]["unschedulable"] = True
     nodes["batch-4"]["status"]["conditions"] = [{"type": "Ready", "status": "False"}]
+    nodes["batch-4"]["spec"]["taints"] += [{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]
     nodes["train-4"]["status"]["allocatable"] = {**nodes["train-4"]["status"]["allocatable"], "nvidia.com/gpu": "7"}
     objects.append(decided("finetune-1", objects, "batch-2"))
     objects.append(decided("finetune-2", objects, None))

@@ -246,6 +246,17 @@ def test_the_table_has_a_row_for_each_workload_and_reason(tmp_path: Path) -> Non
     assert call("pending", "--cluster", file, "--sort-by", "gpus").stdout.splitlines()[1].startswith("team/waits")
 
 
+def test_a_narrow_terminal_shows_the_pods_and_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cause is in the fix, and `pending POD` says it."""
+    file = write(tmp_path, node("a"), held(8, "a"), waits(16), placed(pod("a-name-of-some-length", 4), None))
+    for key, value in {"FORCE_COLOR": "1", "NO_COLOR": "1", "COLUMNS": "60", "TERM": "xterm"}.items():
+        monkeypatch.setenv(key, value)
+    title, first, second = call("pending", "--cluster", file, "--sort-by", "name").stdout.splitlines()
+    assert title == "POD                          FIX (! is enough alone)"
+    assert first == "team/a-name-of-some-length   ! wait for pod/on-a in team (8…"
+    assert second == "team/waits                     ask for 8 nvidia.com/gpu at …"
+
+
 def test_causes_of_other_nodes_are_one_line_unless_wide(tmp_path: Path) -> None:
     file = write(tmp_path, node("a"), held(8, "a"), node("b", taints=["x=y:NoSchedule"]), node("c", 0), waits(8))
     line = "  2 other nodes are not for this pod: 1 by untoleratedTaint (1 of them could take it), 1 by noGpus (all of it: -o wide)"

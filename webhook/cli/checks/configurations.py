@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from functools import cache
 from importlib.resources import files
 from typing import Any, Final
 
@@ -36,11 +35,10 @@ def our_hooks(snapshot: Snapshot) -> list[Object]:
     return [hook for kind in KINDS for hook in hooks_of(snapshot, kind).values()]
 
 
-@cache
-def _shipped(kind: str, namespace: str) -> Mapping[str, Object]:
+def _shipped(snapshot: Snapshot, kind: str) -> Mapping[str, Object]:
     """The webhooks of this kind of configuration in the manifests of this version, by name, for the namespace that it is in."""
     text = files("webhook.defaults").joinpath(_MANIFESTS[kind]).read_bytes()
-    text = text.replace(b"values: [gpu-admission", f"values: [{namespace}".encode())
+    text = text.replace(b"values: [gpu-admission", f"values: [{snapshot.release.namespace}".encode())
     (configuration,) = parse_documents(text)
     return {hook["name"]: hook for hook in configuration["webhooks"]}
 
@@ -65,7 +63,8 @@ def webhooks(snapshot: Snapshot, policy: Policy) -> All:
 
 def _differing(snapshot: Snapshot, kind: str, hooks: Mapping[str, Object]) -> Iterator[tuple[str, str]]:
     """The name of each webhook that differs from the shipped one, and how."""
-    for name, wanted in _shipped(kind, snapshot.release.namespace).items():
+    shipped = _shipped(snapshot, kind)
+    for name, wanted in shipped.items():
         hook = hooks.get(name)
         if hook is None:
             yield name, "is not there"
@@ -74,34 +73,30 @@ def _differing(snapshot: Snapshot, kind: str, hooks: Mapping[str, Object]) -> It
         keys += ["objectSelector"] if hook.get("objectSelector") else []
         if keys:
             yield name, f"{listed(keys)} not as shipped"
-    for name in hooks.keys() - _shipped(kind, snapshot.release.namespace).keys():
+    for name in hooks.keys() - shipped.keys():
         yield name, "is none of ours"
 
 
 def failure_policies(snapshot: Snapshot, policy: Policy) -> All:
     """What happens to a request while no replica answers is as shipped."""
-    by_hook, found = {}, []
-    for kind in KINDS:
-        for name, hook in hooks_of(snapshot, kind).items():
-            by_hook[name] = seen = hook.get("failurePolicy", "Fail")
-            wanted = _shipped(kind, snapshot.release.namespace).get(name, {}).get("failurePolicy", seen)
-            if seen != wanted:
-                found.append(warn(f"{name}: failurePolicy {seen}, shipped is {wanted}", _again(snapshot)))
-    every = all(
-        by_hook.get(name) == _shipped(kind, snapshot.release.namespace)[name]["failurePolicy"]
-        for kind in KINDS
-        for name in _shipped(kind, snapshot.release.namespace)
-    )
-    return listed([f"{name} {how}" for name, how in by_hook.items()], len(by_hook)) if every else found
+    ours = {hook["name"]: hook.get("failurePolicy", "Fail") for hook in our_hooks(snapshot)}
+    shipped = {name: hook["failurePolicy"] for kind in KINDS for name, hook in _shipped(snapshot, kind).items()}
+    if shipped.items() <= ours.items():
+        return listed([f"{name} {how}" for name, how in ours.items()], len(ours))
+    return [
+        warn(f"{name}: failurePolicy {seen}, shipped is {shipped[name]}", _again(snapshot))
+        for name, seen in ours.items()
+        if shipped.get(name, seen) != seen
+    ]
 
 
 def match_conditions(snapshot: Snapshot, policy: Policy) -> All:
     """The conditions under which requests reach the webhook are as shipped, and as the policy needs them."""
     found, every_pod = [], False
     for kind in KINDS:
-        hooks = hooks_of(snapshot, kind)
-        for name in hooks.keys() & _shipped(kind, snapshot.release.namespace).keys():
-            seen, wanted = (_conditions(each[name]) for each in (hooks, _shipped(kind, snapshot.release.namespace)))
+        hooks, shipped = hooks_of(snapshot, kind), _shipped(snapshot, kind)
+        for name in hooks.keys() & shipped.keys():
+            seen, wanted = _conditions(hooks[name]), _conditions(shipped[name])
             if name == MUTATE_HOOK and _DEVICE_CONDITION not in seen:
                 every_pod = True
                 wanted.pop(_DEVICE_CONDITION)

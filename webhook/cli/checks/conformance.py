@@ -10,7 +10,7 @@ from typing import Any, Final
 from webhook.cli.checks.result import Result
 from webhook.cli.cluster.release import Release
 from webhook.errors import ApiError
-from webhook.feeds.access import Access
+from webhook.feeds.access import Access, always
 from webhook.feeds.api import Api
 from webhook.kube.pod import DECISION, Pod, annotations_of
 from webhook.kube.yaml import parse_documents
@@ -42,10 +42,7 @@ def _cases(policy: Policy, profile: str) -> Iterator[Case]:
 
 
 async def _all(access: Access, release: Release, namespace: str, cases: list[Case]) -> list[Result]:
-    async def kept() -> Access:
-        return access
-
-    async with Api(kept) as api:
+    async with Api(always(access)) as api:
         return [await _tried(api, release, namespace, case) for case in cases]
 
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 from webhook.cli.checks.result import Result
 from webhook.cli.cluster.release import Release
 from webhook.errors import ApiError
-from webhook.feeds.access import Access
+from webhook.feeds.access import Access, always
 from webhook.feeds.api import Api
 from webhook.kube.record import record_of
 from webhook.text import bare
@@ -24,10 +24,7 @@ def dry_run(access: Access, release: Release, namespace: str) -> Result:
 
 
 async def _try(access: Access, release: Release, namespace: str) -> Result:
-    async def kept() -> Access:
-        return access
-
-    async with Api(kept) as api:
+    async with Api(always(access)) as api:
         for _ in range(_SECONDS):
             result = await _once(api, release, namespace)
             if result.state == "ok":

@@ -1,6 +1,6 @@
 """Checks what protects the webhook and other tenants: guards of the API server, network policies, and who can preempt others."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Final
 
 from webhook.cli.checks.result import All, opted_in, warn
@@ -73,7 +73,7 @@ def preemption(snapshot: Snapshot, policy: Policy) -> All:
     """The namespaces that can preempt others are those that the policy entitles and the guard of the API server lets through."""
     guarded, critical = _guarded(snapshot)
     given = {name for each in policy.file.profiles.values() for name in each.injectors.priority_class.classes.values()}
-    found, able = [], []
+    found, able, anybody = [], [], False
     for (_, name), priority_class in sorted(snapshot.named("PriorityClass").items()):
         if name not in given or priority_class.get("preemptionPolicy") == "Never":
             continue
@@ -87,8 +87,18 @@ def preemption(snapshot: Snapshot, policy: Policy) -> All:
             elif _is_given(name, namespace, labels, policy):
                 text = f"the policy gives {bare(name)} to pods of namespace {namespace}; the API server refuses them"
                 found.append(warn(text, f"kubectl label namespace {namespace} {_ENTITLED}="))
+        anybody = anybody or bool(may)
         able.append(f"by {bare(name)}: {listed(may, 10) or 'none'}")
-    return found or f"namespaces that can preempt others {'; '.join(able) or 'by our classes: none'}"
+    who = f"namespaces that can preempt others {'; '.join(able) or 'by our classes: none'}"
+    return found or who + (_whom(snapshot, given) if anybody else "")
+
+
+def _whom(snapshot: Snapshot, given: Set[str]) -> str:
+    """Whose pods give way: those of a lower priority. `given`: the classes that the policy gives."""
+    values = {name: int(each.get("value") or 0) for (_, name), each in snapshot.named("PriorityClass").items()}
+    ours = sorted([(-values[name], bare(name)) for name in given & values.keys()])
+    order = ", ".join([f"{name} {-value}" for value, name in ours])
+    return f". Pods of a lower priority give way, in any namespace: {order}"
 
 
 def _guarded(snapshot: Snapshot) -> tuple[str, str]:
@@ -105,7 +115,7 @@ def _guarded(snapshot: Snapshot) -> tuple[str, str]:
 def _may_name(name: str, namespace: str, labels: Mapping[str, str], policy: Policy) -> bool:
     """Whether the rule priorityClass lets pods of this namespace name this class."""
     profile, settings = policy.profile(labels[PROFILE_LABEL])
-    rule = dict(policy.rules(profile)).get("priorityClass")
+    rule = dict(policy.units[profile].rules).get("priorityClass")
     if not isinstance(rule, PriorityClassAllowed) or rule.action != "deny" or settings.shadow:
         return True
     return rule.reserved_for(name, namespace, labels) is None

@@ -15,6 +15,7 @@ from webhook.cli.cluster.measured import Measured
 from webhook.cli.cluster.release import NAME
 from webhook.cli.cluster.snapshot import Object, Snapshot
 from webhook.cluster.device_sources import SOURCES
+from webhook.cluster.source_kai import RESERVATIONS
 from webhook.kube.gpus import MODEL_LABELS
 from webhook.kube.pod import DECISION
 
@@ -87,7 +88,19 @@ _PUBLIC_LABELS: Final = (
 """Beginnings of the labels and taints whose values describe hardware or are our own."""
 _PUBLIC_ATTRIBUTES: Final = ("productName", "architecture", "brand", "type", "driverVersion", "cudaComputeCapability")
 _KEPT: Final = frozenset(
-    ("", "default", "kube-system", "kube-public", "kube-node-lease", NAME, "true", "false", "present", "all")
+    (
+        "",
+        "default",
+        "kube-system",
+        "kube-public",
+        "kube-node-lease",
+        NAME,
+        RESERVATIONS,
+        "true",
+        "false",
+        "present",
+        "all",
+    )
 )
 """Names and values that are the same in every cluster."""
 _NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")

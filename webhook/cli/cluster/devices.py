@@ -14,6 +14,7 @@ from webhook.cluster.devices import DRA, WHOLE, DeviceClaim
 from webhook.cluster.gpu_amounts import gpu_amounts, gpu_number, parts
 from webhook.cluster.node_table import TOLD
 from webhook.cluster.pods import counted_demand, pod_id
+from webhook.cluster.source_kai import reserved_group
 from webhook.kube.other_gpus import is_gpu_driver
 from webhook.kube.pod import Pod
 from webhook.policy.model import Policy
@@ -26,7 +27,7 @@ class PodGpus:
     """The GPUs of the pods of one snapshot."""
 
     def __init__(self, snapshot: Snapshot, policy: Policy) -> None:
-        self._state, self._gpus = snapshot.state, policy.gpus
+        self._state, self._gpus, self._blind = snapshot.state, policy.gpus, "Node" in snapshot.missing
         self.amounts = gpu_amounts(snapshot.state, policy.gpus, claims_known="Pod" not in snapshot.missing)
         self._parts = {(part.source, part.holder): part.gpus for part in parts(snapshot.state)}
         self._claims: dict[str, list[str]] = {}
@@ -41,9 +42,11 @@ class PodGpus:
                 self._claims.setdefault(str(user.get("uid")), []).append(name)
 
     def of(self, pod: Pod) -> Counts:
-        """What a bound pod has."""
+        """What a bound pod has. Where nodes are not known, what it asked for as a resource."""
+        if self._blind:
+            return {name: n for name, n in counted_demand(pod).requests if self._gpus.kind(name) is not None}
         found: Counts = {}
-        row = self._state.nodes.row_of.get(pod["spec"].get("nodeName") or "")
+        row = None if reserved_group(pod) else self._state.nodes.row_of.get(pod["spec"].get("nodeName") or "")
         for name, amount in counted_demand(pod).requests if row is not None else ():
             if name in self.amounts and self.amounts[name].allocated[row]:
                 found[name] = amount

@@ -104,13 +104,19 @@ async def _list_all(api: Api, into: Snapshot, kinds: list[str], needed: Collecti
         async with api:
             installed = await _configuration(api)
             into.release = release_of(installed)
-            answers = await asyncio.gather(*[_list(api, kind, needed, namespace, into, progress) for kind in kinds])
-            for kind, objects in zip(kinds, answers, strict=True):
-                if objects is not None:
-                    into.objects[kind] = objects
+            await asyncio.gather(*[_list(api, kind, needed, namespace, into, progress) for kind in kinds])
+            into.objects = {kind: into.objects[kind] for kind in kinds if kind in into.objects}
             if not installed:
                 into.release = release_of(into.objects)
             await ask_all(api, into, questions)
+
+
+async def read_more(api: Api, into: Snapshot, kinds: Iterable[str]) -> None:
+    """List further kinds, and ask further questions, for a snapshot that has the others. Raises BadInput."""
+    wanted = list(kinds)
+    lists = [name for name in wanted if name not in QUESTIONS]
+    await asyncio.gather(*[_list(api, name, (), EVERYWHERE, into, lambda *_: None) for name in lists])
+    await ask_all(api, into, [name for name in wanted if name in QUESTIONS])
 
 
 async def _configuration(api: Api) -> dict[str, list[Object]]:
@@ -126,24 +132,25 @@ async def _configuration(api: Api) -> dict[str, list[Object]]:
 
 async def _list(
     api: Api, name: str, needed: Collection[str], namespace: str, into: Snapshot, progress: Callable[[str, int], None]
-) -> list[Object] | None:
-    """The objects of a kind; None if it may not be listed. `into.missing` then has the reason."""
+) -> None:
+    """List the objects of a kind. If it may not be listed, `into.missing` has the reason."""
     kind = KINDS[name]
     try:
-        return await _pages(api, name, kind.path(into.only_in(name)), progress)
+        into.objects[name] = await _pages(api, name, kind.path(into.only_in(name)), progress)
     except ApiError as error:
         if error.status == _ABSENT:
-            return []
+            into.objects[name] = []
+            return
         if error.status == _FORBIDDEN and kind.namespaced and namespace and into.only_in(name) is None:
             try:
-                objects = await _pages(api, name, kind.path(namespace), progress)
+                into.objects[name] = await _pages(api, name, kind.path(namespace), progress)
                 into.missing[name] = _forbidden(kind, f"other namespaces than {namespace}")
-                return objects
+                return
             except ApiError as in_namespace:
                 error = in_namespace
         if error.status in (_FORBIDDEN, _UNKNOWN_USER) and name not in needed:
             into.missing[name] = _forbidden(kind, into.only_in(name) or _ALL)
-            return None
+            return
         raise BadInput(_why(error, kind)) from None
 
 
@@ -182,7 +189,6 @@ def without_tls_object(message: str) -> str:
 
 
 async def _pages(api: Api, name: str, path: str, progress: Callable[[str, int], None]) -> list[Object]:
-    """All objects of a list, which is read in pages."""
     objects: list[Object] = []
     query = {"limit": str(_PAGE)}
     while True:

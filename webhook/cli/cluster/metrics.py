@@ -7,7 +7,7 @@ right to get services/proxy, and a DCGM exporter with the right to get pods/prox
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Awaitable, Callable, Container
+from collections.abc import Container
 from contextlib import nullcontext
 from typing import Final, NamedTuple
 from urllib.parse import SplitResult, urlsplit
@@ -22,7 +22,7 @@ from webhook.cli.cluster.snapshot import Snapshot
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.cluster.utilisation import Reading, Sample
 from webhook.errors import BadInput, GpuAdmissionError
-from webhook.feeds.access import Access
+from webhook.feeds.access import Access, always
 from webhook.feeds.api import Api
 from webhook.feeds.exporters import Exporters
 from webhook.feeds.gpu_source import SourceFailed, Wiring, http_session, source_of
@@ -117,7 +117,7 @@ async def _poll(way: Way, exporters: Exporters, nodes: Container[str]) -> Measur
     tls, authorization = (access.tls, access.authorization) if access else (None, None)
     async with http_session(tls=tls, authorization=authorization) as http:
         wiring = Wiring(way.settings, http, exporters, None, access.base if access else "")
-        async with Api(_same(access)) if access else nullcontext() as api:
+        async with Api(always(access)) if access else nullcontext() as api:
             source = source_of(wiring._replace(api=api))
             assert source is not None
             await source.poll(recorder)
@@ -125,13 +125,6 @@ async def _poll(way: Way, exporters: Exporters, nodes: Container[str]) -> Measur
         ignored = ", ".join(f"{why}: {count}" for why, count in sorted(recorder.ignored.items()))
         raise SourceFailed(f"no number of a node here{f' ({ignored})' if ignored else ''}")
     return Measured(way.settings.source, recorder.samples)
-
-
-def _same(access: Access) -> Callable[[], Awaitable[Access]]:
-    async def given() -> Access:
-        return access
-
-    return given
 
 
 def _why(error: Exception, way: Way) -> str:

@@ -9,14 +9,14 @@ import numpy as np
 
 from webhook.cli.cluster.devices import PodGpus
 from webhook.cli.cluster.measured import Figures
-from webhook.cli.cluster.snapshot import Object, Snapshot, condition
+from webhook.cli.cluster.snapshot import Object, Snapshot, condition, created, seconds
 from webhook.cluster.gpu_amounts import gpu_number, models_of
 from webhook.cluster.pods import counted_demand
 from webhook.cluster.rejections import reason_of
 from webhook.kube.gpus import MODEL_LABELS
 from webhook.kube.pod import Pod, labels_of, owner
 from webhook.kube.record import record_of
-from webhook.placement.constraints import compiled
+from webhook.placement.constraints import TOLERATES_ALL
 from webhook.placement.filters import Filter
 from webhook.policy.model import DEFAULT_PROFILE, Policy
 
@@ -28,8 +28,9 @@ _POOL_LABELS: Final = (
 """Labels that name the pool of a node; the first that a node has counts."""
 AMOUNTS: Final = ("total", "allocated", "promised", "free")
 """What is counted of each GPU resource."""
+UNKNOWN_HEALTH: Final = "unknown"
+"""The health of a node that may not be read."""
 _PART: Final = {"total": "offered"} | {word: word for word in AMOUNTS[1:]}
-_TOLERATES_ALL: Final = {"tolerations": [{"operator": "Exists"}]}
 _GPU_LABELS: Final = (
     *("nvidia.com/gpu.present", "nvidia.com/gpu.count", "feature.node.kubernetes.io/pci-10de.present"),
     *("kubernetes.azure.com/accelerator", "k8s.amazonaws.com/accelerator", "karpenter.k8s.aws/instance-gpu-count"),
@@ -79,6 +80,21 @@ def report(snapshot: Snapshot, policy: Policy, names: list[str]) -> list[dict[st
     return result
 
 
+def report_of_pods(snapshot: Snapshot, policy: Policy) -> list[dict[str, Any]]:
+    """For those who may not list nodes: a document for each node on which a pod has GPUs, with what the pods have. All else is
+    not known."""
+    devices, found = PodGpus(snapshot, policy), []
+    for name, pods in sorted(snapshot.pods_on.items()):
+        if shown := list(_gpu_pods(pods, policy, devices)):
+            sums = Counter[str]()
+            for pod in shown:
+                sums.update(pod["gpus"])
+            gpus = {resource: dict.fromkeys(AMOUNTS, 0) | {"allocated": count} for resource, count in sums.items()}
+            unknown = {"pool": "", "model": "", "health": UNKNOWN_HEALTH, "taints": []}
+            found.append({"name": name, **unknown, "gpus": gpus, "pods": shown})
+    return found
+
+
 def _rejected(snapshot: Snapshot) -> Counter[str]:
     """The pods that their node rejected and that nobody has deleted, by node."""
     return Counter(
@@ -112,16 +128,18 @@ def holder(pod: Mapping[str, Any], by: str) -> str:
 
 
 def holders(nodes: Iterable[Mapping[str, Any]], by: str) -> list[dict[str, Any]]:
-    """Who has the GPUs of these nodes: for each namespace, class or owner its number of pods and nodes, and its GPUs by resource.
-    Most GPUs first. Where GPUs are measured also how many are idle: metrics do not say which pod has which GPU, so an idle one
-    counts for the holder who has it even if all GPUs of the others on the node are among the idle ones."""
-    pods, on, gpus = Counter[str](), dict[str, set[str]](), dict[str, dict[str, float]]()
+    """Who has the GPUs of these nodes: for each namespace, class or owner its number of pods and nodes, the start of its oldest
+    pod, and its GPUs by resource. Most GPUs first. Where GPUs are measured also how many are idle: metrics do not say which pod
+    has which GPU, so an idle one counts for the holder who has it even if all GPUs of the others on the node are among the idle
+    ones."""
+    pods, on, gpus, since = Counter[str](), dict[str, set[str]](), dict[str, dict[str, float]](), dict[str, int]()
     idle: Counter[str] | None = None
     for node in nodes:
         here, seen = dict[str, float](), set[tuple[str, str]]()
         for pod in node["pods"]:
             name = holder(pod, by)
             pods[name] += 1
+            since[name] = min(since.get(name, pod["since"]), pod["since"])
             on.setdefault(name, set()).add(node["name"])
             has = _counted_once(pod, {claim for of, claim in seen if of == name})
             seen.update([(name, claim) for claim in pod.get("shared", ())])
@@ -135,7 +153,7 @@ def holders(nodes: Iterable[Mapping[str, Any]], by: str) -> list[dict[str, Any]]
             idle = (idle or Counter()) + Counter(surely)
     names = sorted(pods, key=lambda name: (-sum(gpus[name].values()), name))
     return [
-        {by: name, "pods": pods[name], "nodes": len(on[name])}
+        {by: name, "pods": pods[name], "nodes": len(on[name]), "since": since[name]}
         | {"gpus": {resource: gpu_number(amount) for resource, amount in sorted(gpus[name].items())}}
         | ({} if idle is None else {"idle": idle[name]})
         for name in names
@@ -229,15 +247,14 @@ def gpus_of(pod: Pod, policy: Policy) -> dict[str, int]:
 
 
 def _gpu_pods(pods: Iterable[Pod], policy: Policy, devices: PodGpus) -> Iterator[dict[str, Any]]:
-    """The documents of the pods that have GPUs."""
     for pod in pods:
         metadata = pod["metadata"]
         if not (gpus := devices.of(pod)):
             continue
         recorded = record_of(pod).get("class") or policy.classify(pod, owner(pod), metadata["namespace"]).name
         names = {"namespace": metadata["namespace"], "name": metadata["name"], "owner": workload_name(pod)}
-        shared = devices.shared(pod)
-        yield {**names, "class": recorded, "gpus": gpus, **({"shared": shared} if shared else {})}
+        since, shared = int(seconds(pod["status"].get("startTime")) or created(pod)), devices.shared(pod)
+        yield {**names, "class": recorded, "since": since, "gpus": gpus, **({"shared": shared} if shared else {})}
 
 
 def workload_name(pod: Pod) -> str:
@@ -253,10 +270,8 @@ def workload_name(pod: Pod) -> str:
 
 def _unhealthy(snapshot: Snapshot, policy: Policy) -> frozenset[str]:
     """The names of the nodes that `placement.health` of the default profile calls unhealthy."""
-    constraints = compiled(_TOLERATES_ALL)
-    assert constraints is not None
     nodes = snapshot.state.nodes
-    checks = Filter(constraints, policy.profile(DEFAULT_PROFILE)[1].placement.health).checks(
+    checks = Filter(TOLERATES_ALL, policy.profile(DEFAULT_PROFILE)[1].placement.health).checks(
         nodes, slice(0, nodes.columns.rows)
     )
     sick = np.any([~passes for reason, passes in checks if reason == "GPUs are not healthy"], axis=0)

@@ -39,7 +39,7 @@ def parts(report: Mapping[str, Any], installed: Mapping[str, float]) -> dict[str
     result = {}
     for resource, counts in report["gpus"].items():
         held, free = counts["allocated"] + counts["promised"], usable(report, resource)
-        total = max(counts["total"], held + counts["free"], installed[resource])
+        total = max(counts["total"], held + counts["free"], installed.get(resource, 0))
         taken = {"allocated": counts["allocated"], "promised": counts["promised"]}
         unknown = counts.get(UNKNOWN, 0)
         every = {**taken, "free": free, "unusable": total - held - free - unknown}

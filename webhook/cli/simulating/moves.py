@@ -12,7 +12,6 @@ from webhook.cli.waiting.free_devices import SIMULATED
 from webhook.cli.waiting.situation import Case, Situation
 from webhook.cluster.node_table import Demand
 from webhook.kube.pod import Pod, owner
-from webhook.placement.constraints import Mask
 
 _MAX_TRIED: Final = 100
 """Maximum number of nodes that are tried, those with the fewest allocated GPUs first."""
@@ -45,20 +44,11 @@ def suggestions(situation: Situation) -> Iterator[Suggestion]:
             yield Suggestion(situation.names[row], moves)
 
 
-def _gpu_masks(s: Situation) -> tuple[Mask, Mask]:
-    """The nodes with GPUs, and those of them with none allocated."""
-    every = s.gpus.of.values()
-    offers = np.any([np.zeros_like(s.alive), *[each.offered > 0 for each in every]], axis=0)
-    unused = np.all([np.ones_like(s.alive), *[each.free >= each.offered for each in every]], axis=0)
-    return s.alive & offers, s.alive & offers & unused
-
-
 def _partly_used(s: Situation) -> list[int]:
     """The nodes of which some GPUs are allocated, and could be used again: fewest allocated first."""
-    with_gpus, whole = _gpu_masks(s)
     ready = s.by_status([not status.cordoned for status in s.nodes.statuses])
     used = sum([each.offered - each.free for each in s.gpus.of.values()], np.zeros(len(s.alive)))
-    rows = np.flatnonzero(with_gpus & ~whole & ready)
+    rows = np.flatnonzero(s.alive & ready & (used > 0))
     return sorted(rows.tolist(), key=lambda row: (float(used[row]), s.names[row]))
 
 
@@ -107,8 +97,7 @@ def _again(pod: Pod) -> Pod:
 
 def _target(s: Situation, case: Case, away_from: int, gpus: list[str]) -> int | None:
     """The node with the fewest free GPUs that could take the pod and is not whole; None if there is none."""
-    _, whole = _gpu_masks(s)
-    able = fits(case) & ~whole
+    able = fits(case) & ~s.gpus.whole()
     able[away_from] = False
     free = sum([s.gpus.of[name].free for name in gpus if name in s.gpus.of], np.zeros(len(s.alive)))
     rows = np.flatnonzero(able).tolist()

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-import jsonpatch
 import numpy as np
 import orjson
 
@@ -99,18 +98,13 @@ class Outcome:
 def usable(s: Situation) -> Mask:
     """The rows of nodes that are ready and not cordoned."""
     good = [("Ready", "True") in status.conditions and not status.cordoned for status in s.nodes.statuses]
-    mask: Mask = s.alive & np.array(good)[s.nodes.columns.status[: len(s.alive)]]
+    mask: Mask = s.alive & s.by_status(good)
     return mask
 
 
 def whole_nodes(s: Situation, resource: str | None = None) -> list[str]:
     """The usable nodes that have GPUs, of this resource or of any, and all of them free."""
-    of = s.gpus.of if resource is None else {resource: s.gpus.of[resource]}
-    if not of:
-        return []
-    has = np.any([each.offered > 0 for each in of.values()], axis=0)
-    untouched = np.all([each.free >= each.offered for each in of.values()], axis=0)
-    return [s.names[row] for row in np.flatnonzero(usable(s) & has & untouched).tolist()]
+    return [s.names[row] for row in np.flatnonzero(usable(s) & s.gpus.whole(resource)).tolist()]
 
 
 def free_gpus(s: Situation, resource: str | None = None) -> int | float:
@@ -240,8 +234,7 @@ class _Admission:
         request, view = plan.document.request._replace(object=pod), self._state.view(self._now)
         asked = offline.opted_in(request.namespace, view)
         decision = mutate(request, self._policy, view, self._placer) if asked else IGNORED
-        if decision.patch is not None:
-            pod = jsonpatch.apply_patch(pod, orjson.loads(decision.patch))
+        pod = offline.patched(pod, decision)
         if decision.reservation is not None and decision.placement is not None:
             self._state.reserve(decision.reservation, decision.placement, self._now)
         self._state.pod_seen(pod, self._now)

@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from webhook.cli.waiting.diagnosis import causes_before_filtering, fits, shape_of
 from webhook.cli.waiting.situation import Case, Situation
 from webhook.cluster.node_table import Floats, Integers
-from webhook.framework.cluster_view import Taint
 from webhook.kube.pod import Pod
-from webhook.placement.constraints import Constraints, matches
+from webhook.placement.constraints import matches
 
 _MAX_SCORE: Final = 100
 _AFFINITY, _TAINTS = 2, 3
@@ -42,9 +41,6 @@ def taints(untolerated: NDArray[np.int64]) -> Integers:
     without any gets 300, but 0 if no node has one: then all are equal."""
     max_count = int(untolerated.max(initial=0))
     return _TAINTS * (_MAX_SCORE - _MAX_SCORE * untolerated // max_count) if max_count else np.zeros_like(untolerated)
-
-
-_PREFER: Final = "PreferNoSchedule"
 
 
 class Scheduler:
@@ -81,23 +77,11 @@ class Scheduler:
         points = np.zeros(len(rows), np.int64)
         for term, weight in case.constraints.preferred:
             points += weight * matches(term, nodes, rows)
-        soft = np.array([_soft(status.taints, case.constraints) for status in nodes.statuses], np.int64)
-        return score + affinity(points) + taints(soft[nodes.columns.status[: len(s.alive)][rows]])
+        soft = s.by_status([case.constraints.soft(status.taints) for status in nodes.statuses])
+        return score + affinity(points) + taints(soft[rows])
 
     def _left(self, case: Case, name: str, rows: NDArray[np.intp]) -> Floats:
         """The share of the resource that stays free on each node with the pod, 0 to 1."""
         free, capacity = self.situation.free[name][rows], self.situation.capacity[name][rows]
         left: Floats = np.clip((free - case.demand.amount(name)) / np.maximum(capacity, 1), 0, 1)
         return left
-
-
-def _soft(taints: tuple[Taint, ...], constraints: Constraints) -> int:
-    """The number of PreferNoSchedule taints that the pod does not tolerate."""
-    effects = ("", _PREFER)
-    return sum(
-        constraints.tolerations.isdisjoint(
-            [(k, v, e) for k, v in (("", None), (key, None), (key, value)) for e in effects]
-        )
-        for key, value, effect in taints
-        if effect == _PREFER
-    )

@@ -14,7 +14,7 @@ from webhook.framework.cluster_view import Taint
 from webhook.kube.gpus import MODEL_LABELS
 from webhook.kube.quantity import whole
 from webhook.placement.filters import PASSING
-from webhook.text import listed, plural, quoted, suggestion
+from webhook.text import listed, number_of, plural, quoted, suggestion
 
 COLUMNS: Final = {
     "gpus": "whole GPUs, 0 if empty",
@@ -87,9 +87,9 @@ def _planned(fields: dict[str, str], tolerations: list[dict[str, str]], where: s
 
 
 def _count(text: str, name: str, where: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) < 7):
+    if (number := number_of(text)) is None:
         raise BadInput(f"{where}: {name}: saw {quoted(text)}, wanted a whole number")
-    return int(text)
+    return number
 
 
 def _quantity(text: str, name: str, where: str) -> None:

@@ -19,6 +19,7 @@ from webhook.cli import options
 from webhook.cli.cluster.load import way_to_api
 from webhook.cli.cluster.measured import Measured
 from webhook.cli.cluster.snapshot import Snapshot
+from webhook.cli.doctor import READ
 from webhook.cli.pending import KINDS
 from webhook.cli.reading import policy_of, poll_gpus, snapshot_of, use_metrics
 from webhook.cli.terminal import out, say, write
@@ -52,7 +53,10 @@ def ui(
     machine: `ssh -L PORT:127.0.0.1:PORT`. With `--html FILE` it is one file that loads nothing and can be sent to somebody.
     Nothing is installed in the cluster. Example: `gpu-admission ui --open`.
     """
-    snapshot = snapshot_of(cluster, kubeconfig, context, KINDS, namespace, needed=("Pod",))
+    kinds = (
+        KINDS if html is None else tuple(dict.fromkeys((*KINDS, *READ)))
+    )  # a page that is served reads the rest when asked
+    snapshot = snapshot_of(cluster, kubeconfig, context, kinds, namespace, needed=("Pod",))
     snapshot.namespace = namespace or snapshot.namespace
     making = Making(policy, metrics, live=cluster is None and html is None)
     source = str(cluster) if cluster else snapshot.access.base if snapshot.access else ""
@@ -101,7 +105,7 @@ class Making:
         else:
             snapshot.measured = self._latest(snapshot, policy, self._thread)
         use_metrics(snapshot, policy)
-        return Picture(snapshot, policy)
+        return Picture(snapshot, policy, self._policy)
 
     def _latest(self, snapshot: Snapshot, policy: Policy, thread: ThreadPoolExecutor) -> Measured | None:
         """The numbers that the source gave last. It is asked again when they are old."""

@@ -9,12 +9,14 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Final
 
 import orjson
 
-from webhook.cli.cluster.load import FORBIDDEN, complete
+from webhook.cli.cluster.load import FORBIDDEN, complete, read_more
 from webhook.cli.cluster.snapshot import NEEDED, Object, Snapshot, key_of
+from webhook.cli.ui.answers import QUESTIONS
 from webhook.cli.ui.picture import Picture
 from webhook.errors import GpuAdmissionError
 from webhook.feeds.api import Api
@@ -116,6 +118,8 @@ class Live:
         }
         self._heard, self._history = Heard(clock), list[list[float]]()
         self._thread = ThreadPoolExecutor(1, "picture")  # a snapshot is used by one thread
+        self._api: Api | None = None
+        self._asking = asyncio.Lock()  # one question at a time
         self._picture, self._body, self._shown, self._problem = make(first), b"", b"", ""
         self._publish(self._picture)
 
@@ -130,8 +134,19 @@ class Live:
         found: dict[str, Any] = await self._in_thread(lambda: self._picture.about(namespace, name))
         return found
 
+    async def answer(self, question: str, given: Mapping[str, str]) -> dict[str, Any]:
+        """The answer to a question about the cluster as it is now. What is not watched is read for it."""
+        async with self._asking:
+            snapshot = self._now()
+            wanted = QUESTIONS[question].reads if question in QUESTIONS else ()
+            if self._api and (kinds := [kind for kind in wanted if kind not in self._sinks]):
+                await read_more(self._api, snapshot, kinds)
+            found: dict[str, Any] = await self._in_thread(lambda: self._picture.answer(question, given, snapshot))
+            return found
+
     async def run(self, api: Api, metrics: Metrics, log: Logger) -> None:
         """Follow the cluster until cancelled."""
+        self._api = api
         async with Tasks(metrics, log) as tasks:
             for name, sink in self._sinks.items():
                 feed = Feed(api, name, self._path(name), sink, metrics, log, optional=True, watches=self._heard)
@@ -150,19 +165,16 @@ class Live:
     def _late(self) -> bool:
         return self._heard.old(self._sinks, self._first.taken) is not None
 
+    def _now(self) -> Snapshot:
+        """The objects as the watches know them."""
+        objects = {**self._first.objects, **{name: list(sink.objects.values()) for name, sink in self._sinks.items()}}
+        missing = dict(self._first.missing)
+        return replace(self._first, objects=objects, missing=missing, taken=self._clock(), measured=None)
+
     async def _made(self) -> float:
         """Make a picture. Returns the seconds that it took."""
         self._dirty.clear()
-        started = time.monotonic()
-        objects = {**self._first.objects, **{name: list(sink.objects.values()) for name, sink in self._sinks.items()}}
-        snapshot = Snapshot(
-            objects,
-            self._first.missing,
-            self._clock(),
-            self._first.namespace,
-            access=self._first.access,
-            release=self._first.release,
-        )
+        started, snapshot = time.monotonic(), self._now()
         try:
             self._picture = await self._in_thread(lambda: self._make(snapshot))
             self._problem = ""
@@ -221,3 +233,6 @@ class Fixed:
 
     async def about(self, namespace: str, name: str) -> dict[str, Any]:
         return self._picture.about(namespace, name)
+
+    async def answer(self, question: str, given: Mapping[str, str]) -> dict[str, Any]:
+        return self._picture.answer(question, given)

@@ -1,22 +1,27 @@
 """All that the page shows of a cluster at one moment, as plain data. Made of what the other commands answer."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Final
+from urllib.parse import urlencode
 
 import orjson
 
 from webhook.cli.cluster.devices import PodGpus
 from webhook.cli.cluster.measured import Figures, Gpu
-from webhook.cli.cluster.report import gpu_nodes, holders, report, workload_name
+from webhook.cli.cluster.report import gpu_nodes, holders, report, report_of_pods, workload_name
 from webhook.cli.cluster.snapshot import Snapshot
 from webhook.cli.cluster.sums import PARTS, largest, parts, totals, without_others
 from webhook.cli.explain import explained
-from webhook.cli.pending import Answer, Row, answers, first_fix, rows_of, words_of
+from webhook.cli.pending import Answer, Row, answers, first_fix, pods_named, rows_of, words_of
 from webhook.cli.reading import missing_right, together
+from webhook.cli.ui import answers as asked
 from webhook.cli.ui.decisions import decisions
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.cluster.pods import pod_id, ranked_nodes
 from webhook.cluster.utilisation import Reading
+from webhook.errors import BadInput
 from webhook.kube.pod import Pod, owner
 from webhook.kube.record import record_of
 from webhook.policy.model import Policy
@@ -24,7 +29,9 @@ from webhook.policy.model import Policy
 NEEDS: Final = {"Node": "nodes", "Pod": "pods"}
 """Kinds without which it is not known how many GPUs there are, or how many are free."""
 MAX_ABOUT: Final = 12_000_000
-"""Bytes of the answers in a file. They grow with the waiting pods times the nodes."""
+"""Bytes of what is said about waiting pods in a file. They grow with the waiting pods times the nodes."""
+MAX_ANSWERS: Final = 3_000_000
+"""Bytes of the answers to questions in a file."""
 BY: Final = ("namespace", "owner", "class")
 """By what the page says who has the GPUs."""
 
@@ -32,11 +39,13 @@ BY: Final = ("namespace", "owner", "class")
 class Picture:
     """One moment. `document` is described in docs/ui.md."""
 
-    def __init__(self, snapshot: Snapshot, policy: Policy) -> None:
-        self._snapshot, self._policy = snapshot, policy
+    def __init__(self, snapshot: Snapshot, policy: Policy, named: str | None = None) -> None:
+        """`named`: how the command calls the policy, if it is not the cluster's."""
+        self._snapshot, self._policy, self._named = snapshot, policy, named
         refused = [kind for kind in NEEDS if snapshot.access and kind in snapshot.missing]
         self._answers = {(each.namespace, each.name): each for each in answers(snapshot, policy, None)}
-        reports = report(snapshot, policy, gpu_nodes(snapshot, policy))
+        blind = "Node" in refused
+        reports = report_of_pods(snapshot, policy) if blind else report(snapshot, policy, gpu_nodes(snapshot, policy))
         devices, row_of = PodGpus(snapshot, policy), snapshot.state.nodes.row_of
         promises = _promises(snapshot, policy, devices, [each.pod for each in self._answers.values() if each.pod])
         settings = policy.file.gpu_metrics
@@ -44,8 +53,9 @@ class Picture:
         nodes: list[dict[str, Any]] = []
         for each in reports:
             gpus = list(figures.gpus(each["name"])) if figures else []
-            installed = {name: float(of.installed[row_of[each["name"]]]) for name, of in devices.amounts.items()}
-            known = without_others(each) if "Pod" in refused else each
+            row = row_of.get(each["name"])
+            installed = {name: 0.0 if row is None else float(of.installed[row]) for name, of in devices.amounts.items()}
+            known = without_others(each) if "Pod" in refused and not blind else each
             more = {"parts": parts(known, installed), "promises": promises.get(each["name"], [])}
             nodes.append({**known, **more, "devices": [_device(gpu, settings) for gpu in gpus]})
         self.document: dict[str, Any] = {
@@ -53,7 +63,10 @@ class Picture:
             "missing": _missing(snapshot),
             "grant": missing_right(snapshot) if snapshot.access else "",
             "withoutRight": [NEEDS[kind] for kind in refused],
-            "totals": totals(nodes, policy.gpus),
+            "totals": (sums := totals(nodes, policy.gpus)),
+            "resources": [
+                name for name in dict.fromkeys([each["resource"] for each in sums]) if policy.gpus.kind(name)
+            ],
             "largest": [] if refused else largest(nodes, snapshot, policy.gpus),
             "nodes": nodes,
             "waiting": [_row(row) for row in rows_of(self._answers.values(), devices)],
@@ -62,20 +75,35 @@ class Picture:
         }
 
     def about(self, namespace: str, name: str) -> dict[str, Any]:
-        """Why a pod or workload waits, as `pending` says, and the decision on it, as `explain` says. Raises BadInput."""
-        answer = self._answers.get((namespace, name))
-        about: dict[str, Any] = {"pending": answer.document() if answer else None, "explain": None}
+        """Why a pod or workload waits, as `pending` says, and the decision on it, as `explain` says. For the name of a workload:
+        about its first pod, and which it has. Raises BadInput."""
+        answer, others = self._answers.get((namespace, name)), []
+        if answer is None:
+            pods = pods_named(self._snapshot, namespace, name)
+            others = [each["metadata"]["name"] for each in pods] if len(pods) > 1 else []
+            answer = self._answers.get((namespace, pods[0]["metadata"]["name"]))
+        about: dict[str, Any] = {"pending": answer.document() if answer else None, "explain": None, "pods": others}
         if answer is None or answer.pod is not None:
-            pod = self._snapshot.pod(namespace, name)
+            pod = answer.pod if answer and answer.pod else pods[0]
             about["explain"], _ = explained(self._snapshot, self._policy, pod, answer.causes if answer else None)
         return about
 
+    def answer(self, question: str, given: Mapping[str, str], of: Snapshot | None = None) -> dict[str, Any]:
+        """The answer to a question, see `ui.answers`. `of`: a newer snapshot to ask, which cannot be used afterwards. Raises
+        BadInput and PolicyError."""
+        snapshot = replace(of or self._snapshot, measured=self._snapshot.measured)
+        return asked.answer(snapshot, self._named, question, given)
+
     def for_file(self) -> dict[str, Any]:
-        """What a file has in addition: `about` the first pod of each row, by `namespace/name`, up to MAX_ABOUT bytes, and the
-        number of rows that are left out. The nodes of a cause are given by their place in `lists`: many pods have the same."""
+        """What a file has in addition: `about` the first pod of each row and the last that were decided, by `namespace/name`, up
+        to MAX_ABOUT bytes, the number of rows that are left out, and `answers`. The nodes of a cause are given by their place
+        in `lists`: many pods have the same."""
         heads = [(row["namespace"], row["pods"][0]) for row in self.document["waiting"]]
+        decided = [
+            (each["namespace"], each["name"]) for each in self.document["decisions"] if each["result"] == "admitted"
+        ]
         about, lists, size = dict[str, Any](), dict[tuple[str, ...], int](), 0
-        for namespace, name in heads:
+        for namespace, name in dict.fromkeys([*heads, *decided]):
             found = self.about(namespace, name)
             for cause in (found["pending"] or {}).get("causes", ()):
                 if (names := tuple(cause["nodes"])) not in lists:
@@ -85,7 +113,36 @@ class Picture:
             if (size := size + len(orjson.dumps(found))) > MAX_ABOUT:
                 break
             about[f"{namespace}/{name}"] = found
-        return {"about": about, "lists": list(lists), "leftOut": len(heads) - len(about)}
+        left_out = sum(f"{namespace}/{name}" not in about for namespace, name in heads)
+        return {"about": about, "lists": list(lists), "leftOut": left_out, "answers": dict(self._answered())}
+
+    def _answered(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """The answers to the questions that are likely to be asked, up to MAX_ANSWERS bytes, by their address."""
+        likely: list[tuple[str, dict[str, str]]] = [(name, {}) for name in ("drain", "idle", "preempt", "health")]
+        likely += [("start", {"gpus": str(most), "resource": name}) for name, most in self._most().items()]
+        size = 0
+        for question, given, found in self._found(likely):
+            if size + (more := len(orjson.dumps(found))) <= MAX_ANSWERS:
+                size += more
+                yield urlencode({"question": question, **given}), found
+
+    def _found(
+        self, likely: list[tuple[str, dict[str, str]]]
+    ) -> Iterator[tuple[str, Mapping[str, str], dict[str, Any]]]:
+        for question, given in likely:
+            with suppress(BadInput):  # such as a right that is missing: the file does not answer it
+                yield question, given, self.answer(question, given)
+        for namespace, found in asked.audits(replace(self._snapshot), self._named).items():
+            yield "audit", {"namespace": namespace}, found
+
+    def _most(self) -> dict[str, int]:
+        """By resource of a device plugin: how many GPUs the largest node has."""
+        most: dict[str, int] = {}
+        for node in self.document["nodes"]:
+            for resource, counts in node["gpus"].items():
+                if self._policy.gpus.kind(resource) is not None and counts["total"] >= 1:
+                    most[resource] = max(most.get(resource, 0), int(counts["total"]))
+        return most
 
     def in_use(self) -> list[float]:
         """The time and the GPUs of each of `PARTS`, of the first kind there is."""

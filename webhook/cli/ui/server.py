@@ -6,14 +6,14 @@ sent as a header; a name of its own that leads here is refused by `Host`; and no
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, Protocol
 
 import orjson
 from aiohttp import hdrs, web
 
 from webhook.cli.ui.page import content_policy, page
-from webhook.errors import BadInput
+from webhook.errors import GpuAdmissionError
 
 ADDRESS: Final = "127.0.0.1"
 _HOSTS: Final = frozenset((ADDRESS, "localhost"))
@@ -45,6 +45,9 @@ class Source(Protocol):
     async def about(self, namespace: str, name: str) -> dict[str, Any]:
         """What is known of one pod. Raises BadInput."""
 
+    async def answer(self, question: str, given: Mapping[str, str]) -> dict[str, Any]:
+        """The answer to a question of `ui.answers`. Raises BadInput, and PolicyError if the policy does not parse."""
+
 
 def app(source: Source, token: str) -> web.Application:
     """The server as an application. It answers GET only."""
@@ -73,16 +76,23 @@ def app(source: Source, token: str) -> web.Application:
         return web.Response(body=source.state(), content_type="application/json")
 
     async def about(request: web.Request) -> web.Response:
-        try:
-            found = await source.about(request.query.get("namespace", ""), request.query.get("name", ""))
-        except BadInput as error:
-            return _refused(404, str(error))
-        return web.Response(body=orjson.dumps(found), content_type="application/json")
+        return await _said(source.about(request.query.get("namespace", ""), request.query.get("name", "")))
+
+    async def answer(request: web.Request) -> web.Response:
+        return await _said(source.answer(request.query.get("question", ""), dict(request.query)))
 
     served = web.Application(middlewares=[guard])
-    for path, handler in (("/", root), ("/state", state), ("/pod", about)):
+    for path, handler in (("/", root), ("/state", state), ("/pod", about), ("/answer", answer)):
         served.router.add_get(path, handler)
     return served
+
+
+async def _said(asked: Awaitable[dict[str, Any]]) -> web.Response:
+    """An answer as JSON, or why there is none."""
+    try:
+        return web.Response(body=orjson.dumps(await asked), content_type="application/json")
+    except GpuAdmissionError as error:
+        return _refused(404, str(error))
 
 
 async def _guarded(request: web.Request, handler: Handler, token: str) -> web.StreamResponse:

@@ -5,18 +5,20 @@ Whether it can be had is not known if an expression cannot be evaluated, or if i
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from webhook.cli.cluster.snapshot import Object
 from webhook.cli.waiting.situation import Situation
 from webhook.cli.waiting.volumes import selected
+from webhook.cluster.claims import selectors_of
+from webhook.cluster.node_table import Integers
 from webhook.cluster.taint_rules import taint_of
 from webhook.kube.device_selectors import Facts, Selector, facts_of
+from webhook.placement.constraints import Mask
 
 
 class Wanted(NamedTuple):
@@ -35,21 +37,21 @@ class Wanted(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """Numbers of devices by node."""
+    """Numbers of devices by the row of their node."""
 
-    match: Counter[str]
-    free: Counter[str]
+    match: Integers
+    free: Integers
     """Of those that match."""
-    unknown: Counter[str]
+    unknown: Integers
     """Those that are free, if they match."""
-    taints: dict[str, set[str]]
-    """By node the taints of those that would match."""
+    taints: dict[int, set[str]]
+    """By row the taints of those that would match."""
 
 
 class _Offered(NamedTuple):
-    facts: Facts | None
-    """None: Kubernetes cannot read the device."""
-    nodes: tuple[str, ...]
+    facts: Facts
+    rows: list[int]
+    """Of its nodes."""
     free: bool
     shared: bool
     """It draws on counters of which others have a part."""
@@ -79,18 +81,12 @@ def _counts(request: Mapping[str, Any]) -> bool:
 
 def _wanted(s: Situation, request: Mapping[str, Any]) -> Wanted:
     name = str(request["deviceClassName"])
-    own = _expressions(request.get("selectors"))
     number = 1 if request.get("allocationMode") == "All" else int(request.get("count") or 1)
-    return Wanted(name, number, class_selectors(s, name) + own, bool(request.get("tolerations")))
+    return Wanted(name, number, class_selectors(s, name) + selectors_of(request), bool(request.get("tolerations")))
 
 
 def class_selectors(s: Situation, name: str) -> tuple[str, ...]:
-    device_class = s.snapshot.named("DeviceClass").get(("", name)) or {"spec": {}}
-    return _expressions(device_class["spec"].get("selectors"))
-
-
-def _expressions(selectors: Iterable[Mapping[str, Any]] | None) -> tuple[str, ...]:
-    return tuple([str((each.get("cel") or {}).get("expression") or "") for each in selectors or ()])
+    return s.snapshot.state.device_demands.class_selectors(name) or ()
 
 
 _selector = lru_cache(maxsize=512)(Selector)
@@ -99,71 +95,50 @@ _selector = lru_cache(maxsize=512)(Selector)
 def counts(s: Situation, wanted: Wanted) -> Counts:
     """How many devices match what is wanted. Kept with the situation."""
     key = wanted._replace(device_class="", number=0)
-    if key not in s.device_counts:
-        s.device_counts[key] = _counted(s, wanted)
-    found: Counts = s.device_counts[key]
+    found: Counts = s.kept(key, lambda: _counted(s, wanted))
     return found
 
 
-def by_row(s: Situation, wanted: Wanted) -> tuple[NDArray[np.int64], ...]:
-    """The devices of `counts` that match, that are free, and that are free if they match, by the row of their node."""
-    key = "rows", wanted._replace(device_class="", number=0)
-    if key not in s.device_counts:
-        found, names = counts(s, wanted), s.names[: len(s.alive)]
-        numbers = (found.match, found.free, found.unknown)
-        s.device_counts[key] = tuple([np.array([of[name] for name in names], np.int64) for of in numbers])
-    rows: tuple[NDArray[np.int64], ...] = s.device_counts[key]
-    return rows
-
-
 def _counted(s: Situation, wanted: Wanted) -> Counts:
-    match, free, unknown = Counter[tuple[str, Any]](), Counter[tuple[str, Any]](), Counter[str]()
-    taints = dict[str, set[str]]()
+    match, free, unknown = Counter[tuple[int, Any]](), Counter[tuple[int, Any]](), np.zeros(len(s.alive), np.int64)
+    taints = dict[int, set[str]]()
     compiled = [_selector(text) for text in wanted.selectors]
-    for device in _devices(s):
-        if device.facts is None:
-            continue
+    for device in s.kept("devices", lambda: list(_read(s))):
         results = {each.matches(device.facts) for each in compiled}
         if False in results:
             continue
         if device.taints and not wanted.tolerates:
-            for node in device.nodes:
-                taints.setdefault(node, set()).update(device.taints)
+            for row in device.rows:
+                taints.setdefault(row, set()).update(device.taints)
             continue
         alike = tuple([device.facts.attributes.get(name) if name else None for name in (wanted.alike, wanted.apart)])
-        match.update([(node, alike) for node in device.nodes])
+        match.update([(row, alike) for row in device.rows])
         if device.free and (None in results or device.shared):
-            unknown.update(device.nodes)
+            unknown[device.rows] += 1
         elif device.free:
-            free.update([(node, alike) for node in device.nodes])
-    return Counts(_best(match, wanted), _best(free, wanted), unknown, taints)
+            free.update([(row, alike) for row in device.rows])
+    return Counts(_best(match, wanted, len(s.alive)), _best(free, wanted, len(s.alive)), unknown, taints)
 
 
-def _best(numbers: Counter[tuple[str, Any]], wanted: Wanted) -> Counter[str]:
-    """By node the largest group of devices that may be together. `numbers`: by node and by what is compared."""
-    groups, best = Counter[tuple[str, Any]](), Counter[str]()
-    for (node, (alike, apart)), number in numbers.items():
-        groups[node, alike] += 1 if wanted.apart and apart is not None else 0 if wanted.apart else number
-    for (node, _), number in groups.items():
-        best[node] = max(best[node], number)
+def _best(numbers: Counter[tuple[int, Any]], wanted: Wanted, rows: int) -> Integers:
+    """By row the largest group of devices that may be together. `numbers`: by row and by what is compared."""
+    groups, best = Counter[tuple[int, Any]](), np.zeros(rows, np.int64)
+    for (row, (alike, apart)), number in numbers.items():
+        groups[row, alike] += 1 if wanted.apart and apart is not None else 0 if wanted.apart else number
+    for (row, _), number in groups.items():
+        best[row] = max(best[row], number)
     return best
 
 
-def _devices(s: Situation) -> list[_Offered]:
-    if not s.offered:
-        s.offered.extend(_read(s))
-    return s.offered
-
-
 def _read(s: Situation) -> Iterator[_Offered]:
-    """All devices. What a claim has with adminAccess stays free for others (allocatedState in the allocator)."""
+    """The devices that Kubernetes can read. What a claim has with adminAccess stays free for others (allocatedState)."""
     taken = {
         (result["driver"], result["pool"], result["device"])
         for claim in s.snapshot.of("ResourceClaim")
         for result in ((claim["status"].get("allocation") or {}).get("devices") or {}).get("results") or ()
         if not result.get("adminAccess")
     }
-    slices, rules = list(newest(s.snapshot.of("ResourceSlice"))), s.snapshot.state.slices.taint_rules
+    slices, rules = _newest(s), s.snapshot.state.slices.taint_rules
     drawn = {
         (spec["driver"], spec["pool"]["name"], each.get("counterSet"))
         for spec in slices
@@ -174,59 +149,52 @@ def _read(s: Situation) -> Iterator[_Offered]:
     for spec in slices:
         pool = spec["driver"], spec["pool"]["name"]
         for device in spec.get("devices") or ():
+            try:
+                facts = facts_of(spec["driver"], device)
+            except ValueError:
+                continue
             counters = [(*pool, each.get("counterSet")) for each in device.get("consumesCounters") or ()]
             own = map(taint_of, device.get("taints") or ())
             yield _Offered(
-                _facts(spec["driver"], device),
-                tuple(_nodes(s, device if spec.get("perDeviceNodeSelection") else spec)),
+                facts,
+                _rows(s, device if spec.get("perDeviceNodeSelection") else spec),
                 bool(device.get("allowMultipleAllocations")) or (*pool, device["name"]) not in taken,
                 not drawn.isdisjoint(counters),
                 frozenset([taint.key for taint in (*own, *rules.of(*pool, device["name"])) if taint]),
             )
 
 
-def _facts(driver: str, device: Mapping[str, Any]) -> Facts | None:
-    try:
-        return facts_of(driver, device)
-    except ValueError:
-        return None
-
-
-def _nodes(s: Situation, offered_to: Mapping[str, Any]) -> Iterable[str]:
-    """The nodes to which a slice, or one device of it, belongs."""
+def _rows(s: Situation, offered_to: Mapping[str, Any]) -> list[int]:
+    """The rows of the nodes to which a slice, or one device of it, belongs."""
     if name := offered_to.get("nodeName"):
-        return [name]
+        return [s.nodes.row_of[name]] if name in s.nodes.row_of else []
     mask = s.alive if offered_to.get("allNodes") else s.alive & selected(s, offered_to.get("nodeSelector") or {})
-    return [s.names[row] for row in np.flatnonzero(mask)]
+    rows: list[int] = np.flatnonzero(mask).tolist()
+    return rows
 
 
-def newest(slices: list[Object]) -> Iterator[Mapping[str, Any]]:
+def _newest(s: Situation) -> list[Mapping[str, Any]]:
     """The specs of the newest generation of each pool: a driver writes new slices before it deletes the old ones."""
-    newest_of: dict[tuple[str, str], int] = {}
-    for obj in slices:
-        pool, generation = _pool_and_generation(obj["spec"])
-        newest_of[pool] = max(generation, newest_of.get(pool, 0))
-    for obj in slices:
-        pool, generation = _pool_and_generation(obj["spec"])
-        if generation == newest_of[pool]:
-            yield obj["spec"]
+    pools: dict[tuple[str, str], dict[int, list[Mapping[str, Any]]]] = {}
+    for spec in [obj["spec"] for obj in s.snapshot.of("ResourceSlice")]:
+        pool = spec.get("pool") or {}
+        generations = pools.setdefault((str(spec.get("driver")), str(pool.get("name"))), {})
+        generations.setdefault(int(pool.get("generation") or 0), []).append(spec)
+    return [spec for generations in pools.values() for spec in generations[max(generations)]]
 
 
-def _pool_and_generation(spec: Mapping[str, Any]) -> tuple[tuple[str, str], int]:
-    pool = spec.get("pool") or {}
-    return (str(spec.get("driver")), str(pool.get("name"))), int(pool.get("generation") or 0)
-
-
-def has(s: Situation, device_class: str, names: Iterable[str]) -> list[str]:
+def has(s: Situation, device_class: str, nodes: Mask) -> list[str]:
     """The pods for which claims with devices of this class on these nodes are reserved."""
-    if not s.reserved:
-        s.reserved.extend(_reserved(s))
-        specs = newest(s.snapshot.of("ResourceSlice"))
-        s.pools.extend([((spec["driver"], spec["pool"]["name"]), set(_nodes(s, spec))) for spec in specs])
-    at = set(names)
-    pools = {pool for pool, there in s.pools if not at.isdisjoint(there)}
-    of = [users for classes, places, users in s.reserved if device_class in classes and not pools.isdisjoint(places)]
+    pools = {pool for pool, rows in s.kept("pools", lambda: list(_pools(s))) if nodes[rows].any()}
+    reserved = s.kept("reserved", lambda: list(_reserved(s)))
+    of = [users for classes, places, users in reserved if device_class in classes and not pools.isdisjoint(places)]
     return sorted(set().union(*of))
+
+
+def _pools(s: Situation) -> Iterator[tuple[tuple[str, str], list[int]]]:
+    """The pool of each slice with the rows of its nodes."""
+    for spec in _newest(s):
+        yield (spec["driver"], spec["pool"]["name"]), _rows(s, spec)
 
 
 def _reserved(s: Situation) -> Iterator[tuple[set[str], set[tuple[str, str]], list[str]]]:

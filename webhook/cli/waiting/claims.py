@@ -11,7 +11,7 @@ import numpy as np
 
 from webhook.cli.cluster.snapshot import Object
 from webhook.cli.waiting.causes import Cause, NodeCheck
-from webhook.cli.waiting.claim_devices import Wanted, by_row, class_selectors, counts, has, requests
+from webhook.cli.waiting.claim_devices import Wanted, class_selectors, counts, has, requests
 from webhook.cli.waiting.free_devices import claim_entries, is_simulated
 from webhook.cli.waiting.situation import Case, Situation
 from webhook.cli.waiting.volumes import selected
@@ -72,15 +72,11 @@ def _claim(case: Case, entry: Mapping[str, Any], name: str | None) -> tuple[str,
 
 def devices(case: Case) -> NodeCheck:
     """Nodes without enough free devices for the pod's claims, or without the devices that are allocated to them."""
-    s, away, short = case.situation, dict[str, Mask](), list[_Short]()
+    s, away, short = case.situation, _away(case), list[_Short]()
     for entry, name in claim_entries(case.pod):
         who, claim = _claim(case, entry, name)
-        if claim is None:
-            continue
-        if allocation := claim["status"].get("allocation"):
-            away[who] = ~selected(s, allocation.get("nodeSelector"))
-            continue
-        short += _shortages(s, who, requests(s, claim))
+        if claim is not None and who not in away:
+            short += _shortages(s, who, requests(s, claim))
     for resource, class_name in case.device_class_of.items():
         wanted = Wanted(class_name, case.demand.amount(resource), class_selectors(s, class_name))
         plugin = s.capacity.get(resource, np.zeros(len(s.alive))) > 0
@@ -144,8 +140,8 @@ def _shortages(s: Situation, who: str, wanted: Iterable[tuple[Wanted, ...]]) -> 
     for alternatives, count in together.items():
         each_few, each_unknown = [], []
         for each in alternatives:
-            number, (_, free, unknown_free) = count or each.number, by_row(s, each)
-            sure, may = free >= number, free + unknown_free >= number
+            number, of = count or each.number, counts(s, each)
+            sure, may = of.free >= number, of.free + of.unknown >= number
             each_few.append(~may)
             each_unknown.append(may & ~sure)
         few = np.all(each_few, axis=0)
@@ -155,12 +151,12 @@ def _shortages(s: Situation, who: str, wanted: Iterable[tuple[Wanted, ...]]) -> 
 
 def _short(s: Situation, short: _Short, off: Mask, alone: Mask) -> Iterator[Cause]:
     """The cause for nodes with too few devices for a request: none matches, there are fewer, or others have them."""
-    who, wanted, names = short.who, short.wanted, s.named(off)
+    who, wanted = short.who, short.wanted
     found, of = counts(s, wanted), bare(wanted.device_class)
-    most, free = (int(number[off].max(initial=0)) for number in by_row(s, wanted)[:2])
+    most, free = (int(number[off].max(initial=0)) for number in found[:2])
     asked = f"{who}: {plural(wanted.number, 'device')} of {of} wanted"
     of_class = counts(s, Wanted(wanted.device_class, 1, class_selectors(s, wanted.device_class), wanted.tolerates))
-    taints = sorted(set().union(*[found.taints[name] for name in names if name in found.taints]))
+    taints = sorted(set().union(*[taints for row, taints in found.taints.items() if off[row]]))
     if taints and most < wanted.number:
         text = (
             f"{asked}, and it does not tolerate the taints of devices of {s.where(off)}: {listed(map(bare, taints), 3)}"
@@ -169,10 +165,10 @@ def _short(s: Situation, short: _Short, off: Mask, alone: Mask) -> Iterator[Caus
             "remove the taints (kubectl get devicetaintrules, or the driver tells why), or tolerate them in a new claim"
         )
         alone = np.zeros_like(alone)  # devices with a taint may not work
-    elif not any(of_class.match.values()):
+    elif not of_class.match.any():
         text = f"{asked}, and no node has any"
         fix, alone = "install or repair the driver that offers them: kubectl get resourceslices", np.zeros_like(alone)
-    elif not any(found.match.values()):
+    elif not found.match.any():
         own = wanted.selectors[len(class_selectors(s, wanted.device_class)) :]
         text = f"{asked}, and no device matches {listed([f'«{bare(each)}»' for each in own], 3)}"
         fix = "correct the selector in a new claim; what devices have: kubectl get resourceslices -o yaml"
@@ -184,7 +180,7 @@ def _short(s: Situation, short: _Short, off: Mask, alone: Mask) -> Iterator[Caus
             if not most:
                 fix = f"let the pod run where they are, or repair the driver on {s.where(off)}: kubectl get resourceslices"
         else:
-            others = has(s, wanted.device_class, names)
+            others = has(s, wanted.device_class, off)
             fix = f"wait for pod/{others[0]} to end" if others else "wait for a claim to be released"
             fix = f"{fix}, or ask for fewer devices: {free} {'are' if free != 1 else 'is'} free" if free else fix
     yield s.cause("noDevice", text, fix, off, alone)
@@ -206,7 +202,7 @@ def _apart(case: Case, off: Mask, alone: Mask) -> Cause:
         f"claim{'s' if len(names) > 1 else ''} {listed(names, 5)}" if names else listed(map(bare, case.device_class_of))
     )
     classes = [each.device_class for claim in found for request in requests(s, claim) for each in request]
-    others = sorted({pod for of in classes for pod in has(s, of, s.named(off))})
+    others = sorted({pod for of in classes for pod in has(s, of, off)})
     if every:
         text = f"{who}: all devices that match are wanted, and others have some of those of {s.where(off)}"
     elif len(wanted) == 1:
@@ -221,9 +217,15 @@ def _apart(case: Case, off: Mask, alone: Mask) -> Cause:
 
 def elsewhere(case: Case) -> Mask:
     """Nodes that cannot reach the devices that are allocated to the pod's claims."""
-    s, away = case.situation, np.zeros_like(case.situation.alive)
-    for _, name in claim_entries(case.pod):
-        claim = s.snapshot.named("ResourceClaim").get((case.namespace, str(name))) or {"status": {}}
-        if allocation := claim["status"].get("allocation"):
-            away |= ~selected(s, allocation.get("nodeSelector"))
+    away: Mask = np.any([np.zeros_like(case.situation.alive), *_away(case).values()], axis=0)
     return away
+
+
+def _away(case: Case) -> dict[str, Mask]:
+    """The same for each claim that has devices, by what messages call it."""
+    found = {}
+    for entry, name in claim_entries(case.pod):
+        who, claim = _claim(case, entry, name)
+        if claim is not None and (allocation := claim["status"].get("allocation")):
+            found[who] = ~selected(case.situation, allocation.get("nodeSelector"))
+    return found

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from webhook.cluster.claims import PodClaims
 from webhook.cluster.device_layout import Amounts, Layout
 from webhook.cluster.device_search import Unknown
-from webhook.cluster.device_sources import SOURCES
+from webhook.cluster.device_sources import shared_claims
 from webhook.cluster.devices import WHOLE, DeviceClaim
 from webhook.cluster.node_table import Demand
 from webhook.cluster.state import ClusterState
@@ -84,9 +84,7 @@ class FreeDevices:
             else:
                 names.append(("ResourceClaim", f"{namespace}/{claim}"))
         asked = self._cluster.device_demands.asked(PodClaims(tuple(names)))
-        parts = [
-            part for source in SOURCES if (part := source.claim(pod)) is not None and self._table.tells(source.name)
-        ]
+        parts = [part for part in shared_claims(pod) if not part.told and self._table.tells(part.source)]
         extended = self._cluster.device_demands.extended(demand)
         every = (*asked.claims, *parts)
         if self._table.may_roam((*every, *extended.values())):

@@ -9,6 +9,7 @@ from webhook.cluster.gpu_amounts import gpu_amounts
 from webhook.cluster.node_table import Demand, Floats
 from webhook.cluster.state import ClusterState
 from webhook.kube.gpus import Gpus
+from webhook.placement.constraints import Mask
 
 
 class _Of(NamedTuple):
@@ -22,11 +23,21 @@ class FreeGpus:
     """By resource and driver, as the scheduler counts: without the webhook's reservations."""
 
     def __init__(self, state: ClusterState, gpus: Gpus, devices: FreeDevices) -> None:
-        self._devices, rows = devices, state.nodes.columns.rows
+        self._devices, self._rows = devices, state.nodes.columns.rows
         self.of: dict[str, _Of] = {}
         for name, each in gpu_amounts(state, gpus).items():
             if each.offered.any():
-                self.of[name] = _Of(each.offered[:rows], np.maximum(each.offered - each.allocated, 0)[:rows])
+                self.of[name] = _Of(
+                    each.offered[: self._rows], np.maximum(each.offered - each.allocated, 0)[: self._rows]
+                )
+
+    def whole(self, resource: str | None = None) -> Mask:
+        """The nodes that have GPUs, of this resource or of any, and all of them free."""
+        of = [each for name, each in self.of.items() if resource in (None, name)]
+        has = np.any([np.zeros(self._rows, bool), *[each.offered > 0 for each in of]], axis=0)
+        taken = np.any([~has, *[each.free < each.offered for each in of]], axis=0)
+        mask: Mask = has & ~taken
+        return mask
 
     def take(self, demand: Demand, row: int, sign: int = 1) -> None:
         """A pod was bound to a node (1), or has left it (-1). Its devices are read again."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from webhook.cli.waiting.causes import Cause, NodeCheck
-from webhook.cli.waiting.situation import Case, with_spec
+from webhook.cli.waiting.situation import Case, with_spec, without_affinity
 from webhook.cluster.pods import HOSTNAME
 from webhook.framework.cluster_view import Expression
 from webhook.kube.pod import REQUIRED, Pod, labels_of
@@ -48,18 +48,16 @@ def pinned(case: Case) -> NodeCheck:
 
 def selection(case: Case) -> NodeCheck:
     """Nodes that nodeSelector or required node affinity excludes. To the scheduler both are one reason."""
-    s, constraints, terms = case.situation, case.constraints, case.constraints.required
-    selected = s.matching([constraints.selector])
-    allowed = np.ones_like(s.alive) if terms is None else s.matching(terms)
+    s, selected = case.situation, case.situation.matching([case.constraints.selector])
 
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
         if (off := mask & ~selected).any():
             text, fix, fixed = _selector(case, mask)
             yield s.cause("nodeSelector", text, fix, off, alone, fixed)
-        if (off := mask & selected & ~allowed).any():
+        if (off := mask & selected).any():
             yield _affinity(case, off, alone)
 
-    return NodeCheck(s.alive & ~(selected & allowed), explain)
+    return NodeCheck(s.alive & unselected(case), explain)
 
 
 def _selector(case: Case, mask: Mask) -> tuple[str, str, Pod | None]:
@@ -126,17 +124,11 @@ def _affinity(case: Case, mask: Mask, alone: Mask) -> Cause:
     if fitting.any() or wrong is None:
         text = f"required node affinity leaves {plural(_count(fitting), 'node')} of {_count(within)}"
         fix = "widen spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution, or label more nodes"
-        return s.cause("nodeAffinity", text, fix, mask, alone, without_node_affinity(case.pod))
+        return s.cause("nodeAffinity", text, fix, mask, alone, without_affinity(case.pod, "nodeAffinity"))
     values = f" {listed(map(bare, wrong.values))}" if wrong.values else ""
     text = f"required node affinity «{bare(wrong.key)} {wrong.operator}{values}» matches no node{_nearest(case, wrong)}"
     fix, instead = _correction(case, wrong, "spec.affinity.nodeAffinity")
     return s.cause("nodeAffinity", text, fix, mask, alone, _reworded(case.pod, wrong, instead))
-
-
-def without_node_affinity(pod: Pod) -> Pod:
-    """The pod without what it requires of nodes by affinity."""
-    affinity = {kind: terms for kind, terms in (pod["spec"].get("affinity") or {}).items() if kind != "nodeAffinity"}
-    return with_spec(pod, affinity=affinity)
 
 
 def _pin(term: Term) -> tuple[str, ...] | None:

@@ -12,7 +12,8 @@ import numpy as np
 from webhook.cli.cluster.report import workload_name
 from webhook.cli.reading import selects
 from webhook.cli.waiting.causes import Cause, NodeCheck
-from webhook.cli.waiting.situation import Case, Situation, with_spec
+from webhook.cli.waiting.nodes import unselected
+from webhook.cli.waiting.situation import Case, Situation, with_spec, without_affinity
 from webhook.kube.pod import REQUIRED, Pod, labels_of
 from webhook.placement.constraints import Mask
 from webhook.text import bare, listed
@@ -37,7 +38,9 @@ def affinity(case: Case) -> NodeCheck:
         if near.any():
             text = f"{text}, they are on {s.where(near)}"
             fix = "make the affinity preferred, or let those pods run where this one can"
-        yield s.cause("podAffinity", text, fix, mask, alone, _without(case.pod, "podAffinity") if near.any() else None)
+        yield s.cause(
+            "podAffinity", text, fix, mask, alone, without_affinity(case.pod, "podAffinity") if near.any() else None
+        )
 
     return NodeCheck(s.alive & fails, explain)
 
@@ -56,7 +59,7 @@ def anti_affinity(case: Case) -> NodeCheck:
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
         text = f"its pod anti-affinity keeps it from {s.where(mask)}, where {_workloads_text(workloads)} are"
         fix = "make the anti-affinity preferred, run fewer replicas, or add a node"
-        yield s.cause("podAntiAffinity", text, fix, mask, alone, _without(case.pod, "podAntiAffinity"))
+        yield s.cause("podAntiAffinity", text, fix, mask, alone, without_affinity(case.pod, "podAntiAffinity"))
 
     return NodeCheck(s.alive & fails, explain)
 
@@ -124,9 +127,7 @@ def _pods_by_domain(case: Case, constraint: Mapping[str, Any], domains: list[str
     """The number of pods that the constraint selects in each domain with a node in `counted` that its policies include."""
     s = case.situation
     if constraint.get("nodeAffinityPolicy", "Honor") == "Honor":
-        counted = counted & s.matching([case.constraints.selector])
-        if case.constraints.required is not None:
-            counted = counted & s.matching(case.constraints.required)
+        counted = counted & ~unselected(case)
     if constraint.get("nodeTaintsPolicy") == "Honor":
         tolerated = [all(map(case.constraints.admits, status.taints)) for status in s.nodes.statuses]
         counted = counted & s.by_status(tolerated)
@@ -143,12 +144,6 @@ def _pods_by_domain(case: Case, constraint: Mapping[str, Any], domains: list[str
             if selects(constraint.get("labelSelector"), theirs) and same.items() <= theirs.items():
                 counts[domains[row]] += 1
     return counts
-
-
-def _without(pod: Pod, kind: str) -> Pod:
-    """The pod without what it requires of this kind: what is preferred keeps it from no node."""
-    affinity = {name: terms for name, terms in pod["spec"]["affinity"].items() if name != kind}
-    return with_spec(pod, affinity=affinity)
 
 
 def _terms(pod: Pod, kind: str) -> list[Mapping[str, Any]]:

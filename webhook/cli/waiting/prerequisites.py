@@ -8,7 +8,7 @@ from webhook.cli.waiting.causes import Cause, queued
 from webhook.cli.waiting.situation import Case
 from webhook.cluster.pods import KUEUE, SCHEDULER
 from webhook.kube.pod import Pod, labels_of
-from webhook.text import bare, listed, nearest, plural, quoted
+from webhook.text import bare, listed, nearest, number_of, plural, quoted
 
 _GROUP_LABELS: Final = (
     *("scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io", "pod-group.scheduling.sigs.k8s.io/name"),
@@ -63,8 +63,7 @@ def _gang(case: Case) -> Iterator[Cause]:
     elif label is not None:
         name = labels[label]
         members = [pod for pod in s.snapshot.of("Pod") if labels_of(pod).get(label) == name]
-        size = labels.get("pod-group.scheduling.sigs.k8s.io/min-available") or ""
-        wanted = int(size) if size.isascii() and size.isdigit() else 0
+        wanted = number_of(labels.get("pod-group.scheduling.sigs.k8s.io/min-available")) or 0
     else:
         return
     members = [pod for pod in members if pod["metadata"]["namespace"] == case.namespace]

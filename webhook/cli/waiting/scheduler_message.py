@@ -83,7 +83,6 @@ def scheduler_message(situation: Situation, pod: Pod) -> str:
 
 
 def reasons(message: str) -> list[Reason]:
-    """The reasons in a message of the scheduler."""
     match = _FORM.fullmatch(message)
     if match is None:
         return [Reason(message, 0, _causes_of(message))] if message else []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
@@ -25,8 +25,6 @@ from webhook.policy.model import Policy
 from webhook.text import bare, listed, nearest, plural, quoted
 
 _MAX_NAMED: Final = 3
-_DEVICE_CLASS: Final = "deviceclass.resource.kubernetes.io/"
-"""Prefix of the extended resource that every device class has."""
 
 
 class Situation:
@@ -42,12 +40,7 @@ class Situation:
         }
         self.free: dict[str, Integers] = {name: array[: columns.rows].copy() for name, array in columns.free.items()}
         """As the scheduler counts: without our reservations."""
-        self._domains: dict[str, list[str]] = {}
-        self.offered: list[Any] = []
-        self.device_counts: dict[Any, Any] = {}
-        self.reserved: list[Any] = []
-        self.pools: list[Any] = []
-        """Kept by `claim_devices`."""
+        self._kept: dict[Any, Any] = {}
         self.devices = FreeDevices(snapshot.state)
         self.gpus = FreeGpus(snapshot.state, policy.gpus, self.devices)
         self.pods_on = {name: list(pods) for name, pods in snapshot.pods_on.items()}
@@ -133,10 +126,17 @@ class Situation:
 
     def domains(self, key: str) -> list[str]:
         """The topology domain of each row: the value of this node label, "" if the node does not have it. Cached."""
-        domains = self._domains.get(key)
-        if domains is None:
-            domains = self._domains[key] = [self.nodes.labels.get(row).get(key, "") for row in range(len(self.alive))]
-        return domains
+        rows = range(len(self.alive))
+        found: list[str] = self.kept(
+            ("domains", key), lambda: [self.nodes.labels.get(row).get(key, "") for row in rows]
+        )
+        return found
+
+    def kept(self, key: Any, read: Callable[[], Any]) -> Any:
+        """What `read` returns, which is called once for each key."""
+        if key not in self._kept:
+            self._kept[key] = read()
+        return self._kept[key]
 
     def named(self, mask: Mask) -> tuple[str, ...]:
         """The names of these nodes, sorted."""
@@ -222,10 +222,8 @@ class Case:
 
         On a node whose device plugin does not offer such a resource, the scheduler makes a claim for it.
         """
-        known = {name: obj for (_, name), obj in self.situation.snapshot.named("DeviceClass").items()}
-        by_name = {f"{_DEVICE_CLASS}{name}": name for name in known}
-        by_name |= {each: name for name, obj in known.items() if (each := obj["spec"].get("extendedResourceName"))}
-        return {name: by_name[name] for name, _ in self.demand.requests if name in by_name}
+        class_of = self.situation.snapshot.state.device_demands.class_of
+        return {name: found for name, _ in self.demand.requests if (found := class_of(name))}
 
     def absent(self, word: str, kind: str, name: str, of: str = "") -> Iterator[Cause]:
         """The cause that an object does not exist, if its kind could be read. `of` says in the text who refers to it."""
@@ -243,6 +241,11 @@ class Case:
 def with_spec(pod: Pod, **fields: Any) -> Pod:
     """A copy of the pod with these fields of its spec."""
     return {**pod, "spec": {**pod["spec"], **fields}}
+
+
+def without_affinity(pod: Pod, kind: str) -> Pod:
+    affinity = {name: terms for name, terms in (pod["spec"].get("affinity") or {}).items() if name != kind}
+    return with_spec(pod, affinity=affinity)
 
 
 def _has_anti_affinity(pod: Pod) -> bool:

@@ -1,20 +1,19 @@
 """The causes for nodes that do not offer a resource that the pod requests: none does, or these offer another one, or no GPU."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from webhook.cli.waiting.causes import Cause
 from webhook.cli.waiting.nodes import unselected
-from webhook.cli.waiting.situation import Case, Situation, with_spec
+from webhook.cli.waiting.situation import Case, with_spec
+from webhook.cluster.node import COUNT
 from webhook.kube.gpus import vendor
 from webhook.kube.other_gpus import RESOURCES
-from webhook.kube.pod import Pod, labels_of
+from webhook.kube.pod import Pod
 from webhook.placement.constraints import Mask
-from webhook.text import bare, listed, matches, nearest
-
-_MAX_DIGITS: Final = 6
+from webhook.text import bare, listed, matches, nearest, number_of
 
 
 def unknown(case: Case, name: str, mask: Mask, alone: Mask) -> Cause:
@@ -92,11 +91,5 @@ def _silent(case: Case, name: str, rows: Mask, alone: Mask) -> Cause:
         why = "the device plugin calls all unhealthy, or has gone"
         text = f"{s.where(rows)}: of {bare(has)} {bare(name)} none is allocatable: {why}"
     fix = f"look at the device plugin there: kubectl get pods -A -o wide --field-selector spec.nodeName={s.named(rows)[0]}"
-    enough = np.array([rows[row] and _by_label(s, row) >= asked for row in range(len(rows))], bool)
-    return s.cause("devicePluginMissing", text, fix, rows, alone & enough)
-
-
-def _by_label(s: Situation, row: int) -> int:
-    """How many GPUs a node has by the label of GPU Feature Discovery; 0 if it does not say."""
-    count = str(labels_of(s.snapshot.nodes[s.names[row]]).get("nvidia.com/gpu.count"))
-    return int(count) if count.isascii() and count.isdigit() and len(count) < _MAX_DIGITS else 0
+    by_label = [number_of(s.nodes.labels.get(row).get(COUNT)) or 0 for row in range(len(rows))]
+    return s.cause("devicePluginMissing", text, fix, rows, alone & (np.array(by_label) >= asked))

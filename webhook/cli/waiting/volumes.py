@@ -10,9 +10,9 @@ import numpy as np
 
 from webhook.cli.cluster.snapshot import Object, full_name
 from webhook.cli.waiting.causes import Cause, NodeCheck
-from webhook.cli.waiting.nodes import unselected, without_node_affinity
+from webhook.cli.waiting.nodes import unselected
 from webhook.cli.waiting.resources import large_enough
-from webhook.cli.waiting.situation import Case, Situation, with_spec
+from webhook.cli.waiting.situation import Case, Situation, with_spec, without_affinity
 from webhook.kube.pod import REQUIRED, Pod
 from webhook.kube.quantity import parse_quantity
 from webhook.placement.constraints import Mask, compiled
@@ -99,20 +99,11 @@ def unreachable(case: Case) -> NodeCheck:
                     conflicts[f"a free volume for claim {name}"] = ~np.any(able, axis=0)
                 else:
                     unmade[name] = bare(str(claim["spec"].get("storageClassName")))
-    if unmade:
-        conflicts[""] = s.alive
-    fails = np.any([np.zeros_like(s.alive), *conflicts.values()], axis=0)
+    fails = np.any([np.full_like(s.alive, bool(unmade)), *conflicts.values()], axis=0)
 
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
         for volume_text, away in conflicts.items():
-            if not volume_text:
-                for name, of in unmade.items():
-                    text = f"no volume suits claim {bare(name)}, and class {of} makes none: its provisioner is {_NO_PROVISIONER}"
-                    fix = (
-                        f"create a PersistentVolume of class {of} that is large enough, or name a class that makes them"
-                    )
-                    yield s.cause("volumeNodeConflict", text, fix, mask, alone & (len(unmade) == 1))
-            elif (off := mask & away).any():
+            if (off := mask & away).any():
                 text = f"{volume_text} cannot be reached from {s.where(off)}"
                 fix, fixed = "create a volume that a node can reach, or use a StorageClass that provisions them", None
                 if (there := s.alive & ~away).any():
@@ -123,9 +114,15 @@ def unreachable(case: Case) -> NodeCheck:
                         fix = f"copy the data to a volume that {s.where(off)} can reach: {never}"
                     elif not (there & ~unselected(case)).any():
                         fix = f"let the pod run on {s.where(there)}, or copy the data to a volume elsewhere"
-                        fixed = with_spec(without_node_affinity(case.pod), nodeSelector={})
+                        fixed = with_spec(without_affinity(case.pod, "nodeAffinity"), nodeSelector={})
                 # of a fix that is about other nodes than these, only the pod with the fix tells whether it helps
                 yield s.cause("volumeNodeConflict", text, fix, off, np.zeros_like(off), fixed)
+        for name, of in unmade.items():
+            text = (
+                f"no volume suits claim {bare(name)}, and class {of} makes none: its provisioner is {_NO_PROVISIONER}"
+            )
+            fix = f"create a PersistentVolume of class {of} that is large enough, or name a class that makes them"
+            yield s.cause("volumeNodeConflict", text, fix, mask, alone & (len(unmade) == 1))
 
     return NodeCheck(s.alive & fails, explain)
 
@@ -155,7 +152,6 @@ def limits(case: Case) -> NodeCheck:
 
 
 def _claim_names(pod: Pod) -> Iterator[str]:
-    """The names of the pod's PersistentVolumeClaims."""
     for volume in pod["spec"].get("volumes") or ():
         if claim := volume.get("persistentVolumeClaim"):
             yield claim["claimName"]
@@ -164,7 +160,6 @@ def _claim_names(pod: Pod) -> Iterator[str]:
 
 
 def _users(s: Situation, namespace: str, claim: str) -> Iterator[Pod]:
-    """The bound pods that mount a claim."""
     for _, pod in s.bound:
         if pod["metadata"]["namespace"] == namespace and pod["spec"].get("volumes") and claim in _claim_names(pod):
             yield pod
@@ -183,7 +178,6 @@ def _volumes_by_driver(s: Situation, pod: Pod) -> dict[str, set[str]]:
 
 
 def _reachable(s: Situation, volume: Object) -> Mask:
-    """The nodes that the node affinity of a PersistentVolume selects."""
     return selected(s, (volume["spec"].get("nodeAffinity") or {}).get("required"))
 
 

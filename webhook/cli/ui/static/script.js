@@ -2,13 +2,13 @@
 const PARTS = ["allocated", "promised", "free", "unusable", "unknown"]; // unknown: without the right to list pods
 const UNITS = { whole: "GPU", slice: "slice", share: "share" };
 const CLASSES = ["inference", "inference-critical", "service", "training", "development"];
-const HEALTH = { cordoned: "cordoned", notReady: "not ready", unhealthy: "unhealthy", offersNoGpus: "offers no GPUs" };
-const MANY = 64, SHOWN = 60, RETRY = 2000;
+const HEALTH = { cordoned: "cordoned", notReady: "not ready", unhealthy: "unhealthy", offersNoGpus: "offers no GPUs", unknown: "health not known" };
+const MANY = 64, SHOWN = 60, MAX_LISTED = 200, MAX_PODS = 5000, RETRY = 2000;
 const $ = id => document.getElementById(id);
 const embedded = $("state") && JSON.parse($("state").textContent);
 const drawn = new Map();
 let state = null, token = "", details = null, reached = 0, shownRows = SHOWN, shownHolders = 12;
-let choice = { pod: "", q: "", cause: "", by: "namespace", holder: "" };
+let choice = { pod: "", q: "", cause: "", by: "namespace", holder: "", ask: "" };
 
 function make(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
@@ -23,6 +23,7 @@ const put = (element, ...children) => element.replaceChildren(...children.filter
 const plural = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
 const key = each => `${each.namespace}/${each.name}`;
 const sum = counts => Object.values(counts).reduce((a, b) => a + b, 0);
+const waits = pod => state.waiting.some(row => row.pods.some(name => `${row.namespace}/${name}` === pod));
 const now = () => state.live ? Date.now() / 1000 : state.taken;
 const clock = seconds => new Date(seconds * 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
 const day = seconds => new Date(seconds * 1000).toLocaleString([], { dateStyle: "medium", timeStyle: "short", hourCycle: "h23" });
@@ -69,6 +70,7 @@ function choose(change) {
   choice = { ...choice, ...change };
   history.replaceState(null, "", hash(true));
   if ("pod" in change) { details = null; look(); }
+  if ("ask" in change) answer();
   render();
 }
 
@@ -85,7 +87,9 @@ async function follow() {
     try {
       const found = await ask(`/state?after=${state ? state.version : -1}`);
       reached = Date.now();
+      const first = !state;
       if (found) { state = found; look(); }
+      if (first) answer();
       render();
     } catch (error) {
       lost(error);
@@ -107,7 +111,7 @@ async function look() {
   try {
     const found = state.about ? inFile(state.about[wanted]) : await ask(`/pod?${new URLSearchParams({ namespace, name: name.join("/") })}`);
     if (wanted !== choice.pod) return;
-    details = found || { error: `this file has no more about it; gpu-admission pending -n ${namespace} ${name.join("/")} says it` };
+    details = found || { error: `this file has no more about it; gpu-admission ${waits(wanted) ? "pending" : "explain"} -n ${namespace} ${name.join("/")} says it` };
   } catch (error) { details = { error: error.message }; }
   render();
 }
@@ -128,6 +132,8 @@ function render() {
   once("legend", state.nodes.flatMap(node => node.pods.map(pod => pod.class)).filter((each, at, all) => all.indexOf(each) === at).sort().concat(state.nodes.some(node => node.devices.length) ? ["+"] : []), renderLegend);
   renderMap();
   renderChoice();
+  renderAsk();
+  renderPod();
   once("waiting", [state.waiting, choice, details, shownRows, Math.floor(now() / 30)], renderWaiting);
   once("holders", [state.holders, choice.q && state.nodes.map(node => [node.name, node.pods.map(key)]), choice.by, choice.holder, choice.q, shownHolders], renderHolders);
   once("decisions", [state.decisions, choice.q], renderDecisions);
@@ -140,24 +146,23 @@ function meter(counts) {
 const job = (each, step) => `${plural(step.nodes, "node")} × ${step.gpus}${each.kind === "whole" ? "" : ` ${UNITS[each.kind]}s`}`;
 function renderHead() {
   const sums = state.totals.filter(each => each.model === null), models = state.totals.filter(each => each.model !== null);
-  const blind = state.withoutRight.length, why = `not known without the right to list ${state.withoutRight.join(" and ")}`;
-  const use = !sums.length && blind ? [make("p", { class: "big" }, "GPUs: not known")] : sums.map((each, at) => make("p", { class: at ? "label" : "big" }, blind ? plural(each.total, UNITS[each.kind]) : `${each.allocated + each.promised} of ${plural(each.total, UNITS[each.kind])} in use`));
+  const blind = state.withoutRight.length, noNodes = state.withoutRight.includes("nodes"), why = `not known without the right to list ${state.withoutRight.join(" and ")}`;
+  const use = !sums.length && blind ? [make("p", { class: "big" }, "GPUs: not known")] : sums.map((each, at) => make("p", { class: at ? "label" : "big" }, noNodes ? `Yours: ${plural(each.allocated, UNITS[each.kind])}` : blind ? plural(each.total, UNITS[each.kind]) : `${each.allocated + each.promised} of ${plural(each.total, UNITS[each.kind])} in use`));
   const best = state.largest[0], others = best ? best.steps.slice(1, 4).map(step => job(best, step)) : [];
   const start = make("p", { class: "largest", id: "largest", title: "Of one model, on healthy nodes, with at least one free CPU for each GPU, for pods that tolerate the taints" },
     make("span", { class: "label" }, "Largest job that could start now"),
     make("b", {}, blind ? why : best ? job(best, best.steps[0]) : "none, as no healthy node has a free GPU and CPU"),
     make("span", { class: "label" }, best ? [best.model, others.length ? `or ${others.join(", ")}` : ""].filter(Boolean).join(", ") : ""));
-  const shown = blind ? ["allocated", "unknown"] : PARTS.slice(0, 4);
+  const shown = noNodes ? ["allocated"] : blind ? ["total", "allocated", "unknown"] : ["total", ...PARTS.slice(0, 4)];
   const ambiguous = each => each.model !== null && models.filter(other => other.model === each.model).length > 1;
   const line = (each, name) => make("tr", { class: each.model === null ? "sum" : null, "data-model": each.model, "data-kind": each.kind },
-    make("td", {}, name, ambiguous(each) ? make("small", {}, each.resource) : null), ...["total", ...shown].map(part => make("td", { "data-part": part }, each[part] ?? 0)), make("td", {}, meter(each)));
-  const titles = ["Model", "Total", ...shown.map(part => blind ? { allocated: "Yours", unknown: "Not known" }[part] : part[0].toUpperCase() + part.slice(1)), ""];
+    make("td", {}, name, ambiguous(each) ? make("small", {}, each.resource) : null), ...shown.map(part => make("td", { "data-part": part }, each[part] ?? 0)), make("td", {}, meter(each)));
+  const titles = ["Model", ...shown.map(part => blind ? { total: "Total", allocated: "Yours", unknown: "Not known" }[part] : part[0].toUpperCase() + part.slice(1)), ""];
   const table = make("table", { class: "models" }, make("thead", {}, make("tr", {}, ...titles.map(title => make("th", { scope: "col" }, title)))),
-    make("tbody", {}, ...models.map(each => line(each, each.model || "unknown model")),
-      ...sums.map(each => line(each, `All ${UNITS[each.kind]}s`))));
+    make("tbody", {}, ...sums.map(each => line(each, `All ${UNITS[each.kind]}s`)), ...models.map(each => line(each, each.model || "unknown model"))));
   const follows = state.live && !blind;
   $("head").className = follows ? "with-trend" : "";
-  put($("head"), make("div", {}, ...use, start), models.length ? table : null, follows ? trend() : null);
+  put($("head"), make("div", {}, ...use, start), models.length ? make("div", { class: "scroll", tabindex: models.length > 5 ? "0" : null, role: "region", "aria-label": "GPUs by model" }, table) : null, follows ? trend() : null);
 }
 function trend() {
   const points = state.history;
@@ -226,7 +231,7 @@ function summary(node) {
 function state_of(node) {
   const free = Object.values(node.parts).reduce((all, counts) => all + counts.free, 0);
   const marks = [HEALTH[node.health], node.sick ? `${node.sick} sick` : "", node.idle ? `${node.idle} idle` : "", node.temperature >= 90 ? `${node.temperature} °C` : ""].filter(Boolean);
-  return marks.length ? marks.join(", ") : state.withoutRight.length ? "" : `${gpus(free)} free`;
+  return state.withoutRight.includes("nodes") ? "yours; the rest is not known" : marks.length ? marks.join(", ") : state.withoutRight.length ? "" : `${gpus(free)} free`;
 }
 function drawNode(node) {
   const all = cells(node), bunched = all.length > MANY;
@@ -272,7 +277,7 @@ function renderMap() {
     const sections = [...pools].map(([pool, nodes]) => {
       const counts = nodes.flatMap(node => Object.values(node.parts)), total = counts.reduce((all, each) => all + sum(each), 0), free = counts.reduce((all, each) => all + each.free, 0);
       const section = kept.get(pool) || make("div", { class: "pool", role: "rowgroup", "data-pool": pool }, make("h3", { role: "presentation" }), make("div", { class: "nodes", role: "presentation" }));
-      section.firstChild.replaceChildren(pool || "no pool", make("span", {}, `${plural(nodes.length, "node")}, ${state.withoutRight.length ? plural(gpus(total), "GPU") : `${gpus(free)} of ${gpus(total)} free`}`));
+      section.firstChild.replaceChildren(pool || (state.withoutRight.includes("nodes") ? "nodes of your pods" : "no pool"), make("span", {}, `${plural(nodes.length, "node")}, ${state.withoutRight.length ? plural(gpus(total), "GPU") : `${gpus(free)} of ${gpus(total)} free`}`));
       const list = section.lastChild, wanted = nodes.map(node => rows.get(node.name).row);
       if (list.children.length !== wanted.length || wanted.some((row, at) => list.children[at] !== row)) list.replaceChildren(...wanted);
       return section;
@@ -303,14 +308,17 @@ function renderChoice() {
     const say = row.lastChild, said = cause && cause.cause !== "fitsNow" ? words(cause.cause) : fits || cause ? could : state_of(node);
     const rank = place.has(node.name) ? `#${place.get(node.name)} ` : "";
     if (say.textContent !== rank + said) { say.textContent = rank + said; say.tip = cause ? cause.text : ""; }
-    say.classList.toggle("bad", !cause && !!(HEALTH[node.health] || node.sick));
-    const mark = `${choice.holder && choice.by} ${choice.holder}`;
-    if (row.mark === mark || (!row.mark && !choice.holder)) continue;
+    say.classList.toggle("bad", !cause && node.health !== "unknown" && !!(HEALTH[node.health] || node.sick));
+    const mark = `${choice.holder && choice.by} ${choice.holder} ${choice.pod}`;
+    if (row.mark === mark || (!row.mark && !choice.holder && !choice.pod)) continue;
     row.mark = mark;
-    for (const square of row.children[1].children) if (square.cell) square.classList.toggle("dim", !!choice.holder && !(square.cell.pod && holderOf(square.cell.pod) === choice.holder));
+    for (const square of row.children[1].children) if (square.cell) {
+      square.classList.toggle("dim", !!choice.holder && !(square.cell.pod && holderOf(square.cell.pod) === choice.holder));
+      square.classList.toggle("chosen", !!square.cell.pod && key(square.cell.pod) === choice.pod);
+    }
   }
   for (const pool of document.querySelectorAll(".pool")) pool.hidden = ![...pool.lastChild.children].some(row => !row.hidden);
-  const note = !choice.pod ? (choice.holder ? `Shown: the GPUs of ${choice.holder}` : "") : !details ? `Looking at ${choice.pod} …` : details.error ? details.error
+  const note = !choice.pod || (details && !details.error && !answer) ? (choice.holder ? `Shown: the GPUs of ${choice.holder}` : "") : !details ? `Looking at ${choice.pod} …` : details.error ? details.error
     : filtered ? `${choice.pod}: ${ruledOut} of ${plural(rows.size, "node")} ruled out; the reason stands beside each` : state.nodes.length ? `${choice.pod}: no node is ruled out; see why it waits` : "";
   if ($("map-note").textContent !== note) $("map-note").textContent = note;
 }
@@ -330,36 +338,54 @@ function renderWaiting() {
     const button = make("button", { type: "button", "aria-expanded": String(open), "data-focus": `row ${first}`, on: { click: () => choose({ pod: open ? "" : first }) } },
       make("span", { class: "who" }, `${row.namespace}/${row.name}`), make("span", { class: "num" }, numbers), make("span", { class: "why" }, row.why), make("span", {}),
       make("span", { class: `fix${row.enough ? " enough" : ""}` }, `${row.enough ? "Enough alone: " : ""}${row.fix}`));
-    return make("li", { class: "row", "data-pod": first }, button, open ? detail(row) : null);
+    return make("li", { class: "row", "data-pod": first }, button, open ? about() : null);
   });
   put($("rows"), ...items, shown.length > shownRows ? more(`${shown.length - shownRows} more`, () => { shownRows += SHOWN; render(); }) : null,
-    !shown.length ? make("li", { class: "empty" }, state.waiting.length ? "None of them." : "No pod waits.") : null);
+    !shown.length ? make("li", { class: "empty" }, ...(state.waiting.length ? [`None of them has “${q || words(choice.cause)}” in it. `, make("button", { type: "button", on: { click: clearSearch } }, "Show all")] : ["No pod waits."])) : null);
 }
+const clearSearch = () => { $("search").value = ""; choose({ q: "", cause: "" }); };
 const more = (text, act) => make("li", {}, make("button", { type: "button", class: "more", on: { click: act } }, text));
 const runnable = fix => (fix.match(/kubectl [^(),;…]+/g) || []).filter(each => !/\bNAME\b/.test(each)).map(each => each.trim());
-function detail(row) {
+const causeOf = cause => make("div", { class: `cause${cause.elsewhere ? " elsewhere" : ""}`, "data-cause": cause.cause },
+  make("b", {}, words(cause.cause)), `: ${cause.text}${cause.nodes.length ? ` (${plural(cause.nodes.length, "node")})` : ""}`,
+  make("div", { class: "fix" }, `${cause.enough ? "Enough alone: " : ""}${cause.fix} `, ...runnable(cause.fix).map(each => copied(each))));
+// The GPUs of the chosen pod, as the map shows them; of a workload, its pods.
+function holds() {
+  const places = new Map(state.nodes.flatMap(node => node.pods.map(pod => [key(pod), node.name])));
+  const [namespace] = choice.pod.split("/"), other = name => make("li", {}, make("button", { type: "button", on: { click: () => choose({ pod: `${namespace}/${name}`, ...(given().question === "pod" ? { ask: address("pod", { namespace, name }) } : {}) }) } }, name), ` on ${places.get(`${namespace}/${name}`) || "no node"}`);
+  const several = details?.pods?.length ? make("div", {}, make("p", {}, `${plural(details.pods.length, "pod")}:`), make("ul", { class: "pods" }, ...details.pods.slice(0, MAX_LISTED).map(other)), make("p", { class: "note" }, `All below is about ${details.pods[0]}.`)) : null;
+  if (several) return several;
+  for (const node of state.nodes) for (const pod of node.pods) if (key(pod) === choice.pod) return make("p", { class: "on" }, "On ", make("b", {}, node.name), `: ${Object.entries(pod.gpus).map(([resource, count]) => `${gpus(count)} ${resource}`).join(", ")}, ${pod.class}, ${pod.owner}`);
+  return null;
+}
+// What is known of the chosen pod: why it waits, and the decision on it.
+function about() {
   if (!details) return make("div", { class: "detail" }, "…");
-  if (details.error) return make("div", { class: "detail" }, details.error);
-  const answer = details.pending, explained = details.explain, isPod = !!explained;
-  const causes = (answer?.causes || []).map(cause => make("div", { class: `cause${cause.elsewhere ? " elsewhere" : ""}`, "data-cause": cause.cause },
-    make("b", {}, words(cause.cause)), `: ${cause.text}${cause.nodes.length ? ` (${plural(cause.nodes.length, "node")})` : ""}`,
-    make("div", { class: "fix" }, `${cause.enough ? "Enough alone: " : ""}${cause.fix} `, ...runnable(cause.fix).map(each => copied(each)))));
-  const of = `-n ${row.namespace} ${choice.pod.split("/").slice(1).join("/")}`;
-  const commands = isPod ? [`gpu-admission pending ${of}`, `gpu-admission explain ${of}`, `kubectl describe pod ${of}`] : [`kubectl describe ${of.replace(/ ([^ /]+)\//, " $1 ")}`];
-  return make("div", { class: "detail" }, ...causes, ...(answer?.notes || []).map(note => make("p", { class: "note" }, note)),
+  if (details.error) return make("div", { class: "detail" }, holds(), make("p", {}, details.error));
+  const answer = details.pending, explained = details.explain, [namespace, ...rest] = choice.pod.split("/"), of = `-n ${namespace} ${rest.join("/")}`;
+  const commands = explained ? [...(answer ? [`gpu-admission pending ${of}`] : []), `gpu-admission explain ${of}`, `kubectl describe pod ${of}`] : [`kubectl describe ${of.replace(/ ([^ /]+)\//, " $1 ")}`];
+  return make("div", { class: "detail" }, holds(), ...(answer?.causes || []).map(causeOf), ...(answer?.notes || []).map(note => make("p", { class: "note" }, note)),
     answer?.schedulerSays ? make("p", { class: "says" }, `The scheduler says: ${answer.schedulerSays}`) : null,
     ...(explained ? decision(explained) : []), ...commands.map(text => make("div", { class: "command" }, make("code", {}, text), copied(text))));
 }
+// The chosen pod, if its row of the waiting ones does not show it.
+function renderPod() {
+  const hidden = !choice.pod || waits(choice.pod) || given().question === "pod";
+  $("pod").hidden = hidden;
+  once("pod", [hidden, choice.pod, details], () => {
+    put($("pod-title"), ...(hidden ? [] : [choice.pod, make("button", { type: "button", class: "close", "aria-label": "Close", on: { click: () => choose({ pod: "", holder: "" }) } }, "×")]));
+    put($("pod-detail"), hidden ? null : about());
+  });
+}
 function decision(found) {
   if (found.undecided) return [make("p", { class: "note" }, `Decision: ${found.undecided}`)];
-  const parts = [];
-  if (found.units?.length) parts.push(make("div", { class: "units" }, ...found.units.map(unit => make("div", {}, make("b", {}, unit.name), `: ${unit.text}`))));
+  const parts = [found.text, found.decided].filter(Boolean).map((text, at) => make("p", { class: at ? "note" : "on" }, text));
   if (found.why) parts.push(make("p", { class: "note" }, `No node chosen: ${found.why}`));
+  if (found.units?.length) parts.push(make("div", { class: "units" }, ...found.units.map(unit => make("div", {}, make("b", {}, unit.name), `: ${unit.text}`))));
   if (found.nodes?.length) {
     const line = (node, at) => make("tr", {}, make("td", {}, `${at + 1}. ${node.name}`), ...["free", "peers", "score"].map(name => make("td", {}, node[name])),
       make("td", { class: "remark" }, [node.name === found.boundTo ? "← bound" : "", node.last ? `${at ? "kept back" : "first all the same"}: ${node.last}` : ""].filter(Boolean).join(", ")));
     parts.push(make("table", { class: "ranking" }, make("thead", {}, make("tr", {}, ...["Ranking", "Free", "Peers", "Score", ""].map(title => make("th", {}, title)))), make("tbody", {}, ...found.nodes.map(line))));
-    for (const text of [found.decided, found.text]) if (text) parts.push(make("p", { class: "note" }, text));
   }
   return parts;
 }
@@ -373,9 +399,10 @@ function holders(q) {
     const all = hay([node.name, node.pool, node.model, node.taints]).includes(q);
     for (const pod of node.pods) {
       if (!all && !hay(pod).includes(q)) continue;
-      const name = holderOf(pod), of = found.get(name) || { [choice.by]: name, pods: 0, gpus: {}, claims: new Set() };
+      const name = holderOf(pod), of = found.get(name) || { [choice.by]: name, pods: 0, since: pod.since, gpus: {}, claims: new Set() };
       found.set(name, of);
       of.pods += 1;
+      of.since = Math.min(of.since, pod.since);
       for (const [resource, count] of Object.entries(pod.gpus)) of.gpus[resource] = (of.gpus[resource] || 0) + count;
       for (const [claim, counts] of Object.entries(pod.shared || {})) {
         if (of.claims.has(claim)) for (const [resource, count] of Object.entries(counts)) of.gpus[resource] -= count;
@@ -392,7 +419,7 @@ function renderHolders() {
     const name = each[choice.by], on = choice.holder === name;
     const amounts = Object.entries(each.gpus).map(([resource, count]) => `${gpus(count)} ${resource}`).join(", ");
     return make("li", { class: "holder" }, make("button", { type: "button", "aria-pressed": String(on), "data-focus": `holder ${name}`, on: { click: () => choose({ holder: on ? "" : name }) } },
-      make("span", {}, name), make("span", { class: "num" }, `${amounts}, ${plural(each.pods, "pod")}${each.idle ? `, ${each.idle} idle` : ""}`)));
+      make("span", {}, name), make("span", { class: "num" }, `${amounts}, ${plural(each.pods, "pod")}${each.since ? `, oldest ${age(each.since)}` : ""}${each.idle ? `, ${each.idle} idle` : ""}`)));
   });
   put($("holders"), ...items, all.length > shownHolders ? more(`${all.length - shownHolders} more`, () => { shownHolders += 100; render(); }) : null, !all.length ? make("li", { class: "empty" }, state.withoutRight.length ? "Not known." : "Nobody.") : null,
     all.length && state.withoutRight.length ? make("li", { class: "empty" }, "Others: not known.") : null);
@@ -410,10 +437,124 @@ function renderDecisions() {
   }), shown.length ? null : make("p", { class: "empty" }, state.decisions.length ? "None of them." : "None is known: no pod has a decision, and no Event tells of a refusal."));
 }
 
-// ---- what only a command answers
-const COMMANDS = [["Is the webhook healthy, and which namespaces may preempt others?", "doctor"], ["Since when are GPUs idle?", "nodes --by namespace"], ["Which node could be drained?", "balance -A --suggest"],
-  ["Would a job start, and where?", "simulate -f FILE"], ["What would change if a namespace opted in?", "audit -n NAMESPACE"]];
-put($("more"), ...COMMANDS.map(([question, text]) => make("div", { class: "asked" }, question, make("div", { class: "command" }, make("code", {}, `gpu-admission ${text}`), copied(`gpu-admission ${text}`)))));
+// ---- questions: the answers of other commands, as the server or the file gives them
+const ASKED = {
+  drain: { text: "Which node can I drain?", command: () => "balance -A --suggest", draw: found => drainable(found.balance) },
+  idle: { text: "Which GPUs are idle, whose, since when?", command: () => "nodes --by namespace", draw: idle },
+  start: { text: "Would a pod start, and what would let it?", fields: startFields, command: () => "simulate -f pod.yaml", draw: starts },
+  pod: { text: "Why is a pod on its node?", fields: podFields, command: given => `explain -n ${given.namespace} ${given.name}`, draw: about },
+  preempt: { text: "Who may preempt whom?", command: () => "doctor", draw: found => make("ul", { class: "checks" }, ...found.doctor.map(check)) },
+  health: { text: "Is the webhook healthy?", command: () => "doctor", draw: found => checks(found.doctor) },
+  audit: { text: "What would opting in change?", fields: auditFields, command: given => `audit -n ${given.namespace}`, draw: audited },
+};
+const given = () => Object.fromEntries(new URLSearchParams(choice.ask));
+const address = (question, values = {}) => String(new URLSearchParams({ question, ...values }));
+let answered = null, asking = "";
+async function answer() {
+  const wanted = choice.ask, { question, ...values } = given();
+  answered = null;
+  asking = "";
+  if (!ASKED[question] || (ASKED[question].fields && !Object.keys(values).length)) return;
+  if (question === "pod") return choose({ pod: `${values.namespace}/${values.name}` });
+  asking = wanted;
+  try {
+    const found = embedded ? embedded.answers[wanted] : await ask(`/answer?${wanted}`);
+    if (wanted !== choice.ask) return;
+    answered = found ? { found } : { error: `this file has no answer to that; gpu-admission ${ASKED[question].command(values)} has` };
+  } catch (error) { answered = { error: error.message }; }
+  answered.at = Date.now() / 1000;
+  asking = "";
+  render();
+}
+function renderAsk() {
+  const { question, ...values } = given(), asked = ASKED[question], isPod = question === "pod" && values.name;
+  once("questions", [question], () => put($("questions"), ...Object.entries(ASKED).map(([name, { text, fields }]) => make("button", { type: "button", "data-focus": `ask ${name}`, "data-question": name, "aria-expanded": String(name === question),
+    on: { click: () => choose(name === question ? { ask: "", ...(name === "pod" ? { pod: "", holder: "" } : {}) } : { ask: address(name, fields?.().given) }) } }, text))));
+  once("form", [question, values], () => put($("form"), asked?.fields ? make("form", { class: "fields", on: { submit: event => {
+    event.preventDefault();
+    const entries = [...new FormData(event.target)].map(([name, value]) => [name, value.trim()]).filter(([, value]) => value);
+    choose({ ask: address(question, podGiven(Object.fromEntries(entries))) });
+  } } }, ...asked.fields().inputs(values), make("button", { type: "submit", class: "go" }, "Ask")) : null));
+  once("answer", [choice.ask, asking, answered, isPod && details], () => {
+    if (!asked || (!asking && !answered && !isPod)) return put($("answer"));
+    if (asking) return put($("answer"), make("p", { class: "note" }, "Asking …"));
+    const command = `gpu-admission ${asked.command(values)}`, again = state.live && answered;
+    put($("answer"), answered?.error ? make("p", { class: "note" }, answered.error) : make("div", { class: "answer", "data-answer": question }, ...[asked.draw(answered?.found, values)].flat()),
+      isPod ? null : make("div", { class: "command" }, make("code", {}, command), copied(command), again ? make("span", { class: "label" }, `as of ${clock(answered.at)}`) : null, again ? make("button", { type: "button", on: { click: () => { answer(); render(); } } }, "Ask again") : null));
+  });
+}
+const podGiven = values => "pod" in values ? { namespace: values.pod.split("/")[0], name: values.pod.split("/").slice(1).join("/") } : values;
+const field = (label, input) => make("label", {}, make("span", { class: "label" }, label), input);
+const select = (name, all, value, none) => make("select", { name, "data-focus": `field ${name}` }, ...(none ? [make("option", { value: "" }, none)] : []), ...all.map(each => make("option", { value: each, selected: each === value }, each)));
+// In a file only what it has an answer to can be chosen.
+const inFileOf = (question, name) => embedded && [...new Set(Object.keys(embedded.answers).map(text => new URLSearchParams(text)).filter(each => each.get("question") === question).map(each => each.get(name)))];
+const namespaces = () => [...new Set([...state.holders.namespace.map(each => each.namespace), ...state.waiting.map(row => row.namespace)])].sort();
+function startFields() {
+  const resources = inFileOf("start", "resource") || state.resources;
+  const most = resource => Math.max(1, ...state.nodes.map(node => node.gpus[resource]?.total || 0)), first = resources[0];
+  const start = first ? { gpus: String(most(first)), resource: first } : {};
+  return { given: start, inputs: values => first ? [
+    field("GPUs", embedded ? select("gpus", inFileOf("start", "gpus"), values.gpus) : make("input", { name: "gpus", type: "number", min: 1, max: 1024, required: true, value: values.gpus, "data-focus": "field gpus" })),
+    field("resource", select("resource", resources, values.resource)),
+    embedded ? null : field("of model", select("model", [...new Set(state.totals.map(each => each.model).filter(Boolean))], values.model, "any")),
+    embedded ? null : field("in namespace", select("namespace", namespaces(), values.namespace, "the first that opted in"))].filter(Boolean) : [make("p", { class: "note" }, "No node offers GPUs by a device plugin.")] };
+}
+function auditFields() {
+  const all = inFileOf("audit", "namespace") || namespaces();
+  return { inputs: values => all.length ? [field("namespace", select("namespace", all, values.namespace, "choose one"))] : [make("p", { class: "note" }, "No namespace has GPU pods.")] };
+}
+function podFields() {
+  const pods = embedded ? Object.keys(embedded.about) : [...state.nodes.flatMap(node => node.pods.map(key)), ...state.waiting.flatMap(row => row.pods.map(name => `${row.namespace}/${name}`))];
+  return { inputs: values => [field("pod or workload, or click on a GPU below", make("input", { name: "pod", list: "pods", required: true, pattern: "[^/]+/[^/]+(/.+)?", placeholder: "namespace/name, as team-a/chat", autocomplete: "off", value: values.name ? `${values.namespace}/${values.name}` : "", "data-focus": "field pod" })),
+    make("datalist", { id: "pods" }, ...[...new Set(pods)].sort().slice(0, MAX_PODS).map(value => make("option", { value })))] };
+}
+const list = (items, none) => items.length ? make("ul", {}, ...items.map(each => make("li", {}, ...[each].flat()))) : make("p", { class: "note" }, none);
+const drain = node => { const command = `kubectl drain ${node} --ignore-daemonsets`; return copied(command, "Copy kubectl drain"); };
+function drainable(found) {
+  const moves = each => make("ul", { class: "moves" }, ...each.moves.map(move => make("li", {}, `${move.pod} → ${move.to}`)));
+  return [make("h3", {}, "No pod has a GPU there: nothing has to move"), list(found.whole.map(node => [make("b", { "data-whole": node }, node), " ", drain(node)]), "No node is free as a whole."),
+    make("h3", {}, "Free as a whole after a few pods have moved"), list(found.suggestions.map(each => [make("b", { "data-suggested": each.node }, each.node), ` after ${plural(each.moves.length, "pod")}`, " ", drain(each.node), moves(each)]), "No other node can be freed by moving a few pods of workloads."),
+    make("p", { class: "note" }, "A pod moves when it is deleted: its controller makes another, and the webhook chooses its node. Each of these counts on those before it.")];
+}
+const rowsOf = (titles, lines) => make("table", { class: "ranking said" }, make("thead", {}, make("tr", {}, ...titles.map(title => make("th", { scope: "col" }, title)))), make("tbody", {}, ...lines.slice(0, MAX_LISTED).map(line => make("tr", {}, ...line.map(cell => make("td", {}, cell))))));
+const left = lines => lines.length > MAX_LISTED ? make("p", { class: "note" }, `${lines.length - MAX_LISTED} more: ask on a terminal`) : null;
+function idleFor(counts) {
+  let said = 0;
+  const found = ["1d", "6h", "1h"].filter(word => (counts?.[word] || 0) > said && (said = counts[word])).map(word => `${counts[word]} for ${word}`);
+  return found.join(", ") || (counts?.window ? "less than 1h" : "");
+}
+function idle(found) {
+  const lines = found.nodes.map(each => [each.namespace, Object.entries(each.gpus).map(([resource, count]) => `${gpus(count)} ${resource}`).join(", "), each.idle ?? "not known", each.idleFor ? idleFor(each.idleFor) : "not known"]);
+  const here = state.nodes.filter(node => node.idle).map(node => [node.name, node.idle, node.devices.filter(each => each.idle).map(each => each.name).join(", "), [...new Set(node.pods.map(pod => `${pod.namespace}/${pod.owner}`))].join(", ")]);
+  const since = found.nodes.some(each => each.idleFor) ? null : make("p", { class: "note" }, `Since when is not known: the running webhook counts it${found.sinceUnknown ? `, and there is ${found.sinceUnknown.replace(/^.* has no /, "no ")}` : ""}.`);
+  return [found.unknown ? make("p", { class: "note" }, `${found.unknown[0].toUpperCase()}${found.unknown.slice(1)}.`) : null, lines.length ? rowsOf(["Namespace", "GPUs it has", "Idle now", "Idle for at least"], lines) : make("p", { class: "note" }, "No pod has GPUs."), left(lines), since,
+    here.length ? make("h3", {}, "Where") : null, here.length ? rowsOf(["Node", "Idle now", "Idle GPUs, free ones too", "Who has GPUs there"], here) : null].filter(Boolean);
+}
+function starts(found) {
+  const [workload] = found.simulate.workloads, side = workload.with, on = Object.keys(side.bound)[0];
+  const node = state.nodes.find(each => each.name === on), shared = node?.sharing ? `, each GPU shared by ${node.sharing}` : "";
+  const head = workload.starts ? `It would start, on ${on}${node?.model ? ` (${node.model}${shared})` : ""}.` : side.refused ? "It would be refused." : "It would wait.";
+  return [make("p", { class: `verdict ${workload.starts ? "ok" : "broken"}` }, head), workload.message ? make("p", { class: "cause" }, workload.message) : null, ...workload.notes.map(note => make("p", { class: "note" }, note)), ...side.causes.map(causeOf),
+    make("p", { class: "note" }, `Pods that wait already go first. Without the webhook ${workload.without.waiting ? `it would wait: ${workload.without.causes.map(each => words(each.cause)).join(", ") || "see above"}` : `it would start, on ${Object.keys(workload.without.bound)[0]}`}.`),
+    make("details", {}, make("summary", {}, "The pod that was tried"), make("pre", { class: "diff" }, JSON.stringify(found.manifest, null, 1))), ...drainable(found.balance)].filter(Boolean);
+}
+const STATES = ["broken", "warn", "unknown", "ok"];
+function checks(found) {
+  const sorted = [...found].sort((a, b) => STATES.indexOf(a.state) - STATES.indexOf(b.state)), broken = sorted[0]?.state === "broken";
+  const counts = STATES.map(of => [found.filter(each => each.state === of).length, of]).filter(([count]) => count).map(([count, of]) => `${count} ${of}`);
+  return [make("p", { class: `verdict ${broken ? "broken" : "ok"}` }, `${broken ? "" : "Nothing is broken: "}${counts.join(", ")}`), make("ul", { class: "checks" }, ...sorted.map(check))];
+}
+const check = each => make("li", { class: "check", "data-check": each.check, "data-state": each.state }, make("b", { class: `state ${each.state}` }, each.state),
+  make("div", {}, make("b", {}, words(each.check)), `: ${each.text}`, each.next ? make("div", { class: "fix" }, `${each.next} `, ...runnable(each.next).map(text => copied(text))) : null));
+const OUTCOMES = { refused: "broken", notRead: "broken", warned: "warn", changed: "ok", unchanged: "ok" };
+function audited({ audit }, { namespace }) {
+  if (!audit.length) return make("p", { class: "verdict ok" }, `Nothing for pods that exist: ${namespace} has no GPU pod without a decision.`);
+  const counts = Object.keys(OUTCOMES).map(of => [audit.filter(each => each.outcome === of).reduce((all, each) => all + each.pods, 0), of]).filter(([count]) => count);
+  const texts = each => [...each.findings.map(one => `${one.text} [${one.unit}]`), ...each.changes];
+  return [make("p", { class: "verdict" }, `If they were created now: ${counts.map(([count, of]) => `${plural(count, "pod")} ${of === "notRead" ? "not read" : of}`).join(", ")}. Pods that run stay as they are.`),
+    make("ul", { class: "checks" }, ...audit.slice(0, MAX_LISTED).map(each => make("li", { class: "check", "data-of": each.of, "data-outcome": each.outcome }, make("b", { class: `state ${OUTCOMES[each.outcome]}` }, each.outcome === "notRead" ? "not read" : each.outcome),
+      make("div", {}, make("b", {}, each.of), each.pods > 1 ? ` × ${each.pods}` : "", ...texts(each).map(text => make("div", { class: "note" }, text)))))), left(audit)].filter(Boolean);
+}
 
 // ---- pointer and keyboard
 function tip(event) {
@@ -431,7 +572,7 @@ function move(event) {
   if (!row || event.altKey || event.ctrlKey || event.metaKey) return;
   const all = [...$("map").querySelectorAll(".node")].filter(each => !each.hidden), here = steps(row), at = here.indexOf(event.target), line = all.indexOf(row);
   const to = { ArrowRight: () => here[at + 1], ArrowLeft: () => here[at - 1], Home: () => here[0], End: () => here.at(-1), ArrowDown: () => beside(all[line + 1], at), ArrowUp: () => beside(all[line - 1], at) }[event.key];
-  if (event.key === "Enter" && event.target.cell?.pod) choose({ by: "namespace", holder: event.target.cell.pod.namespace });
+  if (event.key === "Enter" && event.target.cell?.pod) chooseCell(event.target.cell.pod);
   if (!to) return;
   event.preventDefault();
   const next = to();
@@ -440,13 +581,14 @@ function move(event) {
   next.setAttribute("tabindex", "0");
   next.focus();
 }
+const chooseCell = pod => choose({ by: "owner", holder: `${pod.namespace}/${pod.owner}`, pod: key(pod), ...(given().question === "pod" ? { ask: address("pod", { namespace: pod.namespace, name: pod.name }) } : {}) });
 const beside = (row, at) => row && (steps(row)[at] || steps(row).at(-1));
 document.addEventListener("pointerover", tip);
 document.addEventListener("focusin", tip);
 document.addEventListener("scroll", () => { $("tip").hidden = true; }, { passive: true });
-document.addEventListener("keydown", event => { if (event.key === "Escape") { $("tip").hidden = true; if (choice.pod || choice.holder) choose({ pod: "", holder: "" }); } });
+document.addEventListener("keydown", event => { if (event.key === "Escape") { $("tip").hidden = true; if (choice.pod || choice.holder || choice.ask) choose({ pod: "", holder: "", ask: "" }); } });
 $("map").addEventListener("keydown", move);
-$("map").addEventListener("click", event => { const pod = event.target.cell?.pod; if (pod) choose({ by: "owner", holder: `${pod.namespace}/${pod.owner}` }); });
+$("map").addEventListener("click", event => { const pod = event.target.cell?.pod; if (pod) chooseCell(pod); });
 $("search").addEventListener("input", () => choose({ q: $("search").value.trim() }));
 document.querySelector(".skip").addEventListener("click", event => { event.preventDefault(); $("waiting").focus(); });
 $("link").addEventListener("click", async () => { await navigator.clipboard.writeText(location.href.split("#")[0] + hash(true)); $("link").textContent = "Copied"; setTimeout(() => { $("link").textContent = "Copy link"; }, 1200); });
@@ -455,8 +597,8 @@ $("export").addEventListener("click", () => {
   make("a", { href: url, download: "gpu-admission.json" }).click();
   setTimeout(() => URL.revokeObjectURL(url), 1000);
 });
-addEventListener("hashchange", () => { const pod = choice.pod; readHash(); if (pod !== choice.pod) { details = null; look(); } render(); });
+addEventListener("hashchange", () => { const { pod, ask } = choice; readHash(); if (pod !== choice.pod) { details = null; look(); } if (ask !== choice.ask) answer(); render(); });
 setInterval(() => { if (state?.live) render(); }, 30000);
 
 readHash();
-if (embedded) { state = embedded; look(); render(); } else follow();
+if (embedded) { state = embedded; look(); answer(); render(); } else follow();

@@ -1,0 +1,164 @@
+"""What the page answers when it is asked: the documents that other commands print with `-o json`, by the name of the command.
+
+A question whose objects the page does not follow says in `reads` what is read for it.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+import orjson
+
+from webhook.cli import doctor
+from webhook.cli.audit import audited
+from webhook.cli.balance import balanced
+from webhook.cli.cluster.answers import idle_by_namespace
+from webhook.cli.cluster.load import FORBIDDEN
+from webhook.cli.cluster.report import gpu_nodes, report
+from webhook.cli.cluster.snapshot import NEEDED, Snapshot
+from webhook.cli.nodes import By, sums_by, why_not_measured
+from webhook.cli.reading import missing_right, namespace_of, policy_of, use_metrics
+from webhook.cli.simulate import manifests
+from webhook.cli.simulating.run import simulate
+from webhook.cli.terminal import no_such
+from webhook.errors import BadInput
+from webhook.kube.gpus import MODEL_LABELS
+from webhook.kube.pod import PROFILE_LABEL, labels_of
+from webhook.policy.model import Policy
+from webhook.text import bare, quoted
+
+MAX_ANSWER: Final = 12_000_000
+"""Maximum bytes of an answer."""
+_MAX_GPUS: Final = 1024
+_PREEMPTION: Final = ("preemption", "priorityClasses", "guards")
+"""The checks of `doctor` that say who may preempt whom, the first of which answers it."""
+Given = Mapping[str, str]
+"""The words of a question by name, as they stand in its address."""
+
+
+class Question(NamedTuple):
+    """`needs` are the kinds without all of which there is no answer."""
+
+    answer: Callable[[Snapshot, str | None, Given], dict[str, Any]]
+    needs: tuple[str, ...] = NEEDED
+    reads: tuple[str, ...] = ()
+
+
+def answer(snapshot: Snapshot, named: str | None, question: str, given: Given) -> dict[str, Any]:
+    """The answer to a question. `named`: the policy to use instead of the cluster's. The snapshot cannot be used afterwards.
+
+    Raises BadInput, and PolicyError if the policy does not parse.
+    """
+    asked = QUESTIONS.get(question)
+    if asked is None:
+        raise BadInput(f"saw the question {quoted(question)}, wanted one of {', '.join(QUESTIONS)}")
+    for kind in asked.needs if snapshot.access else ():
+        if (why := snapshot.missing.get(kind, "")).startswith(FORBIDDEN):
+            raise BadInput(
+                f"{why}, and nothing can be said without. An operator gives it by: {missing_right(snapshot)}"
+            )
+    found = asked.answer(snapshot, named, given)
+    if (size := len(orjson.dumps(found))) > MAX_ANSWER:
+        raise BadInput(f"the answer has {size:,} bytes, more than the page takes. The command shows all of it")
+    return found
+
+
+def drain(snapshot: Snapshot, named: str | None, _: Given) -> dict[str, Any]:
+    """Which nodes are free as a whole, and which would be after a few pods have moved."""
+    return {"balance": _whole_nodes(snapshot, policy_of(named, snapshot))}
+
+
+def _whole_nodes(snapshot: Snapshot, policy: Policy) -> dict[str, Any]:
+    """The document of `balance --suggest` without its list of workloads, which the page does not show."""
+    found = balanced(snapshot, policy, None, suggest=True)
+    del found["workloads"]
+    return found
+
+
+def idle(snapshot: Snapshot, named: str | None, _: Given) -> dict[str, Any]:
+    """Whose GPUs are idle, and since when."""
+    policy = policy_of(named, snapshot)
+    reports = report(snapshot, policy, gpu_nodes(snapshot, policy))
+    known = any("idle" in each for each in reports)
+    sums = sums_by(By.namespace, reports, idle_by_namespace(snapshot), [])
+    source = "it" if snapshot.access is None else None
+    since = snapshot.missing.get("ReplicaMetrics", "")
+    return {"nodes": sums, "unknown": "" if known else why_not_measured(source, policy), "sinceUnknown": since}
+
+
+def start(snapshot: Snapshot, named: str | None, given: Given) -> dict[str, Any]:
+    """Whether a pod with so many GPUs would start, what would let it, and which nodes could be made whole for it."""
+    policy = policy_of(named, snapshot)
+    manifest = _manifest(snapshot, policy, given)
+    use_metrics(snapshot, policy)
+    whole = _whole_nodes(snapshot, policy)
+    pods = manifests(orjson.dumps(manifest), "the pod", policy, manifest["metadata"]["namespace"])
+    return {"balance": whole, "manifest": manifest, "simulate": simulate(snapshot, policy, [pods]).document()}
+
+
+def _manifest(snapshot: Snapshot, policy: Policy, given: Given) -> dict[str, Any]:
+    """A pod with so many GPUs, of this model if one is given. Raises BadInput."""
+    gpus, resource = given.get("gpus", ""), given.get("resource", "")
+    if not (gpus.isascii() and gpus.isdigit() and 0 < int(gpus) <= _MAX_GPUS):
+        raise BadInput(f"GPUs: saw {quoted(gpus)}, wanted a number from 1 to {_MAX_GPUS}")
+    if policy.gpus.kind(resource) is None:
+        raise BadInput(f"resource: saw {quoted(resource)}, wanted one that the policy calls GPUs, as nvidia.com/gpu")
+    opted_in = [name for (_, name), each in snapshot.named("Namespace").items() if PROFILE_LABEL in labels_of(each)]
+    namespace = namespace_of(given.get("namespace"), False, snapshot) or next(iter(sorted(opted_in)), "default")
+    selector = {"nodeSelector": _selector(snapshot, model)} if (model := given.get("model", "")) else {}
+    container = {"name": "main", "image": "your-image", "resources": {"limits": {resource: gpus}}}
+    metadata = {"name": f"pod-with-{gpus}-gpus", "namespace": namespace}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {**selector, "containers": [container]}}
+
+
+def _selector(snapshot: Snapshot, model: str) -> dict[str, str]:
+    """The label by which nodes say that they have GPUs of this model. Raises BadInput."""
+    known = {
+        labels[key]: key
+        for node in snapshot.of("Node")
+        for labels in [labels_of(node)]
+        for key in MODEL_LABELS
+        if key in labels
+    }
+    if model not in known:
+        raise no_such("label of nodes with the model", model, sorted(known))
+    return {known[model]: model}
+
+
+def preempt(snapshot: Snapshot, named: str | None, _: Given) -> dict[str, Any]:
+    """Which namespaces may preempt the pods of others."""
+    found = [each._asdict() for each in doctor.results(snapshot, named) if each.check in _PREEMPTION]
+    return {"doctor": sorted(found, key=lambda each: _PREEMPTION.index(each["check"]))}
+
+
+def health(snapshot: Snapshot, named: str | None, _: Given) -> dict[str, Any]:
+    """All checks of the webhook."""
+    return {"doctor": [each._asdict() for each in doctor.results(snapshot, named)]}
+
+
+def audit(snapshot: Snapshot, named: str | None, given: Given) -> dict[str, Any]:
+    """What would be done with the pods of a namespace if it had opted in."""
+    namespace = given.get("namespace", "")
+    if not namespace:
+        raise BadInput("wanted the name of a namespace")
+    if snapshot.access and namespace != snapshot.namespace and (why := snapshot.missing.get("Pod")):
+        raise BadInput(f"{why}: nothing is known of the pods of {bare(namespace)}")
+    return {"audit": audited(snapshot, policy_of(named, snapshot), namespace_of(namespace, False, snapshot))}
+
+
+def audits(snapshot: Snapshot, named: str | None) -> dict[str, dict[str, Any]]:
+    """The answer of `audit` for each namespace with GPU pods that the webhook has not decided on."""
+    found: dict[str, dict[str, Any]] = {}
+    for entry in audited(snapshot, policy_of(named, snapshot), None, everywhere=True):
+        found.setdefault(entry["namespace"], {"audit": []})["audit"].append(entry)
+    return found
+
+
+_ABOUT_PREEMPTION: Final = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
+QUESTIONS: Final[Mapping[str, Question]] = {
+    "drain": Question(drain),
+    "idle": Question(idle, reads=("ReplicaMetrics",)),
+    "start": Question(start),
+    "preempt": Question(preempt, needs=(), reads=_ABOUT_PREEMPTION),
+    "health": Question(health, needs=(), reads=doctor.READ),
+    "audit": Question(audit, needs=()),
+}

@@ -1,0 +1,47 @@
+"""Values by name that are also asked for by the group to which each belongs: autoscalers by workload, pods by node."""
+
+from collections.abc import Hashable, Iterator
+from typing import Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+G = TypeVar("G", bound=Hashable)
+V = TypeVar("V")
+
+
+class Grouped(Generic[K, G, V]):
+    def __init__(self) -> None:
+        self.group_of: dict[K, G] = {}
+        """The group of each name. Others only read it."""
+        self.groups: dict[G, dict[K, V]] = {}
+        """The values by group and name; only groups that have one. Others only read it."""
+
+    def put(self, name: K, group: G, value: V) -> None:
+        """Keep a value, instead of the one with this name. Raises TypeError, and changes nothing, if `group` has no hash."""
+        hash(group)
+        Grouped.gone(self, name)
+        self.group_of[name] = group
+        self.groups.setdefault(group, {})[name] = value
+
+    def gone(self, name: K) -> None:
+        """Forget the value with this name, if there is one."""
+        if name in self.group_of:
+            group = self.group_of.pop(name)
+            del self.groups[group][name]
+            if not self.groups[group]:
+                del self.groups[group]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.group_of
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self.group_of)
+
+
+def add_amount(groups: dict[G, dict[K, int]], group: G, name: K, amount: int) -> None:
+    """Add to an amount by group and name. Amounts of zero, and groups without any other, are not kept."""
+    by_name = groups.setdefault(group, {})
+    by_name[name] = by_name.get(name, 0) + amount
+    if not by_name[name]:
+        del by_name[name]
+        if not by_name:
+            del groups[group]

@@ -1,0 +1,99 @@
+"""Parts of NVIDIA GPUs by KAI (https://github.com/kai-scheduler/KAI-Scheduler).
+
+Pods that share a GPU have its group as a label. KAI holds the GPU of a group by a reservation pod with the same label, in a
+namespace of its own, and writes nothing at nodes. Only that pod tells of a group, since tenants write the labels of other pods.
+Which GPU of the node it is does not matter. All others are whole GPUs, as the device plugin offers them: a pod for which no
+shared GPU has room is left to KAI, which then reserves one of these.
+
+Follows KAI pkg/binder/binding/resourcereservation, pkg/common/resources/gpu_sharing.go and pkg/scheduler/api/node_info.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from webhook.cluster.devices import Device, DeviceClaim, DeviceRequest, DeviceSet, Use
+from webhook.cluster.vgpu import MAX_DEVICES, amount_of
+from webhook.kube.device_selectors import Facts
+from webhook.kube.pod import Pod, annotations_of, labels_of, requests_of
+
+_GPU: Final = "nvidia.com/gpu"
+RESERVATIONS: Final = "kai-resource-reservation"
+"""The namespace of reservation pods, from KAI 0.6 on. Any other name may be that of a tenant's namespace."""
+_ASKING: Final = ("gpu-fraction", "gpu-memory", "gpu-fraction-num-devices")
+_RECEIVED: Final = "received-resource-type"
+_GROUP: Final = "runai-gpu-group"
+_MEMORY: Final = "kai.scheduler/gpu/memory"
+_GPU_MEMORY: Final = "nvidia.com/gpu.memory"
+_MAX_GPUS: Final = 16
+_DEFAULT_MIB: Final = 100
+"""What KAI takes the memory of a GPU for if no label of its node tells it."""
+_MIB_IN_TIB: Final = 1 << 20
+
+
+class _Kai:
+    name: Final = "kai.scheduler/gpu"
+    resource: Final = ""
+    part_resources: Final = ()
+    annotations: Final = (*_ASKING, _RECEIVED)
+    own_scheduler: Final = "kai-scheduler"
+    whole: Final = _GPU
+
+    def devices(self, node: Mapping[str, Any]) -> None:
+        """Its pods tell: see `device_groups`."""
+
+    def uses(self, pod: Pod) -> tuple[Use, ...]:
+        """As KAI counts it: also where the scheduler of the pod is another one now."""
+        request = _request(pod)
+        if request is None or annotations_of(pod).get(_RECEIVED) != "Fraction":
+            return ()
+        groups = [value for key, value in labels_of(pod).items() if key == _GROUP or key.startswith(f"{_GROUP}/")]
+        return tuple([Use(group, request.amounts) for group in sorted(groups)[: request.devices]])
+
+    def claim(self, pod: Pod) -> DeviceClaim | None:
+        request = _request(pod) if pod["spec"].get("schedulerName") == self.own_scheduler else None
+        return None if request is None else DeviceClaim(((request,),), source=self.name, told=True)
+
+
+def reserved_group(pod: Pod) -> str:
+    """The group whose GPU a pod holds; "" if it is no reservation pod."""
+    if pod["metadata"].get("namespace") != RESERVATIONS:
+        return ""
+    asked = [amount_of(requests_of(each).get(_GPU, 0)) for each in pod["spec"]["containers"]]
+    return labels_of(pod).get(_GROUP, "") if asked == [1] else ""
+
+
+def shared_gpus(groups: Iterable[str], labels: Mapping[str, str]) -> DeviceSet:
+    """The GPUs of these groups, on a node with these labels. KAI may have reserved two for a group: its pods have one of them."""
+    text = labels.get(_GPU_MEMORY, "")
+    memory = int(text) if len(text) <= 16 and text.isdecimal() else _DEFAULT_MIB
+    memory >>= 20 if memory >= _MIB_IN_TIB else 0  # some versions of GPU Feature Discovery wrote bytes
+    facts = Facts(KAI.name, {}, {_MEMORY: memory - memory % 100}, shared=True)
+    every = [*groups][:MAX_DEVICES]
+    names = [f"{group}#{number}" if group in every[:number] else group for number, group in enumerate(every)]
+    return DeviceSet(tuple([Device(name, facts) for name in names]))
+
+
+def _request(pod: Pod) -> DeviceRequest | None:
+    """None if the pod asks for no part, or in a way that KAI refuses."""
+    notes = annotations_of(pod)
+    fraction, memory, number = (notes.get(key) for key in _ASKING)
+    if (fraction is None) == (memory is None) or any([_GPU in requests_of(each) for each in pod["spec"]["containers"]]):
+        return None
+    amount, devices = _share(fraction) if fraction else _whole(memory or ""), _whole(number or "1")
+    if not amount or not 0 < devices <= _MAX_GPUS:
+        return None
+    return DeviceRequest(KAI.name, devices, amounts=((_MEMORY, amount),))
+
+
+def _share(text: str) -> float:
+    """A part of a GPU, up to all of it; 0 if it is none."""
+    share = float(text) if re.fullmatch(r"[0-9]?\.?[0-9]{1,9}", text) else 0.0
+    return share if share <= 1 else 0.0
+
+
+def _whole(text: str) -> int:
+    return int(text) if re.fullmatch("[0-9]{1,9}", text) else 0
+
+
+KAI: Final = _Kai()
