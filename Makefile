@@ -33,9 +33,9 @@ ON_A_PLANE = $(filter-out $(UNCHANGED),$(sort $(shell grep -rl --include='test_*
 AT_THE_END = tests/e2e/test_every_decision.py
 PARTS = RELEASES REPLICAS BEHAVIOUR MANIFESTS OTHERS
 RELEASES = $(filter tests/e2e/test_helm.py tests/e2e/test_upgrade.py,$(ON_A_PLANE))
-REPLICAS = $(filter $(patsubst %,tests/e2e/test_%.py,client_certificate events operator pod_groups),$(ON_A_PLANE))
+REPLICAS = $(filter $(patsubst %,tests/e2e/test_%.py,client_certificate doctor events operator pod_groups),$(ON_A_PLANE))
 BEHAVIOUR = $(filter tests/e2e/behaviour/% tests/e2e/test_strangers.py,$(ON_A_PLANE)) $(AT_THE_END)
-MANIFESTS = $(filter tests/manifests/% tests/e2e/test_doctor.py,$(ON_A_PLANE))
+MANIFESTS = $(filter tests/manifests/%,$(ON_A_PLANE))
 OTHERS = $(filter-out $(RELEASES) $(REPLICAS) $(BEHAVIOUR) $(MANIFESTS),$(ON_A_PLANE)) $(AT_THE_END)
 test-live: $(READY) chromium ## Run the tests that need a control plane
 	$(BUILD)
