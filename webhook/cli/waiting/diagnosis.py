@@ -99,7 +99,7 @@ class Diagnosis:
         return Findings(causes, [*notes.ahead(case), *more])
 
     def _offered(self, case: Case, causes: list[Cause]) -> list[Cause]:
-        """The causes, where opting in would do with: «or opt in» after the fix for a taint that the webhook lets the pod tolerate."""
+        """The causes. The fix for a taint says that opting in would do too, where that was tried."""
         tainted = any(cause.cause == "untoleratedTaint" for cause in causes)
         if not tainted or opting_in.has_opted_in(self.situation, case.namespace):
             return causes
@@ -121,9 +121,8 @@ class Diagnosis:
         able = fits(case)
         if able.any():
             if cause.cause == "untoleratedTaint" and set(self.situation.named(able)).isdisjoint(cause.nodes):
-                return cause._replace(
-                    helps=0, fix=f"{cause.fix}. That is not enough: none of these nodes could take it then"
-                )
+                fix = f"{cause.fix}. That is not enough: none of these nodes could take it then"
+                return cause._replace(helps=0, fix=fix)
             return cause._replace(helps=int(np.count_nonzero(able)), fix=self._with_place(cause.fix, able))
         then = ordered(list(_Filtered(case).causes()))[0]
         return cause._replace(helps=0, fix=f"{cause.fix}. That is not enough: then {then.text}")
@@ -199,6 +198,13 @@ def _own(case: Case) -> Mask:
 def causes_before_filtering(case: Case) -> list[Cause]:
     """The causes for which the scheduler looks at no node."""
     return [*prerequisites(case), *claims.missing(case), *volumes.missing(case)]
+
+
+def would_start(situation: Situation, pod: Pod) -> bool:
+    """Whether a node could take the pod if it were created now and changed by the webhook."""
+    changed = opting_in.with_changes(situation, pod)
+    case = Case.of(situation, changed) if changed else None
+    return case is not None and not causes_before_filtering(case) and bool(fits(case).any())
 
 
 def fits(case: Case) -> Mask:

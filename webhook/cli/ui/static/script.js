@@ -555,7 +555,7 @@ const OUTCOMES = { refused: "broken", notRead: "broken", warned: "warn", changed
 function audited({ audit }, { namespace }) {
   if (!audit.length) return make("p", { class: "verdict ok" }, `Nothing for pods that exist: ${namespace} has no GPU pod without a decision.`);
   const counts = Object.keys(OUTCOMES).map(of => [audit.filter(each => each.outcome === of).reduce((all, each) => all + each.pods, 0), of]).filter(([count]) => count);
-  const texts = each => [...each.findings.map(one => `${one.text} [${one.unit}]`), ...each.changes];
+  const texts = each => [...("starts" in each ? [each.starts ? "it waits now, and would start" : "it waits now, and still would"] : []), ...each.findings.map(one => `${one.text} [${one.unit}]`), ...each.changes];
   return [make("p", { class: "verdict" }, `If they were created now: ${counts.map(([count, of]) => `${plural(count, "pod")} ${of === "notRead" ? "not read" : of}`).join(", ")}. Pods that run stay as they are.`),
     make("ul", { class: "checks" }, ...audit.slice(0, MAX_LISTED).map(each => make("li", { class: "check", "data-of": each.of, "data-outcome": each.outcome }, make("b", { class: `state ${OUTCOMES[each.outcome]}` }, each.outcome === "notRead" ? "not read" : each.outcome),
       make("div", {}, make("b", {}, each.of), each.pods > 1 ? ` × ${each.pods}` : "", ...texts(each).map(text => make("div", { class: "note" }, text)))))), left(audit)].filter(Boolean);
