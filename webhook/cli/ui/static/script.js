@@ -446,7 +446,7 @@ const ASKED = {
   start: { text: "Would a pod start, and what would let it?", fields: startFields, command: () => "simulate -f pod.yaml", draw: starts },
   pod: { text: "Why is a pod on its node?", fields: podFields, command: given => `explain -n ${given.namespace} ${given.name}`, draw: about },
   preempt: { text: "Who may preempt whom?", command: () => "doctor", draw: found => make("ul", { class: "checks" }, ...found.doctor.map(check)) },
-  health: { text: "Is the webhook healthy?", command: () => "doctor", draw: found => checks(found.doctor) },
+  health: { text: "Is the webhook healthy?", command: () => "doctor", draw: found => checks(found) },
   audit: { text: "What would opting in change?", fields: auditFields, command: given => `audit -n ${given.namespace}`, draw: audited },
 };
 const given = () => Object.fromEntries(new URLSearchParams(choice.ask));
@@ -544,10 +544,9 @@ function starts(found) {
     make("details", {}, make("summary", {}, "The pod that was tried: pod.yaml ", copied(JSON.stringify(found.manifest, null, 1))), make("pre", { class: "diff" }, JSON.stringify(found.manifest, null, 1))), ...drainable(found.balance)].filter(Boolean);
 }
 const STATES = ["broken", "warn", "unknown", "ok"];
-function checks(found) {
-  const sorted = [...found].sort((a, b) => STATES.indexOf(a.state) - STATES.indexOf(b.state)), broken = sorted[0]?.state === "broken", unknown = found.some(each => each.state === "unknown");
-  const counts = STATES.map(of => [found.filter(each => each.state === of).length, of]).filter(([count]) => count).map(([count, of]) => `${count} ${of}`);
-  return [make("p", { class: `verdict ${broken ? "broken" : unknown ? "" : "ok"}` }, `${broken ? "" : `Nothing is broken${unknown ? ", as far as is known" : ""}: `}${counts.join(", ")}`), make("ul", { class: "checks" }, ...sorted.map(check))];
+function checks({ doctor, summary }) {
+  const sorted = [...doctor].sort((a, b) => STATES.indexOf(a.state) - STATES.indexOf(b.state)), broken = / \d+ broken/.test(summary[0]), unknown = summary.some(line => line.startsWith("not known"));
+  return [...summary.map((line, at) => make("p", at ? { class: "note" } : { class: `verdict ${broken ? "broken" : unknown ? "" : "ok"}` }, `${line[0].toUpperCase()}${line.slice(1)}`)), make("ul", { class: "checks" }, ...sorted.map(check))];
 }
 const check = each => make("li", { class: "check", "data-check": each.check, "data-state": each.state }, make("b", { class: `state ${each.state}` }, each.state),
   make("div", {}, make("b", {}, words(each.check)), `: ${each.text}`, each.next ? make("div", { class: "fix" }, `${each.next} `, ...runnable(each.next).map(text => copied(text))) : null));
