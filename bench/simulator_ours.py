@@ -19,7 +19,7 @@ from bench.simulator_scheduler import NO_ROWS, Rows, Scheduler
 from bench.traces import Shape
 from webhook.cluster.demands import Demands
 from webhook.cluster.node_table import Demand, View
-from webhook.cluster.replicas import order_of, replica_penalty
+from webhook.cluster.replicas import order_of, place_of, replica_penalty
 from webhook.placement.devices import found_devices
 from webhook.placement.node_scores import DEVICE_LEFT
 from webhook.placement.strategies import STRATEGIES
@@ -41,8 +41,9 @@ class Ranking:
         self.gpu = SHARE if fleet.shared else WHOLE
         self.several = len(fleet.views) > 1
         replicas = [f"replica-{number}" for number in range(len(fleet.views))]
-        for row, name in enumerate(self.columns.name):
-            self.columns.order[row] = order_of(name, replicas[replica], replicas)
+        rows = len(self.columns.name)
+        place = np.array([place_of(name) for name in self.columns.name])
+        self.columns.order[:rows] = order_of(place, self.columns.model[:rows], replicas[replica], replicas)
         self.strategy = STRATEGIES["pack"]
         self.demands = [demand_of(shape, fleet.shared) for shape in shapes]
         self.shapes = shapes

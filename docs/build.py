@@ -1,19 +1,30 @@
 """Builds the documentation as a site, `build/site`, from the Markdown files as they stand in the repository.
 
 The files link to each other across folders (`../SECURITY.md`, `../manifests/policy.yaml`), as they must on a code host. So all
-Markdown files, and the files that they name, are laid out as in the repository, and mkdocs builds from there. Links that lead
-nowhere end it with status 1.
+Markdown files, and the files that they name, are laid out as in the repository, and mkdocs builds from there. The site works
+without a network: Mermaid, which draws the drawings, is a part of it. Links that lead nowhere, and pages that load anything from
+another host, end it with status 1.
 """
 
+import hashlib
 import re
 import shutil
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 INDEX = ROOT / "docs" / "index.md"
-PAGES = ROOT / "build" / "pages"
+PAGES, SITE = ROOT / "build" / "pages", ROOT / "build" / "site"
+MERMAID, DIGEST = "mermaid@11.12.0", "07e37dfa97b337ccc85365d57eddf99b9706f09db3b59b260d0333b23b343c4b"
+"""The npm package, and the SHA-256 of its file `dist/mermaid.min.js`."""
+LOADED = re.compile(
+    r"<(?:script|img|iframe|source|link(?![^>]*\brel=\"?(?:canonical|prev|next))\b)"
+    r"[^>]*?\b(?:src|srcset|href)=\"?(?:https?:)?(//[^\s\">]+)"
+    r"|(?:@import|url\()\s*[\"']?(?:https?:)?(//[^\"')]+)"
+)
+"""What a browser loads from another host when it shows a page or a style sheet."""
 
 
 def main() -> int:
@@ -27,13 +38,57 @@ def main() -> int:
             if (target := (page.parent / link).resolve()).is_file():
                 copied(target)
     (PAGES / "index.md").write_text(re.sub(r"\]\((?!\.\.|http)", "](docs/", INDEX.read_text()).replace("](../", "]("))
-    return subprocess.run([sys.executable, "-m", "mkdocs", "build", "--strict"], cwd=ROOT, check=False).returncode
+    status = subprocess.run([sys.executable, "-m", "mkdocs", "build", "--strict"], cwd=ROOT, check=False).returncode
+    if status:
+        return status
+    bundle_mermaid()
+    pages = [*SITE.rglob("*.html"), *SITE.rglob("*.css")]
+    if found := [f"{page.relative_to(ROOT)} loads {host}" for page in pages for host in elsewhere(page)]:
+        sys.exit("\n".join(["the site must load nothing from another host:", *found]))
+    return 0
 
 
 def copied(file: Path) -> None:
     to = PAGES / file.relative_to(ROOT)
     to.parent.mkdir(parents=True, exist_ok=True)
     shutil.copy(file, to)
+
+
+def bundle_mermaid() -> None:
+    """Puts Mermaid beside the theme's script, which otherwise loads it from unpkg.com where a page has a drawing."""
+    [script] = (SITE / "assets" / "javascripts").glob("bundle.*.min.js")
+    text, count = re.subn(
+        r'"https://unpkg\.com/mermaid@[^"]+"',
+        "new URL('mermaid.min.js',document.querySelector('script[src*=\"javascripts/bundle\"]').src).href",
+        script.read_text(),
+    )
+    if count != 1:
+        sys.exit(f"{script.name} of mkdocs-material names Mermaid {count} times, not once: adjust docs/build.py")
+    script.write_text(text)
+    shutil.copy(mermaid(), script.with_name("mermaid.min.js"))
+
+
+def mermaid() -> Path:
+    """The file of the npm package, fetched once."""
+    file = ROOT / "build" / "docs" / f"{MERMAID}.min.js"
+    if not file.exists():
+        if not shutil.which("npm"):
+            sys.exit(f"npm is not installed; it fetches {MERMAID} once. Try: apt-get install npm")
+        packed = ["npm", "pack", "--silent", "--pack-destination", str(file.parent), MERMAID]
+        archive = file.parent / subprocess.run(packed, check=True, capture_output=True, text=True).stdout.strip()
+        with tarfile.open(archive) as opened:
+            content = opened.extractfile("package/dist/mermaid.min.js")
+            file.write_bytes(content.read() if content else b"")
+        archive.unlink()
+    if (digest := hashlib.sha256(file.read_bytes()).hexdigest()) != DIGEST:
+        file.unlink()
+        sys.exit(f"{MERMAID}: dist/mermaid.min.js has the SHA-256 {digest}, wanted {DIGEST}")
+    return file
+
+
+def elsewhere(page: Path) -> list[str]:
+    """What this page or style sheet of the site loads from other hosts."""
+    return [one or other for one, other in LOADED.findall(page.read_text())]
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Generated pages are current; files that pages name exist; the policy in docs/preferences.md works."""
 
 import re
+import runpy
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -49,6 +50,24 @@ def test_every_file_that_a_page_names_exists(page: Path) -> None:
     links = [page.parent / link for link in re.findall(r"\]\(([^)#:]+)\)", text)]
     named = [ROOT / name for name in re.findall(rf"`((?:{OURS})/[\w./-]+)`", text)]
     assert [str(path) for path in (*links, *named) if not path.exists()] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "loaded"),
+    [
+        pytest.param('<a href="https://kubernetes.io/docs">', [], id="a link to click on"),
+        pytest.param('<link rel="canonical" href="https://example.com/a.html">', [], id="the name of the page"),
+        pytest.param('<script src="../assets/bundle.js"></script><img src="ui.png">', [], id="files of the site"),
+        pytest.param('<script src="https://unpkg.com/mermaid">', ["//unpkg.com/mermaid"], id="a script"),
+        pytest.param('<link rel=stylesheet href="//fonts.example/css">', ["//fonts.example/css"], id="a style sheet"),
+        pytest.param('<img alt="x" src=http://a.example/x.png>', ["//a.example/x.png"], id="an image"),
+        pytest.param("@font-face{src:url(https://a.example/f.woff2)}", ["//a.example/f.woff2"], id="a font"),
+        pytest.param('@import "https://a.example/x.css";', ["//a.example/x.css"], id="an imported style sheet"),
+    ],
+)
+def test_make_site_finds_what_a_page_loads_from_another_host(tmp_path: Path, text: str, loaded: list[str]) -> None:
+    (page := tmp_path / "page.html").write_text(text)
+    assert runpy.run_path(str(DOCS / "build.py"))["elsewhere"](page) == loaded
 
 
 def anchors(page: Path) -> set[str]:

@@ -34,6 +34,7 @@ def shared(name: str, *others: str, nodes: list[dict[str, Any]] | None = None) -
 
 def own(of: ClusterState) -> set[str]:
     """The nodes that this replica owns."""
+    of.nodes.divided()
     return {name for name, row in of.nodes.row_of.items() if of.nodes.columns.order[row] < OTHER_REPLICA}
 
 
@@ -91,28 +92,36 @@ def test_a_replica_counts_while_it_is_ready(ends: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "names", [("a", "b"), ("a", "b", "c"), ("gpu-admission-7d9f-x2x4z", "gpu-admission-7d9f-q8p6w")]
+    "names", [("a", "b"), ("b", "a", "c"), ("gpu-admission-7d9f-x2x4z", "gpu-admission-7d9f-q8p6w")]
 )
-def test_each_node_belongs_to_one_replica_and_all_have_about_the_same_number(names: tuple[str, ...]) -> None:
+def test_each_node_belongs_to_one_replica_and_all_have_equally_many(names: tuple[str, ...]) -> None:
     parts = [own(shared(*[name, *[other for other in names if other != name]])) for name in names]
     assert set.union(*parts) == everything()
-    assert sum(map(len, parts)) == len(NODES)
-    assert min(map(len, parts)) > len(NODES) / len(names) / 2
+    assert [*map(len, parts)] == [len(NODES) // len(names)] * len(names)
 
 
-def test_a_new_replica_takes_nodes_from_the_others_and_moves_none_between_them() -> None:
-    before, after = own(shared("a", "b")), own(shared("a", "b", "c"))
-    assert after < before
-    assert own(shared("b", "a", "c")) < own(shared("b", "a"))
+def test_the_nodes_of_each_gpu_model_are_divided_equally() -> None:
+    few = [node(f"h100-{i}", labels={"nvidia.com/gpu.product": "H100"}) for i in range(4)]
+    for name, other in ("ab", "ba"):
+        assert len([each for each in own(shared(name, other, nodes=NODES + few)) if each.startswith("h100")]) == 2
 
 
-def test_new_nodes_are_shared_like_the_first_ones() -> None:
-    of = shared("a", "b", nodes=[])
-    for made in NODES:  # more than the first arrays hold, with those that follow
+def test_a_node_that_comes_or_goes_moves_one_node_at_most_between_two_replicas() -> None:
+    of = shared("a", "b")
+    before = own(of)
+    of.node_seen(node("more"))
+    assert len((own(of) ^ before) - {"more"}) <= 1
+    of.node_gone("more")
+    assert own(of) == before
+
+
+def test_in_whatever_order_replicas_hear_of_nodes_they_divide_them_alike() -> None:
+    nodes = NODES + [node(f"more-{i}") for i in range(80)]  # more than the first arrays hold
+    of = shared("a", "b", nodes=NODES)
+    assert len(own(of)) == len(NODES) // 2
+    for made in reversed(nodes):
         of.node_seen(made)
-    for i in range(80):
-        of.node_seen(node(f"more-{i}"))
-    assert own(of) & everything() == own(shared("a", "b"))
+    assert own(of) == own(shared("a", "b", nodes=nodes))
 
 
 # --- choices of replicas ----------------------------------------------------------------------------------------------
@@ -123,6 +132,7 @@ def replicas(nodes: list[dict[str, Any]], *names: str) -> list[ClusterState]:
     found = [state(nodes, replica=name) for name in names]
     for of in found:
         of.nodes.divide(names)
+        of.nodes.divided()
     return found
 
 

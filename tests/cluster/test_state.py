@@ -82,6 +82,43 @@ def test_a_resized_pod_counts_as_it_is_now() -> None:
     assert free(of, "gpu-a", "cpu") == 86_000
 
 
+PENDING = {"type": "PodResizePending", "status": "True", "reason": "Infeasible"}
+DEFERRED = PENDING | {"reason": "Deferred"}
+
+
+@pytest.mark.parametrize(
+    ("status", "cpu"),
+    [
+        pytest.param({"conditions": [PENDING]}, 92_000, id="the kubelet cannot give it"),
+        pytest.param({"conditions": [DEFERRED]}, -904_000, id="it waits for room, which the scheduler keeps"),
+        pytest.param({}, -904_000, id="nothing is said"),
+        pytest.param({"conditions": None}, -904_000, id="conditions that are none"),
+    ],
+)
+def test_what_a_resize_asks_for_counts_unless_the_kubelet_cannot_give_it(status: dict[str, Any], cpu: int) -> None:
+    """Otherwise a tenant would fill every node that has one of his pods."""
+    resized = pod("p", 2, on="gpu-a", asks={"cpu": "1000", "memory": "1Gi"})
+    given = {"name": resized["spec"]["containers"][0]["name"], "allocatedResources": {"cpu": "4", "memory": "1Gi"}}
+    helper = {"name": "helper", "restartPolicy": "Always", "resources": {"requests": {"cpu": "4"}}}
+    resized["spec"]["initContainers"] = [helper]
+    helped = {"name": "helper", "allocatedResources": {"cpu": "4"}}
+    resized["status"] = resized.get("status", {}) | {
+        "containerStatuses": [given],
+        "initContainerStatuses": [helped],
+        **status,
+    }
+    of = state([node("gpu-a", cpu="100")], [resized])
+    assert free(of, "gpu-a", "cpu") == cpu
+    assert free(of, "gpu-a") == 6, "GPUs cannot be resized"
+
+
+def test_a_resize_of_a_whole_pod_that_the_kubelet_cannot_give_does_not_count() -> None:
+    resized = pod("p", 2, on="gpu-a", asks={"cpu": "1"})
+    resized["spec"]["resources"] = {"requests": {"cpu": "1000"}}
+    resized["status"] = {"phase": "Running", "conditions": [PENDING], "allocatedResources": {"cpu": "8"}}
+    assert free(state([node("gpu-a", cpu="100")], [resized]), "gpu-a", "cpu") == 92_000
+
+
 def test_malformed_quantities_do_not_stop_the_state() -> None:
     of = state([node("gpu-a", cpu="nonsense")], [pod("p", on="gpu-a", asks={"cpu": "much"})])
     assert free(of, "gpu-a", "pods") == 109

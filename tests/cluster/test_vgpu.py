@@ -26,6 +26,12 @@ def node(annotations: dict[str, str] | None = None, **capacity: str) -> dict[str
     return {"metadata": {"name": "a", "annotations": annotations}, "status": {"capacity": capacity}}
 
 
+def unplugged(made: dict[str, Any], resource: str) -> dict[str, Any]:
+    """The node once the kubelet has not heard of its device plugin for some minutes: what was registered stays."""
+    made["status"]["allocatable"] = {resource: "0"}
+    return made
+
+
 def pod(*limits: dict[str, str], notes: dict[str, str] | None = None) -> dict[str, Any]:
     containers = [{"name": "c", "resources": {"limits": each}} for each in limits]
     return {"metadata": {"annotations": notes}, "spec": {"containers": containers}}
@@ -51,6 +57,10 @@ def card(**changed: Any) -> dict[str, Any]:
         pytest.param(HAMI, node({REGISTERED: orjson.dumps([card(), card(id="GPU-1")]).decode(), "hami.io/device-cordon": "GPU-0"}),
                      [("GPU-1", 8192, 100, 5)], id="one is cordoned"),
         pytest.param(HAMI, node({REGISTERED: orjson.dumps([card()]).decode(), "hami.io/node-handshake": "Deleted_2026.11.25 05:00:00"}), [], id="withdrawn"),
+        pytest.param(HAMI, unplugged(node({REGISTERED: orjson.dumps([card()]).decode()}), "nvidia.com/gpu"), [], id="its plugin is gone, HAMi from 2.10"),
+        pytest.param(VOLCANO, unplugged(node({V_REGISTERED: f"{P4},10,32768,V100,true,hami-core:"}), "volcano.sh/vgpu-number"), [], id="Volcano: its plugin is gone"),
+        pytest.param(HAMI, node({REGISTERED: orjson.dumps([card(mode="mig")]).decode()}), [], id="it gives out MIG instances, of which it has profiles and places"),
+        pytest.param(VOLCANO, node({V_REGISTERED: f"{P4},10,32768,NVIDIA-Tesla V100,true,mig:"}), [], id="Volcano: so does it"),
         pytest.param(HAMI, node({REGISTERED: "[]"}), [], id="no card"),
         pytest.param(HAMI, node(None), [], id="no annotation"),
         pytest.param(VOLCANO, node({V_REGISTERED: f"{P4},10,32768,NVIDIA-Tesla V100,true,hami-core:{OTHER},10,32768,V100,false,hami-core:"}),

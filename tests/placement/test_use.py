@@ -53,7 +53,7 @@ def test_the_other_node_comes_first(
     for one, other in ("ab", "ba"):
         of = used(state([node("a"), node("b")], replica="x"), **{one: first, other: second})
         of.nodes.divide(replicas)
-        if replicas and "idle" in first and not ({"busy", "avoid"} & first.keys()):
+        if of.nodes.divided() and "idle" in first and not ({"busy", "avoid"} & first.keys()):
             of.nodes.columns.order[:2] = 0.5, 0.4  # both are this replica's
         assert names(placed(of, pod("p", owner="o"), strategy)) == [other, one]
 

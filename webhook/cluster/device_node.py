@@ -1,9 +1,14 @@
 """The devices of one node, and who has them."""
 
 from collections.abc import Hashable, Iterable
+from itertools import islice
+from typing import Final
 
 from webhook.cluster.device_layout import Layout
 from webhook.cluster.devices import DeviceClaim, Use
+
+_MAX_HOLDERS: Final = 1024
+"""More than a kubelet runs pods. To count these takes a millisecond at each of their events."""
 
 
 class NodeDevices:
@@ -22,8 +27,9 @@ class NodeDevices:
         """The claims of pods for which nothing was left. They do not count: to search again would cost others."""
 
     def all_placed(self) -> list[tuple[int, Use]]:
-        """All uses of devices that are known."""
-        return [each for (source, _), uses in self.uses.items() for each in self.placed(source, uses)]
+        """All uses of devices that are known; of very many holders those of the oldest: anybody can bind pods to a node."""
+        holders = islice(self.uses.items(), _MAX_HOLDERS)
+        return [each for (source, _), uses in holders for each in self.placed(source, uses)]
 
     def placed(self, source: str, uses: Iterable[Use]) -> list[tuple[int, Use]]:
         """The uses of devices that are known, each with the number of its slot."""

@@ -146,6 +146,8 @@ class Columns:
         """Degrees Celsius of the hottest GPU, rounded down to steps; 0 if not known."""
         self.utilisation: Floats = np.zeros(self.size)
         """Mean utilisation of the measured GPUs, 0 to 1."""
+        self.place: Floats = np.zeros(self.size)
+        """See `replicas.place_of`."""
         self.order: Floats = np.zeros(self.size)
         """The order of nodes between the replicas of this program: see `replicas.order_of`."""
 
@@ -161,11 +163,11 @@ class Columns:
         self.alive = longer(self.alive, self.size)
         self.status, self.model = longer(self.status, self.size), longer(self.model, self.size)
         self.pods, self.devices = longer(self.pods, self.size), longer(self.devices, self.size)
-        self.sharing, self.order = longer(self.sharing, self.size, 1), longer(self.order, self.size)
+        self.sharing, self.known = longer(self.sharing, self.size, 1), longer(self.known, self.size)
+        self.place, self.order = longer(self.place, self.size), longer(self.order, self.size)
         self.measured, self.idle = longer(self.measured, self.size), longer(self.idle, self.size)
         self.utilisation, self.heat = longer(self.utilisation, self.size), longer(self.heat, self.size)
         self.avoid, self.busy = longer(self.avoid, self.size), longer(self.busy, self.size)
-        self.known = longer(self.known, self.size)
         for arrays in (self.capacity, self.installed, self.free):
             for resource, array in arrays.items():
                 arrays[resource] = longer(array, self.size)

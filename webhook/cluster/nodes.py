@@ -15,7 +15,7 @@ from webhook.cluster.labels import Labels
 from webhook.cluster.node import SHARED, Status, amounts_of, installed_on, pods_per_gpu, status_of
 from webhook.cluster.node_table import TOLD, Columns, Demand
 from webhook.cluster.rejections import Rejections
-from webhook.cluster.replicas import order_of
+from webhook.cluster.replicas import order_of, place_of
 from webhook.cluster.utilisation import UNKNOWN, NodeUse
 from webhook.kube.gpus import MODEL_LABELS
 
@@ -58,6 +58,7 @@ class Nodes:
         self._status_numbers = {Status(): 0}
         self._free_rows: list[int] = []
         self._unordered = False
+        self._undivided = False
         self._by_name: NDArray[np.intp] = np.zeros(0, np.intp)
         self._uses: dict[str, NodeUse] = {}
         self.devices = DeviceTable(self.columns, self.row_of, self._changed)
@@ -80,13 +81,14 @@ class Nodes:
         model = next((labels[key] for key in MODEL_LABELS if key in labels), "")
         if columns.models[columns.model[row]] != model:
             columns.model[row] = self._model_number(model)
+            self._undivided = True
         columns.sharing[row] = pods_per_gpu(labels, allocatable.get(SHARED, 0))
         if status != self.statuses[columns.status[row]]:
             columns.status[row] = self._status_number_of(status)
             changed = True
         self.count += not columns.alive[row]
         if not columns.alive[row]:
-            columns.alive[row] = True
+            columns.alive[row] = self._undivided = True
             self.devices.refresh(metadata["name"])
         for source in SOURCES:
             if (told := source.devices(node)) is not None:
@@ -103,7 +105,7 @@ class Nodes:
         if row is None or not self.columns.alive[row]:
             return
         self.use_seen(name, UNKNOWN)
-        self.columns.alive[row] = False
+        self.columns.alive[row], self._undivided = False, True
         self.provided.discard(name)
         self.count -= 1
         self.labels.put(row, {})
@@ -163,9 +165,18 @@ class Nodes:
 
     def divide(self, replicas: Sequence[str]) -> None:
         """Set the replicas of this program, between which the nodes are divided."""
-        self.replicas = tuple(replicas)
-        for name, row in self.row_of.items():
-            self.columns.order[row] = order_of(name, self._replica, self.replicas)
+        self.replicas, self._undivided = tuple(replicas), True
+
+    def divided(self) -> bool:
+        """Whether the nodes are divided between several replicas. They are divided again if nodes came or went."""
+        if self._undivided:
+            self._undivided = False
+            columns, rows = self.columns, self.columns.alive.nonzero()[0]
+            order = order_of(columns.place[rows], columns.model[rows], self._replica, self.replicas)
+            for row in rows[order != columns.order[rows]].tolist():
+                columns.changes.add(row)
+            columns.order[rows] = order
+        return len(self.replicas) > 1
 
     def by_name(self) -> NDArray[np.intp]:
         """All rows that have a node or pods, sorted by node name: ties are broken by this order."""
@@ -189,7 +200,7 @@ class Nodes:
             columns.name.append(name)
         self.row_of[name] = row
         self._unordered = True
-        columns.order[row] = order_of(name, self._replica, self.replicas)
+        columns.place[row] = place_of(name)
         return row
 
     # --- values -------------------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from webhook.kube.pod import (
     labels_of,
     owner,
 )
-from webhook.kube.pod_requests import total_requests
+from webhook.kube.pod_requests import as_given, total_requests
 from webhook.kube.record import record_of
 
 _MAX_AMOUNT = 2**50
@@ -63,6 +63,7 @@ def counted_demand(pod: Pod) -> Demand:
     So does a pod that requests more kinds of resources than any node has: no kubelet runs it, and nothing large is kept.
     Replicas have equal requests, so the last demands are cached: adding them up is most of the cost of an event.
     """
+    pod = as_given(pod)
     try:
         requests = _requests_json(pod["spec"])
     except TypeError:  # a number beyond 64 bits, or a key that is no text: `demand_of` raises for these

@@ -18,8 +18,8 @@ from webhook.kube.device_selectors import Facts
 from webhook.kube.pod import Pod, annotations_of, labels_of, requests_of
 
 _GPU: Final = "nvidia.com/gpu"
-RESERVATIONS: Final = ("kai-resource-reservation", "runai-reservation")
-"""Where reservation pods are; the second one up to KAI 0.5."""
+RESERVATIONS: Final = "kai-resource-reservation"
+"""The namespace of reservation pods, from KAI 0.6 on. Any other name may be that of a tenant's namespace."""
 _ASKING: Final = ("gpu-fraction", "gpu-memory", "gpu-fraction-num-devices")
 _RECEIVED: Final = "received-resource-type"
 _GROUP: Final = "runai-gpu-group"
@@ -57,7 +57,7 @@ class _Kai:
 
 def reserved_group(pod: Pod) -> str:
     """The group whose GPU a pod holds; "" if it is no reservation pod."""
-    if pod["metadata"].get("namespace") not in RESERVATIONS:
+    if pod["metadata"].get("namespace") != RESERVATIONS:
         return ""
     asked = [amount_of(requests_of(each).get(_GPU, 0)) for each in pod["spec"]["containers"]]
     return labels_of(pod).get(_GROUP, "") if asked == [1] else ""

@@ -102,7 +102,7 @@ class StateView:
         def answer() -> tuple[Taint, ...]:
             return tuple(sorted({taint for status in self._statuses(self._with_gpus(gpus)) for taint in status.taints}))
 
-        return self._cached(("taints", gpus), answer)
+        return self._cached(("taints", gpus.names), answer)
 
     @property
     def elastic(self) -> bool:
@@ -129,7 +129,7 @@ class StateView:
         return tuple(found)
 
     def domains(self, topology_key: str, gpus: Gpus) -> int:
-        return self._cached(("domains", topology_key, gpus), lambda: len(self._codes(topology_key, gpus)))
+        return self._cached(("domains", topology_key, gpus.names), lambda: len(self._codes(topology_key, gpus)))
 
     def resources(self) -> Mapping[str, int]:
         def answer() -> dict[str, int]:
@@ -162,7 +162,7 @@ class StateView:
             column = self._state.nodes.labels.column(key)
             return () if column is None else tuple(sorted(column.values[code] for code in self._codes(key, gpus)))
 
-        return self._cached(("values", key, gpus), answer)
+        return self._cached(("values", key, gpus.names), answer)
 
     def _codes(self, key: str, gpus: Gpus) -> NDArray[np.int64]:
         """The codes of a label's values on nodes with GPUs, without duplicates."""

@@ -4,7 +4,8 @@ Both write the same text. Of a node: `UUID,slots,MiB,…` for each card, with `:
 `UUID,type,MiB,cores:` for each card, with `;` after each container. Follows HAMi pkg/device/devices.go (DecodeNodeDevices,
 DecodePodDevices, Resourcereqs), HAMi pkg/device/nvidia/device.go (Fit), and Volcano pkg/scheduler/api/devices/nvidia/vgpu.
 
-A part of a card in percent of its memory, and a pod that names its cards or their type, are left to that scheduler.
+A part of a card in percent of its memory, and a pod that names its cards or their type, are left to that scheduler. So are cards
+in mode `mig`: a pod gets an instance, which is larger than what it asks for, and has few places on its card.
 """
 
 from collections.abc import Iterator, Mapping
@@ -67,6 +68,8 @@ class Vgpu(NamedTuple):
         text, (handshake, cordoned) = notes.get(self.registered) or "", self.withdrawn
         if len(text) > MAX_TEXT or (notes.get(handshake) or "").startswith("Deleted"):
             return DeviceSet()
+        if amount_of(((node.get("status") or {}).get("allocatable") or {}).get(self.resources.cards, 1)) == 0:
+            return DeviceSet()  # its device plugin is gone: from 2.10 on HAMi says so nowhere else
         out = set((notes.get(cordoned) or "")[:MAX_TEXT].split(","))
         cards = self._from_json(text) if text.startswith("[") else self._from_text(text)
         found = {card.name: card for card in cards if card is not None and card.name not in out}
@@ -139,10 +142,17 @@ class Vgpu(NamedTuple):
                 yield self._card(said)
 
     def _card(self, said: Mapping[str, Any]) -> Device | None:
-        """None for a card that is unhealthy, or of which a number is wrong. `said`: by the names of HAMi's JSON."""
+        """None for a card that is unhealthy or gives out MIG instances, or of which a number is wrong. `said`: by the names of
+        HAMi's JSON."""
         slots, memory, cores = (amount_of(said.get(key, other)) for key, other in _NUMBERS)
         uuid, model = said.get("id"), said.get("type", "")
-        if None in (slots, memory, cores) or not isinstance(uuid, str) or not uuid or not said.get("health"):
+        if (
+            None in (slots, memory, cores)
+            or not isinstance(uuid, str)
+            or not uuid
+            or not said.get("health")
+            or said.get("mode") == "mig"
+        ):
             return None
         capacity = {
             f"{self.name}/memory": memory or 0,

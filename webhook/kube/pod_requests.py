@@ -45,6 +45,34 @@ def total_requests(pod: Pod) -> Mapping[str, int]:
     return {name: amount if type(amount) is int else ceil(amount) for name, amount in total.items()}
 
 
+def as_given(pod: Pod) -> Pod:
+    """The pod as the scheduler counts it on its node: without what a resize asks for, if the kubelet says that it cannot give it.
+
+    Source: IsPodResizeInfeasible and PodRequests with UseStatusResources, in the same file.
+    """
+    status, spec = pod.get("status") or {}, pod["spec"]
+    conditions = [(each.get("type"), each.get("reason")) for each in status.get("conditions") or ()]
+    if ("PodResizePending", "Infeasible") not in conditions:
+        return pod
+    of_containers = (*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ()))
+    given = {each["name"]: each.get("allocatedResources") or {} for each in of_containers}
+    changed = {
+        kind: [
+            {**container, "resources": {"requests": _resized(requests_of(container), given.get(container["name"], {}))}}
+            for container in spec.get(kind) or ()
+        ]
+        for kind in ("containers", "initContainers")
+    }
+    whole = {"requests": status.get("allocatedResources") or {}} if spec.get("resources") else None
+    return {**pod, "spec": {**spec, **changed, "resources": whole}}
+
+
+def _resized(requests: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Only CPU and memory can be resized."""
+    kept = {name: amount for name, amount in requests.items() if name not in ("cpu", "memory")}
+    return kept | {name: given[name] for name in ("cpu", "memory") if name in given}
+
+
 def _add(total: dict[str, Number], requests: Mapping[str, Any]) -> dict[str, Number]:
     for name, quantity in requests.items():
         total[name] = total.get(name, 0) + (thousandths(quantity) if name == "cpu" else parse_quantity(quantity))

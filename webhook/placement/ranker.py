@@ -63,7 +63,7 @@ class Ranker:
         scores = self._scores_of(key, request, preferences, volumes)
         if scores is None:
             return Placement((), request.strategy, reason="affinity or tolerations are too many to rank by")
-        scores.refresh(nodes, self._current_view(), burst=len(nodes.replicas) > 1 and self._state.ledger.burst)
+        scores.refresh(nodes, self._current_view(), burst=nodes.divided() and self._state.ledger.burst)
         if scores.undecided:
             return Placement((), request.strategy, reason=LEFT_ALONE)
         peers = self._state.usage.peers.get(request.owner, _NO_PEERS)

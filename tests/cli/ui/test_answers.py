@@ -36,11 +36,20 @@ def test_nothing_is_known_of_another_question_or_with_wrong_words(cluster: Path)
         ("start", {"gpus": "9999999", "resource": GPU}, 'GPUs: saw "9999999", wanted a number from 1 to 1024'),
         ("start", {"gpus": "8", "resource": "cpu"}, 'resource: saw "cpu", wanted one that the policy calls GPUs'),
         ("start", {"gpus": "8", "resource": GPU, "namespace": "reserch"}, 'no namespace "reserch"'),
+        ("start", {"gpus": "8", "resource": GPU, "model": "H100"}, 'no label of nodes with the model "H100"'),
         ("audit", {}, "wanted the name of a namespace"),
         ("audit", {"namespace": "nowhere"}, 'no namespace "nowhere"'),
     ):
         with pytest.raises(BadInput, match=re.escape(wanted)):
             found.answer(question, given)
+
+
+def test_a_pod_of_one_model_selects_its_nodes(cluster: Path) -> None:
+    found = Picture(read_snapshot(cluster), load_policy())
+    answer = found.answer("start", {"gpus": "2", "resource": GPU, "model": world.L4})
+    assert answer["manifest"]["spec"]["nodeSelector"] == {"nvidia.com/gpu.product": world.L4}
+    (workload,) = answer["simulate"]["workloads"]
+    assert [*workload["with"]["bound"]] == ["serve-2"]
 
 
 def test_an_answer_is_bounded(cluster: Path, monkeypatch: pytest.MonkeyPatch) -> None:

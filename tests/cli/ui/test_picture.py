@@ -134,6 +134,9 @@ def test_each_waiting_pod_has_its_answer(picture: Picture, tmp_path: Path) -> No
         assert about["explain"]["name"] == name
     with pytest.raises(BadInput, match='no pod "nobody"'):
         picture.about("research", "nobody")
+    assert (about := picture.about("research", "llm"))["pods"] == ["llm-1", "llm-2"]
+    assert about["explain"]["name"] == "llm-1"
+    assert picture.about("research", "job/pretrain")["pending"] == wanted["research", "pretrain-0"].document()
 
 
 def test_the_last_decisions_have_what_was_written_and_refusals_their_reason(picture: Picture) -> None:

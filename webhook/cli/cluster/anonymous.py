@@ -95,7 +95,7 @@ _KEPT: Final = frozenset(
         "kube-public",
         "kube-node-lease",
         NAME,
-        *RESERVATIONS,
+        RESERVATIONS,
         "true",
         "false",
         "present",

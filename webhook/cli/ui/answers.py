@@ -19,7 +19,9 @@ from webhook.cli.nodes import By, sums_by, why_not_measured
 from webhook.cli.reading import missing_right, namespace_of, policy_of, use_metrics
 from webhook.cli.simulate import manifests
 from webhook.cli.simulating.run import simulate
+from webhook.cli.terminal import no_such
 from webhook.errors import BadInput
+from webhook.kube.gpus import MODEL_LABELS
 from webhook.kube.pod import PROFILE_LABEL, labels_of
 from webhook.policy.model import Policy
 from webhook.text import bare, quoted
@@ -28,7 +30,7 @@ MAX_ANSWER: Final = 12_000_000
 """Maximum bytes of an answer."""
 _MAX_GPUS: Final = 1024
 _PREEMPTION: Final = ("preemption", "priorityClasses", "guards")
-"""The checks of `doctor` that say who may preempt whom."""
+"""The checks of `doctor` that say who may preempt whom, the first of which answers it."""
 Given = Mapping[str, str]
 """The words of a question by name, as they stand in its address."""
 
@@ -94,7 +96,7 @@ def start(snapshot: Snapshot, named: str | None, given: Given) -> dict[str, Any]
 
 
 def _manifest(snapshot: Snapshot, policy: Policy, given: Given) -> dict[str, Any]:
-    """A pod with so many GPUs. Raises BadInput."""
+    """A pod with so many GPUs, of this model if one is given. Raises BadInput."""
     gpus, resource = given.get("gpus", ""), given.get("resource", "")
     if not (gpus.isascii() and gpus.isdigit() and 0 < int(gpus) <= _MAX_GPUS):
         raise BadInput(f"GPUs: saw {quoted(gpus)}, wanted a number from 1 to {_MAX_GPUS}")
@@ -102,14 +104,30 @@ def _manifest(snapshot: Snapshot, policy: Policy, given: Given) -> dict[str, Any
         raise BadInput(f"resource: saw {quoted(resource)}, wanted one that the policy calls GPUs, as nvidia.com/gpu")
     opted_in = [name for (_, name), each in snapshot.named("Namespace").items() if PROFILE_LABEL in labels_of(each)]
     namespace = namespace_of(given.get("namespace"), False, snapshot) or next(iter(sorted(opted_in)), "default")
+    selector = {"nodeSelector": _selector(snapshot, model)} if (model := given.get("model", "")) else {}
     container = {"name": "main", "image": "your-image", "resources": {"limits": {resource: gpus}}}
     metadata = {"name": f"pod-with-{gpus}-gpus", "namespace": namespace}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container]}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {**selector, "containers": [container]}}
+
+
+def _selector(snapshot: Snapshot, model: str) -> dict[str, str]:
+    """The label by which nodes say that they have GPUs of this model. Raises BadInput."""
+    known = {
+        labels[key]: key
+        for node in snapshot.of("Node")
+        for labels in [labels_of(node)]
+        for key in MODEL_LABELS
+        if key in labels
+    }
+    if model not in known:
+        raise no_such("label of nodes with the model", model, sorted(known))
+    return {known[model]: model}
 
 
 def preempt(snapshot: Snapshot, named: str | None, _: Given) -> dict[str, Any]:
     """Which namespaces may preempt the pods of others."""
-    return {"doctor": [each._asdict() for each in doctor.results(snapshot, named) if each.check in _PREEMPTION]}
+    found = [each._asdict() for each in doctor.results(snapshot, named) if each.check in _PREEMPTION]
+    return {"doctor": sorted(found, key=lambda each: _PREEMPTION.index(each["check"]))}
 
 
 def health(snapshot: Snapshot, named: str | None, _: Given) -> dict[str, Any]:

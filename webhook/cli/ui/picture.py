@@ -14,7 +14,7 @@ from webhook.cli.cluster.report import gpu_nodes, holders, report, report_of_pod
 from webhook.cli.cluster.snapshot import Snapshot
 from webhook.cli.cluster.sums import PARTS, largest, parts, totals, without_others
 from webhook.cli.explain import explained
-from webhook.cli.pending import Answer, Row, answers, first_fix, rows_of, words_of
+from webhook.cli.pending import Answer, Row, answers, first_fix, pods_named, rows_of, words_of
 from webhook.cli.reading import missing_right, together
 from webhook.cli.ui import answers as asked
 from webhook.cli.ui.decisions import decisions
@@ -75,11 +75,16 @@ class Picture:
         }
 
     def about(self, namespace: str, name: str) -> dict[str, Any]:
-        """Why a pod or workload waits, as `pending` says, and the decision on it, as `explain` says. Raises BadInput."""
-        answer = self._answers.get((namespace, name))
-        about: dict[str, Any] = {"pending": answer.document() if answer else None, "explain": None}
+        """Why a pod or workload waits, as `pending` says, and the decision on it, as `explain` says. For the name of a workload:
+        about its first pod, and which it has. Raises BadInput."""
+        answer, others = self._answers.get((namespace, name)), []
+        if answer is None:
+            pods = pods_named(self._snapshot, namespace, name)
+            others = [each["metadata"]["name"] for each in pods] if len(pods) > 1 else []
+            answer = self._answers.get((namespace, pods[0]["metadata"]["name"]))
+        about: dict[str, Any] = {"pending": answer.document() if answer else None, "explain": None, "pods": others}
         if answer is None or answer.pod is not None:
-            pod = self._snapshot.pod(namespace, name)
+            pod = answer.pod if answer and answer.pod else pods[0]
             about["explain"], _ = explained(self._snapshot, self._policy, pod, answer.causes if answer else None)
         return about
 

@@ -159,11 +159,10 @@ function renderHead() {
     make("td", {}, name, ambiguous(each) ? make("small", {}, each.resource) : null), ...shown.map(part => make("td", { "data-part": part }, each[part] ?? 0)), make("td", {}, meter(each)));
   const titles = ["Model", ...shown.map(part => blind ? { total: "Total", allocated: "Yours", unknown: "Not known" }[part] : part[0].toUpperCase() + part.slice(1)), ""];
   const table = make("table", { class: "models" }, make("thead", {}, make("tr", {}, ...titles.map(title => make("th", { scope: "col" }, title)))),
-    make("tbody", {}, ...models.map(each => line(each, each.model || "unknown model")),
-      ...sums.map(each => line(each, `All ${UNITS[each.kind]}s`))));
+    make("tbody", {}, ...sums.map(each => line(each, `All ${UNITS[each.kind]}s`)), ...models.map(each => line(each, each.model || "unknown model"))));
   const follows = state.live && !blind;
   $("head").className = follows ? "with-trend" : "";
-  put($("head"), make("div", {}, ...use, start), models.length ? table : null, follows ? trend() : null);
+  put($("head"), make("div", {}, ...use, start), models.length ? make("div", { class: "scroll", tabindex: models.length > 5 ? "0" : null, role: "region", "aria-label": "GPUs by model" }, table) : null, follows ? trend() : null);
 }
 function trend() {
   const points = state.history;
@@ -342,15 +341,20 @@ function renderWaiting() {
     return make("li", { class: "row", "data-pod": first }, button, open ? about() : null);
   });
   put($("rows"), ...items, shown.length > shownRows ? more(`${shown.length - shownRows} more`, () => { shownRows += SHOWN; render(); }) : null,
-    !shown.length ? make("li", { class: "empty" }, state.waiting.length ? "None of them." : "No pod waits.") : null);
+    !shown.length ? make("li", { class: "empty" }, ...(state.waiting.length ? [`None of them has “${q || words(choice.cause)}” in it. `, make("button", { type: "button", on: { click: clearSearch } }, "Show all")] : ["No pod waits."])) : null);
 }
+const clearSearch = () => { $("search").value = ""; choose({ q: "", cause: "" }); };
 const more = (text, act) => make("li", {}, make("button", { type: "button", class: "more", on: { click: act } }, text));
 const runnable = fix => (fix.match(/kubectl [^(),;…]+/g) || []).filter(each => !/\bNAME\b/.test(each)).map(each => each.trim());
 const causeOf = cause => make("div", { class: `cause${cause.elsewhere ? " elsewhere" : ""}`, "data-cause": cause.cause },
   make("b", {}, words(cause.cause)), `: ${cause.text}${cause.nodes.length ? ` (${plural(cause.nodes.length, "node")})` : ""}`,
   make("div", { class: "fix" }, `${cause.enough ? "Enough alone: " : ""}${cause.fix} `, ...runnable(cause.fix).map(each => copied(each))));
-// The GPUs of the chosen pod, as the map shows them.
+// The GPUs of the chosen pod, as the map shows them; of a workload, its pods.
 function holds() {
+  const places = new Map(state.nodes.flatMap(node => node.pods.map(pod => [key(pod), node.name])));
+  const [namespace] = choice.pod.split("/"), other = name => make("li", {}, make("button", { type: "button", on: { click: () => choose({ pod: `${namespace}/${name}`, ...(given().question === "pod" ? { ask: address("pod", { namespace, name }) } : {}) }) } }, name), ` on ${places.get(`${namespace}/${name}`) || "no node"}`);
+  const several = details?.pods?.length ? make("div", {}, make("p", {}, `${plural(details.pods.length, "pod")}:`), make("ul", { class: "pods" }, ...details.pods.slice(0, MAX_LISTED).map(other)), make("p", { class: "note" }, `All below is about ${details.pods[0]}.`)) : null;
+  if (several) return several;
   for (const node of state.nodes) for (const pod of node.pods) if (key(pod) === choice.pod) return make("p", { class: "on" }, "On ", make("b", {}, node.name), `: ${Object.entries(pod.gpus).map(([resource, count]) => `${gpus(count)} ${resource}`).join(", ")}, ${pod.class}, ${pod.owner}`);
   return null;
 }
@@ -437,9 +441,9 @@ function renderDecisions() {
 const ASKED = {
   drain: { text: "Which node can I drain?", command: () => "balance -A --suggest", draw: found => drainable(found.balance) },
   idle: { text: "Which GPUs are idle, whose, since when?", command: () => "nodes --by namespace", draw: idle },
-  start: { text: "What would let a large pod start?", fields: startFields, command: () => "simulate -f pod.yaml", draw: starts },
+  start: { text: "Would a pod start, and what would let it?", fields: startFields, command: () => "simulate -f pod.yaml", draw: starts },
   pod: { text: "Why is a pod on its node?", fields: podFields, command: given => `explain -n ${given.namespace} ${given.name}`, draw: about },
-  preempt: { text: "Who may preempt whom?", command: () => "doctor", draw: found => checks(found.doctor) },
+  preempt: { text: "Who may preempt whom?", command: () => "doctor", draw: found => make("ul", { class: "checks" }, ...found.doctor.map(check)) },
   health: { text: "Is the webhook healthy?", command: () => "doctor", draw: found => checks(found.doctor) },
   audit: { text: "What would opting in change?", fields: auditFields, command: given => `audit -n ${given.namespace}`, draw: audited },
 };
@@ -492,6 +496,7 @@ function startFields() {
   return { given: start, inputs: values => first ? [
     field("GPUs", embedded ? select("gpus", inFileOf("start", "gpus"), values.gpus) : make("input", { name: "gpus", type: "number", min: 1, max: 1024, required: true, value: values.gpus, "data-focus": "field gpus" })),
     field("resource", select("resource", resources, values.resource)),
+    embedded ? null : field("of model", select("model", [...new Set(state.totals.map(each => each.model).filter(Boolean))], values.model, "any")),
     embedded ? null : field("in namespace", select("namespace", namespaces(), values.namespace, "the first that opted in"))].filter(Boolean) : [make("p", { class: "note" }, "No node offers GPUs by a device plugin.")] };
 }
 function auditFields() {
@@ -500,7 +505,7 @@ function auditFields() {
 }
 function podFields() {
   const pods = embedded ? Object.keys(embedded.about) : [...state.nodes.flatMap(node => node.pods.map(key)), ...state.waiting.flatMap(row => row.pods.map(name => `${row.namespace}/${name}`))];
-  return { inputs: values => [field("namespace/name, or click on a GPU below", make("input", { name: "pod", list: "pods", required: true, pattern: "[^/]+/[^/]+(/.+)?", placeholder: "namespace/name", autocomplete: "off", value: values.name ? `${values.namespace}/${values.name}` : "", "data-focus": "field pod" })),
+  return { inputs: values => [field("pod or workload, or click on a GPU below", make("input", { name: "pod", list: "pods", required: true, pattern: "[^/]+/[^/]+(/.+)?", placeholder: "namespace/name, as team-a/chat", autocomplete: "off", value: values.name ? `${values.namespace}/${values.name}` : "", "data-focus": "field pod" })),
     make("datalist", { id: "pods" }, ...[...new Set(pods)].sort().slice(0, MAX_PODS).map(value => make("option", { value })))] };
 }
 const list = (items, none) => items.length ? make("ul", {}, ...items.map(each => make("li", {}, ...[each].flat()))) : make("p", { class: "note" }, none);
@@ -523,21 +528,24 @@ function idle(found) {
   const here = state.nodes.filter(node => node.idle).map(node => [node.name, node.idle, node.devices.filter(each => each.idle).map(each => each.name).join(", "), [...new Set(node.pods.map(pod => `${pod.namespace}/${pod.owner}`))].join(", ")]);
   const since = found.nodes.some(each => each.idleFor) ? null : make("p", { class: "note" }, `Since when is not known: the running webhook counts it${found.sinceUnknown ? `, and there is ${found.sinceUnknown.replace(/^.* has no /, "no ")}` : ""}.`);
   return [found.unknown ? make("p", { class: "note" }, `${found.unknown[0].toUpperCase()}${found.unknown.slice(1)}.`) : null, lines.length ? rowsOf(["Namespace", "GPUs it has", "Idle now", "Idle for at least"], lines) : make("p", { class: "note" }, "No pod has GPUs."), left(lines), since,
-    here.length ? make("h3", {}, "Where") : null, here.length ? rowsOf(["Node", "Idle now", "GPUs", "Who has GPUs there"], here) : null].filter(Boolean);
+    here.length ? make("h3", {}, "Where") : null, here.length ? rowsOf(["Node", "Idle now", "Idle GPUs, free ones too", "Who has GPUs there"], here) : null].filter(Boolean);
 }
 function starts(found) {
   const [workload] = found.simulate.workloads, side = workload.with, on = Object.keys(side.bound)[0];
-  const head = workload.starts ? `It would start, on ${on}.` : side.refused ? "It would be refused." : "It would wait.";
+  const node = state.nodes.find(each => each.name === on), shared = node?.sharing ? `, each GPU shared by ${node.sharing}` : "";
+  const head = workload.starts ? `It would start, on ${on}${node?.model ? ` (${node.model}${shared})` : ""}.` : side.refused ? "It would be refused." : "It would wait.";
   return [make("p", { class: `verdict ${workload.starts ? "ok" : "broken"}` }, head), workload.message ? make("p", { class: "cause" }, workload.message) : null, ...workload.notes.map(note => make("p", { class: "note" }, note)), ...side.causes.map(causeOf),
     make("p", { class: "note" }, `Pods that wait already go first. Without the webhook ${workload.without.waiting ? `it would wait: ${workload.without.causes.map(each => words(each.cause)).join(", ") || "see above"}` : `it would start, on ${Object.keys(workload.without.bound)[0]}`}.`),
     make("details", {}, make("summary", {}, "The pod that was tried"), make("pre", { class: "diff" }, JSON.stringify(found.manifest, null, 1))), ...drainable(found.balance)].filter(Boolean);
 }
 const STATES = ["broken", "warn", "unknown", "ok"];
 function checks(found) {
-  const sorted = [...found].sort((a, b) => STATES.indexOf(a.state) - STATES.indexOf(b.state)), counts = STATES.map(of => [found.filter(each => each.state === of).length, of]).filter(([count]) => count);
-  const line = each => make("li", { class: "check", "data-check": each.check, "data-state": each.state }, make("b", { class: `state ${each.state}` }, each.state), make("div", {}, make("b", {}, words(each.check)), `: ${each.text}`, each.next ? make("div", { class: "fix" }, `${each.next} `, ...runnable(each.next).map(text => copied(text))) : null));
-  return [make("p", { class: `verdict ${found.some(each => each.state === "broken") ? "broken" : "ok"}` }, `${found.some(each => each.state === "broken") ? "" : "Nothing is broken: "}${counts.map(([count, of]) => `${count} ${of}`).join(", ")}`), make("ul", { class: "checks" }, ...sorted.map(line))];
+  const sorted = [...found].sort((a, b) => STATES.indexOf(a.state) - STATES.indexOf(b.state)), broken = sorted[0]?.state === "broken";
+  const counts = STATES.map(of => [found.filter(each => each.state === of).length, of]).filter(([count]) => count).map(([count, of]) => `${count} ${of}`);
+  return [make("p", { class: `verdict ${broken ? "broken" : "ok"}` }, `${broken ? "" : "Nothing is broken: "}${counts.join(", ")}`), make("ul", { class: "checks" }, ...sorted.map(check))];
 }
+const check = each => make("li", { class: "check", "data-check": each.check, "data-state": each.state }, make("b", { class: `state ${each.state}` }, each.state),
+  make("div", {}, make("b", {}, words(each.check)), `: ${each.text}`, each.next ? make("div", { class: "fix" }, `${each.next} `, ...runnable(each.next).map(text => copied(text))) : null));
 const OUTCOMES = { refused: "broken", notRead: "broken", warned: "warn", changed: "ok", unchanged: "ok" };
 function audited({ audit }, { namespace }) {
   if (!audit.length) return make("p", { class: "verdict ok" }, `Nothing for pods that exist: ${namespace} has no GPU pod without a decision.`);
