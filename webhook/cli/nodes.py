@@ -14,7 +14,7 @@ from webhook.cli.cluster.heatmap import gib, heatmap
 from webhook.cli.cluster.measured import Figures
 from webhook.cli.cluster.report import gpu_nodes, holder, holders, pools, report
 from webhook.cli.cluster.snapshot import CLAIMS, ENGINE, Snapshot
-from webhook.cli.cluster.sums import larger, largest
+from webhook.cli.cluster.sums import larger, largest, left_out
 from webhook.cli.options import Format
 from webhook.cli.reading import measure_gpus, policy_of, selector, snapshot_of
 from webhook.cli.terminal import age, bar, clear, document, no_such, out, repeated, say, show, table, write
@@ -118,6 +118,8 @@ def nodes(
             return None
         if by in (None, By.model) or not reports:
             _print(reports, labels, by, jobs, wide=output is Format.wide)
+            if text := left_out(reports, rules.gpus):
+                say(text, "dim")
         else:
             _print_holders(sums, by.value, snapshot.taken)
         if any("idle" in each or "idleFor" in each for each in (*reports, *sums)):
