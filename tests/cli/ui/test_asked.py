@@ -100,7 +100,7 @@ async def test_which_gpus_are_idle_whose_and_since_when(shown: Tab, cluster: Pat
         for each, of in zip(wanted, gpus, strict=True)
     ]
     assert call("nodes", "--by", "namespace", "--cluster", cluster).stdout.count("2 for 1d, 8 for 1h") == 1
-    assert tables[1] == [["train-2", "8", ", ".join(f"gpu{at}" for at in range(8)), "research/job/llm"]]
+    assert tables[1] == [["train-2", "8 at least", ", ".join(f"gpu{at}" for at in range(8)), "research/job/llm"]]
 
 
 async def test_what_would_let_a_pod_start(shown: Tab, cluster: Path, tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ async def test_what_would_let_a_pod_start(shown: Tab, cluster: Path, tmp_path: P
     for each in wanted["with"]["causes"]:
         assert " ".join(each["text"].split()) in text
         assert " ".join(each["fix"].split()) in text
-    assert "serve-3 after 1 pod" in text
+    assert f"serve-3 (serve, {world.L4}, 4 {GPU}) after 1 pod" in text
 
 
 @pytest.mark.parametrize("question", ["health", "preempt"])
