@@ -9,6 +9,7 @@ import pytest
 
 from tests.cli.cluster.test_load import kubeconfig
 from tests.cli.objects import CLUSTER, call, placed, write
+from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
 from tests.feeds.fake_api import fake_api
 from webhook.kube.pod import DECISION
@@ -80,6 +81,28 @@ def test_the_table(tmp_path: Path) -> None:
     assert result.stderr.startswith("if they were created now: 2 refused, 1 ")
 
 
+@pytest.mark.parametrize(
+    ("gpus", "more", "starts", "said"),
+    [
+        pytest.param(8, {}, True, "it waits now, and would start", id="it would get the toleration that it lacks"),
+        pytest.param(
+            8, {"nodeSelector": {"pool": "x"}}, False, "it waits now, and still would", id="no node is its own"
+        ),
+        pytest.param(8, {"hostPID": True}, None, "", id="it would be refused"),
+    ],
+)
+def test_whether_a_pod_that_waits_would_start(
+    tmp_path: Path, gpus: int, more: dict[str, Any], starts: bool | None, said: str
+) -> None:
+    made = placed(pod("render", gpus, **more), None)
+    file = write(tmp_path, node("a", taints=["nvidia.com/gpu=:NoSchedule"]), namespace("team"), made)
+    (found,) = json.loads(call("audit", "-n", "team", "--cluster", file, "-o", "json").stdout)
+    assert found.get("starts") == starts
+    printed = " ".join(call("audit", "-n", "team", "--cluster", file).stdout.split())
+    assert ("it waits now" in printed) == bool(said)
+    assert said in printed
+
+
 def test_without_pods_to_audit_a_message_says_so(tmp_path: Path) -> None:
     result = call("audit", "--cluster", write(tmp_path, *CLUSTER[:4]))
     assert (result.exit_code, result.stdout, result.stderr) == (0, "", "no GPU pod without a decision\n")
@@ -120,3 +143,13 @@ async def test_the_right_to_list_pods_of_one_namespace_is_enough_for_rules_that_
     assert found["job/open"]["outcome"] == "refused"
     assert "hostNamespaces" in [each["unit"] for each in found["job/open"]["findings"]]
     assert "gpuFits" not in [each["unit"] for each in found["pod/odd"]["findings"]]
+
+
+def test_a_pod_that_is_warned_about_is_changed_too(tmp_path: Path) -> None:
+    """The findings do not hide what the webhook would add."""
+    asks = placed(pod("asks", 2, labels={"workload-type": "training"}), None)
+    file = write(tmp_path, *CLUSTER[:4], namespace("team"), asks)
+    line = call("audit", "-n", "team", "--cluster", file).stdout.splitlines()[1]
+    assert line.endswith("[cpuPerGpu] and 1 more finding; changed: gpuResources, tolerations")
+    wide = call("audit", "-n", "team", "--cluster", file, "-o", "wide").stdout
+    assert "tolerations: it got tolerations of nvidia.com/gpu" in wide

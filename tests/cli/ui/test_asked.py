@@ -100,7 +100,7 @@ async def test_which_gpus_are_idle_whose_and_since_when(shown: Tab, cluster: Pat
         for each, of in zip(wanted, gpus, strict=True)
     ]
     assert call("nodes", "--by", "namespace", "--cluster", cluster).stdout.count("2 for 1d, 8 for 1h") == 1
-    assert tables[1] == [["train-2", "8", ", ".join(f"gpu{at}" for at in range(8)), "research/job/llm"]]
+    assert tables[1] == [["train-2", "8 at least", ", ".join(f"gpu{at}" for at in range(8)), "research/job/llm"]]
 
 
 async def test_what_would_let_a_pod_start(shown: Tab, cluster: Path, tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ async def test_what_would_let_a_pod_start(shown: Tab, cluster: Path, tmp_path: P
     for each in wanted["with"]["causes"]:
         assert " ".join(each["text"].split()) in text
         assert " ".join(each["fix"].split()) in text
-    assert "serve-3 after 1 pod" in text
+    assert f"serve-3 (serve, {world.L4}, 4 {GPU}) after 1 pod" in text
 
 
 @pytest.mark.parametrize("question", ["health", "preempt"])
@@ -128,6 +128,8 @@ async def test_the_checks(shown: Tab, cluster: Path, question: str) -> None:
         "[...document.querySelectorAll('.check')].map(each => [each.dataset.check, each.dataset.state])"
     )
     every = said(cluster, "doctor")
+    for line in call("doctor", "--cluster", cluster).stderr.splitlines() if question == "health" else ():
+        assert f"{line[0].upper()}{line[1:]}" in text
     wanted = [
         each for each in every if question == "health" or each["check"] in ("guards", "preemption", "priorityClasses")
     ]

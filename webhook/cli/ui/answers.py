@@ -15,7 +15,7 @@ from webhook.cli.cluster.answers import idle_by_namespace
 from webhook.cli.cluster.load import FORBIDDEN
 from webhook.cli.cluster.report import gpu_nodes, report
 from webhook.cli.cluster.snapshot import NEEDED, Snapshot
-from webhook.cli.nodes import By, sums_by, why_not_measured
+from webhook.cli.nodes import By, sums_by, why_not_measured, why_not_since
 from webhook.cli.reading import missing_right, namespace_of, policy_of, use_metrics
 from webhook.cli.simulate import manifests
 from webhook.cli.simulating.run import simulate
@@ -81,7 +81,7 @@ def idle(snapshot: Snapshot, named: str | None, _: Given) -> dict[str, Any]:
     known = any("idle" in each for each in reports)
     sums = sums_by(By.namespace, reports, idle_by_namespace(snapshot), [])
     source = "it" if snapshot.access is None else None
-    since = snapshot.missing.get("ReplicaMetrics", "")
+    since = "" if any("idleFor" in each for each in sums) else why_not_since(snapshot)
     return {"nodes": sums, "unknown": "" if known else why_not_measured(source, policy), "sinceUnknown": since}
 
 
@@ -102,8 +102,11 @@ def _manifest(snapshot: Snapshot, policy: Policy, given: Given) -> dict[str, Any
         raise BadInput(f"GPUs: saw {quoted(gpus)}, wanted a number from 1 to {_MAX_GPUS}")
     if policy.gpus.kind(resource) is None:
         raise BadInput(f"resource: saw {quoted(resource)}, wanted one that the policy calls GPUs, as nvidia.com/gpu")
-    opted_in = [name for (_, name), each in snapshot.named("Namespace").items() if PROFILE_LABEL in labels_of(each)]
-    namespace = namespace_of(given.get("namespace"), False, snapshot) or next(iter(sorted(opted_in)), "default")
+    opted_in = sorted(
+        [name for (_, name), each in snapshot.named("Namespace").items() if PROFILE_LABEL in labels_of(each)]
+    )
+    own = snapshot.namespace if snapshot.namespace in opted_in or not opted_in else opted_in[0]
+    namespace = namespace_of(given.get("namespace") or own, False, snapshot) or "default"
     selector = {"nodeSelector": _selector(snapshot, model)} if (model := given.get("model", "")) else {}
     container = {"name": "main", "image": "your-image", "resources": {"limits": {resource: gpus}}}
     metadata = {"name": f"pod-with-{gpus}-gpus", "namespace": namespace}
@@ -132,7 +135,8 @@ def preempt(snapshot: Snapshot, named: str | None, _: Given) -> dict[str, Any]:
 
 def health(snapshot: Snapshot, named: str | None, _: Given) -> dict[str, Any]:
     """All checks of the webhook."""
-    return {"doctor": [each._asdict() for each in doctor.results(snapshot, named)]}
+    page = list(doctor.results(snapshot, named))
+    return {"doctor": [each._asdict() for each in page], "summary": doctor.summary(snapshot, page)}
 
 
 def audit(snapshot: Snapshot, named: str | None, given: Given) -> dict[str, Any]:

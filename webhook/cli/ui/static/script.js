@@ -148,11 +148,13 @@ function renderHead() {
   const sums = state.totals.filter(each => each.model === null), models = state.totals.filter(each => each.model !== null);
   const blind = state.withoutRight.length, noNodes = state.withoutRight.includes("nodes"), why = `not known without the right to list ${state.withoutRight.join(" and ")}`;
   const use = !sums.length && blind ? [make("p", { class: "big" }, "GPUs: not known")] : sums.map((each, at) => make("p", { class: at ? "label" : "big" }, noNodes ? `Yours: ${plural(each.allocated, UNITS[each.kind])}` : blind ? plural(each.total, UNITS[each.kind]) : `${each.allocated + each.promised} of ${plural(each.total, UNITS[each.kind])} in use`));
-  const best = state.largest[0], others = best ? best.steps.slice(1, 4).map(step => job(best, step)) : [];
-  const start = make("p", { class: "largest", id: "largest", title: "Of one model, on healthy nodes, with at least one free CPU for each GPU, for pods that tolerate the taints" },
+  const best = state.largest[0], others = best ? best.steps.slice(1, 4).map(step => job(best, step)) : [], tolerates = each => each.taints.length ? `, if it tolerates ${each.taints.join(", ")}` : "";
+  const larger = best && state.largest.slice(1).find(each => each.kind === best.kind && (each.steps[0].gpus > best.steps[0].gpus || (each.steps[0].gpus === best.steps[0].gpus && each.steps[0].nodes > best.steps[0].nodes)));
+  const start = make("p", { class: "largest", id: "largest", title: "Of one model, on healthy nodes, with at least one free CPU for each GPU, for pods with the tolerations that the webhook adds" },
     make("span", { class: "label" }, "Largest job that could start now"),
     make("b", {}, blind ? why : best ? job(best, best.steps[0]) : "none, as no healthy node has a free GPU and CPU"),
-    make("span", { class: "label" }, best ? [best.model, others.length ? `or ${others.join(", ")}` : ""].filter(Boolean).join(", ") : ""));
+    make("span", { class: "label" }, best ? [best.model, others.length ? `or ${others.join(", ")}` : ""].filter(Boolean).join(", ") + tolerates(best) : ""),
+    larger ? make("span", { class: "label larger" }, `${job(larger, larger.steps[0])}, ${larger.model}${tolerates(larger)}`) : null);
   const shown = noNodes ? ["allocated"] : blind ? ["total", "allocated", "unknown"] : ["total", ...PARTS.slice(0, 4)];
   const ambiguous = each => each.model !== null && models.filter(other => other.model === each.model).length > 1;
   const line = (each, name) => make("tr", { class: each.model === null ? "sum" : null, "data-model": each.model, "data-kind": each.kind },
@@ -309,8 +311,8 @@ function renderChoice() {
     const rank = place.has(node.name) ? `#${place.get(node.name)} ` : "";
     if (say.textContent !== rank + said) { say.textContent = rank + said; say.tip = cause ? cause.text : ""; }
     say.classList.toggle("bad", !cause && node.health !== "unknown" && !!(HEALTH[node.health] || node.sick));
-    const mark = `${choice.holder && choice.by} ${choice.holder} ${choice.pod}`;
-    if (row.mark === mark || (!row.mark && !choice.holder && !choice.pod)) continue;
+    const own = !!choice.pod && node.pods.some(pod => key(pod) === choice.pod), mark = `${choice.holder && choice.by} ${choice.holder} ${own ? choice.pod : ""}`;
+    if (row.mark === mark || (!row.mark && !choice.holder && !own)) continue;
     row.mark = mark;
     for (const square of row.children[1].children) if (square.cell) {
       square.classList.toggle("dim", !!choice.holder && !(square.cell.pod && holderOf(square.cell.pod) === choice.holder));
@@ -384,7 +386,7 @@ function decision(found) {
   if (found.units?.length) parts.push(make("div", { class: "units" }, ...found.units.map(unit => make("div", {}, make("b", {}, unit.name), `: ${unit.text}`))));
   if (found.nodes?.length) {
     const line = (node, at) => make("tr", {}, make("td", {}, `${at + 1}. ${node.name}`), ...["free", "peers", "score"].map(name => make("td", {}, node[name])),
-      make("td", { class: "remark" }, [node.name === found.boundTo ? "← bound" : "", node.last ? `${at ? "kept back" : "first all the same"}: ${node.last}` : ""].filter(Boolean).join(", ")));
+      make("td", { class: "remark" }, [node.name === found.boundTo ? "← bound" : "", node.last ? `${at ? "kept back" : "first, though it would be kept back"}: ${node.last}` : ""].filter(Boolean).join(", ")));
     parts.push(make("table", { class: "ranking" }, make("thead", {}, make("tr", {}, ...["Ranking", "Free", "Peers", "Score", ""].map(title => make("th", {}, title)))), make("tbody", {}, ...found.nodes.map(line))));
   }
   return parts;
@@ -444,7 +446,7 @@ const ASKED = {
   start: { text: "Would a pod start, and what would let it?", fields: startFields, command: () => "simulate -f pod.yaml", draw: starts },
   pod: { text: "Why is a pod on its node?", fields: podFields, command: given => `explain -n ${given.namespace} ${given.name}`, draw: about },
   preempt: { text: "Who may preempt whom?", command: () => "doctor", draw: found => make("ul", { class: "checks" }, ...found.doctor.map(check)) },
-  health: { text: "Is the webhook healthy?", command: () => "doctor", draw: found => checks(found.doctor) },
+  health: { text: "Is the webhook healthy?", command: () => "doctor", draw: found => checks(found) },
   audit: { text: "What would opting in change?", fields: auditFields, command: given => `audit -n ${given.namespace}`, draw: audited },
 };
 const given = () => Object.fromEntries(new URLSearchParams(choice.ask));
@@ -469,7 +471,7 @@ async function answer() {
 function renderAsk() {
   const { question, ...values } = given(), asked = ASKED[question], isPod = question === "pod" && values.name;
   once("questions", [question], () => put($("questions"), ...Object.entries(ASKED).map(([name, { text, fields }]) => make("button", { type: "button", "data-focus": `ask ${name}`, "data-question": name, "aria-expanded": String(name === question),
-    on: { click: () => choose(name === question ? { ask: "", ...(name === "pod" ? { pod: "", holder: "" } : {}) } : { ask: address(name, fields?.().given) }) } }, text))));
+    on: { click: () => choose({ ask: name === question ? "" : address(name, fields?.().given), ...(question === "pod" ? { pod: "", holder: "" } : {}) }) } }, text))));
   once("form", [question, values], () => put($("form"), asked?.fields ? make("form", { class: "fields", on: { submit: event => {
     event.preventDefault();
     const entries = [...new FormData(event.target)].map(([name, value]) => [name, value.trim()]).filter(([, value]) => value);
@@ -491,7 +493,7 @@ const inFileOf = (question, name) => embedded && [...new Set(Object.keys(embedde
 const namespaces = () => [...new Set([...state.holders.namespace.map(each => each.namespace), ...state.waiting.map(row => row.namespace)])].sort();
 function startFields() {
   const resources = inFileOf("start", "resource") || state.resources;
-  const most = resource => Math.max(1, ...state.nodes.map(node => node.gpus[resource]?.total || 0)), first = resources[0];
+  const most = resource => Math.max(1, ...state.nodes.map(node => node.sharing ? 0 : node.gpus[resource]?.total || 0)), first = resources[0];
   const start = first ? { gpus: String(most(first)), resource: first } : {};
   return { given: start, inputs: values => first ? [
     field("GPUs", embedded ? select("gpus", inFileOf("start", "gpus"), values.gpus) : make("input", { name: "gpus", type: "number", min: 1, max: 1024, required: true, value: values.gpus, "data-focus": "field gpus" })),
@@ -510,11 +512,14 @@ function podFields() {
 }
 const list = (items, none) => items.length ? make("ul", {}, ...items.map(each => make("li", {}, ...[each].flat()))) : make("p", { class: "note" }, none);
 const drain = node => { const command = `kubectl drain ${node} --ignore-daemonsets`; return copied(command, "Copy kubectl drain"); };
+const sizeOf = name => { const node = state.nodes.find(each => each.name === name); return node ? `(${[node.pool, node.model, Object.entries(node.gpus).map(([resource, counts]) => `${counts.total} ${resource}`).join(", ")].filter(Boolean).join(", ")})` : ""; };
 function drainable(found) {
+  const out = state.nodes.filter(node => node.health !== "healthy" && !node.pods.length && !found.whole.includes(node.name));
   const moves = each => make("ul", { class: "moves" }, ...each.moves.map(move => make("li", {}, `${move.pod} → ${move.to}`)));
-  return [make("h3", {}, "No pod has a GPU there: nothing has to move"), list(found.whole.map(node => [make("b", { "data-whole": node }, node), " ", drain(node)]), "No node is free as a whole."),
-    make("h3", {}, "Free as a whole after a few pods have moved"), list(found.suggestions.map(each => [make("b", { "data-suggested": each.node }, each.node), ` after ${plural(each.moves.length, "pod")}`, " ", drain(each.node), moves(each)]), "No other node can be freed by moving a few pods of workloads."),
-    make("p", { class: "note" }, "A pod moves when it is deleted: its controller makes another, and the webhook chooses its node. Each of these counts on those before it.")];
+  return [make("h3", {}, "No pod has a GPU there: nothing has to move"), list(found.whole.map(name => [make("b", { "data-whole": name }, name), ` ${sizeOf(name)} `, drain(name)]), "No node is free as a whole."),
+    out.length ? make("p", { class: "note" }, `Out already, and no pod has a GPU there: ${out.map(node => `${node.name} (${HEALTH[node.health]})`).join(", ")}.`) : null,
+    make("h3", {}, "Free as a whole after a few pods have moved"), list(found.suggestions.map(each => [make("b", { "data-suggested": each.node }, each.node), ` ${sizeOf(each.node)} after ${plural(each.moves.length, "pod")} `, drain(each.node), moves(each)]), "No other node can be freed by moving a few pods of workloads."),
+    make("p", { class: "note" }, "A pod moves when it is deleted: its controller makes another, and the webhook chooses its node. Each of these counts on those before it.")].filter(Boolean);
 }
 const rowsOf = (titles, lines) => make("table", { class: "ranking said" }, make("thead", {}, make("tr", {}, ...titles.map(title => make("th", { scope: "col" }, title)))), make("tbody", {}, ...lines.slice(0, MAX_LISTED).map(line => make("tr", {}, ...line.map(cell => make("td", {}, cell))))));
 const left = lines => lines.length > MAX_LISTED ? make("p", { class: "note" }, `${lines.length - MAX_LISTED} more: ask on a terminal`) : null;
@@ -525,24 +530,23 @@ function idleFor(counts) {
 }
 function idle(found) {
   const lines = found.nodes.map(each => [each.namespace, Object.entries(each.gpus).map(([resource, count]) => `${gpus(count)} ${resource}`).join(", "), each.idle ?? "not known", each.idleFor ? idleFor(each.idleFor) : "not known"]);
-  const here = state.nodes.filter(node => node.idle).map(node => [node.name, node.idle, node.devices.filter(each => each.idle).map(each => each.name).join(", "), [...new Set(node.pods.map(pod => `${pod.namespace}/${pod.owner}`))].join(", ")]);
-  const since = found.nodes.some(each => each.idleFor) ? null : make("p", { class: "note" }, `Since when is not known: the running webhook counts it${found.sinceUnknown ? `, and there is ${found.sinceUnknown.replace(/^.* has no /, "no ")}` : ""}.`);
-  return [found.unknown ? make("p", { class: "note" }, `${found.unknown[0].toUpperCase()}${found.unknown.slice(1)}.`) : null, lines.length ? rowsOf(["Namespace", "GPUs it has", "Idle now", "Idle for at least"], lines) : make("p", { class: "note" }, "No pod has GPUs."), left(lines), since,
-    here.length ? make("h3", {}, "Where") : null, here.length ? rowsOf(["Node", "Idle now", "Idle GPUs, free ones too", "Who has GPUs there"], here) : null].filter(Boolean);
+  const here = state.nodes.filter(node => node.idle).map(node => [node.name, `${node.idle} at least`, node.devices.filter(each => each.idle).map(each => each.name).join(", "), [...new Set(node.pods.map(pod => `${pod.namespace}/${pod.owner}`))].join(", ")]);
+  const since = found.sinceUnknown && !found.unknown ? make("p", { class: "note" }, `${found.sinceUnknown[0].toUpperCase()}${found.sinceUnknown.slice(1)}.`) : null;
+  return [found.unknown ? make("p", { class: "note" }, `${found.unknown[0].toUpperCase()}${found.unknown.slice(1)}.`) : null, lines.length ? rowsOf(["Namespace", "GPUs it has", "Idle now, at least", "Idle for at least"], lines) : make("p", { class: "note" }, "No pod has GPUs."), left(lines), since,
+    here.length ? make("h3", {}, "Where") : null, here.length ? make("p", { class: "note" }, "Metrics do not say which pod has which GPU. Where several have GPUs on one node, or some are free, the idle ones may be of any of them.") : null, here.length ? rowsOf(["Node", "Idle, and a pod has it", "Idle GPUs, free ones too", "Who has GPUs there"], here) : null].filter(Boolean);
 }
 function starts(found) {
   const [workload] = found.simulate.workloads, side = workload.with, on = Object.keys(side.bound)[0];
   const node = state.nodes.find(each => each.name === on), shared = node?.sharing ? `, each GPU shared by ${node.sharing}` : "";
   const head = workload.starts ? `It would start, on ${on}${node?.model ? ` (${node.model}${shared})` : ""}.` : side.refused ? "It would be refused." : "It would wait.";
-  return [make("p", { class: `verdict ${workload.starts ? "ok" : "broken"}` }, head), workload.message ? make("p", { class: "cause" }, workload.message) : null, ...workload.notes.map(note => make("p", { class: "note" }, note)), ...side.causes.map(causeOf),
-    make("p", { class: "note" }, `Pods that wait already go first. Without the webhook ${workload.without.waiting ? `it would wait: ${workload.without.causes.map(each => words(each.cause)).join(", ") || "see above"}` : `it would start, on ${Object.keys(workload.without.bound)[0]}`}.`),
-    make("details", {}, make("summary", {}, "The pod that was tried"), make("pre", { class: "diff" }, JSON.stringify(found.manifest, null, 1))), ...drainable(found.balance)].filter(Boolean);
+  return [make("p", { class: `verdict ${workload.starts ? node?.sharing ? "warn" : "ok" : "broken"}` }, head), workload.starts && node?.sharing ? make("p", { class: "cause" }, "These are shares of GPUs, not whole ones: choose a model for whole GPUs.") : null, workload.message ? make("p", { class: "cause" }, workload.message) : null, ...workload.notes.map(note => make("p", { class: "note" }, note)), ...side.causes.map(causeOf),
+    make("p", { class: "note" }, `Pods that wait already go first. Without the webhook ${workload.without.waiting ? `it would wait: ${[...new Set(workload.without.causes.map(each => words(each.cause)))].join(", ") || "see above"}` : `it would start, on ${Object.keys(workload.without.bound)[0]}`}.`),
+    make("details", {}, make("summary", {}, "The pod that was tried: pod.yaml ", copied(JSON.stringify(found.manifest, null, 1))), make("pre", { class: "diff" }, JSON.stringify(found.manifest, null, 1))), ...drainable(found.balance)].filter(Boolean);
 }
 const STATES = ["broken", "warn", "unknown", "ok"];
-function checks(found) {
-  const sorted = [...found].sort((a, b) => STATES.indexOf(a.state) - STATES.indexOf(b.state)), broken = sorted[0]?.state === "broken";
-  const counts = STATES.map(of => [found.filter(each => each.state === of).length, of]).filter(([count]) => count).map(([count, of]) => `${count} ${of}`);
-  return [make("p", { class: `verdict ${broken ? "broken" : "ok"}` }, `${broken ? "" : "Nothing is broken: "}${counts.join(", ")}`), make("ul", { class: "checks" }, ...sorted.map(check))];
+function checks({ doctor, summary }) {
+  const sorted = [...doctor].sort((a, b) => STATES.indexOf(a.state) - STATES.indexOf(b.state)), broken = / \d+ broken/.test(summary[0]), unknown = summary.some(line => line.startsWith("not known"));
+  return [...summary.map((line, at) => make("p", at ? { class: "note" } : { class: `verdict ${broken ? "broken" : unknown ? "" : "ok"}` }, `${line[0].toUpperCase()}${line.slice(1)}`)), make("ul", { class: "checks" }, ...sorted.map(check))];
 }
 const check = each => make("li", { class: "check", "data-check": each.check, "data-state": each.state }, make("b", { class: `state ${each.state}` }, each.state),
   make("div", {}, make("b", {}, words(each.check)), `: ${each.text}`, each.next ? make("div", { class: "fix" }, `${each.next} `, ...runnable(each.next).map(text => copied(text))) : null));
@@ -550,7 +554,7 @@ const OUTCOMES = { refused: "broken", notRead: "broken", warned: "warn", changed
 function audited({ audit }, { namespace }) {
   if (!audit.length) return make("p", { class: "verdict ok" }, `Nothing for pods that exist: ${namespace} has no GPU pod without a decision.`);
   const counts = Object.keys(OUTCOMES).map(of => [audit.filter(each => each.outcome === of).reduce((all, each) => all + each.pods, 0), of]).filter(([count]) => count);
-  const texts = each => [...each.findings.map(one => `${one.text} [${one.unit}]`), ...each.changes];
+  const texts = each => [...("starts" in each ? [each.starts ? "it waits now, and would start" : "it waits now, and still would"] : []), ...each.findings.map(one => `${one.text} [${one.unit}]`), ...each.changes];
   return [make("p", { class: "verdict" }, `If they were created now: ${counts.map(([count, of]) => `${plural(count, "pod")} ${of === "notRead" ? "not read" : of}`).join(", ")}. Pods that run stay as they are.`),
     make("ul", { class: "checks" }, ...audit.slice(0, MAX_LISTED).map(each => make("li", { class: "check", "data-of": each.of, "data-outcome": each.outcome }, make("b", { class: `state ${OUTCOMES[each.outcome]}` }, each.outcome === "notRead" ? "not read" : each.outcome),
       make("div", {}, make("b", {}, each.of), each.pods > 1 ? ` × ${each.pods}` : "", ...texts(each).map(text => make("div", { class: "note" }, text)))))), left(audit)].filter(Boolean);
@@ -589,7 +593,7 @@ document.addEventListener("scroll", () => { $("tip").hidden = true; }, { passive
 document.addEventListener("keydown", event => { if (event.key === "Escape") { $("tip").hidden = true; if (choice.pod || choice.holder || choice.ask) choose({ pod: "", holder: "", ask: "" }); } });
 $("map").addEventListener("keydown", move);
 $("map").addEventListener("click", event => { const pod = event.target.cell?.pod; if (pod) chooseCell(pod); });
-$("search").addEventListener("input", () => choose({ q: $("search").value.trim() }));
+$("search").addEventListener("input", () => choose({ q: $("search").value.trim(), holder: "" }));
 document.querySelector(".skip").addEventListener("click", event => { event.preventDefault(); $("waiting").focus(); });
 $("link").addEventListener("click", async () => { await navigator.clipboard.writeText(location.href.split("#")[0] + hash(true)); $("link").textContent = "Copied"; setTimeout(() => { $("link").textContent = "Copy link"; }, 1200); });
 $("export").addEventListener("click", () => {
