@@ -28,13 +28,16 @@ inference       1   nvidia.com/gpu       4           0          0      4   ░�
 training        2   nvidia.com/gpu      16           6          0     10   ███░░░░░
 all             3   nvidia.com/gpu      20           6          0     14   ██░░░░░░
 
-largest job that could start now: 1 node × 4 GPUs of NVIDIA-L4
+largest job that could start now: 1 node × 4 GPUs of NVIDIA-L4, with no tolerations but the webhook's
 """
 
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Path:
     return write(tmp_path, *CLUSTER)
+
+
+ALONE = ", with no tolerations but the webhook's"
 
 
 def test_the_table(cluster: Path) -> None:
@@ -147,7 +150,8 @@ def test_the_largest_job_that_could_start_now(
 ) -> None:
     cluster = write(tmp_path, *objects)
     for by in ((), ("--by", "model")):
-        assert call("nodes", *by, "--cluster", cluster).stdout.endswith(f"\nlargest job that could start now: {line}\n")
+        said = f"\nlargest job that could start now: {line}{'' if steps is None else ALONE}\n"
+        assert call("nodes", *by, "--cluster", cluster).stdout.endswith(said)
     found = json.loads(call("nodes", "--by", "model", "--cluster", cluster, "-o", "json").stdout)
     first = [each["largest"] for each in found if each["largest"] and each["model"] != "Tesla-T4-SHARED"]
     assert first == ([{"nvidia.com/gpu": steps}] if steps else [])

@@ -24,6 +24,7 @@ from webhook.policy.model import Policy
 from webhook.text import amount_number, listed, plural, quoted
 
 _STYLES = {"healthy": "green", "cordoned": "yellow", "notReady": "red", "unhealthy": "red", "offersNoGpus": "red"}
+_NO_MORE: Final = "with no tolerations but the webhook's"
 _MEASURED: Final = {"idle": "IDLE", "utilisation": "UTILISATION", "memory": "MEMORY", "temperature": "HOTTEST"}
 """Column titles of GPU metrics, by their key in the document."""
 
@@ -251,8 +252,8 @@ def _job(largest: Mapping[str, Any]) -> str:
     first, *others = [f"{plural(each['nodes'], 'node')} × {each['gpus']}" for each in largest["steps"][:4]]
     unit = plural(largest["steps"][0]["gpus"], units[largest["kind"]]).partition(" ")[2]
     model = f" of {largest['model']}" if largest["model"] else ""
-    tolerates = f", if it tolerates {listed(largest['taints'])}" if largest["taints"] else ""
-    return f"{first} {unit}{model}{''.join([f', or {each}' for each in others])}{tolerates}"
+    more = f"if it tolerates {listed(largest['taints'])}" if largest["taints"] else _NO_MORE
+    return f"{first} {unit}{model}{''.join([f', or {each}' for each in others])}, {more}"
 
 
 def _lines(entry: Mapping[str, Any], known: Sequence[str]) -> Iterator[list[Any]]:

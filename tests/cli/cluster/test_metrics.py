@@ -190,7 +190,7 @@ gpu-b-0   training   NVIDIA-A100-SXM4-80GB   healthy   nvidia.com/gpu       8   
 POOL       NODES   RESOURCE         TOTAL   ALLOCATED   PROMISED   FREE   USED       IDLE   UTILISATION      MEMORY         HOTTEST
 training       2   nvidia.com/gpu      16          14          0      2   ███████░      8   ████░░░░  50 %   577/1266 GiB   68 °C
 
-largest job that could start now: 1 node × 2 GPUs of NVIDIA-A100-SXM4-80GB
+largest job that could start now: 1 node × 2 GPUs of NVIDIA-A100-SXM4-80GB, with no tolerations but the webhook's
 """
 
 

@@ -109,9 +109,9 @@ def test_a_job_that_must_tolerate_more_than_the_webhook_adds_comes_after(tmp_pat
     ]
     objects.pop()
     result = call("nodes", "--cluster", write(tmp_path, *objects))
-    model = "NVIDIA-A100-SXM4-80GB"
+    model, alone = "NVIDIA-A100-SXM4-80GB", "with no tolerations but the webhook's"
     assert result.stdout.splitlines()[-1] == (
-        f"largest job that could start now: 1 node × 4 GPUs of {model}; 1 node × 8 GPUs of {model}, if it tolerates {spot}"
+        f"largest job that could start now: 1 node × 4 GPUs of {model}, {alone}; 1 node × 8 GPUs of {model}, if it tolerates {spot}"
     )
 
 

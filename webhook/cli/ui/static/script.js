@@ -148,7 +148,7 @@ function renderHead() {
   const sums = state.totals.filter(each => each.model === null), models = state.totals.filter(each => each.model !== null);
   const blind = state.withoutRight.length, noNodes = state.withoutRight.includes("nodes"), why = `not known without the right to list ${state.withoutRight.join(" and ")}`;
   const use = !sums.length && blind ? [make("p", { class: "big" }, "GPUs: not known")] : sums.map((each, at) => make("p", { class: at ? "label" : "big" }, noNodes ? `Yours: ${plural(each.allocated, UNITS[each.kind])}` : blind ? plural(each.total, UNITS[each.kind]) : `${each.allocated + each.promised} of ${plural(each.total, UNITS[each.kind])} in use`));
-  const best = state.largest[0], others = best ? best.steps.slice(1, 4).map(step => job(best, step)) : [], tolerates = each => each.taints.length ? `, if it tolerates ${each.taints.join(", ")}` : "";
+  const best = state.largest[0], others = best ? best.steps.slice(1, 4).map(step => job(best, step)) : [], tolerates = each => each.taints.length ? `, if it tolerates ${each.taints.join(", ")}` : ", with no tolerations but the webhook's";
   const larger = best && state.largest.slice(1).find(each => each.kind === best.kind && (each.steps[0].gpus > best.steps[0].gpus || (each.steps[0].gpus === best.steps[0].gpus && each.steps[0].nodes > best.steps[0].nodes)));
   const start = make("p", { class: "largest", id: "largest", title: "Of one model, on healthy nodes, with at least one free CPU for each GPU, for pods with the tolerations that the webhook adds" },
     make("span", { class: "label" }, "Largest job that could start now"),
@@ -382,6 +382,7 @@ function renderPod() {
 function decision(found) {
   if (found.undecided) return [make("p", { class: "note" }, `Decision: ${found.undecided}`)];
   const parts = [found.text, found.decided].filter(Boolean).map((text, at) => make("p", { class: at ? "note" : "on" }, text));
+  if (found.policyNow) parts.push(make("p", { class: "note" }, `The policy has changed since this decision: from ${found.policy} to ${found.policyNow}.`));
   if (found.why) parts.push(make("p", { class: "note" }, `No node chosen: ${found.why}`));
   if (found.units?.length) parts.push(make("div", { class: "units" }, ...found.units.map(unit => make("div", {}, make("b", {}, unit.name), `: ${unit.text}`))));
   if (found.nodes?.length) {
@@ -516,7 +517,7 @@ const sizeOf = name => { const node = state.nodes.find(each => each.name === nam
 function drainable(found) {
   const out = state.nodes.filter(node => node.health !== "healthy" && !node.pods.length && !found.whole.includes(node.name));
   const moves = each => make("ul", { class: "moves" }, ...each.moves.map(move => make("li", {}, `${move.pod} → ${move.to}`)));
-  return [make("h3", {}, "No pod has a GPU there: nothing has to move"), list(found.whole.map(name => [make("b", { "data-whole": name }, name), ` ${sizeOf(name)} `, drain(name)]), "No node is free as a whole."),
+  return [make("h3", {}, "No pod has a GPU there: nothing has to move. Fewest whole GPUs first"), list(found.whole.map(name => [make("b", { "data-whole": name }, name), ` ${sizeOf(name)} `, drain(name)]), "No node is free as a whole."),
     out.length ? make("p", { class: "note" }, `Out already, and no pod has a GPU there: ${out.map(node => `${node.name} (${HEALTH[node.health]})`).join(", ")}.`) : null,
     make("h3", {}, "Free as a whole after a few pods have moved"), list(found.suggestions.map(each => [make("b", { "data-suggested": each.node }, each.node), ` ${sizeOf(each.node)} after ${plural(each.moves.length, "pod")} `, drain(each.node), moves(each)]), "No other node can be freed by moving a few pods of workloads."),
     make("p", { class: "note" }, "A pod moves when it is deleted: its controller makes another, and the webhook chooses its node. Each of these counts on those before it.")].filter(Boolean);
