@@ -172,7 +172,7 @@ def main() -> None:
     commands: dict[str, Callable[[Snapshot], Any]] = {
         "nodes": lambda s: nodes._print(nodes.report(s, policy, nodes.gpu_nodes(s, policy)), None, None, [], wide=True),
         "pending -A": lambda s: [answer.document() for answer in pending.answers(s, policy, None)],
-        "explain POD": lambda s: explain.existing(s, policy, "team-0", "pod-0"),
+        "explain POD": lambda s: explain.explained(s, policy, s.pod("team-0", "pod-0")),
         "doctor": lambda s: [list(check(s, policy)) for *_, check in checks.CHECKS],
         "audit -A": lambda s: audit._print(audit.audited(s, policy, None, everywhere=True), wide=True),
         "balance -A": lambda s: balance._print(balance.balanced(s, policy, None), None),
