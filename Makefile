@@ -7,6 +7,8 @@ PYTHON ?= python3
 K8S ?= 1.37
 CLUSTER ?= pools
 export K8S
+# What tests start, some hundred times, is compiled once, whatever the environment says.
+unexport PYTHONDONTWRITEBYTECODE
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -25,19 +27,20 @@ test: check chromium ## Run every test; builds a real Kubernetes control plane o
 	  wait $$live || status=1; exit $$status
 	@mkdir -p $(CACHE) && rm -f $(CACHE)/harness-$(K8S)-* && touch $(PASSED)
 
-# Three parts side by side, which take about equally long. In one most files start control planes of their own; the files of each
-# of the two others share one, and the part ends with a test that compares all decisions made there.
+# Parts side by side, which take about equally long: a test on a control plane waits most of the time. Each has control planes of
+# its own, and a part ends with a test that compares all decisions made there.
 ON_A_PLANE = $(filter-out $(UNCHANGED),$(sort $(shell grep -rl --include='test_*.py' 'pytest.mark.controlplane' tests)))
 AT_THE_END = tests/e2e/test_every_decision.py
-OWN = $(filter $(addprefix tests/,$(addprefix e2e/test_,client_certificate.py doctor.py helm.py operator.py pod_groups.py) \
-  $(addprefix manifests/test_,chart.py crds.py)),$(ON_A_PLANE))
-ONE = $(filter $(addprefix tests/,e2e/behaviour/% export/% e2e/test_faults.py e2e/test_pending.py e2e/test_strangers.py \
-  manifests/test_install.py),$(ON_A_PLANE))
-OTHER = $(filter-out $(OWN) $(ONE) $(AT_THE_END),$(ON_A_PLANE))
+PARTS = RELEASES REPLICAS BEHAVIOUR MANIFESTS OTHERS
+RELEASES = $(filter tests/e2e/test_helm.py tests/e2e/test_upgrade.py,$(ON_A_PLANE))
+REPLICAS = $(filter $(patsubst %,tests/e2e/test_%.py,client_certificate doctor events operator pod_groups),$(ON_A_PLANE))
+BEHAVIOUR = $(filter tests/e2e/behaviour/% tests/e2e/test_strangers.py,$(ON_A_PLANE)) $(AT_THE_END)
+MANIFESTS = $(filter tests/manifests/%,$(ON_A_PLANE))
+OTHERS = $(filter-out $(RELEASES) $(REPLICAS) $(BEHAVIOUR) $(MANIFESTS),$(ON_A_PLANE)) $(AT_THE_END)
 test-live: $(READY) chromium ## Run the tests that need a control plane
 	$(BUILD)
-	@trap 'kill $$(jobs -p); exit 130' INT; $(LIVE) $(OWN) & own=$$!; $(LIVE) $(ONE) $(AT_THE_END) & one=$$!; \
-	  $(LIVE) $(OTHER) $(AT_THE_END); status=$$?; wait $$own || status=1; wait $$one || status=1; exit $$status
+	@trap 'kill $$(jobs -p); exit 130' INT; $(foreach part,$(PARTS),$(LIVE) $($(part)) & parts="$$parts $$!";) \
+	  status=0; for part in $$parts; do wait $$part || status=1; done; exit $$status
 
 # The control plane that tests run on has tests itself, in tests/controlplane. They run when a file there is not as it was when they
 # last passed here (PASSED says so), and with HARNESS=1.
@@ -58,7 +61,7 @@ PROFILE ?= quick
 UNIT = $(BIN)/pytest -q -m "not controlplane" --hypothesis-profile=$(PROFILE)
 # Three parts side by side: one starts programs, one waits most of the time, one has all the rest.
 STARTING = $(filter-out $(UNCHANGED),tests/bench/ tests/cli/ tests/controlplane/ tests/server/)
-REST = $(filter-out $(STARTING) $(UNCHANGED) tests/feeds/,$(wildcard tests/test_*.py) $(wildcard tests/*/))
+REST = $(filter-out $(STARTING) $(UNCHANGED) tests/feeds/ tests/__pycache__/,$(wildcard tests/test_*.py) $(wildcard tests/*/))
 test-unit: $(READY) chromium ## Run the tests that need no control plane; three minutes on two cores
 	@# Properties are tried on fewer examples than by `make test` (PROFILE=unhurried).
 	@trap 'kill $$(jobs -p); exit 130' INT; $(UNIT) $(STARTING) & one=$$!; $(UNIT) tests/feeds & two=$$!; $(UNIT) $(REST); status=$$?; \

@@ -47,7 +47,7 @@ async def _measured(file: Path) -> dict[str, list[float]]:
             "an update of 50 nodes": await _each(tab, _CHANGE),
             "an update without a change": await _each(tab, "render()"),
         }
-        choose = f"choice.pod = choice.pod ? '' : {pod!r}; details = state.about[{pod!r}]; render()"
+        choose = f"choice.pod = choice.pod ? '' : {pod!r}; details = inFile(state.about[{pod!r}]); render()"
         found["a pod is chosen, or left"] = await _each(tab, choose)
         anew = "rows.clear(); drawn.clear(); document.getElementById('map').replaceChildren(); render()"
         found["everything anew"] = await _each(tab, anew)

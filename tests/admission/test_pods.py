@@ -7,16 +7,20 @@ import pytest
 
 from tests.admission.reviews import CLUSTER, POLICY, mutated, reported, validated
 from tests.builders import GPU, ClusterFacts, container, pod, request
+from tests.cluster import kai
 from tests.cluster.objects import node, state
 from tests.served import review
 from webhook.admission.context import subject_of
 from webhook.admission.decision import IGNORED, Decision
 from webhook.admission.pods import mutate
 from webhook.admission.response import warnings_of
+from webhook.cluster.source_volcano import VOLCANO
+from webhook.cluster.state import ClusterState
 from webhook.errors import BadPod
 from webhook.kube.pod import DECISION, Pod
 from webhook.kube.review import parse_review
 from webhook.placement.placer import Placer
+from webhook.policy.model import Policy
 
 
 @pytest.mark.parametrize(
@@ -214,3 +218,61 @@ def test_a_pod_with_a_claim_or_a_part_of_a_gpu_has_a_record_too(made: Pod, why: 
     assert decision.result == "patched"
     record = orjson.loads(decision.record)
     assert (record.get("why"), record["class"]) == (why, "development")
+
+
+KAI_POLICY = Policy.load("profiles: {default: {placement: {requiredFor: [kai-scheduler]}}}")
+VOLCANO_NODE = node("a", None, **{"volcano.sh/vgpu-number": "10", "volcano.sh/vgpu-memory": "16000"})
+VOLCANO_NODE["metadata"]["annotations"] = {VOLCANO.registered: "GPU-0,10,16000,V100,true,hami-core:"}
+ALIYUN_NODE = node("a", None, **{"aliyun.com/gpu-mem": "16"})
+ALIYUN_NODE["status"]["capacity"] = {"aliyun.com/gpu-mem": "16", "aliyun.com/gpu-count": "1"}
+
+
+@pytest.mark.parametrize(
+    ("made", "there", "policy", "result"),
+    [
+        pytest.param(
+            pod(container(gpu=None, limits={"volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-memory": "8000"})),
+            state([VOLCANO_NODE]),
+            POLICY,
+            "preferred",
+            id="Volcano",
+        ),
+        pytest.param(
+            pod(container(gpu=None, limits={"aliyun.com/gpu-mem": "3"})),
+            state([ALIYUN_NODE]),
+            POLICY,
+            "preferred",
+            id="Alibaba",
+        ),
+        pytest.param(
+            pod(container(gpu=None), annotations={"gpu-fraction": "0.5"}, schedulerName="kai-scheduler"),
+            state([node("a")], [kai.reservation("g", "a")]),
+            KAI_POLICY,
+            "required",
+            id="KAI, where the policy says so",
+        ),
+    ],
+)
+def test_a_part_of_a_gpu_is_sent_to_the_node_that_is_chosen_and_held(
+    made: Pod, there: ClusterState, policy: Policy, result: str
+) -> None:
+    decision = mutate(request(made), policy, there.view(0), Placer(there))
+    assert decision.placement is not None
+    assert [each.node for each in decision.placement.nodes] == ["a"]
+    assert decision.outcomes["nodeAffinity"].result == result
+    assert b"nodeAffinity" in (decision.patch or b"")
+    assert decision.reservation is not None
+
+
+def test_a_part_of_a_gpu_whose_node_another_scheduler_chooses_is_not_spread() -> None:
+    part = pod(
+        container(gpu=None),
+        annotations={"gpu-fraction": "0.5"},
+        labels={"app": "a"},
+        owned_by="ReplicaSet",
+        schedulerName="kai-scheduler",
+    )
+    there = state([node("a")], [kai.reservation("g", "a")])
+    decision = mutate(request(part), POLICY, there.view(0), Placer(there))
+    assert decision.outcomes["topologySpread"].result == "claims"
+    assert decision.outcomes["nodeAffinity"].detail == "another scheduler"

@@ -120,3 +120,13 @@ async def test_the_right_to_list_pods_of_one_namespace_is_enough_for_rules_that_
     assert found["job/open"]["outcome"] == "refused"
     assert "hostNamespaces" in [each["unit"] for each in found["job/open"]["findings"]]
     assert "gpuFits" not in [each["unit"] for each in found["pod/odd"]["findings"]]
+
+
+def test_a_pod_that_is_warned_about_is_changed_too(tmp_path: Path) -> None:
+    """The findings do not hide what the webhook would add."""
+    asks = placed(pod("asks", 2, labels={"workload-type": "training"}), None)
+    file = write(tmp_path, *CLUSTER[:4], namespace("team"), asks)
+    line = call("audit", "-n", "team", "--cluster", file).stdout.splitlines()[1]
+    assert line.endswith("[cpuPerGpu] and 1 more finding; changed: gpuResources, tolerations")
+    wide = call("audit", "-n", "team", "--cluster", file, "-o", "wide").stdout
+    assert "tolerations: it got tolerations of nvidia.com/gpu" in wide

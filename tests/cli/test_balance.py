@@ -105,7 +105,7 @@ TOLERATES = {"tolerations": [{"key": "team", "operator": "Exists"}]}
             [node("a"), node("b"), node("c"), of_job("one", 2, "a"), of_job("more", 2, "a"), of_job("two", 6, "b"), of_job("three", 6, "c")],
             ["a would be whole after: team/more to b, team/one to c"], id="two pods to two nodes",
         ),
-        pytest.param([node("a"), node("b"), of_job("one", 2, "a")], [*NOTHING, "whole already, no pod has a GPU there: b"], id="no other node loses its wholeness"),
+        pytest.param([node("a"), node("b"), of_job("one", 2, "a")], [*NOTHING, "whole already, can be drained as no pod has a GPU there: b"], id="no other node loses its wholeness"),
         pytest.param([node("a"), node("b"), of_job("one", 4, "a"), of_job("two", 5, "b")], NOTHING, id="no room"),
         pytest.param([node("a"), node("b"), placed(pod("bare", 2), "a"), placed(pod("too", 5), "b")], NOTHING, id="nobody makes a bare pod again"),
         pytest.param(

@@ -318,6 +318,19 @@ def test_pods_with_claims_are_moved(tmp_path: Path) -> None:
     ]
 
 
+def test_parts_that_kai_placed_are_not_said_to_move(tmp_path: Path) -> None:
+    """Where they would go is KAI's to say. It is said of the pod with a whole GPU beside them."""
+    of = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "of-web", "controller": True}
+    objects = [*BY_KAI[:-1], node("other", 4), placed(pod("moves", 2), "other")]
+    for each in objects:
+        if each["kind"] == "Pod":
+            each["metadata"]["ownerReferences"] = [of]
+    read = snapshot(tmp_path, *objects)
+    found = list(suggestions(Situation(read, POLICY)))
+    assert [each.document() for each in found] == [{"node": "other", "moves": [{"pod": "team/moves", "to": "kai"}]}]
+    assert PodGpus(read, POLICY).asked(part("p", "0.3")) == {KAI.name: 0.3}
+
+
 # --- numbers of any cluster -------------------------------------------------------------------------------------------
 
 claims_of_nodes = st.lists(

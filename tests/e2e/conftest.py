@@ -1,7 +1,7 @@
-"""Two namespaces that are alike but for the opt-in, for tables that ask both."""
+"""Two namespaces that are alike but for the opt-in, for tables that ask both; a control plane beside the one that all share."""
 
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import NamedTuple
 
 import pytest
@@ -12,6 +12,8 @@ from tests.controlplane.api import Api
 from tests.controlplane.fixtures import remove_namespace
 from tests.controlplane.nodes import node
 from tests.controlplane.plane import ControlPlane
+from tests.controlplane.programs import Programs
+from tests.e2e.bare import ROUTED, bare
 from tests.installed import Installed, opt_in
 
 NODES = [node(f"sides-{letter}", 8, "NVIDIA-A100-SXM4-80GB", cpu="128", memory="1024Gi") for letter in "ab"]
@@ -44,3 +46,18 @@ async def sides(control_plane: ControlPlane, installed: Installed) -> AsyncItera
         yield found
         for name in found:
             await remove_namespace(api, name)
+
+
+@pytest.fixture(scope="session")
+def beside(programs: Programs) -> Iterator[ControlPlane]:
+    """Who installs something here does so within `bare`."""
+    with ControlPlane(programs, ROUTED) as plane:
+        yield plane
+
+
+@pytest.fixture
+async def two_nodes(beside: ControlPlane) -> AsyncIterator[Api]:
+    """Nodes of GPUs there, and nothing else."""
+    async with bare(beside) as api:
+        await clusters.apply(api, clusters.cluster("two-node"))
+        yield api

@@ -18,8 +18,10 @@ from tests.manifests.files import HOOKS
 
 SECRET = "gpu-admission-tls"
 POLICY = "gpu-admission-policy"
-TICK, STANDS, TRUSTED, ROUND = 0.1, 2.0, 4.0, 0.3
+TICK, STANDS, TRUSTED, ROUND = 0.25, 2.0, 4.0, 0.3
 """Seconds, all but ROUND by the clock of `Scene.ticking`. A replica waits for ten seconds, an hour and five seconds otherwise."""
+PAUSE = 0.1
+"""Between two ticks, two looks, and two creations of one client; by the clock of this machine."""
 CREATORS = 4
 
 
@@ -108,7 +110,7 @@ class Scene:
             written = self.clock.with_suffix(".new")
             written.write_text(str(self.now() + TICK))
             written.replace(self.clock)
-            await asyncio.sleep(TICK)
+            await asyncio.sleep(PAUSE)
 
     def now(self) -> float:
         return float(self.clock.read_text())
@@ -117,7 +119,7 @@ class Scene:
         """So much later, by the clock of the replicas."""
         end = self.now() + seconds
         while self.now() < end:  # noqa: ASYNC110  it has no event
-            await asyncio.sleep(TICK)
+            await asyncio.sleep(PAUSE)
 
     @asynccontextmanager
     async def creating(self) -> AsyncIterator["Creations"]:
@@ -132,7 +134,7 @@ class Scene:
                     await self.api.create(pod(f"p-{number}"), "ours", dryRun="All")
                 except ApiError as error:
                     count.failed.append((time.monotonic(), error.message))
-                await asyncio.sleep(0.05)  # more would take the machine from what is changed
+                await asyncio.sleep(PAUSE)  # more would take the machine from what is changed
 
         creators = [asyncio.create_task(create(number)) for number in range(CREATORS)]
         try:

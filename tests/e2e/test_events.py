@@ -15,7 +15,7 @@ from tests.controlplane.fixtures import remove_namespace
 from tests.controlplane.nodes import GPU_TAINT, node
 from tests.controlplane.objects import deployment, job, pod
 from tests.controlplane.plane import ControlPlane
-from tests.controlplane.programs import Programs
+from tests.e2e.bare import bare
 from tests.installed import ROOT, SHIPPED, Installed, decision, opt_in
 from webhook.cli.cluster.load import load
 from webhook.cli.explain import KINDS, explained
@@ -33,17 +33,17 @@ NODES = [node(f"ev-{letter}", 4, taints=[GPU_TAINT]) for letter in "abc"]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def events(programs: Programs) -> AsyncIterator[Installed]:
-    """The webhook as the component sets it up, in two replicas, on a control plane of its own."""
+async def events(beside: ControlPlane) -> AsyncIterator[Installed]:
+    """The webhook as the component sets it up, in two replicas."""
     (component,) = yaml.safe_load_all((COMPONENT / "kustomization.yaml").read_text())
     (added,) = yaml.safe_load(component["patches"][0]["patch"])
     settings = {added["value"]["name"]: added["value"]["value"]}
-    with ControlPlane(programs) as plane, Installed(plane, replicas=2, settings=settings) as installed:
-        async with Api.of(plane.kubeconfig) as client:
+    async with bare(beside) as client:
+        with Installed(beside, replicas=2, settings=settings) as installed:
             await apply(client, NODES)
             await client.namespace(TEAM)
             await opt_in(client, TEAM)
-        yield installed
+            yield installed
 
 
 @pytest.fixture

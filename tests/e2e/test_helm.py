@@ -14,13 +14,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.controlplane import clusters
 from tests.controlplane.api import Api
 from tests.controlplane.helm import HELM, find_helm
 from tests.controlplane.objects import made, pod
 from tests.controlplane.plane import ControlPlane
-from tests.controlplane.programs import Programs
-from tests.controlplane.settings import Options
 from tests.e2e.creating import creating
 from tests.installed import Installed, decision, opt_in
 from tests.manifests.files import HOOKS, kustomized
@@ -30,8 +27,6 @@ pytestmark = pytest.mark.controlplane
 
 NOWHERE = "--set=nodeSelector.there-is=no-kubelet"
 """The pods of the Deployment stay pending: the replicas run beside the control plane, in pods that only look as if they ran."""
-ROUTED = Options(apiserver=("--enable-aggregator-routing=true",))
-"""The API server then calls the endpoints of a Service itself, as it does through kube-proxy in a cluster."""
 KEPT = {"PriorityClass"}
 
 
@@ -67,31 +62,31 @@ def of_helm(plane: ControlPlane) -> set[str]:
 
 
 @pytest.mark.parametrize("major", HELM)
-async def test_a_release_is_installed_upgraded_tested_and_removed(programs: Programs, major: str) -> None:
-    with ControlPlane(programs, ROUTED) as plane:
-        async with Api.of(plane.kubeconfig) as api:
-            await clusters.apply(api, clusters.cluster("two-node"))
-            release = Release(plane, major, "gpu-system")
-            await release.apply("--set=test.profile=default")
-            installed = Installed(plane, replicas=2, reachable=True, routed=True, release=release.namespace)
-            with closing(installed):
-                await asyncio.to_thread(installed.__enter__)
-                await api.namespace("ours")
-                await opt_in(api, "ours")
-                async with creating(api, "ours") as created:
-                    await release.apply("--set=replicas=3", "--set=components.events=true")
-                    await release.apply("--set-string=policy.text=profiles: {default: {}}")
-                assert (created.refused, created.unchanged) == ([], [])
-                assert created.count > 40
-                for kind in HOOKS:
-                    hooks = (await api.get(kind, "gpu-admission"))["webhooks"]
-                    assert all(hook["clientConfig"].get("caBundle") for hook in hooks)
-                await checked(release, api)
-                await release.helm("uninstall", "gpu")
-                assert {name for name in of_helm(plane) if name.partition("/")[0] not in KEPT} == set()
-            assert not decision(await api.create(pod("after", 1), "ours")), "nobody is blocked, and nothing is changed"
-            left = {name.partition("/")[0] for name in of_helm(plane)}
-            assert left == KEPT
+async def test_a_release_is_installed_upgraded_tested_and_removed(
+    beside: ControlPlane, two_nodes: Api, major: str
+) -> None:
+    api = two_nodes
+    release = Release(beside, major, "gpu-system")
+    await release.apply("--set=test.profile=default")
+    installed = Installed(beside, replicas=2, reachable=True, routed=True, release=release.namespace)
+    with closing(installed):
+        await asyncio.to_thread(installed.__enter__)
+        await api.namespace("ours")
+        await opt_in(api, "ours")
+        async with creating(api, "ours") as created:
+            await release.apply("--set=replicas=3", "--set=components.events=true")
+            await release.apply("--set-string=policy.text=profiles: {default: {}}")
+        assert (created.refused, created.unchanged) == ([], [])
+        assert created.count > 40
+        for kind in HOOKS:
+            hooks = (await api.get(kind, "gpu-admission"))["webhooks"]
+            assert all(hook["clientConfig"].get("caBundle") for hook in hooks)
+        await checked(release, api)
+        await release.helm("uninstall", "gpu")
+        assert {name for name in of_helm(beside) if name.partition("/")[0] not in KEPT} == set()
+    assert not decision(await api.create(pod("after", 1), "ours")), "nobody is blocked, and nothing is changed"
+    left = {name.partition("/")[0] for name in of_helm(beside)}
+    assert left == KEPT
 
 
 async def checked(release: Release, api: Api) -> None:
@@ -125,30 +120,29 @@ def doctor(arguments: list[str], kubeconfig: Path, namespace: str = "") -> subpr
 
 
 @pytest.mark.parametrize("major", HELM)
-async def test_the_chart_takes_over_what_kubectl_has_installed(programs: Programs, major: str) -> None:
-    with ControlPlane(programs, ROUTED) as plane:
-        async with Api.of(plane.kubeconfig) as api:
-            await clusters.apply(api, clusters.cluster("two-node"))
-            with Installed(plane, replicas=2, reachable=True, routed=True):
-                await api.namespace("ours")
-                await opt_in(api, "ours")
-                release = Release(plane, major, "gpu-admission")
-                more = ["--take-ownership", *(["--force-conflicts"] if major == "4" else [])]
-                async with creating(api, "ours") as created:
-                    await release.apply(*more)
-                    await release.apply(*more, "--set=replicas=3", "--set=failurePolicies.mutate=Fail")
-                assert (created.refused, created.unchanged) == ([], [])
-                assert (await api.get(HOOKS[0], "gpu-admission"))["webhooks"][0]["failurePolicy"] == "Fail"
+async def test_the_chart_takes_over_what_kubectl_has_installed(
+    beside: ControlPlane, two_nodes: Api, major: str
+) -> None:
+    api = two_nodes
+    with Installed(beside, replicas=2, reachable=True, routed=True):
+        await api.namespace("ours")
+        await opt_in(api, "ours")
+        release = Release(beside, major, "gpu-admission")
+        more = ["--take-ownership", *(["--force-conflicts"] if major == "4" else [])]
+        async with creating(api, "ours") as created:
+            await release.apply(*more)
+            await release.apply(*more, "--set=replicas=3", "--set=failurePolicies.mutate=Fail")
+        assert (created.refused, created.unchanged) == ([], [])
+        assert (await api.get(HOOKS[0], "gpu-admission"))["webhooks"][0]["failurePolicy"] == "Fail"
 
 
-async def test_helm_4_says_who_has_changed_the_policy(programs: Programs) -> None:
-    with ControlPlane(programs) as plane:
-        release = Release(plane, "4", "gpu-admission")
-        await release.apply()
-        mine = made("ConfigMap", "gpu-admission-policy", data={"policy.yaml": "profiles: {}\n"})
-        mine["metadata"]["namespace"] = "gpu-admission"
-        text = yaml.safe_dump(mine)
-        plane.kubectl("apply", "--server-side", "--force-conflicts", "--field-manager=somebody", "-f", "-", input=text)
-        with pytest.raises(AssertionError, match=r'conflict with "somebody".*.data.policy.yaml'):
-            await release.apply("--set-string=policy.text=profiles: {default: {}}")
-        await release.apply("--set=policy.create=false")
+async def test_helm_4_says_who_has_changed_the_policy(beside: ControlPlane, two_nodes: Api) -> None:
+    release = Release(beside, "4", "gpu-admission")
+    await release.apply()
+    mine = made("ConfigMap", "gpu-admission-policy", data={"policy.yaml": "profiles: {}\n"})
+    mine["metadata"]["namespace"] = "gpu-admission"
+    text = yaml.safe_dump(mine)
+    beside.kubectl("apply", "--server-side", "--force-conflicts", "--field-manager=somebody", "-f", "-", input=text)
+    with pytest.raises(AssertionError, match=r'conflict with "somebody".*.data.policy.yaml'):
+        await release.apply("--set-string=policy.text=profiles: {default: {}}")
+    await release.apply("--set=policy.create=false")

@@ -156,7 +156,7 @@ def component(control_plane: ControlPlane, plugins: None) -> Iterator[ControlPla
 def source(installed: Installed) -> Iterator[Installed]:
     """A policy with nvidia-smi as the source."""
     policy = yaml.safe_load(SHIPPED)
-    policy["gpuMetrics"] |= {"source": "nvidiaSmi", "interval": "1s", "timeout": "4s", "staleAfter": "60s"}
+    policy["gpuMetrics"] |= {"source": "nvidiaSmi", "interval": "4s", "timeout": "4s", "staleAfter": "60s"}
     with installed.policy(yaml.safe_dump(policy)):
         yield installed
 

@@ -15,7 +15,7 @@ import yaml
 from tests.controlplane import clusters
 from tests.controlplane.api import Api, ApiError, refusal, wait_until
 from tests.controlplane.plane import ControlPlane
-from tests.controlplane.programs import Programs
+from tests.e2e.bare import bare
 from tests.e2e.scene import CREATORS, POLICY, ROUND, SECRET, TRUSTED, NotTrusted, Scene, sooner
 from tests.installed import ACCOUNT, NAMESPACE, Installed, opt_in
 from tests.manifests.files import HOOKS, MANIFESTS
@@ -26,16 +26,16 @@ pytestmark = pytest.mark.controlplane
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def running(
-    programs: Programs, tmp_path_factory: pytest.TempPathFactory
+    beside: ControlPlane, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[tuple[ControlPlane, Installed, Path]]:
-    """A control plane of its own, without other webhooks; the clock of the replicas."""
+    """A control plane without other webhooks; the clock of the replicas."""
     clock = tmp_path_factory.mktemp("replicas") / "clock"
-    with ControlPlane(programs) as plane, Installed(plane, replicas=2, before=sooner(clock)) as webhook:
-        async with Api.of(plane.kubeconfig) as api:
+    async with bare(beside) as api:
+        with Installed(beside, replicas=2, before=sooner(clock)) as webhook:
             await clusters.apply(api, clusters.cluster("two-node"))
             await api.namespace("ours")
             await opt_in(api, "ours")
-        yield plane, webhook, clock
+            yield beside, webhook, clock
 
 
 @pytest.fixture

@@ -162,3 +162,61 @@ async def test_a_pod_of_a_scheduler_that_weighs_no_preference_has_the_node_requi
     assert decision(stored["kai"])["nodes"][0][0] == "small"
     assert "affinity" not in stored["pools"]["spec"]
     assert "another scheduler" in json.dumps(decision(stored["pools"]))
+
+
+async def test_a_part_by_kai_has_the_node_required_on_which_a_shared_gpu_has_room(
+    api: Api, team_of: MakeTeam, nodes: MakeNodes
+) -> None:
+    """KAI's reservation pod, which the node runs, tells of that GPU. Parts for which it has no room are left to KAI."""
+    await nodes([node("a"), node("b"), node("c")])
+    team, kais = await team_of("kai"), await api.namespace("kai-resource-reservation")
+    half = pod("half", 0, annotations={"gpu-fraction": "0.5"}, schedulerName="kai-scheduler")
+
+    async def chosen_for(made: Json) -> Json:
+        return await api.create(made, team, dryRun="All")
+
+    async def shared() -> bool:
+        return "nodes" in decision(await chosen_for(half))
+
+    assert not await shared()
+    held = pod("gpu-reservation-1", labels={"runai-gpu-group": "g"}, nodeName="b")
+    async with api.having(held, namespace=kais):
+        await wait_until(shared, 120, "a node for half a GPU")
+        stored = await api.create(half, team)
+        named = {"key": "metadata.name", "operator": "In", "values": ["b"]}
+        assert stored["spec"]["affinity"]["nodeAffinity"] == {
+            REQUIRED: {"nodeSelectorTerms": [{"matchFields": [named]}]}
+        }
+        more = pod("more", 0, annotations={"gpu-fraction": "0.6"}, schedulerName="kai-scheduler")
+        assert decision(await chosen_for(more))["why"] == "GPUs that another scheduler serves"
+    await api.delete("Namespace", kais)
+
+
+async def test_a_part_of_a_gpu_by_volcano_goes_to_the_card_that_is_fullest(
+    api: Api, team: str, nodes: MakeNodes
+) -> None:
+    """Its device plugin tells the cards, and its scheduler which one a pod has. The stock scheduler takes the emptiest node."""
+    parts = {
+        f"volcano.sh/vgpu-{what}": amount for what, amount in (("number", "10"), ("memory", "16000"), ("cores", "100"))
+    }
+    made = [node(name, 0, resources=parts) for name in ("a", "b", "c")]
+    for each in made:
+        card = f"GPU-{each['metadata']['name']},10,16000,V100,true,hami-core:"
+        each["metadata"]["annotations"] = {"volcano.sh/node-vgpu-register": card}
+    await nodes(made)
+    part = {"resources": {"limits": {"volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-memory": "5000"}}}
+    given = {"volcano.sh/vgpu-ids-new": "GPU-c,NVIDIA,5000,0:;"}
+    there = {"kubernetes.io/hostname": "c"}
+    await api.create(pod("first", 0, container=part, annotations=given, nodeSelector=there), team)
+    await api.running(team, 1)
+
+    async def where() -> str:
+        return str(decision(await api.create(pod("second", 0, container=part), team, dryRun="All"))["nodes"][0][0])
+
+    async def known() -> bool:
+        return await where() == "c"
+
+    await wait_until(known, 120, "a node for a part of a GPU")
+    stored = await api.create(pod("second", 0, container=part), team)
+    assert decision(stored)["nodes"][0][0] == "c"
+    assert (await api.bound(team, "second"))["spec"]["nodeName"] == "c"

@@ -14,13 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.controlplane import clusters
 from tests.controlplane.api import Api
 from tests.controlplane.helm import HELM
 from tests.controlplane.plane import ControlPlane
-from tests.controlplane.programs import Programs
 from tests.e2e.creating import creating
-from tests.e2e.test_helm import ROUTED, Release
+from tests.e2e.test_helm import Release
 from tests.installed import ROOT, Installed, opt_in
 
 pytestmark = pytest.mark.controlplane
@@ -68,35 +66,33 @@ def old(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("flags", [(), ("--server-side",)], ids=["in the client", "on the server"])
-async def test_by_kubectl_replica_after_replica(programs: Programs, old: Path, flags: tuple[str, ...]) -> None:
+async def test_by_kubectl_replica_after_replica(
+    beside: ControlPlane, two_nodes: Api, old: Path, flags: tuple[str, ...]
+) -> None:
     """On the server a field that something else has written would be a conflict."""
-    with ControlPlane(programs) as plane:
-        async with Api.of(plane.kubeconfig) as api:
-            await clusters.apply(api, clusters.cluster("two-node"))
-            with Installed(plane, replicas=2, source=old, flags=flags) as webhook:
-                await api.namespace("ours")
-                await opt_in(api, "ours")
-                async with creating(api, "ours") as created:
-                    await asyncio.to_thread(webhook.upgrade)
-                assert (created.refused, created.unchanged) == ([], [])
-                assert created.count > 20
+    api = two_nodes
+    with Installed(beside, replicas=2, source=old, flags=flags) as webhook:
+        await api.namespace("ours")
+        await opt_in(api, "ours")
+        async with creating(api, "ours") as created:
+            await asyncio.to_thread(webhook.upgrade)
+        assert (created.refused, created.unchanged) == ([], [])
+        assert created.count > 20
 
 
 @pytest.mark.parametrize("major", HELM)
-async def test_by_helm_with_the_replicas_of_before(programs: Programs, old: Path, major: str) -> None:
+async def test_by_helm_with_the_replicas_of_before(beside: ControlPlane, two_nodes: Api, old: Path, major: str) -> None:
     """So it is in the moment after the upgrade: today's objects, and nobody but old replicas to answer."""
-    with ControlPlane(programs, ROUTED) as plane:
-        async with Api.of(plane.kubeconfig) as api:
-            await clusters.apply(api, clusters.cluster("two-node"))
-            release = Release(plane, major, "gpu-system")
-            await release.apply(chart=old / "manifests" / "chart")
-            namespace = release.namespace
-            installed = Installed(plane, replicas=2, reachable=True, routed=True, release=namespace, source=old)
-            with closing(installed):
-                await asyncio.to_thread(installed.__enter__)
-                await api.namespace("ours")
-                await opt_in(api, "ours")
-                async with creating(api, "ours") as created:
-                    await release.apply()
-                assert (created.refused, created.unchanged) == ([], [])
-                assert created.count > 20
+    api = two_nodes
+    release = Release(beside, major, "gpu-system")
+    await release.apply(chart=old / "manifests" / "chart")
+    namespace = release.namespace
+    installed = Installed(beside, replicas=2, reachable=True, routed=True, release=namespace, source=old)
+    with closing(installed):
+        await asyncio.to_thread(installed.__enter__)
+        await api.namespace("ours")
+        await opt_in(api, "ours")
+        async with creating(api, "ours") as created:
+            await release.apply()
+        assert (created.refused, created.unchanged) == ([], [])
+        assert created.count > 20

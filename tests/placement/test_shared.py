@@ -57,6 +57,25 @@ def test_shared_gpus_are_used_if_no_whole_gpus_are_left() -> None:
 
 
 @pytest.mark.parametrize(
+    ("gpus", "there", "warned"),
+    [
+        pytest.param(2, 7, True, id="two, and whole GPUs are taken"),
+        pytest.param(2, 0, False, id="two whole ones are left"),
+        pytest.param(1, 8, False, id="one share is what the node offers"),
+        pytest.param(0, 8, False, id="none"),
+    ],
+)
+def test_a_pod_that_would_get_several_shares_is_told_so(gpus: int, there: int, warned: bool) -> None:
+    of = state([sliced("a"), node("b")], [pod("x", there, on="b")])
+    found = placer(of).place(pod("p", gpus), of.view(0), DEFAULTS, "pack", GPUS)
+    assert (found.warning is not None) is warned
+    if found.warning:
+        assert found.warning.startswith(
+            "only nodes whose GPUs are shared have room for 2 nvidia.com/gpu now, such as a: "
+        )
+
+
+@pytest.mark.parametrize(
     ("nodes", "largest"),
     [
         ([sliced("a"), node("b")], 8),

@@ -16,6 +16,7 @@ from webhook.admission.decision import IGNORED, Decision, Result
 from webhook.admission.earlier import Earlier, as_written, earlier_choice
 from webhook.admission.record import encoded, record
 from webhook.admission.switches import switch_warning
+from webhook.cluster.device_sources import shared_claims
 from webhook.cluster.node_table import Demand
 from webhook.cluster.pods import reservation_request
 from webhook.framework.cluster_view import Cluster, Placement
@@ -67,7 +68,7 @@ def _injectors_for(
 ) -> tuple[_Injectors, _Injectors]:
     """The injectors that run on this pod, before and after the choice of a node."""
     claims = claims_devices(pod) or bool(context.other_gpus)
-    placed = claims_devices(pod)
+    placed = claims_devices(pod) or bool(context.other_gpus and shared_claims(pod))
     every = policy.injectors_for(profile.name, gpu=bool(context.gpu_names), claims=claims, placed=placed)
     first = next((number for number, (_, injector) in enumerate(every) if injector.needs_placement), len(every))
     return every[:first], every[first:]

@@ -143,9 +143,11 @@ def _template(pod: Pod) -> bytes:
 
 
 def _why(entry: dict[str, Any], *, wide: bool) -> str:
-    """The findings, or where there are none the changes. Without `wide`: the first finding, or the names of the injectors."""
+    """The findings and the changes. Without `wide`: the first finding, or the names of the injectors."""
+    changes = "; ".join(entry["changes"]) if wide else listed([each.partition(":")[0] for each in entry["changes"]])
     if texts := [f"{f['text']} [{f['unit']}]" for f in entry["findings"]]:
-        if wide or len(texts) == 1:
-            return " ".join(texts)
-        return f"{texts[0]} and {plural(len(texts) - 1, 'more finding')}"
-    return "; ".join(entry["changes"]) if wide else listed([change.partition(":")[0] for change in entry["changes"]])
+        found = (
+            " ".join(texts) if wide or len(texts) == 1 else f"{texts[0]} and {plural(len(texts) - 1, 'more finding')}"
+        )
+        return f"{found}{f'; changed: {changes}' if changes else ''}"
+    return changes

@@ -173,7 +173,7 @@ def _print(answer: dict[str, Any], namespace: str | None) -> None:
     if answer.get("suggestions") == []:
         show(Text("no node can be made whole by moving a few pods of workloads"))
     if "suggestions" in answer and answer["whole"]:
-        show(Text(f"whole already, no pod has a GPU there: {listed(answer['whole'], 20)}"))
+        show(Text(f"whole already, can be drained as no pod has a GPU there: {listed(answer['whole'], 20)}"))
     stranded = sum(answer["strandedGpus"].values())
     where = f": {_listed(answer['strandedGpus'], 6)}" if stranded else ""
     left, free = (

@@ -73,7 +73,8 @@ def doctor(
                 show(Text(f"        → {result.next}"))
         counts = Counter([result.state for result in page])
         sums = totals(counts, ("broken", "warn", "unknown", "ok"))
-        say(sums if counts["broken"] else f"nothing is broken: {sums}", "dim")
+        known = ", as far as is known" if counts["unknown"] else ""
+        say(sums if counts["broken"] else f"nothing is broken{known}: {sums}", "dim")
     if any(result.state == "broken" for result in page):
         raise typer.Exit(REFUSED)
 

@@ -24,6 +24,7 @@ from webhook.errors import BadInput, GpuAdmissionError
 from webhook.kube.pod import PROFILE_LABEL, Pod, controller_reference
 from webhook.kube.record import record_of
 from webhook.policy.model import Policy
+from webhook.text import listed, plural, printable
 
 
 def explain(
@@ -52,7 +53,14 @@ def explain(
     snapshot = snapshot_of(cluster, kubeconfig, context, KINDS, namespace, needed=("Pod",) if pod else NEEDED)
     rules, where = policy_of(policy, snapshot), namespace_of(namespace, False, snapshot)
     if pod:
-        explanation, causes = explained(snapshot, rules, pods_named(snapshot, where, pod)[0])
+        first, *others = pods_named(snapshot, where, pod)
+        explanation, causes = explained(snapshot, rules, first)
+        if others:
+            names = listed([each["metadata"]["name"] for each in others])
+            say(
+                f"shown is the first of {plural(len(others) + 1, 'pod')} of {printable(pod)}; the others: {names}",
+                "dim",
+            )
         if not document(explanation, output):
             _print_record(explanation, causes)
         return

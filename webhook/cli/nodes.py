@@ -13,8 +13,8 @@ from webhook.cli.cluster.answers import idle_by_namespace
 from webhook.cli.cluster.heatmap import gib, heatmap
 from webhook.cli.cluster.measured import Figures
 from webhook.cli.cluster.report import gpu_nodes, holder, holders, pools, report
-from webhook.cli.cluster.snapshot import CLAIMS, ENGINE
-from webhook.cli.cluster.sums import largest
+from webhook.cli.cluster.snapshot import CLAIMS, ENGINE, Snapshot
+from webhook.cli.cluster.sums import larger, largest
 from webhook.cli.options import Format
 from webhook.cli.reading import measure_gpus, policy_of, selector, snapshot_of
 from webhook.cli.terminal import age, bar, clear, document, no_such, out, repeated, say, show, table, write
@@ -79,7 +79,8 @@ def nodes(
     Health: `healthy`, `cordoned`, `notReady`, `unhealthy` (by the labels and conditions that the policy names), and
     `offersNoGpus`: it has GPUs by its labels, but its device plugin offers none. `3 rejected`: it rejected so many pods that were
     bound to it. `1 withdrawn`: it has so many GPUs more than are allocatable, as when the device plugin found one unhealthy.
-    The largest job that could start now: GPUs of one model, on healthy nodes with a free CPU for each; taints do not count.
+    The largest job that could start now: GPUs of one model, on healthy nodes with a free CPU for each, for pods with the
+    tolerations that the webhook adds; and a larger one for pods that tolerate more.
 
     If the policy has a source of GPU metrics, the table also shows how many allocated GPUs are idle now, utilisation, memory,
     and the temperature of the hottest GPU; `--by owner` whose the idle ones are, and `--by namespace` also for how long, as the
@@ -111,7 +112,7 @@ def nodes(
             write(html, heatmap(reports, list(pools(reports)), figures, snapshot.taken))
         if watch and output in (Format.table, Format.wide):
             clear()
-        jobs = largest(reports, snapshot, rules.gpus) if by in (None, By.model) else []
+        jobs = largest(reports, snapshot, rules) if by in (None, By.model) else []
         sums = sums_by(by, reports, idle_by_namespace(snapshot), jobs) if by else reports
         if document(sums, output):
             return None
@@ -121,6 +122,8 @@ def nodes(
             _print_holders(sums, by.value, snapshot.taken)
         if any("idle" in each or "idleFor" in each for each in (*reports, *sums)):
             _say_of_idle(reports, sums if by else [], by)
+            if by is By.namespace and not any("idleFor" in each for each in sums):
+                say(why_not_since(snapshot), "dim")
         elif sums and metrics is None and (cluster or rules.file.gpu_metrics.source == "off"):
             say(why_not_measured(cluster, rules), "dim")
         return None
@@ -143,7 +146,7 @@ def sums_by(
     if by is By.model:
         of_model: dict[str, dict[str, Any]] = {}
         for job in jobs:
-            of_model.setdefault(job["model"], {})[job["resource"]] = job["steps"]
+            of_model.setdefault(job["model"], {}).setdefault(job["resource"], job["steps"])
         return [each | {"largest": of_model.get(each["model"], {})} for each in pools(reports, "model")]
     found = holders(reports, by.value)
     for each in found if by is By.namespace and idle_for else ():
@@ -155,6 +158,12 @@ def why_not_measured(file: object, policy: Policy) -> str:
     """Why nobody knows which GPUs are idle. `file`: the snapshot; None: a cluster."""
     off = "gpuMetrics.source of the policy is off" if policy.file.gpu_metrics.source == "off" else "no source answers"
     return f"which GPUs are idle is not known: {f'{file} has no GPU metrics' if file else off}"
+
+
+def why_not_since(snapshot: Snapshot) -> str:
+    """Why nobody knows since when GPUs are idle."""
+    why = snapshot.missing.get("ReplicaMetrics") or "no replica that gives metrics"
+    return f"since when they are idle is not known: the running webhook counts it, and there is {why}"
 
 
 def _say_of_idle(reports: list[dict[str, Any]], sums: list[dict[str, Any]], by: By | None) -> None:
@@ -234,7 +243,8 @@ def _print(
     out("")
     return show(
         Text(
-            f"largest job that could start now: {_job(jobs[0]) if jobs else 'none, as no healthy node has a free GPU and CPU'}"
+            "largest job that could start now: "
+            + ("; ".join(map(_job, larger(jobs))) or "none, as no healthy node has a free GPU and CPU")
         )
     )
 
@@ -245,7 +255,8 @@ def _job(largest: Mapping[str, Any]) -> str:
     first, *others = [f"{plural(each['nodes'], 'node')} × {each['gpus']}" for each in largest["steps"][:4]]
     unit = plural(largest["steps"][0]["gpus"], units[largest["kind"]]).partition(" ")[2]
     model = f" of {largest['model']}" if largest["model"] else ""
-    return f"{first} {unit}{model}{''.join([f', or {each}' for each in others])}"
+    tolerates = f", if it tolerates {listed(largest['taints'])}" if largest["taints"] else ""
+    return f"{first} {unit}{model}{''.join([f', or {each}' for each in others])}{tolerates}"
 
 
 def _lines(entry: Mapping[str, Any], known: Sequence[str]) -> Iterator[list[Any]]:

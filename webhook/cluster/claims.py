@@ -45,6 +45,14 @@ def claims_of(pod: Pod, namespace: str = "") -> PodClaims:
     return PodClaims(tuple(names))
 
 
+def made_for(pod: Pod) -> list[str]:
+    """Namespace and name of the claims that a pod names, and of those that were made for it."""
+    status = pod.get("status") or {}
+    entries = [*(pod["spec"].get("resourceClaims") or ()), *(status.get("resourceClaimStatuses") or ())]
+    entries.append(status.get("extendedResourceClaimStatus") or {})
+    return [f"{namespace_of(pod)}/{name}" for entry in entries if (name := entry.get("resourceClaimName"))]
+
+
 class _Claim(NamedTuple):
     spec: bytes
     """`spec.devices` as JSON."""
@@ -121,11 +129,7 @@ class Claims:
 
     def allocated(self, pod: Pod) -> bool:
         """Whether the claims that were made for a pod, or that it names, are known and have devices."""
-        status = pod.get("status") or {}
-        made = [each.get("resourceClaimName") for each in status.get("resourceClaimStatuses") or ()]
-        made.append((status.get("extendedResourceClaimStatus") or {}).get("resourceClaimName"))
-        made += [each.get("resourceClaimName") for each in pod["spec"].get("resourceClaims") or ()]
-        known = [self._claims.get(f"{namespace_of(pod)}/{name}") for name in made if name]
+        known = [self._claims.get(name) for name in made_for(pod)]
         return bool(known) and all([claim is not None and claim.terms is not None for claim in known])
 
     def get(self, name: str) -> _Claim | None:

@@ -70,6 +70,16 @@ class Api:
     async def get(self, path: str, **query: str) -> Object:
         return await self._request("GET", path, None, query)
 
+    async def pages(self, path: str, limit: int, **query: str) -> AsyncIterator[Object]:
+        """A list in pages of so many objects, so that a large one delays nothing else."""
+        query["limit"] = str(limit)
+        while True:
+            page = await self.get(path, **query)
+            yield page
+            if not (more := (page.get("metadata") or {}).get("continue")):
+                return
+            query["continue"] = more
+
     async def post(self, path: str, obj: Object) -> Object:
         return await self._request("POST", path, obj, {})
 

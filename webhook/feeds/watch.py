@@ -154,19 +154,16 @@ class Feed:
         """List all objects. Returns the resourceVersion of the list."""
         self._metrics.relists.labels(self._name).inc()
         self._sink.list_begins()
-        query = {**self._query, "limit": str(self._page)}
-        while True:
-            page = await self._api.get(self._path, **query)
+        version = ""
+        async for page in self._api.pages(self._path, self._page, **self._query):
             self._answered()
             for obj in page.get("items") or ():
                 self._deliver(self._sink.in_list, obj)
-            metadata = page.get("metadata") or {}
-            if not (continue_token := metadata.get("continue")):
-                self._sink.list_ends()
-                if not self._optional:  # otherwise a missing permission to watch would be logged after every list
-                    self._succeeded()
-                return str(metadata.get("resourceVersion") or "")
-            query["continue"] = continue_token
+            version = str((page.get("metadata") or {}).get("resourceVersion") or "")
+        self._sink.list_ends()
+        if not self._optional:  # otherwise a missing permission to watch would be logged after every list
+            self._succeeded()
+        return version
 
     async def _watch(self) -> bool:
         """Watch until the API server ends it. Returns whether any data came."""

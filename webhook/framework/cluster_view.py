@@ -189,7 +189,7 @@ class Placement(NamedTuple):
     preferred: tuple[Preferred, ...] = ()
     """Further preferred terms, from the policy and from annotations of the pod. They do not depend on the ranking."""
     warning: str | None = None
-    """A preference of the pod's author that no node meets."""
+    """What the pod's author should know: a preference that no node meets, or that the GPUs of the first node are shared."""
     numbers: tuple[str | int, ...] = ()
     """The numbers behind the ranking: ("metrics", source, age in seconds), or ("allocation", the reason why no metrics)."""
     decided: str = ""

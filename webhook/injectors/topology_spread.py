@@ -96,7 +96,7 @@ class TopologySpread(Injector):
         "noOwner": "not spread: no controller made it, so it has no replicas",
         "podAffinity": "not spread: it says itself which pods it wants to be near",
         "podGroup": "not spread: the scheduler places its pod group as a whole",
-        "claims": "not spread: it claims devices, and no node was chosen for it",
+        "claims": "not spread: it asks for devices or parts of GPUs, and no node was chosen for it",
         "noLabels": "not spread: it has no labels that select its replicas",
         "present": "it has topology spread or anti-affinity of its own",
         "neutral": "the scheduler's default spread was switched off, since it could work against the chosen node",
@@ -122,7 +122,7 @@ class TopologySpread(Injector):
             return Outcome("neutral")
         if context.owner is None:
             return Outcome("noOwner")
-        if not (chosen or context.gpu_names) and claims_devices(edit.object):
+        if not (chosen or context.gpu_names) and (claims_devices(edit.object) or context.other_gpus):
             return Outcome("claims")
         if edit.get(("spec", "affinity", "podAffinity")):
             return Outcome("podAffinity")

@@ -8,12 +8,13 @@ of each shape of pod, and updates only those of changed nodes.
 from functools import partial
 from typing import NamedTuple
 
+from webhook.cluster.node import SHARED
 from webhook.cluster.node_table import Demand
 from webhook.cluster.pods import demand_of, is_bounded
 from webhook.cluster.state import ClusterState
 from webhook.errors import QuantityError
 from webhook.framework.cluster_view import Cluster, Obstacle, Placement
-from webhook.kube.gpus import GpuName, Gpus
+from webhook.kube.gpus import MODEL_LABELS, GpuName, Gpus
 from webhook.kube.pod import Pod
 from webhook.placement.devices import plans
 from webhook.placement.preferences import NO_PREFERENCES, resolved
@@ -75,11 +76,22 @@ class Placer:
                 if placement.nodes:
                     placement = placement._replace(asked=plan.asked.requests, devices=plan.asked.devices)
                     break
-        placement = placement._replace(required=request.required)
+        placement = placement._replace(required=request.required, warning=self._only_shares(placement))
         if preferences is NO_PREFERENCES or request.required:
             return placement
         by_name = () if placement.nodes else preferences.by_name
-        return placement._replace(preferred=by_name or preferences.preferred, warning=preferences.warning)
+        return placement._replace(
+            preferred=by_name or preferences.preferred, warning=preferences.warning or placement.warning
+        )
+
+    def _only_shares(self, placement: Placement) -> str | None:
+        """A warning if the pod asks for several GPUs, and only nodes with shared GPUs have room: these are last otherwise."""
+        asked, nodes = dict(placement.asked).get(SHARED, 0), self._state.nodes
+        row = nodes.row_of[placement.nodes[0].node] if placement.nodes and asked > 1 else None
+        if row is None or nodes.columns.sharing[row] <= 1:
+            return None
+        seen = f"only nodes whose GPUs are shared have room for {asked} {SHARED} now, such as {placement.nodes[0].node}"
+        return f"{seen}: two shares may be of one GPU. For whole GPUs select their model: {MODEL_LABELS[0]}"
 
     def has_room(self, node: str, demand: Demand, namespace: str) -> bool:
         """Whether so much is free on a node, as a pod of this namespace sees it."""

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,14 @@ def test_a_pod_of_one_model_selects_its_nodes(cluster: Path) -> None:
     assert answer["manifest"]["spec"]["nodeSelector"] == {"nvidia.com/gpu.product": world.L4}
     (workload,) = answer["simulate"]["workloads"]
     assert [*workload["with"]["bound"]] == ["serve-2"]
+
+
+def test_without_a_namespace_the_pod_is_of_one_that_opted_in(cluster: Path) -> None:
+    """That of the context, if it has opted in."""
+    for own, wanted in (("default", "research"), ("search", "search"), (None, "research")):
+        snapshot = replace(read_snapshot(cluster), namespace=own)
+        found = Picture(snapshot, load_policy()).answer("start", {"gpus": "1", "resource": GPU})
+        assert found["manifest"]["metadata"]["namespace"] == wanted
 
 
 def test_an_answer_is_bounded(cluster: Path, monkeypatch: pytest.MonkeyPatch) -> None:

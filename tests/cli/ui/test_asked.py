@@ -107,8 +107,8 @@ async def test_which_gpus_are_idle_whose_and_since_when(shown: Tab, cluster: Pat
     ]
     assert call("nodes", "--by", "namespace", "--cluster", cluster).stdout.count("2 for 1d, 8 for 1h") == 1
     assert tables[1] == [
-        ["serve-1", "2", "gpu0, gpu2", "search/job/chat (1 idle), search/job/embed (1 idle)"],
-        ["train-2", "8", ", ".join(f"gpu{at}" for at in range(8)), "research/job/llm"],
+        ["serve-1", "2", "gpu0, gpu2", "search/replicaset/chat (1 idle), search/job/embed (1 idle)"],
+        ["train-2", "8 at least", ", ".join(f"gpu{at}" for at in range(8)), "research/job/llm"],
     ]
     cells = await shown.value(
         "[...document.querySelectorAll('[data-node=serve-1] .cell')].map(each => [each.getAttribute('aria-label'),"
@@ -135,7 +135,7 @@ async def test_what_would_let_a_pod_start(shown: Tab, cluster: Path, tmp_path: P
     for each in wanted["with"]["causes"]:
         assert " ".join(each["text"].split()) in text
         assert " ".join(each["fix"].split()) in text
-    assert "serve-3 after 1 pod" in text
+    assert f"serve-3 (serve, {world.L4}, 4 {GPU}) after 1 pod" in text
 
 
 @pytest.mark.parametrize("question", ["health", "preempt"])

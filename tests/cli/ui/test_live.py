@@ -108,6 +108,14 @@ async def test_only_what_is_new_is_published(tmp_path: Path) -> None:
         assert (state["problem"], len(state["nodes"])) == (said, 1)
 
 
+async def test_a_question_is_answered_of_the_objects_as_they_are_now(tmp_path: Path) -> None:
+    live = Live(read(tmp_path, node("a"), world.held("one", "a", 1)), lambda each: Picture(each, POLICY), "somewhere")
+    assert (await live.answer("drain", {}))["balance"]["whole"] == []
+    live._sinks["Pod"].gone(world.held("one", "a", 1))
+    asked = [live.answer("drain", {}), live.answer("audit", {"namespace": "research"})]
+    assert (await asyncio.gather(*asked))[0]["balance"]["whole"] == ["a"], "no picture was made since"
+
+
 async def test_a_file_does_not_change(tmp_path: Path) -> None:
     fixed = Fixed(Picture(read(tmp_path, node("a", 4)), POLICY), "a file")
     await fixed.changed(0)

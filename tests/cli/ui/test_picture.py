@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from tests.cli.objects import call, write
 from tests.cli.objects import snapshot as read
 from tests.cli.ui import world
-from tests.controlplane.nodes import node
+from tests.controlplane.nodes import GPU_TAINT, node
 from webhook.cli.cluster.load import read_snapshot
 from webhook.cli.cluster.report import gpu_nodes, report
 from webhook.cli.cluster.sums import PARTS, parts
@@ -92,6 +93,26 @@ def test_the_largest_job_is_that_with_most_gpus_on_a_node(tmp_path: Path) -> Non
     objects = [node(f"n-{at}") for at in range(5)] + [world.held("a-1", "n-3", 4), world.held("a-2", "n-4", 7)]
     first = Picture(read(tmp_path, *objects), POLICY).document["largest"][0]
     assert first["steps"] == [{"nodes": 3, "gpus": 8}, {"nodes": 4, "gpus": 4}, {"nodes": 5, "gpus": 1}]
+
+
+def test_a_job_that_must_tolerate_more_than_the_webhook_adds_comes_after(tmp_path: Path) -> None:
+    spot = "cloud.google.com/gke-spot=true:NoSchedule"
+    objects = [
+        node("a", 4, taints=[GPU_TAINT]),
+        node("b", 8, taints=[GPU_TAINT, spot]),
+        node("c", 8, taints=["x=y:PreferNoSchedule"]),
+    ]
+    found = Picture(read(tmp_path, *objects), POLICY).document["largest"]
+    assert [(each["taints"], each["steps"][0]) for each in found] == [
+        ([], {"nodes": 1, "gpus": 8}),
+        ([spot], {"nodes": 1, "gpus": 8}),
+    ]
+    objects.pop()
+    result = call("nodes", "--cluster", write(tmp_path, *objects))
+    model = "NVIDIA-A100-SXM4-80GB"
+    assert result.stdout.splitlines()[-1] == (
+        f"largest job that could start now: 1 node × 4 GPUs of {model}; 1 node × 8 GPUs of {model}, if it tolerates {spot}"
+    )
 
 
 def test_shares_of_gpus_under_the_name_of_whole_ones_are_counted_as_shares(tmp_path: Path) -> None:

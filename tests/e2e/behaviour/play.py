@@ -189,7 +189,7 @@ async def _settle(
             return
         if now - started > _LONGEST:
             return
-        await asyncio.sleep(0.5)
+        await asyncio.sleep(1)  # to list all pods costs the API server more than what happens to them
 
 
 async def _claims_on_their_way(api: Api, sides: Sequence[_Sides]) -> bool:

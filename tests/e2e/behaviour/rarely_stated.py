@@ -25,8 +25,6 @@ from tests.e2e.behaviour.workloads import in_zones, indexed
 GPU, RDMA, PROFILE = "nvidia.com/gpu", "rdma/hca_shared_devices_a", "nvidia.com/mig-3g.40gb"
 A, B, C, D = (node(name) for name in "abcd")
 FULLER, HALF = [taken("a", 7)], [taken("a", 4)]
-ONE_FREE_EACH = [taken(f"b{number}", 7) for number in (1, 2, 3)]
-"""In zone b, of which zone a has more."""
 
 
 def limits(**amounts: str) -> Json:

@@ -97,8 +97,15 @@ def _whom(snapshot: Snapshot, given: Set[str]) -> str:
     """Whose pods give way: those of a lower priority. `given`: the classes that the policy gives."""
     values = {name: int(each.get("value") or 0) for (_, name), each in snapshot.named("PriorityClass").items()}
     ours = sorted([(-values[name], bare(name)) for name in given & values.keys()])
-    order = ", ".join([f"{name} {-value}" for value, name in ours])
-    return f". Pods of a lower priority give way, in any namespace: {order}"
+    never = {
+        bare(name)
+        for (_, name), each in snapshot.named("PriorityClass").items()
+        if each.get("preemptionPolicy") == "Never"
+    }
+    order = ", ".join([f"{name} {-value}{' (never preempts)' if name in never else ''}" for value, name in ours])
+    classes = snapshot.of("PriorityClass")
+    default = next((int(each.get("value") or 0) for each in classes if each.get("globalDefault")), 0)
+    return f". Pods of a lower priority give way, in any namespace: {order}; without a class {default}"
 
 
 def _guarded(snapshot: Snapshot) -> tuple[str, str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from webhook.cli.cluster.snapshot import Snapshot
-from webhook.cluster.claims import claims_of
+from webhook.cluster.claims import claims_of, made_for
 from webhook.cluster.device_search import Unknown
 from webhook.cluster.device_sources import SOURCES
 from webhook.cluster.devices import DRA, WHOLE, DeviceClaim
@@ -103,12 +103,8 @@ class PodGpus:
         """The claims of a pod, and the pod itself, as the device table names who has devices: with their source."""
         if not self._parts:
             return
-        metadata, status = pod["metadata"], pod.get("status") or {}
-        names = [each.get("resourceClaimName") for each in pod["spec"].get("resourceClaims") or ()]
-        names += [each.get("resourceClaimName") for each in status.get("resourceClaimStatuses") or ()]
-        names.append((status.get("extendedResourceClaimStatus") or {}).get("resourceClaimName"))
-        own = [f"{metadata.get('namespace')}/{name}" for name in names if name]
-        for claim in dict.fromkeys([*own, *self._claims.get(str(metadata.get("uid")), ())]):
+        metadata = pod["metadata"]
+        for claim in dict.fromkeys([*made_for(pod), *self._claims.get(str(metadata.get("uid")), ())]):
             yield DRA, claim
         for source in SOURCES:
             yield source.name, pod_id(metadata)

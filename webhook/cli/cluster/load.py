@@ -190,15 +190,10 @@ def without_tls_object(message: str) -> str:
 
 async def _pages(api: Api, name: str, path: str, progress: Callable[[str, int], None]) -> list[Object]:
     objects: list[Object] = []
-    query = {"limit": str(_PAGE)}
-    while True:
-        page = await api.get(path, **query)
-        for obj in page.get("items") or ():
-            objects.append(complete(name, obj))
+    async for page in api.pages(path, _PAGE):
+        objects += [complete(name, obj) for obj in page.get("items") or ()]
         progress(name, len(objects))
-        if not (more := (page.get("metadata") or {}).get("continue")):
-            return objects
-        query["continue"] = more
+    return objects
 
 
 def complete(name: str, obj: Object) -> Object:

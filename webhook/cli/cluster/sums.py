@@ -3,9 +3,12 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from webhook.cli.cluster.report import taint_text
 from webhook.cli.cluster.snapshot import Snapshot
 from webhook.cluster.gpu_amounts import gpu_number
+from webhook.framework.cluster_view import Taint
 from webhook.kube.gpus import GpuKind, Gpus
+from webhook.policy.model import DEFAULT_PROFILE, Policy
 
 PARTS: Final = ("allocated", "promised", "free", "unusable")
 """Each GPU is one of these, so their sum is the total."""
@@ -77,21 +80,50 @@ def totals(nodes: Iterable[Mapping[str, Any]], gpus: Gpus) -> list[dict[str, Any
     return [{**sums[key], "total": gpu_number(sum(sums[key].get(part, 0) for part in every))} for key in sorted(sums)]
 
 
-def largest(nodes: Iterable[Mapping[str, Any]], snapshot: Snapshot, gpus: Gpus) -> list[dict[str, Any]]:
+def largest(nodes: Iterable[Mapping[str, Any]], snapshot: Snapshot, policy: Policy) -> list[dict[str, Any]]:
     """For each model and resource, the jobs that could start now: so many nodes have so many free GPUs each, most GPUs on one
-    node first. A GPU counts if a CPU of its node is free as well."""
+    node first. A GPU counts if a CPU of its node is free as well. `taints` are those of these nodes for which the webhook adds no
+    toleration; the jobs that need to tolerate none come first."""
     rows, free = snapshot.state.nodes.row_of, snapshot.state.nodes.columns.free
-    by_model: dict[tuple[str, str, GpuKind], list[int]] = {}
+    by_model: dict[tuple[str, str, GpuKind, tuple[str, ...]], list[int]] = {}
     for node in nodes:
         cpus, pods = (int(free[name][rows[node["name"]]]) if name in free else 0 for name in ("cpu", "pods"))
         for resource in node["gpus"] if pods > 0 else ():
             if (startable := min(int(usable(node, resource)), cpus // 1000)) > 0:
-                by_model.setdefault((node["model"], resource, kind_of(resource, node, gpus)), []).append(startable)
+                key = (
+                    node["model"],
+                    resource,
+                    kind_of(resource, node, policy.gpus),
+                    _further(snapshot, node["name"], policy),
+                )
+                by_model.setdefault(key, []).append(startable)
     found = [
-        {"model": model, "resource": resource, "kind": kind, "steps": list(_steps(sizes))}
-        for (model, resource, kind), sizes in by_model.items()
+        {"model": model, "resource": resource, "kind": kind, "taints": [*taints], "steps": list(_steps(sizes))}
+        for (model, resource, kind, taints), sizes in by_model.items()
     ]
-    return sorted(found, key=lambda each: (_ORDER.index(each["kind"]), _less(each["steps"]), each["model"]))
+    return sorted(
+        found, key=lambda each: (_ORDER.index(each["kind"]), bool(each["taints"]), _less(each["steps"]), each["model"])
+    )
+
+
+def larger(jobs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The first of `largest`, and the one with more GPUs on a node that tolerates more taints, if there is one."""
+    more = [job for job in jobs[1:] if job["kind"] == jobs[0]["kind"] and _less(job["steps"]) < _less(jobs[0]["steps"])]
+    return [*jobs[:1], *more[:1]]
+
+
+def _further(snapshot: Snapshot, name: str, policy: Policy) -> tuple[str, ...]:
+    """The taints of a node for which the webhook adds no toleration."""
+    injector = policy.profile(DEFAULT_PROFILE)[1].injectors.tolerations
+    found = []
+    for each in snapshot.nodes[name]["spec"].get("taints") or ():
+        taint = Taint(str(each.get("key", "")), str(each.get("value") or ""), str(each.get("effect", "")))
+        ours = any(one.key == taint.key and one.value in (None, taint.value) for one in injector.taints)
+        if taint.effect != "PreferNoSchedule" and not (
+            injector.enabled and (ours or any(one.allows(taint) for one in injector.allowed))
+        ):
+            found.append(taint_text(each))
+    return tuple(sorted(found))
 
 
 def _steps(sizes: list[int]) -> Iterator[dict[str, int]]:

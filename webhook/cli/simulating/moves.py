@@ -11,6 +11,7 @@ from webhook.cli.waiting.diagnosis import fits
 from webhook.cli.waiting.free_devices import SIMULATED
 from webhook.cli.waiting.situation import Case, Situation
 from webhook.cluster.node_table import Demand
+from webhook.cluster.source_kai import KAI
 from webhook.kube.pod import Pod, owner
 
 _MAX_TRIED: Final = 100
@@ -53,9 +54,9 @@ def _partly_used(s: Situation) -> list[int]:
 
 
 def _emptied(s: Situation, devices: PodGpus, row: int) -> list[Move]:
-    """The moves after which no GPU of the node is allocated; [] if some pod has no other place."""
+    """The moves after which no GPU of the node is allocated; [] if some pod has no other place. KAI says where its parts go."""
     pods = [pod for pod in s.pods_on.get(s.names[row], ()) if devices.of(pod)]
-    movable = [pod for pod in pods if _is_movable(pod)]
+    movable = [pod for pod in pods if _is_movable(pod) and KAI.name not in devices.of(pod)]
     if not pods or len(movable) < len(pods) or len(pods) > _MAX_PODS:
         return []
     before, saved, moves = {name: amounts.copy() for name, amounts in s.free.items()}, s.gpus.saved(), []

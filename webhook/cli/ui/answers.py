@@ -15,7 +15,7 @@ from webhook.cli.cluster.answers import idle_by_namespace
 from webhook.cli.cluster.load import FORBIDDEN
 from webhook.cli.cluster.report import gpu_nodes, report
 from webhook.cli.cluster.snapshot import NEEDED, Snapshot
-from webhook.cli.nodes import By, idle_of_nobody, sums_by, why_not_measured
+from webhook.cli.nodes import By, idle_of_nobody, sums_by, why_not_measured, why_not_since
 from webhook.cli.reading import missing_right, namespace_of, policy_of, use_metrics
 from webhook.cli.simulate import manifests
 from webhook.cli.simulating.run import simulate
@@ -81,9 +81,9 @@ def idle(snapshot: Snapshot, named: str | None, _: Given) -> dict[str, Any]:
     known = any("idle" in each for each in reports)
     sums = sums_by(By.namespace, reports, idle_by_namespace(snapshot), [])
     source = "it" if snapshot.access is None else None
-    since = snapshot.missing.get("ReplicaMetrics", "")
-    unknown = idle_of_nobody(reports, sums, By.namespace) if known else why_not_measured(source, policy)
-    return {"nodes": sums, "unknown": unknown, "sinceUnknown": since}
+    since = "" if any("idleFor" in each for each in sums) else why_not_since(snapshot)
+    unknown, more = "" if known else why_not_measured(source, policy), idle_of_nobody(reports, sums, By.namespace)
+    return {"nodes": sums, "unknown": unknown, "more": more, "sinceUnknown": since}
 
 
 def start(snapshot: Snapshot, named: str | None, given: Given) -> dict[str, Any]:
@@ -103,8 +103,11 @@ def _manifest(snapshot: Snapshot, policy: Policy, given: Given) -> dict[str, Any
         raise BadInput(f"GPUs: saw {quoted(gpus)}, wanted a number from 1 to {_MAX_GPUS}")
     if policy.gpus.kind(resource) is None:
         raise BadInput(f"resource: saw {quoted(resource)}, wanted one that the policy calls GPUs, as nvidia.com/gpu")
-    opted_in = [name for (_, name), each in snapshot.named("Namespace").items() if PROFILE_LABEL in labels_of(each)]
-    namespace = namespace_of(given.get("namespace"), False, snapshot) or next(iter(sorted(opted_in)), "default")
+    opted_in = sorted(
+        [name for (_, name), each in snapshot.named("Namespace").items() if PROFILE_LABEL in labels_of(each)]
+    )
+    own = snapshot.namespace if snapshot.namespace in opted_in or not opted_in else opted_in[0]
+    namespace = namespace_of(given.get("namespace") or own, False, snapshot) or "default"
     selector = {"nodeSelector": _selector(snapshot, model)} if (model := given.get("model", "")) else {}
     container = {"name": "main", "image": "your-image", "resources": {"limits": {resource: gpus}}}
     metadata = {"name": f"pod-with-{gpus}-gpus", "namespace": namespace}

@@ -67,7 +67,7 @@ class Picture:
             "resources": [
                 name for name in dict.fromkeys([each["resource"] for each in sums]) if policy.gpus.kind(name)
             ],
-            "largest": [] if refused else largest(nodes, snapshot, policy.gpus),
+            "largest": [] if refused else largest(nodes, snapshot, policy),
             "nodes": nodes,
             "waiting": [_row(row) for row in rows_of(self._answers.values(), devices)],
             "holders": {by: holders(reports, by) for by in BY},
@@ -139,7 +139,7 @@ class Picture:
         """By resource of a device plugin: how many GPUs the largest node has."""
         most: dict[str, int] = {}
         for node in self.document["nodes"]:
-            for resource, counts in node["gpus"].items():
+            for resource, counts in node["gpus"].items() if node.get("sharing", 1) == 1 else ():
                 if self._policy.gpus.kind(resource) is not None and counts["total"] >= 1:
                     most[resource] = max(most.get(resource, 0), int(counts["total"]))
         return most

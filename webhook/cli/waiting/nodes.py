@@ -12,6 +12,7 @@ from webhook.cli.waiting.causes import Cause, NodeCheck
 from webhook.cli.waiting.situation import Case, with_spec, without_affinity
 from webhook.cluster.pods import HOSTNAME
 from webhook.framework.cluster_view import Expression
+from webhook.kube.gpus import MODEL_LABELS
 from webhook.kube.pod import REQUIRED, Pod, labels_of
 from webhook.kube.record import record_of
 from webhook.placement.constraints import Mask, Term
@@ -79,7 +80,8 @@ def _selector(case: Case, mask: Mask) -> tuple[str, str, Pod | None]:
     if left[worst].any():
         count = _count(left[worst])
         more = f"label more nodes: kubectl label node NAME {bare(key)}={bare(value)}"
-        fix = f"remove spec.nodeSelector[{bare(key)}] if the pod may run elsewhere, or {more}"
+        or_more = "add such a node" if key in MODEL_LABELS else more
+        fix = f"remove spec.nodeSelector[{bare(key)}] if the pod may run elsewhere, or {or_more}"
         where = f"{plural(count, 'node')} of {_count(s.alive)} ({listed(s.named(left[worst]), 3)})"
         return f"{selector} is on {where}; {s.where(mask)} without it", fix, _reselected(case.pod, key)
     fix, instead = _correction(case, worst, f"spec.nodeSelector[{bare(key)}]")

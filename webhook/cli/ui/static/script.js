@@ -148,11 +148,13 @@ function renderHead() {
   const sums = state.totals.filter(each => each.model === null), models = state.totals.filter(each => each.model !== null);
   const blind = state.withoutRight.length, noNodes = state.withoutRight.includes("nodes"), why = `not known without the right to list ${state.withoutRight.join(" and ")}`;
   const use = !sums.length && blind ? [make("p", { class: "big" }, "GPUs: not known")] : sums.map((each, at) => make("p", { class: at ? "label" : "big" }, noNodes ? `Yours: ${plural(each.allocated, UNITS[each.kind])}` : blind ? plural(each.total, UNITS[each.kind]) : `${each.allocated + each.promised} of ${plural(each.total, UNITS[each.kind])} in use`));
-  const best = state.largest[0], others = best ? best.steps.slice(1, 4).map(step => job(best, step)) : [];
-  const start = make("p", { class: "largest", id: "largest", title: "Of one model, on healthy nodes, with at least one free CPU for each GPU, for pods that tolerate the taints" },
+  const best = state.largest[0], others = best ? best.steps.slice(1, 4).map(step => job(best, step)) : [], tolerates = each => each.taints.length ? `, if it tolerates ${each.taints.join(", ")}` : "";
+  const larger = best && state.largest.slice(1).find(each => each.kind === best.kind && (each.steps[0].gpus > best.steps[0].gpus || (each.steps[0].gpus === best.steps[0].gpus && each.steps[0].nodes > best.steps[0].nodes)));
+  const start = make("p", { class: "largest", id: "largest", title: "Of one model, on healthy nodes, with at least one free CPU for each GPU, for pods with the tolerations that the webhook adds" },
     make("span", { class: "label" }, "Largest job that could start now"),
     make("b", {}, blind ? why : best ? job(best, best.steps[0]) : "none, as no healthy node has a free GPU and CPU"),
-    make("span", { class: "label" }, best ? [best.model, others.length ? `or ${others.join(", ")}` : ""].filter(Boolean).join(", ") : ""));
+    make("span", { class: "label" }, best ? [best.model, others.length ? `or ${others.join(", ")}` : ""].filter(Boolean).join(", ") + tolerates(best) : ""),
+    larger ? make("span", { class: "label larger" }, `${job(larger, larger.steps[0])}, ${larger.model}${tolerates(larger)}`) : null);
   const shown = noNodes ? ["allocated"] : blind ? ["total", "allocated", "unknown"] : ["total", ...PARTS.slice(0, 4)];
   const ambiguous = each => each.model !== null && models.filter(other => other.model === each.model).length > 1;
   const line = (each, name) => make("tr", { class: each.model === null ? "sum" : null, "data-model": each.model, "data-kind": each.kind },
@@ -200,7 +202,7 @@ function cells(node) {
     const cellsOf = (count, kind) => kind === "held" || kind === "promised" ? Math.ceil(gpus(count)) : Math.floor(gpus(count));
     const add = (count, cell) => { for (let at = 0; at < cellsOf(count, cell.kind); at++) found.push({ ...cell, idle: at < (cell.quiet || 0), resource, same: at > 0 && !!cell.pod, count: gpus(count) }); };
     const alone = of => Object.keys(of).length === 1, idle = node.idle > 0 && node.idle >= counts.allocated && alone(node.parts);
-    const quiet = pod => pod.measured === undefined ? idle && Infinity : alone(pod.gpus) && pod.idle;
+    const quiet = pod => unnamed(pod) ? idle && Infinity : alone(pod.gpus) && pod.idle;
     let left = counts.allocated;
     for (const pod of node.pods) { const mine = Math.min(left, pod.gpus[resource] || 0); add(mine, { kind: "held", pod, quiet: quiet(pod) }); left -= mine; }
     add(left, { kind: "held", pod: null });
@@ -310,8 +312,8 @@ function renderChoice() {
     const rank = place.has(node.name) ? `#${place.get(node.name)} ` : "";
     if (say.textContent !== rank + said) { say.textContent = rank + said; say.tip = cause ? cause.text : ""; }
     say.classList.toggle("bad", !cause && node.health !== "unknown" && !!(HEALTH[node.health] || node.sick));
-    const mark = `${choice.holder && choice.by} ${choice.holder} ${choice.pod}`;
-    if (row.mark === mark || (!row.mark && !choice.holder && !choice.pod)) continue;
+    const own = !!choice.pod && node.pods.some(pod => key(pod) === choice.pod), mark = `${choice.holder && choice.by} ${choice.holder} ${own ? choice.pod : ""}`;
+    if (row.mark === mark || (!row.mark && !choice.holder && !own)) continue;
     row.mark = mark;
     for (const square of row.children[1].children) if (square.cell) {
       square.classList.toggle("dim", !!choice.holder && !(square.cell.pod && holderOf(square.cell.pod) === choice.holder));
@@ -470,7 +472,7 @@ async function answer() {
 function renderAsk() {
   const { question, ...values } = given(), asked = ASKED[question], isPod = question === "pod" && values.name;
   once("questions", [question], () => put($("questions"), ...Object.entries(ASKED).map(([name, { text, fields }]) => make("button", { type: "button", "data-focus": `ask ${name}`, "data-question": name, "aria-expanded": String(name === question),
-    on: { click: () => choose(name === question ? { ask: "", ...(name === "pod" ? { pod: "", holder: "" } : {}) } : { ask: address(name, fields?.().given) }) } }, text))));
+    on: { click: () => choose({ ask: name === question ? "" : address(name, fields?.().given), ...(question === "pod" ? { pod: "", holder: "" } : {}) }) } }, text))));
   once("form", [question, values], () => put($("form"), asked?.fields ? make("form", { class: "fields", on: { submit: event => {
     event.preventDefault();
     const entries = [...new FormData(event.target)].map(([name, value]) => [name, value.trim()]).filter(([, value]) => value);
@@ -492,7 +494,7 @@ const inFileOf = (question, name) => embedded && [...new Set(Object.keys(embedde
 const namespaces = () => [...new Set([...state.holders.namespace.map(each => each.namespace), ...state.waiting.map(row => row.namespace)])].sort();
 function startFields() {
   const resources = inFileOf("start", "resource") || state.resources;
-  const most = resource => Math.max(1, ...state.nodes.map(node => node.gpus[resource]?.total || 0)), first = resources[0];
+  const most = resource => Math.max(1, ...state.nodes.map(node => node.sharing ? 0 : node.gpus[resource]?.total || 0)), first = resources[0];
   const start = first ? { gpus: String(most(first)), resource: first } : {};
   return { given: start, inputs: values => first ? [
     field("GPUs", embedded ? select("gpus", inFileOf("start", "gpus"), values.gpus) : make("input", { name: "gpus", type: "number", min: 1, max: 1024, required: true, value: values.gpus, "data-focus": "field gpus" })),
@@ -511,11 +513,14 @@ function podFields() {
 }
 const list = (items, none) => items.length ? make("ul", {}, ...items.map(each => make("li", {}, ...[each].flat()))) : make("p", { class: "note" }, none);
 const drain = node => { const command = `kubectl drain ${node} --ignore-daemonsets`; return copied(command, "Copy kubectl drain"); };
+const sizeOf = name => { const node = state.nodes.find(each => each.name === name); return node ? `(${[node.pool, node.model, Object.entries(node.gpus).map(([resource, counts]) => `${counts.total} ${resource}`).join(", ")].filter(Boolean).join(", ")})` : ""; };
 function drainable(found) {
+  const out = state.nodes.filter(node => node.health !== "healthy" && !node.pods.length && !found.whole.includes(node.name));
   const moves = each => make("ul", { class: "moves" }, ...each.moves.map(move => make("li", {}, `${move.pod} → ${move.to}`)));
-  return [make("h3", {}, "No pod has a GPU there: nothing has to move"), list(found.whole.map(node => [make("b", { "data-whole": node }, node), " ", drain(node)]), "No node is free as a whole."),
-    make("h3", {}, "Free as a whole after a few pods have moved"), list(found.suggestions.map(each => [make("b", { "data-suggested": each.node }, each.node), ` after ${plural(each.moves.length, "pod")}`, " ", drain(each.node), moves(each)]), "No other node can be freed by moving a few pods of workloads."),
-    make("p", { class: "note" }, "A pod moves when it is deleted: its controller makes another, and the webhook chooses its node. Each of these counts on those before it.")];
+  return [make("h3", {}, "No pod has a GPU there: nothing has to move"), list(found.whole.map(name => [make("b", { "data-whole": name }, name), ` ${sizeOf(name)} `, drain(name)]), "No node is free as a whole."),
+    out.length ? make("p", { class: "note" }, `Out already, and no pod has a GPU there: ${out.map(node => `${node.name} (${HEALTH[node.health]})`).join(", ")}.`) : null,
+    make("h3", {}, "Free as a whole after a few pods have moved"), list(found.suggestions.map(each => [make("b", { "data-suggested": each.node }, each.node), ` ${sizeOf(each.node)} after ${plural(each.moves.length, "pod")} `, drain(each.node), moves(each)]), "No other node can be freed by moving a few pods of workloads."),
+    make("p", { class: "note" }, "A pod moves when it is deleted: its controller makes another, and the webhook chooses its node. Each of these counts on those before it.")].filter(Boolean);
 }
 const rowsOf = (titles, lines) => make("table", { class: "ranking said" }, make("thead", {}, make("tr", {}, ...titles.map(title => make("th", { scope: "col" }, title)))), make("tbody", {}, ...lines.slice(0, MAX_LISTED).map(line => make("tr", {}, ...line.map(cell => make("td", {}, cell))))));
 const left = lines => lines.length > MAX_LISTED ? make("p", { class: "note" }, `${lines.length - MAX_LISTED} more: ask on a terminal`) : null;
@@ -524,6 +529,7 @@ function idleFor(counts) {
   const found = ["1d", "6h", "1h"].filter(word => (counts?.[word] || 0) > said && (said = counts[word])).map(word => `${counts[word]} for ${word}`);
   return found.join(", ") || (counts?.window ? "less than 1h" : "");
 }
+const unnamed = pod => pod.measured === undefined; // metrics do not say which GPUs it has
 function holdersOn(node) {
   const idle = new Map();
   for (const pod of node.pods) { const of = `${pod.namespace}/${pod.owner}`; idle.set(of, (idle.get(of) || 0) + (pod.idle || 0)); }
@@ -531,24 +537,24 @@ function holdersOn(node) {
 }
 function idle(found) {
   const lines = found.nodes.map(each => [each.namespace, Object.entries(each.gpus).map(([resource, count]) => `${gpus(count)} ${resource}`).join(", "), each.idle ?? "not known", each.idleFor ? idleFor(each.idleFor) : "not known"]);
-  const here = state.nodes.filter(node => node.idle).map(node => [node.name, node.idle, node.devices.filter(each => each.idle).map(each => each.name).join(", "), holdersOn(node)]);
-  const since = found.nodes.some(each => each.idleFor) ? null : make("p", { class: "note" }, `Since when is not known: the running webhook counts it${found.sinceUnknown ? `, and there is ${found.sinceUnknown.replace(/^.* has no /, "no ")}` : ""}.`);
-  return [found.unknown ? make("p", { class: "note" }, `${found.unknown[0].toUpperCase()}${found.unknown.slice(1)}.`) : null, lines.length ? rowsOf(["Namespace", "GPUs it has", "Idle now", "Idle for at least"], lines) : make("p", { class: "note" }, "No pod has GPUs."), left(lines), since,
-    here.length ? make("h3", {}, "Where") : null, here.length ? rowsOf(["Node", "Idle now", "Idle GPUs, free ones too", "Who has GPUs there"], here) : null].filter(Boolean);
+  const here = state.nodes.filter(node => node.idle).map(node => [node.name, `${node.idle}${node.pods.some(unnamed) ? " at least" : ""}`, node.devices.filter(each => each.idle).map(each => each.name).join(", "), holdersOn(node)]);
+  const since = found.sinceUnknown && !found.unknown ? make("p", { class: "note" }, `${found.sinceUnknown[0].toUpperCase()}${found.sinceUnknown.slice(1)}.`) : null;
+  return [found.unknown ? make("p", { class: "note" }, `${found.unknown[0].toUpperCase()}${found.unknown.slice(1)}.`) : null, found.more ? make("p", { class: "note" }, `${found.more[0].toUpperCase()}${found.more.slice(1)}.`) : null, lines.length ? rowsOf(["Namespace", "GPUs it has", "Idle now, at least", "Idle for at least"], lines) : make("p", { class: "note" }, "No pod has GPUs."), left(lines), since,
+    here.length ? make("h3", {}, "Where") : null, here.length ? rowsOf(["Node", "Idle, and a pod has it", "Idle GPUs, free ones too", "Who has GPUs there"], here) : null].filter(Boolean);
 }
 function starts(found) {
   const [workload] = found.simulate.workloads, side = workload.with, on = Object.keys(side.bound)[0];
   const node = state.nodes.find(each => each.name === on), shared = node?.sharing ? `, each GPU shared by ${node.sharing}` : "";
   const head = workload.starts ? `It would start, on ${on}${node?.model ? ` (${node.model}${shared})` : ""}.` : side.refused ? "It would be refused." : "It would wait.";
-  return [make("p", { class: `verdict ${workload.starts ? "ok" : "broken"}` }, head), workload.message ? make("p", { class: "cause" }, workload.message) : null, ...workload.notes.map(note => make("p", { class: "note" }, note)), ...side.causes.map(causeOf),
-    make("p", { class: "note" }, `Pods that wait already go first. Without the webhook ${workload.without.waiting ? `it would wait: ${workload.without.causes.map(each => words(each.cause)).join(", ") || "see above"}` : `it would start, on ${Object.keys(workload.without.bound)[0]}`}.`),
-    make("details", {}, make("summary", {}, "The pod that was tried"), make("pre", { class: "diff" }, JSON.stringify(found.manifest, null, 1))), ...drainable(found.balance)].filter(Boolean);
+  return [make("p", { class: `verdict ${workload.starts ? node?.sharing ? "warn" : "ok" : "broken"}` }, head), workload.starts && node?.sharing ? make("p", { class: "cause" }, "These are shares of GPUs, not whole ones: choose a model for whole GPUs.") : null, workload.message ? make("p", { class: "cause" }, workload.message) : null, ...workload.notes.map(note => make("p", { class: "note" }, note)), ...side.causes.map(causeOf),
+    make("p", { class: "note" }, `Pods that wait already go first. Without the webhook ${workload.without.waiting ? `it would wait: ${[...new Set(workload.without.causes.map(each => words(each.cause)))].join(", ") || "see above"}` : `it would start, on ${Object.keys(workload.without.bound)[0]}`}.`),
+    make("details", {}, make("summary", {}, "The pod that was tried: pod.yaml ", copied(JSON.stringify(found.manifest, null, 1))), make("pre", { class: "diff" }, JSON.stringify(found.manifest, null, 1))), ...drainable(found.balance)].filter(Boolean);
 }
 const STATES = ["broken", "warn", "unknown", "ok"];
 function checks(found) {
-  const sorted = [...found].sort((a, b) => STATES.indexOf(a.state) - STATES.indexOf(b.state)), broken = sorted[0]?.state === "broken";
+  const sorted = [...found].sort((a, b) => STATES.indexOf(a.state) - STATES.indexOf(b.state)), broken = sorted[0]?.state === "broken", unknown = found.some(each => each.state === "unknown");
   const counts = STATES.map(of => [found.filter(each => each.state === of).length, of]).filter(([count]) => count).map(([count, of]) => `${count} ${of}`);
-  return [make("p", { class: `verdict ${broken ? "broken" : "ok"}` }, `${broken ? "" : "Nothing is broken: "}${counts.join(", ")}`), make("ul", { class: "checks" }, ...sorted.map(check))];
+  return [make("p", { class: `verdict ${broken ? "broken" : unknown ? "" : "ok"}` }, `${broken ? "" : `Nothing is broken${unknown ? ", as far as is known" : ""}: `}${counts.join(", ")}`), make("ul", { class: "checks" }, ...sorted.map(check))];
 }
 const check = each => make("li", { class: "check", "data-check": each.check, "data-state": each.state }, make("b", { class: `state ${each.state}` }, each.state),
   make("div", {}, make("b", {}, words(each.check)), `: ${each.text}`, each.next ? make("div", { class: "fix" }, `${each.next} `, ...runnable(each.next).map(text => copied(text))) : null));
@@ -595,7 +601,7 @@ document.addEventListener("scroll", () => { $("tip").hidden = true; }, { passive
 document.addEventListener("keydown", event => { if (event.key === "Escape") { $("tip").hidden = true; if (choice.pod || choice.holder || choice.ask) choose({ pod: "", holder: "", ask: "" }); } });
 $("map").addEventListener("keydown", move);
 $("map").addEventListener("click", event => { const pod = event.target.cell?.pod; if (pod) chooseCell(pod); });
-$("search").addEventListener("input", () => choose({ q: $("search").value.trim() }));
+$("search").addEventListener("input", () => choose({ q: $("search").value.trim(), holder: "" }));
 document.querySelector(".skip").addEventListener("click", event => { event.preventDefault(); $("waiting").focus(); });
 $("link").addEventListener("click", async () => { await navigator.clipboard.writeText(location.href.split("#")[0] + hash(true)); $("link").textContent = "Copied"; setTimeout(() => { $("link").textContent = "Copy link"; }, 1200); });
 $("export").addEventListener("click", () => {
