@@ -98,6 +98,14 @@ def test_the_document(cluster: Path) -> None:
     assert yaml.safe_load(call("nodes", "-l", "node-pool=training", "--cluster", cluster, "-o", "yaml").stdout) == found
 
 
+def test_why_nobody_knows_since_when_gpus_are_idle_is_said(tmp_path: Path) -> None:
+    file = write(tmp_path, *HOLDERS, kinds=["Node", "Pod"])
+    metered(file, {"a": 7})
+    wanted = f"as the running webhook counts it: {file} has no metrics of the replicas"
+    assert wanted in call("nodes", "--by", "namespace", "--cluster", file).stderr
+    assert wanted not in call("nodes", "--by", "owner", "--cluster", file).stderr
+
+
 @pytest.mark.parametrize(("by", "first"), [([], "POOL"), (["--by", "model"], "MODEL")])
 def test_sums_keep_their_name_on_a_narrow_terminal(
     cluster: Path, monkeypatch: pytest.MonkeyPatch, by: list[str], first: str

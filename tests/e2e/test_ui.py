@@ -89,7 +89,7 @@ async def test_what_is_not_watched_is_read_when_it_is_asked_for(tab: Tab, contro
     await asyncio.to_thread(control_plane.kubectl, "uncordon", "ui-a")
     await tab.until("!document.querySelector('[data-node=\"ui-a\"]').innerText.includes('cordoned')")
     await tab.click("#answer .command button:last-child")
-    await tab.until("document.querySelector('[data-answer=start]')?.innerText.startsWith('It would start, on ui-a.')")
+    await tab.until("document.querySelector('[data-answer=start]')?.innerText.startsWith('It would start, on ui-a ')")
 
 
 async def test_old_data_are_called_old(tab: Tab, control_plane: ControlPlane) -> None:

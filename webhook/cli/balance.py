@@ -11,7 +11,6 @@ import typer
 from rich.text import Text
 
 from webhook.cli import offline, options
-from webhook.cli.audit import as_submitted
 from webhook.cli.cluster.devices import PodGpus
 from webhook.cli.cluster.report import workload_name
 from webhook.cli.cluster.snapshot import CLAIMS, ENGINE, Snapshot
@@ -142,7 +141,7 @@ def _recreated(snapshot: Snapshot, policy: Policy, workload: dict[str, Any]) -> 
 
 def _document(pod: Pod) -> offline.Document:
     """The pod without its decision record and without the preference for the nodes in it. Raises BadInput."""
-    submitted: Pod = orjson.loads(orjson.dumps(as_submitted(pod)))
+    submitted: Pod = orjson.loads(orjson.dumps(offline.as_submitted(pod)))
     (submitted["metadata"].get("annotations") or {}).pop(DECISION, None)
     ranked = {entry[0] for entry in record_of(pod).get("nodes") or () if isinstance(entry, list)}
     affinity = (submitted["spec"].get("affinity") or {}).get("nodeAffinity") or {}

@@ -162,8 +162,8 @@ def why_not_measured(file: object, policy: Policy) -> str:
 
 def why_not_since(snapshot: Snapshot) -> str:
     """Why nobody knows since when GPUs are idle."""
-    why = snapshot.missing.get("ReplicaMetrics") or "no replica that gives metrics"
-    return f"since when they are idle is not known: the running webhook counts it, and there is {why}"
+    why = snapshot.missing.get("ReplicaMetrics") or "no replica gives metrics"
+    return f"since when they are idle is not known, as the running webhook counts it: {why}"
 
 
 def _say_of_idle(reports: list[dict[str, Any]], sums: list[dict[str, Any]], by: By | None) -> None:

@@ -145,6 +145,8 @@ async def test_the_checks(shown: Tab, cluster: Path, question: str) -> None:
         "[...document.querySelectorAll('.check')].map(each => [each.dataset.check, each.dataset.state])"
     )
     every = said(cluster, "doctor")
+    for line in call("doctor", "--cluster", cluster).stderr.splitlines() if question == "health" else ():
+        assert f"{line[0].upper()}{line[1:]}" in text
     wanted = [
         each for each in every if question == "health" or each["check"] in ("guards", "preemption", "priorityClasses")
     ]

@@ -136,7 +136,8 @@ def preempt(snapshot: Snapshot, named: str | None, _: Given) -> dict[str, Any]:
 
 def health(snapshot: Snapshot, named: str | None, _: Given) -> dict[str, Any]:
     """All checks of the webhook."""
-    return {"doctor": [each._asdict() for each in doctor.results(snapshot, named)]}
+    page = list(doctor.results(snapshot, named))
+    return {"doctor": [each._asdict() for each in page], "summary": doctor.summary(snapshot, page)}
 
 
 def audit(snapshot: Snapshot, named: str | None, given: Given) -> dict[str, Any]:

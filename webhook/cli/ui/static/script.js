@@ -387,7 +387,7 @@ function decision(found) {
   if (found.units?.length) parts.push(make("div", { class: "units" }, ...found.units.map(unit => make("div", {}, make("b", {}, unit.name), `: ${unit.text}`))));
   if (found.nodes?.length) {
     const line = (node, at) => make("tr", {}, make("td", {}, `${at + 1}. ${node.name}`), ...["free", "peers", "score"].map(name => make("td", {}, node[name])),
-      make("td", { class: "remark" }, [node.name === found.boundTo ? "← bound" : "", node.last ? `${at ? "kept back" : "first all the same"}: ${node.last}` : ""].filter(Boolean).join(", ")));
+      make("td", { class: "remark" }, [node.name === found.boundTo ? "← bound" : "", node.last ? `${at ? "kept back" : "first, though it would be kept back"}: ${node.last}` : ""].filter(Boolean).join(", ")));
     parts.push(make("table", { class: "ranking" }, make("thead", {}, make("tr", {}, ...["Ranking", "Free", "Peers", "Score", ""].map(title => make("th", {}, title)))), make("tbody", {}, ...found.nodes.map(line))));
   }
   return parts;
@@ -447,7 +447,7 @@ const ASKED = {
   start: { text: "Would a pod start, and what would let it?", fields: startFields, command: () => "simulate -f pod.yaml", draw: starts },
   pod: { text: "Why is a pod on its node?", fields: podFields, command: given => `explain -n ${given.namespace} ${given.name}`, draw: about },
   preempt: { text: "Who may preempt whom?", command: () => "doctor", draw: found => make("ul", { class: "checks" }, ...found.doctor.map(check)) },
-  health: { text: "Is the webhook healthy?", command: () => "doctor", draw: found => checks(found.doctor) },
+  health: { text: "Is the webhook healthy?", command: () => "doctor", draw: found => checks(found) },
   audit: { text: "What would opting in change?", fields: auditFields, command: given => `audit -n ${given.namespace}`, draw: audited },
 };
 const given = () => Object.fromEntries(new URLSearchParams(choice.ask));
@@ -551,10 +551,9 @@ function starts(found) {
     make("details", {}, make("summary", {}, "The pod that was tried: pod.yaml ", copied(JSON.stringify(found.manifest, null, 1))), make("pre", { class: "diff" }, JSON.stringify(found.manifest, null, 1))), ...drainable(found.balance)].filter(Boolean);
 }
 const STATES = ["broken", "warn", "unknown", "ok"];
-function checks(found) {
-  const sorted = [...found].sort((a, b) => STATES.indexOf(a.state) - STATES.indexOf(b.state)), broken = sorted[0]?.state === "broken", unknown = found.some(each => each.state === "unknown");
-  const counts = STATES.map(of => [found.filter(each => each.state === of).length, of]).filter(([count]) => count).map(([count, of]) => `${count} ${of}`);
-  return [make("p", { class: `verdict ${broken ? "broken" : unknown ? "" : "ok"}` }, `${broken ? "" : `Nothing is broken${unknown ? ", as far as is known" : ""}: `}${counts.join(", ")}`), make("ul", { class: "checks" }, ...sorted.map(check))];
+function checks({ doctor, summary }) {
+  const sorted = [...doctor].sort((a, b) => STATES.indexOf(a.state) - STATES.indexOf(b.state)), broken = / \d+ broken/.test(summary[0]), unknown = summary.some(line => line.startsWith("not known"));
+  return [...summary.map((line, at) => make("p", at ? { class: "note" } : { class: `verdict ${broken ? "broken" : unknown ? "" : "ok"}` }, `${line[0].toUpperCase()}${line.slice(1)}`)), make("ul", { class: "checks" }, ...sorted.map(check))];
 }
 const check = each => make("li", { class: "check", "data-check": each.check, "data-state": each.state }, make("b", { class: `state ${each.state}` }, each.state),
   make("div", {}, make("b", {}, words(each.check)), `: ${each.text}`, each.next ? make("div", { class: "fix" }, `${each.next} `, ...runnable(each.next).map(text => copied(text))) : null));
@@ -562,7 +561,7 @@ const OUTCOMES = { refused: "broken", notRead: "broken", warned: "warn", changed
 function audited({ audit }, { namespace }) {
   if (!audit.length) return make("p", { class: "verdict ok" }, `Nothing for pods that exist: ${namespace} has no GPU pod without a decision.`);
   const counts = Object.keys(OUTCOMES).map(of => [audit.filter(each => each.outcome === of).reduce((all, each) => all + each.pods, 0), of]).filter(([count]) => count);
-  const texts = each => [...each.findings.map(one => `${one.text} [${one.unit}]`), ...each.changes];
+  const texts = each => [...("starts" in each ? [each.starts ? "it waits now, and would start" : "it waits now, and still would"] : []), ...each.findings.map(one => `${one.text} [${one.unit}]`), ...each.changes];
   return [make("p", { class: "verdict" }, `If they were created now: ${counts.map(([count, of]) => `${plural(count, "pod")} ${of === "notRead" ? "not read" : of}`).join(", ")}. Pods that run stay as they are.`),
     make("ul", { class: "checks" }, ...audit.slice(0, MAX_LISTED).map(each => make("li", { class: "check", "data-of": each.of, "data-outcome": each.outcome }, make("b", { class: `state ${OUTCOMES[each.outcome]}` }, each.outcome === "notRead" ? "not read" : each.outcome),
       make("div", {}, make("b", {}, each.of), each.pods > 1 ? ` × ${each.pods}` : "", ...texts(each).map(text => make("div", { class: "note" }, text)))))), left(audit)].filter(Boolean);
