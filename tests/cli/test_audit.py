@@ -9,6 +9,7 @@ import pytest
 
 from tests.cli.cluster.test_load import kubeconfig
 from tests.cli.objects import CLUSTER, call, placed, write
+from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
 from tests.feeds.fake_api import fake_api
 from webhook.kube.pod import DECISION
@@ -78,6 +79,28 @@ def test_the_table(tmp_path: Path) -> None:
     assert lines[1].split()[:4] == ["team", "job/open", "2", "refused"]
     assert lines[2].split()[:4] in (["team", "pod/fine", "1", "changed"], ["team", "pod/fine", "1", "warned"])
     assert result.stderr.startswith("if they were created now: 2 refused, 1 ")
+
+
+@pytest.mark.parametrize(
+    ("gpus", "more", "starts", "said"),
+    [
+        pytest.param(8, {}, True, "it waits now, and would start", id="it would get the toleration that it lacks"),
+        pytest.param(
+            8, {"nodeSelector": {"pool": "x"}}, False, "it waits now, and still would", id="no node is its own"
+        ),
+        pytest.param(8, {"hostPID": True}, None, "", id="it would be refused"),
+    ],
+)
+def test_whether_a_pod_that_waits_would_start(
+    tmp_path: Path, gpus: int, more: dict[str, Any], starts: bool | None, said: str
+) -> None:
+    made = placed(pod("render", gpus, **more), None)
+    file = write(tmp_path, node("a", taints=["nvidia.com/gpu=:NoSchedule"]), namespace("team"), made)
+    (found,) = json.loads(call("audit", "-n", "team", "--cluster", file, "-o", "json").stdout)
+    assert found.get("starts") == starts
+    printed = " ".join(call("audit", "-n", "team", "--cluster", file).stdout.split())
+    assert ("it waits now" in printed) == bool(said)
+    assert said in printed
 
 
 def test_without_pods_to_audit_a_message_says_so(tmp_path: Path) -> None:

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from tests.cli.objects import CLUSTER, call, placed, write
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
 from tests.controlplane.programs import KUBERNETES
+from tests.manifests.files import documents
 from webhook.cli.checks import CHECKS
 from webhook.cli.checks.replicas import TESTED
 from webhook.cli.cluster.answers import QUESTIONS
@@ -39,6 +39,7 @@ PROFILE = "gpu-admission.io/profile"
 NAMES = service_names("gpu-admission", "gpu-admission")
 Json = dict[str, Any]
 Objects = list[Json]
+Spoil = Callable[[Objects], Any]
 
 
 def ca(since: timedelta = timedelta()) -> Pair:
@@ -50,7 +51,7 @@ def encoded(pair: Pair) -> str:
 
 
 def shipped(*files: str) -> Objects:
-    return [found for file in files for found in yaml.safe_load_all((MANIFESTS / file).read_text()) if found]
+    return [found for file in files for found in documents(MANIFESTS / file)]
 
 
 def leaf_of(authority: Pair, since: timedelta = timedelta(), names: tuple[str, ...] = NAMES) -> Json:
@@ -143,7 +144,48 @@ def test_without_problems_every_check_is_ok(tmp_path: Path) -> None:
     result = call("doctor", "--cluster", write(tmp_path, *healthy(), kinds=[*KINDS, *QUESTIONS]))
     assert [line for line in result.stdout.splitlines() if not line.startswith("ok ")] == []
     assert result.exit_code == 0
-    assert result.stderr == f"nothing is broken: {len(result.stdout.splitlines())} ok\n"
+    answered = "nothing is broken, and every call was answered (of 7 calls since the API server started)"
+    assert result.stderr == f"the webhook: {answered}: {len(result.stdout.splitlines()) - 3} ok\nthe nodes: 3 ok\n"
+
+
+def called_by_url(objects: Objects) -> None:
+    for each in objects:
+        for hook in each.get("webhooks") or ():
+            hook["clientConfig"] = {"url": "https://elsewhere:8443/", "caBundle": hook["clientConfig"].get("caBundle")}
+    objects[:] = [each for each in objects if each["kind"] not in ("ReplicaMetrics", "EndpointSlice")]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        pytest.param(
+            called_by_url,
+            ["and every call was answered (of 7 calls since the API server started): ", "\nnot known, as it is called by URL: endpoints, replicas, policyLoaded\n"],
+            id="called by URL",
+        ),
+        pytest.param(
+            lambda o: of(o, "Node")["status"].update(conditions=[{"type": "Ready", "status": "False"}]),
+            ["the webhook: nothing is broken, ", "\nthe nodes: 1 broken, 1 warn, "],
+            id="a node is no part of the webhook",
+        ),
+        pytest.param(
+            lambda o: o.remove(of(o, "MutatingWebhookConfiguration")), ["the webhook: 1 broken, "], id="something is broken",
+        ),
+    ],
+)  # fmt: skip
+def test_the_last_lines_say_whether_the_webhook_is_healthy(tmp_path: Path, spoil: Spoil, said: list[str]) -> None:
+    objects = healthy()
+    spoil(objects)
+    result = call("doctor", "--cluster", write(tmp_path, *objects, kinds=[*KINDS, *QUESTIONS]))
+    for each in said:
+        assert each in result.stderr
+
+
+def test_a_field_that_is_not_as_shipped_is_given_with_both_values(tmp_path: Path) -> None:
+    objects = healthy()
+    of(objects, "MutatingWebhookConfiguration")["webhooks"][0] |= {"timeoutSeconds": 30, "rules": []}
+    (found,) = [each["text"] for each in checked(tmp_path, objects) if each["check"] == "webhooks"]
+    assert found.endswith("rules, timeoutSeconds (30, shipped is 3) not as shipped")
 
 
 def policy(text: str) -> Callable[[Objects], Any]:
@@ -229,7 +271,6 @@ def both(*spoils: Callable[[Objects], Any]) -> Callable[[Objects], Any]:
     return lambda objects: [spoil(objects) for spoil in spoils]
 
 
-Spoil = Callable[[Objects], Any]
 FINE = [
     pytest.param("matchConditions", "with the component every-pod", lambda o: _hook(o, "Mutating")["matchConditions"].pop(), id="the component every-pod"),
     pytest.param("networkPolicy", "--client-ca", lambda o: (o.remove(of(o, "NetworkPolicy")), [_client_ca(o, name) for name in ("one", "two")]), id="client certificates"),

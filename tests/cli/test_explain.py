@@ -17,6 +17,7 @@ from tests.cli.objects import CLUSTER, call, placed, write
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import deployment, pod
 from tests.feeds.fake_api import fake_api
+from webhook.cli.offline import load_policy
 from webhook.kube.pod import DECISION
 
 RECORD = {
@@ -83,7 +84,7 @@ def test_an_existing_pod(tmp_path: Path) -> None:
     ("ranked", "nodes", "why"),
     [
         pytest.param(["gpu-b", 4, 0, -3.5], CLUSTER[:4], None, id="an ordinary score"),
-        pytest.param(["gpu-a", 8, 0, -1001.2], CLUSTER[:4], "it is whole, and kept for pods that need a whole node", id="a whole node"),
+        pytest.param(["gpu-a", 8, 0, -1001.2], CLUSTER[:4], "all its GPUs are free, and such nodes are kept for pods that need one", id="a whole node"),
         pytest.param(["gpu-b", 2, 0, -1000.4], CLUSTER[:4], "pods like those that run need just what is free there, or another replica of the webhook fills it (the record does not say which)", id="a node with some GPUs in use"),
         pytest.param(
             ["gpu-s", 8, 0, -1000.0],
@@ -91,7 +92,7 @@ def test_an_existing_pod(tmp_path: Path) -> None:
             "pods share its GPUs, and the pod fits elsewhere",
             id="shared GPUs",
         ),
-        pytest.param(["gone", 8, 0, -2000.1], CLUSTER[:4], "it is kept whole, or pods like those that run need just what is free there, or another replica of the webhook fills it (the record does not say which)", id="a node that is not known any more"),
+        pytest.param(["gone", 8, 0, -2000.1], CLUSTER[:4], "it is kept for pods that need a whole node, or pods like those that run need just what is free there, or another replica of the webhook fills it (the record does not say which)", id="a node that is not known any more"),
     ],
 )  # fmt: skip
 def test_a_node_that_comes_last_has_the_reason_beside_it(
@@ -104,8 +105,33 @@ def test_a_node_that_comes_last_has_the_reason_beside_it(
     ]
     assert (found.get("last"), found["score"]) == (why, round(math.remainder(ranked[3], 1000), 3))
     printed = call("explain", "chat", "-n", "team", "--cluster", cluster).stdout
-    for words in ("first all the same", "kept back"):
+    for words in ("first, though it would be kept back", "kept back"):
         assert (f"   {words}: {why}\n" in printed) == (why is not None)
+
+
+def test_a_pod_for_which_no_node_was_chosen_runs_somewhere(tmp_path: Path) -> None:
+    record = {"policy": "1f0c", "profile": "default", "class": "training", "why": "no node fits"}
+    file = write(tmp_path, *CLUSTER, decided("gpu-b", record))
+    assert "  no node chosen: no node fits; bound to gpu-b by the scheduler\n" in call("explain", "chat", "-n", "team", "--cluster", file).stdout  # fmt: skip
+    file = write(tmp_path, *CLUSTER, decided(None, record))
+    assert "  no node chosen: no node fits\n" in call("explain", "chat", "-n", "team", "--cluster", file).stdout
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_a_policy_that_has_changed_since_the_decision_is_told(tmp_path: Path, changed: bool) -> None:
+    metadata = {"name": "gpu-admission-policy", "namespace": "gpu-admission"}
+    policy = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": metadata,
+        "data": {"policy.yaml": "gpuMetrics: {source: 'off'}\n"},
+    }
+    now = load_policy("gpuMetrics: {source: 'off'}\n").hash
+    file = write(tmp_path, *CLUSTER, policy, decided(record=RECORD | ({} if changed else {"policy": now})))
+    found = json.loads(call("explain", "chat", "-n", "team", "--cluster", file, "-o", "json").stdout)
+    assert found.get("policyNow") == (now if changed else None)
+    said = call("explain", "chat", "-n", "team", "--cluster", file).stdout
+    assert (f", policy 1f0c (changed since: now {now})\n" in said) == changed
 
 
 def times(made: dict[str, Any], **when: str) -> dict[str, Any]:
@@ -159,7 +185,7 @@ def test_a_pod_that_does_not_exist_would_be_sent_somewhere(tmp_path: Path, manif
     [
         pytest.param("peers", [["a", 8, 0, -1001.0], ["b", 8, 1, -0.5]], "fewer pods of its owner are there: 0, not 1 (criterion peers; equal by all before it)", id="by a number"),
         pytest.param("score", [["a", 8, 0, -0.5], ["b", 8, 0, -0.75]], "the strategy scores it higher: -0.5, not -0.75 (criterion score; equal by all before it)", id="by score"),
-        pytest.param("score", [["a", 8, 0, -0.5], ["gpu-a", 8, 0, -1000.2]], "gpu-a is kept back: it is whole, and kept for pods that need a whole node (criterion score; equal by all before it)", id="by what is kept back"),
+        pytest.param("score", [["a", 8, 0, -0.5], ["gpu-a", 8, 0, -1000.2]], "gpu-a is kept back: all its GPUs are free, and such nodes are kept for pods that need one (criterion score; equal by all before it)", id="by what is kept back"),
         pytest.param("load", [["a", 8, 0, 1.0, 8, 10], ["b", 8, 0, 1.0, 8, 10]], "its GPUs are less busy or cooler (criterion load; equal by all before it)", id="numbers that do not differ are not shown"),
         pytest.param("name", [["a", 8, 0, 1.0], ["b", 8, 0, 1.0]], "", id="by name"),
         pytest.param("newer", [["a", 8, 0, 1.0], ["b", 8, 0, 1.0]], None, id="a criterion of a later version"),
@@ -178,7 +204,7 @@ def test_the_only_node_is_called_so_and_not_kept_back(tmp_path: Path) -> None:
     record = {key: value for key, value in RECORD.items() if key != "decided"} | {"nodes": [["gpu-a", 8, 0, -1001.0]]}
     result = call("explain", "chat", "-n", "team", "--cluster", write(tmp_path, *CLUSTER, decided("gpu-a", record)))
     assert "  gpu-a was the only node that could take it\n" in result.stdout
-    assert "first all the same" not in result.stdout
+    assert "kept back:" not in result.stdout
 
 
 def test_the_document(tmp_path: Path) -> None:

@@ -145,7 +145,7 @@ def why_last(node: Mapping[str, Any], demand: Demand, state: ClusterState | None
     if node["score"] >= -LAST / 2:
         return ""
     gpus = [gpu for gpu, _ in demand.requests if "/" in gpu]
-    kept = "it is kept whole, or "
+    kept = "it is kept for pods that need a whole node, or "
     if state is not None and (row := state.nodes.row_of.get(node["name"])) is not None:
         kept = ""
         columns = state.nodes.columns
@@ -154,7 +154,7 @@ def why_last(node: Mapping[str, Any], demand: Demand, state: ClusterState | None
         if columns.sharing[row] > 1:
             return "pods share its GPUs, and the pod fits elsewhere"
         if sizes and 0 < max(sizes) <= node["free"]:
-            return "it is whole, and kept for pods that need a whole node"
+            return "all its GPUs are free, and such nodes are kept for pods that need one"
     needed = "pods like those that run need just what is free there"
     return (
         needed

@@ -14,6 +14,8 @@ from webhook.cli.cluster.snapshot import CLAIMS, ENGINE, FINISHED, Snapshot
 from webhook.cli.options import Format
 from webhook.cli.reading import namespace_of, policy_of, selector, snapshot_of
 from webhook.cli.terminal import REFUSED, document, say, table, totals
+from webhook.cli.waiting.diagnosis import would_start
+from webhook.cli.waiting.situation import Situation
 from webhook.cluster.state_view import StateView
 from webhook.errors import BadInput
 from webhook.kube.pod import PROFILE_LABEL, Pod, labels_of, owner
@@ -24,6 +26,7 @@ from webhook.text import listed, plural
 
 _CHANGES: Final = frozenset(("filled", "limitsFilled", "filledLess", "added", "set", "neutral", "antiAffinity"))
 """Injector results that are listed as changes. Results that only make the pod prefer a node are not listed."""
+_WOULD_START: Final = {True: "it waits now, and would start", False: "it waits now, and still would"}
 _STYLES: Final = {"refused": "red", "warned": "yellow", "changed": "cyan", "unchanged": "green", "notRead": "red"}
 """The colour of each outcome, in the order in which outcomes are listed."""
 
@@ -86,6 +89,7 @@ def audited(
         snapshot.state.seen("namespaces", {"metadata": {"name": name, "labels": labels}}, snapshot.taken)
         namespaces[name] = labels
     groups: dict[tuple[str, str, bytes], dict[str, Any]] = {}
+    waiting: dict[tuple[str, str, bytes], Pod] = {}
     view, placer = snapshot.state.view(snapshot.taken), Placer(snapshot.state)
     decided: dict[bytes, dict[str, Any]] = {}  # many workloads have equal pods: 4 s of 50,000 pods
     for pod in snapshot.of("Pod"):
@@ -105,13 +109,20 @@ def audited(
                 if equal not in decided:
                     decided[equal] = _decided(pod, policy, view, placer)
                 groups[key] = {"namespace": here, "of": key[1], "pods": 1, **decided[equal]}
+            if not pod["spec"].get("nodeName"):
+                waiting.setdefault(key, pod)
+    if waiting and not snapshot.missing.keys() & {"Node", "Pod"}:
+        situation = Situation(snapshot, policy)
+        for key, pod in waiting.items():
+            if groups[key]["outcome"] not in ("refused", "notRead"):
+                groups[key]["starts"] = would_start(situation, pod)
     order = list(_STYLES)
     return sorted(groups.values(), key=lambda a: (order.index(a["outcome"]), a["namespace"], a["of"]))
 
 
 def _decided(pod: Pod, policy: Policy, view: StateView, placer: Placer) -> dict[str, Any]:
     """Outcome, findings and changes if the pod were created now. No node is chosen: the pod exists already."""
-    (read,) = offline.documents(orjson.dumps(as_submitted(pod)), pod["metadata"]["name"])
+    (read,) = offline.documents(orjson.dumps(offline.as_submitted(pod)), pod["metadata"]["name"])
     if isinstance(read, BadInput):
         return {"outcome": "notRead", "findings": [], "changes": [str(read)]}
     mutated, validated, _ = offline.ask(read.request, policy, view, placer, chooses=False)
@@ -122,20 +133,12 @@ def _decided(pod: Pod, policy: Policy, view: StateView, placer: Placer) -> dict[
     return {"outcome": outcome, "findings": findings, "changes": [] if decision.message else changes}
 
 
-def as_submitted(pod: Pod) -> Pod:
-    """The pod as its client submitted it: without the fields that the API server and the scheduler set."""
-    fields = ("name", "namespace", "labels", "annotations", "ownerReferences")
-    metadata = {field: pod["metadata"][field] for field in fields if field in pod["metadata"]}
-    spec = {k: v for k, v in pod["spec"].items() if k not in ("nodeName", "priority", "preemptionPolicy")}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
-
-
 def _template(pod: Pod) -> bytes:
     """The spec as JSON, equal for pods of one template: without volumes, mounts and hostname, which differ between them.
 
     The API server adds a token volume with a random name to each pod, and its mounts.
     """
-    spec = {k: v for k, v in as_submitted(pod)["spec"].items() if k not in ("volumes", "hostname")}
+    spec = {k: v for k, v in offline.as_submitted(pod)["spec"].items() if k not in ("volumes", "hostname")}
     for kind in ("containers", "initContainers"):
         if kind in spec:
             spec[kind] = [{k: v for k, v in container.items() if k != "volumeMounts"} for container in spec[kind]]
@@ -143,11 +146,12 @@ def _template(pod: Pod) -> bytes:
 
 
 def _why(entry: dict[str, Any], *, wide: bool) -> str:
-    """The findings and the changes. Without `wide`: the first finding, or the names of the injectors."""
+    """Whether a pod that waits would start, the findings and the changes. Without `wide`: the first finding, or the names of
+    the injectors."""
     changes = "; ".join(entry["changes"]) if wide else listed([each.partition(":")[0] for each in entry["changes"]])
+    said = [_WOULD_START[entry["starts"]]] if "starts" in entry else []
     if texts := [f"{f['text']} [{f['unit']}]" for f in entry["findings"]]:
-        found = (
-            " ".join(texts) if wide or len(texts) == 1 else f"{texts[0]} and {plural(len(texts) - 1, 'more finding')}"
-        )
-        return f"{found}{f'; changed: {changes}' if changes else ''}"
-    return changes
+        all_said = wide or len(texts) == 1
+        said.append(" ".join(texts) if all_said else f"{texts[0]} and {plural(len(texts) - 1, 'more finding')}")
+        changes = changes and f"changed: {changes}"
+    return "; ".join(filter(None, [*said, changes]))

@@ -1,7 +1,7 @@
 """`gpu-admission doctor`: checks the installation and the cluster, and names the next step for each problem."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Final
 
 import typer
@@ -11,6 +11,7 @@ from webhook.cli import options
 from webhook.cli.checks import CHECKS, run_checks
 from webhook.cli.checks.conformance import conformance as cases_of_conformance
 from webhook.cli.checks.dry_run import dry_run
+from webhook.cli.checks.replicas import is_called_by_url
 from webhook.cli.checks.result import Result
 from webhook.cli.cluster.release import OUR_POLICY
 from webhook.cli.cluster.snapshot import CLAIMS, ENGINE, Snapshot
@@ -28,6 +29,8 @@ READ: Final = tuple(dict.fromkeys((*ENGINE, *CLAIMS, *(kind for check in CHECKS 
 _STYLES: Final = {"ok": "green", "warn": "yellow", "broken": "red", "unknown": "dim"}
 
 
+_OF_NODES: Final = ("nodes", "taints", "timeSlicing")
+"""Checks of the nodes, which say nothing about the webhook."""
 _Try = Annotated[
     str | None,
     typer.Option("--try", help="Also create a GPU pod in this namespace, as a dry run.", metavar="NAMESPACE"),
@@ -71,12 +74,30 @@ def doctor(
             show(Text.assemble(state, (result.check, "bold"), f": {result.text}"))
             if result.next and (after is None or after.next != result.next):  # adjacent results share one next step
                 show(Text(f"        → {result.next}"))
-        counts = Counter([result.state for result in page])
-        sums = totals(counts, ("broken", "warn", "unknown", "ok"))
-        known = ", as far as is known" if counts["unknown"] else ""
-        say(sums if counts["broken"] else f"nothing is broken{known}: {sums}", "dim")
+        for line in [_sums(page)] if conformance else summary(snapshot, page):
+            say(line, "dim")
     if any(result.state == "broken" for result in page):
         raise typer.Exit(REFUSED)
+
+
+def summary(snapshot: Snapshot, page: Iterable[Result]) -> list[str]:
+    """Whether the webhook is healthy, and apart from that the nodes."""
+    page = list(page)
+    ours, of_nodes = ([each for each in page if (each.check in _OF_NODES) == wanted] for wanted in (False, True))
+    states = {each.check: each.state for each in ours}
+    answered = [each.text for each in ours if (each.check, each.state) == ("failOpen", "ok")]
+    broken = sum(each.state == "broken" for each in ours)
+    head = [f"{broken} broken" if broken else "nothing is broken", *answered]
+    unknown = list(dict.fromkeys(each.check for each in ours if each.state == "unknown"))
+    by_url = ", as it is called by URL" if states.get("endpoints") == "unknown" and is_called_by_url(snapshot) else ""
+    known = _sums([each for each in ours if each.state in ("warn", "ok")])
+    lines = [f"the webhook: {', and '.join(head)}: {known}"]
+    lines += [f"not known{by_url}: {listed(unknown, len(unknown))}"] if unknown else []
+    return [*lines, *([f"the nodes: {_sums(of_nodes)}"] if of_nodes else [])]
+
+
+def _sums(page: Iterable[Result]) -> str:
+    return totals(Counter([result.state for result in page]), ("broken", "warn", "unknown", "ok"))
 
 
 def conforming(snapshot: Snapshot, access: Access, namespace: str, named: str | None) -> list[Result]:

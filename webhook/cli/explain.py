@@ -1,6 +1,7 @@
 """`gpu-admission explain`: the decision on an existing pod and its reasons, or the decision that the pods of a file would get."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Annotated, Any, Final
 
 import typer
@@ -20,11 +21,11 @@ from webhook.cli.terminal import COULD_NOT, DIFF_COLOURS, REFUSED, diff, documen
 from webhook.cli.verdict import without_record
 from webhook.cli.waiting.causes import Cause
 from webhook.cluster.pods import counted_demand
-from webhook.errors import BadInput, GpuAdmissionError
+from webhook.errors import BadInput, GpuAdmissionError, PolicyError
 from webhook.kube.pod import PROFILE_LABEL, Pod, controller_reference
 from webhook.kube.record import record_of
 from webhook.policy.model import Policy
-from webhook.text import listed, plural, printable
+from webhook.text import bare, listed, plural, printable
 
 
 def explain(
@@ -81,6 +82,9 @@ def explained(
     namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
     record, bound = record_of(pod), pod["spec"].get("nodeName")
     explanation = {"namespace": namespace, "name": name, **of_record(record, bound, pod, snapshot)}
+    with suppress(PolicyError):
+        if record.get("policy") and snapshot.policy and snapshot.policy.hash != record["policy"]:
+            explanation["policyNow"] = snapshot.policy.hash
     if explanation.get("choice") in ("ranked", "other"):
         explanation["text"] = elsewhere(snapshot, pod, str(bound), [node["name"] for node in explanation["nodes"]])
     if not record:
@@ -204,6 +208,8 @@ def of_record(
             if len(nodes) > 1:
                 node["last"] = why
     word, sentence = words.binding([node["name"] for node in nodes], bound)
+    if bound and not nodes:
+        sentence = f"bound to {bare(bound)} by the scheduler"
     if planned and nodes:
         sentence = f"{nodes[0]['name']} would be chosen"
     return {
@@ -223,11 +229,13 @@ def print_decision(decision: dict[str, Any]) -> None:
     """Print the document that `of_record` gives. Prints nothing if there is no decision."""
     if "class" not in decision:
         return
-    show(Text(f"  class {decision['class']}, profile {decision['profile']}, policy {decision['policy']}"))
+    since = f" (changed since: now {decision['policyNow']})" if "policyNow" in decision else ""
+    show(Text(f"  class {decision['class']}, profile {decision['profile']}, policy {decision['policy']}{since}"))
     for unit in decision["units"]:
         show(Text.assemble(("  " + unit["name"], "cyan"), f": {unit['text']}"))
     if decision["why"]:
-        show(Text(f"  no node chosen: {decision['why']}"))
+        where = f"; {decision['text']}" if decision["text"] else ""
+        show(Text(f"  no node chosen: {decision['why']}{where}"))
     if decision["nodes"]:
         used = f", {decision['by']}" if decision["by"] else ""
         show(Text(f"  strategy {decision['strategy']}{used}; {decision['text']}"))
@@ -247,7 +255,9 @@ def print_decision(decision: dict[str, Any]) -> None:
 
 
 def _remark(node: Mapping[str, Any], bound: str | None, *, first: bool) -> str:
-    kept = f"{'first all the same' if first else 'kept back'}: {node['last']}" if "last" in node else ""
+    kept = (
+        f"{'first, though it would be kept back' if first else 'kept back'}: {node['last']}" if "last" in node else ""
+    )
     return "; ".join(filter(None, ["← bound" if node["name"] == bound else "", kept]))
 
 

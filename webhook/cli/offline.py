@@ -21,7 +21,7 @@ from webhook.cluster.state_view import StateView
 from webhook.errors import BadInput, BadReview, PolicyError
 from webhook.feeds.file import fill
 from webhook.kube import review
-from webhook.kube.pod import PROFILE_LABEL
+from webhook.kube.pod import PROFILE_LABEL, Pod
 from webhook.kube.pod_schema import check
 from webhook.kube.yaml import items_of, parse_documents
 from webhook.placement.placer import Placer
@@ -232,3 +232,11 @@ def patched(pod: dict[str, Any], decision: Decision) -> dict[str, Any]:
         return pod
     changed: dict[str, Any] = jsonpatch.apply_patch(pod, orjson.loads(decision.patch))
     return changed
+
+
+def as_submitted(pod: Pod) -> Pod:
+    """The pod as its client submitted it: without the fields that the API server and the scheduler set."""
+    fields = ("name", "namespace", "labels", "annotations", "ownerReferences")
+    metadata = {field: pod["metadata"][field] for field in fields if field in pod["metadata"]}
+    spec = {k: v for k, v in pod["spec"].items() if k not in ("nodeName", "priority", "preemptionPolicy")}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}

@@ -174,8 +174,8 @@ def affine(operator: str, *values: str, key: str = "size") -> Json:
     [
         pytest.param(affine("In", "41"), "set spec.affinity.nodeAffinity to 40, or label nodes: kubectl label node NAME size=41", id="In"),
         pytest.param(affine("Gt", "79"), "write another number in spec.affinity.nodeAffinity, or label a node with one that fits: kubectl label node NAME size=…", id="Gt"),
-        pytest.param(affine("DoesNotExist"), "remove it from spec.affinity.nodeAffinity, or the label from a node: kubectl label node NAME size-", id="DoesNotExist"),
-        pytest.param(affine("NotIn", "40"), "remove it from spec.affinity.nodeAffinity, or the label from a node: kubectl label node NAME size-", id="NotIn"),
+        pytest.param(affine("DoesNotExist"), "remove it from spec.affinity.nodeAffinity: node n could take it then (NVIDIA-A100-SXM4-80GB), or the label from a node: kubectl label node NAME size-", id="DoesNotExist"),
+        pytest.param(affine("NotIn", "40"), "remove it from spec.affinity.nodeAffinity: node n could take it then (NVIDIA-A100-SXM4-80GB), or the label from a node: kubectl label node NAME size-", id="NotIn"),
         pytest.param(affine("In", "gone", key="kubernetes.io/hostname"), "remove the node's name from spec.affinity.nodeAffinity", id="a node that is gone"),
         pytest.param(affine("In", "full", key="kubernetes.io/hostname"), "remove the node's name from spec.affinity.nodeAffinity, or free that node", id="a node that is full"),
     ],

@@ -1,6 +1,6 @@
 """Each fix is tried before it is marked as enough, and causes of nodes that are for the pod come first.
 
-Covers cli.pending, cli.waiting.diagnosis, cli.waiting.nodes, cli.waiting.notes, cli.waiting.resources.
+Covers cli.pending, cli.waiting.diagnosis, cli.waiting.nodes, cli.waiting.notes, cli.waiting.opting_in, cli.waiting.resources.
 """
 
 from __future__ import annotations
@@ -84,6 +84,10 @@ def answer(tmp_path: Path, *objects: Json) -> Answer:
             [node("a"), held(8, "a"), waits(1, resource="nvidia.com/gpus")],
             "unknownResource", False, "That is not enough: then all GPUs are taken", id="a misspelt resource, and all are taken",
         ),
+        pytest.param(
+            [node("a", product=A100), waits(nodeSelector={PRODUCT: "NVIDIA-H200"})],
+            "nodeSelector", True, f"set spec.nodeSelector[{PRODUCT}] to {A100}, or add such a node", id="a model that no node has is no label to add",
+        ),
         pytest.param([node("a", cordoned=True), waits()], "cordoned", True, "kubectl uncordon a", id="a cordon and its taint are one"),
     ],
 )  # fmt: skip
@@ -93,6 +97,44 @@ def test_a_fix_is_marked_if_the_pod_would_run(
     cause = answer(tmp_path, *objects).causes[0]
     assert (cause.cause, cause.helps > 0) == (first, enough)
     assert fix in cause.fix
+
+
+SHARED = {"nvidia.com/gpu.product": "Tesla-T4", "nvidia.com/gpu.replicas": "4", "nvidia.com/gpu.count": "1"}
+
+
+@pytest.mark.parametrize(
+    ("objects", "fix"),
+    [
+        pytest.param(
+            [node("a", product=A100), held(8, "a"), node("b", 1, L4), waits(nodeSelector={PRODUCT: A100})],
+            f"remove spec.nodeSelector[{PRODUCT}] if the pod may run elsewhere: node b could take it then ({L4}), or add such a node",
+            id="another model, and no node is called what it is not",
+        ),
+        pytest.param(
+            [node("a", labels={"pool": "x"}), held(8, "a"), node("t4", 4, labels=SHARED), waits(nodeSelector={"pool": "x"})],
+            "remove spec.nodeSelector[pool] if the pod may run elsewhere: node t4 could take it then (Tesla-T4, shared by several pods), "
+            "or label more nodes: kubectl label node NAME pool=x",
+            id="shared GPUs",
+        ),
+    ],
+)  # fmt: skip
+def test_where_the_pod_would_go_without_its_selector(tmp_path: Path, objects: list[Json], fix: str) -> None:
+    (cause,) = [each for each in answer(tmp_path, *objects).causes if each.cause == "nodeSelector"]
+    assert (cause.fix, cause.helps > 0) == (fix, True)
+
+
+def test_a_toleration_helps_only_on_nodes_that_could_take_the_pod(tmp_path: Path) -> None:
+    """Tolerating both taints lets it go to the other node, for which one is enough."""
+    more = [
+        node("large", 16, taints=["gpu=:NoSchedule"]),
+        node("small", 8, taints=["gpu=:NoSchedule", "team=x:NoSchedule"]),
+    ]
+    causes = {
+        each.nodes: each for each in answer(tmp_path, *more, waits(16)).causes if each.cause == "untoleratedTaint"
+    }
+    assert causes["large",].helps == 1
+    assert causes["small",].helps == 0
+    assert causes["small",].fix.endswith(". That is not enough: none of these nodes could take it then")
 
 
 @pytest.mark.parametrize(
@@ -130,6 +172,29 @@ def test_nodes_that_are_for_the_pod_come_first(
     causes = answer(tmp_path, *objects).causes
     assert causes[0].cause == first
     assert sorted({cause.cause for cause in causes if cause.elsewhere}) == others
+
+
+TAINTED = "nvidia.com/gpu=:NoSchedule"
+OPT_IN = ", or opt in, and create the pod again: kubectl label namespace team gpu-admission.io/profile=default"
+
+
+@pytest.mark.parametrize(
+    ("objects", "labels", "told"),
+    [
+        pytest.param([node("a", taints=[TAINTED])], {"gpu-admission.io/profile": ""}, False, id="it has opted in"),
+        pytest.param([node("a", taints=["team=x:NoSchedule"])], {}, False, id="a taint that the webhook leaves alone"),
+        pytest.param([node("a", taints=[TAINTED]), held(8, "a")], {}, False, id="the node is full"),
+        pytest.param([node("a", taints=[TAINTED])], {}, True, id="the webhook would add the toleration"),
+    ],
+)
+def test_opting_in_is_told_where_it_would_do(
+    tmp_path: Path, objects: list[Json], labels: dict[str, str], told: bool
+) -> None:
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team", "labels": labels}}
+    causes = answer(tmp_path, *objects, namespace, waits()).causes
+    (tainted,) = [cause for cause in causes if cause.cause == "untoleratedTaint"]
+    assert tainted.fix.endswith(OPT_IN) == told
+    assert ("opt in" in tainted.fix) == told
 
 
 def event(reason: str, component: str) -> Json:

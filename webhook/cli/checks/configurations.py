@@ -69,7 +69,13 @@ def _differing(snapshot: Snapshot, kind: str, hooks: Mapping[str, Object]) -> It
         if hook is None:
             yield name, "is not there"
             continue
-        keys = [key for key in wanted if key not in _CHECKED_BY_OTHERS and hook.get(key) != wanted[key]]
+        keys = [
+            f"{key} ({bare(str(hook.get(key)))}, shipped is {wanted[key]})"
+            if isinstance(wanted[key], int | str)
+            else key
+            for key in wanted
+            if key not in _CHECKED_BY_OTHERS and hook.get(key) != wanted[key]
+        ]
         keys += ["objectSelector"] if hook.get("objectSelector") else []
         if keys:
             yield name, f"{listed(keys)} not as shipped"

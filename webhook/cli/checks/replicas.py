@@ -24,9 +24,14 @@ def samples_of(snapshot: Snapshot, name: str) -> Iterator[tuple[str, dict[str, s
                 yield replica["metadata"]["name"], labels, value
 
 
+def is_called_by_url(snapshot: Snapshot) -> bool:
+    """Whether the API server calls the webhook by URL: then its replicas need not be pods of this cluster."""
+    return any("url" in (hook.get("clientConfig") or {}) for hook in hooks_of(snapshot, MUTATING).values())
+
+
 def endpoints(snapshot: Snapshot, policy: Policy) -> All:
     """At least two replicas are ready."""
-    if any("url" in (hook.get("clientConfig") or {}) for hook in hooks_of(snapshot, MUTATING).values()):
+    if is_called_by_url(snapshot):
         return [unknown("the webhook is called by URL, not by a Service")]
     ready = sum(
         (endpoint.get("conditions") or {}).get("ready", True)

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import orjson
 
-from webhook.cli.waiting import claims, nodes, notes, peers, ports, resources, taints, volumes
+from webhook.cli.waiting import claims, nodes, notes, opting_in, peers, ports, resources, taints, volumes
 from webhook.cli.waiting.causes import Cause, NodeCheck, ordered
 from webhook.cli.waiting.free_devices import is_simulated
 from webhook.cli.waiting.prerequisites import prerequisites
@@ -90,7 +90,7 @@ class Diagnosis:
         if "Node" in self.situation.snapshot.missing:
             return Findings([], [])
         filtered = _Filtered(case)
-        causes = ordered([self._tried(cause) for cause in filtered.causes()])
+        causes = self._offered(case, ordered([self._tried(cause) for cause in filtered.causes()]))
         causes.sort(
             key=lambda cause: cause.cause != "fitsNow"
         )  # then nothing has to be changed: what else is true comes after it
@@ -98,14 +98,42 @@ class Diagnosis:
         more = [*notes.preemption(case, full), *notes.ending(case, full), *notes.limit_range(pod, causes)]
         return Findings(causes, [*notes.ahead(case), *more])
 
+    def _offered(self, case: Case, causes: list[Cause]) -> list[Cause]:
+        """The causes. The fix for a taint says that opting in would do too, where that was tried."""
+        tainted = any(cause.cause == "untoleratedTaint" for cause in causes)
+        if not tainted or opting_in.has_opted_in(self.situation, case.namespace):
+            return causes
+        pod = opting_in.with_changes(self.situation, case.pod)
+        changed = Case.of(self.situation, pod) if pod else None
+        able = set(self.situation.named(fits(changed))) if changed else set()
+        more = f", or opt in, and create the pod again: {opting_in.how_to_opt_in(case.namespace)}"
+        return [
+            each._replace(fix=f"{each.fix}{more}")
+            if each.cause == "untoleratedTaint" and not able.isdisjoint(each.nodes)
+            else each
+            for each in causes
+        ]
+
     def _tried(self, cause: Cause) -> Cause:
         """The cause, with what becomes of the pod with its fix: how many nodes would take it, or what it would wait for then."""
         if cause.fixed is None or (case := Case.of(self.situation, cause.fixed)) is None:
             return cause
-        if helps := int(np.count_nonzero(fits(case))):
-            return cause._replace(helps=helps)
+        able = fits(case)
+        if able.any():
+            if cause.cause == "untoleratedTaint" and set(self.situation.named(able)).isdisjoint(cause.nodes):
+                fix = f"{cause.fix}. That is not enough: none of these nodes could take it then"
+                return cause._replace(helps=0, fix=fix)
+            return cause._replace(helps=int(np.count_nonzero(able)), fix=self._with_place(cause.fix, able))
         then = ordered(list(_Filtered(case).causes()))[0]
         return cause._replace(helps=0, fix=f"{cause.fix}. That is not enough: then {then.text}")
+
+    def _with_place(self, fix: str, able: Mask) -> str:
+        """The fix. If it removes a wish for nodes: with the nodes that could take the pod then, and their GPUs."""
+        if not fix.startswith(("remove ", "widen ")):
+            return fix
+        first, comma, others = fix.partition(", or ")
+        gpus = self.situation.models(able)
+        return f"{first}: {self.situation.where(able)} could take it then{f' ({gpus})' if gpus else ''}{comma}{others}"
 
 
 class _Filtered:
@@ -170,6 +198,13 @@ def _own(case: Case) -> Mask:
 def causes_before_filtering(case: Case) -> list[Cause]:
     """The causes for which the scheduler looks at no node."""
     return [*prerequisites(case), *claims.missing(case), *volumes.missing(case)]
+
+
+def would_start(situation: Situation, pod: Pod) -> bool:
+    """Whether a node could take the pod if it were created now and changed by the webhook."""
+    changed = opting_in.with_changes(situation, pod)
+    case = Case.of(situation, changed) if changed else None
+    return case is not None and not causes_before_filtering(case) and bool(fits(case).any())
 
 
 def fits(case: Case) -> Mask:

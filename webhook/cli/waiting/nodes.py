@@ -4,7 +4,7 @@ k8s.io/kubernetes pkg/scheduler/framework/plugins/nodeaffinity.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -18,6 +18,16 @@ from webhook.kube.record import record_of
 from webhook.placement.constraints import Mask, Term
 from webhook.placement.nearest_label import nearest_label
 from webhook.text import bare, listed, nearest, plural, quoted
+
+_FACTS: Final = (
+    "nvidia.com/gpu.",
+    "amd.com/gpu.",
+    "gpu.intel.com/",
+    "feature.node.kubernetes.io/",
+    "kubernetes.io/",
+    "node.kubernetes.io/",
+)
+"""Prefixes of labels that programs write after the hardware of a node."""
 
 
 def unselected(case: Case) -> Mask:
@@ -80,12 +90,17 @@ def _selector(case: Case, mask: Mask) -> tuple[str, str, Pod | None]:
     if left[worst].any():
         count = _count(left[worst])
         more = f"label more nodes: kubectl label node NAME {bare(key)}={bare(value)}"
-        or_more = "add such a node" if key in MODEL_LABELS else more
+        or_more = "add such a node" if _is_fact(key) else more
         fix = f"remove spec.nodeSelector[{bare(key)}] if the pod may run elsewhere, or {or_more}"
         where = f"{plural(count, 'node')} of {_count(s.alive)} ({listed(s.named(left[worst]), 3)})"
         return f"{selector} is on {where}; {s.where(mask)} without it", fix, _reselected(case.pod, key)
     fix, instead = _correction(case, worst, f"spec.nodeSelector[{bare(key)}]")
     return f"{selector} is on no node{_nearest(case, worst)}", fix, _reselected(case.pod, key, instead)
+
+
+def _is_fact(key: str) -> bool:
+    """Whether a program writes this label after the hardware: by hand it would say what is not so."""
+    return key in MODEL_LABELS or key.startswith(_FACTS)
 
 
 def _of_runtime_class(case: Case, key: str) -> str:
@@ -196,6 +211,8 @@ def _correction(case: Case, wrong: Expression, field: str) -> tuple[str, tuple[s
         fix = f"write {'='.join(map(bare, filter(None, near)))} in place of {key} in {field}"
     else:
         fix = f"remove {field}"
+    if _is_fact(wrong.key):
+        return f"{fix}, or add such a node", label
     value = bare(wrong.values[0]) if wrong.values else ""
     return f"{fix}, or label nodes: kubectl label node NAME {key}={value}", label
 

@@ -157,6 +157,13 @@ class Situation:
             f" ({by_pool}{', …' if len(pools) > _MAX_NAMED else ''})" if by_pool else ""
         )
 
+    def models(self, mask: Mask) -> str:
+        """The GPU models of these nodes, and whether pods share their GPUs: "NVIDIA-L4, Tesla-T4, shared by several pods"."""
+        columns, rows = self.nodes.columns, np.flatnonzero(mask)
+        names = sorted({bare(columns.models[number]) for number in columns.model[rows].tolist()} - {""})
+        shared = len(rows) and (columns.sharing[rows] > 1).all()
+        return listed([*names, *(["shared by several pods"] if shared else [])], 4)
+
     def matching(self, terms: Iterable[Term]) -> Mask:
         """The rows whose nodes match one of these terms of a node selector, whether they are alive or not."""
         return matches_any(terms, self.nodes, slice(0, len(self.alive)))

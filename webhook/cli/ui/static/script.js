@@ -200,10 +200,11 @@ function cells(node) {
   const found = [];
   for (const [resource, counts] of Object.entries(node.parts)) {
     const cellsOf = (count, kind) => kind === "held" || kind === "promised" ? Math.ceil(gpus(count)) : Math.floor(gpus(count));
-    const add = (count, cell) => { for (let at = 0; at < cellsOf(count, cell.kind); at++) found.push({ ...cell, resource, same: at > 0 && !!cell.pod, count: gpus(count) }); };
-    const idle = node.idle > 0 && node.idle >= counts.allocated && Object.keys(node.parts).length === 1;
+    const add = (count, cell) => { for (let at = 0; at < cellsOf(count, cell.kind); at++) found.push({ ...cell, idle: at < (cell.quiet || 0), resource, same: at > 0 && !!cell.pod, count: gpus(count) }); };
+    const alone = of => Object.keys(of).length === 1, idle = node.idle > 0 && node.idle >= counts.allocated && alone(node.parts);
+    const quiet = pod => unnamed(pod) ? idle && Infinity : alone(pod.gpus) && pod.idle;
     let left = counts.allocated;
-    for (const pod of node.pods) { const mine = Math.min(left, pod.gpus[resource] || 0); add(mine, { kind: "held", pod, idle }); left -= mine; }
+    for (const pod of node.pods) { const mine = Math.min(left, pod.gpus[resource] || 0); add(mine, { kind: "held", pod, quiet: quiet(pod) }); left -= mine; }
     add(left, { kind: "held", pod: null });
     left = counts.promised;
     for (const pod of node.promises) { const mine = Math.min(left, pod.gpus[resource] || 0); add(mine, { kind: "promised", pod }); left -= mine; }
@@ -220,7 +221,7 @@ function says(node, cell) {
   const what = { free: "free", unknown: "not known who has it, or whether it is free:", unusable: `unusable: ${why}`, promised: "promised to", held: "held by" }[cell.kind];
   const who = cell.pod ? ` ${key(cell.pod)}` : cell.kind === "held" || cell.kind === "promised" ? " a pod that is not known" : "";
   const more = cell.pod ? `\n${cell.pod.owner}, ${cell.pod.class}` : "";
-  return `${what}${who}${more}\n${unit} ${cell.resource} on ${node.name}${cell.idle ? ", idle now" : ""}`;
+  return `${what}${who}${more}\n${unit} ${cell.resource} on ${node.name}${!cell.quiet ? "" : cell.quiet < cell.count ? `, ${cell.quiet} of them idle now` : ", idle now"}`;
 }
 function describes(device) {
   const known = [device.percent === null ? "" : `${device.percent} % used`, device.memory ? `${Math.round(device.memory[0] / 1024)}/${Math.round(device.memory[1] / 1024)} GiB` : "", device.temperature === null ? "" : `${device.temperature} °C`];
@@ -386,7 +387,7 @@ function decision(found) {
   if (found.units?.length) parts.push(make("div", { class: "units" }, ...found.units.map(unit => make("div", {}, make("b", {}, unit.name), `: ${unit.text}`))));
   if (found.nodes?.length) {
     const line = (node, at) => make("tr", {}, make("td", {}, `${at + 1}. ${node.name}`), ...["free", "peers", "score"].map(name => make("td", {}, node[name])),
-      make("td", { class: "remark" }, [node.name === found.boundTo ? "← bound" : "", node.last ? `${at ? "kept back" : "first all the same"}: ${node.last}` : ""].filter(Boolean).join(", ")));
+      make("td", { class: "remark" }, [node.name === found.boundTo ? "← bound" : "", node.last ? `${at ? "kept back" : "first, though it would be kept back"}: ${node.last}` : ""].filter(Boolean).join(", ")));
     parts.push(make("table", { class: "ranking" }, make("thead", {}, make("tr", {}, ...["Ranking", "Free", "Peers", "Score", ""].map(title => make("th", {}, title)))), make("tbody", {}, ...found.nodes.map(line))));
   }
   return parts;
@@ -446,7 +447,7 @@ const ASKED = {
   start: { text: "Would a pod start, and what would let it?", fields: startFields, command: () => "simulate -f pod.yaml", draw: starts },
   pod: { text: "Why is a pod on its node?", fields: podFields, command: given => `explain -n ${given.namespace} ${given.name}`, draw: about },
   preempt: { text: "Who may preempt whom?", command: () => "doctor", draw: found => make("ul", { class: "checks" }, ...found.doctor.map(check)) },
-  health: { text: "Is the webhook healthy?", command: () => "doctor", draw: found => checks(found.doctor) },
+  health: { text: "Is the webhook healthy?", command: () => "doctor", draw: found => checks(found) },
   audit: { text: "What would opting in change?", fields: auditFields, command: given => `audit -n ${given.namespace}`, draw: audited },
 };
 const given = () => Object.fromEntries(new URLSearchParams(choice.ask));
@@ -528,12 +529,18 @@ function idleFor(counts) {
   const found = ["1d", "6h", "1h"].filter(word => (counts?.[word] || 0) > said && (said = counts[word])).map(word => `${counts[word]} for ${word}`);
   return found.join(", ") || (counts?.window ? "less than 1h" : "");
 }
+const unnamed = pod => pod.measured === undefined; // metrics do not say which GPUs it has
+function holdersOn(node) {
+  const idle = new Map();
+  for (const pod of node.pods) { const of = `${pod.namespace}/${pod.owner}`; idle.set(of, (idle.get(of) || 0) + (pod.idle || 0)); }
+  return [...idle].map(([of, count]) => count ? `${of} (${count} idle)` : of).join(", ");
+}
 function idle(found) {
   const lines = found.nodes.map(each => [each.namespace, Object.entries(each.gpus).map(([resource, count]) => `${gpus(count)} ${resource}`).join(", "), each.idle ?? "not known", each.idleFor ? idleFor(each.idleFor) : "not known"]);
-  const here = state.nodes.filter(node => node.idle).map(node => [node.name, `${node.idle} at least`, node.devices.filter(each => each.idle).map(each => each.name).join(", "), [...new Set(node.pods.map(pod => `${pod.namespace}/${pod.owner}`))].join(", ")]);
+  const here = state.nodes.filter(node => node.idle).map(node => [node.name, `${node.idle}${node.pods.some(unnamed) ? " at least" : ""}`, node.devices.filter(each => each.idle).map(each => each.name).join(", "), holdersOn(node)]);
   const since = found.sinceUnknown && !found.unknown ? make("p", { class: "note" }, `${found.sinceUnknown[0].toUpperCase()}${found.sinceUnknown.slice(1)}.`) : null;
-  return [found.unknown ? make("p", { class: "note" }, `${found.unknown[0].toUpperCase()}${found.unknown.slice(1)}.`) : null, lines.length ? rowsOf(["Namespace", "GPUs it has", "Idle now, at least", "Idle for at least"], lines) : make("p", { class: "note" }, "No pod has GPUs."), left(lines), since,
-    here.length ? make("h3", {}, "Where") : null, here.length ? make("p", { class: "note" }, "Metrics do not say which pod has which GPU. Where several have GPUs on one node, or some are free, the idle ones may be of any of them.") : null, here.length ? rowsOf(["Node", "Idle, and a pod has it", "Idle GPUs, free ones too", "Who has GPUs there"], here) : null].filter(Boolean);
+  return [found.unknown ? make("p", { class: "note" }, `${found.unknown[0].toUpperCase()}${found.unknown.slice(1)}.`) : null, found.more ? make("p", { class: "note" }, `${found.more[0].toUpperCase()}${found.more.slice(1)}.`) : null, lines.length ? rowsOf(["Namespace", "GPUs it has", "Idle now, at least", "Idle for at least"], lines) : make("p", { class: "note" }, "No pod has GPUs."), left(lines), since,
+    here.length ? make("h3", {}, "Where") : null, here.length ? rowsOf(["Node", "Idle, and a pod has it", "Idle GPUs, free ones too", "Who has GPUs there"], here) : null].filter(Boolean);
 }
 function starts(found) {
   const [workload] = found.simulate.workloads, side = workload.with, on = Object.keys(side.bound)[0];
@@ -544,10 +551,9 @@ function starts(found) {
     make("details", {}, make("summary", {}, "The pod that was tried: pod.yaml ", copied(JSON.stringify(found.manifest, null, 1))), make("pre", { class: "diff" }, JSON.stringify(found.manifest, null, 1))), ...drainable(found.balance)].filter(Boolean);
 }
 const STATES = ["broken", "warn", "unknown", "ok"];
-function checks(found) {
-  const sorted = [...found].sort((a, b) => STATES.indexOf(a.state) - STATES.indexOf(b.state)), broken = sorted[0]?.state === "broken", unknown = found.some(each => each.state === "unknown");
-  const counts = STATES.map(of => [found.filter(each => each.state === of).length, of]).filter(([count]) => count).map(([count, of]) => `${count} ${of}`);
-  return [make("p", { class: `verdict ${broken ? "broken" : unknown ? "" : "ok"}` }, `${broken ? "" : `Nothing is broken${unknown ? ", as far as is known" : ""}: `}${counts.join(", ")}`), make("ul", { class: "checks" }, ...sorted.map(check))];
+function checks({ doctor, summary }) {
+  const sorted = [...doctor].sort((a, b) => STATES.indexOf(a.state) - STATES.indexOf(b.state)), broken = / \d+ broken/.test(summary[0]), unknown = summary.some(line => line.startsWith("not known"));
+  return [...summary.map((line, at) => make("p", at ? { class: "note" } : { class: `verdict ${broken ? "broken" : unknown ? "" : "ok"}` }, `${line[0].toUpperCase()}${line.slice(1)}`)), make("ul", { class: "checks" }, ...sorted.map(check))];
 }
 const check = each => make("li", { class: "check", "data-check": each.check, "data-state": each.state }, make("b", { class: `state ${each.state}` }, each.state),
   make("div", {}, make("b", {}, words(each.check)), `: ${each.text}`, each.next ? make("div", { class: "fix" }, `${each.next} `, ...runnable(each.next).map(text => copied(text))) : null));
@@ -555,7 +561,7 @@ const OUTCOMES = { refused: "broken", notRead: "broken", warned: "warn", changed
 function audited({ audit }, { namespace }) {
   if (!audit.length) return make("p", { class: "verdict ok" }, `Nothing for pods that exist: ${namespace} has no GPU pod without a decision.`);
   const counts = Object.keys(OUTCOMES).map(of => [audit.filter(each => each.outcome === of).reduce((all, each) => all + each.pods, 0), of]).filter(([count]) => count);
-  const texts = each => [...each.findings.map(one => `${one.text} [${one.unit}]`), ...each.changes];
+  const texts = each => [...("starts" in each ? [each.starts ? "it waits now, and would start" : "it waits now, and still would"] : []), ...each.findings.map(one => `${one.text} [${one.unit}]`), ...each.changes];
   return [make("p", { class: "verdict" }, `If they were created now: ${counts.map(([count, of]) => `${plural(count, "pod")} ${of === "notRead" ? "not read" : of}`).join(", ")}. Pods that run stay as they are.`),
     make("ul", { class: "checks" }, ...audit.slice(0, MAX_LISTED).map(each => make("li", { class: "check", "data-of": each.of, "data-outcome": each.outcome }, make("b", { class: `state ${OUTCOMES[each.outcome]}` }, each.outcome === "notRead" ? "not read" : each.outcome),
       make("div", {}, make("b", {}, each.of), each.pods > 1 ? ` × ${each.pods}` : "", ...texts(each).map(text => make("div", { class: "note" }, text)))))), left(audit)].filter(Boolean);
