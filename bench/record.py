@@ -20,7 +20,7 @@ from bench.recorded import FOLDER, NAME, NAMESPACE, Silent
 from bench.samples import cluster, state_of
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.programs import KUBERNETES, find
-from tests.installed import shipped
+from tests.manifests.files import kustomized
 from tests.manifests.recorder import LABEL, Recorder
 from webhook.placement.placer import Placer
 from webhook.server.handlers import Handlers
@@ -108,7 +108,7 @@ def record(version: str) -> dict[str, bytes]:
         classes = [each for each in sample["items"] if each["kind"] == "PriorityClass"]
         labelled = {"name": NAMESPACE, "labels": {LABEL: "default"}}
         hooks = [
-            recorder.configuration(each) for each in shipped(plane) if each["kind"].endswith("WebhookConfiguration")
+            recorder.configuration(each) for each in kustomized(plane) if each["kind"].endswith("WebhookConfiguration")
         ]
         objects = [{"apiVersion": "v1", "kind": "Namespace", "metadata": labelled}, *classes, *hooks]
         plane.kubectl("apply", "-f", "-", input=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))

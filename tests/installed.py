@@ -20,7 +20,6 @@ from typing import Any, Self
 from urllib.error import URLError
 
 import pytest
-import yaml
 
 from tests.controlplane.api import Api, ApiError, wait_until
 from tests.controlplane.fixtures import remove_namespace
@@ -28,6 +27,7 @@ from tests.controlplane.objects import made, pod
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.process import Program, wait_for
 from tests.controlplane.settings import free_port
+from tests.manifests.files import kustomized
 
 ROOT = Path(__file__).resolve().parent.parent
 SHIPPED = (ROOT / "manifests" / "policy.yaml").read_text()
@@ -38,12 +38,6 @@ OPTED_IN = {PROFILE_LABEL: "default"}
 _HOOKS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 _LEFT_OUT = ("Deployment", "PodDisruptionBudget")
 """Without kubelets its pods would only look as if they ran."""
-
-
-def shipped(plane: ControlPlane, source: Path = ROOT) -> list[dict[str, Any]]:
-    """Everything that `kubectl apply -k manifests/` installs."""
-    text = plane.kubectl("kustomize", str(source / "manifests")).stdout
-    return [found for found in yaml.safe_load_all(text) if found]
 
 
 class Installed:
@@ -87,7 +81,7 @@ class Installed:
                 self._install()
             kubeconfig = self.plane.kubeconfig_for(self._namespace, ACCOUNT)
             if len(self.ports) > 1:
-                self._pretend([found for found in shipped(self.plane) if found["kind"] == "Deployment"])
+                self._pretend([found for found in kustomized(self.plane) if found["kind"] == "Deployment"])
             self.members = [self._program(number, kubeconfig) for number in range(len(self.ports))]
             for member in self.members:
                 member.start()
@@ -105,7 +99,8 @@ class Installed:
         return self
 
     def _install(self) -> None:
-        objects = [self._adjusted(each) for each in shipped(self.plane, self._source) if each["kind"] not in _LEFT_OUT]
+        shipped = kustomized(self.plane, str(self._source / "manifests"))
+        objects = [self._adjusted(each) for each in shipped if each["kind"] not in _LEFT_OUT]
         for hooks in (False, True):
             self._apply([each for each in objects if (each["kind"] in _HOOKS) is hooks])
 
@@ -224,7 +219,9 @@ class Installed:
         return found
 
     def _apply(self, objects: list[dict[str, Any]]) -> None:
-        self.plane.kubectl("apply", *self._flags, "-f", "-", input=yaml.safe_dump_all(objects))
+        self.plane.kubectl(
+            "apply", *self._flags, "-f", "-", input=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
+        )
 
     def _trusted(self) -> bool:
         found = self.plane.kubectl("get", *[f"{hook}/gpu-admission" for hook in _HOOKS], "-o", "json").stdout

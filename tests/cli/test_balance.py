@@ -46,6 +46,7 @@ def test_the_document(tmp_path: Path) -> None:
         ],
         "wholeNodes": 1,
         "whole": ["gpu-c"],
+        "cordoned": [],
         "freeGpus": 19,
         "free": {"nvidia.com/gpu": 19},
         "strandedGpus": {"gpu-b": 4},
@@ -67,7 +68,9 @@ def test_the_table(tmp_path: Path) -> None:
         "team        deployment/chat      4      2   gpu-a 3, gpu-b 1",
     ]
     assert result.stderr.startswith("re-created it would be on ")
-    assert result.stderr.endswith("1 whole node left; free: 19 nvidia.com/gpu, 4 of them stranded: gpu-b 4\n")
+    assert result.stderr.endswith(
+        "1 whole node left; free on nodes that take pods: 19 nvidia.com/gpu, 4 of them stranded: gpu-b 4\n"
+    )
 
 
 def test_an_unknown_workload_and_a_namespace_without_gpu_pods_are_named(tmp_path: Path) -> None:
@@ -105,7 +108,7 @@ TOLERATES = {"tolerations": [{"key": "team", "operator": "Exists"}]}
             [node("a"), node("b"), node("c"), of_job("one", 2, "a"), of_job("more", 2, "a"), of_job("two", 6, "b"), of_job("three", 6, "c")],
             ["a would be whole after: team/more to b, team/one to c"], id="two pods to two nodes",
         ),
-        pytest.param([node("a"), node("b"), of_job("one", 2, "a")], [*NOTHING, "whole already, can be drained as no pod has a GPU there: b"], id="no other node loses its wholeness"),
+        pytest.param([node("a"), node("b"), of_job("one", 2, "a")], ["1 node can be drained, as no pod has a GPU there, fewest whole GPUs first: b (8 nvidia.com/gpu, NVIDIA-A100-SXM4-80GB)", NOTHING[0].replace("no node", "no other node")], id="no other node loses its wholeness"),
         pytest.param([node("a"), node("b"), of_job("one", 4, "a"), of_job("two", 5, "b")], NOTHING, id="no room"),
         pytest.param([node("a"), node("b"), placed(pod("bare", 2), "a"), placed(pod("too", 5), "b")], NOTHING, id="nobody makes a bare pod again"),
         pytest.param(
@@ -123,3 +126,25 @@ def test_it_says_which_pods_to_move(tmp_path: Path, objects: list[dict[str, Any]
     assert [line for line in lines if "whole" in line] == said
     (document,) = [json.loads(call("balance", "--suggest", "--cluster", file, "-o", "json").stdout)["suggestions"]]
     assert len(document) == sum("would be whole" in line for line in said)
+
+
+def test_nodes_that_are_free_come_first_those_whose_loss_costs_least_before_others(tmp_path: Path) -> None:
+    shared = {"nvidia.com/gpu.replicas": "4", "nvidia.com/gpu.count": "4"}
+    objects = [node("large", 8), node("shared", 16, "Tesla-T4", labels=shared), node("small", 4), node("out", cordoned=True), node("used"), of_job("one", 2, "used")]  # fmt: skip
+    file = write(tmp_path, *objects)
+    found = json.loads(call("balance", "--suggest", "--cluster", file, "-o", "json").stdout)
+    assert (found["whole"], found["cordoned"]) == (["shared", "small", "large"], ["out"])
+    lines = call("balance", "--suggest", "--cluster", file).stdout.splitlines()
+    start = next(at for at, line in enumerate(lines) if line.startswith("3 nodes can be drained, "))
+    assert "shared (16 nvidia.com/gpu, Tesla-T4, shared by several pods), small (4 nvidia.com/gpu" in lines[start]
+    assert lines[start + 1] == "cordoned already, and no pod has a GPU there: out"
+    assert "would be whole after" in lines[start + 2] or "no other node can be made whole" in lines[start + 2]
+
+
+def test_what_the_sums_leave_out_is_said(tmp_path: Path) -> None:
+    shared = {"nvidia.com/gpu.replicas": "4", "nvidia.com/gpu.count": "4"}
+    file = write(tmp_path, node("a"), node("out", cordoned=True), node("shared", 16, "Tesla-T4", labels=shared))
+    assert "free on nodes that take pods: 24 nvidia.com/gpu" in call("balance", "--cluster", file).stderr
+    said = "of the free GPUs: 8 on nodes that take no pods, or sick, 16 shares or slices of GPUs\n"
+    assert said in call("nodes", "--cluster", file).stderr
+    assert "of the free GPUs" not in call("nodes", "a", "--cluster", file).stderr

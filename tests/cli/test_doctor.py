@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from tests.cli.objects import CLUSTER, call, placed, write
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
 from tests.controlplane.programs import KUBERNETES
+from tests.manifests.files import documents
 from webhook.cli.checks import CHECKS
 from webhook.cli.checks.replicas import TESTED
 from webhook.cli.cluster.answers import QUESTIONS
@@ -51,7 +51,7 @@ def encoded(pair: Pair) -> str:
 
 
 def shipped(*files: str) -> Objects:
-    return [found for file in files for found in yaml.safe_load_all((MANIFESTS / file).read_text()) if found]
+    return [found for file in files for found in documents(MANIFESTS / file)]
 
 
 def leaf_of(authority: Pair, since: timedelta = timedelta(), names: tuple[str, ...] = NAMES) -> Json:

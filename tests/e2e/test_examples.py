@@ -20,6 +20,7 @@ from tests.controlplane.nodes import GPU_TAINT, node
 from tests.controlplane.objects import custom, deployment, made, pod
 from tests.controlplane.plane import ControlPlane
 from tests.installed import DECISION, ROOT, SHIPPED, Installed, opt_in
+from tests.manifests.files import documents
 from webhook.kube.pod import Pod
 
 pytestmark = pytest.mark.controlplane
@@ -70,10 +71,6 @@ async def cluster(control_plane: ControlPlane, installed: Installed) -> AsyncIte
             installed.set_policy(SHIPPED)
             control_plane.kubectl("-n", TEAM, "delete", "deployment,job", "--all", "--wait=false")
             await remove_namespace(api, TEAM)
-
-
-def documents(path: Path) -> list[Json]:
-    return [found for found in yaml.safe_load_all(path.read_text()) if found]
 
 
 async def bound(api: Api, path: Path) -> dict[str, list[Pod]]:

@@ -20,7 +20,7 @@ from tests.controlplane.objects import made, pod
 from tests.controlplane.plane import ControlPlane
 from tests.e2e.creating import creating
 from tests.installed import Installed, decision, opt_in
-from tests.manifests.files import HOOKS, kustomized
+from tests.manifests.files import HOOKS, kustomized, objects_of
 from tests.manifests.values import CHART
 
 pytestmark = pytest.mark.controlplane
@@ -92,7 +92,7 @@ async def test_a_release_is_installed_upgraded_tested_and_removed(
 async def checked(release: Release, api: Api) -> None:
     """What the pod of `helm test` runs, with the rights that it has there: there is no kubelet to run it."""
     text = await release.helm("get", "hooks", "gpu")
-    objects = [found for found in yaml.safe_load_all(text) if found]
+    objects = objects_of(text)
     (test,) = [found for found in objects if found["kind"] == "Pod"]
     others = [found for found in objects if found["kind"] != "Pod"]
     plane = release.plane

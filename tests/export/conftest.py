@@ -4,13 +4,13 @@ from collections.abc import Iterator
 
 import orjson
 import pytest
-import yaml
 
 from tests.controlplane.api import Api, wait_until
 from tests.controlplane.objects import pod
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.programs import MUTATES
 from tests.export.world import INSIDE, LABEL, OPERATOR, OUTSIDE, OVERHEAD, POLICY, RUNTIMES, Json, refusal
+from tests.manifests.files import objects_of
 from webhook.export import export_yaml
 from webhook.kube.pod import PROFILE_LABEL
 from webhook.policy.model import Policy
@@ -29,7 +29,7 @@ def exported(control_plane: ControlPlane) -> Iterator[ControlPlane]:
     text = export_yaml(Policy.load(POLICY), everywhere=True, exclude=[OPERATOR, "default"]).replace(
         PROFILE_LABEL, LABEL
     )
-    objects: list[Json] = [found for found in yaml.safe_load_all(text) if found]
+    objects: list[Json] = objects_of(text)
     if not MUTATES:
         objects = [found for found in objects if not found["kind"].startswith("Mutating")]
     for found in objects:  # other tests use this control plane too

@@ -22,8 +22,15 @@ ORDER = (
 )
 
 
+_READER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def objects_of(text: str) -> list[Json]:
+    return [found for found in yaml.load_all(text, _READER) if found]
+
+
 def documents(path: Path) -> list[Json]:
-    return [found for found in yaml.safe_load_all(path.read_text()) if found]
+    return objects_of(path.read_text())
 
 
 def installed_files() -> list[Path]:
@@ -45,4 +52,4 @@ def only(kind: str, name: str = "") -> Json:
 
 def kustomized(plane: ControlPlane, folder: str = str(MANIFESTS)) -> list[Json]:
     """What `kubectl apply -k` would apply, in its order."""
-    return [found for found in yaml.safe_load_all(plane.kubectl("kustomize", folder).stdout) if found]
+    return objects_of(plane.kubectl("kustomize", folder).stdout)

@@ -13,6 +13,7 @@ from pathlib import Path
 import yaml
 
 from tests.controlplane.helm import HELM, find_helm
+from tests.manifests.files import objects_of
 from tests.manifests.values import CHART
 
 ROOT = CHART.parent.parent
@@ -67,7 +68,7 @@ def build(dist: Path, image: str, digest: str, tag: str) -> None:
         "--skip-tests",
     ]
     four, three = (run(find_helm(major), *where) for major in HELM)
-    if sorted(objects(four), key=str) != sorted(objects(three), key=str):
+    if sorted(objects_of(four), key=str) != sorted(objects_of(three), key=str):
         raise ValueError("Helm 4 and Helm 3 render different objects from the chart: see `helm template` of both")
     shutil.rmtree(chart)
     (dist / "install.yaml").write_text(four)
@@ -84,10 +85,6 @@ def build(dist: Path, image: str, digest: str, tag: str) -> None:
         str(ROOT),
     )
     (ROOT / "notes.md").write_text(notes(version))
-
-
-def objects(text: str) -> list[dict[str, object]]:
-    return [found for found in yaml.safe_load_all(text) if found]
 
 
 def checksums(dist: Path) -> None:

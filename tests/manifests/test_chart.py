@@ -13,7 +13,7 @@ import yaml
 from tests.controlplane.helm import HELM, find_helm
 from tests.controlplane.plane import ControlPlane
 from tests.manifests import chart
-from tests.manifests.files import MANIFESTS, Json, kustomized
+from tests.manifests.files import MANIFESTS, Json, kustomized, objects_of
 from tests.manifests.values import CHART, page
 
 ROOT = MANIFESTS.parent
@@ -87,7 +87,7 @@ def rendered(major: str, *values: str, namespace: str = "gpu-admission", apis: t
     sets = [word for value in values for word in ("--set", value)]
     answer = helm(major, "template", "release", str(CHART), "--namespace", namespace, "--skip-tests", *apis, *sets)
     assert answer.returncode == 0, answer.stderr
-    return [found for found in yaml.safe_load_all(answer.stdout) if found]
+    return objects_of(answer.stdout)
 
 
 def by_name(objects: list[Json]) -> dict[tuple[str, str, str], Any]:

@@ -92,13 +92,45 @@ def balanced(snapshot: Snapshot, policy: Policy, namespace: str | None, *, sugge
     ]
     return {
         "workloads": workloads,
-        "wholeNodes": len(whole := whole_nodes(situation)),
+        "wholeNodes": len(whole := _least_first(situation, whole_nodes(situation))),
         "whole": whole,
+        "cordoned": _cordoned(situation),
         "freeGpus": free_gpus(situation),
         "free": {name: free for name in situation.gpus.of if (free := free_gpus(situation, name))},
         "strandedGpus": _stranded(situation, policy),
+        **({"drainable": [{"node": name, "of": _gpus_of(situation, name)} for name in whole]} if suggest else {}),
         **({"suggestions": [each.document() for each in suggestions(situation)]} if suggest else {}),
     }
+
+
+def _least_first(s: Situation, names: list[str]) -> list[str]:
+    """The nodes, those first whose loss costs least: with the fewest whole GPUs, the fewest GPUs."""
+
+    def key(name: str) -> tuple[float, float, str]:
+        row = s.nodes.row_of[name]
+        counts = {resource: float(each.offered[row]) for resource, each in s.gpus.of.items()}
+        whole = (
+            0.0
+            if s.nodes.columns.sharing[row] > 1
+            else sum([count for resource, count in counts.items() if s.policy.gpus.kind(resource) in ("whole", None)])
+        )
+        return whole, sum(counts.values()), name
+
+    return sorted(names, key=key)
+
+
+def _cordoned(s: Situation) -> list[str]:
+    """The nodes that are cordoned and have all their GPUs free."""
+    cordoned = s.by_status([status.cordoned for status in s.nodes.statuses])
+    return list(s.named(s.alive & cordoned & s.gpus.whole()))
+
+
+def _gpus_of(s: Situation, name: str) -> str:
+    """`8 nvidia.com/gpu, NVIDIA-L4`."""
+    row, mask = s.nodes.row_of[name], np.zeros(len(s.alive), bool)
+    mask[row] = True
+    counts = [f"{gpu_number(each.offered[row])} {of}" for of, each in s.gpus.of.items() if each.offered[row]]
+    return ", ".join(filter(None, [*counts, s.models(mask)]))
 
 
 def _skew(pods_on: Counter[str]) -> int:
@@ -166,20 +198,23 @@ def _print(answer: dict[str, Any], namespace: str | None) -> None:
             left = plural(again["wholeNodes"], "whole node")
             nodes = _listed(again["nodes"], 8)
             say(f"re-created it would be on {nodes} (pods), skew {again['skew']}, {left} left{waiting}")
+    if drainable := [f"{each['node']} ({each['of']})" for each in answer.get("drainable", ())]:
+        can = f"{plural(len(drainable), 'node')} can be drained, as no pod has a GPU there, fewest whole GPUs first"
+        show(Text(f"{can}: {listed(drainable, 20)}"))
+    if "suggestions" in answer and answer["cordoned"]:
+        show(Text(f"cordoned already, and no pod has a GPU there: {listed(answer['cordoned'], 20)}"))
     for each in answer.get("suggestions", ()):
         moves = ", ".join(f"{move['pod']} to {move['to']}" for move in each["moves"])
         show(Text(f"{each['node']} would be whole after: {moves}"))
     if answer.get("suggestions") == []:
-        show(Text("no node can be made whole by moving a few pods of workloads"))
-    if "suggestions" in answer and answer["whole"]:
-        show(Text(f"whole already, can be drained as no pod has a GPU there: {listed(answer['whole'], 20)}"))
+        show(Text(f"no {'other ' if drainable else ''}node can be made whole by moving a few pods of workloads"))
     stranded = sum(answer["strandedGpus"].values())
     where = f": {_listed(answer['strandedGpus'], 6)}" if stranded else ""
     left, free = (
         plural(answer["wholeNodes"], "whole node"),
         listed([f"{n} {name}" for name, n in answer["free"].items()]),
     )
-    say(f"{left} left; free: {free or 'no GPU'}, {stranded} of them stranded{where}")
+    say(f"{left} left; free on nodes that take pods: {free or 'no GPU'}, {stranded} of them stranded{where}")
 
 
 def _listed(counts: Mapping[str, float], limit: int) -> str:

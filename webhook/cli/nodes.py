@@ -14,7 +14,7 @@ from webhook.cli.cluster.heatmap import gib, heatmap
 from webhook.cli.cluster.measured import Figures
 from webhook.cli.cluster.report import gpu_nodes, holder, holders, pools, report
 from webhook.cli.cluster.snapshot import CLAIMS, ENGINE, Snapshot
-from webhook.cli.cluster.sums import larger, largest
+from webhook.cli.cluster.sums import larger, largest, left_out
 from webhook.cli.options import Format
 from webhook.cli.reading import measure_gpus, policy_of, selector, snapshot_of
 from webhook.cli.terminal import age, bar, clear, document, no_such, out, repeated, say, show, table, write
@@ -118,6 +118,8 @@ def nodes(
             return None
         if by in (None, By.model) or not reports:
             _print(reports, labels, by, jobs, wide=output is Format.wide)
+            if text := left_out(reports, rules.gpus):
+                say(text, "dim")
         else:
             _print_holders(sums, by.value, snapshot.taken)
         if any("idle" in each or "idleFor" in each for each in (*reports, *sums)):
@@ -171,14 +173,20 @@ def _say_of_idle(reports: list[dict[str, Any]], sums: list[dict[str, Any]], by: 
     idle = [node for node in reports if node.get("idle")]
     if by in (None, By.model):
         return say("whose the idle GPUs are, and for how long: nodes --by namespace", "dim") if idle else None
-    rest = sum(node["idle"] for node in idle) - sum(each.get("idle", 0) for each in sums)
-    if rest > 0:
-        shared = [node["name"] for node in idle if len({holder(pod, by.value) for pod in node["pods"]}) > 1]
-        say(
-            f"{rest} more idle, of several on one node (metrics do not say which pod has which GPU): {listed(shared)}",
-            "dim",
-        )
-    return None
+    return say(more, "dim") if (more := idle_of_nobody(reports, sums, by)) else None
+
+
+def idle_of_nobody(reports: list[dict[str, Any]], sums: list[dict[str, Any]], by: By) -> str:
+    """How many idle GPUs are in no row of `sums`, and where they are; "" if there are none."""
+    rest = sum(node.get("idle", 0) for node in reports) - sum(each.get("idle", 0) for each in sums)
+    where = [
+        node["name"]
+        for node in reports
+        if node.get("idle", 0) > sum(pod.get("idle", 0) for pod in node["pods"])
+        and len({holder(pod, by.value) for pod in node["pods"] if "idle" not in pod}) > 1
+    ]
+    why = "of several on one node (its metrics do not say which pod has which GPU)"
+    return f"at least {rest} more idle, {why}: {listed(where)}" if rest > 0 else ""
 
 
 def _print_holders(sums: list[dict[str, Any]], by: str, now: float) -> None:

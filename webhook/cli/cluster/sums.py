@@ -62,6 +62,19 @@ def usable(report: Mapping[str, Any], resource: str) -> int | float:
     return max(0, free - max(0, sick))
 
 
+def left_out(reports: Iterable[Mapping[str, Any]], gpus: Gpus) -> str:
+    """Which of the free GPUs other sums leave out or name apart, in words; "" if none."""
+    away = shares = 0.0
+    for report in reports:
+        for resource, counts in report["gpus"].items():
+            able = usable(report, resource)
+            away += counts["free"] - able
+            shares += able if kind_of(resource, report, gpus) != "whole" else 0
+    of = [(away, "on nodes that take no pods, or sick"), (shares, "shares or slices of GPUs")]
+    texts = [f"{gpu_number(count)} {what}" for count, what in of if count]
+    return f"of the free GPUs: {', '.join(texts)}" if texts else ""
+
+
 def totals(nodes: Iterable[Mapping[str, Any]], gpus: Gpus) -> list[dict[str, Any]]:
     """For each kind of GPU: its sum (the model None), then the sum of each model and resource."""
     sums: dict[tuple[int, str, str], dict[str, Any]] = {}
