@@ -4,7 +4,7 @@ Covers cli.cluster.report, cli.cluster.devices.
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -204,13 +204,16 @@ def test_who_has_the_gpus(tmp_path: Path, by: str, rows: list[list[str]]) -> Non
     assert [*started] == [row[0] for row in rows if "3h" in row]
 
 
-def metered(file: Path, idle: dict[str, int], gpus: int = 8) -> None:
-    """GPU metrics for a snapshot: so many GPUs of each node are idle, the others are not."""
+NOBODYS = "of several on one node (its metrics do not say which pod has which GPU)"
+
+
+def metered(file: Path, idle: dict[str, int], pods: Mapping[str, list[str]] | None = None) -> None:
+    """GPU metrics for a snapshot: so many GPUs of each node are idle, the others are not. `pods`: by node, of each GPU the pod."""
     found = json.loads(file.read_text())
     samples = [
-        [name, str(gpu), "utilisation", 0.0 if gpu < number else 90.0, ""]
+        [name, str(gpu), "utilisation", 0.0 if gpu < number else 90.0, *more]
         for name, number in idle.items()
-        for gpu in range(gpus)
+        for gpu, more in enumerate([("", pod) for pod in (pods or {}).get(name, ())] or [("",)] * 8)
     ]
     found["snapshot"]["gpuMetrics"] = {"source": "dcgm", "samples": samples}
     file.write_text(json.dumps(found))
@@ -240,7 +243,7 @@ def test_whose_the_idle_gpus_are_and_for_how_long(tmp_path: Path) -> None:
         ["team", "3", "2", "nvidia.com/gpu", "7", "5", "2 for 1d, 4 for 1h"],
         ["other", "1", "1", "nvidia.com/gpu", "1", "0", "less than 1h"],
     ]
-    assert result.stderr == "1 more idle, of several on one node (metrics do not say which pod has which GPU): b\n"
+    assert result.stderr == f"at least 1 more idle, {NOBODYS}: b\n"
     documents = json.loads(call("nodes", "--by", "namespace", "--cluster", file, "-o", "json").stdout)
     assert [each["idle"] for each in documents] == [5, 0]
     assert documents[0]["idleFor"] == {"window": 4, "1h": 4, "6h": 2, "1d": 2}
@@ -253,7 +256,36 @@ def test_an_idle_gpu_that_may_be_that_of_several_is_nobodys(tmp_path: Path) -> N
     assert [line.split()[-1] for line in result.stdout.splitlines()[1:]] == ["1", "1", "0"], (
         "of train, chat, other's train"
     )
-    assert result.stderr == "3 more idle, of several on one node (metrics do not say which pod has which GPU): a, b\n"
+    assert result.stderr == f"at least 3 more idle, {NOBODYS}: a, b\n"
+
+
+LABELLED = {"b": ["other/three", "", "team/two", "team/two"]}
+"""The pod of each GPU of a node, as labels of metrics say."""
+
+
+@pytest.mark.parametrize(
+    ("by", "idle", "more"),
+    [
+        ("namespace", {"team": 3, "other": 1}, ""),
+        ("owner", {"team/job/train": 0, "team/pod/chat": 1, "other/job/train": 1}, f"at least 2 more idle, {NOBODYS}: a\n"),
+        ("class", {"training": 1, "inference": 1}, f"at least 2 more idle, {NOBODYS}: a\n"),
+    ],
+)  # fmt: skip
+def test_an_idle_gpu_is_that_of_the_pod_that_the_labels_of_metrics_name(
+    tmp_path: Path, by: str, idle: dict[str, int], more: str
+) -> None:
+    """Of b's four GPUs two are idle, one of them is free. Of a's eight six are, three of them free."""
+    file = write(tmp_path, *HOLDERS)
+    metered(file, {"a": 6, "b": 2}, LABELLED)
+    result = call("nodes", "--by", by, "--cluster", file)
+    assert result.stderr.partition("since when")[0] == more
+    documents = json.loads(call("nodes", "--by", by, "--cluster", file, "-o", "json").stdout)
+    assert {each[by]: each["idle"] for each in documents} == idle
+    (b,) = json.loads(call("nodes", "b", "--cluster", file, "-o", "json").stdout)
+    assert (b["idle"], {pod["name"]: (pod["measured"], pod["idle"]) for pod in b["pods"]}) == (
+        1,
+        {"two": (2, 0), "three": (1, 1)},
+    )
 
 
 def test_where_nothing_measures_it_is_said_once(tmp_path: Path) -> None:

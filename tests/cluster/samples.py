@@ -21,6 +21,7 @@ def gpu(
     sick: float | None = None,
     engine: float | None = None,
     instance: str = "",
+    pod: str = "",
 ) -> list[Sample]:
     """The samples that a source reads of one GPU; memory in percent of 80,000 MiB."""
     readings = {
@@ -31,7 +32,9 @@ def gpu(
         Reading.TEMPERATURE: temperature,
         Reading.SICK: sick,
     }
-    return [Sample(node, name, reading, value, instance) for reading, value in readings.items() if value is not None]
+    return [
+        Sample(node, name, reading, value, instance, pod) for reading, value in readings.items() if value is not None
+    ]
 
 
 def seen(*samples: list[Sample], settings: GpuMetricsSettings = SETTINGS, now: float = START) -> Utilisation:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.cluster.samples import SETTINGS, START, gpu, seen
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
-from webhook.cluster.utilisation import NodeUse, Utilisation
+from webhook.cluster.utilisation import NodeUse, PodUse, Sample, Utilisation
 
 
 @pytest.mark.parametrize(
@@ -172,3 +172,56 @@ def test_how_long_a_gpu_is_idle_begins_with_the_first_sample_of_this_program() -
 @pytest.mark.parametrize(("memory", "full"), [(97.9, 0), (98.0, 1), (100.0, 1), (None, 0)])
 def test_a_gpu_is_full_with_nearly_no_memory_left(memory: float | None, full: int) -> None:
     assert seen(gpu(memory=memory)).node("a").full == full
+
+
+# --- Pods -------------------------------------------------------------------------------------------------------------
+
+
+def pods_of(utilisation: Utilisation) -> dict[str, tuple[int, int]]:
+    """How many measured GPUs each pod has on node a, and how many of them are idle."""
+    return {each.pod: (each.gpus, each.idle) for each in utilisation.node("a").pods}
+
+
+@pytest.mark.parametrize(
+    ("samples", "pods"),
+    [
+        pytest.param(gpu(), {}, id="no pod is named"),
+        pytest.param(gpu(pod="t/one") + gpu(pod="t/two"), {}, id="two pods share a GPU"),
+        pytest.param(gpu(pod="t/one") + gpu(pod="t/two") + gpu(pod="t/one"), {}, id="in any order"),
+        pytest.param(gpu(utilisation=None, pod="t/one"), {}, id="a GPU that is not measured"),
+        pytest.param(
+            gpu(pod="t/one") + gpu(name="1", utilisation=90.0, pod="t/one") + gpu(name="2", pod="t/two") + gpu(name="3"),
+            {"t/one": (2, 1), "t/two": (1, 1)},
+            id="two pods and a free GPU",
+        ),
+        pytest.param(gpu() + gpu(utilisation=None, pod="t/one"), {"t/one": (1, 1)}, id="some of the numbers"),
+        pytest.param(
+            gpu(utilisation=None, pod="t/whole")
+            + gpu(instance="1", engine=0.0, pod="t/one")
+            + gpu(instance="2", engine=0.9, pod="t/two"),
+            {"t/one": (1, 1), "t/two": (1, 0)},
+            id="each MIG instance has its own",
+        ),
+    ],
+)  # fmt: skip
+def test_the_idle_gpus_of_a_pod(samples: list[Sample], pods: dict[str, tuple[int, int]]) -> None:
+    assert pods_of(seen(samples)) == pods
+
+
+def test_a_gpu_is_of_the_pod_that_the_last_round_names() -> None:
+    utilisation = seen(gpu(pod="t/one"))
+    utilisation.observe(gpu(pod="t/two"), START + 30)
+    assert pods_of(utilisation) == {"t/two": (1, 1)}
+    utilisation.observe(gpu(), START + 60)
+    assert pods_of(utilisation) == {}
+
+
+def test_how_long_a_gpu_is_idle_begins_with_its_pod() -> None:
+    utilisation = seen(gpu())
+    for second in range(300, 7201, 300):
+        utilisation.observe(gpu(pod="t/late" if second > 3600 else ""), START + second)
+        node = utilisation.node("a")
+        assert node.idle_for[0] == (second == 3600), "a new pod is not idle since before it came"
+    utilisation.observe(gpu(pod="t/late"), START + 7500)
+    node = utilisation.node("a")
+    assert (node.idle_for, node.pods) == ((1, 0, 0), (PodUse("t/late", 1, 1, (1, 0, 0)),))

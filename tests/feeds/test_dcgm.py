@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.feeds.exporters import Handler, exporters_of, pod, served
 from tests.waiting import time_passes, until
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
-from webhook.cluster.utilisation import UNKNOWN, NodeUse, Utilisation
+from webhook.cluster.utilisation import UNKNOWN, NodeUse, PodUse, Reading, Utilisation
 from webhook.feeds import dcgm
 from webhook.feeds.dcgm import DcgmSource
 from webhook.feeds.exporters import Exporter
@@ -202,6 +202,18 @@ SETTINGS = GpuMetricsSettings(source="dcgm")
 NAMES = {name: READINGS[key] for key, name in SETTINGS.queries}
 
 
+MIG = NodeUse(
+    *(4, 2, 0.46, 61.0, 0, 0, 0, 2, 4),
+    pods=(PodUse("chat/vllm-0", 1, 0, (0, 0, 0)), PodUse("research/llm-0", 1, 0, (0, 0, 0))),
+)
+"""What dcgm-mig.txt says: pods have two of its four GPUs and instances."""
+
+
+BUSY_USE = NodeUse(
+    *(8, 0, 0.99, 68.0, 0, 0, 0, 8, 8), pods=(PodUse("research/llm-pretrain-worker-0", 8, 0, (0, 0, 0)),)
+)
+
+
 def read(page: str, node: str = "a") -> Utilisation:
     """Read a page of an exporter as one poll."""
     into = Utilisation(SETTINGS)
@@ -262,8 +274,8 @@ def test_any_page_is_read_without_an_error(text: str) -> None:
     ("file", "expected"),
     [
         pytest.param("dcgm-8-idle.txt", NodeUse(8, 8, 0.0, 32.0, 0, 0, 0, 0, 8), id="eight idle GPUs"),
-        pytest.param("dcgm-8-busy.txt", NodeUse(8, 0, 0.99, 68.0, 0, 0, 0, 8, 8), id="eight busy GPUs"),
-        pytest.param("dcgm-mig.txt", NodeUse(4, 2, 0.46, 61.0, 0, 0, 0, 2, 4), id="a whole GPU and one split in three"),
+        pytest.param("dcgm-8-busy.txt", BUSY_USE, id="eight busy GPUs"),
+        pytest.param("dcgm-mig.txt", MIG, id="a whole GPU and one split in three"),
     ],
 )
 def test_a_page_is_read(file: str, expected: NodeUse) -> None:
@@ -277,3 +289,39 @@ def test_an_xid_that_needs_a_repair_makes_a_gpu_sick_and_one_of_an_application_d
         'DCGM_FI_DEV_XID_ERRORS{UUID="x"} 79\nDCGM_FI_DEV_XID_ERRORS{UUID="y"} 31\nDCGM_FI_DEV_XID_ERRORS{UUID="z"} 0'
     )
     assert read(page).node("a").sick == 1
+
+
+# --- Which pod has a GPU ----------------------------------------------------------------------------------------------
+
+SERVED = {"namespace": "gpu-operator", "pod": "nvidia-dcgm-exporter-x"}
+"""The labels of a Prometheus for the pod that it scrapes."""
+
+
+def exported(namespace: object, pod: object) -> dict[str, object]:
+    return {"exported_namespace": namespace, "exported_pod": pod}
+
+
+@pytest.mark.parametrize(
+    ("labels", "pod"),
+    [
+        pytest.param({}, "", id="no labels"),
+        pytest.param({"namespace": "", "pod": "", "container": ""}, "", id="empty ones, as of a free GPU"),
+        pytest.param({"pod": "train"}, "", id="no namespace"),
+        pytest.param({"namespace": "team"}, "", id="no pod"),
+        pytest.param({"namespace": 7, "pod": ["train"]}, "", id="no strings"),
+        pytest.param({"namespace": "team", "pod": "x" * 254}, "", id="longer than a name can be"),
+        pytest.param({"namespace": "te\u202eam", "pod": "train"}, "", id="what no name has"),
+        pytest.param({"namespace": "team", "pod": "a/b"}, "", id="two names in one"),
+        pytest.param({"namespace": "team", "pod": "train\n"}, "", id="a line break"),
+        pytest.param(exported("team", "x" * 254) | SERVED, "", id="exported, longer than a name can be"),
+        pytest.param({"namespace": "team", "pod": "train", "container": "main"}, "team/train", id="of an exporter"),
+        pytest.param(exported("team", "train") | SERVED, "team/train", id="where Prometheus has labels of its own"),
+        pytest.param({"exported_pod": "train", "namespace": "team", "pod": "x"}, "team/train", id="of its own for pods"),
+        pytest.param(SERVED, "gpu-operator/nvidia-dcgm-exporter-x", id="only its own: a pod without GPUs"),
+    ],
+)  # fmt: skip
+def test_the_pod_of_a_series_is_found_by_its_labels(labels: dict[str, object], pod: str) -> None:
+    into = Utilisation(SETTINGS)
+    add_sample(into, "a", {"UUID": "x", **labels}, Reading.UTILISATION, 1.0, xids=())
+    into.commit(0.0)
+    assert [each.pod for each in into.node("a").pods] == [pod][: bool(pod)]

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from tests.feeds import prometheus_server
 from tests.feeds.exporters import pod
 from tests.feeds.prometheus_server import Exporter, Prometheus
+from tests.feeds.test_dcgm import MIG
 from tests.feeds.test_gpu_metrics import nobody
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.cluster.utilisation import UNKNOWN, NodeUse, Utilisation
@@ -127,7 +128,28 @@ async def test_mig_instances_are_read_as_they_are_stored(prometheus: Prometheus,
     asking = Asking(prometheus.url)
     await until(prometheus, "DCGM_FI_PROF_GR_ENGINE_ACTIVE", 4)
     assert await asking.poll()
-    assert asking.reported == {"gpu-m-0": NodeUse(4, 2, 0.46, 61.0, 0, 0, 0, 2, 4)}
+    assert asking.reported == {"gpu-m-0": MIG}
+
+
+@pytest.mark.parametrize("keeps", ["target", "exporter"])
+async def test_the_pod_that_has_a_gpu_is_the_one_of_the_exporter(program: str, keeps: str) -> None:
+    """Whether the Prometheus keeps its own labels `namespace` and `pod`, or with `honor_labels` those of the exporter."""
+    with Exporter((DATA / "dcgm-mig.txt").read_text()) as exporter:
+        target = (
+            f"{{targets: ['127.0.0.1:{exporter.server_address[1]}'], labels: {{namespace: gpu-operator, pod: dcgm-x}}}}"
+        )
+        config = f"""
+global: {{scrape_interval: 200ms, scrape_timeout: 200ms}}
+scrape_configs: [{{job_name: dcgm, honor_labels: {str(keeps == "exporter").lower()}, static_configs: [{target}]}}]
+"""
+        with Prometheus("", config=config) as prometheus:
+            await until(prometheus, "DCGM_FI_PROF_GR_ENGINE_ACTIVE", 4)
+            asking = Asking(prometheus.url)
+            assert await asking.poll()
+        exporter.shutdown()
+    pods = {each.pod: each.gpus for each in asking.reported["gpu-m-0"].pods}
+    assert pods.pop("gpu-operator/dcgm-x") == 2, "of GPUs that no pod has: it has no GPUs, so nobody believes it"
+    assert pods == {"chat/vllm-0": 1, "research/llm-0": 1}
 
 
 async def test_a_node_is_found_by_the_address_of_its_exporter(prometheus: Prometheus, exporter: Exporter) -> None:

@@ -13,7 +13,7 @@ from tests.placement.test_devices import MIG, claiming, cluster, partitioned, re
 from webhook.cluster.pods import PodKey, ReservationRequest, counted_demand
 from webhook.cluster.rejections import OTHER
 from webhook.cluster.state import ClusterState
-from webhook.cluster.utilisation import NodeUse
+from webhook.cluster.utilisation import NodeUse, PodUse
 from webhook.framework.cluster_view import Placement, Ranked
 from webhook.kube.gpus import GpuName, Gpus
 from webhook.placement.gpu_counts import SEVERAL, GpuCounts, count
@@ -227,8 +227,10 @@ def test_the_states_add_up_to_what_the_nodes_have(
 # --- Idle -------------------------------------------------------------------------------------------------------------
 
 
-def used(idle: int, long: int = 0, measured: int = 8) -> NodeUse:
-    return NodeUse(measured, idle, 0.5, 60.0, 0, 0, 0, known=measured, idle_for=(long, 0, 0))
+def used(idle: int, long: int = 0, measured: int = 8, **pods: tuple[int, int]) -> NodeUse:
+    """`pods`: GPUs and idle GPUs by the namespace of a pod, as labels say."""
+    named = tuple([PodUse(f"{team}/p", gpus, its, (0, 0, 0)) for team, (gpus, its) in pods.items()])
+    return NodeUse(measured, idle, 0.5, 60.0, 0, 0, 0, known=measured, idle_for=(long, 0, 0), pods=named)
 
 
 # What pods of two teams have on a node of 8, how many of its GPUs are idle, and what is said of whom.
@@ -240,6 +242,12 @@ IDLE: list[Any] = [
     pytest.param(6, 2, used(4), {"a": 2, SEVERAL: 2}, id="two are surely of the first"),
     pytest.param(4, 4, used(4), {SEVERAL: 4}, id="of either"),
     pytest.param(8, 0, used(2, measured=4), {"a": 2}, id="half is measured"),
+    pytest.param(4, 4, used(4, a=(5, 4)), {SEVERAL: 4}, id="labels that say more than there is are not believed"),
+    pytest.param(4, 4, used(4, other=(8, 4)), {SEVERAL: 4}, id="nor those of a pod that has none"),
+    pytest.param(4, 4, used(4, a=(4, 1), b=(4, 3)), {"a": 1, "b": 3}, id="labels say whose"),
+    pytest.param(4, 2, used(2, measured=6, a=(4, 0), b=(2, 2)), {"b": 2}, id="free ones are not measured"),
+    pytest.param(4, 2, used(4, a=(4, 1), b=(2, 1)), {"a": 1, "b": 1}, id="free ones are idle too"),
+    pytest.param(4, 4, used(4, b=(4, 3)), {"a": 1, "b": 3}, id="what is left is of the only other"),
 ]
 
 
@@ -248,6 +256,16 @@ def test_a_namespace_is_named_for_gpus_that_are_surely_idle(a: int, b: int, use:
     pods = [of_team(team, gpus, "a", team) for team, gpus in (("a", a), ("b", b)) if gpus]
     found = counts(state([a100()], pods), {"a": use}).idle
     assert {team: n for (team, since), n in found.items() if since == "window" and n} == said
+
+
+def test_idle_for_an_hour_is_counted_for_the_pod_that_labels_name() -> None:
+    use = NodeUse(8, 8, 0.5, 60.0, 0, 0, 0, known=8, idle_for=(3, 3, 0), pods=(PodUse("b/p", 4, 4, (3, 1, 0)),))
+    found = counts(state([a100()], [of_team("x", 4, "a", "a"), of_team("p", 4, "a", "b")]), {"a": use}).idle
+    assert {key: n for key, n in found.items() if key[1] != "window" and n} == {
+        ("b", "1h"): 3,
+        ("b", "6h"): 1,
+        ("a", "6h"): 2,
+    }, "of four GPUs of a two have been idle for six hours"
 
 
 def test_idle_for_an_hour_is_counted_by_itself() -> None:

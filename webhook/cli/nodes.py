@@ -174,14 +174,20 @@ def _say_of_idle(reports: list[dict[str, Any]], sums: list[dict[str, Any]], by: 
     idle = [node for node in reports if node.get("idle")]
     if by in (None, By.model):
         return say("whose the idle GPUs are, and for how long: nodes --by namespace", "dim") if idle else None
-    rest = sum(node["idle"] for node in idle) - sum(each.get("idle", 0) for each in sums)
-    if rest > 0:
-        shared = [node["name"] for node in idle if len({holder(pod, by.value) for pod in node["pods"]}) > 1]
-        say(
-            f"{rest} more idle, of several on one node (metrics do not say which pod has which GPU): {listed(shared)}",
-            "dim",
-        )
-    return None
+    return say(more, "dim") if (more := idle_of_nobody(reports, sums, by)) else None
+
+
+def idle_of_nobody(reports: list[dict[str, Any]], sums: list[dict[str, Any]], by: By) -> str:
+    """How many idle GPUs are in no row of `sums`, and where they are; "" if there are none."""
+    rest = sum(node.get("idle", 0) for node in reports) - sum(each.get("idle", 0) for each in sums)
+    where = [
+        node["name"]
+        for node in reports
+        if node.get("idle", 0) > sum(pod.get("idle", 0) for pod in node["pods"])
+        and len({holder(pod, by.value) for pod in node["pods"] if "idle" not in pod}) > 1
+    ]
+    why = "of several on one node (its metrics do not say which pod has which GPU)"
+    return f"at least {rest} more idle, {why}: {listed(where)}" if rest > 0 else ""
 
 
 def _print_holders(sums: list[dict[str, Any]], by: str, now: float) -> None:

@@ -15,7 +15,7 @@ A GPU that is split into MIG instances is counted as its instances; they have it
 needs metrics to be admitted: if they are missing or stale, `status` says so, and nodes are ranked by allocation alone.
 
 The numbers of GPUs in all and per node are bounded. Names come from metrics, so from outside: they are compared, never
-parsed.
+parsed. The name of a pod says whose an idle GPU is; nodes are not ranked by it.
 """
 
 from array import array
@@ -61,13 +61,23 @@ RANGES = ((0.0, 100.0), (0.0, 1.01), (0.0, 2.0**30), (0.0, 2.0**30), (-50.0, 200
 
 
 class Sample(NamedTuple):
-    """One number about one GPU. `gpu` is unique on its node. `instance` is the MIG instance, or ""."""
+    """One number about one GPU. `gpu` is unique on its node. `instance` is the MIG instance, `pod` its namespace/name, or ""."""
 
     node: str
     gpu: str
     reading: Reading
     value: float
     instance: str = ""
+    pod: str = ""
+
+
+class PodUse(NamedTuple):
+    """The measured GPUs of a node that a pod has, as the source says. Nobody has checked that there is such a pod."""
+
+    pod: str
+    gpus: int
+    idle: int
+    idle_for: tuple[int, ...]
 
 
 class NodeUse(NamedTuple):
@@ -92,23 +102,30 @@ class NodeUse(NamedTuple):
     """GPUs with nearly no memory left."""
     idle_for: tuple[int, ...] = (0,) * len(IDLE_FOR)
     """GPUs that have been idle for each of IDLE_FOR."""
+    pods: tuple[PodUse, ...] = ()
+    """By the pods that have the GPUs, where the source names them."""
 
 
 UNKNOWN = NodeUse(0, 0, nan, nan, 0, 0, 0)
 _NOTHING = array("f", [nan] * len(Reading))
+_SEVERAL = "/"  # pods that have a GPU together
 
 
 class _Gpu:
-    """A GPU or MIG instance. `fresh`: the numbers of the round, until they are looked at."""
+    """A GPU or MIG instance. `fresh` and `named`: the numbers and the pod of the round, until they are looked at."""
 
-    __slots__ = ("average", "first", "fresh", "full", "heard", "measured", "sick", "temperature", "used")
+    __slots__ = (
+        *("average", "first", "fresh", "full", "heard", "measured"),
+        *("named", "pod", "sick", "temperature", "used"),
+    )
 
     def __init__(self) -> None:
         self.fresh: array[float] | None = None
         self.heard = self.measured = self.used = -inf
         """The times of the last number, of the last utilisation, and of the last sample by which it was not idle."""
         self.first = inf
-        """The time of the first utilisation."""
+        """The time of the first utilisation since the pod has it."""
+        self.named = self.pod = ""
         self.average, self.temperature, self.sick, self.full = 0.0, -inf, False, False
 
     def read(self, now: float, instance: str, settings: GpuMetricsSettings) -> None:
@@ -117,6 +134,8 @@ class _Gpu:
             return
         percent, engine, used, free, temperature, sick = self.fresh
         self.fresh, self.heard = None, now
+        if self.named != self.pod:
+            self.pod, self.first = self.named, now
         self.temperature, self.sick = -inf if isnan(temperature) else temperature, sick > 0
         memory = used * 100 / (used + free) if used + free > 0 else 0.0
         self.full = memory >= _FULL
@@ -157,8 +176,8 @@ class Utilisation:
             self._nodes, self.gpus, self._newest = {}, 0, -inf
         self._settings = settings
 
-    def add(self, node: str, gpu: str, reading: Reading, value: float, instance: str = "") -> None:
-        """Add a number to the round. Of two for the same GPU the busier one counts."""
+    def add(self, node: str, gpu: str, reading: Reading, value: float, instance: str = "", pod: str = "") -> None:
+        """Add a number to the round. Of two for the same GPU the busier one counts, and two pods have it together."""
         low, high = RANGES[reading]
         if not low <= value <= high:
             # NaN alone differs from itself; `isnan` would raise for an integer that no float can hold.
@@ -173,8 +192,10 @@ class Utilisation:
             self._nodes[node] = gpus
             self.gpus += 1
         if found.fresh is None:
-            found.fresh = _NOTHING[:]
+            found.fresh, found.named = _NOTHING[:], ""
             self._round.append(found)
+        if pod and pod != found.named:
+            found.named = _SEVERAL if found.named else pod
         before = found.fresh[reading]
         if not isnan(before):
             self.ignored["duplicate"] += 1
@@ -249,8 +270,7 @@ class Utilisation:
     def _use(self, gpus: dict[tuple[str, str], _Gpu], oldest: float) -> NodeUse:
         settings, split = self._settings, {gpu for gpu, instance in gpus if instance}
         measured = idle = hot = sick = avoid = busy = known = full = 0
-        since = list[float]()
-        total, hottest = 0.0, -inf
+        total, hottest, since, by_pod = 0.0, -inf, list[float](), dict[str, list[float]]()
         for (name, instance), gpu in gpus.items():
             if name in split and not instance:
                 continue
@@ -263,12 +283,18 @@ class Utilisation:
             is_busy = is_measured and not is_idle and settings.busy.avoid
             known, measured, idle, busy = known + 1, measured + is_measured, idle + is_idle, busy + is_busy
             full += gpu.full
-            if is_idle:
-                since.append(max(gpu.used, gpu.first))
+            since.append(max(gpu.used, gpu.first) if is_idle else inf)
+            if is_measured and gpu.pod not in ("", _SEVERAL):
+                by_pod.setdefault(gpu.pod, []).append(since[-1])
             hot, sick, hottest = hot + is_hot, sick + is_sick, max(hottest, temperature)
             avoid += not is_busy and ((is_hot and settings.hot.avoid) or (is_sick and settings.sick.avoid))
             total += gpu.average if is_measured else 0.0
         utilisation = round(round(total / measured) / 100, 2) if measured else nan
         hottest = hottest if hottest > -inf else nan
-        idle_for = tuple([sum([begin <= self._now - long for begin in since]) for long in IDLE_FOR.values()])
-        return NodeUse(measured, idle, utilisation, hottest, hot, sick, avoid, busy, known, full, idle_for)
+        pods = [PodUse(pod, len(of), sum([at < inf for at in of]), self._for(of)) for pod, of in by_pod.items()]
+        more = self._for(since), tuple(sorted(pods))
+        return NodeUse(measured, idle, utilisation, hottest, hot, sick, avoid, busy, known, full, *more)
+
+    def _for(self, since: list[float]) -> tuple[int, ...]:
+        """How many have been idle for each of IDLE_FOR, by the times since which they are idle."""
+        return tuple([sum([begin <= self._now - long for begin in since]) for long in IDLE_FOR.values()])

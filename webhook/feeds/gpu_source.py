@@ -37,6 +37,8 @@ _GPU = ("UUID", "uuid", "gpu_uuid", "gpu", "gpu_id", "device")
 with GPU_I_ID."""
 _INSTANCE = "GPU_I_ID"
 _MAX_LABEL = 128
+_NAME = re.compile(r"[a-z0-9.-]{1,253}", re.ASCII)
+"""A name of a namespace or a pod, or something as short."""
 MAX_CONNECTIONS = 32
 AT_ONCE = 16
 """Maximum number of pods that are asked at the same time."""
@@ -53,7 +55,7 @@ class Round(Protocol):
 
     ignored: Counter[str]
 
-    def add(self, node: str, gpu: str, reading: Reading, value: float, instance: str = "") -> None: ...
+    def add(self, node: str, gpu: str, reading: Reading, value: float, instance: str = "", pod: str = "") -> None: ...
 
 
 class Source(Protocol):
@@ -99,7 +101,19 @@ def add_sample(
         return
     if reading is Reading.SICK and 0 <= value < 10_000:
         value = float(value in xids)
-    into.add(node, gpu, reading, value, instance)
+    into.add(node, gpu, reading, value, instance, _pod_of(labels))
+
+
+def _pod_of(labels: Mapping[str, Any]) -> str:
+    """The namespace/name of the pod that has the GPU; "" if no labels name one.
+
+    The exporter says it by `namespace` and `pod`. A Prometheus that keeps labels of the same name for the pod that it scrapes
+    calls them `exported_namespace` and `exported_pod`; where no pod has the GPU, the exporter's own pod is named then.
+    """
+    names = [labels.get(f"exported_{key}") or labels.get(key) for key in ("namespace", "pod")]
+    if not all([isinstance(name, str) and _NAME.fullmatch(name) for name in names]):
+        return ""
+    return "/".join(names)  # type: ignore[arg-type]  # both are strings
 
 
 async def ask_each(wiring: Wiring, ask: Callable[[Exporter], Awaitable[None]], wanted: str) -> dict[str, str]:

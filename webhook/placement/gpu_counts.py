@@ -178,8 +178,9 @@ def _by_namespace(held: _Held, promised: Iterable[_Promise]) -> _Numbers:
 def _idle(
     state: ClusterState, held: _Held, uses: Mapping[str, NodeUse], total: Floats, allocated: Floats
 ) -> Counter[tuple[str, ...]]:
-    """Metrics do not say which pod has which GPU. So a namespace is named for what is idle even if all GPUs that others
-    have on the node are among the idle ones; the rest is counted under SEVERAL."""
+    """A namespace is named for the idle GPUs that its pods have by the labels of metrics, unless these say more than it has on
+    the node. Of the GPUs without such labels it is named for what is idle even if all those that others have on the node are
+    among the idle ones; the rest is counted under SEVERAL."""
     namespaces = sorted({namespace for namespace, _ in held.keys})
     index = {name: number for number, name in enumerate(namespaces)}
     by_key = np.array([index[namespace] for namespace, _ in held.keys], np.intp)
@@ -189,20 +190,41 @@ def _idle(
     measured = [
         (state.nodes.row_of[name], use) for name, use in uses.items() if use.idle and name in state.nodes.row_of
     ]
+    named = _by_labels(state, measured, pair, index)
+    named[:, (named[0] > amount) | (state.nodes.columns.sharing[row] > 1)] = 0
+    size, unused = state.nodes.columns.size, np.maximum(total - allocated, 0)
+    rest, own = allocated - np.bincount(row, named[0], size), amount - named[0]
     found: Counter[tuple[str, ...]] = Counter()
-    for word, numbers in (
-        ("window", [(at, use.idle) for at, use in measured]),
-        *[(word, [(at, use.idle_for[each]) for at, use in measured]) for each, word in enumerate(IDLE_FOR)],
-    ):
-        idle = np.zeros(state.nodes.columns.size)
-        for at, gpus in numbers:
-            idle[at] = gpus
-        idle = np.minimum(allocated, np.maximum(idle - np.maximum(total - allocated, 0), 0))
-        surely = np.maximum(idle[row] - np.maximum(allocated[row] - amount, 0), 0)
-        for name, gpus in zip(namespaces, np.bincount(who, surely, len(namespaces)).tolist(), strict=True):
+    for each, word in enumerate(("window", *IDLE_FOR)):
+        idle = np.zeros(size)
+        for at, use in measured:
+            idle[at] = (use.idle, *use.idle_for)[each]
+        theirs = named[1 + each]
+        idle = np.minimum(rest, np.maximum(idle - np.bincount(row, theirs, size) - unused, 0))
+        surely = np.maximum(idle[row] - np.maximum(rest[row] - own, 0), 0)
+        for name, gpus in zip(namespaces, np.bincount(who, surely + theirs, len(namespaces)).tolist(), strict=True):
             found[name, word] = int(gpus)
         found[SEVERAL, word] = int(idle.sum() - surely.sum())
     return found
+
+
+def _by_labels(
+    state: ClusterState, measured: list[tuple[int, NodeUse]], pairs: NDArray[np.intp], index: Mapping[str, int]
+) -> Floats:
+    """For each of `pairs`, a namespace and a node: how many GPUs its pods have by labels, then how many of these are idle, for
+    each of the words of `_idle`."""
+    place, size = {pair: number for number, pair in enumerate(pairs.tolist())}, state.nodes.columns.size
+    at, numbers = list[int](), list[tuple[int, ...]]()
+    for row, use in measured:
+        for each in use.pods:
+            namespace = index.get(each.pod.partition("/")[0], -1)
+            if (pair := place.get(namespace * size + row)) is not None:
+                at.append(pair)
+                numbers.append((each.gpus, each.idle, *each.idle_for))
+    found = np.zeros((len(pairs), 2 + len(IDLE_FOR)))
+    if at:
+        np.add.at(found, at, np.array(numbers))
+    return found.T
 
 
 def _utilisation(columns: Columns, allocated: Floats, models: Models) -> dict[str, float]:

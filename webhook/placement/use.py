@@ -1,8 +1,8 @@
 """The GPUs of a node that are fit for use by their metrics, and the tiers of nodes by these, whatever the strategy.
 
 A GPU that is busy although no pod has it, or hot, or sick, does not count as free if the policy says so (`busy`, `hot`
-and `sick` of `gpuMetrics`). Metrics do not say which pod has which GPU. So it is assumed that pods have the busy GPUs,
-and that GPUs which are hot or sick but not busy are free. A GPU that the device plugin withdrew is not offered any more,
+and `sick` of `gpuMetrics`). Which pod has which GPU is not looked at: it is assumed that pods have the busy GPUs, and that
+GPUs which are hot or sick but not busy are free. A GPU that the device plugin withdrew is not offered any more,
 and is assumed to be the hot or sick one.
 
 The device plugin chooses which free GPUs a pod gets. So nodes where all free GPUs are fit come first, then nodes where

@@ -16,10 +16,10 @@ SETTINGS = GpuMetricsSettings(source="dcgm")
 UTIL, ENGINE, USED, FREE, HEAT, SICK = Reading
 
 
-def gpu(name: str, *readings: float, instance: str = "") -> list[Sample]:
+def gpu(name: str, *readings: float, instance: str = "", pod: str = "") -> list[Sample]:
     """Samples of node `n`: utilisation, engine, memory used and free, temperature, sick; -1 leaves one out."""
     pairs = zip(Reading, readings, strict=False)
-    return [Sample("n", name, reading, value, instance) for reading, value in pairs if value != -1]
+    return [Sample("n", name, reading, value, instance, pod) for reading, value in pairs if value != -1]
 
 
 def gpus(total: int, allocated: int) -> list[dict[str, int]]:
@@ -89,6 +89,38 @@ def test_allocated_gpus_without_work_are_idle(
     assert Figures(Measured("dcgm", samples), SETTINGS).of("n", amounts, sharing)["idle"] == count
 
 
+def has(name: str, gpus: float, **more: Any) -> dict[str, Any]:
+    return {"namespace": "t", "name": name, "gpus": {"nvidia.com/gpu": gpus}, **more}
+
+
+NAMED = gpu("0", 1, pod="t/one") + gpu("1", 90, pod="t/one") + gpu("2", 1, pod="t/two") + gpu("3", 1)
+
+
+@pytest.mark.parametrize(
+    ("pods", "sharing", "known", "idle"),
+    [
+        pytest.param([has("other", 4)], 1, {}, 3, id="a pod that no label names"),
+        pytest.param([has("one", 2) | {"namespace": "u"}, has("other", 2)], 1, {}, 3, id="a name of another namespace"),
+        pytest.param([has("one", 1), has("other", 3)], 1, {}, 3, id="named for more than it has"),
+        pytest.param([has("two", 0.5), has("other", 0.5), has("more", 3)], 1, {}, 3, id="a part of a GPU"),
+        pytest.param([has("two", 1, shared={"t/claim": {"nvidia.com/gpu": 1}}), has("other", 3)], 1, {}, 3, id="a shared claim"),
+        pytest.param([has("one", 2), has("other", 2)], 2, {}, 1, id="a GPU that several pods share"),
+        pytest.param([has("one", 2), has("two", 1)], 1, {"one": (2, 1), "two": (1, 1)}, 2, id="all that have GPUs: the fourth is free"),
+        pytest.param([has("one", 2), has("other", 2)], 1, {"one": (2, 1)}, 3, id="one of two: the rest is the other's"),
+        pytest.param([has("one", 3)], 1, {"one": (2, 1)}, 2, id="a part of what it has: of the other two one is free"),
+    ],
+)  # fmt: skip
+def test_the_idle_gpus_of_the_pods_that_labels_name(
+    pods: list[dict[str, Any]], sharing: float, known: dict[str, tuple[int, int]], idle: int
+) -> None:
+    figures = Figures(Measured("dcgm", NAMED), SETTINGS)
+    found = list(figures.with_pods("n", pods, sharing))
+    assert {pod["name"]: (pod["measured"], pod["idle"]) for pod in found if "measured" in pod} == known
+    assert [{key: pod[key] for key in pod if key not in ("measured", "idle")} for pod in found] == pods
+    allocated = int(sum(pod["gpus"]["nvidia.com/gpu"] for pod in pods))
+    assert figures.of("n", gpus(4 * int(sharing), allocated), sharing, found)["idle"] == idle
+
+
 def test_the_policy_has_the_limits_of_idle() -> None:
     strict = GpuMetricsSettings.model_validate({"source": "dcgm", "idle": {"utilisation": 1}})
     assert Figures(Measured("dcgm", idle(1)), strict).of("n", gpus(1, 1), 1)["idle"] == 0
@@ -96,7 +128,10 @@ def test_the_policy_has_the_limits_of_idle() -> None:
 
 def test_a_snapshot_keeps_the_samples_also_without_names(tmp_path: Path) -> None:
     found = snapshot(tmp_path, *CLUSTER)
-    samples = [sample._replace(node="gpu-a", gpu="GPU-3b5f0c1e") for sample in gpu("", 40, -1, 1024, 3072, 71)]
+    samples = [
+        *[sample._replace(node="gpu-a") for sample in gpu("GPU-3b5f0c1e", 40, -1, 1024, 3072, 71)],
+        *[sample._replace(node="gpu-a") for sample in gpu("GPU-3b5f0c1f", 0, pod="team-a/train")],
+    ]
     found.measured = Measured("prometheus", samples)
     write_snapshot(found, tmp_path / "kept.json")
     again = read_snapshot(tmp_path / "kept.json")
@@ -104,7 +139,11 @@ def test_a_snapshot_keeps_the_samples_also_without_names(tmp_path: Path) -> None
     assert call("snapshot", "--anonymous", tmp_path / "none.json", "--cluster", tmp_path / "kept.json").exit_code == 0
     hashed = read_snapshot(tmp_path / "none.json").measured
     assert hashed is not None
-    assert {(sample.gpu, sample.node in ("", "gpu-a")) for sample in hashed.samples} == {("gpu-0", False)}
+    assert {(sample.gpu, sample.node in ("", "gpu-a")) for sample in hashed.samples} == {
+        ("gpu-0", False),
+        ("gpu-1", False),
+    }
+    assert ("team-a" in str(hashed), "train" in str(hashed), hashed.samples[-1].pod.count("/")) == (False, False, 1)
     assert [sample.value for sample in hashed.samples] == [sample.value for sample in samples]
     shown = call("nodes", "--cluster", tmp_path / "none.json").stdout
     assert "71 °C" in shown

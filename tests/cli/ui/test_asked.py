@@ -23,9 +23,15 @@ IDLE = [
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """With the metrics of a replica, which tell since when GPUs are idle."""
+    """With the metrics of a replica, which tell since when GPUs are idle, and a node whose metrics say which pod has which GPU."""
     replica = {"kind": "ReplicaMetrics", "metadata": {"name": "r-1", "namespace": "gpu-admission"}, "spec": {}}
-    return world.snapshot(tmp_path_factory.mktemp("asked"), {**replica, "status": {"samples": IDLE}})
+    file = world.snapshot(tmp_path_factory.mktemp("asked"), {**replica, "status": {"samples": IDLE}})
+    document = json.loads(file.read_text())
+    for at, (name, percent) in enumerate({"chat-0": 1, "chat-3": 80, "embed-0": 1, "embed-1": 80}.items()):
+        sample = ["serve-1", f"gpu{at}", "utilisation", percent, "", f"search/{name}"]
+        document["snapshot"]["gpuMetrics"]["samples"].append(sample)
+    file.write_text(json.dumps(document))
+    return file
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -100,7 +106,18 @@ async def test_which_gpus_are_idle_whose_and_since_when(shown: Tab, cluster: Pat
         for each, of in zip(wanted, gpus, strict=True)
     ]
     assert call("nodes", "--by", "namespace", "--cluster", cluster).stdout.count("2 for 1d, 8 for 1h") == 1
-    assert tables[1] == [["train-2", "8 at least", ", ".join(f"gpu{at}" for at in range(8)), "research/job/llm"]]
+    assert tables[1] == [
+        ["serve-1", "2", "gpu0, gpu2", "search/replicaset/chat (1 idle), search/job/embed (1 idle)"],
+        ["train-2", "8 at least", ", ".join(f"gpu{at}" for at in range(8)), "research/job/llm"],
+    ]
+    cells = await shown.value(
+        "[...document.querySelectorAll('[data-node=serve-1] .cell')].map(each => [each.getAttribute('aria-label'),"
+        " each.classList.contains('idle')])"
+    )
+    assert [(label.split(", ")[0], label.endswith("idle now"), idle) for label, idle in cells] == [
+        (f"held by search/{name}", its, its)
+        for name, its in (("chat-0", True), ("chat-3", False), ("embed-0", True), ("embed-1", False))
+    ]
 
 
 async def test_what_would_let_a_pod_start(shown: Tab, cluster: Path, tmp_path: Path) -> None:

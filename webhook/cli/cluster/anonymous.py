@@ -137,6 +137,7 @@ def anonymous(snapshot: Snapshot) -> Snapshot:
             sample._replace(
                 node=hashes.of_name(sample.node),
                 gpu=gpu_names.setdefault((sample.node, sample.gpu), f"gpu-{len(gpu_names)}"),
+                pod="/".join([hashes.of_name(name) for name in sample.pod.split("/")]),
             )
             for sample in measured.samples
         ]

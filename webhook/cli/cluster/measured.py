@@ -1,7 +1,7 @@
 """The GPU metrics of one poll, and their sums for each node."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Self
 
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
@@ -40,9 +40,7 @@ class Measured(NamedTuple):
 
     def document(self) -> dict[str, Any]:
         """The form in which a snapshot keeps it."""
-        samples = [
-            [node, gpu, _NAMES[reading], value, instance] for node, gpu, reading, value, instance in self.samples
-        ]
+        samples = [[node, gpu, _NAMES[reading], *others] for node, gpu, reading, *others in self.samples]
         return {"source": self.source, "samples": samples}
 
     @classmethod
@@ -50,7 +48,9 @@ class Measured(NamedTuple):
         """The inverse of `document`. `where` begins the message. Raises BadInput."""
         try:
             source, samples = str(document["source"]), document["samples"]
-            parsed = [Sample(str(n), str(g), READINGS[r], float(v), str(i)) for n, g, r, v, i in samples]
+            parsed = [
+                Sample(str(n), str(g), READINGS[r], float(v), str(i), str(*pod)) for n, g, r, v, i, *pod in samples
+            ]
         except (LookupError, TypeError, ValueError, AttributeError):
             wanted = "wanted source and samples as gpu-admission snapshot writes them"
             raise BadInput(f"{where}: snapshot.gpuMetrics: saw {quoted(document)}, {wanted}") from None
@@ -67,7 +67,7 @@ class Figures:
         self.use = Utilisation(settings.model_copy(update={"source": measured.source}))
         self.use.observe(measured.samples, taken)
         self._gpus: dict[str, dict[tuple[str, str], dict[Reading, float]]] = {}
-        for node, gpu, reading, value, instance in measured.samples:
+        for node, gpu, reading, value, instance, _ in measured.samples:
             low, high = RANGES[reading]
             if low <= value <= high:
                 self._gpus.setdefault(node, {}).setdefault((gpu, instance), {})[reading] = value
@@ -80,10 +80,22 @@ class Figures:
             if instance or gpu not in split:
                 yield Gpu(f"{gpu} {instance}".rstrip(), readings[gpu, instance])
 
-    def of(self, node: str, gpus: Iterable[Mapping[str, float]], sharing: float) -> dict[str, Any]:
+    def with_pods(self, node: str, pods: Iterable[dict[str, Any]], sharing: float) -> Iterator[dict[str, Any]]:
+        """The pods that `report` lists for a node. Those that labels of metrics name get the keys `measured` and `idle`, unless
+        they are named for more GPUs than they have to themselves."""
+        named = {each.pod: each for each in self.use.node(node).pods} if sharing <= 1 else {}
+        for pod in pods:
+            own = sum(pod["gpus"].values()) - sum([sum(claim.values()) for claim in pod.get("shared", {}).values()])
+            use = named.get(f"{pod['namespace']}/{pod['name']}")
+            yield {**pod, "measured": use.gpus, "idle": use.idle} if use and use.gpus <= own else pod
+
+    def of(
+        self, node: str, gpus: Iterable[Mapping[str, float]], sharing: float, pods: Sequence[Mapping[str, Any]] = ()
+    ) -> dict[str, Any]:
         """The metrics keys that `report` adds for a node, as far as known.
 
-        `gpus` are the amounts of each of its GPU resources; `sharing` is how many pods share one GPU.
+        `gpus` are the amounts of each of its GPU resources; `sharing` is how many pods share one GPU; `pods` as `with_pods`.
+        Of the GPUs that no pod is named for, as few idle ones are allocated as can be.
         """
         use, document = self.use.node(node), dict[str, Any]()
         if use.measured:
@@ -91,10 +103,11 @@ class Figures:
             total = math.ceil(sum(each["total"] for each in amounts) / sharing)
             allocated = math.ceil(sum(each["allocated"] for each in amounts) / sharing)
             unused = max(0, total - allocated)
+            named, idle = (sum([pod.get(key, 0) for pod in pods]) for key in ("measured", "idle"))
             document = {
                 "measured": use.measured,
                 "utilisation": round(use.utilisation * 100),
-                "idle": min(allocated, max(0, use.idle - unused)),
+                "idle": idle + min(max(0, allocated - named), max(0, use.idle - idle - unused)),
             }
         memory = [gpu.memory for gpu in self.gpus(node) if gpu.memory]
         if memory:

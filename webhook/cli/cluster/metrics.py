@@ -40,9 +40,9 @@ class Recorder:
         self.ignored: Counter[str] = Counter()
         self._nodes = nodes
 
-    def add(self, node: str, gpu: str, reading: Reading, value: float, instance: str = "") -> None:
+    def add(self, node: str, gpu: str, reading: Reading, value: float, instance: str = "", pod: str = "") -> None:
         if node in self._nodes:
-            self.samples.append(Sample(node, gpu, reading, value, instance))
+            self.samples.append(Sample(node, gpu, reading, value, instance, pod))
         else:
             self.ignored["of another node"] += 1
 

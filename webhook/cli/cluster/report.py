@@ -51,7 +51,10 @@ def report(snapshot: Snapshot, policy: Policy, names: list[str]) -> list[dict[st
     for name in names:
         node, row = snapshot.nodes[name], state.nodes.row_of[name]
         gpus = {}
-        withdrawn = 0.0
+        withdrawn, sharing = 0.0, float(columns.sharing[row])
+        pods = list(_gpu_pods(snapshot.pods_on.get(name, ()), policy, devices))
+        if figures:
+            pods = list(figures.with_pods(name, pods, sharing))
         for resource, of in devices.amounts.items():
             if of.offered[row] or of.allocated[row]:
                 gpus[resource] = {key: gpu_number(getattr(of, _PART[key])[row]) for key in AMOUNTS}
@@ -65,16 +68,16 @@ def report(snapshot: Snapshot, policy: Policy, names: list[str]) -> list[dict[st
                 "health": health[name],
                 "taints": [taint_text(taint) for taint in node["spec"].get("taints") or ()],
                 "gpus": gpus,
-                "pods": list(_gpu_pods(snapshot.pods_on.get(name, ()), policy, devices)),
+                "pods": pods,
                 "host": {
                     name: {"total": int(columns.capacity[name][row]), "free": max(0, int(columns.free[name][row]))}
                     for name in ("cpu", "memory")
                     if name in columns.capacity
                 },
-                **({"sharing": gpu_number(columns.sharing[row])} if columns.sharing[row] > 1 else {}),
+                **({"sharing": gpu_number(sharing)} if sharing > 1 else {}),
                 **({"withdrawn": gpu_number(withdrawn)} if withdrawn else {}),
                 **({"rejected": rejected[name]} if rejected[name] else {}),
-                **(figures.of(name, gpus.values(), float(columns.sharing[row])) if figures else {}),
+                **(figures.of(name, gpus.values(), sharing, pods) if figures else {}),
             }
         )
     return result
@@ -129,13 +132,13 @@ def holder(pod: Mapping[str, Any], by: str) -> str:
 
 def holders(nodes: Iterable[Mapping[str, Any]], by: str) -> list[dict[str, Any]]:
     """Who has the GPUs of these nodes: for each namespace, class or owner its number of pods and nodes, the start of its oldest
-    pod, and its GPUs by resource. Most GPUs first. Where GPUs are measured also how many are idle: metrics do not say which pod
-    has which GPU, so an idle one counts for the holder who has it even if all GPUs of the others on the node are among the idle
-    ones."""
+    pod, and its GPUs by resource. Most GPUs first. Where GPUs are measured also how many are idle. Where the
+    labels of metrics do not say which pod has which GPU, an idle one counts for the holder who has it even if all GPUs of the
+    others on the node are among the idle ones."""
     pods, on, gpus, since = Counter[str](), dict[str, set[str]](), dict[str, dict[str, float]](), dict[str, int]()
     idle: Counter[str] | None = None
     for node in nodes:
-        here, seen = dict[str, float](), set[tuple[str, str]]()
+        here, named, seen = dict[str, float](), Counter[str](), set[tuple[str, str]]()
         for pod in node["pods"]:
             name = holder(pod, by)
             pods[name] += 1
@@ -146,11 +149,12 @@ def holders(nodes: Iterable[Mapping[str, Any]], by: str) -> list[dict[str, Any]]
             of = gpus.setdefault(name, {})
             for resource, amount in has.items():
                 of[resource] = of.get(resource, 0) + amount
-            here[name] = here.get(name, 0) + sum(has.values())
+            here[name] = here.get(name, 0) + sum(has.values()) - pod.get("measured", 0)
+            named[name] += pod.get("idle", 0)
         if "idle" in node:
-            others = sum(here.values())
-            surely = {name: max(0, math.floor(node["idle"] - (others - own))) for name, own in here.items()}
-            idle = (idle or Counter()) + Counter(surely)
+            rest = node["idle"] - named.total() - sum(here.values())
+            surely = {name: max(0, math.floor(rest + own)) for name, own in here.items()}
+            idle = (idle or Counter()) + named + Counter(surely)
     names = sorted(pods, key=lambda name: (-sum(gpus[name].values()), name))
     return [
         {by: name, "pods": pods[name], "nodes": len(on[name]), "since": since[name]}

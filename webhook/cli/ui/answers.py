@@ -15,7 +15,7 @@ from webhook.cli.cluster.answers import idle_by_namespace
 from webhook.cli.cluster.load import FORBIDDEN
 from webhook.cli.cluster.report import gpu_nodes, report
 from webhook.cli.cluster.snapshot import NEEDED, Snapshot
-from webhook.cli.nodes import By, sums_by, why_not_measured, why_not_since
+from webhook.cli.nodes import By, idle_of_nobody, sums_by, why_not_measured, why_not_since
 from webhook.cli.reading import missing_right, namespace_of, policy_of, use_metrics
 from webhook.cli.simulate import manifests
 from webhook.cli.simulating.run import simulate
@@ -82,7 +82,8 @@ def idle(snapshot: Snapshot, named: str | None, _: Given) -> dict[str, Any]:
     sums = sums_by(By.namespace, reports, idle_by_namespace(snapshot), [])
     source = "it" if snapshot.access is None else None
     since = "" if any("idleFor" in each for each in sums) else why_not_since(snapshot)
-    return {"nodes": sums, "unknown": "" if known else why_not_measured(source, policy), "sinceUnknown": since}
+    unknown, more = "" if known else why_not_measured(source, policy), idle_of_nobody(reports, sums, By.namespace)
+    return {"nodes": sums, "unknown": unknown, "more": more, "sinceUnknown": since}
 
 
 def start(snapshot: Snapshot, named: str | None, given: Given) -> dict[str, Any]:

@@ -200,10 +200,11 @@ function cells(node) {
   const found = [];
   for (const [resource, counts] of Object.entries(node.parts)) {
     const cellsOf = (count, kind) => kind === "held" || kind === "promised" ? Math.ceil(gpus(count)) : Math.floor(gpus(count));
-    const add = (count, cell) => { for (let at = 0; at < cellsOf(count, cell.kind); at++) found.push({ ...cell, resource, same: at > 0 && !!cell.pod, count: gpus(count) }); };
-    const idle = node.idle > 0 && node.idle >= counts.allocated && Object.keys(node.parts).length === 1;
+    const add = (count, cell) => { for (let at = 0; at < cellsOf(count, cell.kind); at++) found.push({ ...cell, idle: at < (cell.quiet || 0), resource, same: at > 0 && !!cell.pod, count: gpus(count) }); };
+    const alone = of => Object.keys(of).length === 1, idle = node.idle > 0 && node.idle >= counts.allocated && alone(node.parts);
+    const quiet = pod => unnamed(pod) ? idle && Infinity : alone(pod.gpus) && pod.idle;
     let left = counts.allocated;
-    for (const pod of node.pods) { const mine = Math.min(left, pod.gpus[resource] || 0); add(mine, { kind: "held", pod, idle }); left -= mine; }
+    for (const pod of node.pods) { const mine = Math.min(left, pod.gpus[resource] || 0); add(mine, { kind: "held", pod, quiet: quiet(pod) }); left -= mine; }
     add(left, { kind: "held", pod: null });
     left = counts.promised;
     for (const pod of node.promises) { const mine = Math.min(left, pod.gpus[resource] || 0); add(mine, { kind: "promised", pod }); left -= mine; }
@@ -220,7 +221,7 @@ function says(node, cell) {
   const what = { free: "free", unknown: "not known who has it, or whether it is free:", unusable: `unusable: ${why}`, promised: "promised to", held: "held by" }[cell.kind];
   const who = cell.pod ? ` ${key(cell.pod)}` : cell.kind === "held" || cell.kind === "promised" ? " a pod that is not known" : "";
   const more = cell.pod ? `\n${cell.pod.owner}, ${cell.pod.class}` : "";
-  return `${what}${who}${more}\n${unit} ${cell.resource} on ${node.name}${cell.idle ? ", idle now" : ""}`;
+  return `${what}${who}${more}\n${unit} ${cell.resource} on ${node.name}${!cell.quiet ? "" : cell.quiet < cell.count ? `, ${cell.quiet} of them idle now` : ", idle now"}`;
 }
 function describes(device) {
   const known = [device.percent === null ? "" : `${device.percent} % used`, device.memory ? `${Math.round(device.memory[0] / 1024)}/${Math.round(device.memory[1] / 1024)} GiB` : "", device.temperature === null ? "" : `${device.temperature} °C`];
@@ -529,12 +530,18 @@ function idleFor(counts) {
   const found = ["1d", "6h", "1h"].filter(word => (counts?.[word] || 0) > said && (said = counts[word])).map(word => `${counts[word]} for ${word}`);
   return found.join(", ") || (counts?.window ? "less than 1h" : "");
 }
+const unnamed = pod => pod.measured === undefined; // metrics do not say which GPUs it has
+function holdersOn(node) {
+  const idle = new Map();
+  for (const pod of node.pods) { const of = `${pod.namespace}/${pod.owner}`; idle.set(of, (idle.get(of) || 0) + (pod.idle || 0)); }
+  return [...idle].map(([of, count]) => count ? `${of} (${count} idle)` : of).join(", ");
+}
 function idle(found) {
   const lines = found.nodes.map(each => [each.namespace, Object.entries(each.gpus).map(([resource, count]) => `${gpus(count)} ${resource}`).join(", "), each.idle ?? "not known", each.idleFor ? idleFor(each.idleFor) : "not known"]);
-  const here = state.nodes.filter(node => node.idle).map(node => [node.name, `${node.idle} at least`, node.devices.filter(each => each.idle).map(each => each.name).join(", "), [...new Set(node.pods.map(pod => `${pod.namespace}/${pod.owner}`))].join(", ")]);
+  const here = state.nodes.filter(node => node.idle).map(node => [node.name, `${node.idle}${node.pods.some(unnamed) ? " at least" : ""}`, node.devices.filter(each => each.idle).map(each => each.name).join(", "), holdersOn(node)]);
   const since = found.sinceUnknown && !found.unknown ? make("p", { class: "note" }, `${found.sinceUnknown[0].toUpperCase()}${found.sinceUnknown.slice(1)}.`) : null;
-  return [found.unknown ? make("p", { class: "note" }, `${found.unknown[0].toUpperCase()}${found.unknown.slice(1)}.`) : null, lines.length ? rowsOf(["Namespace", "GPUs it has", "Idle now, at least", "Idle for at least"], lines) : make("p", { class: "note" }, "No pod has GPUs."), left(lines), since,
-    here.length ? make("h3", {}, "Where") : null, here.length ? make("p", { class: "note" }, "Metrics do not say which pod has which GPU. Where several have GPUs on one node, or some are free, the idle ones may be of any of them.") : null, here.length ? rowsOf(["Node", "Idle, and a pod has it", "Idle GPUs, free ones too", "Who has GPUs there"], here) : null].filter(Boolean);
+  return [found.unknown ? make("p", { class: "note" }, `${found.unknown[0].toUpperCase()}${found.unknown.slice(1)}.`) : null, found.more ? make("p", { class: "note" }, `${found.more[0].toUpperCase()}${found.more.slice(1)}.`) : null, lines.length ? rowsOf(["Namespace", "GPUs it has", "Idle now, at least", "Idle for at least"], lines) : make("p", { class: "note" }, "No pod has GPUs."), left(lines), since,
+    here.length ? make("h3", {}, "Where") : null, here.length ? rowsOf(["Node", "Idle, and a pod has it", "Idle GPUs, free ones too", "Who has GPUs there"], here) : null].filter(Boolean);
 }
 function starts(found) {
   const [workload] = found.simulate.workloads, side = workload.with, on = Object.keys(side.bound)[0];
