@@ -14,7 +14,7 @@ from webhook.cli.cluster.snapshot import CLAIMS, ENGINE, FINISHED, Snapshot
 from webhook.cli.options import Format
 from webhook.cli.reading import namespace_of, policy_of, selector, snapshot_of
 from webhook.cli.terminal import REFUSED, document, say, table, totals
-from webhook.cli.waiting.diagnosis import would_start
+from webhook.cli.waiting.diagnosis import shape_of, would_start
 from webhook.cli.waiting.situation import Situation
 from webhook.cluster.state_view import StateView
 from webhook.errors import BadInput
@@ -112,10 +112,13 @@ def audited(
             if not pod["spec"].get("nodeName"):
                 waiting.setdefault(key, pod)
     if waiting and not snapshot.missing.keys() & {"Node", "Pod"}:
-        situation = Situation(snapshot, policy)
+        situation, starts = Situation(snapshot, policy), dict[tuple[str, bytes], bool]()
         for key, pod in waiting.items():
             if groups[key]["outcome"] not in ("refused", "notRead"):
-                groups[key]["starts"] = would_start(situation, pod)
+                made_by = owner(pod)
+                if (shape := (made_by.kind if made_by else "", shape_of(pod))) not in starts:
+                    starts[shape] = would_start(situation, pod)
+                groups[key]["starts"] = starts[shape]
     order = list(_STYLES)
     return sorted(groups.values(), key=lambda a: (order.index(a["outcome"]), a["namespace"], a["of"]))
 

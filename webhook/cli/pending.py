@@ -245,7 +245,7 @@ def cause_lines(causes: Iterable[Cause], *, wide: bool) -> Iterator[Text]:
     if others:
         total = sum(count for count, _ in others.values())
         by = [
-            f"{count} by {word}{f' ({helps} of them could take it)' if helps else ''}"
+            f"{count} by {word}{f' ({helps} of them would take it but for that)' if helps else ''}"
             for word, (count, helps) in others.items()
         ]
         nodes = f"{plural(total, 'other node')} {'is' if total == 1 else 'are'} not for this pod"

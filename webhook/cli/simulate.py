@@ -62,6 +62,7 @@ def simulate(
     """Say whether pods would start now: what fits, what waits and why, which nodes stay whole. Nothing is created.
 
     `gpu-admission simulate -f job.yaml` answers «will my 4 × 8 job start?»; `--add-node gpu-a=2` «and with two more nodes?».
+    The file is one for `kubectl create`: pods, Jobs, Deployments and others with pods. Columns WITHOUT and WITH: the webhook.
     Exit status 1 if something would wait or be refused.
 
     Pods go through the webhook's own code with its reservations, and through a model of the stock scheduler. The model has the

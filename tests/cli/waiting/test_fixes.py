@@ -324,7 +324,7 @@ def test_a_narrow_terminal_shows_the_pods_and_what_to_do(tmp_path: Path, monkeyp
 
 def test_causes_of_other_nodes_are_one_line_unless_wide(tmp_path: Path) -> None:
     file = write(tmp_path, node("a"), held(8, "a"), node("b", taints=["x=y:NoSchedule"]), node("c", 0), waits(8))
-    line = "  2 other nodes are not for this pod: 1 by untoleratedTaint (1 of them could take it), 1 by noGpus (all of it: -o wide)"
+    line = "  2 other nodes are not for this pod: 1 by untoleratedTaint (1 of them would take it but for that), 1 by noGpus (all of it: -o wide)"
     assert line in call("pending", "waits", "-n", "team", "--cluster", file).stdout.splitlines()
     wide = call("pending", "waits", "-n", "team", "--cluster", file, "-o", "wide").stdout
     assert "not for this pod" not in wide
