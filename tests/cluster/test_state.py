@@ -14,7 +14,7 @@ from tests.cluster.objects import GPU, admitted, facts, free, node, pod, state
 from tests.cluster.reserved import chosen
 from webhook.cluster.pods import reservation_request
 from webhook.cluster.state import ClusterState, Listing
-from webhook.cluster.utilisation import UNKNOWN
+from webhook.cluster.utilisation import UNKNOWN, PodUse
 from webhook.framework.cluster_view import PriorityClass
 
 NAMES = ("gpu-a", "gpu-b", "gpu-c")
@@ -249,6 +249,14 @@ def test_small_changes_of_utilisation_change_nothing() -> None:
     of.gpu_use_seen("gpu-a", use(measured=8, idle=3, utilisation=0.50))
     before = of.nodes.changes.position
     of.gpu_use_seen("gpu-a", use(measured=8, idle=3, utilisation=0.51))
+    assert of.nodes.changes.position == before
+
+
+def test_a_node_is_ranked_as_before_whichever_pod_has_its_gpus_by_labels() -> None:
+    of = state([node("gpu-a")])
+    of.gpu_use_seen("gpu-a", use(measured=8, idle=3, utilisation=0.5))
+    before = of.nodes.changes.position
+    of.gpu_use_seen("gpu-a", use(measured=8, idle=3, utilisation=0.5, pods=(PodUse("team/one", 8, 3, (0, 0, 0)),)))
     assert of.nodes.changes.position == before
 
 

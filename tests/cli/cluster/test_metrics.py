@@ -224,6 +224,33 @@ async def test_a_real_prometheus_by_its_address(tmp_path: Path, real: prometheus
     assert Page(text).links == []
 
 
+async def test_a_real_prometheus_says_whose_the_idle_gpus_are(tmp_path: Path, program: str) -> None:  # noqa: F811
+    """It has labels of its own for the exporter's pod. Two of the eight GPUs are free, and have no series."""
+    percents = {"research/notebook": (0, 0, 0), "legacy/old-api": (35,), "team/chat": (62, 62)}
+    held = [placed(pod(name.partition("/")[2], len(of)), NODE) for name, of in percents.items()]
+    for each, name in zip(held, percents, strict=True):
+        each["metadata"]["namespace"] = name.partition("/")[0]
+    series = [(*name.split("/"), percent) for name, of in percents.items() for percent in of]
+    page = "".join([
+        f'DCGM_FI_DEV_GPU_UTIL{{gpu="{at}",UUID="GPU-{at}",Hostname="{NODE}",namespace="{space}",pod="{name}"}} {percent}\n'
+        for at, (space, name, percent) in enumerate(series)
+    ])  # fmt: skip
+    with Exporter(page) as exporter:
+        target = f"127.0.0.1:{exporter.server_address[1]}"
+        with prometheus_server.Prometheus(target, namespace="gpu-operator", pod="dcgm-x") as running:
+            await until(running, "DCGM_FI_DEV_GPU_UTIL", 6)
+            given = ["nodes", "--cluster", write(tmp_path, node(NODE), *held), "--metrics", running.url]
+            result = await asyncio.to_thread(call, *given, "--by", "namespace", "-o", "json")
+            shown = await asyncio.to_thread(call, *given, "-o", "json")
+        exporter.shutdown()
+    assert {each["namespace"]: each["idle"] for each in json.loads(result.stdout)} == {
+        "research": 3,
+        "team": 0,
+        "legacy": 0,
+    }
+    assert [each["idle"] for each in json.loads(shown.stdout)] == [3]
+
+
 def test_the_page_escapes_what_others_wrote(tmp_path: Path) -> None:
     evil = "<script>alert(1)</script>"
     made = node(
