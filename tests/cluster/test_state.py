@@ -247,17 +247,17 @@ def test_gpu_metrics_of_a_node_that_has_none_any_more_are_forgotten() -> None:
 def test_small_changes_of_utilisation_change_nothing() -> None:
     of = state([node("gpu-a")])
     of.gpu_use_seen("gpu-a", use(measured=8, idle=3, utilisation=0.50))
-    before = of.nodes.changes.position
+    before = of.nodes.columns.changes.position
     of.gpu_use_seen("gpu-a", use(measured=8, idle=3, utilisation=0.51))
-    assert of.nodes.changes.position == before
+    assert of.nodes.columns.changes.position == before
 
 
 def test_a_node_is_ranked_as_before_whichever_pod_has_its_gpus_by_labels() -> None:
     of = state([node("gpu-a")])
     of.gpu_use_seen("gpu-a", use(measured=8, idle=3, utilisation=0.5))
-    before = of.nodes.changes.position
+    before = of.nodes.columns.changes.position
     of.gpu_use_seen("gpu-a", use(measured=8, idle=3, utilisation=0.5, pods=(PodUse("team/one", 8, 3, (0, 0, 0)),)))
-    assert of.nodes.changes.position == before
+    assert of.nodes.columns.changes.position == before
 
 
 @pytest.mark.parametrize(

@@ -275,7 +275,8 @@ def test_idle_for_an_hour_is_counted_by_itself() -> None:
 
 def test_shared_gpus_are_nobodys_idle_ones() -> None:
     shared = a100(labels={"nvidia.com/gpu.replicas": "4"})
-    assert counts(state([shared], [pod("p", 8, on="a")]), {"a": used(2)}).idle == {}
+    for use in (used(2), used(2)._replace(pods=(PodUse("team-a/p", 2, 2, (0, 0, 0)),))):
+        assert counts(state([shared], [pod("p", 8, on="a")]), {"a": use}).idle == {}
 
 
 def test_utilisation_is_that_of_the_allocated_gpus() -> None:

@@ -179,7 +179,7 @@ def _cell(side: Side) -> Text:
     if side.refused:
         return Text("refused", "red")
     if not waiting:
-        return Text("all start", "green")
+        return Text("all start", "green") if bound else Text("not simulated")
     return Text(f"{bound} start, {waiting} wait", "yellow" if bound else "red")
 
 
@@ -188,7 +188,7 @@ def _explain(workload: Workload, *, wide: bool) -> None:
     lines = [Text(f"  note: {note}", "yellow") for note in workload.notes]
     if workload.message:
         lines.append(Text(f"  refused: {workload.message}", "red"))
-    for title, each in workload.sides.items():
+    for title, each in workload.sides.items() if workload.pods else ():
         nodes = listed([f"{node} ({count})" for node, count in sorted(each.bound.items())], 50 if wide else 5)
         why = f"; waits: {words_of(each.causes[0].cause)}" if each.causes and title == "without" else ""
         lines.append(Text(f"  {title} the webhook: {nodes or 'on no node'}{why}", "dim"))

@@ -21,6 +21,7 @@ from webhook.cli.waiting.diagnosis import Diagnosis, causes_before_filtering
 from webhook.cli.waiting.free_devices import SIMULATED
 from webhook.cli.waiting.situation import Case, Situation, priority_of
 from webhook.cluster.gpu_amounts import gpu_number
+from webhook.cluster.source_kai import KAI
 from webhook.errors import BadInput, BadReview
 from webhook.kube.pod import PROFILE_LABEL, Pod
 from webhook.kube.pod_schema import check
@@ -175,7 +176,7 @@ def simulate(snapshot: Snapshot, policy: Policy, rounds: Iterable[Sequence[Plann
 
 def _is_tried(s: Situation, pod: Pod) -> bool:
     """Whether the scheduler looks for a node for a waiting pod."""
-    case = Case.of(s, pod)
+    case = Case.of(s, pod) if KAI.claim(pod) is None else None
     return case is not None and not causes_before_filtering(case)
 
 
@@ -280,6 +281,9 @@ def _create(
         admission.validate(plan, workload)
     if plan.of.startswith("daemonset/"):
         workload.notes = ["a DaemonSet: its controller puts one on each node, so there is nothing to choose"]
+        return
+    if KAI.claim(plan.document.request.object) is not None:
+        workload.notes = [f"{KAI.own_scheduler} gives each of its pods a part of a GPU: which one is not known here"]
         return
     workload.pods += plan.replicas
     for number in range(first, first + plan.replicas):

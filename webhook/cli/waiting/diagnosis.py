@@ -13,6 +13,7 @@ from webhook.cli.waiting.prerequisites import prerequisites
 from webhook.cli.waiting.scheduler_message import scheduler_message, told, unexplained
 from webhook.cli.waiting.situation import Case, Situation
 from webhook.cli.waiting.workloads import refusal
+from webhook.cluster.source_kai import KAI
 from webhook.kube.pod import REQUIRED, Pod, labels_of
 from webhook.placement.constraints import Mask
 from webhook.text import bare, listed, nearest
@@ -173,7 +174,10 @@ class _Filtered:
         yield from reserved
         for cause in reserved:
             left[[s.nodes.row_of[name] for name in cause.nodes]] = False
-        if left.any():
+        if left.any() and KAI.claim(case.pod) is not None:
+            text = f"{KAI.own_scheduler} gives it a part of a GPU: which parts are free is not known here"
+            yield Cause("schedulerOther", text, "see the events of the pod and of its PodGroup")
+        elif left.any():
             text = f"{s.where(left)} could take it now: the scheduler has not looked since, or something else kept it from there"
             fix = "wait: it tries again when something changes, and every 5 minutes; if it stays so, look at the scheduler's log"
             yield s.cause("fitsNow", text, fix, left, left)
