@@ -145,7 +145,7 @@ def test_without_problems_every_check_is_ok(tmp_path: Path) -> None:
     assert [line for line in result.stdout.splitlines() if not line.startswith("ok ")] == []
     assert result.exit_code == 0
     answered = "nothing is broken, and every call was answered (of 7 calls since the API server started)"
-    assert result.stderr == f"the webhook: {answered}: {len(result.stdout.splitlines()) - 3} ok\nthe nodes: 3 ok\n"
+    assert result.stderr == f"the webhook: {answered}; {len(result.stdout.splitlines()) - 3} ok\nthe nodes: 3 ok\n"
 
 
 def called_by_url(objects: Objects) -> None:
@@ -160,7 +160,7 @@ def called_by_url(objects: Objects) -> None:
     [
         pytest.param(
             called_by_url,
-            ["and every call was answered (of 7 calls since the API server started): ", "\nnot known, as it is called by URL: endpoints, replicas, policyLoaded\n"],
+            ["and every call was answered (of 7 calls since the API server started); ", "\nnot known, as it is called by URL: endpoints, replicas, policyLoaded\n"],
             id="called by URL",
         ),
         pytest.param(

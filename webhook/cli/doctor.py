@@ -91,7 +91,7 @@ def summary(snapshot: Snapshot, page: Iterable[Result]) -> list[str]:
     unknown = list(dict.fromkeys(each.check for each in ours if each.state == "unknown"))
     by_url = ", as it is called by URL" if states.get("endpoints") == "unknown" and is_called_by_url(snapshot) else ""
     known = _sums([each for each in ours if each.state in ("warn", "ok")])
-    lines = [f"the webhook: {', and '.join(head)}: {known}"]
+    lines = [f"the webhook: {', and '.join(head)}; {known}"]
     lines += [f"not known{by_url}: {listed(unknown, len(unknown))}"] if unknown else []
     return [*lines, *([f"the nodes: {_sums(of_nodes)}"] if of_nodes else [])]
 
