@@ -270,7 +270,8 @@ def _create(
 ) -> None:
     """Create the pods of one template, and put those that are admitted into the queues. Raises BadInput."""
     try:
-        gpus = admission.pod_gpus.asked(check(plan.document.request.object), plan.document.request.namespace)
+        asked = check(plan.document.request.object)
+        gpus = admission.pod_gpus.asked(asked, plan.document.request.namespace)
     except BadReview as error:
         raise BadInput(f"{plan.document.where}: {error}") from None
     namespace = plan.document.request.namespace
@@ -282,7 +283,7 @@ def _create(
     if plan.of.startswith("daemonset/"):
         workload.notes = ["a DaemonSet: its controller puts one on each node, so there is nothing to choose"]
         return
-    if KAI.claim(plan.document.request.object) is not None:
+    if KAI.claim(asked) is not None:
         workload.notes = [f"{KAI.own_scheduler} gives each of its pods a part of a GPU: which one is not known here"]
         return
     workload.pods += plan.replicas
