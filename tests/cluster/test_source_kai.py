@@ -8,12 +8,14 @@ from __future__ import annotations
 from itertools import permutations
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cluster.kai import GROUP, KAI_SCHEDULER, part, reservation
 from tests.cluster.objects import Object, facts, free, node, pod, state
+from tests.reference import ROOT
 from webhook.cluster.source_kai import KAI, reserved_group, shared_gpus
 from webhook.cluster.state import ClusterState
 
@@ -28,6 +30,14 @@ def parts_of(of: ClusterState, name: str) -> list[int]:
         if at == row:
             return sorted([int(left[budget]) for slot in layout.slots for _, budget, _, _ in slot.parts])
     return []
+
+
+def test_what_its_binder_wrote() -> None:
+    """See `tests/data/README.md`: two halves of one GPU; 10 GiB and a quarter of another; a quarter of a third."""
+    recorded = orjson.loads((ROOT / "tests/data/kai-binder.json").read_bytes())["items"]
+    of = state([node("gpu-0", 4, labels={"nvidia.com/gpu.memory": "40960"})], recorded)
+    assert parts_of(of, "gpu-0") == [0, 40900 - 10240 - 10225, 30675]
+    assert free(of, "gpu-0") == 1, "reservation pods hold the others"
 
 
 def labelled(made: Object) -> Object:
