@@ -151,6 +151,13 @@ def test_a_daemonset_is_not_simulated(tmp_path: Path, cluster: Path) -> None:
     )
 
 
+def test_a_node_that_is_unhealthy_is_named_where_a_pod_would_start_on_it(tmp_path: Path) -> None:
+    sick = write(tmp_path, node("gpu-a", labels={"nvidia.com/gpu-driver-upgrade-state": "upgrade-failed"}), OPTED_IN)
+    [answer] = found("-f", manifest(tmp_path, job("train")), "-n", "team", "--cluster", sick)["workloads"]
+    assert answer["with"]["bound"] == {"gpu-a": 1}
+    assert answer["notes"][-1] == "gpu-a is unhealthy, so the webhook never chooses it; the scheduler may"
+
+
 def test_where_another_scheduler_puts_parts_of_gpus_is_not_simulated(tmp_path: Path, cluster: Path) -> None:
     part = job("part", 4, 0, annotations={"gpu-fraction": "0.5"}, schedulerName="kai-scheduler")
     options = ["-f", manifest(tmp_path, part), "-n", "team", "--cluster", cluster]

@@ -136,6 +136,10 @@ async def test_what_would_let_a_pod_start(shown: Tab, cluster: Path, tmp_path: P
         assert " ".join(each["text"].split()) in text
         assert " ".join(each["fix"].split()) in text
     assert f"serve-3 (serve, {world.L4}, 4 {GPU}) after 1 pod" in text
+    await shown.value("document.querySelector('#form [name=gpus]').dispatchEvent(new Event('input', {bubbles: true}))")
+    assert await shown.value("document.querySelector('#answer').classList.contains('stale')"), "of another question"
+    await shown.click("#form button")
+    assert not await shown.value("document.querySelector('#answer').classList.contains('stale')")
 
 
 @pytest.mark.parametrize("question", ["health", "preempt"])

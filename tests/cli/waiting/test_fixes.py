@@ -207,6 +207,7 @@ def event(reason: str, component: str) -> Json:
 NEVER = {"preemptionPolicy": "Never", "priority": 9}
 
 
+SICK = {"nvidia.com/gpu-driver-upgrade-state": "upgrade-failed"}
 NOBODY_SAID = "whether a node will come is not known: no autoscaler has written an Event about it"
 
 
@@ -247,6 +248,11 @@ NOBODY_SAID = "whether a node will come is not known: no autoscaler has written 
             ["a node will come, says karpenter: 2 max node group size reached"], id="Karpenter",
         ),
         pytest.param([node("a", 0), waits(), event("FailedScheduling", "default-scheduler")], [], id="the scheduler is no autoscaler"),
+        pytest.param(
+            [node("a", labels=SICK), held(4, "a"), waits(8)],
+            ["a is unhealthy, so the webhook never chooses it; the scheduler may", "it can preempt nobody: no pod has a priority below its own, 0, on node a"],
+            id="a fix that leads to an unhealthy node",
+        ),
     ],
 )  # fmt: skip
 def test_what_a_person_asks_next(tmp_path: Path, objects: list[Json], notes: list[str]) -> None:
@@ -335,6 +341,14 @@ def test_a_smaller_node_that_is_free_counts_for_a_pod_that_asks_for_less(tmp_pat
     first = answer(tmp_path, node("a"), node("b", 4), held(6, "a"), waits(8)).causes[0]
     assert (first.cause, first.helps > 0) == ("gpusTaken", True)
     assert first.fix.startswith("ask for 4 in place of 8 (free on node b), or wait for pod/on-a in team")
+
+
+def test_any_workload_whose_end_makes_room_is_named(tmp_path: Path) -> None:
+    nodes = [node(name) for name in "abcd"]
+    taken = [placed(pod(f"on-{name}", gpus), name) for name, gpus in zip("abcd", (8, 6, 4, 8), strict=True)]
+    first = answer(tmp_path, *nodes, *taken, waits(8)).causes[0]
+    ends = first.fix.partition("wait for ")[2].partition(" to end")[0].split(" or ")
+    assert [each.split()[0] for each in ends] == ["pod/on-c", "pod/on-b", "pod/on-a"]
 
 
 def test_room_that_is_kept_on_a_node_that_is_not_for_the_pod_is_no_cause(tmp_path: Path) -> None:

@@ -105,7 +105,8 @@ def _whom(snapshot: Snapshot, given: Set[str]) -> str:
     order = ", ".join([f"{name} {-value}{' (never preempts)' if name in never else ''}" for value, name in ours])
     classes = snapshot.of("PriorityClass")
     default = next((int(each.get("value") or 0) for each in classes if each.get("globalDefault")), 0)
-    return f". Pods of a lower priority give way, in any namespace: {order}; without a class {default}"
+    system = "Kubernetes lets namespaces that have not opted in use system-cluster-critical, before all of these"
+    return f". Pods of a lower priority give way, in any namespace: {order}; without a class {default}. {system}"
 
 
 def _guarded(snapshot: Snapshot) -> tuple[str, str]:

@@ -194,7 +194,7 @@ def gpu_nodes(snapshot: Snapshot, policy: Policy) -> list[str]:
 
 def healths(snapshot: Snapshot, policy: Policy, names: list[str]) -> dict[str, str]:
     """The health of each of these nodes: a word that docs/cli.md describes. If several apply, the worst."""
-    unhealthy, offering = _unhealthy(snapshot, policy), _offering(snapshot, policy)
+    unhealthy, offering = unhealthy_nodes(snapshot, policy), _offering(snapshot, policy)
     return {name: _health(snapshot.nodes[name], offers=name in offering, unhealthy=name in unhealthy) for name in names}
 
 
@@ -272,7 +272,7 @@ def workload_name(pod: Pod) -> str:
     return f"{controller.kind.lower()}/{controller.name}"
 
 
-def _unhealthy(snapshot: Snapshot, policy: Policy) -> frozenset[str]:
+def unhealthy_nodes(snapshot: Snapshot, policy: Policy) -> frozenset[str]:
     """The names of the nodes that `placement.health` of the default profile calls unhealthy."""
     nodes = snapshot.state.nodes
     checks = Filter(TOLERATES_ALL, policy.profile(DEFAULT_PROFILE)[1].placement.health).checks(

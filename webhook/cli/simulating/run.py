@@ -13,12 +13,14 @@ from webhook.admission.pods import mutate
 from webhook.admission.words import finding_line
 from webhook.cli import offline
 from webhook.cli.cluster.devices import PodGpus
+from webhook.cli.cluster.report import unhealthy_nodes
 from webhook.cli.cluster.snapshot import Object, Snapshot
 from webhook.cli.manifests import Planned
 from webhook.cli.simulating.scheduler import Scheduler
 from webhook.cli.waiting.causes import Cause
 from webhook.cli.waiting.diagnosis import Diagnosis, causes_before_filtering
 from webhook.cli.waiting.free_devices import SIMULATED
+from webhook.cli.waiting.notes import sick_words
 from webhook.cli.waiting.situation import Case, Situation, priority_of
 from webhook.cluster.gpu_amounts import gpu_number
 from webhook.cluster.source_kai import KAI
@@ -133,7 +135,7 @@ def simulate(snapshot: Snapshot, policy: Policy, rounds: Iterable[Sequence[Plann
     """
     snapshot.state.view(snapshot.taken)  # ends the reservations that have expired
     runs = {side: Situation(snapshot, policy) for side in SIDES}
-    before = Situation(snapshot, policy)
+    before, sick = Situation(snapshot, policy), unhealthy_nodes(snapshot, policy)
     resources = sorted(before.gpus.of)
     schedulers = {side: Scheduler(situation) for side, situation in runs.items()}
     admission = _Admission(snapshot, policy)
@@ -162,6 +164,9 @@ def simulate(snapshot: Snapshot, policy: Policy, rounds: Iterable[Sequence[Plann
         for workload in workloads.values():
             if pods := workload.sides[side].waiting:
                 workload.sides[side].causes = diagnosis.of(pods[0]).causes
+    for workload in workloads.values():
+        on = {node for side in workload.sides.values() for node in side.bound} & sick
+        workload.notes += [sick_words(sorted(on))] if on else []
     views = {"before": before, **runs}
     gpus: dict[str, dict[str, dict[str, int | float]]] = {
         name: {

@@ -96,7 +96,12 @@ class Diagnosis:
             key=lambda cause: cause.cause != "fitsNow"
         )  # then nothing has to be changed: what else is true comes after it
         full = filtered.only_full
-        more = [*notes.preemption(case, full), *notes.ending(case, full), *notes.limit_range(pod, causes)]
+        more = [
+            *notes.unhealthy(case, full),
+            *notes.preemption(case, full),
+            *notes.ending(case, full),
+            *notes.limit_range(pod, causes),
+        ]
         return Findings(causes, [*notes.ahead(case), *more])
 
     def _offered(self, case: Case, causes: list[Cause]) -> list[Cause]:

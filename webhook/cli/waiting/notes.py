@@ -5,7 +5,7 @@ from typing import Final
 
 import numpy as np
 
-from webhook.cli.cluster.report import gpus_of
+from webhook.cli.cluster.report import gpus_of, unhealthy_nodes
 from webhook.cli.cluster.snapshot import Object, full_name
 from webhook.cli.waiting.causes import Cause
 from webhook.cli.waiting.situation import Case, Situation, priority_of
@@ -72,6 +72,20 @@ def preemption(case: Case, only_full: Mask) -> Iterator[str]:
     victims, row = min(victims_on, key=lambda each: (max(map(priority_of, each[0])), len(each[0]), s.names[each[1]]))
     names = listed([f"{full_name(pod)} (priority {priority_of(pod)})" for pod in victims], _MAX_NAMED)
     yield f"by its priority {own} it may preempt {plural(len(victims), 'pod')} on node {s.names[row]}: {names}"
+
+
+def unhealthy(case: Case, only_full: Mask) -> Iterator[str]:
+    """The nodes that nothing but their pods excludes, and that the policy calls unhealthy: a fix may send the pod there."""
+    s = case.situation
+    sick = s.kept(unhealthy_nodes, lambda: unhealthy_nodes(s.snapshot, s.policy))
+    if gpus_of(case.pod, s.policy) and (names := [name for name in s.named(only_full) if name in sick]):
+        yield sick_words(names)
+
+
+def sick_words(names: list[str]) -> str:
+    """What is said of unhealthy nodes that a pod may go to."""
+    are = "are" if len(names) > 1 else "is"
+    return f"{listed(names, _MAX_NAMED)} {are} unhealthy, so the webhook never chooses it; the scheduler may"
 
 
 def ending(case: Case, only_full: Mask) -> Iterator[str]:

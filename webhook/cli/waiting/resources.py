@@ -27,7 +27,7 @@ _CAUSE_OF: Final = {
     "ephemeral-storage": "insufficientEphemeralStorage",
     "pods": "tooManyPods",
 }
-_MAX_NODES: Final = 50
+_MAX_NODES, _MAX_WAITS = 50, 3
 """Maximum number of nodes on which a workload is looked for whose end would make room: those with most free."""
 
 
@@ -213,7 +213,8 @@ def _most_free(case: Case, name: str, rows: Mask) -> int:
 
 
 def _wait(case: Case, name: str, amount: int, off: Mask) -> str:
-    """«wait for job/x (8 GPUs on node y) to end»: a workload whose end makes room, Jobs first, then the smallest; else ""."""
+    """«wait for job/x (8 GPUs on node y) to end»: the workloads any of whose ends makes room, Jobs first, then the smallest; else
+    ""."""
     s = case.situation
     rows = np.flatnonzero(off)
     most_free = rows[np.argsort(-s.free[name][rows], kind="stable")][:_MAX_NODES]
@@ -230,10 +231,11 @@ def _wait(case: Case, name: str, amount: int, off: Mask) -> str:
     if not candidates:
         return ""
     *_, wait = min(candidates)
+    others = [each for *_, each in sorted(candidates)[1:_MAX_WAITS]]
     own = workload_name(case.pod)
     if own.startswith("deployment/") and wait.startswith(f"{own} in {case.namespace} "):
         return f"run fewer replicas, or let the old ones go first (strategy Recreate or maxSurge 0): {wait}"
-    return f"wait for {wait} to end"
+    return f"wait for {' or '.join([wait, *others])} to end"
 
 
 def preemption(case: Case, only_full: Mask) -> Iterator[Cause]:

@@ -474,12 +474,14 @@ function renderAsk() {
   const { question, ...values } = given(), asked = ASKED[question], isPod = question === "pod" && values.name;
   once("questions", [question], () => put($("questions"), ...Object.entries(ASKED).map(([name, { text, fields }]) => make("button", { type: "button", "data-focus": `ask ${name}`, "data-question": name, "aria-expanded": String(name === question),
     on: { click: () => choose({ ask: name === question ? "" : address(name, fields?.().given), ...(question === "pod" ? { pod: "", holder: "" } : {}) }) } }, text))));
-  once("form", [question, values], () => put($("form"), asked?.fields ? make("form", { class: "fields", on: { submit: event => {
+  once("form", [question, values], () => put($("form"), asked?.fields ? make("form", { class: "fields", on: { input: () => $("answer").classList.add("stale"), submit: event => {
     event.preventDefault();
+    $("answer").classList.remove("stale");
     const entries = [...new FormData(event.target)].map(([name, value]) => [name, value.trim()]).filter(([, value]) => value);
     choose({ ask: address(question, podGiven(Object.fromEntries(entries))) });
   } } }, ...asked.fields().inputs(values), make("button", { type: "submit", class: "go" }, "Ask")) : null));
   once("answer", [choice.ask, asking, answered, isPod && details], () => {
+    $("answer").classList.remove("stale");
     if (!asked || (!asking && !answered && !isPod)) return put($("answer"));
     if (asking) return put($("answer"), make("p", { class: "note" }, "Asking …"));
     const command = `gpu-admission ${asked.command(values)}`, again = state.live && answered;
