@@ -40,6 +40,15 @@ def test_what_its_binder_wrote() -> None:
     assert free(of, "gpu-0") == 1, "reservation pods hold the others"
 
 
+def test_a_reservation_pod_without_its_label_tells_no_more() -> None:
+    of = state([node("a", labels=LABELS)], [reservation("g", "a")])
+    assert parts_of(of, "a") != []
+    changed = reservation("g", "a")
+    del changed["metadata"]["labels"]
+    of.pod_seen(changed, 0)
+    assert parts_of(of, "a") == []
+
+
 def labelled(made: Object) -> Object:
     made["metadata"]["labels"] = {GROUP: "g"}
     return made

@@ -90,16 +90,16 @@ DEFERRED = PENDING | {"reason": "Deferred"}
     ("status", "cpu"),
     [
         pytest.param({"conditions": [PENDING]}, 92_000, id="the kubelet cannot give it"),
-        pytest.param({"conditions": [DEFERRED]}, -904_000, id="it waits for room, which the scheduler keeps"),
-        pytest.param({}, -904_000, id="nothing is said"),
-        pytest.param({"conditions": None}, -904_000, id="conditions that are none"),
+        pytest.param({"conditions": [DEFERRED]}, -1_800_000, id="it waits for room, which the scheduler keeps"),
+        pytest.param({}, -1_800_000, id="nothing is said"),
+        pytest.param({"conditions": None}, -1_800_000, id="conditions that are none"),
     ],
 )
 def test_what_a_resize_asks_for_counts_unless_the_kubelet_cannot_give_it(status: dict[str, Any], cpu: int) -> None:
     """Otherwise a tenant would fill every node that has one of his pods."""
     resized = pod("p", 2, on="gpu-a", asks={"cpu": "1000", "memory": "1Gi"})
     given = {"name": resized["spec"]["containers"][0]["name"], "allocatedResources": {"cpu": "4", "memory": "1Gi"}}
-    helper = {"name": "helper", "restartPolicy": "Always", "resources": {"requests": {"cpu": "4"}}}
+    helper = {"name": "helper", "restartPolicy": "Always", "resources": {"requests": {"cpu": "900"}}}
     resized["spec"]["initContainers"] = [helper]
     helped = {"name": "helper", "allocatedResources": {"cpu": "4"}}
     resized["status"] = resized.get("status", {}) | {

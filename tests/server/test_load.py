@@ -195,6 +195,29 @@ async def test_ever_new_peers_keep_nobody_waiting(monkeypatch: pytest.MonkeyPatc
     await asyncio.gather(*new, return_exceptions=True)
 
 
+async def test_a_line_pays_for_work_also_while_it_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One connection that sends costly bodies, one after the other."""
+    monkeypatch.setattr(load, "TURN", 1.0)
+    turns, order = Turns(), []
+
+    async def stranger() -> None:
+        while True:
+            await turns.wait("stranger", 1)
+            order.append("stranger")
+            turns.spent("stranger", 90 * SMALL_SECONDS, 1)
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+
+    async def ours() -> None:
+        await turns.wait("api server", 1)
+        order.append("api server")
+
+    asking = asyncio.create_task(stranger())
+    await asyncio.gather(*(ours() for _ in range(50)))
+    asking.cancel()
+    assert order.count("stranger") < 4
+
+
 async def test_what_peers_have_done_is_forgotten() -> None:
     turns = Turns()
     for number in range(100):
