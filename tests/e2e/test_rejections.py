@@ -63,6 +63,7 @@ async def test_a_resize_that_no_kubelet_can_give_leaves_the_node_to_others(
                 "ready": True,
                 "state": {"waiting": {"reason": "ContainerCreating"}},
                 "allocatedResources": {"cpu": "1"},
+                "resources": {"requests": {"cpu": "1"}},
             }
         ],
     }
