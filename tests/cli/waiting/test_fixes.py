@@ -190,8 +190,16 @@ OPT_IN = ", or opt in, and create the pod again: kubectl label namespace team gp
 def test_opting_in_is_told_where_it_would_do(
     tmp_path: Path, objects: list[Json], labels: dict[str, str], told: bool
 ) -> None:
+    check_opting_in(tmp_path, [*objects, waits()], labels, told)
+
+
+def test_opting_in_is_not_told_where_the_webhook_would_refuse_the_pod(tmp_path: Path) -> None:
+    check_opting_in(tmp_path, [node("a", taints=[TAINTED]), waits(hostPID=True)], {}, told=False)
+
+
+def check_opting_in(tmp_path: Path, objects: list[Json], labels: dict[str, str], told: bool) -> None:
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team", "labels": labels}}
-    causes = answer(tmp_path, *objects, namespace, waits()).causes
+    causes = answer(tmp_path, *objects, namespace).causes
     (tainted,) = [cause for cause in causes if cause.cause == "untoleratedTaint"]
     assert tainted.fix.endswith(OPT_IN) == told
     assert ("opt in" in tainted.fix) == told

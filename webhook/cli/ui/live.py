@@ -119,7 +119,6 @@ class Live:
         self._heard, self._history = Heard(clock), list[list[float]]()
         self._thread = ThreadPoolExecutor(1, "picture")  # a snapshot is used by one thread
         self._api: Api | None = None
-        self._asking = asyncio.Lock()  # one question at a time
         self._picture, self._body, self._shown, self._problem = make(first), b"", b"", ""
         self._publish(self._picture)
 
@@ -136,13 +135,12 @@ class Live:
 
     async def answer(self, question: str, given: Mapping[str, str]) -> dict[str, Any]:
         """The answer to a question about the cluster as it is now. What is not watched is read for it."""
-        async with self._asking:
-            snapshot = self._now()
-            wanted = QUESTIONS[question].reads if question in QUESTIONS else ()
-            if self._api and (kinds := [kind for kind in wanted if kind not in self._sinks]):
-                await read_more(self._api, snapshot, kinds)
-            found: dict[str, Any] = await self._in_thread(lambda: self._picture.answer(question, given, snapshot))
-            return found
+        snapshot = self._now()
+        wanted = QUESTIONS[question].reads if question in QUESTIONS else ()
+        if self._api and (kinds := [kind for kind in wanted if kind not in self._sinks]):
+            await read_more(self._api, snapshot, kinds)
+        found: dict[str, Any] = await self._in_thread(lambda: self._picture.answer(question, given, snapshot))
+        return found
 
     async def run(self, api: Api, metrics: Metrics, log: Logger) -> None:
         """Follow the cluster until cancelled."""
