@@ -135,6 +135,17 @@ class ControlPlane:
         finally:
             self.kubectl("delete", "--wait=false", "--ignore-not-found", "-f", "-", input=text)
 
+    @contextmanager
+    def serving(self, *definitions: Mapping[str, Any]) -> Iterator[None]:
+        """With these CustomResourceDefinitions, once kubectl can read each kind.
+
+        `kubectl wait --for=condition=Established` ends with an error when it comes before the first condition.
+        """
+        kinds = ",".join(f"{each['spec']['names']['plural']}.{each['spec']['group']}" for each in definitions)
+        with self.having(*definitions):
+            wait_for(lambda: self.kubectl("get", kinds, check=False).returncode == 0, kinds, list(self._members.values()), 120)
+            yield
+
     def stop(self, name: str, patience: float = PATIENCE) -> None:
         """Ends one program, such as "kube-apiserver": SIGTERM, SIGKILL after `patience` seconds (0: a crash)."""
         self._members[name].stop(patience)

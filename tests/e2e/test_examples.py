@@ -218,11 +218,8 @@ async def test_whoever_applies_replicas_on_one_disk_is_warned_once_the_claim_exi
 @pytest.fixture
 def ome(cluster: ControlPlane) -> Iterator[ControlPlane]:
     """The kind that OME installs, without its fields: the API server keeps whatever is written."""
-    definition = custom("InferenceService", "ome.io", "v1beta1")
-    cluster.kubectl("apply", "-f", "-", input=yaml.safe_dump(definition))
-    cluster.kubectl("wait", "--for=condition=Established", "crd/inferenceservices.ome.io", "--timeout=120s")
-    yield cluster
-    cluster.kubectl("delete", "crd", "inferenceservices.ome.io")
+    with cluster.serving(custom("InferenceService", "ome.io", "v1beta1")):
+        yield cluster
 
 
 async def test_an_inference_service_of_ome_is_judged_when_it_is_applied_and_its_pod_is_bound(

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-import yaml
 
 from tests.controlplane.objects import custom, deployment, made, pod_spec
 from tests.controlplane.plane import ControlPlane
@@ -221,11 +220,8 @@ def test_a_stateful_set_that_mounts_its_claim_templates_is_fine(terminal: Termin
 @pytest.fixture
 def ray(control_plane: ControlPlane, terminal: Terminal) -> Iterator[None]:
     """A custom resource that holds pod templates in a list, as KubeRay's does."""
-    definition = custom("RayCluster", "ray.io", "v1")
-    control_plane.kubectl("apply", "-f", "-", input=yaml.safe_dump(definition))
-    control_plane.kubectl("wait", "--for=condition=Established", "crd/rayclusters.ray.io", "--timeout=120s")
-    yield
-    control_plane.kubectl("delete", "crd", "rayclusters.ray.io")
+    with control_plane.serving(custom("RayCluster", "ray.io", "v1")):
+        yield
 
 
 def test_a_custom_resource_is_judged_by_each_of_its_templates(terminal: Terminal, ray: None) -> None:

@@ -23,10 +23,7 @@ STRICT = ("apply", "--server-side", "--validate=strict", "--force-conflicts", "-
 def component(request: pytest.FixtureRequest, applied: ControlPlane) -> Iterator[str]:
     """A component, on an API server that knows the kinds that it needs."""
     name = str(request.param)
-    found = definitions(name)
-    with applied.having(*found):
-        crds = [f"crd/{each['metadata']['name']}" for each in found]
-        applied.kubectl("wait", "--for=condition=Established", "--timeout=120s", *crds)
+    with applied.serving(*definitions(name)):
         yield name
 
 
