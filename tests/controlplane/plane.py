@@ -143,7 +143,12 @@ class ControlPlane:
         """
         kinds = ",".join(f"{each['spec']['names']['plural']}.{each['spec']['group']}" for each in definitions)
         with self.having(*definitions):
-            wait_for(lambda: self.kubectl("get", kinds, check=False).returncode == 0, kinds, list(self._members.values()), 120)
+            wait_for(
+                lambda: self.kubectl("get", kinds, check=False).returncode == 0,
+                kinds,
+                list(self._members.values()),
+                120,
+            )
             yield
 
     def stop(self, name: str, patience: float = PATIENCE) -> None:
