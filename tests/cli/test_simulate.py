@@ -158,17 +158,6 @@ def test_a_node_that_is_unhealthy_is_named_where_a_pod_would_start_on_it(tmp_pat
     assert answer["notes"][-1] == "gpu-a is unhealthy, so the webhook never chooses it; the scheduler may"
 
 
-def test_where_another_scheduler_puts_parts_of_gpus_is_not_simulated(tmp_path: Path, cluster: Path) -> None:
-    part = job("part", 4, 0, annotations={"gpu-fraction": "0.5"}, schedulerName="kai-scheduler")
-    options = ["-f", manifest(tmp_path, part), "-n", "team", "--cluster", cluster]
-    [answer] = found(*options)["workloads"]
-    assert (answer["pods"], answer["notes"]) == (
-        0,
-        ["kai-scheduler gives each of its pods a part of a GPU: which one is not known here"],
-    )
-    assert call("simulate", *options).stdout.count("not simulated") == 2
-
-
 def test_a_workload_may_have_more_replicas_than_one_owner_may_have_reservations(tmp_path: Path) -> None:
     many = write(tmp_path, *[node(f"gpu-{number}") for number in range(8)], OPTED_IN)
     answer = found("-f", manifest(tmp_path, deployment("chat", 60)), "-n", "team", "--cluster", many)["workloads"][0]

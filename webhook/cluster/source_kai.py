@@ -21,8 +21,8 @@ _GPU: Final = "nvidia.com/gpu"
 RESERVATIONS: Final = "kai-resource-reservation"
 """The namespace of reservation pods, from KAI 0.6 on. Any other name may be that of a tenant's namespace."""
 _ASKING: Final = ("gpu-fraction", "gpu-memory", "gpu-fraction-num-devices")
-_RECEIVED: Final = "received-resource-type"
-_GROUP: Final = "runai-gpu-group"
+RECEIVED: Final = "received-resource-type"
+GROUP: Final = "runai-gpu-group"
 _MEMORY: Final = "kai.scheduler/gpu/memory"
 _GPU_MEMORY: Final = "nvidia.com/gpu.memory"
 _MAX_GPUS: Final = 16
@@ -35,7 +35,7 @@ class _Kai:
     name: Final = "kai.scheduler/gpu"
     resource: Final = ""
     part_resources: Final = ()
-    annotations: Final = (*_ASKING, _RECEIVED)
+    annotations: Final = (*_ASKING, RECEIVED)
     own_scheduler: Final = "kai-scheduler"
     whole: Final = _GPU
 
@@ -45,9 +45,9 @@ class _Kai:
     def uses(self, pod: Pod) -> tuple[Use, ...]:
         """As KAI counts it: also where the scheduler of the pod is another one now."""
         request = _request(pod)
-        if request is None or annotations_of(pod).get(_RECEIVED) != "Fraction":
+        if request is None or annotations_of(pod).get(RECEIVED) != "Fraction":
             return ()
-        groups = [value for key, value in labels_of(pod).items() if key == _GROUP or key.startswith(f"{_GROUP}/")]
+        groups = [value for key, value in labels_of(pod).items() if key == GROUP or key.startswith(f"{GROUP}/")]
         return tuple([Use(group, request.amounts) for group in sorted(groups)[: request.devices]])
 
     def claim(self, pod: Pod) -> DeviceClaim | None:
@@ -55,23 +55,34 @@ class _Kai:
         return None if request is None else DeviceClaim(((request,),), source=self.name, told=True)
 
 
+def asking(pod: Pod, share: float) -> Pod:
+    """The pod as it asks for this part of each of its GPUs."""
+    notes = {key: value for key, value in annotations_of(pod).items() if key not in _ASKING[:2]}
+    return {**pod, "metadata": {**pod["metadata"], "annotations": {**notes, _ASKING[0]: f"{share:g}"}}}
+
+
 def reserved_group(pod: Pod) -> str:
     """The group whose GPU a pod holds; "" if it is no reservation pod."""
     if pod["metadata"].get("namespace") != RESERVATIONS:
         return ""
     asked = [amount_of(requests_of(each).get(_GPU, 0)) for each in pod["spec"]["containers"]]
-    return labels_of(pod).get(_GROUP, "") if asked == [1] else ""
+    return labels_of(pod).get(GROUP, "") if asked == [1] else ""
 
 
 def shared_gpus(groups: Iterable[str], labels: Mapping[str, str]) -> DeviceSet:
     """The GPUs of these groups, on a node with these labels. KAI may have reserved two for a group: its pods have one of them."""
-    text = labels.get(_GPU_MEMORY, "")
-    memory = int(text) if len(text) <= 16 and text.isdecimal() else _DEFAULT_MIB
-    memory >>= 20 if memory >= _MIB_IN_TIB else 0  # some versions of GPU Feature Discovery wrote bytes
-    facts = Facts(KAI.name, {}, {_MEMORY: memory - memory % 100}, shared=True)
+    facts = Facts(KAI.name, {}, {_MEMORY: gpu_memory(labels)}, shared=True)
     every = [*groups][:MAX_DEVICES]
     names = [f"{group}#{number}" if group in every[:number] else group for number, group in enumerate(every)]
     return DeviceSet(tuple([Device(name, facts) for name in names]))
+
+
+def gpu_memory(labels: Mapping[str, str]) -> int:
+    """What KAI takes the memory of a GPU for on a node with these labels, in MiB."""
+    text = labels.get(_GPU_MEMORY, "")
+    memory = int(text) if len(text) <= 16 and text.isdecimal() else _DEFAULT_MIB
+    memory >>= 20 if memory >= _MIB_IN_TIB else 0  # some versions of GPU Feature Discovery wrote bytes
+    return memory - memory % 100
 
 
 def _request(pod: Pod) -> DeviceRequest | None:

@@ -21,7 +21,8 @@ Json = dict[str, Any]
 def bound(folder: Path, pods: list[Json], *objects: Json) -> list[str | None]:
     """Where the pods go, one after another."""
     model = Scheduler(Situation(snapshot(folder, *objects), load_policy()))
-    return [model.bind(placed(each, None)) for each in pods]
+    stored = [model.bind(placed(each, None)) for each in pods]
+    return [each and each["spec"]["nodeName"] for each in stored]
 
 
 def asking(name: str, cpu: str = "8", memory: str = "64Gi", **spec: Any) -> Json:

@@ -147,12 +147,6 @@ CASES = [
     pytest.param("fitsNow", "node n could take it now", [node("n"), waiting()], id="room after all"),
     pytest.param(
         "schedulerOther",
-        "kai-scheduler gives it a part of a GPU",
-        [node("n"), placed(pod("seen", 0, schedulerName="kai-scheduler"), "n"), waiting(0, annotations={"gpu-fraction": "0.5"}, schedulerName="kai-scheduler")],
-        id="a part of a GPU by another scheduler",
-    ),
-    pytest.param(
-        "schedulerOther",
         "the scheduler also says: node(s) had strange hats",
         [node("n"), waiting(status=unschedulable("0/1 nodes are available: 1 node(s) had strange hats."))],
         id="what only a plugin knows",

@@ -20,10 +20,10 @@ from webhook.cli.simulating.scheduler import Scheduler
 from webhook.cli.waiting.causes import Cause
 from webhook.cli.waiting.diagnosis import Diagnosis, causes_before_filtering
 from webhook.cli.waiting.free_devices import SIMULATED
+from webhook.cli.waiting.gpu_groups import reservations
 from webhook.cli.waiting.notes import sick_words
 from webhook.cli.waiting.situation import Case, Situation, priority_of
 from webhook.cluster.gpu_amounts import gpu_number
-from webhook.cluster.source_kai import KAI
 from webhook.errors import BadInput, BadReview
 from webhook.kube.pod import PROFILE_LABEL, Pod
 from webhook.kube.pod_schema import check
@@ -150,15 +150,15 @@ def simulate(snapshot: Snapshot, policy: Policy, rounds: Iterable[Sequence[Plann
         for side, queue in queues.items():
             queue.sort(key=lambda queued: -priority_of(queued.pod))  # PrioritySort: by priority, then by age
             for queued in queue:
-                node = schedulers[side].bind(queued.pod)
+                bound = schedulers[side].bind(queued.pod)
                 if side == "with":
-                    admission.scheduled(queued.pod, node)
+                    admission.scheduled(queued.pod, bound)
                 if queued.workload is None:
-                    waited[side] += node is not None
-                elif node is None:
+                    waited[side] += bound is not None
+                elif bound is None:
                     queued.workload.sides[side].waiting.append(queued.pod)
                 else:
-                    queued.workload.sides[side].bound[node] += 1
+                    queued.workload.sides[side].bound[bound["spec"]["nodeName"]] += 1
     for side, situation in runs.items():
         diagnosis = Diagnosis(situation)
         for workload in workloads.values():
@@ -181,7 +181,7 @@ def simulate(snapshot: Snapshot, policy: Policy, rounds: Iterable[Sequence[Plann
 
 def _is_tried(s: Situation, pod: Pod) -> bool:
     """Whether the scheduler looks for a node for a waiting pod."""
-    case = Case.of(s, pod) if KAI.claim(pod) is None else None
+    case = Case.of(s, pod)
     return case is not None and not causes_before_filtering(case)
 
 
@@ -246,13 +246,11 @@ class _Admission:
         self._state.pod_seen(pod, self._now)
         return pod
 
-    def scheduled(self, pod: Pod, node: str | None) -> None:
-        """Tell the state that the scheduler bound the pod to `node`, or with None that it found no node."""
-        if node:
-            pod = {**pod, "spec": {**pod["spec"], "nodeName": node}, "status": {"phase": "Running"}}
-        else:
-            pod = {**pod, "status": {**pod["status"], **_UNSCHEDULABLE}}
-        self._state.pod_seen(pod, self._now)
+    def scheduled(self, pod: Pod, bound: Pod | None) -> None:
+        """Tell the state how the pod is bound, or with None that the scheduler found no node."""
+        now = bound or {**pod, "status": {**pod["status"], **_UNSCHEDULABLE}}
+        for each in (*(reservations(bound) if bound else ()), now):
+            self._state.pod_seen(each, self._now)
 
     def with_priority(self, pod: Pod) -> Pod:
         """The pod with the priority of its class, which the API server fills in (k8s.io/kubernetes
@@ -287,9 +285,6 @@ def _create(
         admission.validate(plan, workload)
     if plan.of.startswith("daemonset/"):
         workload.notes = ["a DaemonSet: its controller puts one on each node, so there is nothing to choose"]
-        return
-    if KAI.claim(asked) is not None:
-        workload.notes = [f"{KAI.own_scheduler} gives each of its pods a part of a GPU: which one is not known here"]
         return
     workload.pods += plan.replicas
     for number in range(first, first + plan.replicas):

@@ -1,7 +1,7 @@
 """A model of the stock scheduler. It filters nodes as `pending` does, and binds the pod to the node with the best score.
 
 Not modelled: the scores of PodTopologySpread, InterPodAffinity and ImageLocality; preemption; sampling of nodes in large
-clusters. The scheduler chooses at random among equal nodes; the model takes the first by name.
+clusters. The scheduler chooses at random among equal nodes; the model takes the first by name. Parts of GPUs go where KAI prefers.
 
 Scores are whole numbers with the plugin's weight. Sources in k8s.io/kubernetes: pkg/scheduler/framework/plugins, noderesources
 (LeastAllocated and BalancedAllocation over CPU and memory), nodeaffinity, tainttoleration; weights are set in
@@ -54,8 +54,8 @@ class Scheduler:
         self._waiting: set[bytes] = set()
         """Shapes of pods that fit on no node. A pod of such a shape is not filtered again until another pod is bound."""
 
-    def bind(self, pod: Pod) -> str | None:
-        """Bind the pod. Returns the name of the node; None if the pod waits."""
+    def bind(self, pod: Pod) -> Pod | None:
+        """Bind the pod. Returns the pod as it is stored then; None if it waits."""
         shape = shape_of(pod)
         case = None if shape in self._waiting else Case.of(self.situation, pod)
         if case is None or causes_before_filtering(case):
@@ -67,12 +67,13 @@ class Scheduler:
         score = self._score(case, rows)
         best = rows[score == score.max()]
         row = int(best[self._by_name[best].argmin()])
-        self.situation.bind(case, row)
         self._waiting.clear()
-        return self.situation.names[row]
+        return self.situation.bind(case, row)
 
     def _score(self, case: Case, rows: NDArray[np.intp]) -> Integers:
         s, nodes = self.situation, self.situation.nodes
+        if case.part is not None:
+            return s.groups.score(case.part, rows, case.whole_gpus)
         score = resources(*[self._left(case, name, rows) for name in ("cpu", "memory")])
         points = np.zeros(len(rows), np.int64)
         for term, weight in case.constraints.preferred:

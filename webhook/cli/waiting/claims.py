@@ -5,6 +5,7 @@ k8s.io/kubernetes pkg/scheduler/framework/plugins/dynamicresources.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from math import floor
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -14,8 +15,11 @@ from webhook.cli.waiting.causes import Cause, NodeCheck
 from webhook.cli.waiting.claim_devices import Wanted, class_selectors, counts, has, requests
 from webhook.cli.waiting.free_devices import claim_entries, is_simulated
 from webhook.cli.waiting.situation import Case, Situation
+from webhook.cli.waiting.unoffered import without
 from webhook.cli.waiting.volumes import selected
 from webhook.cli.waiting.workloads import refusal
+from webhook.cluster.devices import DeviceClaim
+from webhook.cluster.source_kai import KAI, asking
 from webhook.placement.constraints import Mask
 from webhook.text import bare, listed, plural
 
@@ -89,6 +93,8 @@ def devices(case: Case) -> NodeCheck:
         found = s.devices.search(case.wants, s.alive)
         short = [each._replace(few=each.few & found.few, unknown=found.unknown) for each in short]
         together = found.few
+    if case.part is not None:
+        together = together | ~s.groups.fits(case.part, case.whole_gpus)
     fails = np.any([together, *away.values(), *[each.few | each.unknown for each in short]], axis=0)
 
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
@@ -100,7 +106,7 @@ def devices(case: Case) -> NodeCheck:
         few = np.any([np.zeros_like(left), *[each.few for each in short]], axis=0)
         if (off := left & together & ~few).any():
             left &= ~off
-            yield _apart(case, off, alone)
+            yield from _apart(case, off, alone) if case.part is None else _no_room(case, case.part, off, alone)
         for each in short:
             if (off := left & each.unknown).any():
                 left &= ~off
@@ -186,13 +192,32 @@ def _short(s: Situation, short: _Short, off: Mask, alone: Mask) -> Iterator[Caus
     yield s.cause("noDevice", text, fix, off, alone)
 
 
-def _apart(case: Case, off: Mask, alone: Mask) -> Cause:
+def _no_room(case: Case, part: DeviceClaim, off: Mask, alone: Mask) -> Iterator[Cause]:
+    """The causes for nodes that have no GPU of which KAI could give the pod its part."""
+    s, number = case.situation, part.requests[0][0].devices
+    if (none := off & (s.capacity.get(KAI.whole, np.zeros(len(off))) == 0)).any():
+        yield from without(case, KAI.whole, none, alone)
+    if not (off := off & ~none).any():
+        return
+    most = floor(100 * s.groups.most(np.flatnonzero(off), case.whole_gpus, number)) / 100
+    of = f"{number} GPUs" if number > 1 else "a GPU"
+    text = f"{s.where(off)}: at most {most:g} of {of} free for the part that it asks for"
+    fix = (
+        f"ask for gpu-fraction: {most:g} at most, or wait for a pod there to end"
+        if most
+        else "wait for a pod there to end"
+    )
+    yield s.cause("noDevice", text, fix, off, alone & bool(most), asking(case.pod, most) if most else None)
+
+
+def _apart(case: Case, off: Mask, alone: Mask) -> Iterator[Cause]:
     """The cause for nodes that have enough devices for each request of the pod, and not for all of them."""
     s = case.situation
     if parts := [claim.source for claim in case.wants.claims if claim.source]:
         by = listed(sorted(set(parts)))
         text = f"no GPU of {s.where(off)} has enough free for the part that it asks for (by {by})"
-        return s.cause("noDevice", text, "ask for a smaller part, or wait for a pod there to end", off, alone)
+        yield s.cause("noDevice", text, "ask for a smaller part, or wait for a pod there to end", off, alone)
+        return
     entries = list(claim_entries(case.pod))
     found = [claim for _, claim in [_claim(case, *each) for each in entries] if claim is not None]
     wanted = [each for claim in found for each in (claim["spec"].get("devices") or {}).get("requests") or ()]
@@ -210,7 +235,7 @@ def _apart(case: Case, off: Mask, alone: Mask) -> Cause:
     else:
         text = f"{who}: not enough devices for all requests together on {s.where(off)}: each alone could be met"
     fix = f"wait for pod/{others[0]} to end" if others else "ask for other or fewer devices in a new claim"
-    return s.cause(
+    yield s.cause(
         "noDevice", text, f"{fix}; what devices have: kubectl get resourceslices -o yaml", off, alone & bool(others)
     )
 

@@ -13,8 +13,9 @@ from webhook.cli.waiting.prerequisites import prerequisites
 from webhook.cli.waiting.scheduler_message import scheduler_message, told, unexplained
 from webhook.cli.waiting.situation import Case, Situation
 from webhook.cli.waiting.workloads import refusal
+from webhook.cluster.device_sources import SOURCES
 from webhook.cluster.source_kai import KAI
-from webhook.kube.pod import REQUIRED, Pod, labels_of
+from webhook.kube.pod import REQUIRED, Pod, annotations_of, labels_of
 from webhook.placement.constraints import Mask
 from webhook.text import bare, listed, nearest
 
@@ -179,12 +180,11 @@ class _Filtered:
         yield from reserved
         for cause in reserved:
             left[[s.nodes.row_of[name] for name in cause.nodes]] = False
-        if left.any() and KAI.claim(case.pod) is not None:
-            text = f"{KAI.own_scheduler} gives it a part of a GPU: which parts are free is not known here"
-            yield Cause("schedulerOther", text, "see the events of the pod and of its PodGroup")
-        elif left.any():
+        if left.any():
             text = f"{s.where(left)} could take it now: the scheduler has not looked since, or something else kept it from there"
             fix = "wait: it tries again when something changes, and every 5 minutes; if it stays so, look at the scheduler's log"
+            if case.part is not None:
+                fix = f"see the events of the pod and of its PodGroup: {KAI.own_scheduler} has queues with quotas"
             yield s.cause("fitsNow", text, fix, left, left)
 
 
@@ -231,9 +231,11 @@ def shape_of(pod: Pod) -> bytes:
     spec = pod["spec"]
     containers = [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
     volume_claims = [v for v in spec.get("volumes") or () if "persistentVolumeClaim" in v or "ephemeral" in v]
+    notes = annotations_of(pod)
     shape = (
         pod["metadata"]["namespace"],
         labels_of(pod),
+        [notes.get(name) for source in SOURCES for name in source.annotations],
         pod["status"].get("nominatedNodeName"),
         {name: spec[name] for name in _SHAPE if name in spec},
         {kind: (terms or {}).get(REQUIRED) for kind, terms in (spec.get("affinity") or {}).items()},

@@ -163,6 +163,18 @@ class FreeDevices:
         ]
         return {driver: (total, free) for driver, (total, free) in every}
 
+    def each(self, source: str) -> dict[int, dict[str, float]]:
+        """What is free of each device of a source that pods share, by row and name: a part of it."""
+        found = {}
+        for row, node, _, _ in self._table.told():
+            layout, left = self._states[self._number[row]]
+            slots = {name: layout.slots[number] for (of, name), number in node.slots.items() if of == source}
+            if slots:
+                found[row] = {
+                    name: min([left[b] / (total or 1) for _, b, total, _ in slot.parts]) for name, slot in slots.items()
+                }
+        return found
+
     def _number_of(self, layout: Layout, left: Amounts) -> int:
         number = self._numbers.setdefault((layout, left), len(self._states))
         if number == len(self._states):

@@ -5,8 +5,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from webhook.cli.waiting.free_devices import FreeDevices
+from webhook.cli.waiting.gpu_groups import Taken
 from webhook.cluster.gpu_amounts import gpu_amounts
 from webhook.cluster.node_table import Demand, Floats
+from webhook.cluster.source_kai import KAI
 from webhook.cluster.state import ClusterState
 from webhook.kube.gpus import Gpus
 from webhook.placement.constraints import Mask
@@ -45,8 +47,16 @@ class FreeGpus:
             if name in self.of and self.of[name].offered[row]:
                 self.of[name].free[row] -= sign * amount
         for driver, (total, free) in self._devices.gpus(row).items():
-            if driver in self.of and self.of[driver].offered[row] == total:  # not those of a device plugin too
+            if driver == KAI.name or driver not in self.of:  # `share` counts parts by KAI
+                continue
+            if self.of[driver].offered[row] == total:  # not those of a device plugin too
                 self.of[driver].free[row] = free
+
+    def share(self, row: int, taken: Taken) -> None:
+        """A pod has parts of GPUs of a node by KAI. Those of which nobody had a part stay GPUs of the device plugin."""
+        for name, amount in ((KAI.name, taken.known), (KAI.whole, taken.new)):
+            if name in self.of:
+                self.of[name].free[row] -= amount
 
     def saved(self) -> Any:
         """The state now, for `restore`."""

@@ -16,6 +16,7 @@ from webhook.cli.waiting.unoffered import unknown, without
 from webhook.cluster.device_sources import SOURCES
 from webhook.cluster.node_table import Integers
 from webhook.cluster.pods import counted_demand
+from webhook.cluster.source_kai import KAI
 from webhook.kube.pod import Pod
 from webhook.kube.quantity import parse_quantity
 from webhook.placement.constraints import Mask
@@ -70,7 +71,7 @@ def without_gpus(case: Case) -> Mask:
     s, nothing = case.situation, np.zeros_like(case.situation.alive)
     return (
         np.array([gpus == () for gpus in s.gpus_at[: len(nothing)]], bool) & ~s.devices.told
-        if gpus_of(case.pod, s.policy)
+        if gpus_of(case.pod, s.policy) or case.part is not None
         else nothing
     )
 
@@ -79,6 +80,8 @@ def large_enough(case: Case) -> Mask:
     """Nodes that could take the pod if they were empty."""
     s, nothing = case.situation, np.zeros(len(case.situation.alive), np.int64)
     requests = [(name, amount) for name, amount in _counted(case) if name not in case.device_class_of]
+    if case.part is not None:
+        requests.append((KAI.whole, case.part.requests[0][0].devices))
     large: Mask = np.all([s.capacity.get(name, nothing) >= amount for name, amount in requests], axis=0)
     return large
 

@@ -16,8 +16,11 @@ from webhook.cli.cluster.snapshot import FINISHED, Object, Snapshot, creation_ti
 from webhook.cli.waiting.causes import Cause
 from webhook.cli.waiting.free_devices import FreeDevices, Wants
 from webhook.cli.waiting.free_gpus import FreeGpus
+from webhook.cli.waiting.gpu_groups import GpuGroups, as_bound
+from webhook.cluster.devices import DeviceClaim
 from webhook.cluster.node_table import TOLD, Demand, Integers
 from webhook.cluster.pods import counted_demand
+from webhook.cluster.source_kai import KAI
 from webhook.kube.kinds import KINDS
 from webhook.kube.pod import Pod
 from webhook.placement.constraints import Constraints, Mask, Term, compiled, matches_any
@@ -43,6 +46,7 @@ class Situation:
         self._kept: dict[Any, Any] = {}
         self.devices = FreeDevices(snapshot.state)
         self.gpus = FreeGpus(snapshot.state, policy.gpus, self.devices)
+        self.groups = GpuGroups(snapshot.state, self.devices)
         self.pods_on = {name: list(pods) for name, pods in snapshot.pods_on.items()}
         """As `Snapshot.pods_on`, which `bind` does not change."""
         for row, kind in snapshot.state.ledger.holders():
@@ -184,9 +188,15 @@ class Situation:
             amounts[f"{workload_name(pod)} in {pod['metadata']['namespace']}"] += counted_demand(pod).amount(resource)
         return amounts
 
-    def bind(self, case: Case, row: int) -> None:
-        """Put a pod on a node, as if the scheduler had bound it."""
-        pod = case.pod
+    def bind(self, case: Case, row: int) -> Pod:
+        """Put a pod on a node, as if the scheduler had bound it. Returns the pod as it is then."""
+        status = {name: value for name, value in case.pod["status"].items() if name != "conditions"}
+        pod = {**with_spec(case.pod, nodeName=self.names[row]), "status": {**status, "phase": "Running"}}
+        if case.part is not None:
+            taken = self.groups.take(case.part, row)
+            self.free[KAI.whole][row] -= taken.opened
+            self.gpus.share(row, taken)
+            pod = as_bound(pod, taken)
         self.devices.bind(case.wants, row)
         self.gpus.take(case.demand, row)
         for name, amount in case.demand.requests:
@@ -197,6 +207,7 @@ class Situation:
         lists[0].append((row, pod))
         if _has_anti_affinity(pod):
             lists[1].append((row, pod))
+        return pod
 
 
 @dataclass
@@ -222,6 +233,16 @@ class Case:
     def wants(self) -> Wants:
         """The devices that the pod needs."""
         return self.situation.devices.wants(self.pod, self.demand)
+
+    @cached_property
+    def part(self) -> DeviceClaim | None:
+        """The part of a GPU that KAI gives the pod; None if it asks for none."""
+        return KAI.claim(self.pod)
+
+    @property
+    def whole_gpus(self) -> Integers:
+        """How many of the GPUs of which KAI gives parts are free on each node, whole ones."""
+        return self.situation.free.get(KAI.whole, np.zeros(len(self.situation.alive), np.int64))
 
     @cached_property
     def device_class_of(self) -> Mapping[str, str]:

@@ -1,0 +1,201 @@
+"""Parts of GPUs by KAI: `simulate` binds pods as KAI does, and `pending` says where a part has room."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.cli.objects import Json, placed, snapshot
+from tests.cluster.kai import KAI_SCHEDULER, part, reservation
+from tests.controlplane.nodes import node
+from tests.controlplane.objects import job, pod
+from webhook.cli.cluster.snapshot import Snapshot
+from webhook.cli.offline import load_policy
+from webhook.cli.pending import answers
+from webhook.cli.simulate import manifests
+from webhook.cli.simulating.run import Outcome, simulate
+from webhook.cli.waiting.causes import Cause
+from webhook.policy.model import Policy
+
+GPU = "nvidia.com/gpu"
+SCHEDULER = {"schedulerName": "kai-scheduler"}
+OPTED_IN = {
+    "apiVersion": "v1",
+    "kind": "Namespace",
+    "metadata": {"name": "team", "labels": {"gpu-admission.io/profile": "default"}},
+}
+SEEN = placed(pod("seen", 0, **KAI_SCHEDULER), "a")
+
+
+def gpus(name: str, number: int = 2, memory: int = 16000) -> Json:
+    return node(name, number, labels={"nvidia.com/gpu.memory": str(memory)})
+
+
+def shared(group: str, on: str, *fractions: str) -> list[Json]:
+    """A GPU of which pods have these parts."""
+    pods = [reservation(group, on), *[part(f"{group}-{n}", each, group, on=on) for n, each in enumerate(fractions)]]
+    return [{"apiVersion": "v1", "kind": "Pod", **each} for each in pods]
+
+
+def parts(name: str, pods: int, **notes: str) -> Json:
+    annotations = {f"gpu-{key.replace('_', '-')}": value for key, value in notes.items()}
+    return job(name, pods, 0, annotations=annotations, **SCHEDULER)
+
+
+def outcome(cluster: Snapshot, *objects: Json, policy: Policy | None = None) -> Outcome:
+    rules = policy or load_policy()
+    return simulate(cluster, rules, [[each for obj in objects for each in manifests(_text(obj), "-", rules, "team")]])
+
+
+def _text(obj: Json) -> bytes:
+    return yaml.safe_dump(obj).encode()
+
+
+def bound(found: Outcome, side: str = "without") -> list[dict[str, int]]:
+    return [dict(sorted(workload.sides[side].bound.items())) for workload in found.workloads]
+
+
+def cause(tmp_path: Path, *objects: Json) -> Cause:
+    found = [
+        each for each in answers(snapshot(tmp_path, *objects), load_policy(), None) if each.name.startswith("waits")
+    ]
+    return found[0].causes[0]
+
+
+def waiting(name: str = "waits", **notes: str) -> Json:
+    annotations = {f"gpu-{key.replace('_', '-')}": value for key, value in notes.items()}
+    return placed(pod(name, 0, annotations=annotations, **SCHEDULER), None)
+
+
+CASES = [
+    pytest.param([gpus("a"), gpus("b")], [parts("half", 5, fraction="0.5")], [{"a": 4, "b": 1}], id="one GPU is shared before another is taken"),
+    pytest.param([gpus("a"), gpus("b", 1)], [parts("half", 2, fraction="0.5")], [{"b": 2}], id="the node with the fewest free GPUs"),
+    pytest.param(
+        [gpus("a"), gpus("b"), *shared("g", "b", "0.5")],
+        [parts("half", 1, fraction="0.5")],
+        [{"b": 1}],
+        id="a node where a shared GPU has room",
+    ),
+    pytest.param(
+        [gpus("a"), gpus("b", 1), *shared("g", "b", "0.25")],
+        [parts("most", 2, fraction="0.8")],
+        [{"a": 2}],
+        id="no room in the shared GPU: two whole ones",
+    ),
+    pytest.param(
+        [gpus("a", 3), *shared("g", "a", "0.5"), *shared("h", "a", "0.25")],
+        [parts("half", 1, fraction="0.5"), parts("more", 1, fraction="0.75")],
+        [{"a": 1}, {"a": 1}],
+        id="the fullest GPU that has room",
+    ),
+    pytest.param([gpus("a", 1)], [parts("mib", 5, memory="4000")], [{"a": 4}], id="by memory"),
+    pytest.param([gpus("a", 1, memory=8000), gpus("b", 1)], [parts("mib", 2, memory="10000")], [{"b": 1}], id="more memory than a GPU has"),
+    pytest.param(
+        [gpus("a", 3), *shared("g", "a", "0.5")],
+        [parts("two", 3, fraction="0.5", fraction_num_devices="2")],
+        [{"a": 2}],
+        id="parts of several GPUs, shared ones and whole ones: 5 halves are free",
+    ),
+    pytest.param([gpus("a", 1)], [parts("third", 4, fraction="0.333333333")], [{"a": 3}], id="three thirds"),
+    pytest.param([node("a", 0), gpus("b", 1)], [parts("half", 3, fraction="0.5")], [{"b": 2}], id="nodes without GPUs have none"),
+    pytest.param(
+        [gpus("a")], [parts("half", 2, fraction="0.5"), job("whole", 2, 1)], [{"a": 2}, {"a": 1}], id="a GPU of which somebody has a part is no whole one"
+    ),
+    pytest.param([gpus("a", 1)], [job("whole", 1, 1), parts("half", 1, fraction="0.5")], [{"a": 1}, {}], id="a whole GPU has no part"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("cluster", "objects", "wanted"), CASES)
+def test_where_parts_go(tmp_path: Path, cluster: list[Json], objects: list[Json], wanted: list[dict[str, int]]) -> None:
+    assert bound(outcome(snapshot(tmp_path, SEEN, *cluster), *objects)) == wanted
+
+
+def test_what_is_free_afterwards(tmp_path: Path) -> None:
+    cluster = snapshot(tmp_path, SEEN, gpus("a", 3), *shared("g", "a", "0.5"))
+    found = outcome(cluster, parts("quarter", 3, fraction="0.25"))
+    free = {
+        name: {view: amounts["free"][view] for view in ("before", "without")} for name, amounts in found.gpus.items()
+    }
+    assert free == {GPU: {"before": 2, "without": 1.75}, "kai.scheduler/gpu": {"before": 0.5, "without": 0}}
+    assert found.nodes["a"][GPU]["total"] == 2
+
+
+def test_a_pod_that_waits_for_a_part_is_tried_too(tmp_path: Path) -> None:
+    cluster = snapshot(tmp_path, SEEN, gpus("a", 1), waiting(fraction="0.75"))
+    found = outcome(cluster, parts("half", 1, fraction="0.5"))
+    assert (found.waited["without"], bound(found)) == (1, [{}])
+
+
+def test_the_webhook_knows_the_gpus_that_kai_reserves_meanwhile(tmp_path: Path) -> None:
+    """It requires a node for a part where a shared GPU has room. The first pod fills that GPU: the second is left to KAI."""
+    policy = load_policy("profiles: {default: {placement: {requiredFor: [kai-scheduler]}}}")
+    cluster = snapshot(tmp_path, SEEN, OPTED_IN, gpus("a", 3), gpus("b", 1), *shared("g", "b", "0.5"))
+    found = outcome(cluster, parts("half", 4, fraction="0.5"), policy=policy)
+    assert bound(found, "with") == [{"a": 3, "b": 1}]
+
+
+PENDING = [
+    pytest.param([gpus("a", 1)], {"fraction": "0.5"}, "fitsNow", "node a could take it now", "queues with quotas", id="room"),
+    pytest.param(
+        [gpus("a", 1), *shared("g", "a", "0.7")],
+        {"fraction": "0.5"},
+        "noDevice",
+        "node a: at most 0.3 of a GPU free for the part that it asks for",
+        "ask for gpu-fraction: 0.3 at most",
+        id="too little of a shared GPU",
+    ),
+    pytest.param(
+        [gpus("a", 2), *shared("g", "a", "1"), placed(pod("whole", 1), "a")],
+        {"fraction": "0.5"},
+        "noDevice",
+        "node a: at most 0 of a GPU free",
+        "wait for a pod there to end",
+        id="nothing free",
+    ),
+    pytest.param(
+        [gpus("a", 1)],
+        {"memory": "20000"},
+        "noDevice",
+        "node a: at most 1 of a GPU free",
+        "ask for gpu-fraction: 1 at most",
+        id="more memory than any GPU has",
+    ),
+    pytest.param(
+        [gpus("a", 2), *shared("g", "a", "0.75"), *shared("h", "a", "0.5")],
+        {"fraction": "0.5", "fraction_num_devices": "2"},
+        "noDevice",
+        "node a: at most 0.25 of 2 GPUs free",
+        "ask for gpu-fraction: 0.25 at most",
+        id="two GPUs",
+    ),
+    pytest.param([node("a", 0)], {"fraction": "0.5"}, "noGpus", "node a: no nvidia.com/gpu", "they are for other pods", id="no GPU"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("cluster", "notes", "word", "text", "fix"), PENDING)
+def test_why_a_part_waits(
+    tmp_path: Path, cluster: list[Json], notes: dict[str, str], word: str, text: str, fix: str
+) -> None:
+    found = cause(tmp_path, SEEN, *cluster, waiting(**notes))
+    assert (found.cause, found.text[: len(text)]) == (word, text)
+    assert fix in found.fix
+
+
+def test_the_fix_is_tried(tmp_path: Path) -> None:
+    found = cause(tmp_path, SEEN, gpus("a", 1), *shared("g", "a", "0.7"), waiting(fraction="0.5"))
+    assert (found.helps, "That is not enough" in found.fix) == (1, False)
+
+
+def test_pods_that_differ_in_their_annotations_are_told_apart(tmp_path: Path) -> None:
+    cluster = snapshot(
+        tmp_path,
+        SEEN,
+        gpus("a", 1),
+        *shared("g", "a", "0.7"),
+        waiting("large", fraction="0.5"),
+        waiting("small", fraction="0.2"),
+    )
+    found = {answer.name: answer.causes[0].cause for answer in answers(cluster, load_policy(), None)}
+    assert (found["large"], found["small"]) == ("noDevice", "fitsNow")

@@ -1,0 +1,122 @@
+"""Parts of GPUs that KAI gives out: which nodes have room for one, and what a pod has of them when it is bound.
+
+On a node KAI takes GPUs of which others have parts, the fullest first, then whole ones that are free. Of nodes it prefers those
+that have such a GPU with room, then those with the fewest free GPUs.
+
+KAI pkg/scheduler/api/node_info (IsTaskAllocatable) and pkg/scheduler/gpu_sharing; pkg/scheduler/plugins: gpusharingorder, gpupack
+and nodeplacement, with the default settings.
+"""
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from webhook.cli.waiting.free_devices import SIMULATED, FreeDevices
+from webhook.cluster.devices import DeviceClaim
+from webhook.cluster.node_table import Floats, Integers
+from webhook.cluster.source_kai import GROUP, KAI, RECEIVED, RESERVATIONS, gpu_memory
+from webhook.cluster.state import ClusterState
+from webhook.kube.pod import Pod, annotations_of, labels_of
+from webhook.placement.constraints import Mask
+
+_ROUNDING: Final = 1e-6
+
+
+class Taken(NamedTuple):
+    """What a pod has of the GPUs of a node."""
+
+    groups: tuple[str, ...] = ()
+    """One for each of its GPUs."""
+    opened: int = 0
+    """How many of them were whole ones: KAI reserves these now."""
+    known: float = 0
+    """What it takes of GPUs that were shared in the snapshot, in GPUs."""
+    new: float = 0
+    """The same of all others."""
+
+
+class GpuGroups:
+    """What is free of each GPU that pods of KAI share, while pods are bound. Rows are those of the node table."""
+
+    def __init__(self, state: ClusterState, devices: FreeDevices) -> None:
+        self._labels = state.nodes.labels
+        self._free = devices.each(KAI.name)
+        self._opened = 0
+
+    def fits(self, claim: DeviceClaim, whole: Integers) -> Mask:
+        """The nodes that have room for a part. `whole`: how many whole GPUs are free on each."""
+        share, number = self._share(claim, np.arange(len(whole))), _number(claim)
+        fits: Mask = np.maximum(whole, 0) >= number
+        for row in self._free:
+            fits[row] = max(whole[row], 0) + len(self._with_room(row, share[row])) >= number
+        return fits & (share <= 1)
+
+    def most(self, rows: NDArray[np.intp], whole: Integers, number: int) -> float:
+        """The largest part that `number` GPUs of one of these nodes have free."""
+        free = [sorted([*self._free.get(row, {}).values(), *[1.0] * whole[row]], reverse=True) for row in rows.tolist()]
+        return max([each[number - 1] for each in free if len(each) >= number], default=0.0)
+
+    def score(self, claim: DeviceClaim, rows: NDArray[np.intp], whole: Integers) -> Integers:
+        """How much KAI prefers each of these nodes for a part."""
+        room = [
+            bool(self._with_room(row, part)) for row, part in zip(rows.tolist(), self._share(claim, rows), strict=True)
+        ]
+        score: Integers = np.array(room, np.int64) * (1 + int(whole.max(initial=0))) - whole[rows]
+        return score
+
+    def take(self, claim: DeviceClaim, row: int) -> Taken:
+        """A pod is bound to a node that has room for its part."""
+        share, free = float(self._share(claim, np.array([row]))[0]), self._free.setdefault(row, {})
+        groups = self._with_room(row, share)[: _number(claim)]
+        opened = [f"{SIMULATED}{self._opened + number}" for number in range(_number(claim) - len(groups))]
+        self._opened += len(opened)
+        free |= dict.fromkeys(opened, 1.0)
+        for group in (*groups, *opened):
+            free[group] -= share
+        known = sum([not group.startswith(SIMULATED) for group in groups]) * share
+        return Taken((*groups, *opened), len(opened), known, _number(claim) * share - known)
+
+    def _with_room(self, row: int, share: float) -> list[str]:
+        """The GPUs of which others have parts, and of which so much is free, the fullest first."""
+        free = self._free.get(row, {})
+        return sorted(
+            [group for group, left in free.items() if left >= share - _ROUNDING], key=lambda group: free[group]
+        )
+
+    def _share(self, claim: DeviceClaim, rows: NDArray[np.intp]) -> Floats:
+        """The part of a GPU of each of these nodes that is asked for. More than 1: none is so large."""
+        [(_, amount)] = claim.requests[0][0].amounts
+        if isinstance(amount, float):
+            return np.full(len(rows), amount)
+        return np.array([amount / (gpu_memory(self._labels.get(row)) or 1) for row in rows.tolist()])
+
+
+def _number(claim: DeviceClaim) -> int:
+    return claim.requests[0][0].devices
+
+
+def as_bound(pod: Pod, taken: Taken) -> Pod:
+    """A pod with what KAI writes at it when it is bound."""
+    if not taken.groups:
+        return pod
+    alone = len(taken.groups) == 1
+    labels = {**labels_of(pod), **{GROUP if alone else f"{GROUP}/{group}": group for group in taken.groups}}
+    notes = {**annotations_of(pod), RECEIVED: "Fraction"}
+    return {**pod, "metadata": {**pod["metadata"], "labels": labels, "annotations": notes}}
+
+
+def reservations(pod: Pod) -> list[Pod]:
+    """The pods that hold the GPUs that were reserved in this simulation, of which a bound pod has parts."""
+    groups = [value for key, value in labels_of(pod).items() if key.startswith(GROUP) and value.startswith(SIMULATED)]
+    return [
+        {
+            "metadata": {"namespace": RESERVATIONS, "name": group, "uid": group, "labels": {GROUP: group}},
+            "spec": {
+                "nodeName": pod["spec"]["nodeName"],
+                "containers": [{"name": "reservation", "resources": {"limits": {KAI.whole: 1}}}],
+            },
+            "status": {"phase": "Running"},
+        }
+        for group in groups
+    ]
