@@ -63,8 +63,11 @@ def test_every_make_target_that_a_page_names_exists(target: str) -> None:
 
 COMMANDS = get_command(app).commands  # type: ignore[attr-defined]
 LINES = re.findall(r"(?<!-n )gpu-admission ([a-z]+\b[^#|`\n]*)", README)
+HELP = {name: command.help or "" for name, command in COMMANDS.items()}
 IN_DOCS = re.findall(
-    r"^(?:\$ |    \$ )?gpu-admission ([a-z]+\b[^#|`\n]*)|`gpu-admission ([a-z]+\b[^#|`\n]*)`", PAGES, re.M
+    r"^(?:\$ |    \$ )?gpu-admission ([a-z]+\b[^#|`\n]*)|`gpu-admission ([a-z]+\b[^#|`\n]*)`",
+    "\n".join([PAGES, *HELP.values()]),
+    re.M,
 )
 
 
@@ -77,6 +80,10 @@ def test_every_command_that_a_page_names_exists_with_its_options(line: str) -> N
 
 def test_the_readme_names_every_command_but_those_that_serve() -> None:
     assert set(COMMANDS) - {line.split()[0] for line in LINES} == {"certs", "serve"}
+
+
+def test_the_help_of_every_command_has_an_example() -> None:
+    assert [name for name, text in HELP.items() if f"gpu-admission {name}" not in text] == []
 
 
 FIRST_HOUR = (ROOT / "docs" / "first-hour.md").read_text()

@@ -75,11 +75,13 @@ def nodes(
 ) -> None:
     """Show GPUs by node and pool: total, allocated to pods, promised to pods that are not yet bound, and free.
 
-    `--by namespace`, `owner` or `class` shows who has them. `promised`: the webhook chose the node for a pod that is not yet
-    bound. `-o wide` shows taints and pods too.
+    Example: `gpu-admission nodes --model H100 --by owner`: who has the H100s. `--by namespace` and `--by class` show the same by
+    these. Promised: the webhook chose the node for a pod that is not bound yet. `-o wide` shows taints and pods too.
+
     Health: `healthy`, `cordoned`, `notReady`, `unhealthy` (by the labels and conditions that the policy names), and
     `offersNoGpus`: it has GPUs by its labels, but its device plugin offers none. `3 rejected`: it rejected so many pods that were
     bound to it. `1 withdrawn`: it has so many GPUs more than are allocatable, as when the device plugin found one unhealthy.
+
     The largest job that could start now: GPUs of one model, on healthy nodes with a free CPU for each, for pods with the
     tolerations that the webhook adds; and a larger one for pods that tolerate more.
 
