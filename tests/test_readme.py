@@ -86,10 +86,7 @@ def test_the_help_of_every_command_has_an_example() -> None:
     assert [name for name, text in HELP.items() if f"gpu-admission {name}" not in text] == []
 
 
-FIRST_HOUR = (ROOT / "docs" / "first-hour.md").read_text()
-CONSOLE = set(
-    re.findall(r"^\$ (gpu-admission [^\n]+)\n(.+?)(?=^\$ |^```)", README + FIRST_HOUR, re.DOTALL | re.MULTILINE)
-)
+CONSOLE = set(re.findall(r"^\$ (gpu-admission [^\n]+)\n(.+?)(?=^\$ |^```)", PAGES, re.DOTALL | re.MULTILINE))
 
 
 @pytest.mark.parametrize(("command", "printed"), sorted(CONSOLE), ids=[command for command, _ in sorted(CONSOLE)])
