@@ -131,7 +131,7 @@ class Slices:
         slices = self._pools[pool]
         newest = max([each.generation for each in slices.values()])
         current = [each for _, each in sorted(slices.items()) if each.generation == newest]
-        return current if len(current) == current[0].slices else []
+        return current if len(current) == current[0].slices and _is_valid(current) else []
 
     def _roaming(self) -> tuple[Facts, ...]:
         return tuple(islice(chain.from_iterable(self._roams.values()), _MAX_ROAMING))
@@ -194,6 +194,19 @@ class Slices:
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._slices)
+
+
+def _is_valid(slices: list[_Slice]) -> bool:
+    """Whether each device and each counter set of a pool is told once, and all counters that devices draw on are told
+    (buildPool). Counters that are not of a single node are not looked at."""
+    devices = [device for each in slices for device in each.devices.devices]
+    counters = [each[:2] for piece in slices for each in piece.devices.counters]
+    drawn = {draw[:2] for device in devices for draw in device.counters}
+    return (
+        len({device.name for device in devices}) == len(devices)
+        and len(set(counters)) == len(counters)
+        and drawn.issubset(counters)
+    )
 
 
 def device_id(driver: str, pool: str, device: str) -> str:
