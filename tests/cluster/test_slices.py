@@ -86,3 +86,28 @@ def test_an_invalid_pool_has_no_devices(slices: list[dict[str, Any]], fits: bool
     of = cluster([*slices, other], templates, nodes=["gpu-a"])
     assert names(placed(of, claiming("one"))) == ["gpu-a"]
     assert names(placed(of, claiming("two"))) == (["gpu-a"] if fits else [])
+
+
+def test_a_pool_of_many_nodes_tells_a_node_what_is_new_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each slice told all nodes of its pool, and searched the pool for each: 400 took 2.5 s, and 0.1 s at each event."""
+    names_of = [f"n{number}" for number in range(40)]
+    pool = {"name": "every", "generation": 1, "resourceSliceCount": len(names_of)}
+    slices = [dra.device_slice(name, [dra.gpu(number)], pool=pool) for number, name in enumerate(names_of)]
+    of = cluster([], [dra.template("one", dra.exactly())], nodes=names_of)
+    told = list[str]()
+    tell = of.nodes.devices.tell
+    monkeypatch.setattr(of.nodes.devices, "tell", lambda node, *more: (told.append(node), tell(node, *more)))
+    for each in slices[:-1]:
+        of.seen("resourceslices", each, 0)
+    assert not placed(of, claiming("one")).nodes, "one slice is missing"
+    of.seen("resourceslices", slices[-1], 0)
+    assert len(placed(of, claiming("one")).nodes) == 10
+    assert len(told) == 39 + 40
+    of.seen("resourceslices", dra.device_slice("n7", [dra.gpu(7), dra.gpu(77)], pool=pool), 0)
+    assert told[79:] == ["n7"]
+    rule = {"deviceSelector": {"pool": "every"}, "taint": {"key": "sick", "effect": "NoSchedule"}}
+    of.seen("devicetaintrules", {"metadata": {"name": "r"}, "spec": rule}, 0)
+    assert not placed(of, claiming("one")).nodes
+    of.forget("devicetaintrules", "r")
+    of.forget("resourceslices", "slice-n0")
+    assert not placed(of, claiming("one")).nodes
