@@ -1,4 +1,5 @@
-"""The keys of `-o json` are those of docs/cli.md: what a command prints is there, and what is there is printed.
+"""The keys of `-o json` are those of docs/cli.md, and those of the page those of docs/ui.md: what is printed is there, and what is
+there is printed.
 
 Names of nodes and resources are keys too; here each has a `-` or a `/`.
 """
@@ -20,6 +21,7 @@ from webhook.kube.pod import DECISION
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "cli.md").read_text().partition("\n## Documents\n")[2].partition("\n## ")[0]
 SECTIONS = {title: text for title, _, text in [part.partition("\n") for part in PAGE.split("\n### ")[1:]]}
+QUOTED = re.compile(r'"(\w+)"')
 CAUSE = {"cause", "nodes", "text", "fix", "enough", "elsewhere"}
 """`explain` and `simulate` have the causes of `pending`."""
 FILES = {
@@ -29,7 +31,7 @@ FILES = {
 RUNS = {
     "nodes": [[], *[["--by", word] for word in ("namespace", "owner", "class", "model")]],
     "pending": [[]],
-    "explain": [["waits"], ["decided"], ["-f", "pods.json"], ["-f", "broken.json"]],
+    "explain": [["waits"], ["decided"], ["job/train"], ["-f", "pods.json"], ["-f", "broken.json"]],
     "doctor": [[]],
     "audit": [["-n", "team"]],
     "balance": [["--suggest"], ["job/train"]],
@@ -47,7 +49,10 @@ def cluster(folder: Path) -> Path:
     rejected = placed(pod("rejected", 1), "gpu-a", phase="Failed", reason="UnexpectedAdmissionError")
     shares, withdrawn = node("gpu-d", 2, replicas=4), node("gpu-e", 7)
     withdrawn["status"]["capacity"] = {**withdrawn["status"]["allocatable"], "nvidia.com/gpu": "8"}
-    moved = [of_job(placed(pod("moves", 1), "gpu-f")), of_job(placed(pod("stays", 4), "gpu-e"), "other")]
+    moved = [
+        *[of_job(placed(pod(name, 1), "gpu-f")) for name in ("moves", "too")],
+        of_job(placed(pod("stays", 4), "gpu-e"), "other"),
+    ]
     counted = replica("replica-1", team={"window": 2, "1h": 2, "6h": 1, "1d": 1})
     others = [decided, rejected, shares, withdrawn, node("gpu-f"), *moved, counted]
     file = write(folder, *CLUSTER, *others)
@@ -76,6 +81,18 @@ def test_the_keys_are_those_of_the_page(tmp_path: Path, monkeypatch: pytest.Monk
     for arguments in RUNS[command]:
         printed.update(keys(json.loads(call(command, *arguments, *file, "-o", "json").stdout)))
     text = SECTIONS[command]
-    written = {*re.findall(r'"(\w+)"', text), *re.findall(r"`(\w+)`", text)}
+    written = {*QUOTED.findall(text), *re.findall(r"`(\w+)`", text)}
     assert printed - written - (CAUSE if command in ("explain", "simulate") else set()) == set()
-    assert set(re.findall(r'"(\w+)"', text)) - printed == set()
+    assert set(QUOTED.findall(text)) - printed == set()
+
+
+def test_the_keys_of_the_page_are_those_of_its_export(tmp_path: Path) -> None:
+    call("ui", "--cluster", cluster(tmp_path), "--html", tmp_path / "page.html")
+    (text,) = re.findall(r'id="state">(.*?)</script>', (tmp_path / "page.html").read_text(), re.DOTALL)
+    state = {
+        key: value for key, value in json.loads(text).items() if key not in ("about", "lists", "leftOut", "answers")
+    }
+    written = set(QUOTED.findall((ROOT / "docs" / "ui.md").read_text().partition("## Export")[2]))
+    of_commands = set(QUOTED.findall(SECTIONS["nodes"] + SECTIONS["explain"]))
+    assert set(keys(state)) - written - of_commands == set()
+    assert written - set(keys(state)) == set()
