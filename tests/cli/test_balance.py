@@ -3,13 +3,12 @@
 Covers cli.simulating.moves.
 """
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.cli.objects import call, placed, write
+from tests.cli.objects import call, document, of_job, placed, write
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
 
@@ -38,7 +37,7 @@ NOTHING = ["no node can be made whole by moving a few pods of workloads"]
 
 
 def test_the_document(tmp_path: Path) -> None:
-    found = json.loads(call("balance", "--cluster", write(tmp_path, *OBJECTS), "-o", "json").stdout)
+    found = document("balance", "--cluster", write(tmp_path, *OBJECTS))
     assert found == {
         "workloads": [
             {"namespace": "team", "of": "deployment/chat", "pods": 4, "skew": 2, "gpus": {"gpu-a": 3, "gpu-b": 1}},
@@ -54,7 +53,7 @@ def test_the_document(tmp_path: Path) -> None:
 
 
 def test_a_named_workload_has_the_nodes_it_would_be_re_created_on(tmp_path: Path) -> None:
-    found = json.loads(call("balance", "deployment/chat", "--cluster", write(tmp_path, *OBJECTS), "-o", "json").stdout)
+    found = document("balance", "deployment/chat", "--cluster", write(tmp_path, *OBJECTS))
     again = found["workloads"][0]["recreated"]
     assert sum(again["nodes"].values()) == 4
     assert again["skew"] <= 1
@@ -85,10 +84,9 @@ def test_an_unknown_workload_and_a_namespace_without_gpu_pods_are_named(tmp_path
     )
 
 
-def of_job(name: str, gpus: int, on: str, **spec: Any) -> dict[str, Any]:
-    made = placed(pod(name, gpus, **spec), on)
-    owner = {"kind": "Job", "name": name, "uid": name, "controller": True}
-    return made | {"metadata": made["metadata"] | {"ownerReferences": [owner]}}
+def held(name: str, gpus: int, on: str, **spec: Any) -> dict[str, Any]:
+    """By a pod of a Job of its own."""
+    return of_job(placed(pod(name, gpus, **spec), on), name)
 
 
 TOLERATES = {"tolerations": [{"key": "team", "operator": "Exists"}]}
@@ -98,25 +96,25 @@ TOLERATES = {"tolerations": [{"key": "team", "operator": "Exists"}]}
     ("objects", "said"),
     [
         pytest.param(
-            [node("a"), node("b"), of_job("one", 2, "a"), of_job("two", 5, "b")], ["a would be whole after: team/one to b"], id="the fewest GPUs go",
+            [node("a"), node("b"), held("one", 2, "a"), held("two", 5, "b")], ["a would be whole after: team/one to b"], id="the fewest GPUs go",
         ),
         pytest.param(
-            [node("a"), node("b"), node("c"), of_job("one", 2, "a"), of_job("two", 2, "b"), of_job("three", 4, "c")],
+            [node("a"), node("b"), node("c"), held("one", 2, "a"), held("two", 2, "b"), held("three", 4, "c")],
             ["a would be whole after: team/one to c", "b would be whole after: team/two to c"], id="each counts on those before it",
         ),
         pytest.param(
-            [node("a"), node("b"), node("c"), of_job("one", 2, "a"), of_job("more", 2, "a"), of_job("two", 6, "b"), of_job("three", 6, "c")],
+            [node("a"), node("b"), node("c"), held("one", 2, "a"), held("more", 2, "a"), held("two", 6, "b"), held("three", 6, "c")],
             ["a would be whole after: team/more to b, team/one to c"], id="two pods to two nodes",
         ),
-        pytest.param([node("a"), node("b"), of_job("one", 2, "a")], ["1 node can be drained, as no pod has a GPU there, fewest whole GPUs first: b (8 nvidia.com/gpu, NVIDIA-A100-SXM4-80GB)", NOTHING[0].replace("no node", "no other node")], id="no other node loses its wholeness"),
-        pytest.param([node("a"), node("b"), of_job("one", 4, "a"), of_job("two", 5, "b")], NOTHING, id="no room"),
+        pytest.param([node("a"), node("b"), held("one", 2, "a")], ["1 node can be drained, as no pod has a GPU there, fewest whole GPUs first: b (8 nvidia.com/gpu, NVIDIA-A100-SXM4-80GB)", NOTHING[0].replace("no node", "no other node")], id="no other node loses its wholeness"),
+        pytest.param([node("a"), node("b"), held("one", 4, "a"), held("two", 5, "b")], NOTHING, id="no room"),
         pytest.param([node("a"), node("b"), placed(pod("bare", 2), "a"), placed(pod("too", 5), "b")], NOTHING, id="nobody makes a bare pod again"),
         pytest.param(
-            [node("a"), node("b", taints=["team=x:NoSchedule"]), of_job("one", 2, "a"), of_job("two", 5, "b", **TOLERATES)],
+            [node("a"), node("b", taints=["team=x:NoSchedule"]), held("one", 2, "a"), held("two", 5, "b", **TOLERATES)],
             ["b would be whole after: team/two to a"], id="not to a taint that the pod does not tolerate",
         ),
         pytest.param(
-            [node("a", cordoned=True), node("b"), of_job("one", 2, "a"), of_job("two", 5, "b")], NOTHING, id="a cordoned node is not freed",
+            [node("a", cordoned=True), node("b"), held("one", 2, "a"), held("two", 5, "b")], NOTHING, id="a cordoned node is not freed",
         ),
     ],
 )  # fmt: skip
@@ -124,15 +122,15 @@ def test_it_says_which_pods_to_move(tmp_path: Path, objects: list[dict[str, Any]
     file = write(tmp_path, *objects)
     lines = call("balance", "--suggest", "--cluster", file).stdout.splitlines()
     assert [line for line in lines if "whole" in line] == said
-    (document,) = [json.loads(call("balance", "--suggest", "--cluster", file, "-o", "json").stdout)["suggestions"]]
-    assert len(document) == sum("would be whole" in line for line in said)
+    found = document("balance", "--suggest", "--cluster", file)["suggestions"]
+    assert len(found) == sum("would be whole" in line for line in said)
 
 
 def test_nodes_that_are_free_come_first_those_whose_loss_costs_least_before_others(tmp_path: Path) -> None:
     shared = {"nvidia.com/gpu.replicas": "4", "nvidia.com/gpu.count": "4"}
-    objects = [node("large", 8), node("shared", 16, "Tesla-T4", labels=shared), node("small", 4), node("out", cordoned=True), node("used"), of_job("one", 2, "used")]  # fmt: skip
+    objects = [node("large", 8), node("shared", 16, "Tesla-T4", labels=shared), node("small", 4), node("out", cordoned=True), node("used"), held("one", 2, "used")]  # fmt: skip
     file = write(tmp_path, *objects)
-    found = json.loads(call("balance", "--suggest", "--cluster", file, "-o", "json").stdout)
+    found = document("balance", "--suggest", "--cluster", file)
     assert (found["whole"], found["cordoned"]) == (["shared", "small", "large"], ["out"])
     lines = call("balance", "--suggest", "--cluster", file).stdout.splitlines()
     start = next(at for at, line in enumerate(lines) if line.startswith("3 nodes can be drained, "))
