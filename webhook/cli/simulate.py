@@ -159,7 +159,10 @@ def _print(outcome: Outcome, *, wide: bool) -> None:
     rows = [
         [title, resource, *amounts[key].values()]
         for resource, amounts in outcome.gpus.items()
-        if wide or not asked or resource in asked
+        if wide
+        or not asked
+        or resource in asked
+        or len(set(amounts["free"].values())) > 1  # KAI takes whole ones for parts
         for title, key in (("free GPUs", "free"), ("whole nodes", "wholeNodes"))
     ]
     if outcome.waited["before"]:

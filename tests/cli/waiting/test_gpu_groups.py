@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.cli.objects import OPTED_IN, Json, placed, snapshot
+from tests.cli.objects import OPTED_IN, Json, call, placed, snapshot, write
 from tests.cluster.kai import KAI_SCHEDULER, part, reservation
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import job, pod
@@ -115,6 +115,18 @@ def test_what_is_free_afterwards(tmp_path: Path) -> None:
     }
     assert free == {GPU: {"before": 2, "without": 1.75}, "kai.scheduler/gpu": {"before": 0.5, "without": 0}}
     assert found.nodes["a"][GPU]["total"] == 2
+
+
+def test_what_is_left_is_told_of_the_whole_gpus_too(tmp_path: Path) -> None:
+    """Though nobody asked for one."""
+    path = tmp_path / "half.yaml"
+    path.write_bytes(_text(parts("half", 1, fraction="0.5")))
+    cluster = write(tmp_path, SEEN, gpus("a", 2), *shared("g", "a", "0.75"))
+    left = call("simulate", "-f", path, "-n", "team", "--cluster", cluster).stdout.partition("LEFT")[2]
+    assert [line.split()[2:] for line in left.splitlines() if "free" in line] == [
+        ["kai.scheduler/gpu", "0.25", "0.25", "0.25"],
+        [GPU, "1", "0.5", "0.5"],
+    ]
 
 
 def test_a_pod_that_waits_for_a_part_is_tried_too(tmp_path: Path) -> None:
