@@ -22,7 +22,7 @@ from tests.cli.mixed import (
     claiming,
     shared_pod,
 )
-from tests.cli.objects import Json, document, namespace, of_kind, placed, snapshot, write
+from tests.cli.objects import Json, document, namespace, of_job, of_kind, placed, snapshot, write
 from tests.cluster import dra
 from tests.cluster.kai import part
 from tests.controlplane.nodes import node
@@ -125,6 +125,15 @@ def test_pods_with_claims_are_moved(tmp_path: Path) -> None:
     assert [each.document() for each in found] == [
         {"node": "dra", "moves": [{"pod": "team-a/by-claim", "to": "other"}, {"pod": "team/by-name", "to": "other"}]}
     ]
+
+
+def test_what_pods_have_by_claims_of_their_own_is_free_for_those_that_are_made_again(tmp_path: Path) -> None:
+    claim = claimed("only", "dra", "gpu-0", "uid-train-0")
+    claim["metadata"]["ownerReferences"] = [{"kind": "Pod", "name": "train-0", "uid": "uid-train-0"}]
+    pod = of_job(claiming("train-0", "only", "dra"))
+    objects = [*CLASSES, TEAM, node("dra", resources=BARE), of_kind("ResourceSlice", dra.gpus_of("dra", 1)), claim, pod]
+    found = document("balance", "job/train", "--cluster", write(tmp_path, *objects))["workloads"][0]["recreated"]
+    assert (found["nodes"], found["waits"]) == ({"dra": 1}, 0)
 
 
 def test_parts_that_kai_placed_are_not_said_to_move(tmp_path: Path) -> None:

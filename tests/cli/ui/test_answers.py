@@ -73,6 +73,13 @@ def test_a_question_leaves_what_is_shown_as_it_is(cluster: Path) -> None:
     assert first[0]["balance"] == {key: value for key, value in wanted.items() if key != "workloads"}
 
 
+@pytest.mark.parametrize(("named", "state"), [("default", "ok"), (None, "warn")])
+def test_the_checks_are_of_the_policy_that_the_command_names(cluster: Path, named: str | None, state: str) -> None:
+    """Without one, of that in the cluster, which has none here."""
+    found = Picture(read_snapshot(cluster), load_policy(), named).answer("health", {})["doctor"]
+    assert {each["state"] for each in found if each["check"] == "policy"} == {state}
+
+
 def test_what_a_policy_without_metrics_does_not_know_is_said(tmp_path: Path) -> None:
     file = write(tmp_path, node("a"), world.held("one", "a", 1))
     found = Picture(read_snapshot(file), load_policy()).answer("idle", {})
