@@ -7,7 +7,6 @@ from pathlib import Path
 
 from bench.tenant_cases import COSTS, OUTCOMES
 
-
 BODY = "250 tolerations"
 
 

@@ -16,15 +16,15 @@ from webhook.cli import nodes as command
 from webhook.cli.cluster.report import pools
 
 TABLE = """\
-NODE    POOL        MODEL                   HEALTH     RESOURCE         TOTAL   ALLOCATED   PROMISED   FREE   USED
-gpu-a   training    NVIDIA-A100-SXM4-80GB   healthy    nvidia.com/gpu       8           6          0      2   ██████░░
-gpu-b   inference   NVIDIA-L4               healthy    nvidia.com/gpu       4           0          0      4   ░░░░░░░░
-gpu-c   training    NVIDIA-A100-SXM4-80GB   notReady   nvidia.com/gpu       8           0          0      8   ░░░░░░░░
+NODE    POOL        MODEL                   HEALTH     RESOURCE         TOTAL   ALLOCATED   PROMISED   FREE   UNUSABLE   USED
+gpu-a   training    NVIDIA-A100-SXM4-80GB   healthy    nvidia.com/gpu       8           6          0      2          0   ██████░░
+gpu-b   inference   NVIDIA-L4               healthy    nvidia.com/gpu       4           0          0      4          0   ░░░░░░░░
+gpu-c   training    NVIDIA-A100-SXM4-80GB   notReady   nvidia.com/gpu       8           0          0      0          8   ░░░░░░░░
 
-POOL        NODES   RESOURCE         TOTAL   ALLOCATED   PROMISED   FREE   USED
-inference       1   nvidia.com/gpu       4           0          0      4   ░░░░░░░░
-training        2   nvidia.com/gpu      16           6          0     10   ███░░░░░
-all             3   nvidia.com/gpu      20           6          0     14   ██░░░░░░
+POOL        NODES   RESOURCE         TOTAL   ALLOCATED   PROMISED   FREE   UNUSABLE   USED
+inference       1   nvidia.com/gpu       4           0          0      4          0   ░░░░░░░░
+training        2   nvidia.com/gpu      16           6          0      2          8   ███░░░░░
+all             3   nvidia.com/gpu      20           6          0      6          8   ██░░░░░░
 
 largest job that could start now: 1 node × 4 GPUs of NVIDIA-L4, with no tolerations but the webhook's
 """
@@ -40,7 +40,7 @@ ALONE = ", with no tolerations but the webhook's"
 
 def test_the_table(cluster: Path) -> None:
     result = call("nodes", "--cluster", cluster)
-    left_out = "of the free GPUs: 8 on nodes that take no pods, or sick\n"
+    left_out = "unusable: free on nodes that take no pods, or sick\n"
     said = f"{left_out}which GPUs are idle is not known: {cluster} has no GPU metrics\n"
     assert (result.exit_code, result.stderr) == (0, said)
     assert result.stdout == TABLE

@@ -73,10 +73,11 @@ def test_a_workload_stands_for_its_pods_that_wait(tmp_path: Path, command: str, 
     pods = [of_job(placed(pod(f"train-3-{word}", 8), None), "train-3") for word in ("a", "b")]
     runs = of_job(placed(pod("train-3-0", 1), "gpu-a"), "train-3")
     found = call(command, name, "-n", "team", "--cluster", write(tmp_path, *CLUSTER, runs, *pods))
-    others = {"pending": "", "explain": f"shown is the first of 2 pods of {name}; the others: train-3-b\n"}[command]
-    assert (found.exit_code, found.stderr) == (0, others)
-    title = {"pending": "team/job/train-3 × 2", "explain": "team/train-3-a"}[command]
+    assert (found.exit_code, found.stderr) == (0, "")
+    all_of_it = "3 pods of job/train-3: on gpu-a (1); 2 without a node"
+    title = {"pending": "team/job/train-3 × 2", "explain": all_of_it}[command]
     assert found.stdout.splitlines()[0] == title
+    assert ("\nteam/train-3-a\n" in found.stdout) == (command == "explain")
     assert found.stdout.count("gpusTaken: ") == 1
 
 

@@ -14,10 +14,11 @@ from webhook.cli.cluster.heatmap import gib, heatmap
 from webhook.cli.cluster.measured import Figures
 from webhook.cli.cluster.report import gpu_nodes, holder, holders, pools, report
 from webhook.cli.cluster.snapshot import CLAIMS, ENGINE, Snapshot
-from webhook.cli.cluster.sums import larger, largest, left_out
+from webhook.cli.cluster.sums import larger, largest, left_out, unusable
 from webhook.cli.options import Format
 from webhook.cli.reading import measure_gpus, policy_of, selector, snapshot_of
 from webhook.cli.terminal import age, bar, clear, document, no_such, out, repeated, say, show, table, write
+from webhook.cluster.gpu_amounts import gpu_number
 from webhook.cluster.utilisation import IDLE_FOR
 from webhook.errors import BadInput
 from webhook.policy.model import Policy
@@ -37,19 +38,8 @@ class By(StrEnum):
 
 
 _DROPPED: Final = (
-    "USED",
-    "PROMISED",
-    "ALLOCATED",
-    "FREE CPU",
-    "FREE MEMORY",
-    "PODS",
-    "TAINTS",
-    "MEMORY",
-    "HOTTEST",
-    "UTILISATION",
-    "POOL",
-    "RESOURCE",
-    "MODEL",
+    *("USED", "PROMISED", "UNUSABLE", "ALLOCATED", "FREE CPU", "FREE MEMORY", "PODS", "TAINTS", "MEMORY", "HOTTEST"),
+    *("UTILISATION", "POOL", "RESOURCE", "MODEL"),
 )
 """Columns that a narrow terminal does without, the first first."""
 
@@ -73,10 +63,10 @@ def nodes(
     kubeconfig: options.Kubeconfig = None,
     context: options.Context = None,
 ) -> None:
-    """Show GPUs by node and pool: total, allocated to pods, promised to pods that are not yet bound, and free.
+    """Show GPUs by node and pool: total, allocated to pods, promised to pods that are not yet bound, free, and unusable.
 
     `--by namespace`, `owner` or `class` shows who has them. `promised`: the webhook chose the node for a pod that is not yet
-    bound. `-o wide` shows taints and pods too.
+    bound. `unusable`: free, on a node that takes no pods, or sick. `-o wide` shows taints and pods too.
     Health: `healthy`, `cordoned`, `notReady`, `unhealthy` (by the labels and conditions that the policy names), and
     `offersNoGpus`: it has GPUs by its labels, but its device plugin offers none. `3 rejected`: it rejected so many pods that were
     bound to it. `1 withdrawn`: it has so many GPUs more than are allocatable, as when the device plugin found one unhealthy.
@@ -224,12 +214,13 @@ def _print(
     if not reports:
         return say(f"no node with {labels} has GPUs" if labels else "no node has GPUs")
     known = [key for key in _MEASURED if any(key in node for node in reports)]
-    titles = ["RESOURCE", "TOTAL", "ALLOCATED", "PROMISED", "FREE", "USED", *[_MEASURED[key] for key in known]]
+    away = ["UNUSABLE"] if any(unusable(reports).values()) else []
+    titles = ["RESOURCE", "TOTAL", "ALLOCATED", "PROMISED", "FREE", *away, "USED", *[_MEASURED[key] for key in known]]
     rows = [
         [node["name"], node["pool"], node["model"], _health(node), *line]
         + ([*_host(node), listed(node["taints"]), _pods(node)] if wide else [])
         for node in reports
-        for line in _lines(node, known)
+        for line in _lines(node, known, [node], apart=bool(away))
     ]
     if by is None:
         more = ["FREE CPU", "FREE MEMORY", "TAINTS", "PODS"] if wide else []
@@ -240,7 +231,7 @@ def _print(
         ["all" if group[of] is None else group[of] or "-", group["gpus"][line[0]]["nodes"], *line]
         for group in pools(reports, of)
         if group["gpus"]
-        for line in _lines(group, known)
+        for line in _lines(group, known, [n for n in reports if group[of] in (None, n[of])], apart=bool(away))
     ]
     table([of.upper(), "NODES", *titles], sums, drop=[each for each in _DROPPED if each != of.upper()])
     out("")
@@ -262,15 +253,20 @@ def _job(largest: Mapping[str, Any]) -> str:
     return f"{first} {unit}{model}{''.join([f', or {each}' for each in others])}, {more}"
 
 
-def _lines(entry: Mapping[str, Any], known: Sequence[str]) -> Iterator[list[Any]]:
-    """The rows of a node or a pool, one for each GPU resource. The first row has the GPU metrics of the keys `known`."""
+def _lines(
+    entry: Mapping[str, Any], known: Sequence[str], of: list[dict[str, Any]], *, apart: bool
+) -> Iterator[list[Any]]:
+    """The rows of a node or a pool, one for each GPU resource, counted as on the page. The first row has the GPU metrics of the
+    keys `known`. `of`: its nodes. `apart`: with those that are unusable in a column of their own."""
+    away = unusable(of)
     numbers = [_cell(key, entry.get(key)) for key in known]
     for resource, gpus in entry["gpus"].items():
-        amounts = [gpus[key] for key in ("total", "allocated", "promised", "free")]
+        amounts = [gpus[key] for key in ("total", "allocated", "promised")]
+        amounts += [gpu_number(gpus["free"] - away[resource]), *([gpu_number(away[resource])] if apart else [])]
         yield [resource, *amounts, bar(gpus["allocated"] + gpus["promised"], gpus["total"]), *numbers]
         numbers = [""] * len(known)
     if not entry["gpus"]:
-        yield ["", 0, 0, 0, 0, "", *numbers]
+        yield ["", 0, 0, 0, 0, *([0] if apart else []), "", *numbers]
 
 
 def _cell(key: str, value: Any) -> Any:

@@ -32,6 +32,7 @@ def test_nothing_is_known_of_another_question_or_with_wrong_words(cluster: Path)
         ("start", {"gpus": "8", "resource": "cpu"}, 'resource: saw "cpu", wanted one that the policy calls GPUs'),
         ("start", {"gpus": "8", "resource": GPU, "namespace": "reserch"}, 'no namespace "reserch"'),
         ("start", {"gpus": "8", "resource": GPU, "model": "H100"}, 'no label of nodes with the model "H100"'),
+        ("start", {"gpus": "8", "resource": GPU, "tolerates": "a=b=c"}, 'tolerations: saw "a=b=c", wanted taints'),
         ("audit", {}, "wanted the name of a namespace"),
         ("audit", {"namespace": "nowhere"}, 'no namespace "nowhere"'),
     ):
@@ -45,6 +46,21 @@ def test_a_pod_of_one_model_selects_its_nodes(cluster: Path) -> None:
     assert answer["manifest"]["spec"]["nodeSelector"] == {"nvidia.com/gpu.product": world.L4}
     (workload,) = answer["simulate"]["workloads"]
     assert [*workload["with"]["bound"]] == ["serve-2"]
+
+
+def test_a_pod_tolerates_taints_as_kubectl_writes_them(tmp_path: Path) -> None:
+    taints = ["workload=training:NoSchedule", "spot:NoExecute"]
+    found = Picture(read_snapshot(write(tmp_path, node("a", 8, taints=taints))), load_policy())
+    starts = {
+        text: found.answer("start", {"gpus": "1", "resource": GPU, "tolerates": text})["simulate"]["starts"]
+        for text in ("", "workload=training:NoSchedule", "workload=training, spot", "workload,spot:NoSchedule")
+    }
+    assert list(starts.values()) == [False, False, True, False]
+    answer = found.answer("start", {"gpus": "1", "resource": GPU, "tolerates": "a=b:NoSchedule, c"})
+    assert answer["manifest"]["spec"]["tolerations"] == [
+        {"key": "a", "operator": "Equal", "value": "b", "effect": "NoSchedule"},
+        {"key": "c", "operator": "Exists"},
+    ]
 
 
 def test_without_a_namespace_the_pod_is_of_one_that_opted_in(cluster: Path) -> None:

@@ -75,6 +75,9 @@ async def asked(tab: Tab, question: str, **fields: str) -> str:
 async def test_which_node_can_be_drained(shown: Tab, cluster: Path) -> None:
     await asked(shown, "drain")
     wanted = document("balance", "-A", "--suggest", "--cluster", cluster)
+    text = await shown.value("document.querySelector('[data-answer=drain]').innerText")
+    assert f"serve-3 (4 {GPU}, {world.L4}) after 1 pod" in text
+    assert "Cordoned already, and no pod has a GPU there: train-5." in text
     whole = await shown.value("[...document.querySelectorAll('[data-whole]')].map(each => each.dataset.whole)")
     assert whole == wanted["whole"] == ["train-4"]
     moved = await shown.value(
@@ -131,7 +134,9 @@ async def test_what_would_let_a_pod_start(shown: Tab, cluster: Path, tmp_path: P
     for each in wanted["with"]["causes"]:
         assert " ".join(each["text"].split()) in text
         assert " ".join(each["fix"].split()) in text
-    assert f"serve-3 (serve, {world.L4}, 4 {GPU}) after 1 pod" in text
+    assert "after 1 pod" not in text, "the nodes that can be drained are another question"
+    drained = await shown.value("[...document.querySelectorAll('[data-answer=start] button')].at(-1).innerText")
+    assert drained == "Which node can I drain?"
     await shown.value("document.querySelector('#form [name=gpus]').dispatchEvent(new Event('input', {bubbles: true}))")
     assert await shown.value("document.querySelector('#answer').classList.contains('stale')"), "of another question"
     await shown.click("#form button")

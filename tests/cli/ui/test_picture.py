@@ -89,6 +89,14 @@ def test_who_may_not_list_nodes_sees_the_gpus_of_his_own_pods(tmp_path: Path) ->
     assert found["largest"] == []
 
 
+def test_an_owner_with_a_name_longer_than_names_are_is_cut(tmp_path: Path) -> None:
+    """The API server takes any length in an owner reference."""
+    long = world.held("long", "a", 1)
+    long["metadata"]["ownerReferences"][0] |= {"kind": "K" * 10_000, "name": "n" * 100_000}
+    (holder,) = Picture(read(tmp_path, node("a"), long), POLICY).document["holders"]["owner"]
+    assert holder["owner"] == f"research/{'k' * 253}/{'n' * 253}"
+
+
 def test_the_largest_job_is_that_with_most_gpus_on_a_node(tmp_path: Path) -> None:
     objects = [node(f"n-{at}") for at in range(5)] + [world.held("a-1", "n-3", 4), world.held("a-2", "n-4", 7)]
     first = Picture(read(tmp_path, *objects), POLICY).document["largest"][0]
@@ -155,7 +163,8 @@ def test_each_waiting_pod_has_its_answer(picture: Picture, tmp_path: Path) -> No
         assert about["explain"]["name"] == name
     with pytest.raises(BadInput, match='no pod "nobody"'):
         picture.about("research", "nobody")
-    assert (about := picture.about("research", "llm"))["pods"] == ["llm-1", "llm-2"]
+    about = picture.about("research", "llm")
+    assert [each["pods"] for each in about["explain"]["workload"]["groups"]] == [["llm-1", "llm-2"]]
     assert about["explain"]["name"] == "llm-1"
     assert picture.about("research", "job/pretrain")["pending"] == wanted["research", "pretrain-0"].document()
 

@@ -3,6 +3,7 @@
 Covers cli.ui.server, cli.ui.page.
 """
 
+import json
 import re
 import socket
 from base64 import b64encode
@@ -83,6 +84,13 @@ async def test_who_is_refused(url: str, path: str, headers: dict[str, str], meth
     assert (found, "research" in text and status != 404) == (status, status == 200)
     assert given["Content-Security-Policy"].startswith("default-src 'none'")
     assert "Access-Control-Allow-Origin" not in given
+
+
+async def test_a_bug_is_told_in_words(url: str, fixed: Fixed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fixed._picture, "about", None)
+    status, text, given = await ask(url + "/pod?namespace=research&name=llm-1", KNOWN)
+    assert (status, json.loads(text)["error"].partition(": ")[0]) == (500, "this could not be answered")
+    assert given["Content-Security-Policy"].startswith("default-src 'none'")
 
 
 async def test_a_question_for_something_newer_waits(url: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """The GPUs of each node as parts that add up, their sums, and the largest job that could start now."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
@@ -62,17 +63,25 @@ def usable(report: Mapping[str, Any], resource: str) -> int | float:
     return max(0, free - max(0, sick))
 
 
-def left_out(reports: Iterable[Mapping[str, Any]], gpus: Gpus) -> str:
-    """Which of the free GPUs other sums leave out or name apart, in words; "" if none."""
-    away = shares = 0.0
+def unusable(reports: Iterable[Mapping[str, Any]]) -> Counter[str]:
+    """How many of the free GPUs no pod can have, by resource."""
+    found = Counter[str]()
     for report in reports:
-        for resource, counts in report["gpus"].items():
-            able = usable(report, resource)
-            away += counts["free"] - able
-            shares += able if kind_of(resource, report, gpus) != "whole" else 0
-    of = [(away, "on nodes that take no pods, or sick"), (shares, "shares or slices of GPUs")]
-    texts = [f"{gpu_number(count)} {what}" for count, what in of if count]
-    return f"of the free GPUs: {', '.join(texts)}" if texts else ""
+        found.update({name: counts["free"] - usable(report, name) for name, counts in report["gpus"].items()})
+    return found
+
+
+def left_out(reports: Iterable[Mapping[str, Any]], gpus: Gpus) -> str:
+    """Which GPUs the sums name apart, in words; "" if none."""
+    reports = list(reports)
+    shares = sum(
+        [usable(each, name) for each in reports for name in each["gpus"] if kind_of(name, each, gpus) != "whole"]
+    )
+    away = any(unusable(reports).values())
+    texts = ["unusable: free on nodes that take no pods, or sick"] if away else []
+    if shares:
+        texts.append(f"of the free GPUs {gpu_number(shares)} are shares or slices")
+    return "; ".join(texts)
 
 
 def totals(nodes: Iterable[Mapping[str, Any]], gpus: Gpus) -> list[dict[str, Any]]:

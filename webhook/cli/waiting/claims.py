@@ -207,7 +207,7 @@ def _no_room(case: Case, part: DeviceClaim, off: Mask, alone: Mask) -> Iterator[
         if most
         else "wait for a pod there to end"
     )
-    yield s.cause("noDevice", text, fix, off, alone & bool(most), asking(case.pod, most) if most else None)
+    yield s.cause("noDevice", text, fix, off, alone, asking(case.pod, most) if most else None)
 
 
 def _apart(case: Case, off: Mask, alone: Mask) -> Iterator[Cause]:
