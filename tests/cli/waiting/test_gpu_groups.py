@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from tests.cli.objects import OPTED_IN, Json, call, placed, snapshot, write
+from tests.cluster import dra
 from tests.cluster.kai import KAI_SCHEDULER, part, reservation
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import job, pod
@@ -26,6 +27,12 @@ SEEN = placed(pod("seen", 0, **KAI_SCHEDULER), "a")
 
 def gpus(name: str, number: int = 2, memory: int = 16000) -> Json:
     return node(name, number, labels={"nvidia.com/gpu.memory": str(memory)})
+
+
+def unlabelled(name: str, number: int) -> Json:
+    found = node(name, number)
+    del found["metadata"]["labels"]["nvidia.com/gpu.memory"]
+    return found
 
 
 def shared(group: str, on: str, *fractions: str) -> list[Json]:
@@ -107,6 +114,27 @@ CASES = [
         [gpus("a")], [parts("half", 2, fraction="0.5"), job("whole", 2, 1)], [{"a": 2}, {"a": 1}], id="a GPU of which somebody has a part is no whole one"
     ),
     pytest.param([gpus("a", 1)], [job("whole", 1, 1), parts("half", 1, fraction="0.5")], [{"a": 1}, {}], id="a whole GPU has no part"),
+    pytest.param([gpus("a", 1)], [parts("third", 4, fraction="0.3333333333333333")], [{"a": 3}], id="as Python writes a third"),
+    pytest.param([unlabelled("a", 1)], [parts("third", 4, fraction="0.335")], [{"a": 3}], id="MiB are cut off: 33 of 100"),
+    pytest.param([unlabelled("a", 1)], [parts("mib", 1, memory="50")], [{}], id="memory where no label tells it"),
+    pytest.param(
+        [node("a", 2, resources={"nvidia.com/mig-1g.10gb": "7"}), gpus("b")],
+        [parts("half", 1, fraction="0.5")],
+        [{"b": 1}],
+        id="no part of a node with MIG",
+    ),
+    pytest.param(
+        [node("a", 2, labels={"node-role.kubernetes.io/mig-enabled": "true"}), gpus("b")],
+        [parts("half", 1, fraction="0.5")],
+        [{"b": 1}],
+        id="no part of a node with MIG by its label",
+    ),
+    pytest.param(
+        [gpus("a", 1), {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", **dra.gpus_of("a", 1)}, gpus("b")],
+        [parts("half", 1, fraction="0.5"), parts("mib", 1, memory="4000")],
+        [{"b": 1}, {"b": 1}],
+        id="no part of a node with GPUs by DRA",
+    ),
 ]  # fmt: skip
 
 
@@ -187,7 +215,7 @@ PENDING = [
         {"memory": "20000"},
         "noDevice",
         "node a: at most 1 of a GPU free",
-        "ask for gpu-fraction: 1 at most",
+        "ask for gpu-fraction: 0.99 at most",
         1,
         id="more memory than any GPU has",
     ),
@@ -199,6 +227,15 @@ PENDING = [
         "ask for gpu-fraction: 0.25 at most",
         1,
         id="two GPUs",
+    ),
+    pytest.param(
+        [node("a", 2, resources={"nvidia.com/mig-1g.10gb": "7"})],
+        {"fraction": "0.5"},
+        "noDevice",
+        "node a: KAI gives no parts of GPUs there",
+        "let the pod run on other nodes",
+        0,
+        id="MIG",
     ),
     pytest.param([node("a", 0)], {"fraction": "0.5"}, "noGpus", "node a: no nvidia.com/gpu", "they are for other pods", 0, id="no GPU"),
 ]  # fmt: skip
