@@ -52,6 +52,8 @@ def balance(
 ) -> None:
     """Show where the GPU pods of each workload are, how uneven that is, whole nodes left, and GPUs stranded by CPU or memory.
 
+    Example: `gpu-admission balance -A --suggest`: which nodes could be drained.
+
     SKEW: the difference between the most and the fewest pods on one node, over the nodes that the workload uses. Stranded:
     free GPUs on a node without the free CPU or memory that the rule cpuPerGpu requires for them. With --suggest: a pod is
     moved by deleting it. Its controller makes another, and the webhook chooses its node.

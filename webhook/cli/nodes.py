@@ -65,8 +65,8 @@ def nodes(
 ) -> None:
     """Show GPUs by node and pool: total, allocated to pods, promised to pods that are not yet bound, free, and unusable.
 
-    `--by namespace`, `owner` or `class` shows who has them. `promised`: the webhook chose the node for a pod that is not yet
-    bound. `unusable`: free, on a node that takes no pods, or sick. `-o wide` shows taints and pods too.
+    Example: `gpu-admission nodes --model H100 --by owner`: who has the H100s. `promised`: the webhook chose the node for a pod
+    that is not yet bound. `unusable`: free, on a node that takes no pods, or sick. `-o wide` shows taints and pods too.
     Health: `healthy`, `cordoned`, `notReady`, `unhealthy` (by the labels and conditions that the policy names), and
     `offersNoGpus`: it has GPUs by its labels, but its device plugin offers none. `3 rejected`: it rejected so many pods that were
     bound to it. `1 withdrawn`: it has so many GPUs more than are allocatable, as when the device plugin found one unhealthy.

@@ -13,6 +13,7 @@ import pytest
 from tests.cli.objects import CLUSTER, TAKEN, call, document, placed, write
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod, required
+from webhook.cli.cluster.anonymous import anonymous
 from webhook.cli.cluster.load import read_snapshot, write_snapshot
 from webhook.cli.cluster.snapshot import Snapshot, seconds
 from webhook.errors import BadInput
@@ -112,6 +113,19 @@ def test_an_anonymous_snapshot_keeps_a_list_of_fields(tmp_path: Path) -> None:
         for each in (plain, hashed)
     ]
     assert words[1] == [word for word in words[0] if word[0] != "schedulerOther"]
+
+
+def test_what_an_anonymous_snapshot_lacks_names_nobody(tmp_path: Path) -> None:
+    cluster = read_snapshot(write(tmp_path, *CLUSTER))
+    said = "no right to list pods of other namespaces"
+    cluster.missing |= {
+        "Pod": f"{said} than acme",
+        "Event": "/home/acme/team.json has no events",
+        "ReplicaMetrics": "no metrics of the replicas: GET https://api.acme.example:6443/api/v1/pods: no answer",
+    }
+    missing = anonymous(cluster).missing
+    assert SECRET.findall(str(missing)) == []
+    assert (missing["Pod"], missing["Event"], missing["ReplicaMetrics"]) == (said, "it was not read", "it was not read")
 
 
 @pytest.mark.parametrize(
