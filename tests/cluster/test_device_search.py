@@ -11,7 +11,7 @@ import pytest
 
 from tests.cluster import dra
 from tests.placement.placed import names, placed
-from tests.placement.test_devices import claiming, cluster
+from tests.placement.claiming import claiming, cluster
 
 Object = dict[str, Any]
 TAINT = {"key": "sick", "effect": "NoSchedule"}
