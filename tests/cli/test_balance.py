@@ -107,6 +107,10 @@ TOLERATES = {"tolerations": [{"key": "team", "operator": "Exists"}]}
             [node("a"), node("b"), node("c"), held("one", 2, "a"), held("more", 2, "a"), held("two", 6, "b"), held("three", 6, "c")],
             ["team/more b", "team/one c"], id="two pods to two nodes",
         ),
+        pytest.param(
+            [node("a"), node("b"), node("c"), held("one", 2, "a"), held("two", 3, "b"), placed(pod("bare", 2), "c")],
+            ["team/one b"], id="a node to which a pod has moved is not free any more",
+        ),
         pytest.param([node("a"), node("b"), held("one", 2, "a")], ["none", NOTHING[0].replace("no node", "no other node")], id="no other node loses its wholeness"),
         pytest.param([node("a"), node("b"), held("one", 4, "a"), held("two", 5, "b")], NOTHING, id="no room"),
         pytest.param([node("a"), node("b"), placed(pod("bare", 2), "a"), placed(pod("too", 5), "b")], NOTHING, id="nobody makes a bare pod again"),

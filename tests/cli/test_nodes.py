@@ -24,7 +24,7 @@ gpu-c   training    NVIDIA-A100-SXM4-80GB   notReady   nvidia.com/gpu       8   
 POOL        NODES   RESOURCE         TOTAL   ALLOCATED   PROMISED   FREE   UNUSABLE   USED
 inference       1   nvidia.com/gpu       4           0          0      4          0   ░░░░░░░░
 training        2   nvidia.com/gpu      16           6          0      2          8   ███░░░░░
-all             3   nvidia.com/gpu      20           6          0      6          8   ██░░░░░░
+all GPUs        3   nvidia.com/gpu      20           6          0      6          8   ██░░░░░░
 
 largest job that could start now: 1 node × 4 GPUs of NVIDIA-L4, with no tolerations but the webhook's
 """

@@ -14,13 +14,14 @@ from webhook.cli.cluster.heatmap import gib, heatmap
 from webhook.cli.cluster.measured import Figures
 from webhook.cli.cluster.report import gpu_nodes, holder, holders, pools, report
 from webhook.cli.cluster.snapshot import CLAIMS, ENGINE, Snapshot
-from webhook.cli.cluster.sums import larger, largest, left_out, unusable
+from webhook.cli.cluster.sums import by_kind, larger, largest, left_out, unusable
 from webhook.cli.options import Format
 from webhook.cli.reading import measure_gpus, policy_of, selector, snapshot_of
 from webhook.cli.terminal import age, bar, clear, document, no_such, out, repeated, say, show, table, write
 from webhook.cluster.gpu_amounts import gpu_number
 from webhook.cluster.utilisation import IDLE_FOR
 from webhook.errors import BadInput
+from webhook.kube.gpus import Gpus
 from webhook.policy.model import Policy
 from webhook.text import amount_number, listed, plural, quoted
 
@@ -108,7 +109,7 @@ def nodes(
         if document(sums, output):
             return None
         if by in (None, By.model) or not reports:
-            _print(reports, labels, by, jobs, wide=output is Format.wide)
+            _print(reports, labels, by, jobs, rules.gpus, wide=output is Format.wide)
             if text := left_out(reports, rules.gpus):
                 say(text, "dim")
         else:
@@ -209,7 +210,13 @@ def _since(idle_for: Mapping[str, int]) -> str:
 
 
 def _print(
-    reports: list[dict[str, Any]], labels: str | None, by: By | None, jobs: list[dict[str, Any]], *, wide: bool
+    reports: list[dict[str, Any]],
+    labels: str | None,
+    by: By | None,
+    jobs: list[dict[str, Any]],
+    gpus: Gpus,
+    *,
+    wide: bool,
 ) -> None:
     if not reports:
         return say(f"no node with {labels} has GPUs" if labels else "no node has GPUs")
@@ -227,20 +234,19 @@ def _print(
         table(["NODE", "POOL", "MODEL", "HEALTH", *titles, *more], rows, drop=_DROPPED)
         out("")
     of: Literal["pool", "model"] = "model" if by else "pool"
+    groups = [(group[of] or "-", group, [n for n in reports if n[of] == group[of]]) for group in pools(reports, of)]
+    if groups[-1][1][of] is None:
+        groups[-1:] = [(name, [*pools(those, of)][-1], those) for name, those in by_kind(reports, gpus)]
     sums = [
-        ["all" if group[of] is None else group[of] or "-", group["gpus"][line[0]]["nodes"], *line]
-        for group in pools(reports, of)
+        [name, group["gpus"][line[0]]["nodes"], *line]
+        for name, group, those in groups
         if group["gpus"]
-        for line in _lines(group, known, [n for n in reports if group[of] in (None, n[of])], apart=bool(away))
+        for line in _lines(group, known, those, apart=bool(away))
     ]
     table([of.upper(), "NODES", *titles], sums, drop=[each for each in _DROPPED if each != of.upper()])
     out("")
-    return show(
-        Text(
-            "largest job that could start now: "
-            + ("; ".join(map(_job, larger(jobs))) or "none, as no healthy node has a free GPU and CPU")
-        )
-    )
+    job = "; ".join(map(_job, larger(jobs))) or "none, as no healthy node has a free GPU and CPU"
+    return show(Text(f"largest job that could start now: {job}"))
 
 
 def _job(largest: Mapping[str, Any]) -> str:

@@ -15,7 +15,8 @@ PARTS: Final = ("allocated", "promised", "free", "unusable")
 """Each GPU is one of these, so their sum is the total."""
 UNKNOWN: Final = "unknown"
 """The part of the GPUs of which it is not known whether somebody has them: see `without_others`."""
-_ORDER: Final = ("whole", "slice", "share")
+_ORDER: Final[Mapping[GpuKind, str]] = {"whole": "all GPUs", "slice": "all slices", "share": "all shares"}
+"""The kinds of GPU in their order, and how the sum of each is called, as on the page."""
 
 
 def kind_of(resource: str, node: Mapping[str, Any], gpus: Gpus) -> GpuKind:
@@ -63,6 +64,18 @@ def usable(report: Mapping[str, Any], resource: str) -> int | float:
     return max(0, free - max(0, sick))
 
 
+def by_kind(reports: Iterable[Mapping[str, Any]], gpus: Gpus) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """For each kind of GPU that there is, how all of them are called, and the nodes that have some, with these alone."""
+    reports = list(reports)
+    for kind, name in _ORDER.items():
+        of = [
+            {**each, "gpus": {key: of for key, of in each["gpus"].items() if kind_of(key, each, gpus) == kind}}
+            for each in reports
+        ]
+        if known := [each for each in of if each["gpus"]]:
+            yield name, known
+
+
 def unusable(reports: Iterable[Mapping[str, Any]]) -> Counter[str]:
     """How many of the free GPUs no pod can have, by resource."""
     found = Counter[str]()
@@ -91,7 +104,7 @@ def totals(nodes: Iterable[Mapping[str, Any]], gpus: Gpus) -> list[dict[str, Any
         for resource, counts in node["parts"].items():
             kind = kind_of(resource, node, gpus)
             for model, name in ((None, ""), (node["model"], resource)):
-                key = (_ORDER.index(kind), model or "", name)
+                key = ([*_ORDER].index(kind), model or "", name)
                 entry = sums.setdefault(
                     key, {"kind": kind, "model": model, "resource": name, "nodes": 0, **dict.fromkeys(PARTS, 0)}
                 )
@@ -124,7 +137,8 @@ def largest(nodes: Iterable[Mapping[str, Any]], snapshot: Snapshot, policy: Poli
         for (model, resource, kind, taints), sizes in by_model.items()
     ]
     return sorted(
-        found, key=lambda each: (_ORDER.index(each["kind"]), bool(each["taints"]), _less(each["steps"]), each["model"])
+        found,
+        key=lambda each: ([*_ORDER].index(each["kind"]), bool(each["taints"]), _less(each["steps"]), each["model"]),
     )
 
 
