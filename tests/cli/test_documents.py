@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.cli.objects import CLUSTER, call, of_job, placed, write
-from tests.cli.test_nodes import metered, replica
+from tests.cli.test_nodes_by import metered, replica
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
 from webhook.kube.pod import DECISION

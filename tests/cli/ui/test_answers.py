@@ -1,14 +1,12 @@
 """What the page is asked, and answers with the documents of the commands. What it shows of them: tests/cli/ui/test_asked.py."""
 
-import json
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.cli.objects import call, write
+from tests.cli.objects import document, write
 from tests.cli.ui import world
 from tests.controlplane.nodes import node
 from webhook.cli.cluster.load import read_snapshot
@@ -23,10 +21,6 @@ GPU = "nvidia.com/gpu"
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return world.snapshot(tmp_path_factory.mktemp("answers"))
-
-
-def said(cluster: Path, *command: str) -> Any:
-    return json.loads(call(*command, "--cluster", cluster, "-o", "json").stdout)
 
 
 def test_nothing_is_known_of_another_question_or_with_wrong_words(cluster: Path) -> None:
@@ -91,8 +85,15 @@ def test_a_question_leaves_what_is_shown_as_it_is(cluster: Path) -> None:
     found.answer("start", {"gpus": "8", "resource": GPU})
     found.answer("audit", {"namespace": "team-b"})
     assert [found.answer(name, {}) for name in ("drain", "idle", "health")] == first
-    wanted = said(cluster, "balance", "-A", "--suggest")
+    wanted = document("balance", "-A", "--suggest", "--cluster", cluster)
     assert first[0]["balance"] == {key: value for key, value in wanted.items() if key != "workloads"}
+
+
+@pytest.mark.parametrize(("named", "state"), [("default", "ok"), (None, "warn")])
+def test_the_checks_are_of_the_policy_that_the_command_names(cluster: Path, named: str | None, state: str) -> None:
+    """Without one, of that in the cluster, which has none here."""
+    found = Picture(read_snapshot(cluster), load_policy(), named).answer("health", {})["doctor"]
+    assert {each["state"] for each in found if each["check"] == "policy"} == {state}
 
 
 def test_what_a_policy_without_metrics_does_not_know_is_said(tmp_path: Path) -> None:

@@ -76,6 +76,7 @@ async def test_the_page_says_nothing_and_the_state_all(url: str) -> None:
         pytest.param("/pod?namespace=research&name=nobody", KNOWN, "GET", 404, id="no such pod"),
         pytest.param("/other", KNOWN, "GET", 404, id="no such path"),
         pytest.param("/state", KNOWN | {"Host": "localhost:1234"}, "GET", 200, id="a forwarded port"),
+        pytest.param("/state", KNOWN | {"Host": "localhost"}, "GET", 200, id="no port"),
     ],
 )
 async def test_who_is_refused(url: str, path: str, headers: dict[str, str], method: str, status: int) -> None:
