@@ -28,9 +28,15 @@ _NODES, _PODS, _TIMES = 1_667, 17_000, 9
 _MEASURED = (
     "(() => {{ const start = performance.now(); {}; document.body.offsetHeight; return performance.now() - start; }})()"
 )
-_CHANGE = """{ const found = structuredClone(sent);
-for (const node of found.nodes.filter((_, at) => (at + turn) % 20 === 0)) {
-  const counts = Object.values(node.parts)[0]; counts.free = (counts.free + 1 + turn) % 9; } turn += 1; window.next = found; } 0"""
+_CHANGE = """{
+  const found = structuredClone(sent);
+  for (const node of found.nodes.filter((_, at) => (at + turn) % 20 === 0)) {
+    const counts = Object.values(node.parts)[0];
+    counts.free = (counts.free + 1 + turn) % 9;
+  }
+  turn += 1;
+  window.next = found;
+} 0"""
 
 
 async def _each(tab: Tab, work: str, before: str = "0") -> list[float]:
