@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tests.cluster import dra
+from tests.placement.claiming import claiming, cluster
 from tests.placement.placed import names, placed
-from tests.placement.test_devices import claiming, cluster
 
 Object = dict[str, Any]
 TAINT = {"key": "sick", "effect": "NoSchedule"}

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tests.cluster import dra
 from tests.cluster.objects import node, state
+from tests.placement.claiming import claiming, cluster
 from tests.placement.placed import names, placed
-from tests.placement.test_devices import claiming, cluster
 
 
 def piece(name: str, node: str | None = "gpu-a", driver: str = "gpu.nvidia.com") -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.cli.objects import Json, snapshot
-from tests.cli.waiting.test_diagnosis import DEVICE_CLASS, claiming, obj, waiting
+from tests.cli.waiting.waits import DEVICE_CLASS, claiming, obj, waiting
 from tests.controlplane.nodes import node
 from webhook.cli.offline import load_policy
 from webhook.cli.pending import answers

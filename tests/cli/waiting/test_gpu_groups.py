@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.cli.objects import Json, call, placed, snapshot, write
+from tests.cli.objects import OPTED_IN, Json, call, placed, snapshot, write
 from tests.cluster import dra
 from tests.cluster.kai import KAI_SCHEDULER, part, reservation
 from tests.controlplane.nodes import node
@@ -22,11 +22,6 @@ from webhook.policy.model import Policy
 
 GPU = "nvidia.com/gpu"
 SCHEDULER = {"schedulerName": "kai-scheduler"}
-OPTED_IN = {
-    "apiVersion": "v1",
-    "kind": "Namespace",
-    "metadata": {"name": "team", "labels": {"gpu-admission.io/profile": "default"}},
-}
 SEEN = placed(pod("seen", 0, **KAI_SCHEDULER), "a")
 
 
