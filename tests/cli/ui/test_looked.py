@@ -230,3 +230,13 @@ async def test_the_pods_of_a_workload_are_compared_and_reached(tab: Tab) -> None
     await tab.click('[data-focus="pod finetune-1"]')
     await tab.until("document.querySelector('[data-answer=pod] .on')?.innerText.startsWith('On batch-2')")
     assert await tab.value("document.querySelector('#form [name=pod]').value") == "research/finetune-1"
+
+
+async def test_the_beginning_of_an_answer_is_read_out_and_not_all_of_it(tab: Tab) -> None:
+    await tab.click("[data-question=health]")
+    await tab.until("!!document.querySelector('[data-answer=health]')")
+    heard = await tab.value(
+        "[...document.querySelectorAll('#ask [aria-live], #ask [role=status]')].map(each => each.innerText)"
+    )
+    assert [each.startswith("The webhook: ") for each in heard] == [True]
+    assert len(heard[0]) <= 200 < len(await tab.value("document.getElementById('answer').innerText"))

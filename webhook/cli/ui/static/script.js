@@ -540,6 +540,7 @@ function renderAsk() {
     if (state.live) line.append(make("span", { class: "label" }, `as of ${when(at)}`), make("button", { type: "button", on: { click: () => { answer(); render(); } } }, "Ask again"));
     put($("answer"), found.error ? make("p", { class: "note" }, found.error) : make("div", { class: "answer", "data-answer": question }, ...[asked.draw(found, values)].flat()), line);
   });
+  write($("heard"), $("answer").textContent.slice(0, 200)); // the whole of an answer would be read out for minutes
 }
 const field = (label, ...inputs) => make("label", {}, make("span", { class: "label" }, label), ...inputs);
 const select = (name, all, value, none) => make("select", { name, "data-focus": `field ${name}` }, ...(none ? [make("option", { value: "" }, none)] : []), ...all.map(each => make("option", { value: each, selected: each === value }, each)));
