@@ -19,7 +19,7 @@ from tests.controlplane.plane import ControlPlane
 pytestmark = pytest.mark.controlplane
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def address(control_plane: ControlPlane) -> Iterator[str]:
     """Where the command serves the page."""
     command = [sys.executable, "-m", "webhook", "ui", "--kubeconfig", str(control_plane.kubeconfig)]
