@@ -28,8 +28,8 @@ _NODES, _PODS, _TIMES = 1_667, 17_000, 9
 _MEASURED = (
     "(() => {{ const start = performance.now(); {}; document.body.offsetHeight; return performance.now() - start; }})()"
 )
-_CHANGE = """for (const node of state.nodes.filter((_, at) => (at + turn) % 20 === 0)) {
-  const counts = Object.values(node.parts)[0]; counts.free = (counts.free + 1) % 9; } turn += 1; render()"""
+_CHANGE = """const found = structuredClone(sent); for (const node of found.nodes.filter((_, at) => (at + turn) % 20 === 0)) {
+  const counts = Object.values(node.parts)[0]; counts.free = (counts.free + 1 + turn) % 9; } turn += 1; take(found); render()"""
 
 
 async def _each(tab: Tab, work: str) -> list[float]:
@@ -41,13 +41,13 @@ async def _measured(file: Path) -> dict[str, list[float]]:
         await tab.look(width=1440, height=1000)
         await tab.open(f"file://{file}")
         await tab.until("document.readyState === 'complete' && !!document.querySelector('.node')")
-        await tab.value("window.turn = 0")
+        await tab.value("window.turn = 0; { const { about, lists, ...rest } = state; window.sent = rest; } 0")
         pod = await tab.value("state.waiting[0].namespace + '/' + state.waiting[0].pods[0]")
         found = {
             "an update of 50 nodes": await _each(tab, _CHANGE),
             "an update without a change": await _each(tab, "render()"),
         }
-        choose = f"choice.pod = choice.pod ? '' : {pod!r}; details = inFile(state.about[{pod!r}]); render()"
+        choose = f"choice.pod = choice.pod ? '' : {pod!r}; details = inFile(embedded.about[{pod!r}]); render()"
         found["a pod is chosen, or left"] = await _each(tab, choose)
         anew = "rows.clear(); drawn.clear(); document.getElementById('map').replaceChildren(); render()"
         found["everything anew"] = await _each(tab, anew)

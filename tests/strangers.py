@@ -64,11 +64,16 @@ class Stranger:
 
     async def one_review_each(self) -> None:
         """1,024 connections that are answered once and then say nothing; none comes again."""
-        body = many_containers(1)
-        for _ in range(1024):
-            reader, writer = await self._dial()
-            writer.write(head(len(body)) + body)
-            await reader.readuntil(b"\r\n\r\n")
+        request = head(len(body := many_containers(1))) + body
+
+        async def asked() -> None:
+            with suppress(OSError, asyncio.IncompleteReadError):  # the port that it is compared with answers nothing
+                reader, writer = await self._dial()
+                writer.write(request)
+                await reader.readuntil(b"\r\n\r\n")
+
+        for _ in range(16):
+            await asyncio.gather(*(asked() for _ in range(64)))
         self.began.set()
         await asyncio.Event().wait()
 
@@ -189,16 +194,20 @@ async def attacked(port: int, attack: str, address: str, niceness: int = 0) -> A
 
 
 async def attack_until_told(port: int, attack: str, address: str) -> None:
-    """Until standard input ends."""
-    stranger = Stranger(port, address)
-    task = asyncio.ensure_future(ATTACKS[attack](stranger))
-    await stranger.began.wait()
-    print("began", flush=True)
-    ended = asyncio.Event()
+    """Until standard input ends, or the attack by itself: that is an error."""
+    stranger, ended = Stranger(port, address), asyncio.Event()
     asyncio.get_running_loop().add_reader(sys.stdin, ended.set)
-    await ended.wait()
-    task.cancel()
+    steps = [asyncio.ensure_future(each) for each in (stranger.began.wait(), ended.wait(), ATTACKS[attack](stranger))]
+    began, end, task = steps
+    await asyncio.wait((began, end, task), return_when=asyncio.FIRST_COMPLETED)
+    if began.done():
+        print("began", flush=True)
+    await asyncio.wait((end, task), return_when=asyncio.FIRST_COMPLETED)
+    if task.done():
+        task.result()
     stranger.close()
+    for step in steps:
+        step.cancel()
 
 
 if __name__ == "__main__":

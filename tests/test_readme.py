@@ -63,8 +63,11 @@ def test_every_make_target_that_a_page_names_exists(target: str) -> None:
 
 COMMANDS = get_command(app).commands  # type: ignore[attr-defined]
 LINES = re.findall(r"(?<!-n )gpu-admission ([a-z]+\b[^#|`\n]*)", README)
+HELP = {name: command.help or "" for name, command in COMMANDS.items()}
 IN_DOCS = re.findall(
-    r"^(?:\$ |    \$ )?gpu-admission ([a-z]+\b[^#|`\n]*)|`gpu-admission ([a-z]+\b[^#|`\n]*)`", PAGES, re.M
+    r"^(?:\$ |    \$ )?gpu-admission ([a-z]+\b[^#|`\n]*)|`gpu-admission ([a-z]+\b[^#|`\n]*)`",
+    "\n".join([PAGES, *HELP.values()]),
+    re.M,
 )
 
 
@@ -79,10 +82,11 @@ def test_the_readme_names_every_command_but_those_that_serve() -> None:
     assert set(COMMANDS) - {line.split()[0] for line in LINES} == {"certs", "serve"}
 
 
-FIRST_HOUR = (ROOT / "docs" / "first-hour.md").read_text()
-CONSOLE = set(
-    re.findall(r"^\$ (gpu-admission [^\n]+)\n(.+?)(?=^\$ |^```)", README + FIRST_HOUR, re.DOTALL | re.MULTILINE)
-)
+def test_the_help_of_every_command_has_an_example() -> None:
+    assert [name for name, text in HELP.items() if f"gpu-admission {name}" not in text] == []
+
+
+CONSOLE = set(re.findall(r"^\$ (gpu-admission [^\n]+)\n(.+?)(?=^\$ |^```)", PAGES, re.DOTALL | re.MULTILINE))
 
 
 @pytest.mark.parametrize(("command", "printed"), sorted(CONSOLE), ids=[command for command, _ in sorted(CONSOLE)])

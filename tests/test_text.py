@@ -4,7 +4,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.text import MAX_QUOTE, amount_number, bare, json_type, listed, matches, nearest, plural, quoted
+from webhook.text import (
+    MAX_QUOTE,
+    amount_number,
+    bare,
+    json_type,
+    listed,
+    matches,
+    nearest,
+    one_edit_apart,
+    plural,
+    quoted,
+)
 
 
 @pytest.mark.parametrize(
@@ -94,6 +105,14 @@ def test_listed(values: list[str], want: str) -> None:
 )
 def test_nearest(word: str, known: list[str], want: str | None) -> None:
     assert nearest(word, known) == want
+
+
+@pytest.mark.parametrize(
+    ("word", "want"),
+    [("gpu", False), ("gxx", False), ("gpuss", False), ("g", False), ("gpx", True), ("gpus", True), ("gu", True), ("gup", True)],
+)  # fmt: skip
+def test_one_edit_apart(word: str, want: bool) -> None:
+    assert one_edit_apart(word, "gpu") is one_edit_apart("gpu", word) is want
 
 
 @pytest.mark.parametrize(

@@ -6,15 +6,18 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+import pytest
+import yaml
 from click.testing import Result
 from typer.testing import CliRunner
 
 from tests.controlplane.nodes import node
-from tests.controlplane.objects import pod
+from tests.controlplane.objects import made, pod
 from webhook.cli.cluster.load import read_snapshot
 from webhook.cli.cluster.snapshot import Snapshot
 from webhook.cli.main import app
 from webhook.kube.kinds import KINDS
+from webhook.kube.pod import PROFILE_LABEL
 
 Json = dict[str, Any]
 TAKEN = 1_795_000_000.0
@@ -36,6 +39,18 @@ def of_job(made: Json, job: str = "train", **metadata: Any) -> Json:
     """The pod, made by a Job."""
     owner = {"kind": "Job", "name": job, "uid": job, "controller": True}
     return made | {"metadata": made["metadata"] | {"ownerReferences": [owner], **metadata}}
+
+
+def namespace(name: str = "team", **labels: str) -> Json:
+    return made("Namespace", name, labels=labels)
+
+
+OPTED_IN = namespace(**{PROFILE_LABEL: "default"})
+
+
+def of_kind(kind: str, obj: Json) -> Json:
+    """An object of DRA, as files have it."""
+    return {"apiVersion": "resource.k8s.io/v1", "kind": kind, "spec": {}, "status": {}, **obj}
 
 
 def unschedulable(message: str) -> Json:
@@ -66,10 +81,41 @@ def snapshot(folder: Path, *objects: Json) -> Snapshot:
     return read_snapshot(write(folder, *objects))
 
 
-def call(*arguments: Any) -> Result:
-    result = CliRunner().invoke(app, [str(a) for a in arguments], catch_exceptions=False)
+def with_metrics(file: Path, samples: Iterable[list[Any]], source: str = "prometheus") -> Path:
+    """The snapshot, with GPU metrics. A sample: node, GPU, reading, number, MIG instance, and the pod if labels name one."""
+    found = orjson.loads(file.read_bytes())
+    found["snapshot"]["gpuMetrics"] = {"source": source, "samples": list(samples)}
+    file.write_bytes(orjson.dumps(found))
+    return file
+
+
+def kubeconfig(folder: Path, url: str) -> Path:
+    path = folder / "config"
+    contexts = [
+        {"name": name, "context": {"cluster": "c", "user": "u", "namespace": of}}
+        for name, of in (("one", "team"), ("two", "other"))
+    ]
+    users, clusters = [{"name": "u", "user": {}}], [{"name": "c", "cluster": {"server": url}}]
+    found = {"clusters": clusters, "users": users, "contexts": contexts, "current-context": "one"}
+    path.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "Config", **found}))
+    return path
+
+
+def call(*arguments: Any, stdin: bytes | str = "") -> Result:
+    result = CliRunner().invoke(app, [str(a) for a in arguments], input=stdin, catch_exceptions=False)
     assert "Traceback" not in result.output
     return result
+
+
+def document(*arguments: Any) -> Any:
+    """What a command prints with `-o json`."""
+    return orjson.loads(call(*arguments, "-o", "json").stdout)
+
+
+def terminal(patch: pytest.MonkeyPatch, columns: int) -> None:
+    """What is printed goes to a terminal of so many columns, without colours."""
+    for key, value in {"FORCE_COLOR": "1", "NO_COLOR": "1", "COLUMNS": str(columns), "TERM": "xterm"}.items():
+        patch.setenv(key, value)
 
 
 class Page(HTMLParser):

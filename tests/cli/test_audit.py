@@ -7,18 +7,11 @@ from typing import Any
 
 import pytest
 
-from tests.cli.cluster.test_load import kubeconfig
-from tests.cli.objects import CLUSTER, call, placed, write
+from tests.cli.objects import CLUSTER, call, document, kubeconfig, namespace, placed, write
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
 from tests.feeds.fake_api import fake_api
-from webhook.kube.pod import DECISION
-
-PROFILE = "gpu-admission.io/profile"
-
-
-def namespace(name: str, **labels: str) -> dict[str, Any]:
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+from webhook.kube.pod import DECISION, PROFILE_LABEL
 
 
 def owned(made: dict[str, Any], kind: str, name: str) -> dict[str, Any]:
@@ -48,7 +41,7 @@ def audited(folder: Path, *arguments: str, labels: dict[str, str]) -> tuple[int,
 
 
 def test_pods_of_a_workload_are_one_entry_and_pods_with_a_decision_or_without_gpus_are_left_out(tmp_path: Path) -> None:
-    status, (found,) = audited(tmp_path, labels={PROFILE: "default"})
+    status, (found,) = audited(tmp_path, labels={PROFILE_LABEL: "default"})
     assert status == 1
     assert {key: found[key] for key in ("namespace", "of", "pods", "outcome")} == {
         "namespace": "team", "of": "job/open", "pods": 2, "outcome": "refused",
@@ -72,7 +65,9 @@ def test_pods_of_a_namespace_that_has_not_opted_in(tmp_path: Path, arguments: li
 
 
 def test_the_table(tmp_path: Path) -> None:
-    file = write(tmp_path, *CLUSTER[:4], namespace("team", **{PROFILE: ""}), *PODS, placed(pod("fine", 1), "gpu-a"))
+    file = write(
+        tmp_path, *CLUSTER[:4], namespace("team", **{PROFILE_LABEL: ""}), *PODS, placed(pod("fine", 1), "gpu-a")
+    )
     result = call("audit", "--cluster", file)
     lines = result.stdout.splitlines()
     assert lines[0].split() == ["NAMESPACE", "WORKLOAD", "PODS", "OUTCOME", "WHY"]
@@ -96,7 +91,7 @@ def test_whether_a_pod_that_waits_would_start(
 ) -> None:
     made = placed(pod("render", gpus, **more), None)
     file = write(tmp_path, node("a", taints=["nvidia.com/gpu=:NoSchedule"]), namespace("team"), made)
-    (found,) = json.loads(call("audit", "-n", "team", "--cluster", file, "-o", "json").stdout)
+    (found,) = document("audit", "-n", "team", "--cluster", file)
     assert found.get("starts") == starts
     printed = " ".join(call("audit", "-n", "team", "--cluster", file).stdout.split())
     assert ("it waits now" in printed) == bool(said)

@@ -3,13 +3,13 @@
 Covers cli.simulating.moves.
 """
 
-import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.cli.objects import call, placed, write
+from tests.cli.objects import call, document, of_job, placed, write
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
 
@@ -38,7 +38,7 @@ NOTHING = ["no node can be made whole by moving a few pods of workloads"]
 
 
 def test_the_document(tmp_path: Path) -> None:
-    found = json.loads(call("balance", "--cluster", write(tmp_path, *OBJECTS), "-o", "json").stdout)
+    found = document("balance", "--cluster", write(tmp_path, *OBJECTS))
     assert found == {
         "workloads": [
             {"namespace": "team", "of": "deployment/chat", "pods": 4, "skew": 2, "gpus": {"gpu-a": 3, "gpu-b": 1}},
@@ -54,7 +54,7 @@ def test_the_document(tmp_path: Path) -> None:
 
 
 def test_a_named_workload_has_the_nodes_it_would_be_re_created_on(tmp_path: Path) -> None:
-    found = json.loads(call("balance", "deployment/chat", "--cluster", write(tmp_path, *OBJECTS), "-o", "json").stdout)
+    found = document("balance", "deployment/chat", "--cluster", write(tmp_path, *OBJECTS))
     again = found["workloads"][0]["recreated"]
     assert sum(again["nodes"].values()) == 4
     assert again["skew"] <= 1
@@ -85,10 +85,9 @@ def test_an_unknown_workload_and_a_namespace_without_gpu_pods_are_named(tmp_path
     )
 
 
-def of_job(name: str, gpus: int, on: str, **spec: Any) -> dict[str, Any]:
-    made = placed(pod(name, gpus, **spec), on)
-    owner = {"kind": "Job", "name": name, "uid": name, "controller": True}
-    return made | {"metadata": made["metadata"] | {"ownerReferences": [owner]}}
+def held(name: str, gpus: int, on: str, **spec: Any) -> dict[str, Any]:
+    """By a pod of a Job of its own."""
+    return of_job(placed(pod(name, gpus, **spec), on), name)
 
 
 TOLERATES = {"tolerations": [{"key": "team", "operator": "Exists"}]}
@@ -98,53 +97,69 @@ TOLERATES = {"tolerations": [{"key": "team", "operator": "Exists"}]}
     ("objects", "said"),
     [
         pytest.param(
-            [node("a"), node("b"), of_job("one", 2, "a"), of_job("two", 5, "b")], ["a would be whole after: team/one to b"], id="the fewest GPUs go",
+            [node("a"), node("b"), held("one", 2, "a"), held("two", 5, "b")], ["team/one b"], id="the fewest GPUs go",
         ),
         pytest.param(
-            [node("a"), node("b"), node("c"), of_job("one", 2, "a"), of_job("two", 2, "b"), of_job("three", 4, "c")],
-            ["a would be whole after: team/one to c", "b would be whole after: team/two to c"], id="each counts on those before it",
+            [node("a"), node("b"), node("c"), held("one", 2, "a"), held("two", 2, "b"), held("three", 4, "c")],
+            ["team/one c", "team/two c"], id="each counts on those before it",
         ),
         pytest.param(
-            [node("a"), node("b"), node("c"), of_job("one", 2, "a"), of_job("more", 2, "a"), of_job("two", 6, "b"), of_job("three", 6, "c")],
-            ["a would be whole after: team/more to b, team/one to c"], id="two pods to two nodes",
+            [node("a"), node("b"), node("c"), held("one", 2, "a"), held("more", 2, "a"), held("two", 6, "b"), held("three", 6, "c")],
+            ["team/more b", "team/one c"], id="two pods to two nodes",
         ),
-        pytest.param([node("a"), node("b"), of_job("one", 2, "a")], ["1 node can be drained, as no pod has a GPU there, fewest whole GPUs first: b (8 nvidia.com/gpu, NVIDIA-A100-SXM4-80GB)", NOTHING[0].replace("no node", "no other node")], id="no other node loses its wholeness"),
-        pytest.param([node("a"), node("b"), of_job("one", 4, "a"), of_job("two", 5, "b")], NOTHING, id="no room"),
+        pytest.param(
+            [node("a"), node("b"), node("c"), held("one", 2, "a"), held("two", 3, "b"), placed(pod("bare", 2), "c")],
+            ["team/one b"], id="a node to which a pod has moved is not free any more",
+        ),
+        pytest.param([node("a"), node("b"), held("one", 2, "a")], ["none", NOTHING[0].replace("no node", "no other node")], id="no other node loses its wholeness"),
+        pytest.param([node("a"), node("b"), held("one", 4, "a"), held("two", 5, "b")], NOTHING, id="no room"),
         pytest.param([node("a"), node("b"), placed(pod("bare", 2), "a"), placed(pod("too", 5), "b")], NOTHING, id="nobody makes a bare pod again"),
         pytest.param(
-            [node("a"), node("b", taints=["team=x:NoSchedule"]), of_job("one", 2, "a"), of_job("two", 5, "b", **TOLERATES)],
-            ["b would be whole after: team/two to a"], id="not to a taint that the pod does not tolerate",
+            [node("a"), node("b", taints=["team=x:NoSchedule"]), held("one", 2, "a"), held("two", 5, "b", **TOLERATES)],
+            ["team/two a"], id="not to a taint that the pod does not tolerate",
         ),
         pytest.param(
-            [node("a", cordoned=True), node("b"), of_job("one", 2, "a"), of_job("two", 5, "b")], NOTHING, id="a cordoned node is not freed",
+            [node("a", cordoned=True), node("b"), held("one", 2, "a"), held("two", 5, "b")], NOTHING, id="a cordoned node is not freed",
         ),
     ],
 )  # fmt: skip
 def test_it_says_which_pods_to_move(tmp_path: Path, objects: list[dict[str, Any]], said: list[str]) -> None:
     file = write(tmp_path, *objects)
     lines = call("balance", "--suggest", "--cluster", file).stdout.splitlines()
-    assert [line for line in lines if "whole" in line] == said
-    (document,) = [json.loads(call("balance", "--suggest", "--cluster", file, "-o", "json").stdout)["suggestions"]]
-    assert len(document) == sum("would be whole" in line for line in said)
+    found = document("balance", "--suggest", "--cluster", file)
+    title = next((line for line in lines if line.startswith("TO DRAIN")), "")
+    table = lines[lines.index(title) + 1 :] if title else [line for line in lines if "whole" in line]
+    at, to = title.find("POD TO MOVE"), title.find("IT GOES TO")
+    shown = [line if "whole" in line else " ".join([line[at:to].strip(), line[to:].strip()]).strip() for line in table]
+    assert shown == said
+    moves = [f"{move['pod']} {move['to']}" for each in found["suggestions"] for move in each["moves"]]
+    assert [each for each in said if each.startswith("team/")] == moves
+    for each in [*found["drainable"], *found["suggestions"]]:
+        assert any(line.split(None, 1)[0] == each["node"] and each["of"] in line for line in table)
 
 
 def test_nodes_that_are_free_come_first_those_whose_loss_costs_least_before_others(tmp_path: Path) -> None:
     shared = {"nvidia.com/gpu.replicas": "4", "nvidia.com/gpu.count": "4"}
-    objects = [node("large", 8), node("shared", 16, "Tesla-T4", labels=shared), node("small", 4), node("out", cordoned=True), node("used"), of_job("one", 2, "used")]  # fmt: skip
+    objects = [node("large", 8), node("shared", 16, "Tesla-T4", labels=shared), node("small", 4), node("out", cordoned=True), node("used"), held("one", 2, "used")]  # fmt: skip
     file = write(tmp_path, *objects)
-    found = json.loads(call("balance", "--suggest", "--cluster", file, "-o", "json").stdout)
+    found = document("balance", "--suggest", "--cluster", file)
     assert (found["whole"], found["cordoned"]) == (["shared", "small", "large"], ["out"])
     lines = call("balance", "--suggest", "--cluster", file).stdout.splitlines()
-    start = next(at for at, line in enumerate(lines) if line.startswith("3 nodes can be drained, "))
-    assert "shared (16 nvidia.com/gpu, Tesla-T4, shared by several pods), small (4 nvidia.com/gpu" in lines[start]
-    assert lines[start + 1] == "cordoned already, and no pod has a GPU there: out"
-    assert "would be whole after" in lines[start + 2] or "no other node can be made whole" in lines[start + 2]
+    start = next(at for at, line in enumerate(lines) if line.startswith("TO DRAIN "))
+    assert [line.split()[0] for line in lines[start + 1 : start + 4]] == ["shared", "small", "large"]
+    assert " 16 nvidia.com/gpu, Tesla-T4, shared by several pods " in lines[start + 1]
+    assert lines[start + 4] == "cordoned already, and no pod has a GPU there: out"
+    assert "no other node can be made whole" in lines[start + 5]
 
 
 def test_what_the_sums_leave_out_is_said(tmp_path: Path) -> None:
     shared = {"nvidia.com/gpu.replicas": "4", "nvidia.com/gpu.count": "4"}
     file = write(tmp_path, node("a"), node("out", cordoned=True), node("shared", 16, "Tesla-T4", labels=shared))
     assert "free on nodes that take pods: 24 nvidia.com/gpu" in call("balance", "--cluster", file).stderr
-    said = "of the free GPUs: 8 on nodes that take no pods, or sick, 16 shares or slices of GPUs\n"
-    assert said in call("nodes", "--cluster", file).stderr
-    assert "of the free GPUs" not in call("nodes", "a", "--cluster", file).stderr
+    said = "unusable: free on nodes that take no pods, or sick; of the free GPUs 16 are shares or slices\n"
+    result = call("nodes", "--cluster", file)
+    assert said in result.stderr
+    total = next(line for line in result.stdout.splitlines() if line.startswith("-  "))
+    assert total.split()[3:8] == ["32", "0", "0", "24", "8"], "free and unusable, as the page counts them"
+    alone = call("nodes", "a", "--cluster", file)
+    assert not re.search("unusable|of the free GPUs", f"{alone.stderr}{alone.stdout.lower()}")

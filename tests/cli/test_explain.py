@@ -10,10 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
-from tests.cli.cluster.test_load import kubeconfig
-from tests.cli.objects import CLUSTER, call, placed, write
+from tests.cli.objects import CLUSTER, OPTED_IN, call, document, kubeconfig, namespace, placed, with_metrics, write
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import deployment, pod
 from tests.feeds.fake_api import fake_api
@@ -57,23 +55,6 @@ def decided(bound: str | None = "gpu-b", record: Any = RECORD) -> dict[str, Any]
     return made
 
 
-@pytest.fixture
-def manifest(tmp_path: Path) -> Any:
-    def make(*objects: Any) -> Path:
-        path = tmp_path / "manifest.yaml"
-        path.write_text(yaml.safe_dump_all(objects))
-        return path
-
-    return make
-
-
-def namespace(**labels: str) -> dict[str, Any]:
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team", "labels": labels}}
-
-
-OPTED_IN = namespace(**{"gpu-admission.io/profile": "default"})
-
-
 def test_an_existing_pod(tmp_path: Path) -> None:
     result = call("explain", "chat", "-n", "team", "--cluster", write(tmp_path, *CLUSTER, decided()))
     assert (result.exit_code, result.stderr) == (0, "")
@@ -100,9 +81,7 @@ def test_a_node_that_comes_last_has_the_reason_beside_it(
 ) -> None:
     record = RECORD | {"nodes": [ranked, ["other", 1, 0, -0.7], ranked]}
     cluster = write(tmp_path, *nodes, decided(None, record=record))
-    (found, _, _) = json.loads(call("explain", "chat", "-n", "team", "--cluster", cluster, "-o", "json").stdout)[
-        "nodes"
-    ]
+    (found, _, _) = document("explain", "chat", "-n", "team", "--cluster", cluster)["nodes"]
     assert (found.get("last"), found["score"]) == (why, round(math.remainder(ranked[3], 1000), 3))
     printed = call("explain", "chat", "-n", "team", "--cluster", cluster).stdout
     for words in ("first, though it would be kept back", "kept back"):
@@ -119,16 +98,12 @@ def test_a_pod_for_which_no_node_was_chosen_runs_somewhere(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("changed", [False, True])
 def test_a_policy_that_has_changed_since_the_decision_is_told(tmp_path: Path, changed: bool) -> None:
+    text = "gpuMetrics: {source: 'off'}\n"
     metadata = {"name": "gpu-admission-policy", "namespace": "gpu-admission"}
-    policy = {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": metadata,
-        "data": {"policy.yaml": "gpuMetrics: {source: 'off'}\n"},
-    }
-    now = load_policy("gpuMetrics: {source: 'off'}\n").hash
+    policy = {"kind": "ConfigMap", "metadata": metadata, "data": {"policy.yaml": text}}
+    now = load_policy(text).hash
     file = write(tmp_path, *CLUSTER, policy, decided(record=RECORD | ({} if changed else {"policy": now})))
-    found = json.loads(call("explain", "chat", "-n", "team", "--cluster", file, "-o", "json").stdout)
+    found = document("explain", "chat", "-n", "team", "--cluster", file)
     assert found.get("policyNow") == (now if changed else None)
     said = call("explain", "chat", "-n", "team", "--cluster", file).stdout
     assert (f", policy 1f0c (changed since: now {now})\n" in said) == changed
@@ -158,7 +133,7 @@ UNKNOWN = "why is not known: no Event says it, and no object shows what that nod
 def test_why_a_pod_is_elsewhere_is_read_and_not_guessed(tmp_path: Path, others: list[Any], why: str) -> None:
     made = times(decided("gpu-b"), PodScheduled=THEN)
     cluster = write(tmp_path, node("gpu-b"), made, *others)
-    found = json.loads(call("explain", "chat", "-n", "team", "--cluster", cluster, "-o", "json").stdout)
+    found = document("explain", "chat", "-n", "team", "--cluster", cluster)
     assert found["text"] == f"bound to gpu-b, number 2 of the ranking, not to gpu-a: {why}"
 
 
@@ -172,9 +147,9 @@ def test_a_taint_with_a_time_before_the_binding_is_the_reason(tmp_path: Path, ke
     assert (wanted in said) == bool(key)
 
 
-def test_a_pod_that_does_not_exist_would_be_sent_somewhere(tmp_path: Path, manifest: Any) -> None:
+def test_a_pod_that_does_not_exist_would_be_sent_somewhere(tmp_path: Path, file: Any) -> None:
     said = call(
-        "explain", "-f", manifest(pod("new")), "-n", "team", "--cluster", write(tmp_path, *CLUSTER, OPTED_IN)
+        "explain", "-f", file(pod("new")), "-n", "team", "--cluster", write(tmp_path, *CLUSTER, OPTED_IN)
     ).stdout
     assert "; gpu-b would be chosen\n" in said
     assert "not bound yet" not in said
@@ -194,7 +169,7 @@ def test_a_pod_that_does_not_exist_would_be_sent_somewhere(tmp_path: Path, manif
 def test_why_the_first_node_is_before_the_second(tmp_path: Path, word: str, nodes: list[Any], why: str | None) -> None:
     record = RECORD | {"decided": word, "nodes": nodes}
     cluster = write(tmp_path, *CLUSTER, decided(None, record=record))
-    found = json.loads(call("explain", "chat", "-n", "team", "--cluster", cluster, "-o", "json").stdout)["decided"]
+    found = document("explain", "chat", "-n", "team", "--cluster", cluster)["decided"]
     second = nodes[1][0]
     by_name = f"a comes before {second} by its name: they are equal by all criteria"
     assert found == ("" if why is None else f"a comes before {second}: {why}" if why else by_name)
@@ -208,11 +183,7 @@ def test_the_only_node_is_called_so_and_not_kept_back(tmp_path: Path) -> None:
 
 
 def test_the_document(tmp_path: Path) -> None:
-    found = json.loads(
-        call(
-            "explain", "chat", "-n", "team", "--cluster", write(tmp_path, *CLUSTER, decided("gpu-a")), "-o", "json"
-        ).stdout
-    )
+    found = document("explain", "chat", "-n", "team", "--cluster", write(tmp_path, *CLUSTER, decided("gpu-a")))
     assert found["choice"] == "first"
     assert found["nodes"][0] == {"name": "gpu-a", "free": 8, "peers": 0, "score": 1.0}
     assert found["boundTo"] == "gpu-a"
@@ -227,7 +198,7 @@ def test_numbers_from_metrics_are_shown_with_their_source_and_age(tmp_path: Path
     said = call("explain", "chat", "-n", "team", "--cluster", cluster).stdout
     assert "  strategy apart, by metrics from dcgm, 9 s old; bound to gpu-b" in said
     assert "7 fit for use, 12 % used\n" in said
-    found = json.loads(call("explain", "chat", "-n", "team", "--cluster", cluster, "-o", "json").stdout)
+    found = document("explain", "chat", "-n", "team", "--cluster", cluster)
     assert found["nodes"][0] == {"name": "gpu-a", "free": 8, "peers": 0, "score": 1.0, "usable": 7, "load": 12}
 
 
@@ -263,17 +234,17 @@ def test_an_annotation_that_somebody_else_wrote_is_no_error(tmp_path: Path, text
     assert result.exit_code == 0
 
 
-def test_a_namespace_that_has_not_opted_in_is_named(tmp_path: Path, manifest: Any) -> None:
+def test_a_namespace_that_has_not_opted_in_is_named(tmp_path: Path, file: Any) -> None:
     cluster = write(tmp_path, *CLUSTER, namespace())
-    for arguments in (("trainer",), ("-f", manifest(pod("new")))):
+    for arguments in (("trainer",), ("-f", file(pod("new")))):
         result = call("explain", *arguments, "-n", "team", "--cluster", cluster)
         assert result.exit_code == 0
         assert "the webhook is not asked: namespace team has not opted in" in result.stdout
 
 
-def test_a_file_of_pods_that_would_be_admitted(tmp_path: Path, manifest: Any) -> None:
+def test_a_file_of_pods_that_would_be_admitted(tmp_path: Path, file: Any) -> None:
     result = call(
-        "explain", "-f", manifest(deployment("chat", 3)), "-n", "team", "--cluster", write(tmp_path, *CLUSTER, OPTED_IN)
+        "explain", "-f", file(deployment("chat", 3)), "-n", "team", "--cluster", write(tmp_path, *CLUSTER, OPTED_IN)
     )
     assert result.exit_code == 0
     assert result.stdout.startswith("team: deployment/chat (3 pods)\n")
@@ -282,45 +253,39 @@ def test_a_file_of_pods_that_would_be_admitted(tmp_path: Path, manifest: Any) ->
     assert DECISION not in result.stdout
 
 
-def test_a_file_is_ranked_by_the_gpu_metrics_of_the_snapshot(tmp_path: Path, manifest: Any) -> None:
-    file = write(tmp_path, *CLUSTER, OPTED_IN)
-    policy = tmp_path / "policy.yaml"
-    policy.write_text("gpuMetrics: {source: prometheus, url: http://prometheus.monitoring:9090}")
-    given = ["explain", "-f", manifest(pod("new")), "-n", "team", "--cluster", file, "--policy", policy, "-o", "json"]
-    first = json.loads(call(*given).stdout)[0]["nodes"][0]["name"]
-    found = json.loads(file.read_text())
-    samples = [[first, str(gpu), "utilisation", 90.0, ""] for gpu in range(8)]
-    found["snapshot"]["gpuMetrics"] = {"source": "prometheus", "samples": samples}
-    file.write_text(json.dumps(found))
-    (explanation,) = json.loads(call(*given).stdout)
+def test_a_file_is_ranked_by_the_gpu_metrics_of_the_snapshot(tmp_path: Path, file: Any) -> None:
+    cluster = write(tmp_path, *CLUSTER, OPTED_IN)
+    asks = {"gpuMetrics": {"source": "prometheus", "url": "http://prometheus.monitoring:9090"}}
+    policy = file(asks, name="policy.yaml")
+    given = ["explain", "-f", file(pod("new")), "-n", "team", "--cluster", cluster, "--policy", policy]
+    first = document(*given)[0]["nodes"][0]["name"]
+    with_metrics(cluster, [[first, str(gpu), "utilisation", 90.0, ""] for gpu in range(8)])
+    (explanation,) = document(*given)
     assert explanation["nodes"][0]["name"] != first
     assert "prometheus" in explanation["by"]
-    assert json.loads(call(*given, "--metrics", "off").stdout)[0]["nodes"][0]["name"] == first
+    assert document(*given, "--metrics", "off")[0]["nodes"][0]["name"] == first
 
 
 def test_the_pods_of_make_demo_are_changed_or_refused() -> None:
     sample = Path(__file__).parents[2] / "webhook" / "defaults"
-    result = call("explain", "-f", sample / "pods.yaml", "--cluster", sample / "cluster.yaml", "-o", "json")
-    found = json.loads(result.stdout)
+    found = document("explain", "-f", sample / "pods.yaml", "--cluster", sample / "cluster.yaml")
     assert [each["refused"] for each in found] == [False, False, False, True, True, True, False]
     assert all("+  tolerations:" in each["diff"] and each["nodes"] for each in found[:3])
 
 
 def test_a_refused_pod_of_a_file_has_the_message_of_the_webhook_and_hides_no_other_pod(
-    tmp_path: Path, manifest: Any
+    tmp_path: Path, file: Any
 ) -> None:
-    file = manifest(pod("big", 64), {"kind": "Odd"}, pod("good"))
+    given = file(pod("big", 64), {"kind": "Odd"}, pod("good"))
     cluster = write(tmp_path, *CLUSTER, OPTED_IN)
-    result = call("explain", "-f", file, "-n", "team", "--cluster", cluster)
+    result = call("explain", "-f", given, "-n", "team", "--cluster", cluster)
     assert result.exit_code == 2
-    validated = call("validate", file, "--cluster", cluster).stderr
+    validated = call("validate", given, "--cluster", cluster).stderr
     said = next(line for line in result.stdout.splitlines() if "  refused: " in line)
     assert said.removeprefix("  refused: ") in validated
     assert "team: pod/good\n" in result.stdout
     assert "wanted a Pod" in result.stderr
-    found = json.loads(
-        call("explain", "-f", manifest(pod("big", 64)), "-n", "team", "--cluster", cluster, "-o", "json").stdout
-    )
+    found = document("explain", "-f", file(pod("big", 64)), "-n", "team", "--cluster", cluster)
     assert found[0]["refused"]
     assert "gpuFits" in [finding["unit"] for finding in found[0]["findings"]]
 

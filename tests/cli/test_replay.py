@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.builders import admission_review
-from tests.cli.objects import call, write
+from tests.cli.objects import OPTED_IN, call, document, write
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
 
@@ -15,7 +15,6 @@ RECORDED = Path(__file__).resolve().parents[1] / "data" / "reviews" / "1.37"
 SHARE = {"requests": {"cpu": "8", "memory": "32Gi"}, "limits": {"nvidia.com/gpu": "1"}}
 STRICT = "profiles: {default: {rules: {hostNamespaces: {action: deny}}, placement: {otherwise: pack}}}"
 LOOSE = "profiles: {default: {rules: {hostNamespaces: {action: 'off'}}}}"
-NAMESPACE = {"kind": "Namespace", "metadata": {"name": "team", "labels": {"gpu-admission.io/profile": "default"}}}
 
 
 def replica(number: int = 0, **spec: Any) -> dict[str, Any]:
@@ -60,7 +59,7 @@ def policies(tmp_path: Path) -> list[Any]:
 
 
 def found(*arguments: Any) -> Any:
-    return json.loads(call("replay", *arguments, "-o", "json").stdout)
+    return document("replay", *arguments)
 
 
 @pytest.mark.parametrize("recorded", [event, review], ids=["audit log", "AdmissionReviews"])
@@ -112,7 +111,7 @@ def test_a_pod_that_would_be_placed_otherwise_has_both_nodes(tmp_path: Path) -> 
         "profiles: {default: {placement: {preferences: "
         "[{nodes: [{key: nvidia.com/gpu.product, values: [NVIDIA-L4]}]}]}}}"
     )
-    cluster = write(tmp_path, node("gpu-a"), node("gpu-b", 8, "NVIDIA-L4"), NAMESPACE)
+    cluster = write(tmp_path, node("gpu-a"), node("gpu-b", 8, "NVIDIA-L4"), OPTED_IN)
     file, more = lines(tmp_path, event(pod("one", container={"resources": SHARE}))), ["--cluster", cluster]
     (each,) = found(file, "--policy", tmp_path / "l4.yaml", *more)
     assert (each["change"], each["text"]) == ("placed", "gpu-a → gpu-b")
@@ -123,7 +122,7 @@ def test_a_pod_that_would_be_changed_and_placed_otherwise_has_the_fields_but_tho
         "profiles: {default: {injectors: {tolerations: {enabled: false}}, placement: {preferences: "
         "[{nodes: [{key: nvidia.com/gpu.product, values: [NVIDIA-L4]}]}]}}}"
     )
-    cluster = write(tmp_path, node("gpu-a"), node("gpu-b", 8, "NVIDIA-L4"), NAMESPACE)
+    cluster = write(tmp_path, node("gpu-a"), node("gpu-b", 8, "NVIDIA-L4"), OPTED_IN)
     (each,) = found(lines(tmp_path, event(replica())), "--policy", tmp_path / "l4.yaml", "--cluster", cluster)
     assert (each["before"]["node"], each["after"]["node"]) == ("gpu-a", "gpu-b")
     assert (each["change"], each["fields"]) == ("changed", ["spec.tolerations"])

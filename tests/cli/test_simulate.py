@@ -10,16 +10,11 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.cli.objects import Page, call, placed, write
+from tests.cli.objects import OPTED_IN, Page, call, document, namespace, placed, with_metrics, write
 from tests.controlplane.nodes import GPU_TAINT, node
 from tests.controlplane.objects import deployment, job, pod
 
-OPTED_IN = {
-    "apiVersion": "v1",
-    "kind": "Namespace",
-    "metadata": {"name": "team", "labels": {"gpu-admission.io/profile": "default"}},
-}
-PLAIN = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "plain"}}
+PLAIN = namespace("plain")
 CLASSES = [
     {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": f"gpu-{name}"}, "value": value}
     for name, value in (("training", 100), ("inference", 1000), ("development", 50))
@@ -64,7 +59,7 @@ def manifest(folder: Path, *objects: Any) -> Path:
 
 
 def found(*arguments: Any) -> Any:
-    return json.loads(call("simulate", *arguments, "-o", "json").stdout)
+    return document("simulate", *arguments)
 
 
 def test_the_table(tmp_path: Path, cluster: Path) -> None:
@@ -203,20 +198,17 @@ def test_the_picture_loads_nothing_and_escapes_names(tmp_path: Path) -> None:
 
 def test_nodes_are_ranked_by_the_gpu_metrics_of_the_snapshot(tmp_path: Path) -> None:
     """All GPUs of two nodes are busy although no pod requests them: they do not count as free."""
-    file = write(tmp_path, *NODES, OPTED_IN, PLAIN, *CLASSES)
-    found = json.loads(file.read_text())
     numbers = [(name, 90.0 if name != "gpu-b" else 0.0) for name in ("gpu-a", "gpu-b", "gpu-c")]
     samples = [[name, str(gpu), "utilisation", value, ""] for name, value in numbers for gpu in range(8)]
-    found["snapshot"]["gpuMetrics"] = {"source": "prometheus", "samples": samples}
-    file.write_text(json.dumps(found))
+    file = with_metrics(write(tmp_path, *NODES, OPTED_IN, PLAIN, *CLASSES), samples)
     policy = tmp_path / "policy.yaml"
     policy.write_text("gpuMetrics: {source: prometheus, url: http://prometheus.monitoring:9090}")
     one = job("train", 1, container={"resources": WHOLE})
-    given = ["simulate", "-f", manifest(tmp_path, one), "-n", "team", "--cluster", file, "-o", "json"]
+    given = ["-f", manifest(tmp_path, one), "-n", "team", "--cluster", file]
     for more, node_of in (([], "gpu-b"), (["--metrics", "off"], "gpu-a")):
-        answer = json.loads(call(*given, "--policy", policy, *more).stdout)["workloads"][0]
+        answer = found(*given, "--policy", policy, *more)["workloads"][0]
         assert answer["with"]["bound"] == {node_of: 1}
-    assert json.loads(call(*given).stdout)["workloads"][0]["with"]["bound"] == {"gpu-a": 1}, "a policy without metrics"
+    assert found(*given)["workloads"][0]["with"]["bound"] == {"gpu-a": 1}, "a policy without metrics"
 
 
 # --- wrong input ------------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
+from tests.cli import objects
 from tests.cli.objects import CLUSTER, call, placed, unschedulable, write
 from tests.controlplane.objects import pod
 from webhook.cli import terminal
@@ -51,8 +52,7 @@ def test_a_long_message_of_the_scheduler_is_cut_off_in_the_table_only(tmp_path: 
 @pytest.fixture
 def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
     """A terminal of 40 columns without colours."""
-    for key, value in {"FORCE_COLOR": "1", "NO_COLOR": "1", "COLUMNS": "40", "TERM": "xterm"}.items():
-        monkeypatch.setenv(key, value)
+    objects.terminal(monkeypatch, 40)
 
 
 @pytest.mark.usefixtures("narrow")

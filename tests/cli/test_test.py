@@ -11,7 +11,7 @@ from xml.etree.ElementTree import fromstring
 import pytest
 import yaml
 
-from tests.cli.objects import call, write
+from tests.cli.objects import call, document, write
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import job, pod
 
@@ -29,7 +29,7 @@ def cases(folder: Path, *found: Any, name: str = "pods.test.yaml", **more: Any) 
 
 
 def states(folder: Path, *arguments: Any) -> list[str]:
-    return [each["state"] for each in json.loads(call("test", folder, *arguments, "-o", "json").stdout)]
+    return [each["state"] for each in document("test", folder, *arguments)]
 
 
 def test_the_example_passes() -> None:

@@ -1,9 +1,8 @@
 """Every unit documents itself."""
 
 import pytest
-from typer.testing import CliRunner
 
-from webhook.cli.main import app
+from tests.cli.objects import call
 from webhook.cli.offline import load_policy
 from webhook.cli.units import Documented, documented
 
@@ -12,7 +11,7 @@ UNITS = list(documented(load_policy()))
 
 @pytest.mark.parametrize("unit", UNITS, ids=[unit.name for unit in UNITS])
 def test_a_unit_says_what_it_means_and_its_settings(unit: Documented) -> None:
-    printed = CliRunner().invoke(app, ["units", unit.name])
+    printed = call("units", unit.name)
     assert printed.exit_code == 0
     assert unit.text in printed.stdout
     assert len(unit.text) > 200, "one line is not enough for the person who has to run it"
@@ -20,11 +19,11 @@ def test_a_unit_says_what_it_means_and_its_settings(unit: Documented) -> None:
 
 
 def test_the_list_has_every_unit_in_run_order() -> None:
-    lines = CliRunner().invoke(app, ["units"]).stdout.splitlines()
+    lines = call("units").stdout.splitlines()
     assert [line.split()[0] for line in lines] == [unit.name for unit in UNITS]
 
 
 def test_a_misspelt_unit_is_answered_with_the_nearest() -> None:
-    result = CliRunner().invoke(app, ["units", "gpuFit"])
+    result = call("units", "gpuFit")
     assert result.exit_code == 2
     assert result.stderr == 'error: saw "gpuFit", wanted an injector or a rule; did you mean gpuFits?\n'

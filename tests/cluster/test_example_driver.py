@@ -6,8 +6,8 @@ import orjson
 import pytest
 
 from tests.cluster import dra
+from tests.placement.claiming import claiming, cluster, free, reserve
 from tests.placement.placed import names, placed
-from tests.placement.test_devices import claiming, cluster, reserve
 from tests.reference import ROOT
 from webhook.cluster.gpu_amounts import models_of
 from webhook.cluster.state import ClusterState
@@ -23,10 +23,6 @@ Asked = list[tuple[dict[str, Any], int]]
 def with_slices(kind: str, *asked: dict[str, Any]) -> ClusterState:
     templates = [dra.template(f"t{number}", each) for number, each in enumerate(asked)]
     return cluster(RECORDED[kind], templates, classes=[CLASS], nodes=["n"])
-
-
-def free(of: ClusterState) -> int:
-    return int(of.nodes.columns.free[f"devices/{DRIVER}"][of.nodes.row_of["n"]])
 
 
 @pytest.mark.parametrize(
@@ -51,11 +47,11 @@ def free(of: ClusterState) -> int:
 def test_what_is_left_after_each_pod(kind: str, asked: Asked) -> None:
     of = with_slices(kind, *[each for each, _ in asked])
     assert of.slices.ignored == {}
-    assert free(of) == (4000 if kind == "whole" else 2000)
+    assert free(of, "n", DRIVER) == (4000 if kind == "whole" else 2000)
     for number, (_, left) in enumerate(asked):
         assert names(reserve(of, claiming(f"t{number}", name=f"p{number}"))) == ["n"]
         of.pod_seen(claiming(f"t{number}", name=f"p{number}", ranked=["n"]), 0)
-        assert free(of) == left
+        assert free(of, "n", DRIVER) == left
     again = claiming(f"t{len(asked) - 1}", name="late")
     assert placed(of, again).reason == "no node fits"
 

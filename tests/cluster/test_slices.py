@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
+from tests.cluster import dra
 from tests.cluster.objects import node, state
+from tests.placement.claiming import claiming, cluster
+from tests.placement.placed import names, placed
 
 
 def piece(name: str, node: str | None = "gpu-a", driver: str = "gpu.nvidia.com") -> dict[str, Any]:
@@ -44,3 +47,67 @@ def test_a_slice_that_moves_counts_for_its_new_node_only() -> None:
     of.slices.seen(piece("s"))
     of.slices.seen(piece("s", "gpu-b"))
     assert of.nodes.dra == {"gpu-b"}
+
+
+def drawing(counter_set: str, counter: str = "memory") -> dict[str, Any]:
+    return {"consumesCounters": [{"counterSet": counter_set, "counters": {counter: {"value": "1"}}}]}
+
+
+def counters(*names: str, name: str = "counters") -> dict[str, Any]:
+    sets = [{"name": each, "counters": {"memory": {"value": "1"}}} for each in names]
+    return dra.device_slice("gpu-a", [], name=name, slices=2, sharedCounters=sets)
+
+
+@pytest.mark.parametrize(
+    ("slices", "fits"),
+    [
+        pytest.param([dra.device_slice("gpu-a", [dra.gpu(0, **drawing("c"))], slices=2), counters("c")], True, id="sound"),
+        pytest.param([dra.device_slice("gpu-a", [dra.gpu(0, **drawing("c"))])], False, id="no such counter set"),
+        pytest.param(
+            [dra.device_slice("gpu-a", [dra.gpu(0, **drawing("c", "cores"))], slices=2), counters("c")],
+            False,
+            id="no such counter",
+        ),
+        pytest.param([dra.device_slice("gpu-a", [dra.gpu(0)], slices=2), counters("c", "c")], False, id="a counter set twice"),
+        pytest.param(
+            [
+                dra.device_slice("gpu-a", [dra.gpu(0), dra.gpu(1)], slices=2),
+                dra.device_slice("gpu-a", [dra.gpu(1)], name="t", slices=2),
+            ],
+            False,
+            id="a device in two slices",
+        ),
+    ],
+)  # fmt: skip
+def test_an_invalid_pool_has_no_devices(slices: list[dict[str, Any]], fits: bool) -> None:
+    """As buildPool of the scheduler's allocator says; the others of the node have theirs."""
+    other = dra.device_slice("gpu-a", [dra.gpu(7)], name="other", pool={"name": "other", "resourceSliceCount": 1})
+    templates = [dra.template("one", dra.exactly()), dra.template("two", dra.exactly(2))]
+    of = cluster([*slices, other], templates, nodes=["gpu-a"])
+    assert names(placed(of, claiming("one"))) == ["gpu-a"]
+    assert names(placed(of, claiming("two"))) == (["gpu-a"] if fits else [])
+
+
+def test_a_pool_of_many_nodes_tells_a_node_what_is_new_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each slice told all nodes of its pool, and searched the pool for each: 400 took 2.5 s, and 0.1 s at each event."""
+    names_of = [f"n{number}" for number in range(40)]
+    pool = {"name": "every", "generation": 1, "resourceSliceCount": len(names_of)}
+    slices = [dra.device_slice(name, [dra.gpu(number)], pool=pool) for number, name in enumerate(names_of)]
+    of = cluster([], [dra.template("one", dra.exactly())], nodes=names_of)
+    told = list[str]()
+    tell = of.nodes.devices.tell
+    monkeypatch.setattr(of.nodes.devices, "tell", lambda node, *more: (told.append(node), tell(node, *more)))
+    for each in slices[:-1]:
+        of.seen("resourceslices", each, 0)
+    assert not placed(of, claiming("one")).nodes, "one slice is missing"
+    of.seen("resourceslices", slices[-1], 0)
+    assert len(placed(of, claiming("one")).nodes) == 10
+    assert len(told) == 39 + 40
+    of.seen("resourceslices", dra.device_slice("n7", [dra.gpu(7), dra.gpu(77)], pool=pool), 0)
+    assert told[79:] == ["n7"]
+    rule = {"deviceSelector": {"pool": "every"}, "taint": {"key": "sick", "effect": "NoSchedule"}}
+    of.seen("devicetaintrules", {"metadata": {"name": "r"}, "spec": rule}, 0)
+    assert not placed(of, claiming("one")).nodes
+    of.forget("devicetaintrules", "r")
+    of.forget("resourceslices", "slice-n0")
+    assert not placed(of, claiming("one")).nodes

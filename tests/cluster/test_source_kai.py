@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.cluster.kai import GROUP, KAI_SCHEDULER, part, reservation
 from tests.cluster.objects import Object, facts, free, node, pod, state
 from tests.reference import ROOT
-from webhook.cluster.source_kai import KAI, reserved_group, shared_gpus
+from webhook.cluster.source_kai import KAI, asking, reserved_group, shared_gpus
 from webhook.cluster.state import ClusterState
 
 MEMORY = f"{KAI.name}/memory"
@@ -47,6 +47,14 @@ def test_a_reservation_pod_without_its_label_tells_no_more() -> None:
     del changed["metadata"]["labels"]
     of.pod_seen(changed, 0)
     assert parts_of(of, "a") == []
+
+
+@pytest.mark.parametrize("asked", [{"gpu-memory": "4000"}, {"gpu-fraction": "0.7"}])
+def test_a_smaller_part_is_asked_for_in_one_way(asked: dict[str, str]) -> None:
+    """KAI refuses pods that state a fraction and memory."""
+    given = pod("p", 0)
+    given["metadata"]["annotations"] = {**asked, "gpu-fraction-num-devices": "2"}
+    assert asking(given, 0.25)["metadata"]["annotations"] == {"gpu-fraction": "0.25", "gpu-fraction-num-devices": "2"}
 
 
 def labelled(made: Object) -> Object:

@@ -10,6 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from tests.cluster.objects import GPU, admitted, facts, node, pod, state
 from tests.cluster.reserved import A, B, C, chosen
+from tests.effort import times
 from webhook.cluster.pods import reservation_request
 
 NAMES = (A, B, C)
@@ -124,11 +125,11 @@ class AnyOrder(RuleBasedStateMachine):
 
 
 TestAnyOrder = AnyOrder.TestCase
-TestAnyOrder.settings = settings(max_examples=150, stateful_step_count=30, deadline=None)
+TestAnyOrder.settings = settings(times(1.5), stateful_step_count=30)
 
 
 @given(st.permutations([f"node-{i}" for i in range(40)]), st.data())
-@settings(max_examples=30, deadline=None)
+@times(0.3)
 def test_the_order_of_nodes_is_by_name_however_they_came(names: list[str], data: st.DataObject) -> None:
     of = state()
     for name in names:

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from tests.cluster import dra
+from tests.placement.claiming import claiming, cluster
 from tests.placement.placed import names, placed
-from tests.placement.test_devices import claiming, cluster
 from webhook.cluster.state import ClusterState
 from webhook.cluster.taint_rules import TaintRules
 

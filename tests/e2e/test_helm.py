@@ -9,17 +9,19 @@ import os
 import subprocess
 import sys
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
 import yaml
 
-from tests.controlplane.api import Api
+from tests.controlplane.api import Api, wait_until
 from tests.controlplane.helm import HELM, find_helm
 from tests.controlplane.objects import made, pod
 from tests.controlplane.plane import ControlPlane
 from tests.e2e.creating import creating
 from tests.installed import Installed, decision, opt_in
+from tests.manifests.crds import definitions
 from tests.manifests.files import HOOKS, kustomized, objects_of
 from tests.manifests.values import CHART
 
@@ -146,3 +148,44 @@ async def test_helm_4_says_who_has_changed_the_policy(beside: ControlPlane, two_
     with pytest.raises(AssertionError, match=r'conflict with "somebody".*.data.policy.yaml'):
         await release.apply("--set-string=policy.text=profiles: {default: {}}")
     await release.apply("--set=policy.create=false")
+
+
+OF_OTHERS = (
+    "--set=components.certManager=true",
+    "--set=components.prometheus=true",
+    "--set=components.monitoring=true",
+)
+SECRET = "gpu-admission-tls"
+
+
+async def test_definitions_of_others_are_there_before_the_release_and_go_after_it(
+    beside: ControlPlane, two_nodes: Api
+) -> None:
+    """And who issues the certificate may change, in the ways that the page of the chart names. Helm 4 does and says the same."""
+    release, known = Release(beside, "3", "gpu-system"), [*definitions("monitoring"), *definitions("cert-manager")]
+    in_place = partial(beside.kubectl, "--namespace", release.namespace)
+    with pytest.raises(AssertionError, match="Install cert-manager first"):
+        await release.apply(*OF_OTHERS)
+    with beside.serving(*known):
+        await release.apply(*OF_OTHERS)
+        await release.apply(*OF_OTHERS, "--set=replicas=3")
+        in_place("create", "secret", "generic", SECRET)  # cert-manager makes one
+        with pytest.raises(AssertionError, match="exists and cannot be imported"):
+            await release.apply("--set=components.monitoring=true")
+        in_place("delete", "certificate/gpu-admission", f"secret/{SECRET}")
+        await release.apply("--set=components.monitoring=true")
+        in_place("get", "secret", SECRET)
+
+    async def gone() -> bool:
+        return in_place("get", "podmonitors", check=False).returncode != 0
+
+    await wait_until(gone, 120, "the definitions to be gone")
+    with pytest.raises(AssertionError, match='no matches for kind "PodMonitor"'):
+        await release.apply()
+    with beside.serving(*known):
+        await release.apply("--set=components.ownCertificate=true")
+        assert in_place("get", "secret", SECRET, "--ignore-not-found").stdout == "", (
+            "Helm deletes it, whosesoever it is"
+        )
+        await release.helm("uninstall", "gpu")
+    assert {name.partition("/")[0] for name in of_helm(beside)} == KEPT

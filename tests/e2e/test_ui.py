@@ -98,6 +98,10 @@ async def test_old_data_are_called_old(tab: Tab, control_plane: ControlPlane) ->
     try:
         await tab.until("document.getElementById('banner').innerText.includes('the API server does not answer')")
         assert await tab.value("document.getElementById('fresh').innerText") == "old"
+        await tab.click("[data-question=drain]")
+        said = await tab.until("document.querySelector('#answer .command .label')?.innerText")
+        banner = await tab.value("document.getElementById('banner').innerText")
+        assert said.removeprefix("as of ") in banner, "an answer is as old as what it was made of"
     finally:
         await asyncio.to_thread(control_plane.start, "kube-apiserver")
     await tab.until("document.getElementById('fresh').innerText === 'live'")

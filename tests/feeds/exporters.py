@@ -4,14 +4,18 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 from aiohttp import web
 
 from tests.waiting import stop_accepting
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
+from webhook.cluster.utilisation import NodeUse, PodUse
 from webhook.feeds.exporters import Exporters
 
+DATA = Path(__file__).parent / "data"
+"""Pages of exporters."""
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 _MUTE = logging.Logger("served", logging.CRITICAL + 1)
 
@@ -54,3 +58,10 @@ async def served(handle: Handler, host: str = "127.0.0.1", port: int = 0) -> Asy
     finally:
         await stop_accepting(listening)
         await server.shutdown(0.1)
+
+
+MIG = NodeUse(
+    *(4, 2, 0.46, 61.0, 0, 0, 0, 2, 4),
+    pods=(PodUse("chat/vllm-0", 1, 0, (0, 0, 0)), PodUse("research/llm-0", 1, 0, (0, 0, 0))),
+)
+"""What dcgm-mig.txt says: pods have two of its four GPUs and instances."""

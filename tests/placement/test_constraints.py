@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cluster.objects import node, state
+from tests.effort import times
 from tests.placement.oracle import matches as oracle
 from webhook.cluster.nodes import Nodes
 from webhook.cluster.state import ClusterState
@@ -113,7 +114,7 @@ _LABELS = st.dictionaries(st.sampled_from(KEYS), st.sampled_from(VALUES))
     st.lists(_EXPRESSIONS, min_size=1, max_size=2),
     st.data(),
 )
-@settings(max_examples=150, deadline=None)
+@times(1.5)
 def test_labels_match_as_computed_node_by_node_also_after_changes(
     labels: list[dict[str, str]], expressions: list[dict[str, Any]], data: st.DataObject
 ) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.cluster import dra
 from tests.cluster.objects import GPU, node, pod, state
-from tests.placement.test_devices import MIG, claiming, cluster, partitioned, reserve
+from tests.placement.claiming import MIG, claiming, cluster, partitioned, reserve
 from webhook.cluster.pods import PodKey, ReservationRequest, counted_demand
 from webhook.cluster.rejections import OTHER
 from webhook.cluster.state import ClusterState

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cluster.objects import GPU, node, pod, state
+from tests.effort import times
 from webhook.cluster.node_table import Columns, Demand, Floats, Rows, View
 from webhook.cluster.state import ClusterState
 from webhook.placement.constraints import compiled
@@ -58,7 +59,7 @@ def expected(of: ClusterState, version: int, count: int) -> list[int]:
 
 
 @given(st.data())
-@settings(max_examples=60, deadline=None)
+@times(0.6)
 def test_the_best_rows_are_found_after_any_changes(data: st.DataObject) -> None:
     number = data.draw(st.integers(1, 70))
     of = state([node(f"n{i * 37 % 71:02}", 8, labels={"pool": "ab"[i % 3 == 0]}) for i in range(number)])

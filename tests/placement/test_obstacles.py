@@ -6,7 +6,7 @@ Covers placement.nearest_label.
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import GPUS
@@ -223,7 +223,6 @@ _PODS = [
 
 
 @given(st.lists(st.one_of(_NODES, st.sampled_from(["a", "b", "c"])), max_size=12))
-@settings(max_examples=100, deadline=None)
 def test_a_state_with_a_history_says_the_same_as_one_that_was_just_listed(events: list[Object | str]) -> None:
     """Replicas have seen different events, and one that was just started has seen none."""
     of, now = state(), dict[str, Object]()

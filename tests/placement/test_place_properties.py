@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cluster.objects import GPU, node, placer, pod, state
+from tests.effort import times
 from tests.placement.oracle import feasible, matches, penalty
 from tests.placement.placed import UPGRADE, affinity, names, placed
 from webhook.cluster.state import ClusterState
@@ -105,7 +106,7 @@ _POLICY = PlacementSettings(health=Health(labels={UPGRADE: ("upgrade-failed", "d
 
 
 @given(st.data(), st.sampled_from(["spread", "pack"]))
-@settings(max_examples=60, deadline=None)
+@times(0.6)
 def test_the_chosen_nodes_are_those_that_fit_and_the_order_is_kept(data: st.DataObject, strategy: str) -> None:
     of = state()
     nodes: dict[str, dict[str, Any]] = {}

@@ -11,11 +11,12 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import webhook.rules
 from tests.builders import EMPTY, POOLS, TWO_NODES, UNKNOWN, Case, Obstructed, case, container, pod
+from tests.effort import times
 from webhook.errors import BadPod
 from webhook.framework.cluster_view import Obstacle
 from webhook.framework.interface import Rule, Template
@@ -189,7 +190,7 @@ def cases(draw: st.DrawFn) -> Case | None:
 
 
 @given(cases())
-@settings(max_examples=300, deadline=None)
+@times(3)
 def test_no_pod_makes_a_rule_fail_and_its_findings_are_printable_and_repeatable(made: Case | None) -> None:
     if made is None:
         return

@@ -1,7 +1,7 @@
 """`gpu-admission audit`: what the policy would do with existing GPU pods that the webhook has not decided on."""
 
 from collections import Counter
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import orjson
 import typer
@@ -32,7 +32,10 @@ _STYLES: Final = {"refused": "red", "warned": "yellow", "changed": "cyan", "unch
 
 
 def audit(
-    namespace: options.Namespace = None,
+    namespace: Annotated[
+        str | None,
+        typer.Option("-n", "--namespace", help="As if this namespace had opted in. Default: all that have."),
+    ] = None,
     everywhere: options.AllNamespaces = False,
     labels: options.Selector = None,
     output: options.Output = Format.table,
@@ -43,10 +46,11 @@ def audit(
 ) -> None:
     """Show what the policy would do with the GPU pods that the webhook has not decided on.
 
-    Without -n: pods of all namespaces that have opted in. With -n: pods of that namespace, as if it had opted in, to try a
-    roll-out; the right to list its pods is enough, but then rules that read nodes find nothing. With -A: pods of all
-    namespaces, as if all had opted in. There is one line for each workload; `-o wide` shows every finding. Exit status 1 if
-    a pod would be refused.
+    Example: `gpu-admission audit -n my-team`: what would change for its pods, before it opts in. The right to list its pods is
+    enough, but then rules that read nodes find nothing. Without -n: pods of all namespaces that have opted in; with -A: of all
+    namespaces, as if all had.
+
+    There is one line for each workload; `-o wide` shows every finding. Exit status 1 if a pod would be refused.
     """
     matches = selector(labels)
     snapshot = snapshot_of(cluster, kubeconfig, context, (*ENGINE, *CLAIMS), namespace, needed=("Pod",))

@@ -3,7 +3,7 @@ are stranded."""
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import numpy as np
 import orjson
@@ -18,9 +18,9 @@ from webhook.cli.manifests import Planned
 from webhook.cli.options import Format
 from webhook.cli.pending import KINDS
 from webhook.cli.reading import measure_gpus, namespace_of, policy_of, snapshot_of
-from webhook.cli.simulating.moves import suggestions
+from webhook.cli.simulating.moves import Suggestion, suggestions
 from webhook.cli.simulating.run import free_gpus, simulate, whole_nodes
-from webhook.cli.terminal import document, no_such, say, show, table
+from webhook.cli.terminal import document, no_such, out, say, show, table
 from webhook.cli.waiting.situation import Situation
 from webhook.cluster.gpu_amounts import gpu_number
 from webhook.errors import BadInput
@@ -29,6 +29,8 @@ from webhook.kube.pod import DECISION, PREFERRED, Pod
 from webhook.kube.record import record_of
 from webhook.policy.model import DEFAULT_PROFILE, Policy
 from webhook.text import listed, plural
+
+_MAX_LISTED: Final = 20
 
 
 def balance(
@@ -49,6 +51,8 @@ def balance(
     context: options.Context = None,
 ) -> None:
     """Show where the GPU pods of each workload are, how uneven that is, whole nodes left, and GPUs stranded by CPU or memory.
+
+    Example: `gpu-admission balance -A --suggest`: which nodes could be drained.
 
     SKEW: the difference between the most and the fewest pods on one node, over the nodes that the workload uses. Stranded:
     free GPUs on a node without the free CPU or memory that the rule cpuPerGpu requires for them. With --suggest: a pod is
@@ -99,7 +103,7 @@ def balanced(snapshot: Snapshot, policy: Policy, namespace: str | None, *, sugge
         "free": {name: free for name in situation.gpus.of if (free := free_gpus(situation, name))},
         "strandedGpus": _stranded(situation, policy),
         **({"drainable": [{"node": name, "of": _gpus_of(situation, name)} for name in whole]} if suggest else {}),
-        **({"suggestions": [each.document() for each in suggestions(situation)]} if suggest else {}),
+        **({"suggestions": [_suggested(situation, each) for each in suggestions(situation)]} if suggest else {}),
     }
 
 
@@ -131,6 +135,10 @@ def _gpus_of(s: Situation, name: str) -> str:
     mask[row] = True
     counts = [f"{gpu_number(each.offered[row])} {of}" for of, each in s.gpus.of.items() if each.offered[row]]
     return ", ".join(filter(None, [*counts, s.models(mask)]))
+
+
+def _suggested(s: Situation, found: Suggestion) -> dict[str, Any]:
+    return {"node": found.node, "of": _gpus_of(s, found.node), **found.document()}
 
 
 def _skew(pods_on: Counter[str]) -> int:
@@ -198,16 +206,8 @@ def _print(answer: dict[str, Any], namespace: str | None) -> None:
             left = plural(again["wholeNodes"], "whole node")
             nodes = _listed(again["nodes"], 8)
             say(f"re-created it would be on {nodes} (pods), skew {again['skew']}, {left} left{waiting}")
-    if drainable := [f"{each['node']} ({each['of']})" for each in answer.get("drainable", ())]:
-        can = f"{plural(len(drainable), 'node')} can be drained, as no pod has a GPU there, fewest whole GPUs first"
-        show(Text(f"{can}: {listed(drainable, 20)}"))
-    if "suggestions" in answer and answer["cordoned"]:
-        show(Text(f"cordoned already, and no pod has a GPU there: {listed(answer['cordoned'], 20)}"))
-    for each in answer.get("suggestions", ()):
-        moves = ", ".join(f"{move['pod']} to {move['to']}" for move in each["moves"])
-        show(Text(f"{each['node']} would be whole after: {moves}"))
-    if answer.get("suggestions") == []:
-        show(Text(f"no {'other ' if drainable else ''}node can be made whole by moving a few pods of workloads"))
+    if "suggestions" in answer:
+        _print_drainable(answer)
     stranded = sum(answer["strandedGpus"].values())
     where = f": {_listed(answer['strandedGpus'], 6)}" if stranded else ""
     left, free = (
@@ -215,6 +215,27 @@ def _print(answer: dict[str, Any], namespace: str | None) -> None:
         listed([f"{n} {name}" for name, n in answer["free"].items()]),
     )
     say(f"{left} left; free on nodes that take pods: {free or 'no GPU'}, {stranded} of them stranded{where}")
+
+
+def _print_drainable(answer: dict[str, Any]) -> None:
+    """A line for each pod that has to move: the nodes on which no pod has a GPU, then those that are whole after some moves."""
+    free, rows = answer["drainable"], []
+    for each in free[:_MAX_LISTED]:
+        rows.append([each["node"], each["of"], "none", ""])
+    for each in answer["suggestions"]:
+        head = [each["node"], each["of"]]
+        for move in each["moves"]:
+            rows.append([*head, move["pod"], move["to"]])
+            head = ["", ""]
+    if rows:
+        out("")
+        table(["TO DRAIN", "GPUS", "POD TO MOVE", "IT GOES TO"], rows)
+    if (more := len(free) - _MAX_LISTED) > 0:
+        show(Text(f"and {more} more on which no pod has a GPU (-o json: all of them)"))
+    if answer["cordoned"]:
+        show(Text(f"cordoned already, and no pod has a GPU there: {listed(answer['cordoned'], _MAX_LISTED)}"))
+    if not answer["suggestions"]:
+        show(Text(f"no {'other ' if free else ''}node can be made whole by moving a few pods of workloads"))
 
 
 def _listed(counts: Mapping[str, float], limit: int) -> str:

@@ -127,5 +127,8 @@ def validate(
     policy: options.Policy = None,
     output: Annotated[Output | None, typer.Option("-o", "--output", help="What to print. Default: nothing.")] = None,
 ) -> None:
-    """Check pods against the rules. Findings go to stderr, one line each; exit status 1 if a pod is refused."""
+    """Check pods against the rules. Findings go to stderr, one line each; exit status 1 if a pod is refused.
+
+    Example: `helm template chart | gpu-admission validate -`. Rules that read nodes need --cluster.
+    """
     decide_file(file, cluster, policy, output, offline.decide_validate)

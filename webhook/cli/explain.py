@@ -10,6 +10,7 @@ from rich.text import Text
 from webhook.admission import words
 from webhook.admission.events import MAX_MESSAGE, WOULD
 from webhook.cli import offline, options
+from webhook.cli.alike import alike
 from webhook.cli.cluster.report import gpus_of
 from webhook.cli.cluster.snapshot import FINISHED, NEEDED, Snapshot
 from webhook.cli.elsewhere import elsewhere
@@ -25,7 +26,7 @@ from webhook.errors import BadInput, GpuAdmissionError, PolicyError
 from webhook.kube.pod import PROFILE_LABEL, Pod, controller_reference
 from webhook.kube.record import record_of
 from webhook.policy.model import Policy
-from webhook.text import bare, listed, plural, printable
+from webhook.text import bare, listed
 
 
 def explain(
@@ -54,15 +55,11 @@ def explain(
     snapshot = snapshot_of(cluster, kubeconfig, context, KINDS, namespace, needed=("Pod",) if pod else NEEDED)
     rules, where = policy_of(policy, snapshot), namespace_of(namespace, False, snapshot)
     if pod:
-        first, *others = pods_named(snapshot, where, pod)
+        first = pods_named(snapshot, where, pod)[0]
         explanation, causes = explained(snapshot, rules, first)
-        if others:
-            names = listed([each["metadata"]["name"] for each in others])
-            say(
-                f"shown is the first of {plural(len(others) + 1, 'pod')} of {printable(pod)}; the others: {names}",
-                "dim",
-            )
+        explanation |= alike(snapshot, first, pod)
         if not document(explanation, output):
+            _print_workload(explanation)
             _print_record(explanation, causes)
         return
     measure_gpus(snapshot, rules, metrics)
@@ -157,6 +154,12 @@ def _undecided(snapshot: Snapshot, policy: Policy, pod: Pod) -> str:
 def _not_opted_in(namespace: str) -> str:
     label = f"kubectl label namespace {namespace} {PROFILE_LABEL}=default"
     return f"the webhook is not asked: namespace {namespace} has not opted in ({label})"
+
+
+def _print_workload(explanation: dict[str, Any]) -> None:
+    if workload := explanation.get("workload"):
+        groups = [Text(f"  {group['text']}: {listed(group['pods'])}") for group in workload["groups"][:8]]
+        show(Text(workload["text"], style="bold"), *groups, Text(f"of {explanation['name']}:"))
 
 
 def _print_record(explanation: dict[str, Any], causes: list[Cause]) -> None:

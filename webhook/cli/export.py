@@ -12,7 +12,7 @@ from webhook.export import export_yaml
 def export(
     policy: Annotated[str, typer.Argument(metavar="FILE|default", help="A policy, or `default`.")] = "default",
     everywhere: Annotated[
-        bool, typer.Option(help="Also ban the taking of GPUs in namespaces that have not opted in.")
+        bool, typer.Option("--everywhere", help="Also ban the taking of GPUs in namespaces that have not opted in.")
     ] = False,
     exclude: Annotated[
         list[str] | None, typer.Option(help="A namespace that --everywhere leaves out; may be repeated.")
@@ -23,6 +23,7 @@ def export(
 ) -> None:
     """Print the static part of a policy as admission policies of the API server, for `kubectl apply -f -`.
 
+    Example: `gpu-admission export policy.yaml | kubectl apply -f -`.
     The API server enforces them also while the webhook is away. Left out is what needs the state of the cluster, such as the
     choice of a node; a comment at the top lists it. The MutatingAdmissionPolicies need Kubernetes 1.36 or newer.
     """

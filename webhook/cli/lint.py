@@ -12,7 +12,10 @@ from webhook.text import plural
 def lint(
     file: Annotated[str, typer.Argument(metavar="FILE|-", help="A policy, or the ConfigMap that holds it.")],
 ) -> None:
-    """Check a policy: unknown keys, wrong values, settings that contradict each other, with line numbers."""
+    """Check a policy: unknown keys, wrong values, settings that contradict each other, with line numbers.
+
+    Example: `gpu-admission lint policy.yaml`. Exit status 1 if there is a mistake.
+    """
     try:
         loaded = policy_named(file)
     except PolicyError as error:

@@ -14,12 +14,14 @@ from webhook.cli.cluster.heatmap import gib, heatmap
 from webhook.cli.cluster.measured import Figures
 from webhook.cli.cluster.report import gpu_nodes, holder, holders, pools, report
 from webhook.cli.cluster.snapshot import CLAIMS, ENGINE, Snapshot
-from webhook.cli.cluster.sums import larger, largest, left_out
+from webhook.cli.cluster.sums import by_kind, larger, largest, left_out, unusable
 from webhook.cli.options import Format
 from webhook.cli.reading import measure_gpus, policy_of, selector, snapshot_of
 from webhook.cli.terminal import age, bar, clear, document, no_such, out, repeated, say, show, table, write
+from webhook.cluster.gpu_amounts import gpu_number
 from webhook.cluster.utilisation import IDLE_FOR
 from webhook.errors import BadInput
+from webhook.kube.gpus import Gpus
 from webhook.policy.model import Policy
 from webhook.text import amount_number, listed, plural, quoted
 
@@ -37,19 +39,8 @@ class By(StrEnum):
 
 
 _DROPPED: Final = (
-    "USED",
-    "PROMISED",
-    "ALLOCATED",
-    "FREE CPU",
-    "FREE MEMORY",
-    "PODS",
-    "TAINTS",
-    "MEMORY",
-    "HOTTEST",
-    "UTILISATION",
-    "POOL",
-    "RESOURCE",
-    "MODEL",
+    *("USED", "PROMISED", "UNUSABLE", "ALLOCATED", "FREE CPU", "FREE MEMORY", "PODS", "TAINTS", "MEMORY", "HOTTEST"),
+    *("UTILISATION", "POOL", "RESOURCE", "MODEL"),
 )
 """Columns that a narrow terminal does without, the first first."""
 
@@ -73,10 +64,10 @@ def nodes(
     kubeconfig: options.Kubeconfig = None,
     context: options.Context = None,
 ) -> None:
-    """Show GPUs by node and pool: total, allocated to pods, promised to pods that are not yet bound, and free.
+    """Show GPUs by node and pool: total, allocated to pods, promised to pods that are not yet bound, free, and unusable.
 
-    `--by namespace`, `owner` or `class` shows who has them. `promised`: the webhook chose the node for a pod that is not yet
-    bound. `-o wide` shows taints and pods too.
+    Example: `gpu-admission nodes --model H100 --by owner`: who has the H100s. `promised`: the webhook chose the node for a pod
+    that is not yet bound. `unusable`: free, on a node that takes no pods, or sick. `-o wide` shows taints and pods too.
     Health: `healthy`, `cordoned`, `notReady`, `unhealthy` (by the labels and conditions that the policy names), and
     `offersNoGpus`: it has GPUs by its labels, but its device plugin offers none. `3 rejected`: it rejected so many pods that were
     bound to it. `1 withdrawn`: it has so many GPUs more than are allocatable, as when the device plugin found one unhealthy.
@@ -118,7 +109,7 @@ def nodes(
         if document(sums, output):
             return None
         if by in (None, By.model) or not reports:
-            _print(reports, labels, by, jobs, wide=output is Format.wide)
+            _print(reports, labels, by, jobs, rules.gpus, wide=output is Format.wide)
             if text := left_out(reports, rules.gpus):
                 say(text, "dim")
         else:
@@ -219,37 +210,43 @@ def _since(idle_for: Mapping[str, int]) -> str:
 
 
 def _print(
-    reports: list[dict[str, Any]], labels: str | None, by: By | None, jobs: list[dict[str, Any]], *, wide: bool
+    reports: list[dict[str, Any]],
+    labels: str | None,
+    by: By | None,
+    jobs: list[dict[str, Any]],
+    gpus: Gpus,
+    *,
+    wide: bool,
 ) -> None:
     if not reports:
         return say(f"no node with {labels} has GPUs" if labels else "no node has GPUs")
     known = [key for key in _MEASURED if any(key in node for node in reports)]
-    titles = ["RESOURCE", "TOTAL", "ALLOCATED", "PROMISED", "FREE", "USED", *[_MEASURED[key] for key in known]]
+    away = ["UNUSABLE"] if any(unusable(reports).values()) else []
+    titles = ["RESOURCE", "TOTAL", "ALLOCATED", "PROMISED", "FREE", *away, "USED", *[_MEASURED[key] for key in known]]
     rows = [
         [node["name"], node["pool"], node["model"], _health(node), *line]
         + ([*_host(node), listed(node["taints"]), _pods(node)] if wide else [])
         for node in reports
-        for line in _lines(node, known)
+        for line in _lines(node, known, [node], apart=bool(away))
     ]
     if by is None:
         more = ["FREE CPU", "FREE MEMORY", "TAINTS", "PODS"] if wide else []
         table(["NODE", "POOL", "MODEL", "HEALTH", *titles, *more], rows, drop=_DROPPED)
         out("")
     of: Literal["pool", "model"] = "model" if by else "pool"
+    groups = [(group[of] or "-", group, [n for n in reports if n[of] == group[of]]) for group in pools(reports, of)]
+    if groups[-1][1][of] is None:
+        groups[-1:] = [(name, [*pools(those, of)][-1], those) for name, those in by_kind(reports, gpus)]
     sums = [
-        ["all" if group[of] is None else group[of] or "-", group["gpus"][line[0]]["nodes"], *line]
-        for group in pools(reports, of)
+        [name, group["gpus"][line[0]]["nodes"], *line]
+        for name, group, those in groups
         if group["gpus"]
-        for line in _lines(group, known)
+        for line in _lines(group, known, those, apart=bool(away))
     ]
     table([of.upper(), "NODES", *titles], sums, drop=[each for each in _DROPPED if each != of.upper()])
     out("")
-    return show(
-        Text(
-            "largest job that could start now: "
-            + ("; ".join(map(_job, larger(jobs))) or "none, as no healthy node has a free GPU and CPU")
-        )
-    )
+    job = "; ".join(map(_job, larger(jobs))) or "none, as no healthy node has a free GPU and CPU"
+    return show(Text(f"largest job that could start now: {job}"))
 
 
 def _job(largest: Mapping[str, Any]) -> str:
@@ -262,15 +259,20 @@ def _job(largest: Mapping[str, Any]) -> str:
     return f"{first} {unit}{model}{''.join([f', or {each}' for each in others])}, {more}"
 
 
-def _lines(entry: Mapping[str, Any], known: Sequence[str]) -> Iterator[list[Any]]:
-    """The rows of a node or a pool, one for each GPU resource. The first row has the GPU metrics of the keys `known`."""
+def _lines(
+    entry: Mapping[str, Any], known: Sequence[str], of: list[dict[str, Any]], *, apart: bool
+) -> Iterator[list[Any]]:
+    """The rows of a node or a pool, one for each GPU resource, counted as on the page. The first row has the GPU metrics of the
+    keys `known`. `of`: its nodes. `apart`: with those that are unusable in a column of their own."""
+    away = unusable(of)
     numbers = [_cell(key, entry.get(key)) for key in known]
     for resource, gpus in entry["gpus"].items():
-        amounts = [gpus[key] for key in ("total", "allocated", "promised", "free")]
+        amounts = [gpus[key] for key in ("total", "allocated", "promised")]
+        amounts += [gpu_number(gpus["free"] - away[resource]), *([gpu_number(away[resource])] if apart else [])]
         yield [resource, *amounts, bar(gpus["allocated"] + gpus["promised"], gpus["total"]), *numbers]
         numbers = [""] * len(known)
     if not entry["gpus"]:
-        yield ["", 0, 0, 0, 0, "", *numbers]
+        yield ["", 0, 0, 0, 0, *([0] if apart else []), "", *numbers]
 
 
 def _cell(key: str, value: Any) -> Any:

@@ -30,6 +30,7 @@ def serve(
 
     In a cluster it needs no option. With --kubeconfig it runs outside of one. With --cluster FILE there is no API server
     at all: the file is the cluster, and a namespace that it does not list counts as opted in.
+    Example: `gpu-admission serve --cluster cluster.yaml --tls-cert certs/tls.pem --tls-key certs/tls-key.pem`.
     When ready it prints one JSON line on stdout: `{"port": 8443, "opsPort": 8080}`. Logs go to stderr.
     """
     settings = dict(locals())
@@ -42,7 +43,10 @@ def certs(
     folder: Annotated[Path, typer.Argument(help="Where ca.pem, tls.pem and tls-key.pem are written.")] = Path("certs"),
     host: Annotated[list[str] | None, typer.Option(help="A DNS name or address; may be repeated.")] = None,
 ) -> None:
-    """Write a CA and a serving certificate for development."""
+    """Write a CA and a serving certificate for development.
+
+    Example: `gpu-admission certs certs --host webhook.example`. The certificate is valid for 30 days.
+    """
     from webhook.tls.issue import write_certificates  # noqa: PLC0415  slow to import, and few commands need it
 
     for path in write_certificates(folder, host or ["localhost", "127.0.0.1"]):

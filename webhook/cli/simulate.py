@@ -67,9 +67,9 @@ def simulate(
 
     Pods go through the webhook's own code with its reservations, and through a model of the stock scheduler. The model has the
     filters that `pending` uses, and the scores LeastAllocated, BalancedAllocation, preferred node affinity and PreferNoSchedule
-    taints; parts of GPUs by KAI go where its default settings put them. Pods that wait already go first. Not modelled: preemption,
-    quotas, queues, gang schedulers, pods that end meanwhile, and the scores of topology spread, pod affinity and images; by these,
-    pods may go to other nodes than shown here.
+    taints; parts of GPUs by KAI go where its default settings put them. Pods that wait already go first. Not modelled:
+    preemption, quotas, queues, gang schedulers, pods that end meanwhile, and the scores of topology spread, pod affinity and
+    images; by these, pods may go to other nodes than shown here.
     """
     if not file and not trace:
         raise BadInput("wanted -f FILE or --trace FILE: the pods to try")

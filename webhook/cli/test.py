@@ -190,7 +190,8 @@ def test(
 ) -> None:
     """Try cases: each is a pod, a policy, a cluster, and the expected decision. Differences are shown as a diff.
 
-    Example of a case: `{name: one GPU, pod: pod.yaml, expect: {outcome: changed, findings: []}}`; docs/cli.md has all keys.
+    Example: `gpu-admission test policy-tests/`, with a file `pods.test.yaml` there:
+    `cases: [{name: one GPU, pod: pod.yaml, expect: {outcome: changed, findings: []}}]`. docs/cli.md has all keys.
     --policy tries another policy on the same cases. Exit status 1 if a case fails, 2 if one could not be tried.
     """
     rules = policy_named(policy) if policy is not None else None

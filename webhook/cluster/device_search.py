@@ -18,10 +18,22 @@ _MAX_STEPS: Final = 500
 """Maximum number of devices that one search tries. A claim for 8 of 8 devices takes 8."""
 _MAX_TAKEN: Final = 128
 """Maximum number of devices of the claims of a pod: each is a level of the search."""
+_MAX_RESULTS: Final = 32
+"""Maximum number of devices of a claim of DRA (AllocationResultsMaxSize)."""
 
 
 class Unknown(Exception):
     """It cannot be told whether devices match, or only by a long search."""
+
+
+class _Taken(NamedTuple):
+    """A device that was chosen."""
+
+    number: int
+    """Of its request."""
+    slot: Slot
+    takes: list[tuple[int, Number]] | None
+    """What it takes of each capacity. None for admin access, which takes nothing that other pods could have."""
 
 
 class Fit(NamedTuple):
@@ -40,7 +52,10 @@ class Fit(NamedTuple):
 def find(layout: Layout, claims: Iterable[DeviceClaim], left: Amounts, matches: Matches, undone: Work) -> Fit | None:
     """Devices for all claims where so much is left of each budget; None if there are none. `undone`: how many choices may still
     be taken back, by this search and others. Raises Unknown."""
-    return _Search(layout, tuple(claims), list(left), matches, undone).result()
+    asked = tuple(claims)
+    if any([_least(claim) > _MAX_RESULTS for claim in asked if not claim.source]):
+        return None
+    return _Search(layout, asked, list(left), matches, undone).result()
 
 
 class _Search:
@@ -48,17 +63,21 @@ class _Search:
         self, layout: Layout, claims: tuple[DeviceClaim, ...], left: list[Number], matches: Matches, undone: Work
     ) -> None:
         self._layout, self._left, self._matches, self._undone = layout, left, matches, undone
+        self._before = left.copy()
         self._requests = [(claim, *each) for claim in claims for each in enumerate(claim.requests)]
         self._steps = 0
-        self._taken: list[tuple[int, Slot]] = []
-        """The devices chosen so far, each with the number of its request."""
+        self._taken: list[_Taken] = []
         self._rank = self._spoiled = 0
 
     def result(self) -> Fit | None:
         if not self._from(0):
             return None
-        free = [self._layout.free_of(unit, self._left) for unit in {slot.unit for _, slot in self._taken}]
-        return Fit(self._rank, float(sum(free)), tuple(self._left), self._spoiled)
+        left = self._before
+        for each in self._taken:
+            if each.takes is not None:
+                take(each.slot, left, each.takes)
+        free = [self._layout.free_of(unit, left) for unit in {each.slot.unit for each in self._taken}]
+        return Fit(self._rank, float(sum(free)), tuple(left), self._spoiled)
 
     def _from(self, number: int) -> bool:
         """Find devices for all requests from `number` on."""
@@ -69,9 +88,11 @@ class _Search:
             return self._from(number + 1)
         for index, request in enumerate(alternatives):
             self._rank += index
-            slots = [slot for slot in self._layout.slots if self._selects(request, slot)]
-            count = request.devices or len(slots)
-            if count and len(slots) >= count and self._choose(number, claim, request, slots, count):
+            selected = [slot for slot in self._layout.slots if self._selects(request, slot)]
+            slots = [slot for slot in selected if self._tolerates(request, slot)]
+            count = request.devices or len(selected)
+            most = len(slots) if claim.source else min(len(slots), _MAX_RESULTS - self._taken_by(claim))
+            if 0 < count <= most and self._choose(number, claim, request, slots, count):
                 return True
             self._rank -= index
             if self._taken:
@@ -84,20 +105,25 @@ class _Search:
             raise Unknown
 
     def _selects(self, request: DeviceRequest, slot: Slot) -> bool:
+        """Whether a device is one of those that are asked for. Of all devices these are the ones that are large enough."""
         if request.driver and request.driver != slot.facts.driver:
-            return False
-        if not all([_tolerated(taint, request.tolerations) for taint in slot.taints]):
             return False
         matching = self._matches(request, slot.facts)
         if matching is None:
             raise Unknown
-        return matching
+        return matching and (request.devices > 0 or self._consumes(request, slot) is not None)
+
+    def _tolerates(self, request: DeviceRequest, slot: Slot) -> bool:
+        return all([_tolerated(taint, request.tolerations) for taint in slot.taints])
+
+    def _taken_by(self, claim: DeviceClaim) -> int:
+        return len([1 for each in self._taken if self._requests[each.number][0] is claim])
 
     def _choose(self, number: int, claim: DeviceClaim, request: DeviceRequest, slots: list[Slot], count: int) -> bool:
         """Choose `count` of `slots`, then go on with the next request."""
         if not count:
             return self._from(number + 1)
-        usable = [(slot, takes) for slot in slots if (takes := self._takes(request, slot)) is not None]
+        usable = [(slot, takes) for slot in slots if (takes := self._takes(number, request, slot)) is not None]
         if claim.source:
             usable.sort(key=lambda each: self._layout.free_of(each[0].unit, self._left))
         for index, (slot, takes) in enumerate(usable):
@@ -109,9 +135,8 @@ class _Search:
             if not all([self._meets(each, number, slot) for each in claim.constraints]):
                 continue
             before = self._left.copy()
-            if not request.admin:
-                take(slot, self._left, takes)
-            self._taken.append((number, slot))
+            take(slot, self._left, takes)
+            self._taken.append(_Taken(number, slot, None if request.admin else takes))
             spoils = self._spoils(request, slot, takes)
             self._spoiled += spoils
             rest = [each for each, _ in usable[index + 1 :]]
@@ -125,22 +150,32 @@ class _Search:
                 return False
         return False
 
-    def _takes(self, request: DeviceRequest, slot: Slot) -> list[tuple[int, Number]] | None:
+    def _takes(self, number: int, request: DeviceRequest, slot: Slot) -> list[tuple[int, Number]] | None:
         """What the request would take of each capacity; None if the device cannot take it now."""
-        left, facts = self._left, slot.facts
-        wanted = _wanted(request, facts)
+        left, takes = self._left, self._consumes(request, slot)
+        if takes is None or any([left[budget] < amount for budget, amount in takes]):
+            return None
+        if self._has(number, slot) if request.admin else left[slot.uses] < 1:
+            return None
+        unused = request.admin or self._layout.totals[slot.uses] == left[slot.uses]
+        if unused and any([left[budget] < amount for budget, amount in slot.draws]):
+            return None
+        return takes
+
+    def _has(self, number: int, slot: Slot) -> bool:
+        """Whether the claim of a request has this device already: it is not given to admin access again."""
+        claim = self._requests[number][0]
+        return any([each.slot is slot and self._requests[each.number][0] is claim for each in self._taken])
+
+    def _consumes(self, request: DeviceRequest, slot: Slot) -> list[tuple[int, Number]] | None:
+        """What the request takes of each capacity of an empty device; None if the device is too small, or does not allow it."""
+        wanted, facts = _wanted(request, slot.facts), slot.facts
         if any([name not in facts.capacity or amount > facts.capacity[name] for name, amount in wanted.items()]):
-            return None
-        if request.admin:
-            return []
-        if left[slot.uses] < 1:
-            return None
-        if self._layout.totals[slot.uses] == left[slot.uses] and any([left[b] < amount for b, amount in slot.draws]):
             return None
         takes = []
         for name, budget, total, policy in slot.parts:
             amount = consumed(wanted.get(name), total, policy)
-            if amount is None or amount > left[budget]:
+            if amount is None or amount > total:
                 return None
             takes.append((budget, amount))
         return takes
@@ -161,15 +196,20 @@ class _Search:
         if (value := slot.facts.attributes.get(constraint.attribute)) is None:
             return False
         others = [
-            taken.facts.attributes[constraint.attribute]
-            for of, taken in self._taken
-            if self._requests[of][0] is claim
-            and (not constraint.requests or self._requests[of][1] in constraint.requests)
+            each.slot.facts.attributes[constraint.attribute]
+            for each in self._taken
+            if self._requests[each.number][0] is claim
+            and (not constraint.requests or self._requests[each.number][1] in constraint.requests)
         ]
         if isinstance(value, tuple):
             raise Unknown  # lists are compared as sets, where the cluster compares them at all
         equal = [value == other and type(value) is type(other) for other in others]
         return not any(equal) if constraint.distinct else all(equal)
+
+
+def _least(claim: DeviceClaim) -> int:
+    """The least number of devices that it asks for."""
+    return sum([min([request.devices or 1 for request in alternatives]) for alternatives in claim.requests])
 
 
 def passes_untold(claim: DeviceClaim) -> bool:
@@ -178,7 +218,9 @@ def passes_untold(claim: DeviceClaim) -> bool:
 
 
 def _wanted(request: DeviceRequest, facts: Facts) -> dict[str, Number]:
-    """What it asks of each capacity, by qualified name."""
+    """What it asks of each capacity, by qualified name. Raises Unknown."""
+    if not request.driver and any([name.startswith(f"{facts.driver}/") for name, _ in request.amounts]):
+        raise Unknown  # the scheduler compares names as they are written, and drivers leave out their own domain
     named = [(name if "/" in name else f"{facts.driver}/{name}", amount) for name, amount in request.amounts]
     return {name: amount_of(amount, facts.capacity.get(name, 1)) for name, amount in named}
 

@@ -53,6 +53,8 @@ class Slices:
         self._pools: dict[Pool, dict[str, _Slice]] = {}
         self._pools_of: dict[str, set[Pool]] = {}
         """By node."""
+        self._current: dict[Pool, dict[str, list[_Slice]]] = {}
+        """Of each pool the slices that count, by node and name."""
         self._interned: dict[Counters, Counters] = {}
         self._roams: dict[str, tuple[Facts, ...]] = {}
         """The devices of slices that are not of a single node, by name: few, and asked for at each event."""
@@ -99,18 +101,21 @@ class Slices:
             del self._pools[before.pool]
 
     def _tell(self, pool: Pool, nodes: set[str]) -> None:
-        """The devices of the nodes of a pool, and of these nodes, have changed."""
-        nodes = nodes.union([each.node for each in self._pools.get(pool, {}).values()])
+        """The slices of a pool have changed, and the devices of these nodes. What stays as it is is not told again: a pool may
+        have slices of thousands of nodes."""
+        before, now = self._current.pop(pool, {}), self._current_of(pool)
+        if now:
+            self._current[pool] = now
+        nodes = nodes.union([node for node in {*before, *now} if before.get(node) != now.get(node)])
         for node in nodes - {""}:
-            current = [
-                each for of in sorted(self._pools_of.get(node, ())) for each in self._current(of) if each.node == node
-            ]
+            pools = sorted(self._pools_of.get(node, ()))
+            current = [each for of in pools for each in self._current.get(of, {}).get(node, ())]
             told = DeviceSet(
                 tuple([self._tainted(each.pool, device) for each in current for device in each.devices.devices]),
                 tuple([counter for each in current for counter in each.devices.counters]),
             )
             self._table.tell(node, DRA, told)
-            gpus = any([is_gpu_driver(driver) for driver, _ in self._pools_of.get(node, ())])
+            gpus = any([is_gpu_driver(driver) for driver, _ in pools])
             if gpus != (node in self._nodes):
                 (self._nodes.add if gpus else self._nodes.discard)(node)
                 self.version += 1
@@ -124,14 +129,17 @@ class Slices:
     def _taints_changed(self, selected: Selected) -> None:
         driver, name, _ = selected
         for pool in [each for each in self._pools if driver in ("", each[0]) and name in ("", each[1])]:
-            self._tell(pool, set())
+            self._tell(pool, {*self._current.get(pool, ())})
 
-    def _current(self, pool: Pool) -> list[_Slice]:
-        """The slices of a pool that count, by name."""
-        slices = self._pools[pool]
-        newest = max([each.generation for each in slices.values()])
-        current = [each for _, each in sorted(slices.items()) if each.generation == newest]
-        return current if len(current) == current[0].slices else []
+    def _current_of(self, pool: Pool) -> dict[str, list[_Slice]]:
+        slices = self._pools.get(pool, {})
+        newest = max([each.generation for each in slices.values()], default=0)
+        names = [name for name, each in slices.items() if each.generation == newest]
+        by_node: dict[str, list[_Slice]] = {}
+        if names and len(names) == slices[names[0]].slices and _is_valid([slices[name] for name in names]):
+            for name in sorted(names):
+                by_node.setdefault(slices[name].node, []).append(slices[name])
+        return by_node
 
     def _roaming(self) -> tuple[Facts, ...]:
         return tuple(islice(chain.from_iterable(self._roams.values()), _MAX_ROAMING))
@@ -194,6 +202,19 @@ class Slices:
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._slices)
+
+
+def _is_valid(slices: list[_Slice]) -> bool:
+    """Whether each device and each counter set of a pool is told once, and all counters that devices draw on are told
+    (buildPool). Counters that are not of a single node are not looked at."""
+    devices = [device for each in slices for device in each.devices.devices]
+    counters = [each[:2] for piece in slices for each in piece.devices.counters]
+    drawn = {draw[:2] for device in devices for draw in device.counters}
+    return (
+        len({device.name for device in devices}) == len(devices)
+        and len(set(counters)) == len(counters)
+        and drawn.issubset(counters)
+    )
 
 
 def device_id(driver: str, pool: str, device: str) -> str:

@@ -24,7 +24,7 @@ _ASKING: Final = ("gpu-fraction", "gpu-memory", "gpu-fraction-num-devices")
 RECEIVED: Final = "received-resource-type"
 GROUP: Final = "runai-gpu-group"
 _MEMORY: Final = "kai.scheduler/gpu/memory"
-_GPU_MEMORY: Final = "nvidia.com/gpu.memory"
+GPU_MEMORY: Final = "nvidia.com/gpu.memory"
 _MAX_GPUS: Final = 16
 _DEFAULT_MIB: Final = 100
 """What KAI takes the memory of a GPU for if no label of its node tells it."""
@@ -71,18 +71,22 @@ def reserved_group(pod: Pod) -> str:
 
 def shared_gpus(groups: Iterable[str], labels: Mapping[str, str]) -> DeviceSet:
     """The GPUs of these groups, on a node with these labels. KAI may have reserved two for a group: its pods have one of them."""
-    facts = Facts(KAI.name, {}, {_MEMORY: gpu_memory(labels)}, shared=True)
+    facts = Facts(KAI.name, {}, {_MEMORY: gpu_memory(labels.get(GPU_MEMORY, ""))}, shared=True)
     every = [*groups][:MAX_DEVICES]
     names = [f"{group}#{number}" if group in every[:number] else group for number, group in enumerate(every)]
     return DeviceSet(tuple([Device(name, facts) for name in names]))
 
 
-def gpu_memory(labels: Mapping[str, str]) -> int:
-    """What KAI takes the memory of a GPU for on a node with these labels, in MiB."""
-    text = labels.get(_GPU_MEMORY, "")
-    memory = int(text) if len(text) <= 16 and text.isdecimal() else _DEFAULT_MIB
+def gpu_memory(label: str) -> int:
+    """What KAI takes the memory of a GPU for, in MiB. `label`: what the label of its node says; "" without one."""
+    memory = int(label) if is_told(label) else _DEFAULT_MIB
     memory >>= 20 if memory >= _MIB_IN_TIB else 0  # some versions of GPU Feature Discovery wrote bytes
     return memory - memory % 100
+
+
+def is_told(label: str) -> bool:
+    """Whether a label tells the memory of a GPU."""
+    return len(label) <= 16 and label.isdecimal()
 
 
 def _request(pod: Pod) -> DeviceRequest | None:
@@ -99,7 +103,7 @@ def _request(pod: Pod) -> DeviceRequest | None:
 
 def _share(text: str) -> float:
     """A part of a GPU, up to all of it; 0 if it is none."""
-    share = float(text) if re.fullmatch(r"[0-9]?\.?[0-9]{1,9}", text) else 0.0
+    share = float(text) if re.fullmatch(r"[0-9]?\.?[0-9]{1,32}", text) else 0.0
     return share if share <= 1 else 0.0
 
 

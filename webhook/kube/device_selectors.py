@@ -31,8 +31,8 @@ _GROWTH: Final = re.compile(r"\b(?:replace|join|format)\s*\(")
 _LONG: Final = 1 << 10
 _STRING: Final = r"""(?:"[^"\\\n]*"|'[^'\\\n]*')"""
 _PATH: Final = re.compile(
-    rf"\bdevice\s*\.\s*(?:driver\b|allowMultipleAllocations\b|(attributes|capacity)\s*\[\s*({_STRING})\s*\]"
-    rf"\s*(?:\.\s*\??\s*(\w+)\b(?!\s*\()|\[\s*\??\s*({_STRING})\s*\]))"
+    rf"\bdevice\s*+\.\s*+(?:driver\b|allowMultipleAllocations\b|(attributes|capacity)\s*+\[\s*+({_STRING})\s*+\]"
+    rf"\s*+(?:\.\s*+\??\s*+(\w++)(?!\s*+\()|\[\s*+\??\s*+({_STRING})\s*+\]))"
 )
 """A value of one device, read by its full name."""
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.cluster.test_load import kubeconfig
-from tests.cli.objects import call
+from tests.cli.objects import call, kubeconfig
 from tests.feeds.fake_api import fake_api
 from webhook.cli.checks import dry_run
 from webhook.cli.checks.dry_run import dry_run as tried

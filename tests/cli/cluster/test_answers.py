@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.cluster.test_load import kubeconfig
+from tests.cli.objects import kubeconfig
 from tests.feeds.fake_api import FakeApi, fake_api
 from webhook.cli.cluster.answers import QUESTIONS, samples
 from webhook.cli.cluster.load import load

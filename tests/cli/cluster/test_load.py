@@ -5,12 +5,10 @@ Covers cli.reading.
 
 import asyncio
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 
-from tests.cli.objects import snapshot
+from tests.cli.objects import kubeconfig, namespace, snapshot
 from tests.feeds.fake_api import FakeApi, fake_api
 from webhook.cli.cluster.answers import QUESTIONS
 from webhook.cli.cluster.load import load
@@ -21,21 +19,6 @@ from webhook.feeds import file
 from webhook.kube.kinds import KINDS
 
 NODES, PODS, EVENTS = "/api/v1/nodes", "/api/v1/pods", "/api/v1/events"
-
-
-def kubeconfig(folder: Path, url: str, namespace: str = "team") -> Path:
-    path = folder / "config"
-    context = {"cluster": "c", "user": "u", "namespace": namespace}
-    content: dict[str, Any] = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": "c", "cluster": {"server": url}}],
-        "users": [{"name": "u", "user": {}}],
-        "contexts": [{"name": "one", "context": context}, {"name": "two", "context": context | {"namespace": "other"}}],
-        "current-context": "one",
-    }
-    path.write_text(yaml.safe_dump(content))
-    return path
 
 
 def fill(fake: FakeApi) -> None:
@@ -158,7 +141,7 @@ async def test_the_default_namespace_is_that_of_the_context(tmp_path: Path) -> N
 
 
 def test_an_unknown_namespace_is_an_error_if_all_are_known(tmp_path: Path) -> None:
-    found = snapshot(tmp_path, {"kind": "Namespace", "metadata": {"name": "team-a"}})
+    found = snapshot(tmp_path, namespace("team-a"))
     with pytest.raises(BadInput, match=r'no namespace "team-b"; did you mean team-a\?'):
         namespace_of("team-b", False, found)
     assert namespace_of("team-b", False, snapshot(tmp_path)) == "team-b"
@@ -167,7 +150,7 @@ def test_an_unknown_namespace_is_an_error_if_all_are_known(tmp_path: Path) -> No
 def test_a_file_may_have_pods_of_a_namespace_without_its_namespace(tmp_path: Path) -> None:
     found = snapshot(
         tmp_path,
-        {"kind": "Namespace", "metadata": {"name": "team-a"}},
+        namespace("team-a"),
         {"kind": "Pod", "metadata": {"name": "a", "namespace": "team-b"}, "spec": {}, "status": {}},
     )
     assert namespace_of("team-b", False, found) == "team-b"

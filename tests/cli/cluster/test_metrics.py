@@ -15,12 +15,11 @@ import pytest
 import yaml
 from aiohttp import web
 
-from tests.cli.cluster.test_load import kubeconfig
-from tests.cli.objects import Page, call, placed, write
+from tests.cli.objects import Page, call, document, kubeconfig, placed, with_metrics, write
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
 from tests.feeds import prometheus_server
-from tests.feeds.exporters import served
+from tests.feeds.exporters import DATA, served
 from tests.feeds.prometheus_server import Exporter
 from tests.feeds.test_prometheus import program, until  # noqa: F401  a fixture
 from webhook.cli.cluster.metrics import way_to, with_url
@@ -28,7 +27,6 @@ from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.errors import BadInput
 from webhook.feeds.access import Access
 
-DATA = Path(__file__).parents[2] / "feeds" / "data"
 BUSY, IDLE = ((DATA / f"dcgm-8-{kind}.txt").read_text() for kind in ("busy", "idle"))
 NODE = "gpu-a-0"
 """The Hostname in those pages."""
@@ -240,15 +238,11 @@ async def test_a_real_prometheus_says_whose_the_idle_gpus_are(tmp_path: Path, pr
         with prometheus_server.Prometheus(target, namespace="gpu-operator", pod="dcgm-x") as running:
             await until(running, "DCGM_FI_DEV_GPU_UTIL", 6)
             given = ["nodes", "--cluster", write(tmp_path, node(NODE), *held), "--metrics", running.url]
-            result = await asyncio.to_thread(call, *given, "--by", "namespace", "-o", "json")
-            shown = await asyncio.to_thread(call, *given, "-o", "json")
+            held_by = await asyncio.to_thread(document, *given, "--by", "namespace")
+            shown = await asyncio.to_thread(document, *given)
         exporter.shutdown()
-    assert {each["namespace"]: each["idle"] for each in json.loads(result.stdout)} == {
-        "research": 3,
-        "team": 0,
-        "legacy": 0,
-    }
-    assert [each["idle"] for each in json.loads(shown.stdout)] == [3]
+    assert {each["namespace"]: each["idle"] for each in held_by} == {"research": 3, "team": 0, "legacy": 0}
+    assert [each["idle"] for each in shown] == [3]
 
 
 def test_the_page_escapes_what_others_wrote(tmp_path: Path) -> None:
@@ -257,12 +251,7 @@ def test_the_page_escapes_what_others_wrote(tmp_path: Path) -> None:
         evil, labels={"node-pool": "<img src=x>", "nvidia.com/gpu.product": "<b>"}, taints=["<u>=<s>:NoSchedule"]
     )
     file = write(tmp_path, made, placed(pod('"><i onclick=x>', 1), evil))
-    found = json.loads(file.read_text())
-    found["snapshot"]["gpuMetrics"] = {
-        "source": "dcgm",
-        "samples": [[evil, '"><svg onload=x>', "utilisation", 5.0, ""]],
-    }
-    file.write_text(json.dumps(found))
+    with_metrics(file, [[evil, '"><svg onload=x>', "utilisation", 5.0, ""]])
     assert call("nodes", "--cluster", file, "--html", tmp_path / "p.html").exit_code == 0
     page = Page((tmp_path / "p.html").read_text())
     assert page.links == []

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from tests.cli.objects import CLUSTER, TAKEN, call, placed, write
+from tests.cli.objects import CLUSTER, TAKEN, call, document, placed, write
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod, required
+from webhook.cli.cluster.anonymous import anonymous
 from webhook.cli.cluster.load import read_snapshot, write_snapshot
 from webhook.cli.cluster.snapshot import Snapshot, seconds
 from webhook.errors import BadInput
@@ -44,7 +45,7 @@ def test_other_commands_read_a_snapshot(tmp_path: Path) -> None:
     )
     pods = tmp_path / "pod.json"
     pods.write_text(json.dumps(pod("new", 2)))
-    printed = json.loads(call("mutate", pods, "--cluster", file, "-o", "json").stdout)
+    printed = document("mutate", pods, "--cluster", file)
     record = json.loads(printed["metadata"]["annotations"][DECISION])
     assert record["nodes"][0][0] in ("gpu-a", "gpu-b")
 
@@ -62,11 +63,9 @@ def test_an_anonymous_snapshot_has_no_names_and_the_same_answers(tmp_path: Path)
     text = (tmp_path / "out.json").read_text()
     assert SECRET.findall(text) == []
     assert "NVIDIA-L4" in text
-    plain, hashed = (
-        json.loads(call("pending", "--cluster", f, "-o", "json").stdout) for f in (file, tmp_path / "out.json")
-    )
+    plain, hashed = (document("pending", "--cluster", f) for f in (file, tmp_path / "out.json"))
     assert [c["cause"] for c in hashed[0]["causes"]] == [c["cause"] for c in plain[0]["causes"]]
-    found = json.loads(call("nodes", "--cluster", tmp_path / "out.json", "-o", "json").stdout)
+    found = document("nodes", "--cluster", tmp_path / "out.json")
     assert sum(each["gpus"]["nvidia.com/gpu"]["allocated"] for each in found) == 6
 
 
@@ -108,14 +107,28 @@ def test_an_anonymous_snapshot_keeps_a_list_of_fields(tmp_path: Path) -> None:
     assert "s3cr3t" not in text
     for public in ("H100", "gpu.nvidia.com", "NVIDIA-A100-SXM4-80GB", '"providerID":"x"', "untolerated taint"):
         assert public in text
-    plain, hashed = (
-        json.loads(call("pending", "--cluster", f, "-o", "json").stdout) for f in (file, tmp_path / "out.json")
-    )
+    plain, hashed = (document("pending", "--cluster", f) for f in (file, tmp_path / "out.json"))
     words = [
         [(cause["cause"], cause["enough"], len(cause["nodes"])) for cause in each[0]["causes"]]
         for each in (plain, hashed)
     ]
     assert words[1] == [word for word in words[0] if word[0] != "schedulerOther"]
+
+
+def test_what_an_anonymous_snapshot_lacks_names_nobody(tmp_path: Path) -> None:
+    cluster = read_snapshot(write(tmp_path, *CLUSTER))
+    said = "no right to list pods of other namespaces"
+    cluster.missing |= {
+        "Pod": f"{said} than acme",
+        "Event": "/home/acme/team.json has no events",
+        "ReplicaMetrics": "no metrics of the replicas: GET https://api.acme.example:6443/api/v1/pods: no answer",
+    }
+    missing = anonymous(cluster).missing
+    assert SECRET.findall(str(missing)) == []
+    assert (missing["Pod"], missing["Event"], missing["ReplicaMetrics"]) == (said, "it was not read", "it was not read")
+    write_snapshot(anonymous(cluster), tmp_path / "out.json")
+    call("ui", "--cluster", tmp_path / "out.json", "--html", tmp_path / "page.html")
+    assert str(tmp_path) not in (tmp_path / "page.html").read_text(), "nor does the page that is made of it"
 
 
 @pytest.mark.parametrize(
@@ -136,7 +149,7 @@ def test_reservations_are_as_old_as_their_pods(tmp_path: Path, created: str, res
     affinity = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
     fresh = placed(pod("fresh", 2, affinity=affinity), None)
     fresh["metadata"] |= {"creationTimestamp": created, "annotations": {DECISION: '{"nodes":[["gpu-a",8,0,1.0]]}'}}
-    found = json.loads(call("nodes", "gpu-a", "--cluster", write(tmp_path, node("gpu-a"), fresh), "-o", "json").stdout)
+    found = document("nodes", "gpu-a", "--cluster", write(tmp_path, node("gpu-a"), fresh))
     assert found[0]["gpus"]["nvidia.com/gpu"] == {
         "total": 8,
         "allocated": 0,

@@ -1,14 +1,12 @@
 """What the page is asked, and answers with the documents of the commands. What it shows of them: tests/cli/ui/test_asked.py."""
 
-import json
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.cli.objects import call, write
+from tests.cli.objects import document, write
 from tests.cli.ui import world
 from tests.controlplane.nodes import node
 from webhook.cli.cluster.load import read_snapshot
@@ -25,10 +23,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return world.snapshot(tmp_path_factory.mktemp("answers"))
 
 
-def said(cluster: Path, *command: str) -> Any:
-    return json.loads(call(*command, "--cluster", cluster, "-o", "json").stdout)
-
-
 def test_nothing_is_known_of_another_question_or_with_wrong_words(cluster: Path) -> None:
     found = Picture(read_snapshot(cluster), load_policy())
     for question, given, wanted in (
@@ -38,6 +32,7 @@ def test_nothing_is_known_of_another_question_or_with_wrong_words(cluster: Path)
         ("start", {"gpus": "8", "resource": "cpu"}, 'resource: saw "cpu", wanted one that the policy calls GPUs'),
         ("start", {"gpus": "8", "resource": GPU, "namespace": "reserch"}, 'no namespace "reserch"'),
         ("start", {"gpus": "8", "resource": GPU, "model": "H100"}, 'no label of nodes with the model "H100"'),
+        ("start", {"gpus": "8", "resource": GPU, "tolerates": "a=b=c"}, 'tolerations: saw "a=b=c", wanted taints'),
         ("audit", {}, "wanted the name of a namespace"),
         ("audit", {"namespace": "nowhere"}, 'no namespace "nowhere"'),
     ):
@@ -51,6 +46,21 @@ def test_a_pod_of_one_model_selects_its_nodes(cluster: Path) -> None:
     assert answer["manifest"]["spec"]["nodeSelector"] == {"nvidia.com/gpu.product": world.L4}
     (workload,) = answer["simulate"]["workloads"]
     assert [*workload["with"]["bound"]] == ["serve-2"]
+
+
+def test_a_pod_tolerates_taints_as_kubectl_writes_them(tmp_path: Path) -> None:
+    taints = ["workload=training:NoSchedule", "spot:NoExecute"]
+    found = Picture(read_snapshot(write(tmp_path, node("a", 8, taints=taints))), load_policy())
+    starts = {
+        text: found.answer("start", {"gpus": "1", "resource": GPU, "tolerates": text})["simulate"]["starts"]
+        for text in ("", "workload=training:NoSchedule", "workload=training, spot", "workload,spot:NoSchedule")
+    }
+    assert list(starts.values()) == [False, False, True, False]
+    answer = found.answer("start", {"gpus": "1", "resource": GPU, "tolerates": "a=b:NoSchedule, c"})
+    assert answer["manifest"]["spec"]["tolerations"] == [
+        {"key": "a", "operator": "Equal", "value": "b", "effect": "NoSchedule"},
+        {"key": "c", "operator": "Exists"},
+    ]
 
 
 def test_without_a_namespace_the_pod_is_of_one_that_opted_in(cluster: Path) -> None:
@@ -75,8 +85,15 @@ def test_a_question_leaves_what_is_shown_as_it_is(cluster: Path) -> None:
     found.answer("start", {"gpus": "8", "resource": GPU})
     found.answer("audit", {"namespace": "team-b"})
     assert [found.answer(name, {}) for name in ("drain", "idle", "health")] == first
-    wanted = said(cluster, "balance", "-A", "--suggest")
+    wanted = document("balance", "-A", "--suggest", "--cluster", cluster)
     assert first[0]["balance"] == {key: value for key, value in wanted.items() if key != "workloads"}
+
+
+@pytest.mark.parametrize(("named", "state"), [("default", "ok"), (None, "warn")])
+def test_the_checks_are_of_the_policy_that_the_command_names(cluster: Path, named: str | None, state: str) -> None:
+    """Without one, of that in the cluster, which has none here."""
+    found = Picture(read_snapshot(cluster), load_policy(), named).answer("health", {})["doctor"]
+    assert {each["state"] for each in found if each["check"] == "policy"} == {state}
 
 
 def test_what_a_policy_without_metrics_does_not_know_is_said(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 
 from tests.browser import Tab, browser
-from tests.cli.objects import call
+from tests.cli.objects import call, document
 from tests.cli.ui import world
 from tests.cli.ui.test_shown import served
 
@@ -26,11 +26,11 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """With the metrics of a replica, which tell since when GPUs are idle, and a node whose metrics say which pod has which GPU."""
     replica = {"kind": "ReplicaMetrics", "metadata": {"name": "r-1", "namespace": "gpu-admission"}, "spec": {}}
     file = world.snapshot(tmp_path_factory.mktemp("asked"), {**replica, "status": {"samples": IDLE}})
-    document = json.loads(file.read_text())
+    found = json.loads(file.read_text())
     for at, (name, percent) in enumerate({"chat-0": 1, "chat-3": 80, "embed-0": 1, "embed-1": 80}.items()):
         sample = ["serve-1", f"gpu{at}", "utilisation", percent, "", f"search/{name}"]
-        document["snapshot"]["gpuMetrics"]["samples"].append(sample)
-    file.write_text(json.dumps(document))
+        found["snapshot"]["gpuMetrics"]["samples"].append(sample)
+    file.write_text(json.dumps(found))
     return file
 
 
@@ -59,10 +59,6 @@ async def shown(request: pytest.FixtureRequest, chromium: Tab, addresses: dict[s
     assert chromium.errors == []
 
 
-def said(cluster: Path, *command: str) -> Any:
-    return json.loads(call(*command, "--cluster", cluster, "-o", "json").stdout)
-
-
 async def asked(tab: Tab, question: str, **fields: str) -> str:
     """Click on the question, fill in its fields, and return the answer."""
     await tab.click(f"[data-question={question}]")
@@ -78,7 +74,10 @@ async def asked(tab: Tab, question: str, **fields: str) -> str:
 
 async def test_which_node_can_be_drained(shown: Tab, cluster: Path) -> None:
     await asked(shown, "drain")
-    wanted = said(cluster, "balance", "-A", "--suggest")
+    wanted = document("balance", "-A", "--suggest", "--cluster", cluster)
+    text = await shown.value("document.querySelector('[data-answer=drain]').innerText")
+    assert f"serve-3 (4 {GPU}, {world.L4}) after 1 pod" in text
+    assert "Cordoned already, and no pod has a GPU there: train-5." in text
     whole = await shown.value("[...document.querySelectorAll('[data-whole]')].map(each => each.dataset.whole)")
     assert whole == wanted["whole"] == ["train-4"]
     moved = await shown.value(
@@ -94,7 +93,7 @@ async def test_which_node_can_be_drained(shown: Tab, cluster: Path) -> None:
 
 async def test_which_gpus_are_idle_whose_and_since_when(shown: Tab, cluster: Path) -> None:
     await asked(shown, "idle")
-    wanted = said(cluster, "nodes", "--by", "namespace")
+    wanted = document("nodes", "--by", "namespace", "--cluster", cluster)
     tables = await shown.value(
         "[...document.querySelectorAll('[data-answer=idle] tbody')].map(body =>"
         " [...body.rows].map(row => [...row.cells].map(cell => cell.innerText)))"
@@ -126,7 +125,7 @@ async def test_what_would_let_a_pod_start(shown: Tab, cluster: Path, tmp_path: P
     assert manifest["spec"]["containers"][0]["resources"] == {"limits": {GPU: "8"}}
     file = tmp_path / "pod.json"
     file.write_text(json.dumps(manifest))
-    (wanted,) = json.loads(call("simulate", "-f", file, "--cluster", cluster, "-o", "json").stdout)["workloads"]
+    (wanted,) = document("simulate", "-f", file, "--cluster", cluster)["workloads"]
     assert text.startswith("It would wait.")
     causes = await shown.value(
         "[...document.querySelectorAll('[data-answer=start] [data-cause]')].map(each => each.dataset.cause)"
@@ -135,7 +134,9 @@ async def test_what_would_let_a_pod_start(shown: Tab, cluster: Path, tmp_path: P
     for each in wanted["with"]["causes"]:
         assert " ".join(each["text"].split()) in text
         assert " ".join(each["fix"].split()) in text
-    assert f"serve-3 (serve, {world.L4}, 4 {GPU}) after 1 pod" in text
+    assert "after 1 pod" not in text, "the nodes that can be drained are another question"
+    drained = await shown.value("[...document.querySelectorAll('[data-answer=start] button')].at(-1).innerText")
+    assert drained == "Which node can I drain?"
     await shown.value("document.querySelector('#form [name=gpus]').dispatchEvent(new Event('input', {bubbles: true}))")
     assert await shown.value("document.querySelector('#answer').classList.contains('stale')"), "of another question"
     await shown.click("#form button")
@@ -148,7 +149,7 @@ async def test_the_checks(shown: Tab, cluster: Path, question: str) -> None:
     found = await shown.value(
         "[...document.querySelectorAll('.check')].map(each => [each.dataset.check, each.dataset.state])"
     )
-    every = said(cluster, "doctor")
+    every = document("doctor", "--cluster", cluster)
     for line in call("doctor", "--cluster", cluster).stderr.splitlines() if question == "health" else ():
         assert f"{line[0].upper()}{line[1:]}" in text
     wanted = [
@@ -162,7 +163,7 @@ async def test_the_checks(shown: Tab, cluster: Path, question: str) -> None:
 
 async def test_what_opting_in_would_change(shown: Tab, cluster: Path) -> None:
     text = await asked(shown, "audit", namespace="team-b")
-    wanted = said(cluster, "audit", "-n", "team-b")
+    wanted = document("audit", "-n", "team-b", "--cluster", cluster)
     found = await shown.value(
         "[...document.querySelectorAll('.check')].map(each => [each.dataset.of, each.dataset.outcome])"
     )
@@ -175,7 +176,7 @@ async def test_what_opting_in_would_change(shown: Tab, cluster: Path) -> None:
 
 async def test_why_a_pod_is_on_its_node(shown: Tab, cluster: Path) -> None:
     text = await asked(shown, "pod", pod="research/finetune-1")
-    wanted = said(cluster, "explain", "-n", "research", "finetune-1")
+    wanted = document("explain", "-n", "research", "finetune-1", "--cluster", cluster)
     assert f"On {wanted['boundTo']}: 2 {GPU}, training, job/finetune" in text
     ranking = await shown.value(
         "[...document.querySelectorAll('[data-answer=pod] .ranking tbody tr')].map(row => row.cells[0].innerText)"

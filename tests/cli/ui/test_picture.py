@@ -89,6 +89,31 @@ def test_who_may_not_list_nodes_sees_the_gpus_of_his_own_pods(tmp_path: Path) ->
     assert found["largest"] == []
 
 
+def test_an_owner_with_a_name_longer_than_names_are_is_cut(tmp_path: Path) -> None:
+    """The API server takes any length in an owner reference."""
+    long = world.held("long", "a", 1)
+    long["metadata"]["ownerReferences"][0] |= {"kind": "K" * 10_000, "name": "n" * 100_000}
+    (holder,) = Picture(read(tmp_path, node("a"), long), POLICY).document["holders"]["owner"]
+    assert holder["owner"] == f"research/{'k' * 253}/{'n' * 253}"
+
+
+def test_the_sums_of_the_terminal_are_those_of_the_page(tmp_path: Path) -> None:
+    """Also where shares have the name of whole GPUs, and where GPUs are free that no pod can have."""
+    shared = node("shared", 4, "Tesla-T4", replicas=4, labels={"node-pool": "shared"})
+    file = write(tmp_path, *world.world(), shared, world.held("in-share", "shared", 3))
+    found = Picture(read_snapshot(file), POLICY).document["totals"]
+    titles, *lines = [line.split() for line in call("nodes", "--cluster", file).stdout.split("\n\n")[1].splitlines()]
+    shown = {line[1]: dict(zip(titles[3:], line[4:], strict=False)) for line in lines if line[0] == "all"}
+    words = {"whole": "GPUs", "slice": "slices", "share": "shares"}
+    assert sorted(shown) == sorted(words.values())
+    for each in found:
+        if each["model"] is None:
+            line = shown[words[each["kind"]]]
+            hidden = 1 if each["kind"] == "whole" else 0  # one that a node has and does not offer
+            assert int(line["UNUSABLE"]) == each["unusable"] - hidden
+            assert {int(line[part.upper()]) - each[part] for part in ("allocated", "promised", "free")} == {0}
+
+
 def test_the_largest_job_is_that_with_most_gpus_on_a_node(tmp_path: Path) -> None:
     objects = [node(f"n-{at}") for at in range(5)] + [world.held("a-1", "n-3", 4), world.held("a-2", "n-4", 7)]
     first = Picture(read(tmp_path, *objects), POLICY).document["largest"][0]
@@ -155,7 +180,8 @@ def test_each_waiting_pod_has_its_answer(picture: Picture, tmp_path: Path) -> No
         assert about["explain"]["name"] == name
     with pytest.raises(BadInput, match='no pod "nobody"'):
         picture.about("research", "nobody")
-    assert (about := picture.about("research", "llm"))["pods"] == ["llm-1", "llm-2"]
+    about = picture.about("research", "llm")
+    assert [each["pods"] for each in about["explain"]["workload"]["groups"]] == [["llm-1", "llm-2"]]
     assert about["explain"]["name"] == "llm-1"
     assert picture.about("research", "job/pretrain")["pending"] == wanted["research", "pretrain-0"].document()
 

@@ -3,6 +3,7 @@
 Covers cli.ui.server, cli.ui.page.
 """
 
+import json
 import re
 import socket
 from base64 import b64encode
@@ -75,6 +76,7 @@ async def test_the_page_says_nothing_and_the_state_all(url: str) -> None:
         pytest.param("/pod?namespace=research&name=nobody", KNOWN, "GET", 404, id="no such pod"),
         pytest.param("/other", KNOWN, "GET", 404, id="no such path"),
         pytest.param("/state", KNOWN | {"Host": "localhost:1234"}, "GET", 200, id="a forwarded port"),
+        pytest.param("/state", KNOWN | {"Host": "localhost"}, "GET", 200, id="no port"),
     ],
 )
 async def test_who_is_refused(url: str, path: str, headers: dict[str, str], method: str, status: int) -> None:
@@ -82,6 +84,13 @@ async def test_who_is_refused(url: str, path: str, headers: dict[str, str], meth
     assert (found, "research" in text and status != 404) == (status, status == 200)
     assert given["Content-Security-Policy"].startswith("default-src 'none'")
     assert "Access-Control-Allow-Origin" not in given
+
+
+async def test_a_bug_is_told_in_words(url: str, fixed: Fixed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fixed._picture, "about", None)
+    status, text, given = await ask(url + "/pod?namespace=research&name=llm-1", KNOWN)
+    assert (status, json.loads(text)["error"].partition(": ")[0]) == (500, "this could not be answered")
+    assert given["Content-Security-Policy"].startswith("default-src 'none'")
 
 
 async def test_a_question_for_something_newer_waits(url: str, monkeypatch: pytest.MonkeyPatch) -> None:

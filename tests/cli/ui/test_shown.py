@@ -20,7 +20,7 @@ import pytest
 import pytest_asyncio
 
 from tests.browser import Tab, browser
-from tests.cli.objects import TAKEN, call, placed, unschedulable
+from tests.cli.objects import TAKEN, call, document, placed, unschedulable
 from tests.cli.ui import world
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
@@ -92,10 +92,6 @@ async def shown(tab: Tab, address: str) -> Tab:
     return tab
 
 
-def said(cluster: Path, *command: str) -> Any:
-    return json.loads(call(*command, "--cluster", cluster, "-o", "json").stdout)
-
-
 async def chosen(tab: Tab, of: str) -> None:
     """Click on a waiting pod, and wait for its answer."""
     await tab.click(f'[data-pod="{of}"] > button')
@@ -103,7 +99,7 @@ async def chosen(tab: Tab, of: str) -> None:
 
 
 async def test_the_page_equals_the_commands(shown: Tab, cluster: Path) -> None:
-    nodes = said(cluster, "nodes")
+    nodes = document("nodes", "--cluster", cluster)
     found = await shown.value(
         "[...document.querySelectorAll('.node')].map(row => ({name: row.dataset.node, allocated: row.querySelectorAll('.held').length,"
         " promised: row.querySelectorAll('.promised').length, all: row.querySelectorAll('.cell').length}))"
@@ -126,7 +122,7 @@ async def test_the_page_equals_the_commands(shown: Tab, cluster: Path) -> None:
     whole = next(each for each in sums if each[:2] == [None, "whole"])
     assert whole[2] == sum(each["all"] for each in found) - 14  # the slices
 
-    waiting = said(cluster, "pending")
+    waiting = document("pending", "--cluster", cluster)
     rows = await shown.value("[...document.querySelectorAll('.row')].map(row => row.dataset.pod)")
     assert {f"{each['namespace']}/{each['name']}" for each in waiting} >= set(rows)
     for answer in waiting:
@@ -152,7 +148,7 @@ async def test_a_search_for_a_model_shows_who_has_it(shown: Tab, cluster: Path) 
     )
     wanted = [
         f"{each['owner']}\n{each['gpus']['nvidia.com/gpu']} nvidia.com/gpu, {each['pods']} pods, oldest {age(each['since'], TAKEN)}"
-        for each in said(cluster, "nodes", "--model", "H100", "--by", "owner")
+        for each in document("nodes", "--model", "H100", "--by", "owner", "--cluster", cluster)
     ]
     assert len(wanted) == 2
     assert sorted(each.strip() for each in await shown.texts(".holder")) == sorted(wanted)

@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 
-from tests.cli.objects import TAKEN, placed, unschedulable, write
+from tests.cli.objects import TAKEN, placed, unschedulable, with_metrics, write
 from tests.controlplane.nodes import GPU_TAINT, node
 from tests.controlplane.objects import made, pod
 from webhook.cli import offline
@@ -104,7 +104,6 @@ def world() -> list[Json]:
 
 def snapshot(folder: Path, *more: Json) -> Path:
     """The file, with GPU metrics of three nodes."""
-    path = write(folder, *world(), *more)
     numbers = {"train-1": (97, 71), "train-2": (2, 38), "train-3": (64, 92)}
     samples = []
     for name, (percent, degrees) in numbers.items():
@@ -114,7 +113,4 @@ def snapshot(folder: Path, *more: Json) -> Path:
                 [name, f"gpu{gpu}", "temperature", degrees - gpu, ""],
             ]
     samples.append(["train-1", "gpu7", "xid", 1, ""])
-    document = orjson.loads(path.read_bytes())
-    document["snapshot"]["gpuMetrics"] = {"source": "prometheus", "samples": samples}
-    path.write_bytes(orjson.dumps(document))
-    return path
+    return with_metrics(write(folder, *world(), *more), samples)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.cli.objects import Json, snapshot
-from tests.cli.waiting.test_diagnosis import DEVICE_CLASS, claiming, obj, waiting
+from tests.cli.waiting.waits import DEVICE_CLASS, claiming, obj, waiting
 from tests.controlplane.nodes import node
 from webhook.cli.offline import load_policy
 from webhook.cli.pending import answers
@@ -96,6 +96,8 @@ TOGETHER = [
     pytest.param([device("a"), device("b")], [ANY, ANY], ["a"], NONE_FREE, "2 devices of dc wanted, at most 1 free on a node", id="both want the device that is left"),
     pytest.param([device("a"), device("b")], [{**ANY, "allocationMode": "All"}], [], FREE, "", id="all, and all are free"),
     pytest.param([device("a"), device("b")], [{**ANY, "allocationMode": "All"}], ["a"], NONE_FREE, "all devices that match are wanted, and others have some", id="all, and one is taken"),
+    pytest.param([device("a"), device("b", **SICK)], [{**ANY, "allocationMode": "All"}], [], NONE_FREE, "all devices that match are wanted, and it does not tolerate the taints of some of node n", id="all, and one has a taint"),
+    pytest.param([device("a")], [{**UNKNOWN, "adminAccess": True}], [], NONE_FREE, "the pod: whether the devices of node n can be had is not known", id="admin access, which takes no device, by an expression that cannot be evaluated here"),
     pytest.param([device("a", **SICK)], [ANY], [], NONE_FREE, "1 device of dc wanted, and it does not tolerate the taints of devices of node n: sick", id="a device with a taint"),
     pytest.param([device("a", **SICK)], [{**ANY, **TOLERANT}], [], FREE, "", id="a taint that is tolerated"),
     pytest.param([device("a")], [UNKNOWN], [], NONE_FREE, "whether the devices of node n can be had is not known", id="CEL that cannot be evaluated here"),

@@ -1,49 +1,28 @@
-"""The causes of waiting that tests/e2e/test_pending.py does not make on a real scheduler, and how causes are printed.
+"""The causes of waiting that tests/e2e/test_pending.py does not make on a real scheduler.
 
-Covers cli.pending, cli.waiting.claims, cli.waiting.nodes, cli.waiting.peers, cli.waiting.ports,
+Covers cli.waiting.claims, cli.waiting.nodes, cli.waiting.peers, cli.waiting.ports,
 cli.waiting.prerequisites, cli.waiting.resources, cli.waiting.situation, cli.waiting.taints, cli.waiting.unoffered,
 cli.waiting.volumes, cli.waiting.workloads.
 """
 
 from __future__ import annotations
 
-import json
-import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.cli.objects import CLUSTER, Json, call, placed, snapshot, unschedulable, write
+from tests.cli.objects import CLUSTER, Json, document, placed, snapshot, unschedulable, write
+from tests.cli.waiting.waits import DEVICE_CLASS, claiming, mounting, obj, waiting
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
 from webhook.cli.offline import load_policy
 from webhook.cli.pending import answers
-from webhook.cli.waiting.causes import CAUSES, Cause, ordered
+from webhook.cli.waiting.causes import Cause, ordered
 
 GROUP = {"schedulingGroup": {"podGroupName": "ring"}}
 GANG = {"spec": {"schedulingPolicy": {"gang": {"minCount": 4}}}}
 NEVER = {"priority": 10, "preemptionPolicy": "Never", "priorityClassName": "polite"}
 FULL = placed(pod("other", 8), "n")
-
-
-def obj(kind: str, name: str, spec: Json | None = None, status: Json | None = None, **more: Any) -> Json:
-    metadata = {"name": name, "namespace": "team", **more.pop("metadata", {})}
-    if not metadata["namespace"]:
-        del metadata["namespace"]
-    return {"apiVersion": "v1", "kind": kind, "metadata": metadata, "spec": spec or {}, "status": status or {}, **more}
-
-
-def waiting(gpus: int = 1, status: Json | None = None, **spec: Any) -> Json:
-    return placed(pod("waits", gpus, **spec), None, **(status or {}))
-
-
-def claiming(**entry: str) -> Json:
-    return waiting(0, resourceClaims=[{"name": "gpu", **entry}])
-
-
-def mounting(claim: str) -> Json:
-    return waiting(volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": claim}}])
 
 
 def leaving(name: str, on: str) -> Json:
@@ -57,12 +36,6 @@ def event(kind: str, name: str, message: str) -> Json:
     return obj("Event", f"e-{name}", involvedObject=about, reason="FailedCreate", message=message)
 
 
-DEVICE_CLASS = obj(
-    "DeviceClass",
-    "dc",
-    {"selectors": [{"cel": {"expression": "device.driver == 'gpu.x'"}}]},
-    metadata={"namespace": ""},
-)
 ON_A = {
     "allocation": {
         "devices": {"results": [{"driver": "gpu.x", "pool": "a", "device": "gpu-0"}]},
@@ -241,78 +214,6 @@ def test_a_cause_whose_fix_alone_helps_comes_first() -> None:
     assert [cause.cause for cause in ordered(causes)] == ["queued", "cordoned", "nodeSelector", "noGpus"]
 
 
-GOLDEN = """\
-team/waits
-! untoleratedTaint: node gpu-b: tainted nvidia.com/gpu=present:NoSchedule, which the pod does not tolerate
-    → if the pod may run there, add to spec.tolerations: {key: nvidia.com/gpu, operator: Equal, value: "present", effect: NoSchedule}
-! gpusTaken: all GPUs are taken: 4 nvidia.com/gpu asked for; free on node gpu-a: 2 in all, at most 2 on one
-    → ask for 2 in place of 4, or wait for pod/trainer in team (6 nvidia.com/gpu on gpu-a) to end, or add a node
-! notReady: node gpu-c: not-ready
-    → see what is wrong there: kubectl describe node gpu-c; the taint goes when it is repaired
-  1 other node is not for this pod: 1 by noGpus (all of it: -o wide)
-  it can preempt nobody: no pod has a priority below its own, 0, on node gpu-a
-  whether a node will come is not known: no autoscaler has written an Event about it
-  scheduler: 0/4 nodes are available: 1 Insufficient nvidia.com/gpu, …
-"""
-
-
-def test_causes_are_printed_in_order(tmp_path: Path) -> None:
-    result = call("pending", "waits", "-n", "team", "--cluster", write(tmp_path, *CLUSTER))
-    assert result.stdout.splitlines() == GOLDEN.splitlines()
-
-
-def of(kind: str, name: str, made: dict[str, Any]) -> dict[str, Any]:
-    """The pod as one of a workload."""
-    reference = {"kind": kind, "name": name, "uid": "1", "controller": True}
-    return made | {"metadata": made["metadata"] | {"ownerReferences": [reference]}}
-
-
-@pytest.mark.parametrize("name", ["train-3", "job/train-3"])
-@pytest.mark.parametrize("command", ["pending", "explain"])
-def test_a_workload_stands_for_its_pods_that_wait(tmp_path: Path, command: str, name: str) -> None:
-    pods = [of("Job", "train-3", placed(pod(f"train-3-{word}", 8), None)) for word in ("a", "b")]
-    runs = of("Job", "train-3", placed(pod("train-3-0", 1), "gpu-a"))
-    found = call(command, name, "-n", "team", "--cluster", write(tmp_path, *CLUSTER, runs, *pods))
-    others = {"pending": "", "explain": f"shown is the first of 2 pods of {name}; the others: train-3-b\n"}[command]
-    assert (found.exit_code, found.stderr) == (0, others)
-    title = {"pending": "team/job/train-3 × 2", "explain": "team/train-3-a"}[command]
-    assert found.stdout.splitlines()[0] == title
-    assert found.stdout.count("gpusTaken: ") == 1
-
-
-def test_a_workload_whose_pods_all_run_does_not_wait(tmp_path: Path) -> None:
-    runs = of("Job", "train-3", placed(pod("train-3-0", 1), "gpu-a"))
-    found = call("pending", "train-3", "-n", "team", "--cluster", write(tmp_path, *CLUSTER, runs))
-    assert (found.exit_code, found.stdout) == (2, "")
-    assert 'pod "train-3-0" in namespace team does not wait: it is Running' in found.stderr
-
-
-def test_the_document(tmp_path: Path) -> None:
-    (found,) = json.loads(
-        call("pending", "waits", "-n", "team", "--cluster", write(tmp_path, *CLUSTER), "-o", "json").stdout
-    )
-    assert list(found) == ["namespace", "name", "causes", "notes", "schedulerSays"]
-    assert {tuple(cause) for cause in found["causes"]} == {("cause", "nodes", "text", "fix", "enough", "elsewhere")}
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        pytest.param(["wait", "-n", "team"], 'error: no pod "wait" in namespace team; did you mean waits?\n', id="a pod that is not there"),
-        pytest.param(["trainer", "-n", "team"], 'error: pod "trainer" in namespace team does not wait: it is Running\n', id="one that runs"),
-        pytest.param(["-n", "team", "-A"], "error: saw -n and -A, wanted one of them\n", id="a namespace, and all"),
-    ],
-)  # fmt: skip
-def test_wrong_arguments_exit_with_status_2(tmp_path: Path, arguments: list[str], said: str) -> None:
-    result = call("pending", *arguments, "--cluster", write(tmp_path, *CLUSTER))
-    assert (result.exit_code, result.stdout, result.stderr) == (2, "", said)
-
-
-def test_without_waiting_pods_it_says_so(tmp_path: Path) -> None:
-    result = call("pending", "-n", "quiet", "--cluster", write(tmp_path, *CLUSTER))
-    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "no pod waits in quiet\n")
-
-
 def test_a_pod_that_has_its_node_waits_for_the_kubelet(tmp_path: Path) -> None:
     pulling = placed(
         pod("pulls"),
@@ -320,13 +221,6 @@ def test_a_pod_that_has_its_node_waits_for_the_kubelet(tmp_path: Path) -> None:
         phase="Pending",
         containerStatuses=[{"state": {"waiting": {"reason": "ImagePullBackOff"}}}],
     )
-    (found,) = json.loads(
-        call("pending", "pulls", "-n", "team", "--cluster", write(tmp_path, *CLUSTER, pulling), "-o", "json").stdout
-    )
+    (found,) = document("pending", "pulls", "-n", "team", "--cluster", write(tmp_path, *CLUSTER, pulling))
     assert found["causes"][0]["cause"] == "bound"
     assert "ImagePullBackOff" in found["causes"][0]["text"]
-
-
-def test_every_cause_is_documented() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "cli.md").read_text()
-    assert [word for word in CAUSES if not re.search(rf"^\| `{word}` \|", page, re.MULTILINE)] == []

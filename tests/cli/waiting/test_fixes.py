@@ -1,6 +1,6 @@
 """Each fix is tried before it is marked as enough, and causes of nodes that are for the pod come first.
 
-Covers cli.pending, cli.waiting.diagnosis, cli.waiting.nodes, cli.waiting.notes, cli.waiting.opting_in, cli.waiting.resources.
+Covers cli.waiting.diagnosis, cli.waiting.nodes, cli.waiting.resources.
 """
 
 from __future__ import annotations
@@ -9,86 +9,74 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.objects import Json, call, of_job, placed, snapshot, unschedulable, write
+from tests.cli.objects import Json, placed, snapshot, unschedulable
+from tests.cli.waiting.waits import answer, held, waiting
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod, required
 from webhook.cli.offline import load_policy
-from webhook.cli.pending import Answer, answers
+from webhook.cli.pending import answers
 
 A100, L4 = "NVIDIA-A100-SXM4-80GB", "NVIDIA-L4"
 PRODUCT = "nvidia.com/gpu.product"
 DEAD = {"labels": {"nvidia.com/gpu.present": "true", "nvidia.com/gpu.count": "8"}}
 
 
-def waits(gpus: int = 1, **spec: object) -> Json:
-    return placed(pod("waits", gpus, **spec), None)
-
-
-def held(gpus: int, on: str, **spec: object) -> Json:
-    return placed(pod(f"on-{on}", gpus, **spec), on)
-
-
-def answer(tmp_path: Path, *objects: Json) -> Answer:
-    found = answers(snapshot(tmp_path, *objects), load_policy(), None)
-    return next(each for each in found if each.name == "waits")
-
-
 @pytest.mark.parametrize(
     ("objects", "first", "enough", "fix"),
     [
         pytest.param(
-            [node("a", product=A100), waits(nodeSelector={PRODUCT: "A100"})],
+            [node("a", product=A100), waiting(nodeSelector={PRODUCT: "A100"})],
             "nodeSelector", True, f"set spec.nodeSelector[{PRODUCT}] to {A100}, or", id="a model that is written otherwise",
         ),
         pytest.param(
-            [node("a", 1, L4), waits(nodeSelector={"cloud.google.com/gke-accelerator": "nvidia-l4"})],
+            [node("a", 1, L4), waiting(nodeSelector={"cloud.google.com/gke-accelerator": "nvidia-l4"})],
             "nodeSelector", True, f"write {PRODUCT}={L4} in place of cloud.google.com/gke-accelerator", id="another's label for the same model",
         ),
         pytest.param(
-            [node("a", product=A100, taints=["team=x:NoSchedule"]), waits(nodeSelector={PRODUCT: "A100"})],
+            [node("a", product=A100, taints=["team=x:NoSchedule"]), waiting(nodeSelector={PRODUCT: "A100"})],
             "untoleratedTaint", False, f"That is not enough: then nodeSelector {PRODUCT}=A100 is on no node", id="the nodes of the model are tainted",
         ),
         pytest.param(
-            [node("a", renamed=True), waits(nodeSelector={PRODUCT: "A100"})],
+            [node("a", renamed=True), waiting(nodeSelector={PRODUCT: "A100"})],
             "nodeSelector", False, "That is not enough: then no node offers nvidia.com/gpu; they offer nvidia.com/gpu.shared", id="the nodes of the model offer something else",
         ),
         pytest.param(
-            [node("a", product=A100), held(8, "a"), waits(affinity=required(PRODUCT, "In", "A100"))],
+            [node("a", product=A100), held(8, "a"), waiting(affinity=required(PRODUCT, "In", "A100"))],
             "nodeAffinity", False, "That is not enough: then all GPUs are taken", id="the nodes of the affinity are full",
         ),
         pytest.param(
-            [node("a", product=A100), waits(affinity=required(PRODUCT, "In", "A100"))],
+            [node("a", product=A100), waiting(affinity=required(PRODUCT, "In", "A100"))],
             "nodeAffinity", True, f"set spec.affinity.nodeAffinity to {A100}, or", id="an affinity that is written otherwise",
         ),
         pytest.param(
-            [node("a"), held(4, "a"), waits(16)],
+            [node("a"), held(4, "a"), waiting(16)],
             "moreThanAnyNode", True, "ask for 4 nvidia.com/gpu at most, in more pods (8 when nothing else runs there), or", id="too many: as many as are free",
         ),
         pytest.param(
-            [node("a"), held(8, "a"), waits(16)],
+            [node("a"), held(8, "a"), waiting(16)],
             "moreThanAnyNode", False, "ask for 8 nvidia.com/gpu at most, in more pods, and wait until so much is free, or", id="too many, and none is free",
         ),
         pytest.param(
-            [node("a"), held(6, "a"), node("b", taints=["team=x:NoSchedule"]), waits(8)],
+            [node("a"), held(6, "a"), node("b", taints=["team=x:NoSchedule"]), waiting(8)],
             "gpusTaken", True, "ask for 2 in place of 8, or wait for pod/on-a", id="as many as are free where it may run",
         ),
         pytest.param(
-            [node("a", renamed=True, labels={"own": "yes"}), node("b"), waits(2, nodeSelector={"own": "yes"})],
+            [node("a", renamed=True, labels={"own": "yes"}), node("b"), waiting(2, nodeSelector={"own": "yes"})],
             "otherGpuResource", False, "ask for nvidia.com/gpu.shared if a part of a GPU is enough", id="one part is not two GPUs",
         ),
         pytest.param(
-            [node("a"), waits(1, resource="nvidia.com/gpus")],
+            [node("a"), waiting(1, resource="nvidia.com/gpus")],
             "unknownResource", True, "ask for nvidia.com/gpu in place of nvidia.com/gpus", id="a misspelt resource",
         ),
         pytest.param(
-            [node("a"), held(8, "a"), waits(1, resource="nvidia.com/gpus")],
+            [node("a"), held(8, "a"), waiting(1, resource="nvidia.com/gpus")],
             "unknownResource", False, "That is not enough: then all GPUs are taken", id="a misspelt resource, and all are taken",
         ),
         pytest.param(
-            [node("a", product=A100), waits(nodeSelector={PRODUCT: "NVIDIA-H200"})],
+            [node("a", product=A100), waiting(nodeSelector={PRODUCT: "NVIDIA-H200"})],
             "nodeSelector", True, f"set spec.nodeSelector[{PRODUCT}] to {A100}, or add such a node", id="a model that no node has is no label to add",
         ),
-        pytest.param([node("a", cordoned=True), waits()], "cordoned", True, "kubectl uncordon a", id="a cordon and its taint are one"),
+        pytest.param([node("a", cordoned=True), waiting()], "cordoned", True, "kubectl uncordon a", id="a cordon and its taint are one"),
     ],
 )  # fmt: skip
 def test_a_fix_is_marked_if_the_pod_would_run(
@@ -106,12 +94,12 @@ SHARED = {"nvidia.com/gpu.product": "Tesla-T4", "nvidia.com/gpu.replicas": "4", 
     ("objects", "fix"),
     [
         pytest.param(
-            [node("a", product=A100), held(8, "a"), node("b", 1, L4), waits(nodeSelector={PRODUCT: A100})],
+            [node("a", product=A100), held(8, "a"), node("b", 1, L4), waiting(nodeSelector={PRODUCT: A100})],
             f"remove spec.nodeSelector[{PRODUCT}] if the pod may run elsewhere: node b could take it then ({L4}), or add such a node",
             id="another model, and no node is called what it is not",
         ),
         pytest.param(
-            [node("a", labels={"pool": "x"}), held(8, "a"), node("t4", 4, labels=SHARED), waits(nodeSelector={"pool": "x"})],
+            [node("a", labels={"pool": "x"}), held(8, "a"), node("t4", 4, labels=SHARED), waiting(nodeSelector={"pool": "x"})],
             "remove spec.nodeSelector[pool] if the pod may run elsewhere: node t4 could take it then (Tesla-T4, shared by several pods), "
             "or label more nodes: kubectl label node NAME pool=x",
             id="shared GPUs",
@@ -130,7 +118,7 @@ def test_a_toleration_helps_only_on_nodes_that_could_take_the_pod(tmp_path: Path
         node("small", 8, taints=["gpu=:NoSchedule", "team=x:NoSchedule"]),
     ]
     causes = {
-        each.nodes: each for each in answer(tmp_path, *more, waits(16)).causes if each.cause == "untoleratedTaint"
+        each.nodes: each for each in answer(tmp_path, *more, waiting(16)).causes if each.cause == "untoleratedTaint"
     }
     assert causes["large",].helps == 1
     assert causes["small",].helps == 0
@@ -141,29 +129,29 @@ def test_a_toleration_helps_only_on_nodes_that_could_take_the_pod(tmp_path: Path
     ("objects", "first", "others"),
     [
         pytest.param(
-            [node("mine", renamed=True, labels={"pool": "mine"}), node("dead", 0, **DEAD), waits(nodeSelector={"pool": "mine"})],
+            [node("mine", renamed=True, labels={"pool": "mine"}), node("dead", 0, **DEAD), waiting(nodeSelector={"pool": "mine"})],
             "unknownResource", ["nodeSelector"], id="its own node offers something else",
         ),
         pytest.param(
-            [node("mine", cordoned=True, labels={"pool": "mine"}), node("b"), waits(nodeSelector={"pool": "mine"})],
+            [node("mine", cordoned=True, labels={"pool": "mine"}), node("b"), waiting(nodeSelector={"pool": "mine"})],
             "cordoned", ["nodeSelector"], id="its own node is cordoned",
         ),
         pytest.param(
-            [node("mine", product=A100), held(8, "mine"), node("b", product=L4), waits(nodeSelector={PRODUCT: A100})],
+            [node("mine", product=A100), held(8, "mine"), node("b", product=L4), waiting(nodeSelector={PRODUCT: A100})],
             "gpusTaken", ["nodeSelector"], id="its own node is full",
         ),
         pytest.param(
-            [node("mine"), held(8, "mine"), node("kept", taints=["team=x:NoSchedule"]), node("small", 1), node("cpu", 0), waits(8)],
+            [node("mine"), held(8, "mine"), node("kept", taints=["team=x:NoSchedule"]), node("small", 1), node("cpu", 0), waiting(8)],
             "gpusTaken", ["noGpus", "nodesTooSmall", "untoleratedTaint"], id="tainted, small and GPU-less nodes",
         ),
         pytest.param(
-            [node("mine"), held(8, "mine"), node("gpu", taints=["nvidia.com/gpu=:NoSchedule"]), waits()],
+            [node("mine"), held(8, "mine"), node("gpu", taints=["nvidia.com/gpu=:NoSchedule"]), waiting()],
             "untoleratedTaint", [], id="a taint that only pods without GPUs should mind",
         ),
         pytest.param(
-            [node("gpu", taints=["team=x:NoSchedule"]), node("cpu", 0), waits()], "untoleratedTaint", ["noGpus"], id="only a tainted node has GPUs",
+            [node("gpu", taints=["team=x:NoSchedule"]), node("cpu", 0), waiting()], "untoleratedTaint", ["noGpus"], id="only a tainted node has GPUs",
         ),
-        pytest.param([node("a", labels={"pool": "b"}), waits(nodeSelector={"pool": "x"})], "nodeSelector", [], id="no node is its own"),
+        pytest.param([node("a", labels={"pool": "b"}), waiting(nodeSelector={"pool": "x"})], "nodeSelector", [], id="no node is its own"),
     ],
 )  # fmt: skip
 def test_nodes_that_are_for_the_pod_come_first(
@@ -172,102 +160,6 @@ def test_nodes_that_are_for_the_pod_come_first(
     causes = answer(tmp_path, *objects).causes
     assert causes[0].cause == first
     assert sorted({cause.cause for cause in causes if cause.elsewhere}) == others
-
-
-TAINTED = "nvidia.com/gpu=:NoSchedule"
-OPT_IN = ", or opt in, and create the pod again: kubectl label namespace team gpu-admission.io/profile=default"
-
-
-@pytest.mark.parametrize(
-    ("objects", "labels", "told"),
-    [
-        pytest.param([node("a", taints=[TAINTED])], {"gpu-admission.io/profile": ""}, False, id="it has opted in"),
-        pytest.param([node("a", taints=["team=x:NoSchedule"])], {}, False, id="a taint that the webhook leaves alone"),
-        pytest.param([node("a", taints=[TAINTED]), held(8, "a")], {}, False, id="the node is full"),
-        pytest.param([node("a", taints=[TAINTED])], {}, True, id="the webhook would add the toleration"),
-    ],
-)
-def test_opting_in_is_told_where_it_would_do(
-    tmp_path: Path, objects: list[Json], labels: dict[str, str], told: bool
-) -> None:
-    check_opting_in(tmp_path, [*objects, waits()], labels, told)
-
-
-def test_opting_in_is_not_told_where_the_webhook_would_refuse_the_pod(tmp_path: Path) -> None:
-    check_opting_in(tmp_path, [node("a", taints=[TAINTED]), waits(hostPID=True)], {}, told=False)
-
-
-def check_opting_in(tmp_path: Path, objects: list[Json], labels: dict[str, str], told: bool) -> None:
-    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team", "labels": labels}}
-    causes = answer(tmp_path, *objects, namespace).causes
-    (tainted,) = [cause for cause in causes if cause.cause == "untoleratedTaint"]
-    assert tainted.fix.endswith(OPT_IN) == told
-    assert ("opt in" in tainted.fix) == told
-
-
-def event(reason: str, component: str) -> Json:
-    about = {"kind": "Pod", "namespace": "team", "name": "waits"}
-    metadata = {"name": "e", "namespace": "team"}
-    said = {"reason": reason, "message": "2 max node group size reached", "source": {"component": component}}
-    return {"apiVersion": "v1", "kind": "Event", "metadata": metadata, "involvedObject": about, **said}
-
-
-NEVER = {"preemptionPolicy": "Never", "priority": 9}
-
-
-SICK = {"nvidia.com/gpu-driver-upgrade-state": "upgrade-failed"}
-NOBODY_SAID = "whether a node will come is not known: no autoscaler has written an Event about it"
-
-
-@pytest.mark.parametrize(
-    ("objects", "notes"),
-    [
-        pytest.param(
-            [node("a"), placed(pod("one", 4), "a"), placed(pod("two", 4, priority=5), "a"), waits(2, priority=9)],
-            ["by its priority 9 it may preempt 1 pod on node a: team/one (priority 0)"], id="the lowest priority goes first",
-        ),
-        pytest.param(
-            [node("a"), held(4, "a"), node("b"), held(8, "b", priority=3), waits(8, priority=9)],
-            ["by its priority 9 it may preempt 1 pod on node a: team/on-a (priority 0)"], id="the node whose pods matter least",
-        ),
-        pytest.param(
-            [node("a"), held(8, "a", priority=9), waits(2, priority=9)],
-            ["it can preempt nobody: no pod has a priority below its own, 9, on node a"], id="equal priority",
-        ),
-        pytest.param(
-            [node("a"), placed(pod("one", 1), "a"), placed(pod("two", 7, priority=9), "a"), waits(2, priority=9)],
-            ["it can preempt nobody: pods of a priority below 9 hold too little on node a"], id="lower ones hold too little",
-        ),
-        pytest.param([node("a"), held(8, "a"), waits(2, **NEVER)], [], id="a class that never preempts: a cause says so"),
-        pytest.param(
-            [node("a"), held(8, "a", priority=9), waits(2, **NEVER, priorityClassName="low")],
-            ["it preempts nobody: preemptionPolicy Never of priority class low"], id="one that never preempts, and nobody is below it",
-        ),
-        pytest.param(
-            [node("a", 0), waits(), placed(pod("urgent", 8, priority=7), None), placed(pod("cpu", 0, priority=7), None)],
-            ["ahead of it by priority: 1 pod with GPUs (team/urgent)"], id="pods that are ahead",
-        ),
-        pytest.param(
-            [node("a", 0), waits(), event("NotTriggerScaleUp", "cluster-autoscaler")],
-            ["no node will come, says cluster-autoscaler: 2 max node group size reached"], id="the cluster autoscaler",
-        ),
-        pytest.param(
-            [node("a", 0), waits(), event("Nominated", "karpenter")],
-            ["a node will come, says karpenter: 2 max node group size reached"], id="Karpenter",
-        ),
-        pytest.param([node("a", 0), waits(), event("FailedScheduling", "default-scheduler")], [], id="the scheduler is no autoscaler"),
-        pytest.param(
-            [node("a", labels=SICK), held(4, "a"), waits(8)],
-            ["a is unhealthy, so the webhook never chooses it; the scheduler may", "it can preempt nobody: no pod has a priority below its own, 0, on node a"],
-            id="a fix that leads to an unhealthy node",
-        ),
-    ],
-)  # fmt: skip
-def test_what_a_person_asks_next(tmp_path: Path, objects: list[Json], notes: list[str]) -> None:
-    found = answer(tmp_path, *objects)
-    full = {cause.cause for cause in found.causes} & {"gpusTaken", "gpusFragmented"}
-    told = any("node will come" in note or "node came" in note for note in notes)
-    assert found.notes == [*notes, *([NOBODY_SAID] if full and not told else [])]
 
 
 SAID = "0/4 nodes are available: 1 Insufficient nvidia.com/gpu, 3 node(s) had untolerated taint {team: x}."
@@ -302,51 +194,14 @@ def test_without_some_rights_the_scheduler_is_quoted(
 
 
 def test_without_rights_and_without_a_word_of_the_scheduler(tmp_path: Path) -> None:
-    found = snapshot(tmp_path, waits())
+    found = snapshot(tmp_path, waiting())
     found.missing["Node"] = "no right"
     (cause,) = answers(found, load_policy(), None)[0].causes
     assert cause.text == "the scheduler has said nothing yet, and nodes and pods may not be read"
 
 
-TABLE = """\
-POD                  SINCE   GPUS   WHY                  FIX (! is enough alone)
-team/job/train × 2   6m         8   GPUs taken           ! wait for pod/on-a in team (8 nvidia.com/gpu on a) to end
-team/waits                     16   more than any node     ask for 8 nvidia.com/gpu at most, in more pods, and wait until so much is free
-"""
-
-
-def test_the_table_has_a_row_for_each_workload_and_reason(tmp_path: Path) -> None:
-    created = {"creationTimestamp": "2026-11-18T11:00:00Z"}
-    same = [of_job(placed(pod(name, 4), None), **created) for name in ("train-1", "train-2")]
-    file = write(tmp_path, node("a"), held(8, "a"), *same, waits(16))
-    result = call("pending", "--cluster", file, "--sort-by", "name")
-    assert result.stdout == TABLE
-    assert "gpu-admission pending POD, or -o wide" in result.stderr
-    assert call("pending", "--cluster", file, "--sort-by", "gpus").stdout.splitlines()[1].startswith("team/waits")
-
-
-def test_a_narrow_terminal_shows_the_pods_and_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The cause is in the fix, and `pending POD` says it."""
-    file = write(tmp_path, node("a"), held(8, "a"), waits(16), placed(pod("a-name-of-some-length", 4), None))
-    for key, value in {"FORCE_COLOR": "1", "NO_COLOR": "1", "COLUMNS": "60", "TERM": "xterm"}.items():
-        monkeypatch.setenv(key, value)
-    title, first, second = call("pending", "--cluster", file, "--sort-by", "name").stdout.splitlines()
-    assert title == "POD                          FIX (! is enough alone)"
-    assert first == "team/a-name-of-some-length   ! wait for pod/on-a in team (8…"
-    assert second == "team/waits                     ask for 8 nvidia.com/gpu at …"
-
-
-def test_causes_of_other_nodes_are_one_line_unless_wide(tmp_path: Path) -> None:
-    file = write(tmp_path, node("a"), held(8, "a"), node("b", taints=["x=y:NoSchedule"]), node("c", 0), waits(8))
-    line = "  2 other nodes are not for this pod: 1 by untoleratedTaint (1 of them would take it but for that), 1 by noGpus (all of it: -o wide)"
-    assert line in call("pending", "waits", "-n", "team", "--cluster", file).stdout.splitlines()
-    wide = call("pending", "waits", "-n", "team", "--cluster", file, "-o", "wide").stdout
-    assert "not for this pod" not in wide
-    assert "noGpus: node c" in wide
-
-
 def test_a_smaller_node_that_is_free_counts_for_a_pod_that_asks_for_less(tmp_path: Path) -> None:
-    first = answer(tmp_path, node("a"), node("b", 4), held(6, "a"), waits(8)).causes[0]
+    first = answer(tmp_path, node("a"), node("b", 4), held(6, "a"), waiting(8)).causes[0]
     assert (first.cause, first.helps > 0) == ("gpusTaken", True)
     assert first.fix.startswith("ask for 4 in place of 8 (free on node b), or wait for pod/on-a in team")
 
@@ -354,7 +209,7 @@ def test_a_smaller_node_that_is_free_counts_for_a_pod_that_asks_for_less(tmp_pat
 def test_any_workload_whose_end_makes_room_is_named(tmp_path: Path) -> None:
     nodes = [node(name) for name in "abcd"]
     taken = [placed(pod(f"on-{name}", gpus), name) for name, gpus in zip("abcd", (8, 6, 4, 8), strict=True)]
-    first = answer(tmp_path, *nodes, *taken, waits(8)).causes[0]
+    first = answer(tmp_path, *nodes, *taken, waiting(8)).causes[0]
     ends = first.fix.partition("wait for ")[2].partition(" to end")[0].split(" or ")
     assert [each.split()[0] for each in ends] == ["pod/on-c", "pod/on-b", "pod/on-a"]
 
@@ -362,6 +217,6 @@ def test_any_workload_whose_end_makes_room_is_named(tmp_path: Path) -> None:
 def test_room_that_is_kept_on_a_node_that_is_not_for_the_pod_is_no_cause(tmp_path: Path) -> None:
     urgent = placed(pod("urgent", 8, priority=9), None, nominatedNodeName="a")
     found = answer(
-        tmp_path, node("a"), held(4, "a"), node("b", 1, "NVIDIA-L4"), urgent, waits(1, nodeSelector={"x": "y"})
+        tmp_path, node("a"), held(4, "a"), node("b", 1, "NVIDIA-L4"), urgent, waiting(1, nodeSelector={"x": "y"})
     )
     assert "nominated" not in {cause.cause for cause in found.causes}

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.cli.objects import Json, call, placed, snapshot, write
+from tests.cli.objects import OPTED_IN, Json, call, placed, snapshot, write
+from tests.cluster import dra
 from tests.cluster.kai import KAI_SCHEDULER, part, reservation
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import job, pod
@@ -21,16 +22,17 @@ from webhook.policy.model import Policy
 
 GPU = "nvidia.com/gpu"
 SCHEDULER = {"schedulerName": "kai-scheduler"}
-OPTED_IN = {
-    "apiVersion": "v1",
-    "kind": "Namespace",
-    "metadata": {"name": "team", "labels": {"gpu-admission.io/profile": "default"}},
-}
 SEEN = placed(pod("seen", 0, **KAI_SCHEDULER), "a")
 
 
 def gpus(name: str, number: int = 2, memory: int = 16000) -> Json:
     return node(name, number, labels={"nvidia.com/gpu.memory": str(memory)})
+
+
+def unlabelled(name: str, number: int) -> Json:
+    found = node(name, number)
+    del found["metadata"]["labels"]["nvidia.com/gpu.memory"]
+    return found
 
 
 def shared(group: str, on: str, *fractions: str) -> list[Json]:
@@ -44,9 +46,10 @@ def parts(name: str, pods: int, **notes: str) -> Json:
     return job(name, pods, 0, annotations=annotations, **SCHEDULER)
 
 
-def outcome(cluster: Snapshot, *objects: Json, policy: Policy | None = None) -> Outcome:
+def outcome(cluster: Snapshot, *objects: Json, policy: Policy | None = None, at_once: bool = True) -> Outcome:
     rules = policy or load_policy()
-    return simulate(cluster, rules, [[each for obj in objects for each in manifests(_text(obj), "-", rules, "team")]])
+    plans = [manifests(_text(obj), "-", rules, "team") for obj in objects]
+    return simulate(cluster, rules, [[each for plan in plans for each in plan]] if at_once else plans)
 
 
 def _text(obj: Json) -> bytes:
@@ -73,10 +76,10 @@ CASES = [
     pytest.param([gpus("a"), gpus("b")], [parts("half", 5, fraction="0.5")], [{"a": 4, "b": 1}], id="one GPU is shared before another is taken"),
     pytest.param([gpus("a"), gpus("b", 1)], [parts("half", 2, fraction="0.5")], [{"b": 2}], id="the node with the fewest free GPUs"),
     pytest.param(
-        [gpus("a"), gpus("b"), *shared("g", "b", "0.5")],
+        [gpus("a", 1), gpus("b", 3), *shared("g", "b", "0.5")],
         [parts("half", 1, fraction="0.5")],
         [{"b": 1}],
-        id="a node where a shared GPU has room",
+        id="a node where a shared GPU has room, though the other has fewer free ones",
     ),
     pytest.param(
         [gpus("a"), gpus("b", 1), *shared("g", "b", "0.25")],
@@ -85,11 +88,18 @@ CASES = [
         id="no room in the shared GPU: two whole ones",
     ),
     pytest.param(
-        [gpus("a", 3), *shared("g", "a", "0.5"), *shared("h", "a", "0.25")],
+        [gpus("a", 2), *shared("g", "a", "0.25"), *shared("h", "a", "0.5")],
         [parts("half", 1, fraction="0.5"), parts("more", 1, fraction="0.75")],
         [{"a": 1}, {"a": 1}],
         id="the fullest GPU that has room",
     ),
+    pytest.param(
+        [gpus("a", 3), *shared("g", "a", "0.5"), *shared("h", "a", "0.5")],
+        [parts("two", 1, fraction="0.5", fraction_num_devices="2"), job("whole", 1, 1)],
+        [{"a": 1}, {"a": 1}],
+        id="parts of two shared GPUs leave the whole one",
+    ),
+    pytest.param([gpus("a")], [parts("more", 2, fraction="0.6"), parts("less", 2, fraction="0.4")], [{"a": 2}, {"a": 2}], id="two GPUs that were opened"),
     pytest.param([gpus("a", 1)], [parts("mib", 5, memory="4000")], [{"a": 4}], id="by memory"),
     pytest.param([gpus("a", 1, memory=8000), gpus("b", 1)], [parts("mib", 2, memory="10000")], [{"b": 1}], id="more memory than a GPU has"),
     pytest.param(
@@ -104,6 +114,27 @@ CASES = [
         [gpus("a")], [parts("half", 2, fraction="0.5"), job("whole", 2, 1)], [{"a": 2}, {"a": 1}], id="a GPU of which somebody has a part is no whole one"
     ),
     pytest.param([gpus("a", 1)], [job("whole", 1, 1), parts("half", 1, fraction="0.5")], [{"a": 1}, {}], id="a whole GPU has no part"),
+    pytest.param([gpus("a", 1)], [parts("third", 4, fraction="0.3333333333333333")], [{"a": 3}], id="as Python writes a third"),
+    pytest.param([unlabelled("a", 1)], [parts("third", 4, fraction="0.335")], [{"a": 3}], id="MiB are cut off: 33 of 100"),
+    pytest.param([unlabelled("a", 1)], [parts("mib", 1, memory="50")], [{}], id="memory where no label tells it"),
+    pytest.param(
+        [node("a", 2, resources={"nvidia.com/mig-1g.10gb": "7"}), gpus("b")],
+        [parts("half", 1, fraction="0.5")],
+        [{"b": 1}],
+        id="no part of a node with MIG",
+    ),
+    pytest.param(
+        [node("a", 2, labels={"node-role.kubernetes.io/mig-enabled": "true"}), gpus("b")],
+        [parts("half", 1, fraction="0.5")],
+        [{"b": 1}],
+        id="no part of a node with MIG by its label",
+    ),
+    pytest.param(
+        [gpus("a", 1), {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", **dra.gpus_of("a", 1)}, gpus("b")],
+        [parts("half", 1, fraction="0.5"), parts("mib", 1, memory="4000")],
+        [{"b": 1}, {"b": 1}],
+        id="no part of a node with GPUs by DRA",
+    ),
 ]  # fmt: skip
 
 
@@ -114,11 +145,11 @@ def test_where_parts_go(tmp_path: Path, cluster: list[Json], objects: list[Json]
 
 def test_what_is_free_afterwards(tmp_path: Path) -> None:
     cluster = snapshot(tmp_path, SEEN, gpus("a", 3), *shared("g", "a", "0.5"))
-    found = outcome(cluster, parts("quarter", 3, fraction="0.25"))
+    found = outcome(cluster, parts("quarter", 4, fraction="0.25"))
     free = {
         name: {view: amounts["free"][view] for view in ("before", "without")} for name, amounts in found.gpus.items()
     }
-    assert free == {GPU: {"before": 2, "without": 1.75}, "kai.scheduler/gpu": {"before": 0.5, "without": 0}}
+    assert free == {GPU: {"before": 2, "without": 1.5}, "kai.scheduler/gpu": {"before": 0.5, "without": 0}}
     assert found.nodes["a"][GPU]["total"] == 2
 
 
@@ -140,22 +171,34 @@ def test_a_pod_that_waits_for_a_part_is_tried_too(tmp_path: Path) -> None:
     assert (found.waited["without"], bound(found)) == (1, [{}])
 
 
-def test_the_webhook_knows_the_gpus_that_kai_reserves_meanwhile(tmp_path: Path) -> None:
-    """It requires a node for a part where a shared GPU has room. The first pod fills that GPU: the second is left to KAI."""
+@pytest.mark.parametrize(
+    ("first", "then", "wanted"),
+    [
+        pytest.param(parts("half", 4, fraction="0.5"), parts("more", 1, fraction="0.5"), [{"a": 3, "b": 1}, {"a": 1}], id="parts"),
+        pytest.param(parts("half", 2, fraction="0.5"), job("whole", 1, 3, **SCHEDULER), [{"a": 1, "b": 1}, {"c": 1}], id="whole GPUs"),
+        pytest.param(
+            parts("two", 1, fraction="0.5", fraction_num_devices="2"), job("whole", 1, 2, **SCHEDULER), [{"a": 1}, {"c": 1}], id="several"
+        ),
+    ],
+)  # fmt: skip
+def test_the_webhook_knows_what_kai_reserves_meanwhile(
+    tmp_path: Path, first: Json, then: Json, wanted: list[dict[str, int]]
+) -> None:
+    """It requires a node, for a part where a shared GPU has room. A node that is full then would never take the pod."""
     policy = load_policy("profiles: {default: {placement: {requiredFor: [kai-scheduler]}}}")
-    cluster = snapshot(tmp_path, SEEN, OPTED_IN, gpus("a", 3), gpus("b", 1), *shared("g", "b", "0.5"))
-    found = outcome(cluster, parts("half", 4, fraction="0.5"), policy=policy)
-    assert bound(found, "with") == [{"a": 3, "b": 1}]
+    cluster = snapshot(tmp_path, SEEN, OPTED_IN, gpus("a", 3), gpus("b", 1), gpus("c", 4), *shared("g", "b", "0.5"))
+    assert bound(outcome(cluster, first, then, policy=policy, at_once=False), "with") == wanted
 
 
 PENDING = [
-    pytest.param([gpus("a", 1)], {"fraction": "0.5"}, "fitsNow", "node a could take it now", "queues with quotas", id="room"),
+    pytest.param([gpus("a", 1)], {"fraction": "0.5"}, "fitsNow", "node a could take it now", "queues with quotas", 1, id="room"),
     pytest.param(
         [gpus("a", 1), *shared("g", "a", "0.7")],
         {"fraction": "0.5"},
         "noDevice",
         "node a: at most 0.3 of a GPU free for the part that it asks for",
         "ask for gpu-fraction: 0.3 at most",
+        1,
         id="too little of a shared GPU",
     ),
     pytest.param(
@@ -164,6 +207,7 @@ PENDING = [
         "noDevice",
         "node a: at most 0 of a GPU free",
         "wait for a pod there to end",
+        1,
         id="nothing free",
     ),
     pytest.param(
@@ -171,7 +215,8 @@ PENDING = [
         {"memory": "20000"},
         "noDevice",
         "node a: at most 1 of a GPU free",
-        "ask for gpu-fraction: 1 at most",
+        "ask for gpu-fraction: 0.99 at most",
+        1,
         id="more memory than any GPU has",
     ),
     pytest.param(
@@ -180,24 +225,50 @@ PENDING = [
         "noDevice",
         "node a: at most 0.25 of 2 GPUs free",
         "ask for gpu-fraction: 0.25 at most",
+        1,
         id="two GPUs",
     ),
-    pytest.param([node("a", 0)], {"fraction": "0.5"}, "noGpus", "node a: no nvidia.com/gpu", "they are for other pods", id="no GPU"),
+    pytest.param(
+        [node("a", 2, resources={"nvidia.com/mig-1g.10gb": "7"})],
+        {"fraction": "0.5"},
+        "noDevice",
+        "node a: KAI gives no parts of GPUs there",
+        "let the pod run on other nodes",
+        0,
+        id="MIG",
+    ),
+    pytest.param([node("a", 0)], {"fraction": "0.5"}, "noGpus", "node a: no nvidia.com/gpu", "they are for other pods", 0, id="no GPU"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("cluster", "notes", "word", "text", "fix"), PENDING)
+@pytest.mark.parametrize(("cluster", "notes", "word", "text", "fix", "helps"), PENDING)
 def test_why_a_part_waits(
-    tmp_path: Path, cluster: list[Json], notes: dict[str, str], word: str, text: str, fix: str
+    tmp_path: Path, cluster: list[Json], notes: dict[str, str], word: str, text: str, fix: str, helps: int
 ) -> None:
     found = cause(tmp_path, SEEN, *cluster, waiting(**notes))
     assert (found.cause, found.text[: len(text)]) == (word, text)
     assert fix in found.fix
+    assert (found.helps, "That is not enough" in found.fix) == (helps, False)
 
 
-def test_the_fix_is_tried(tmp_path: Path) -> None:
-    found = cause(tmp_path, SEEN, gpus("a", 1), *shared("g", "a", "0.7"), waiting(fraction="0.5"))
-    assert (found.helps, "That is not enough" in found.fix) == (1, False)
+def test_nodes_that_are_not_for_a_part(tmp_path: Path) -> None:
+    """Those without GPUs, and with fewer than it asks for."""
+    cluster = [
+        gpus("full"),
+        *shared("g", "full", "0.75"),
+        placed(pod("whole", 1), "full"),
+        gpus("small", 1),
+        node("cpu", 0),
+    ]
+    two = waiting(fraction="0.5", fraction_num_devices="2")
+    [answer] = [
+        each for each in answers(snapshot(tmp_path, SEEN, *cluster, two), load_policy(), None) if each.name == "waits"
+    ]
+    assert {each.nodes: each.elsewhere for each in answer.causes} == {
+        ("full",): False,
+        ("small",): True,
+        ("cpu",): True,
+    }
 
 
 def test_pods_that_differ_in_their_annotations_are_told_apart(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from hashlib import blake2b
 from secrets import token_bytes
 from typing import Any, Final
 
+from webhook.cli.cluster.load import FORBIDDEN
 from webhook.cli.cluster.measured import Measured
 from webhook.cli.cluster.release import NAME
 from webhook.cli.cluster.snapshot import Object, Snapshot
@@ -129,7 +130,8 @@ def anonymous(snapshot: Snapshot) -> Snapshot:
             for kind, objects in snapshot.objects.items()
             if kind not in _REMOVED_KINDS
         }
-    missing = snapshot.missing | {kind: f"an anonymous snapshot has no {kind}" for kind in _REMOVED_KINDS}
+    missing = {kind: _without_names(why) for kind, why in snapshot.missing.items()}
+    missing |= {kind: f"an anonymous snapshot has no {kind}" for kind in _REMOVED_KINDS}
     result = Snapshot(kept, missing, snapshot.taken, None)
     if measured := snapshot.measured:
         gpu_names: dict[tuple[str, str], str] = {}
@@ -143,6 +145,11 @@ def anonymous(snapshot: Snapshot) -> Snapshot:
         ]
         result.measured = Measured(measured.source, samples)
     return result
+
+
+def _without_names(why: str) -> str:
+    """Why a kind is missing, without the namespace, the file or the API server that the reason names."""
+    return why.partition(" than ")[0] if why.startswith(FORBIDDEN) else "it was not read"
 
 
 def _ours(kind: str, obj: Object) -> Object | None:

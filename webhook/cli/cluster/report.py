@@ -26,6 +26,8 @@ _POOL_LABELS: Final = (
     *("doks.digitalocean.com/node-pool", "pool"),
 )
 """Labels that name the pool of a node; the first that a node has counts."""
+_MAX_NAME: Final = 253
+"""Maximum characters of a name of Kubernetes. An owner reference may have a longer one."""
 AMOUNTS: Final = ("total", "allocated", "promised", "free")
 """What is counted of each GPU resource."""
 UNKNOWN_HEALTH: Final = "unknown"
@@ -269,7 +271,7 @@ def workload_name(pod: Pod) -> str:
     suffix = labels.get("pod-template-hash")
     if controller.kind == "ReplicaSet" and suffix and controller.name.endswith(f"-{suffix}"):
         return f"deployment/{controller.name.removesuffix(f'-{suffix}')}"
-    return f"{controller.kind.lower()}/{controller.name}"
+    return f"{controller.kind.lower()[:_MAX_NAME]}/{controller.name[:_MAX_NAME]}"
 
 
 def unhealthy_nodes(snapshot: Snapshot, policy: Policy) -> frozenset[str]:

@@ -1,5 +1,6 @@
 """The GPUs of each node as parts that add up, their sums, and the largest job that could start now."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
@@ -14,7 +15,8 @@ PARTS: Final = ("allocated", "promised", "free", "unusable")
 """Each GPU is one of these, so their sum is the total."""
 UNKNOWN: Final = "unknown"
 """The part of the GPUs of which it is not known whether somebody has them: see `without_others`."""
-_ORDER: Final = ("whole", "slice", "share")
+_ORDER: Final[Mapping[GpuKind, str]] = {"whole": "all GPUs", "slice": "all slices", "share": "all shares"}
+"""The kinds of GPU in their order, and how the sum of each is called, as on the page."""
 
 
 def kind_of(resource: str, node: Mapping[str, Any], gpus: Gpus) -> GpuKind:
@@ -62,17 +64,37 @@ def usable(report: Mapping[str, Any], resource: str) -> int | float:
     return max(0, free - max(0, sick))
 
 
-def left_out(reports: Iterable[Mapping[str, Any]], gpus: Gpus) -> str:
-    """Which of the free GPUs other sums leave out or name apart, in words; "" if none."""
-    away = shares = 0.0
+def by_kind(reports: Iterable[Mapping[str, Any]], gpus: Gpus) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """For each kind of GPU that there is, how all of them are called, and the nodes that have some, with these alone."""
+    reports = list(reports)
+    for kind, name in _ORDER.items():
+        of = [
+            {**each, "gpus": {key: of for key, of in each["gpus"].items() if kind_of(key, each, gpus) == kind}}
+            for each in reports
+        ]
+        if known := [each for each in of if each["gpus"]]:
+            yield name, known
+
+
+def unusable(reports: Iterable[Mapping[str, Any]]) -> Counter[str]:
+    """How many of the free GPUs no pod can have, by resource."""
+    found = Counter[str]()
     for report in reports:
-        for resource, counts in report["gpus"].items():
-            able = usable(report, resource)
-            away += counts["free"] - able
-            shares += able if kind_of(resource, report, gpus) != "whole" else 0
-    of = [(away, "on nodes that take no pods, or sick"), (shares, "shares or slices of GPUs")]
-    texts = [f"{gpu_number(count)} {what}" for count, what in of if count]
-    return f"of the free GPUs: {', '.join(texts)}" if texts else ""
+        found.update({name: counts["free"] - usable(report, name) for name, counts in report["gpus"].items()})
+    return found
+
+
+def left_out(reports: Iterable[Mapping[str, Any]], gpus: Gpus) -> str:
+    """Which GPUs the sums name apart, in words; "" if none."""
+    reports = list(reports)
+    shares = sum(
+        [usable(each, name) for each in reports for name in each["gpus"] if kind_of(name, each, gpus) != "whole"]
+    )
+    away = any(unusable(reports).values())
+    texts = ["unusable: free on nodes that take no pods, or sick"] if away else []
+    if shares:
+        texts.append(f"of the free GPUs {gpu_number(shares)} are shares or slices")
+    return "; ".join(texts)
 
 
 def totals(nodes: Iterable[Mapping[str, Any]], gpus: Gpus) -> list[dict[str, Any]]:
@@ -82,7 +104,7 @@ def totals(nodes: Iterable[Mapping[str, Any]], gpus: Gpus) -> list[dict[str, Any
         for resource, counts in node["parts"].items():
             kind = kind_of(resource, node, gpus)
             for model, name in ((None, ""), (node["model"], resource)):
-                key = (_ORDER.index(kind), model or "", name)
+                key = ([*_ORDER].index(kind), model or "", name)
                 entry = sums.setdefault(
                     key, {"kind": kind, "model": model, "resource": name, "nodes": 0, **dict.fromkeys(PARTS, 0)}
                 )
@@ -115,7 +137,8 @@ def largest(nodes: Iterable[Mapping[str, Any]], snapshot: Snapshot, policy: Poli
         for (model, resource, kind, taints), sizes in by_model.items()
     ]
     return sorted(
-        found, key=lambda each: (_ORDER.index(each["kind"]), bool(each["taints"]), _less(each["steps"]), each["model"])
+        found,
+        key=lambda each: ([*_ORDER].index(each["kind"]), bool(each["taints"]), _less(each["steps"]), each["model"]),
     )
 
 

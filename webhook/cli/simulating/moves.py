@@ -37,12 +37,15 @@ class Suggestion(NamedTuple):
 
 
 def suggestions(situation: Situation) -> Iterator[Suggestion]:
-    """At most _MAX_FOUND, those that move the fewest GPUs first. No other node loses its wholeness."""
-    found, devices = 0, PodGpus(situation.snapshot, situation.policy)
+    """At most _MAX_FOUND, those that move the fewest GPUs first. No other node loses its wholeness, and none to which pods have
+    moved is to be emptied."""
+    found, devices, targets = 0, PodGpus(situation.snapshot, situation.policy), set[str]()
     for row in _partly_used(situation)[:_MAX_TRIED]:
-        if found < _MAX_FOUND and (moves := _emptied(situation, devices, row)):
+        name = situation.names[row]
+        if found < _MAX_FOUND and name not in targets and (moves := _emptied(situation, devices, row)):
             found += 1
-            yield Suggestion(situation.names[row], moves)
+            targets.update([move.to for move in moves])
+            yield Suggestion(name, moves)
 
 
 def _partly_used(s: Situation) -> list[int]:

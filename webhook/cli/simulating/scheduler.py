@@ -1,7 +1,7 @@
 """A model of the stock scheduler. It filters nodes as `pending` does, and binds the pod to the node with the best score.
 
 Not modelled: the scores of PodTopologySpread, InterPodAffinity and ImageLocality; preemption; sampling of nodes in large
-clusters. The scheduler chooses at random among equal nodes; the model takes the first by name. Parts of GPUs go where KAI prefers.
+clusters. The scheduler chooses at random among equal nodes; the model takes the first by name. KAI's parts go where KAI prefers.
 
 Scores are whole numbers with the plugin's weight. Sources in k8s.io/kubernetes: pkg/scheduler/framework/plugins, noderesources
 (LeastAllocated and BalancedAllocation over CPU and memory), nodeaffinity, tainttoleration; weights are set in

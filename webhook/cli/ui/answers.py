@@ -3,6 +3,7 @@
 A question whose objects the page does not follow says in `reads` what is read for it.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
@@ -29,6 +30,8 @@ from webhook.text import bare, quoted
 MAX_ANSWER: Final = 12_000_000
 """Maximum bytes of an answer."""
 _MAX_GPUS: Final = 1024
+_TAINT: Final = re.compile(r"([\w./-]+)(?:=([\w.-]*))?(?::(NoSchedule|NoExecute|PreferNoSchedule))?")
+_TAINTS: Final = "workload=training:NoSchedule, spot"
 _PREEMPTION: Final = ("preemption", "priorityClasses", "guards")
 """The checks of `doctor` that say who may preempt whom, the first of which answers it."""
 Given = Mapping[str, str]
@@ -63,15 +66,11 @@ def answer(snapshot: Snapshot, named: str | None, question: str, given: Given) -
 
 
 def drain(snapshot: Snapshot, named: str | None, _: Given) -> dict[str, Any]:
-    """Which nodes are free as a whole, and which would be after a few pods have moved."""
-    return {"balance": _whole_nodes(snapshot, policy_of(named, snapshot))}
-
-
-def _whole_nodes(snapshot: Snapshot, policy: Policy) -> dict[str, Any]:
-    """The document of `balance --suggest` without its list of workloads, which the page does not show."""
-    found = balanced(snapshot, policy, None, suggest=True)
+    """Which nodes are free as a whole, and which would be after a few pods have moved: the document of `balance --suggest`
+    without its list of workloads, which the page does not show."""
+    found = balanced(snapshot, policy_of(named, snapshot), None, suggest=True)
     del found["workloads"]
-    return found
+    return {"balance": found}
 
 
 def idle(snapshot: Snapshot, named: str | None, _: Given) -> dict[str, Any]:
@@ -87,13 +86,12 @@ def idle(snapshot: Snapshot, named: str | None, _: Given) -> dict[str, Any]:
 
 
 def start(snapshot: Snapshot, named: str | None, given: Given) -> dict[str, Any]:
-    """Whether a pod with so many GPUs would start, what would let it, and which nodes could be made whole for it."""
+    """Whether a pod with so many GPUs would start, and what would let it."""
     policy = policy_of(named, snapshot)
     manifest = _manifest(snapshot, policy, given)
     use_metrics(snapshot, policy)
-    whole = _whole_nodes(snapshot, policy)
     pods = manifests(orjson.dumps(manifest), "the pod", policy, manifest["metadata"]["namespace"])
-    return {"balance": whole, "manifest": manifest, "simulate": simulate(snapshot, policy, [pods]).document()}
+    return {"manifest": manifest, "simulate": simulate(snapshot, policy, [pods]).document()}
 
 
 def _manifest(snapshot: Snapshot, policy: Policy, given: Given) -> dict[str, Any]:
@@ -108,10 +106,21 @@ def _manifest(snapshot: Snapshot, policy: Policy, given: Given) -> dict[str, Any
     )
     own = snapshot.namespace if snapshot.namespace in opted_in or not opted_in else opted_in[0]
     namespace = namespace_of(given.get("namespace") or own, False, snapshot) or "default"
-    selector = {"nodeSelector": _selector(snapshot, model)} if (model := given.get("model", "")) else {}
+    selector: dict[str, Any] = {"nodeSelector": _selector(snapshot, model)} if (model := given.get("model", "")) else {}
+    if taints := given.get("tolerates", ""):
+        selector["tolerations"] = [_toleration(each) for each in taints.split(",")]
     container = {"name": "main", "image": "your-image", "resources": {"limits": {resource: gpus}}}
     metadata = {"name": f"pod-with-{gpus}-gpus", "namespace": namespace}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {**selector, "containers": [container]}}
+
+
+def _toleration(text: str) -> dict[str, str]:
+    """The toleration of a taint as kubectl writes it; without a value or an effect, of all of them. Raises BadInput."""
+    if (match := _TAINT.fullmatch(text.strip())) is None:
+        raise BadInput(f"tolerations: saw {quoted(text)}, wanted taints with commas between, as {_TAINTS}")
+    key, value, effect = match.groups()
+    how = {"operator": "Exists"} if value is None else {"operator": "Equal", "value": value}
+    return {"key": key, **how, **({"effect": effect} if effect else {})}
 
 
 def _selector(snapshot: Snapshot, model: str) -> dict[str, str]:

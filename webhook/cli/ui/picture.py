@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 
 import orjson
 
+from webhook.cli.alike import alike
 from webhook.cli.cluster.devices import PodGpus
 from webhook.cli.cluster.measured import Figures, Gpu
 from webhook.cli.cluster.report import gpu_nodes, holders, report, report_of_pods, workload_name
@@ -22,6 +23,8 @@ from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.cluster.pods import pod_id, ranked_nodes
 from webhook.cluster.utilisation import Reading
 from webhook.errors import BadInput
+from webhook.framework.node_terms import REQUIRED_TERMS
+from webhook.kube.json_patch import Edit
 from webhook.kube.pod import Pod, owner
 from webhook.kube.record import record_of
 from webhook.policy.model import Policy
@@ -69,24 +72,24 @@ class Picture:
             ],
             "largest": [] if refused else largest(nodes, snapshot, policy),
             "nodes": nodes,
-            "waiting": [_row(row) for row in rows_of(self._answers.values(), devices)],
+            "waiting": [_row(row, devices) for row in rows_of(self._answers.values(), devices)],
             "holders": {by: holders(reports, by) for by in BY},
             "decisions": decisions(snapshot, policy),
         }
 
     def about(self, namespace: str, name: str) -> dict[str, Any]:
         """Why a pod or workload waits, as `pending` says, and the decision on it, as `explain` says. For the name of a workload:
-        about its first pod, and which it has. Raises BadInput."""
-        answer, others = self._answers.get((namespace, name)), []
+        about its first pod, and what tells it from the others. Raises BadInput."""
+        answer = self._answers.get((namespace, name))
         if answer is None:
-            pods = pods_named(self._snapshot, namespace, name)
-            others = [each["metadata"]["name"] for each in pods] if len(pods) > 1 else []
-            answer = self._answers.get((namespace, pods[0]["metadata"]["name"]))
-        about: dict[str, Any] = {"pending": answer.document() if answer else None, "explain": None, "pods": others}
-        if answer is None or answer.pod is not None:
-            pod = answer.pod if answer and answer.pod else pods[0]
-            about["explain"], _ = explained(self._snapshot, self._policy, pod, answer.causes if answer else None)
-        return about
+            pod = pods_named(self._snapshot, namespace, name)[0]
+            answer = self._answers.get((namespace, pod["metadata"]["name"]))
+        elif answer.pod is None:
+            return {"pending": answer.document(), "explain": None}
+        else:
+            pod = answer.pod
+        found, _ = explained(self._snapshot, self._policy, pod, answer.causes if answer else None)
+        return {"pending": answer and answer.document(), "explain": found | alike(self._snapshot, pod, name)}
 
     def answer(self, question: str, given: Mapping[str, str], of: Snapshot | None = None) -> dict[str, Any]:
         """The answer to a question, see `ui.answers`. `of`: a newer snapshot to ask, which cannot be used afterwards. Raises
@@ -156,7 +159,7 @@ def _missing(snapshot: Snapshot) -> str:
     return together(missing.values() if snapshot.access else [missing[kind] for kind in NEEDS if kind in missing])
 
 
-def _row(row: Row) -> dict[str, Any]:
+def _row(row: Row, devices: PodGpus) -> dict[str, Any]:
     first: Answer = row.answers[0]
     return {
         "namespace": first.namespace,
@@ -169,7 +172,19 @@ def _row(row: Row) -> dict[str, Any]:
         "text": row.cause.text,
         "fix": first_fix(row.cause),
         "enough": row.cause.helps > 0,
+        "asks": list(_asks(first.pod, devices)) if first.pod else [],
     }
+
+
+def _asks(pod: Pod, devices: PodGpus) -> Iterator[str]:
+    """By which words a person looks for a pod that waits: its workload, its GPU resources, and the nodes that it selects."""
+    yield workload_name(pod)
+    yield from devices.asked(pod)
+    for key, value in (pod["spec"].get("nodeSelector") or {}).items():
+        yield f"{key}={value}"
+    for term in Edit(pod).get(REQUIRED_TERMS) or ():
+        for each in term.get("matchExpressions") or ():
+            yield " ".join([str(each.get("key")), *map(str, each.get("values") or ())])
 
 
 def _promises(

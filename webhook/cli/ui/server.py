@@ -14,6 +14,7 @@ from aiohttp import hdrs, web
 
 from webhook.cli.ui.page import content_policy, page
 from webhook.errors import GpuAdmissionError
+from webhook.text import bare
 
 ADDRESS: Final = "127.0.0.1"
 _HOSTS: Final = frozenset((ADDRESS, "localhost"))
@@ -58,6 +59,8 @@ def app(source: Source, token: str) -> web.Application:
             answer = await _guarded(request, handler, token)
         except web.HTTPException as error:  # as of a path that does not exist
             answer = _refused(error.status, error.reason)
+        except Exception as error:  # a bug: in words that the page can show
+            answer = _refused(500, f"this could not be answered: {type(error).__name__}: {bare(str(error))}")
         answer.headers.update(_HEADERS)
         return answer
 

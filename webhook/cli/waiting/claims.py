@@ -25,6 +25,8 @@ from webhook.text import bare, listed, plural
 
 _MAX_USERS: Final = 256
 """Maximum number of pods that share a claim (resource.k8s.io/v1 ResourceClaimReservedForMaxSize)."""
+_LARGEST_PART: Final = 0.99
+"""KAI refuses a pod that asks for all of a GPU as a part."""
 _FAILED: Final = "FailedResourceClaimCreation"
 
 
@@ -88,14 +90,14 @@ def devices(case: Case) -> NodeCheck:
             each._replace(few=each.few & ~plugin, unknown=each.unknown & ~plugin)
             for each in _shortages(s, bare(resource), [(wanted,)])
         ]
-    together = np.zeros_like(s.alive)
+    together = untold = np.zeros_like(s.alive)
     if not case.wants.reason:
         found = s.devices.search(case.wants, s.alive)
         short = [each._replace(few=each.few & found.few, unknown=found.unknown) for each in short]
-        together = found.few
+        together, untold = found.few, found.unknown
     if case.part is not None:
         together = together | ~s.groups.fits(case.part, case.whole_gpus)
-    fails = np.any([together, *away.values(), *[each.few | each.unknown for each in short]], axis=0)
+    fails = np.any([together, untold, *away.values(), *[each.few | each.unknown for each in short]], axis=0)
 
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
         left = mask.copy()
@@ -107,10 +109,10 @@ def devices(case: Case) -> NodeCheck:
         if (off := left & together & ~few).any():
             left &= ~off
             yield from _apart(case, off, alone) if case.part is None else _no_room(case, case.part, off, alone)
-        for each in short:
-            if (off := left & each.unknown).any():
+        for who, unknown in (*[(each.who, each.unknown) for each in short], ("the pod", untold)):
+            if (off := left & unknown).any():
                 left &= ~off
-                text = f"{each.who}: whether the devices of {s.where(off)} can be had is not known"
+                text = f"{who}: whether the devices of {s.where(off)} can be had is not known"
                 why = "a selector cannot be evaluated here, or others have parts of these GPUs"
                 fix = (
                     f"see what the scheduler says ({why}), or what the devices are: kubectl get resourceslices -o yaml"
@@ -197,17 +199,21 @@ def _no_room(case: Case, part: DeviceClaim, off: Mask, alone: Mask) -> Iterator[
     s, number = case.situation, part.requests[0][0].devices
     if (none := off & (s.capacity.get(KAI.whole, np.zeros(len(off))) == 0)).any():
         yield from without(case, KAI.whole, none, alone)
-    if not (off := off & ~none).any():
+    if (never := off & ~none & s.groups.refused).any():
+        text = f"{s.where(never)}: KAI gives no parts of GPUs there, since it has MIG instances, or GPUs by DRA"
+        yield s.cause("noDevice", text, "let the pod run on other nodes", never, np.zeros_like(off))
+    if not (off := off & ~none & ~s.groups.refused).any():
         return
     most = floor(100 * s.groups.most(np.flatnonzero(off), case.whole_gpus, number)) / 100
     of = f"{number} GPUs" if number > 1 else "a GPU"
     text = f"{s.where(off)}: at most {most:g} of {of} free for the part that it asks for"
+    most = min(most, _LARGEST_PART)
     fix = (
         f"ask for gpu-fraction: {most:g} at most, or wait for a pod there to end"
         if most
         else "wait for a pod there to end"
     )
-    yield s.cause("noDevice", text, fix, off, alone & bool(most), asking(case.pod, most) if most else None)
+    yield s.cause("noDevice", text, fix, off, alone, asking(case.pod, most) if most else None)
 
 
 def _apart(case: Case, off: Mask, alone: Mask) -> Iterator[Cause]:
@@ -226,9 +232,14 @@ def _apart(case: Case, off: Mask, alone: Mask) -> Iterator[Cause]:
     who = (
         f"claim{'s' if len(names) > 1 else ''} {listed(names, 5)}" if names else listed(map(bare, case.device_class_of))
     )
-    classes = [each.device_class for claim in found for request in requests(s, claim) for each in request]
-    others = sorted({pod for of in classes for pod in has(s, of, off)})
-    if every:
+    wants = [each for claim in found for request in requests(s, claim) for each in request]
+    others = sorted({pod for each in wants for pod in has(s, each.device_class, off)})
+    tainted = {row for each in wants for row in counts(s, each).taints}
+    if every and off[[*tainted]].any():
+        text = (
+            f"{who}: all devices that match are wanted, and it does not tolerate the taints of some of {s.where(off)}"
+        )
+    elif every:
         text = f"{who}: all devices that match are wanted, and others have some of those of {s.where(off)}"
     elif len(wanted) == 1:
         text = f"{who}: no device that matches can be had on {s.where(off)}: others have parts of the same GPUs"

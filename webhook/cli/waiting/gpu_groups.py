@@ -3,11 +3,12 @@
 On a node KAI takes GPUs of which others have parts, the fullest first, then whole ones that are free. Of nodes it prefers those
 that have such a GPU with room, then those with the fewest free GPUs.
 
-KAI pkg/scheduler/api/node_info (IsTaskAllocatable) and pkg/scheduler/gpu_sharing; pkg/scheduler/plugins: gpusharingorder, gpupack
+KAI pkg/scheduler: api/node_info (IsTaskAllocatable, PredicateByNodeResourcesType), gpu_sharing, plugins gpusharingorder, gpupack
 and nodeplacement, with the default settings.
 """
 
-from typing import Final, NamedTuple
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +16,16 @@ from numpy.typing import NDArray
 from webhook.cli.waiting.free_devices import SIMULATED, FreeDevices
 from webhook.cluster.devices import DeviceClaim
 from webhook.cluster.node_table import Floats, Integers
-from webhook.cluster.source_kai import GROUP, KAI, RECEIVED, RESERVATIONS, gpu_memory
+from webhook.cluster.source_kai import GPU_MEMORY, GROUP, KAI, RECEIVED, RESERVATIONS, gpu_memory, is_told
 from webhook.cluster.state import ClusterState
 from webhook.kube.pod import Pod, annotations_of, labels_of
 from webhook.placement.constraints import Mask
 
 _ROUNDING: Final = 1e-6
+_MIG: Final = "nvidia.com/mig-"
+_MIG_ENABLED: Final = "node-role.kubernetes.io/mig-enabled"
+_TRUE: Final = ("1", "t", "T", "TRUE", "true", "True")
+"""strconv.ParseBool."""
 
 
 class Taken(NamedTuple):
@@ -40,7 +45,9 @@ class GpuGroups:
     """What is free of each GPU that pods of KAI share, while pods are bound. Rows are those of the node table."""
 
     def __init__(self, state: ClusterState, devices: FreeDevices) -> None:
-        self._labels = state.nodes.labels
+        self.refused = _refused(state)
+        """The nodes of which KAI gives no parts."""
+        self._memory, self._told = (_by_label(state, GPU_MEMORY, read) for read in (gpu_memory, is_told))
         self._free = devices.each(KAI.name)
         self._opened = 0
 
@@ -50,7 +57,7 @@ class GpuGroups:
         fits: Mask = np.maximum(whole, 0) >= number
         for row in self._free:
             fits[row] = max(whole[row], 0) + len(self._with_room(row, share[row])) >= number
-        return fits & (share <= 1)
+        return fits & (share <= 1) & ~self.refused
 
     def most(self, rows: NDArray[np.intp], whole: Integers, number: int) -> float:
         """The largest part that `number` GPUs of one of these nodes have free."""
@@ -85,11 +92,31 @@ class GpuGroups:
         )
 
     def _share(self, claim: DeviceClaim, rows: NDArray[np.intp]) -> Floats:
-        """The part of a GPU of each of these nodes that is asked for. More than 1: none is so large."""
+        """The part of a GPU of each of these nodes that is asked for, in whole MiB. More than 1: none is so large."""
         [(_, amount)] = claim.requests[0][0].amounts
-        if isinstance(amount, float):
-            return np.full(len(rows), amount)
-        return np.array([amount / (gpu_memory(self._labels.get(row)) or 1) for row in rows.tolist()])
+        memory = self._memory[rows]
+        asked, part = float(amount), isinstance(amount, float)
+        mib: Floats = np.floor(asked * memory) if part else np.where(self._told[rows], asked, np.inf)
+        share: Floats = mib / np.maximum(memory, 1)
+        return share
+
+
+def _by_label(state: ClusterState, key: str, read: Callable[[str], Any]) -> NDArray[Any]:
+    """What `read` returns for the value of a label, by row; "" stands for no such label."""
+    column, rows = state.nodes.labels.column(key), state.nodes.columns.rows
+    codes = np.zeros(rows, np.int32) if column is None else column.padded(rows)[:rows]
+    return np.array([read(value) for value in (column.values if column else [""])])[codes]
+
+
+def _refused(state: ClusterState) -> Mask:
+    """Nodes with MIG instances, or with GPUs by DRA (PredicateByNodeResourcesType)."""
+    columns, rows = state.nodes.columns, state.nodes.columns.rows
+    offers = [columns.capacity[name][:rows] > 0 for name in columns.capacity if name.startswith(_MIG)]
+    refused: Mask = np.any([np.zeros(rows, bool), *offers], axis=0)
+    labelled, enabled = (_by_label(state, _MIG_ENABLED, read) for read in (bool, _TRUE.__contains__))
+    refused = np.where(labelled, enabled, refused)
+    refused[[state.nodes.row_of[name] for name in state.nodes.dra if name in state.nodes.row_of]] = True
+    return refused
 
 
 def _number(claim: DeviceClaim) -> int:

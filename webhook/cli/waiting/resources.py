@@ -71,7 +71,7 @@ def without_gpus(case: Case) -> Mask:
     s, nothing = case.situation, np.zeros_like(case.situation.alive)
     return (
         np.array([gpus == () for gpus in s.gpus_at[: len(nothing)]], bool) & ~s.devices.told
-        if gpus_of(case.pod, s.policy) or case.part is not None
+        if gpus_of(case.pod, s.policy)
         else nothing
     )
 

@@ -3,11 +3,16 @@ const PARTS = ["allocated", "promised", "free", "unusable", "unknown"]; // unkno
 const UNITS = { whole: "GPU", slice: "slice", share: "share" };
 const CLASSES = ["inference", "inference-critical", "service", "training", "development"];
 const HEALTH = { cordoned: "cordoned", notReady: "not ready", unhealthy: "unhealthy", offersNoGpus: "offers no GPUs", unknown: "health not known" };
-const MANY = 64, SHOWN = 60, MAX_LISTED = 200, MAX_PODS = 5000, RETRY = 2000;
+const BYS = ["namespace", "owner", "class"];
+const MANY = 64, SHOWN = 60, MAX_LISTED = 200, MAX_PODS = 5000, RETRY = 2000, SILENCE = 45000;
+const DOWN = "gpu-admission ui does not answer: it has ended, has stopped, or is started anew at another address";
+// Marks that turn the direction of the text after them: only who wants to mislead writes them into a name.
+const TURNS = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+const read = text => JSON.parse(text.replace(TURNS, "\ufffd"));
 const $ = id => document.getElementById(id);
-const embedded = $("state") && JSON.parse($("state").textContent);
-const drawn = new Map();
-let state = null, token = "", details = null, reached = 0, shownRows = SHOWN, shownHolders = 12;
+const embedded = $("state") && read($("state").textContent);
+const drawn = new Map(), texts = new WeakMap();
+let state = null, token = "", details = null, reached = 0, down = "", shownRows = SHOWN, shownHolders = 12, pointed = null;
 let choice = { pod: "", q: "", cause: "", by: "namespace", holder: "", ask: "" };
 
 function make(tag, attributes = {}, ...children) {
@@ -27,38 +32,60 @@ const waits = pod => state.waiting.some(row => row.pods.some(name => `${row.name
 const now = () => state.live ? Date.now() / 1000 : state.taken;
 const clock = seconds => new Date(seconds * 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
 const day = seconds => new Date(seconds * 1000).toLocaleString([], { dateStyle: "medium", timeStyle: "short", hourCycle: "h23" });
+const when = seconds => Math.abs(now() - seconds) < 43200 ? clock(seconds) : day(seconds);
 function age(since) {
   if (!since || !state.taken) return "";
   const seconds = Math.max(0, now() - since);
   for (const [unit, size] of [["d", 86400], ["h", 3600], ["m", 60]]) if (seconds >= 2 * size) return `${Math.floor(seconds / size)}${unit}`;
   return `${Math.floor(seconds)}s`;
 }
+const aged = since => make("time", { "data-since": since }, age(since));
+function tick() {
+  for (const each of document.querySelectorAll("[data-since]")) write(each, age(Number(each.dataset.since)));
+}
+// Writing the same again would be read out again.
+const write = (element, text) => { if (element.textContent !== text) element.textContent = text; };
+// What is as before stays the same object, so that whatever shows it need not be drawn again.
+function kept(before, found) {
+  const text = each => { if (!texts.has(each)) texts.set(each, JSON.stringify(each)); return texts.get(each); };
+  return before && found && typeof found === "object" && text(before) === text(found) ? before : found;
+}
+function take(found) {
+  const known = new Map(state?.nodes.map(node => [node.name, node]));
+  for (const name of Object.keys(found)) found[name] = name === "nodes" ? found.nodes.map(node => kept(known.get(node.name), node)) : kept(state?.[name], found[name]);
+  if (state && found.nodes.length === state.nodes.length && found.nodes.every((node, at) => node === state.nodes[at])) found.nodes = state.nodes;
+  state = found;
+}
 // Draw a part only if what it shows has changed: the rest of the page keeps its focus and its scroll position.
 function once(name, shows, draw) {
-  const text = JSON.stringify(shows);
-  if (drawn.get(name) === text) return;
-  drawn.set(name, text);
+  const before = drawn.get(name);
+  if (before?.length === shows.length && shows.every((each, at) => each === before[at])) return;
+  drawn.set(name, shows);
   const active = document.activeElement?.closest("[data-focus]")?.dataset.focus;
   draw();
   if (active && document.activeElement === document.body) document.querySelector(`[data-focus="${CSS.escape(active)}"]`)?.focus({ preventScroll: true });
 }
 function copied(text, label = "Copy") {
-  const button = make("button", { type: "button", "aria-label": `${label}: ${text}` }, label);
-  button.addEventListener("click", async event => {
-    event.stopPropagation();
-    await navigator.clipboard.writeText(text);
-    button.textContent = "Copied";
-    setTimeout(() => { button.textContent = label; }, 1200);
-  });
-  return button;
+  return make("button", { type: "button", "aria-label": `${label}: ${text}`, "data-focus": `copy ${text}`, on: { click: event => copy(event.currentTarget, text, label) } }, label);
+}
+async function copy(button, text, label) {
+  button.textContent = await navigator.clipboard.writeText(text).then(() => "Copied", () => "The browser forbids it");
+  setTimeout(() => { button.textContent = label; }, 1200);
 }
 
 // ---- the choice: in the fragment of the address, so that a link shows the same
 function readHash() {
   const given = new URLSearchParams(location.hash.slice(1));
   token = given.get("token") || token;
-  for (const name of Object.keys(choice)) choice[name] = given.get(name) || (name === "by" ? "namespace" : "");
+  for (const name of Object.keys(choice)) choice[name] = given.get(name) || "";
+  if (!BYS.includes(choice.by)) choice.by = BYS[0];
   $("search").value = choice.q;
+  agree();
+}
+// The pod that a question is about is the chosen one.
+function agree() {
+  const { question, ...of } = given();
+  if (question === "pod" && of.name) choice.pod = key(of);
 }
 function hash(withToken) {
   const given = new URLSearchParams();
@@ -67,76 +94,84 @@ function hash(withToken) {
   return `#${given}`;
 }
 function choose(change) {
+  const { pod, ask } = choice;
+  if ("pod" in change && given().question === "pod") change = { ask: change.pod && address("pod", podOf(change.pod)), ...change };
   choice = { ...choice, ...change };
+  agree();
   history.replaceState(null, "", hash(true));
-  if ("pod" in change) { details = null; look(); }
+  if (pod !== choice.pod) { details = null; look(); }
   if ("ask" in change) answer();
   render();
 }
 
 // ---- the server
-async function ask(path) {
-  const answer = await fetch(path, { headers: { Authorization: `Bearer ${token}` } });
+async function ask(path, within) {
+  let answer, text;
+  try {
+    answer = await fetch(path, { headers: { Authorization: `Bearer ${token}` }, signal: within && AbortSignal.timeout(within) });
+    text = await answer.text();
+  } catch { throw new Error(DOWN); }
   if (answer.status === 204) return null;
-  const found = await answer.json();
-  if (!answer.ok) throw Object.assign(new Error(found.error), { said: true, status: answer.status });
+  const found = read(text);
+  if (!answer.ok) throw Object.assign(new Error(found.error), { status: answer.status });
   return found;
 }
+// What a question gave, or why it gave nothing.
+const told = async question => { try { return await question(); } catch (error) { return { error: error.message }; } };
 async function follow() {
-  for (;;) {
+  for (let status = 0; status !== 401;) {
     try {
-      const found = await ask(`/state?after=${state ? state.version : -1}`);
-      reached = Date.now();
-      const first = !state;
-      if (found) { state = found; look(); }
+      const found = await ask(`/state?after=${state && !down ? state.version : -1}`, SILENCE), first = !state; // after a failure it is answered at once
+      [reached, down, status] = [Date.now(), "", 200];
+      if (found) { take(found); look(); }
       if (first) answer();
-      render();
-    } catch (error) {
-      lost(error);
-      if (error.status === 401) return;
-      await new Promise(done => setTimeout(done, RETRY));
-    }
+    } catch (error) { [down, status] = [error.message, error.status]; }
+    render();
+    if (down) await new Promise(done => setTimeout(done, RETRY));
   }
 }
-function lost(error) {
-  const what = error.said ? error.message : "gpu-admission ui does not answer: it has ended, or is started anew at another address";
-  banner(state ? `${what}. What you see is of ${clock(reached / 1000)}` : what);
-}
 // In a file the nodes of a cause are given by their place in a list: many pods have the same.
-const inFile = each => each?.pending ? { ...each, pending: { ...each.pending, causes: each.pending.causes.map(cause => ({ ...cause, nodes: state.lists[cause.nodes] })) } } : each;
+const inFile = each => each?.pending ? { ...each, pending: { ...each.pending, causes: each.pending.causes.map(cause => ({ ...cause, nodes: embedded.lists[cause.nodes] })) } } : each;
 async function look() {
-  const wanted = choice.pod;
-  if (!wanted) return;
-  const [namespace, ...name] = wanted.split("/");
-  try {
-    const found = state.about ? inFile(state.about[wanted]) : await ask(`/pod?${new URLSearchParams({ namespace, name: name.join("/") })}`);
-    if (wanted !== choice.pod) return;
-    details = found || { error: `this file has no more about it; gpu-admission ${waits(wanted) ? "pending" : "explain"} -n ${namespace} ${name.join("/")} says it` };
-  } catch (error) { details = { error: error.message }; }
+  const wanted = choice.pod, of = podOf(wanted);
+  if (!wanted || !state) return;
+  const none = { error: `this file has no more about it; gpu-admission ${waits(wanted) ? "pending" : "explain"} -n ${of.namespace} ${of.name} says it` };
+  const found = await told(async () => embedded ? inFile(embedded.about[wanted]) || none : ask(`/pod?${new URLSearchParams(of)}`));
+  if (wanted !== choice.pod) return;
+  details = kept(details, found);
   render();
 }
 
 // ---- the parts of the page
 function banner(text) {
   $("banner").hidden = !text;
-  if ($("banner").textContent !== text) $("banner").textContent = text;
+  write($("banner"), text);
 }
 function render() {
-  if (!state) return;
-  $("source").textContent = state.source;
-  const old = state.old ? `These data are old, of ${clock(state.old.since)}: ${state.old.why}.` : "";
+  try { draw(); } catch (error) { // else the page would stay as it is, and look live
+    banner(`This page has a fault, and shows something wrong: ${error.message}`);
+    reportError(error);
+  }
+}
+function draw() {
+  if (!state) return banner(down);
+  write($("source"), state.source);
+  const old = down ? `${down}. What you see is of ${when(reached / 1000)}.` : state.old ? `These data are old, of ${when(state.old.since)}: ${state.old.why}.` : "";
   banner([old, state.problem, state.missing && `Not known: ${state.missing}.`, state.grant && `An operator gives the right by: ${state.grant}`, state.leftOut && `Left out, as this file would be too large: what helps ${state.leftOut} of ${plural(state.waiting.length, "waiting row")}.`].filter(Boolean).join(" "));
-  $("fresh").className = state.live && !state.old ? "live" : "";
-  $("fresh").textContent = state.live ? (state.old ? "old" : "live") : state.taken ? `as of ${day(state.taken)}` : "a file without a time";
-  once("head", [state.totals, state.largest, state.history, state.withoutRight], renderHead);
-  once("legend", state.nodes.flatMap(node => node.pods.map(pod => pod.class)).filter((each, at, all) => all.indexOf(each) === at).sort().concat(state.nodes.some(node => node.devices.length) ? ["+"] : []), renderLegend);
-  renderMap();
+  $("fresh").className = state.live && !state.old && !down ? "live" : "";
+  write($("fresh"), state.live ? (down ? "not connected" : state.old ? "old" : "live") : state.taken ? `as of ${day(state.taken)}` : "a file without a time");
+  once("head", [state.totals, state.largest, state.withoutRight, state.live], renderHead);
+  once("trend", [state.history, state.withoutRight, state.live && Math.floor(now() / 30)], renderTrend);
+  once("legend", [state.nodes, state.withoutRight], renderLegend);
+  once("map", [state.nodes, state.withoutRight], renderMap);
   renderChoice();
   renderAsk();
   renderPod();
-  once("waiting", [state.waiting, choice, details, shownRows, Math.floor(now() / 30)], renderWaiting);
-  once("holders", [state.holders, choice.q && state.nodes.map(node => [node.name, node.pods.map(key)]), choice.by, choice.holder, choice.q, shownHolders], renderHolders);
+  once("waiting", [state.waiting, choice.q, choice.cause, choice.pod, details, shownRows], renderWaiting);
+  once("holders", [state.holders, choice.q && state.nodes, choice.by, choice.holder, choice.q, shownHolders], renderHolders);
   once("decisions", [state.decisions, choice.q], renderDecisions);
+  tick();
+  if (pointed && !pointed.isConnected) $("tip").hidden = true;
 }
 function meter(counts) {
   const bar = make("div", { class: "meter", "aria-hidden": "true" });
@@ -162,13 +197,17 @@ function renderHead() {
   const titles = ["Model", ...shown.map(part => blind ? { total: "Total", allocated: "Yours", unknown: "Not known" }[part] : part[0].toUpperCase() + part.slice(1)), ""];
   const table = make("table", { class: "models" }, make("thead", {}, make("tr", {}, ...titles.map(title => make("th", { scope: "col" }, title)))),
     make("tbody", {}, ...sums.map(each => line(each, `All ${UNITS[each.kind]}s`)), ...models.map(each => line(each, each.model || "unknown model"))));
-  const follows = state.live && !blind;
-  $("head").className = follows ? "with-trend" : "";
-  put($("head"), make("div", {}, ...use, start), models.length ? make("div", { class: "scroll", tabindex: models.length > 5 ? "0" : null, role: "region", "aria-label": "GPUs by model" }, table) : null, follows ? trend() : null);
+  put($("sums"), ...use, start);
+  $("models").hidden = !models.length;
+  $("models").tabIndex = models.length > 5 ? 0 : -1;
+  put($("models"), table);
 }
-function trend() {
+function renderTrend() {
   const points = state.history;
-  if (points.length < 2) return make("div", {}, make("span", { class: "label" }, "GPUs in use since this was opened: no change yet"));
+  $("trend").hidden = !state.live || state.withoutRight.length > 0;
+  $("head").classList.toggle("with-trend", !$("trend").hidden);
+  if ($("trend").hidden) return;
+  if (points.length < 2) return put($("trend"), make("span", { class: "label" }, "GPUs in use since this was opened: no change yet"));
   const [from, to] = [points[0][0], Math.max(now(), points.at(-1)[0])], most = Math.max(1, ...points.map(each => each[1] + each[2] + each[3] + each[4]));
   const x = time => (1000 * (time - from) / Math.max(1, to - from)).toFixed(1), y = used => (50 - 46 * used / most).toFixed(1);
   let line = "";
@@ -180,38 +219,36 @@ function trend() {
   const text = `GPUs in use since ${clock(from)}: ${first}, now ${used}`;
   svg.setAttribute("aria-label", text);
   for (const [d, name] of [[`${line}V54H0Z`, "area"], [line, ""]]) { const path = document.createElementNS(svg.namespaceURI, "path"); path.setAttribute("d", d); path.setAttribute("class", name); svg.append(path); }
-  return make("div", {}, make("span", { class: "label" }, text), svg);
+  put($("trend"), make("span", { class: "label" }, text), svg);
 }
 function renderLegend() {
-  const classes = [...new Set(state.nodes.flatMap(node => node.pods.concat(node.promises).map(pod => pod.class)))].sort((a, b) => CLASSES.indexOf(a) - CLASSES.indexOf(b));
+  const all = [...new Set(state.nodes.flatMap(node => node.pods.concat(node.promises).map(pod => pod.class)))].sort((a, b) => CLASSES.indexOf(a) - CLASSES.indexOf(b) || a.localeCompare(b));
+  const ours = all.filter(each => CLASSES.includes(each)), others = all.filter(each => !CLASSES.includes(each)), classes = [...ours, ...others.slice(0, 5)];
   const entry = (kind, name, letter = "") => make("span", {}, make("i", { class: `cell ${kind}`, "aria-hidden": "true" }, letter), name);
   const marks = state.withoutRight.length ? [["unknown", "not known"]] : [["promised training", "promised"], ["free", "free"], ["unusable", "unusable"]];
   const measured = state.nodes.some(node => node.devices.length) ? [["device idle", "idle"], ["device hot", "hot"], ["device sick", "sick"]] : [];
   $("legend").hidden = !state.nodes.length;
-  put($("legend"), ...classes.map(each => entry(style(each), each, letter(each))), ...marks.map(each => entry(...each)),
+  put($("legend"), ...classes.map(each => entry(style(each), each, letter(each))), others.length > 5 ? make("span", {}, `and ${plural(others.length - 5, "other")}`) : null, ...marks.map(each => entry(...each)),
     ...measured.map(([kind, name]) => make("span", {}, make("i", { class: kind, "aria-hidden": "true" }), name)));
 }
 const style = of => CLASSES.includes(of) ? of : "other";
-const letter = of => (of[0] || "?").toUpperCase();
+const letter = of => ([...of][0] || "?").toUpperCase();
 
 // ---- the map
 const gpus = amount => +amount.toFixed(3); // parts of GPUs are fractions
-function cells(node) {
+// In the order in which they are drawn: those that one pod has, or that are alike, are one run.
+function runs(node) {
   const found = [];
   for (const [resource, counts] of Object.entries(node.parts)) {
-    const cellsOf = (count, kind) => kind === "held" || kind === "promised" ? Math.ceil(gpus(count)) : Math.floor(gpus(count));
-    const add = (count, cell) => { for (let at = 0; at < cellsOf(count, cell.kind); at++) found.push({ ...cell, idle: at < (cell.quiet || 0), resource, same: at > 0 && !!cell.pod, count: gpus(count) }); };
+    const add = (amount, run) => { const count = gpus(amount), cells = run.kind === "held" || run.kind === "promised" ? Math.ceil(count) : Math.floor(count); if (cells > 0) found.push({ ...run, resource, count, cells }); };
     const alone = of => Object.keys(of).length === 1, idle = node.idle > 0 && node.idle >= counts.allocated && alone(node.parts);
     const quiet = pod => unnamed(pod) ? idle && Infinity : alone(pod.gpus) && pod.idle;
-    let left = counts.allocated;
-    for (const pod of node.pods) { const mine = Math.min(left, pod.gpus[resource] || 0); add(mine, { kind: "held", pod, quiet: quiet(pod) }); left -= mine; }
-    add(left, { kind: "held", pod: null });
-    left = counts.promised;
-    for (const pod of node.promises) { const mine = Math.min(left, pod.gpus[resource] || 0); add(mine, { kind: "promised", pod }); left -= mine; }
-    add(left, { kind: "promised", pod: null });
-    add(counts.free, { kind: "free" });
-    add(counts.unusable, { kind: "unusable" });
-    add(counts.unknown || 0, { kind: "unknown" });
+    for (const [kind, pods] of [["held", node.pods], ["promised", node.promises]]) {
+      let left = kind === "held" ? counts.allocated : counts.promised;
+      for (const pod of pods) { const mine = Math.min(left, pod.gpus[resource] || 0); add(mine, { kind, pod, quiet: kind === "held" && quiet(pod) }); left -= mine; }
+      add(left, { kind, pod: null });
+    }
+    for (const kind of ["free", "unusable", "unknown"]) add(counts[kind] || 0, { kind });
   }
   return found;
 }
@@ -228,7 +265,7 @@ function describes(device) {
   return `${device.name}: ${[...["sick", "hot", "idle"].filter(mark => device[mark]), ...known].filter(Boolean).join(", ") || "nothing known"}`;
 }
 function summary(node) {
-  const amounts = Object.entries(node.parts).map(([resource, counts]) => `${gpus(sum(counts))} ${resource}: ${PARTS.filter(part => counts[part]).map(part => `${counts[part]} ${part}`).join(", ") || "none"}`);
+  const amounts = Object.entries(node.parts).map(([resource, counts]) => `${gpus(sum(counts))} ${resource}: ${PARTS.filter(part => counts[part]).map(part => `${gpus(counts[part])} ${part}`).join(", ") || "none"}`);
   return `${node.name}, ${HEALTH[node.health] || "healthy"}${node.model ? `, ${node.model}` : ""}. ${amounts.join("; ") || "no GPUs"}`;
 }
 function state_of(node) {
@@ -236,63 +273,69 @@ function state_of(node) {
   const marks = [HEALTH[node.health], node.sick ? `${node.sick} sick` : "", node.idle ? `${node.idle} idle` : "", node.temperature >= 90 ? `${node.temperature} °C` : ""].filter(Boolean);
   return state.withoutRight.includes("nodes") ? "yours; the rest is not known" : marks.length ? marks.join(", ") : state.withoutRight.length ? "" : `${gpus(free)} free`;
 }
+// What a pointer and the arrow keys show of an element, and what is read out there.
+function tipped(element, text) {
+  element.tip = text;
+  element.setAttribute("aria-label", text.replaceAll("\n", ", "));
+  return element;
+}
 function drawNode(node) {
-  const all = cells(node), bunched = all.length > MANY;
-  const shown = bunched ? all.filter(cell => !cell.same).filter((cell, at, rest) => cell.pod || rest.findIndex(other => other.kind === cell.kind && other.resource === cell.resource && !other.pod) === at) : all;
-  const squares = shown.map(cell => {
-    const mark = cell.pod ? letter(cell.pod.class) : cell.kind === "held" || cell.kind === "unknown" ? "?" : "";
-    const square = make("i", { role: "gridcell", tabindex: "-1", class: `cell ${cell.kind}${cell.pod ? ` ${style(cell.pod.class)}` : ""}${cell.same ? " same" : ""}${cell.idle ? " idle" : ""}`, "aria-label": says(node, cell).replaceAll("\n", ", ") }, bunched ? cell.count : cell.same ? "" : mark);
-    square.tip = says(node, cell);
-    square.cell = cell;
-    return square;
-  });
+  const all = runs(node), count = all.reduce((sum, run) => sum + run.cells, 0), bunched = count > MANY;
+  const square = (run, at) => {
+    const mark = run.pod ? letter(run.pod.class) : run.kind === "held" || run.kind === "unknown" ? "?" : "", same = at > 0 && run.pod;
+    const made = make("i", { role: "gridcell", tabindex: "-1", class: `cell ${run.kind}${run.pod ? ` ${style(run.pod.class)}` : ""}${same ? " same" : ""}${at < (run.quiet || 0) ? " idle" : ""}` }, bunched ? run.count : same ? "" : mark);
+    made.cell = run;
+    return tipped(made, says(node, run));
+  };
+  const squares = all.slice(0, MAX_LISTED).flatMap(run => Array.from({ length: bunched ? 1 : run.cells }, (_, at) => square(run, at)));
   const devices = node.devices.map(device => {
     const square = make("i", { class: `device${device.idle ? " idle" : ""}${device.hot ? " hot" : ""}${device.sick ? " sick" : ""}` });
     if (device.percent !== null) square.style.setProperty("--u", `${device.percent}%`);
     square.tip = describes(device);
     return square;
   });
-  const name = make("span", { class: "name", role: "rowheader", tabindex: "-1", "aria-label": summary(node) }, node.name);
-  name.tip = [summary(node), node.taints.length ? `taints: ${node.taints.join(", ")}` : "", ...node.devices.map(describes)].filter(Boolean).join("\n");
-  const row = make("div", { role: "row", class: `node ${node.health}${all.length > 24 && !bunched ? " small" : ""}`, "data-node": node.name }, name,
+  const name = tipped(make("span", { class: "name", role: "rowheader", tabindex: "-1" }, node.name),
+    [summary(node), node.taints.length ? `taints: ${node.taints.join(", ")}` : "", ...node.devices.map(describes)].filter(Boolean).join("\n"));
+  return make("div", { role: "row", class: `node ${node.health}${count > 24 && !bunched ? " small" : ""}`, "data-node": node.name }, name,
     make("span", { class: "cells", role: "presentation" }, ...squares, devices.length ? make("span", { class: "devices", "aria-hidden": "true" }, ...devices) : null),
-    make("span", { class: "say", role: "gridcell" }));
-  return row;
+    make("span", { class: "say", role: "gridcell", tabindex: "-1" }));
 }
 const rows = new Map();
 function renderMap() {
-  const pools = new Map();
-  for (const node of state.nodes) pools.set(node.pool, [...(pools.get(node.pool) || []), node]);
-  const names = new Set();
+  const pools = Map.groupBy(state.nodes, node => node.pool), names = new Set(state.nodes.map(node => node.name)), noNodes = state.withoutRight.includes("nodes");
   for (const node of state.nodes) {
-    names.add(node.name);
-    const text = JSON.stringify(node), known = rows.get(node.name);
-    if (known?.text === text) continue;
-    const row = drawNode(node), focused = known && known.row.contains(document.activeElement);
-    const at = focused ? steps(known.row).indexOf(document.activeElement) : 0;
+    const known = rows.get(node.name);
+    if (known?.node === node) continue;
+    const row = drawNode(node), at = known ? steps(known.row).indexOf(document.activeElement) : -1;
     if (known) known.row.replaceWith(row);
-    rows.set(node.name, { row, text, node });
-    if (focused) (steps(row)[at] || steps(row)[0]).focus({ preventScroll: true });
+    rows.set(node.name, { row, node });
+    if (at >= 0) rove(steps(row)[at] || steps(row)[0]).focus({ preventScroll: true });
   }
   for (const [name, { row }] of rows) if (!names.has(name)) { row.remove(); rows.delete(name); }
-  once("pools", [...pools].map(([pool, nodes]) => [pool, nodes.map(node => [node.name, node.parts])]), () => {
-    const kept = new Map([...document.querySelectorAll(".pool")].map(each => [each.dataset.pool, each]));
-    const sections = [...pools].map(([pool, nodes]) => {
-      const counts = nodes.flatMap(node => Object.values(node.parts)), total = counts.reduce((all, each) => all + sum(each), 0), free = counts.reduce((all, each) => all + each.free, 0);
-      const section = kept.get(pool) || make("div", { class: "pool", role: "rowgroup", "data-pool": pool }, make("h3", { role: "presentation" }), make("div", { class: "nodes", role: "presentation" }));
-      section.firstChild.replaceChildren(pool || (state.withoutRight.includes("nodes") ? "nodes of your pods" : "no pool"), make("span", {}, `${plural(nodes.length, "node")}, ${state.withoutRight.length ? plural(gpus(total), "GPU") : `${gpus(free)} of ${gpus(total)} free`}`));
-      const list = section.lastChild, wanted = nodes.map(node => rows.get(node.name).row);
-      if (list.children.length !== wanted.length || wanted.some((row, at) => list.children[at] !== row)) list.replaceChildren(...wanted);
-      return section;
-    });
-    const map = $("map"), none = state.withoutRight.includes("nodes") ? "Not known without the right to list nodes." : "No node has GPUs.";
-    if (!sections.length) sections.push(make("p", { class: "empty" }, none));
-    if (map.children.length !== sections.length || sections.some((each, at) => map.children[at] !== each)) map.replaceChildren(...sections);
+  const drawnPools = new Map([...document.querySelectorAll(".pool")].map(each => [each.dataset.pool, each]));
+  const sections = [...pools].map(([pool, nodes]) => {
+    const counts = nodes.flatMap(node => Object.values(node.parts)), total = counts.reduce((all, each) => all + sum(each), 0), free = counts.reduce((all, each) => all + each.free, 0);
+    const section = drawnPools.get(pool) || make("div", { class: "pool", role: "rowgroup", "data-pool": pool }, make("h3", { role: "presentation" }), make("div", { class: "nodes", role: "presentation" }));
+    put(section.firstChild, pool || (noNodes ? "nodes of your pods" : "no pool"), make("span", {}, `${plural(nodes.length, "node")}, ${state.withoutRight.length ? plural(gpus(total), "GPU") : `${gpus(free)} of ${gpus(total)} free`}`));
+    putKept(section.lastChild, nodes.map(node => rows.get(node.name).row));
+    return section;
   });
-  if (!$("map").querySelector('[tabindex="0"]')) $("map").querySelector(".name")?.setAttribute("tabindex", "0");
+  putKept($("map"), sections.length ? sections : [make("p", { class: "empty" }, noNodes ? "Not known without the right to list nodes." : "No node has GPUs.")]);
+}
+// An element that moves loses its focus: those that are in place stay.
+const putKept = (element, wanted) => { if (element.children.length !== wanted.length || wanted.some((each, at) => element.children[at] !== each)) element.replaceChildren(...wanted); };
+// The cell of the map that the Tab key reaches.
+function rove(to) {
+  $("map").querySelector('[tabindex="0"]')?.setAttribute("tabindex", "-1");
+  to?.setAttribute("tabindex", "0");
+  return to;
 }
 const holderOf = pod => ({ namespace: pod.namespace, owner: `${pod.namespace}/${pod.owner}`, class: pod.class })[choice.by];
-const hay = each => JSON.stringify(each).toLowerCase();
+// What a search looks at, in the words that stand on the page.
+const hay = words => words.filter(Boolean).join("\n").toLowerCase();
+const ofPod = pod => [key(pod), `${pod.namespace}/${pod.owner}`, pod.class, ...Object.keys(pod.gpus)];
+const ofNode = node => [node.name, node.pool, node.model, ...node.taints, HEALTH[node.health], ...Object.keys(node.parts)];
+const ofRow = row => [`${row.namespace}/${row.name}`, ...row.pods.map(name => `${row.namespace}/${name}`), row.why, row.text, row.fix, ...row.asks];
 function renderChoice() {
   const answer = choice.pod && details?.pending, causes = answer ? answer.causes : [], ranked = (choice.pod && details?.explain?.nodes) || [];
   const out = new Map();
@@ -300,17 +343,20 @@ function renderChoice() {
   const place = new Map(ranked.map((node, at) => [node.name, at + 1])), q = choice.q.toLowerCase();
   const filtered = causes.length && causes.some(cause => cause.nodes.length);
   const could = state.withoutRight.length ? "not known" : "could take it";
-  let ruledOut = 0;
+  let ruledOut = 0, hits = 0;
   $("map").classList.toggle("choosing", !!filtered);
-  for (const { row, node, text } of rows.values()) {
+  for (const entry of rows.values()) {
+    const { row, node } = entry;
     const cause = out.get(node.name), fits = filtered && !cause;
     ruledOut += !!cause;
-    row.hidden = !!q && !text.toLowerCase().includes(q);
+    row.hidden = !!q && !(entry.hay ??= hay([...ofNode(node), ...[...node.pods, ...node.promises].flatMap(ofPod)])).includes(q);
+    hits += !row.hidden;
     row.classList.toggle("out", !!cause && cause.cause !== "fitsNow");
     row.classList.toggle("fits", !state.withoutRight.length && !!(fits || cause?.cause === "fitsNow"));
     const say = row.lastChild, said = cause && cause.cause !== "fitsNow" ? words(cause.cause) : fits || cause ? could : state_of(node);
-    const rank = place.has(node.name) ? `#${place.get(node.name)} ` : "";
-    if (say.textContent !== rank + said) { say.textContent = rank + said; say.tip = cause ? cause.text : ""; }
+    const text = place.has(node.name) ? `#${place.get(node.name)} ${said}` : said, tip = cause ? `${text}\n${cause.text}` : text;
+    write(say, text);
+    if (say.tip !== tip) tipped(say, tip);
     say.classList.toggle("bad", !cause && node.health !== "unknown" && !!(HEALTH[node.health] || node.sick));
     const own = !!choice.pod && node.pods.some(pod => key(pod) === choice.pod), mark = `${choice.holder && choice.by} ${choice.holder} ${own ? choice.pod : ""}`;
     if (row.mark === mark || (!row.mark && !choice.holder && !own)) continue;
@@ -321,9 +367,11 @@ function renderChoice() {
     }
   }
   for (const pool of document.querySelectorAll(".pool")) pool.hidden = ![...pool.lastChild.children].some(row => !row.hidden);
+  if (!$("map").querySelector('.node:not([hidden]) [tabindex="0"]')) rove($("map").querySelector(".node:not([hidden]) .name"));
+  const search = q && rows.size ? `${hits} of ${plural(rows.size, "node")} with “${choice.q}”` : "";
   const note = !choice.pod || (details && !details.error && !answer) ? (choice.holder ? `Shown: the GPUs of ${choice.holder}` : "") : !details ? `Looking at ${choice.pod} …` : details.error ? details.error
     : filtered ? `${choice.pod}: ${ruledOut} of ${plural(rows.size, "node")} ruled out; the reason stands beside each` : state.nodes.length ? `${choice.pod}: no node is ruled out; see why it waits` : "";
-  if ($("map-note").textContent !== note) $("map-note").textContent = note;
+  write($("map-note"), [search, note].filter(Boolean).join(". "));
 }
 const words = cause => (cause.match(/[A-Z]?[a-z]+/g) || [cause]).map(word => ({ cpu: "CPU", gpu: "GPU", gpus: "GPUs" })[word.toLowerCase()] || word.toLowerCase()).join(" ");
 
@@ -331,51 +379,57 @@ const words = cause => (cause.match(/[A-Z]?[a-z]+/g) || [cause]).map(word => ({ 
 function renderWaiting() {
   const q = choice.q.toLowerCase(), counts = new Map();
   for (const row of state.waiting) counts.set(row.cause, (counts.get(row.cause) || 0) + row.pods.length);
-  $("waiting-title").textContent = `Waiting: ${plural(state.waiting.reduce((all, row) => all + row.pods.length, 0), "pod")}`;
+  write($("waiting-title"), `Waiting: ${plural(state.waiting.reduce((all, row) => all + row.pods.length, 0), "pod")}`);
   const tab = (name, label) => make("button", { type: "button", "data-focus": `cause ${name}`, "aria-pressed": String(choice.cause === name), on: { click: () => choose({ cause: name }) } }, label);
   put($("causes"), ...(counts.size > 1 ? [tab("", "all"), ...[...counts].sort((a, b) => b[1] - a[1]).map(([cause, count]) => tab(cause, `${words(cause)} ${count}`))] : []));
-  const shown = state.waiting.filter(row => (!choice.cause || row.cause === choice.cause) && (!q || hay(row).includes(q)));
-  const items = shown.slice(0, shownRows).map(row => {
+  const found = Map.groupBy(state.waiting.filter(row => !choice.cause || row.cause === choice.cause), row => !q || hay(ofRow(row)).includes(q)), hits = found.get(true) || [];
+  const shown = [...hits, ...(found.get(false) || [])]; // a search hides none of them: what it does not find comes after
+  const items = shown.slice(0, shownRows).map((row, at) => {
     const first = `${row.namespace}/${row.pods[0]}`, open = row.pods.some(pod => `${row.namespace}/${pod}` === choice.pod);
-    const numbers = [row.gpus ? plural(row.gpus, "GPU") : "", age(row.since)].filter(Boolean).join(", ");
     const button = make("button", { type: "button", "aria-expanded": String(open), "data-focus": `row ${first}`, on: { click: () => choose({ pod: open ? "" : first }) } },
-      make("span", { class: "who" }, `${row.namespace}/${row.name}`), make("span", { class: "num" }, numbers), make("span", { class: "why" }, row.why), make("span", {}),
+      make("span", { class: "who" }, `${row.namespace}/${row.name}`), make("span", { class: "num" }, row.gpus ? plural(row.gpus, "GPU") : "", row.gpus && row.since ? ", " : "", aged(row.since)), make("span", { class: "why" }, row.why), make("span", {}),
       make("span", { class: `fix${row.enough ? " enough" : ""}` }, `${row.enough ? "Enough alone: " : ""}${row.fix}`));
-    return make("li", { class: "row", "data-pod": first }, button, open ? about() : null);
+    return make("li", { class: `row${at < hits.length ? "" : " other"}`, "data-pod": first }, button, open ? about() : null);
   });
-  put($("rows"), ...items, shown.length > shownRows ? more(`${shown.length - shownRows} more`, () => { shownRows += SHOWN; render(); }) : null,
-    !shown.length ? make("li", { class: "empty" }, ...(state.waiting.length ? [`None of them has “${q || words(choice.cause)}” in it. `, make("button", { type: "button", on: { click: clearSearch } }, "Show all")] : ["No pod waits."])) : null);
+  const none = state.waiting.length ? [`None by ${words(choice.cause)} any more. `, make("button", { type: "button", on: { click: () => choose({ cause: "" }) } }, "Show all")] : ["No pod waits."];
+  put($("rows"), q && shown.length ? make("li", { class: "empty" }, `${hits.length} of ${plural(shown.length, "row")} with “${choice.q}”${hits.length === shown.length ? "" : hits.length ? ", then the others" : "; all others:"}`) : null,
+    ...items, shown.length > shownRows ? more("rows", `${shown.length - shownRows} more`, () => { shownRows += SHOWN; render(); }) : null, shown.length ? null : make("li", { class: "empty" }, ...none));
 }
-const clearSearch = () => { $("search").value = ""; choose({ q: "", cause: "" }); };
-const more = (text, act) => make("li", {}, make("button", { type: "button", class: "more", on: { click: act } }, text));
-const runnable = fix => (fix.match(/kubectl [^(),;…]+/g) || []).filter(each => !/\bNAME\b/.test(each)).map(each => each.trim());
+const more = (of, text, act) => make("li", {}, make("button", { type: "button", class: "more", "data-focus": `more ${of}`, on: { click: act } }, text));
+// The commands in a text, up to where it goes on; none that is not complete, and none that a shell reads otherwise than it looks:
+// parts of the text are messages that tenants write.
+const runnable = text => (text.match(/kubectl (?:[^(),;]|,(?=\S))+/g) || []).map(each => each.trim()).filter(each => !/\bNAME\b|[…`$|&<>\\]/.test(each));
+const shell = word => /^[\w./:@=-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 const causeOf = cause => make("div", { class: `cause${cause.elsewhere ? " elsewhere" : ""}`, "data-cause": cause.cause },
   make("b", {}, words(cause.cause)), `: ${cause.text}${cause.nodes.length ? ` (${plural(cause.nodes.length, "node")})` : ""}`,
   make("div", { class: "fix" }, `${cause.enough ? "Enough alone: " : ""}${cause.fix} `, ...runnable(cause.fix).map(each => copied(each))));
-// The GPUs of the chosen pod, as the map shows them; of a workload, its pods.
+// The GPUs of the chosen pod, as the map shows them.
 function holds() {
-  const places = new Map(state.nodes.flatMap(node => node.pods.map(pod => [key(pod), node.name])));
-  const [namespace] = choice.pod.split("/"), other = name => make("li", {}, make("button", { type: "button", on: { click: () => choose({ pod: `${namespace}/${name}`, ...(given().question === "pod" ? { ask: address("pod", { namespace, name }) } : {}) }) } }, name), ` on ${places.get(`${namespace}/${name}`) || "no node"}`);
-  const several = details?.pods?.length ? make("div", {}, make("p", {}, `${plural(details.pods.length, "pod")}:`), make("ul", { class: "pods" }, ...details.pods.slice(0, MAX_LISTED).map(other)), make("p", { class: "note" }, `All below is about ${details.pods[0]}.`)) : null;
-  if (several) return several;
   for (const node of state.nodes) for (const pod of node.pods) if (key(pod) === choice.pod) return make("p", { class: "on" }, "On ", make("b", {}, node.name), `: ${Object.entries(pod.gpus).map(([resource, count]) => `${gpus(count)} ${resource}`).join(", ")}, ${pod.class}, ${pod.owner}`);
   return null;
+}
+// Of a workload: where its pods are, and what tells them apart.
+function several({ text, groups }, namespace) {
+  const other = name => make("button", { type: "button", "data-focus": `pod ${name}`, on: { click: () => choose({ pod: `${namespace}/${name}` }) } }, name);
+  return [make("p", { class: "on" }, text), make("ul", { class: "groups" }, ...groups.map(each => make("li", {}, make("p", {}, each.text),
+    ...each.pods.slice(0, MAX_LISTED).map(other), left(each.pods)))), make("p", { class: "note" }, `All below is about ${groups[0].pods[0]}.`)];
 }
 // What is known of the chosen pod: why it waits, and the decision on it.
 function about() {
   if (!details) return make("div", { class: "detail" }, "…");
   if (details.error) return make("div", { class: "detail" }, holds(), make("p", {}, details.error));
-  const answer = details.pending, explained = details.explain, [namespace, ...rest] = choice.pod.split("/"), of = `-n ${namespace} ${rest.join("/")}`;
+  const answer = details.pending, explained = details.explain, { namespace, name } = podOf(choice.pod), of = `-n ${shell(namespace)} ${shell(name)}`;
   const commands = explained ? [...(answer ? [`gpu-admission pending ${of}`] : []), `gpu-admission explain ${of}`, `kubectl describe pod ${of}`] : [`kubectl describe ${of.replace(/ ([^ /]+)\//, " $1 ")}`];
-  return make("div", { class: "detail" }, holds(), ...(answer?.causes || []).map(causeOf), ...(answer?.notes || []).map(note => make("p", { class: "note" }, note)),
+  return make("div", { class: "detail" }, ...(explained?.workload ? several(explained.workload, namespace) : [holds()]), ...(answer?.causes || []).map(causeOf), ...(answer?.notes || []).map(note => make("p", { class: "note" }, note)),
     answer?.schedulerSays ? make("p", { class: "says" }, `The scheduler says: ${answer.schedulerSays}`) : null,
-    ...(explained ? decision(explained) : []), ...commands.map(text => make("div", { class: "command" }, make("code", {}, text), copied(text))));
+    ...(explained ? decision(explained) : []), ...commands.map(command));
 }
+const command = text => make("div", { class: "command" }, make("code", {}, text), copied(text));
 // The chosen pod, if its row of the waiting ones does not show it.
 function renderPod() {
   const hidden = !choice.pod || waits(choice.pod) || given().question === "pod";
   $("pod").hidden = hidden;
-  once("pod", [hidden, choice.pod, details], () => {
+  once("pod", [hidden, choice.pod, details, state.nodes], () => {
     put($("pod-title"), ...(hidden ? [] : [choice.pod, make("button", { type: "button", class: "close", "aria-label": "Close", on: { click: () => choose({ pod: "", holder: "" }) } }, "×")]));
     put($("pod-detail"), hidden ? null : about());
   });
@@ -400,9 +454,9 @@ function holders(q) {
   if (!q) return state.holders[choice.by];
   const found = new Map();
   for (const node of state.nodes) {
-    const all = hay([node.name, node.pool, node.model, node.taints]).includes(q);
+    const all = hay(ofNode(node)).includes(q);
     for (const pod of node.pods) {
-      if (!all && !hay(pod).includes(q)) continue;
+      if (!all && !hay(ofPod(pod)).includes(q)) continue;
       const name = holderOf(pod), of = found.get(name) || { [choice.by]: name, pods: 0, since: pod.since, gpus: {}, claims: new Set() };
       found.set(name, of);
       of.pods += 1;
@@ -417,24 +471,24 @@ function holders(q) {
   return [...found.values()].sort((a, b) => sum(b.gpus) - sum(a.gpus));
 }
 function renderHolders() {
-  put($("by"), ...["namespace", "owner", "class"].map(by => make("button", { type: "button", "data-focus": `by ${by}`, "aria-pressed": String(choice.by === by), on: { click: () => choose({ by, holder: "" }) } }, by)));
+  put($("by"), ...BYS.map(by => make("button", { type: "button", "data-focus": `by ${by}`, "aria-pressed": String(choice.by === by), on: { click: () => choose({ by, holder: "" }) } }, by)));
   const all = holders(choice.q.toLowerCase());
   const items = all.slice(0, shownHolders).map(each => {
     const name = each[choice.by], on = choice.holder === name;
     const amounts = Object.entries(each.gpus).map(([resource, count]) => `${gpus(count)} ${resource}`).join(", ");
     return make("li", { class: "holder" }, make("button", { type: "button", "aria-pressed": String(on), "data-focus": `holder ${name}`, on: { click: () => choose({ holder: on ? "" : name }) } },
-      make("span", {}, name), make("span", { class: "num" }, `${amounts}, ${plural(each.pods, "pod")}${each.since ? `, oldest ${age(each.since)}` : ""}${each.idle ? `, ${each.idle} idle` : ""}`)));
+      make("span", {}, name), make("span", { class: "num" }, `${amounts}, ${plural(each.pods, "pod")}`, ...(each.since ? [", oldest ", aged(each.since)] : []), each.idle ? `, ${each.idle} idle` : "")));
   });
-  put($("holders"), ...items, all.length > shownHolders ? more(`${all.length - shownHolders} more`, () => { shownHolders += 100; render(); }) : null, !all.length ? make("li", { class: "empty" }, state.withoutRight.length ? "Not known." : "Nobody.") : null,
+  put($("holders"), ...items, all.length > shownHolders ? more("holders", `${all.length - shownHolders} more`, () => { shownHolders += 100; render(); }) : null, !all.length ? make("li", { class: "empty" }, state.withoutRight.length ? "Not known." : "Nobody.") : null,
     all.length && state.withoutRight.length ? make("li", { class: "empty" }, "Others: not known.") : null);
 }
 function renderDecisions() {
   const open = new Set([...document.querySelectorAll(".decision[open]")].map(each => each.dataset.of)), q = choice.q.toLowerCase();
-  const shown = state.decisions.filter(each => !q || hay(each).includes(q));
+  const shown = state.decisions.filter(each => !q || hay([key(each), `${each.namespace}/${each.owner}`, each.class, each.text, each.boundTo, ...(each.nodes || []).map(node => node.name)]).includes(q));
   put($("decisions"), ...shown.map(each => {
     const of = `${key(each)} ${each.at}`, where = each.nodes?.length ? ` → ${each.nodes[0].name}` : "";
     const result = { refused: "refused", wouldBeRefused: "would be refused" }[each.result];
-    const head = make("summary", { "data-focus": `decision ${of}` }, result ? make("b", { class: "refused" }, `${result} `) : null, key(each), where, make("span", {}, ` ${[each.class, each.at ? clock(each.at) : ""].filter(Boolean).join(", ")}`));
+    const head = make("summary", { "data-focus": `decision ${of}` }, result ? make("b", { class: "refused" }, `${result} `) : null, key(each), where, make("span", {}, ` ${[each.class, each.at ? when(each.at) : ""].filter(Boolean).join(", ")}`));
     const lines = (each.diff || []).map(text => make("span", { class: { "+": "add", "-": "cut" }[text[0]] }, `${text}\n`));
     const body = result ? [make("p", { class: "note" }, each.text)] : [lines.length ? make("pre", { class: "diff", "aria-label": "What was added" }, ...lines) : null, ...decision(each)];
     return make("details", { class: "decision", "data-of": of, open: open.has(of) }, head, make("div", { class: "detail" }, ...body));
@@ -446,87 +500,86 @@ const ASKED = {
   drain: { text: "Which node can I drain?", command: () => "balance -A --suggest", draw: found => drainable(found.balance) },
   idle: { text: "Which GPUs are idle, whose, since when?", command: () => "nodes --by namespace", draw: idle },
   start: { text: "Would a pod start, and what would let it?", fields: startFields, command: () => "simulate -f pod.yaml", draw: starts },
-  pod: { text: "Why is a pod on its node?", fields: podFields, command: given => `explain -n ${given.namespace} ${given.name}`, draw: about },
+  pod: { text: "Why is a pod on its node?", fields: podFields, command: given => `explain -n ${shell(given.namespace)} ${shell(given.name)}`, draw: about },
   preempt: { text: "Who may preempt whom?", command: () => "doctor", draw: found => make("ul", { class: "checks" }, ...found.doctor.map(check)) },
   health: { text: "Is the webhook healthy?", command: () => "doctor", draw: found => checks(found) },
-  audit: { text: "What would opting in change?", fields: auditFields, command: given => `audit -n ${given.namespace}`, draw: audited },
+  audit: { text: "What would opting in change?", fields: auditFields, command: given => `audit -n ${shell(given.namespace)}`, draw: audited },
 };
 const given = () => Object.fromEntries(new URLSearchParams(choice.ask));
+const known = question => Object.hasOwn(ASKED, question) ? ASKED[question] : null;
 const address = (question, values = {}) => String(new URLSearchParams({ question, ...values }));
+const podOf = text => ({ namespace: text.split("/")[0], name: text.split("/").slice(1).join("/") });
 let answered = null, asking = "";
 async function answer() {
-  const wanted = choice.ask, { question, ...values } = given();
-  answered = null;
-  asking = "";
-  if (!ASKED[question] || (ASKED[question].fields && !Object.keys(values).length)) return;
-  if (question === "pod") return choose({ pod: `${values.namespace}/${values.name}` });
+  const wanted = choice.ask, { question, ...values } = given(), asked = known(question);
+  [answered, asking] = [null, ""];
+  if (!asked || !state || question === "pod" || (asked.fields && !Object.keys(values).length)) return;
   asking = wanted;
-  try {
-    const found = embedded ? embedded.answers[wanted] : await ask(`/answer?${wanted}`);
-    if (wanted !== choice.ask) return;
-    answered = found ? { found } : { error: `this file has no answer to that; gpu-admission ${ASKED[question].command(values)} has` };
-  } catch (error) { answered = { error: error.message }; }
-  answered.at = Date.now() / 1000;
-  asking = "";
+  const none = { error: `this file has no answer to that; gpu-admission ${asked.command(values)} has` };
+  const found = await told(async () => embedded ? embedded.answers[wanted] || none : ask(`/answer?${wanted}`));
+  if (wanted !== choice.ask) return;
+  [answered, asking] = [{ found, at: state.old ? state.old.since : Date.now() / 1000 }, ""]; // it is as old as what it was made of
   render();
 }
 function renderAsk() {
-  const { question, ...values } = given(), asked = ASKED[question], isPod = question === "pod" && values.name;
+  const { question, ...values } = given(), asked = known(question), isPod = question === "pod" && values.name;
   once("questions", [question], () => put($("questions"), ...Object.entries(ASKED).map(([name, { text, fields }]) => make("button", { type: "button", "data-focus": `ask ${name}`, "data-question": name, "aria-expanded": String(name === question),
     on: { click: () => choose({ ask: name === question ? "" : address(name, fields?.().given), ...(question === "pod" ? { pod: "", holder: "" } : {}) }) } }, text))));
-  once("form", [question, values], () => put($("form"), asked?.fields ? make("form", { class: "fields", on: { input: () => $("answer").classList.add("stale"), submit: event => {
+  once("form", [choice.ask], () => put($("form"), asked?.fields ? make("form", { class: "fields", on: { input: () => $("answer").classList.add("stale"), submit: event => {
     event.preventDefault();
     $("answer").classList.remove("stale");
-    const entries = [...new FormData(event.target)].map(([name, value]) => [name, value.trim()]).filter(([, value]) => value);
-    choose({ ask: address(question, podGiven(Object.fromEntries(entries))) });
-  } } }, ...asked.fields().inputs(values), make("button", { type: "submit", class: "go" }, "Ask")) : null));
-  once("answer", [choice.ask, asking, answered, isPod && details], () => {
+    const { pod, ...others } = Object.fromEntries([...new FormData(event.target)].map(([name, value]) => [name, value.trim()]).filter(([, value]) => value));
+    choose({ ask: address(question, pod ? podOf(pod) : others) });
+  } } }, ...asked.fields().inputs(values).flat(), make("button", { type: "submit", class: "go" }, "Ask")) : null));
+  once("answer", [choice.ask, asking, answered, isPod && details, isPod && state.nodes], () => {
     $("answer").classList.remove("stale");
     if (!asked || (!asking && !answered && !isPod)) return put($("answer"));
     if (asking) return put($("answer"), make("p", { class: "note" }, "Asking …"));
-    const command = `gpu-admission ${asked.command(values)}`, again = state.live && answered;
-    put($("answer"), answered?.error ? make("p", { class: "note" }, answered.error) : make("div", { class: "answer", "data-answer": question }, ...[asked.draw(answered?.found, values)].flat()),
-      isPod ? null : make("div", { class: "command" }, make("code", {}, command), copied(command), again ? make("span", { class: "label" }, `as of ${clock(answered.at)}`) : null, again ? make("button", { type: "button", on: { click: () => { answer(); render(); } } }, "Ask again") : null));
+    if (isPod) return put($("answer"), make("div", { class: "answer", "data-answer": question }, about()));
+    const { found, at } = answered, line = command(`gpu-admission ${asked.command(values)}`);
+    if (state.live) line.append(make("span", { class: "label" }, `as of ${when(at)}`), make("button", { type: "button", on: { click: () => { answer(); render(); } } }, "Ask again"));
+    put($("answer"), found.error ? make("p", { class: "note" }, found.error) : make("div", { class: "answer", "data-answer": question }, ...[asked.draw(found, values)].flat()), line);
   });
 }
-const podGiven = values => "pod" in values ? { namespace: values.pod.split("/")[0], name: values.pod.split("/").slice(1).join("/") } : values;
-const field = (label, input) => make("label", {}, make("span", { class: "label" }, label), input);
+const field = (label, ...inputs) => make("label", {}, make("span", { class: "label" }, label), ...inputs);
 const select = (name, all, value, none) => make("select", { name, "data-focus": `field ${name}` }, ...(none ? [make("option", { value: "" }, none)] : []), ...all.map(each => make("option", { value: each, selected: each === value }, each)));
+// A field to type in, which offers what is known.
+const typed = (name, value, all, more = {}) => [make("input", { name, value, list: `known-${name}`, autocomplete: "off", spellcheck: "false", "data-focus": `field ${name}`, ...more }),
+  make("datalist", { id: `known-${name}` }, ...[...new Set(all)].sort().slice(0, MAX_PODS).map(each => make("option", { value: each })))];
 // In a file only what it has an answer to can be chosen.
 const inFileOf = (question, name) => embedded && [...new Set(Object.keys(embedded.answers).map(text => new URLSearchParams(text)).filter(each => each.get("question") === question).map(each => each.get(name)))];
-const namespaces = () => [...new Set([...state.holders.namespace.map(each => each.namespace), ...state.waiting.map(row => row.namespace)])].sort();
+const namespaces = () => [...state.holders.namespace.map(each => each.namespace), ...state.waiting.map(row => row.namespace)];
 function startFields() {
-  const resources = inFileOf("start", "resource") || state.resources;
-  const most = resource => Math.max(1, ...state.nodes.map(node => node.sharing ? 0 : node.gpus[resource]?.total || 0)), first = resources[0];
-  const start = first ? { gpus: String(most(first)), resource: first } : {};
-  return { given: start, inputs: values => first ? [
-    field("GPUs", embedded ? select("gpus", inFileOf("start", "gpus"), values.gpus) : make("input", { name: "gpus", type: "number", min: 1, max: 1024, required: true, value: values.gpus, "data-focus": "field gpus" })),
+  const resources = inFileOf("start", "resource") || state.resources, first = resources[0];
+  const most = Math.max(1, ...state.nodes.map(node => node.sharing ? 0 : node.gpus[first]?.total || 0));
+  return { given: first ? { gpus: String(most), resource: first } : {}, inputs: values => !first ? [make("p", { class: "note" }, "No node offers GPUs by a device plugin.")] : embedded ? [
+    field("GPUs", select("gpus", inFileOf("start", "gpus"), values.gpus)), field("resource", select("resource", resources, values.resource))] : [
+    field("GPUs", make("input", { name: "gpus", type: "number", min: 1, max: 1024, required: true, value: values.gpus, "data-focus": "field gpus" })),
     field("resource", select("resource", resources, values.resource)),
-    embedded ? null : field("of model", select("model", [...new Set(state.totals.map(each => each.model).filter(Boolean))], values.model, "any")),
-    embedded ? null : field("in namespace", select("namespace", namespaces(), values.namespace, "the first that opted in"))].filter(Boolean) : [make("p", { class: "note" }, "No node offers GPUs by a device plugin.")] };
+    field("of model", select("model", [...new Set(state.totals.map(each => each.model).filter(Boolean))], values.model, "any")),
+    field("it tolerates, too", ...typed("tolerates", values.tolerates, state.nodes.flatMap(node => node.taints), { placeholder: "key=value:Effect, …" })),
+    field("in namespace", ...typed("namespace", values.namespace, namespaces(), { placeholder: "the first that opted in" }))] };
 }
 function auditFields() {
-  const all = inFileOf("audit", "namespace") || namespaces();
-  return { inputs: values => all.length ? [field("namespace", select("namespace", all, values.namespace, "choose one"))] : [make("p", { class: "note" }, "No namespace has GPU pods.")] };
+  const all = inFileOf("audit", "namespace");
+  return { inputs: values => [!all ? field("namespace", ...typed("namespace", values.namespace, namespaces(), { required: true })) : all.length ? field("namespace", select("namespace", all, values.namespace, "choose one")) : make("p", { class: "note" }, "No namespace has GPU pods without a decision.")] };
 }
 function podFields() {
   const pods = embedded ? Object.keys(embedded.about) : [...state.nodes.flatMap(node => node.pods.map(key)), ...state.waiting.flatMap(row => row.pods.map(name => `${row.namespace}/${name}`))];
-  return { inputs: values => [field("pod or workload, or click on a GPU below", make("input", { name: "pod", list: "pods", required: true, pattern: "[^/]+/[^/]+(/.+)?", placeholder: "namespace/name, as team-a/chat", autocomplete: "off", value: values.name ? `${values.namespace}/${values.name}` : "", "data-focus": "field pod" })),
-    make("datalist", { id: "pods" }, ...[...new Set(pods)].sort().slice(0, MAX_PODS).map(value => make("option", { value })))] };
+  return { inputs: values => [field("pod or workload, or click on a GPU below", ...typed("pod", values.name && key(values), pods, { required: true, pattern: "[^/]+/[^/]+(/.+)?", placeholder: "namespace/name, as team-a/chat" }))] };
 }
-const list = (items, none) => items.length ? make("ul", {}, ...items.map(each => make("li", {}, ...[each].flat()))) : make("p", { class: "note" }, none);
-const drain = node => { const command = `kubectl drain ${node} --ignore-daemonsets`; return copied(command, "Copy kubectl drain"); };
-const sizeOf = name => { const node = state.nodes.find(each => each.name === name); return node ? `(${[node.pool, node.model, Object.entries(node.gpus).map(([resource, counts]) => `${counts.total} ${resource}`).join(", ")].filter(Boolean).join(", ")})` : ""; };
-function drainable(found) {
-  const out = state.nodes.filter(node => node.health !== "healthy" && !node.pods.length && !found.whole.includes(node.name));
+const left = lines => lines.length > MAX_LISTED ? make("p", { class: "note" }, `${lines.length - MAX_LISTED} more: ask on a terminal`) : null;
+const list = (items, none) => items.length ? [make("ul", {}, ...items.slice(0, MAX_LISTED).map(each => make("li", {}, ...[each].flat()))), left(items)] : [make("p", { class: "note" }, none)];
+const sentence = text => text && make("p", { class: "note" }, `${text[0].toUpperCase()}${text.slice(1)}.`);
+function drainable({ drainable, cordoned, suggestions }) {
+  const drain = node => copied(`kubectl drain ${node} --ignore-daemonsets`, "Copy kubectl drain");
   const moves = each => make("ul", { class: "moves" }, ...each.moves.map(move => make("li", {}, `${move.pod} → ${move.to}`)));
-  return [make("h3", {}, "No pod has a GPU there: nothing has to move. Fewest whole GPUs first"), list(found.whole.map(name => [make("b", { "data-whole": name }, name), ` ${sizeOf(name)} `, drain(name)]), "No node is free as a whole."),
-    out.length ? make("p", { class: "note" }, `Out already, and no pod has a GPU there: ${out.map(node => `${node.name} (${HEALTH[node.health]})`).join(", ")}.`) : null,
-    make("h3", {}, "Free as a whole after a few pods have moved"), list(found.suggestions.map(each => [make("b", { "data-suggested": each.node }, each.node), ` ${sizeOf(each.node)} after ${plural(each.moves.length, "pod")} `, drain(each.node), moves(each)]), "No other node can be freed by moving a few pods of workloads."),
-    make("p", { class: "note" }, "A pod moves when it is deleted: its controller makes another, and the webhook chooses its node. Each of these counts on those before it.")].filter(Boolean);
+  return [make("h3", {}, "No pod has a GPU there: nothing has to move. Fewest whole GPUs first"), ...list(drainable.map(each => [make("b", { "data-whole": each.node }, each.node), ` (${each.of}) `, drain(each.node)]), "No node is free as a whole."),
+    cordoned.length ? make("p", { class: "note" }, `Cordoned already, and no pod has a GPU there: ${cordoned.join(", ")}.`) : null,
+    make("h3", {}, "Free as a whole after a few pods have moved"), ...list(suggestions.map(each => [make("b", { "data-suggested": each.node }, each.node), ` (${each.of}) after ${plural(each.moves.length, "pod")} `, drain(each.node), moves(each)]), "No other node can be freed by moving a few pods of workloads."),
+    make("p", { class: "note" }, "A pod moves when it is deleted: its controller makes another, and the webhook chooses its node. Each of these counts on those before it.")];
 }
 const rowsOf = (titles, lines) => make("table", { class: "ranking said" }, make("thead", {}, make("tr", {}, ...titles.map(title => make("th", { scope: "col" }, title)))), make("tbody", {}, ...lines.slice(0, MAX_LISTED).map(line => make("tr", {}, ...line.map(cell => make("td", {}, cell))))));
-const left = lines => lines.length > MAX_LISTED ? make("p", { class: "note" }, `${lines.length - MAX_LISTED} more: ask on a terminal`) : null;
 function idleFor(counts) {
   let said = 0;
   const found = ["1d", "6h", "1h"].filter(word => (counts?.[word] || 0) > said && (said = counts[word])).map(word => `${counts[word]} for ${word}`);
@@ -541,9 +594,8 @@ function holdersOn(node) {
 function idle(found) {
   const lines = found.nodes.map(each => [each.namespace, Object.entries(each.gpus).map(([resource, count]) => `${gpus(count)} ${resource}`).join(", "), each.idle ?? "not known", each.idleFor ? idleFor(each.idleFor) : "not known"]);
   const here = state.nodes.filter(node => node.idle).map(node => [node.name, `${node.idle}${node.pods.some(unnamed) ? " at least" : ""}`, node.devices.filter(each => each.idle).map(each => each.name).join(", "), holdersOn(node)]);
-  const since = found.sinceUnknown && !found.unknown ? make("p", { class: "note" }, `${found.sinceUnknown[0].toUpperCase()}${found.sinceUnknown.slice(1)}.`) : null;
-  return [found.unknown ? make("p", { class: "note" }, `${found.unknown[0].toUpperCase()}${found.unknown.slice(1)}.`) : null, found.more ? make("p", { class: "note" }, `${found.more[0].toUpperCase()}${found.more.slice(1)}.`) : null, lines.length ? rowsOf(["Namespace", "GPUs it has", "Idle now, at least", "Idle for at least"], lines) : make("p", { class: "note" }, "No pod has GPUs."), left(lines), since,
-    here.length ? make("h3", {}, "Where") : null, here.length ? rowsOf(["Node", "Idle, and a pod has it", "Idle GPUs, free ones too", "Who has GPUs there"], here) : null].filter(Boolean);
+  return [sentence(found.unknown), sentence(found.more), lines.length ? rowsOf(["Namespace", "GPUs it has", "Idle now, at least", "Idle for at least"], lines) : make("p", { class: "note" }, "No pod has GPUs."), left(lines), found.unknown ? null : sentence(found.sinceUnknown),
+    ...(here.length ? [make("h3", {}, "Where"), rowsOf(["Node", "Idle, and a pod has it", "Idle GPUs, free ones too", "Who has GPUs there"], here), left(here)] : [])];
 }
 function starts(found) {
   const [workload] = found.simulate.workloads, side = workload.with, on = Object.keys(side.bound)[0];
@@ -551,7 +603,8 @@ function starts(found) {
   const head = workload.starts ? `It would start, on ${on}${node?.model ? ` (${node.model}${shared})` : ""}.` : side.refused ? "It would be refused." : "It would wait.";
   return [make("p", { class: `verdict ${workload.starts ? node?.sharing ? "warn" : "ok" : "broken"}` }, head), workload.starts && node?.sharing ? make("p", { class: "cause" }, "These are shares of GPUs, not whole ones: choose a model for whole GPUs.") : null, workload.message ? make("p", { class: "cause" }, workload.message) : null, ...workload.notes.map(note => make("p", { class: "note" }, note)), ...side.causes.map(causeOf),
     make("p", { class: "note" }, `Pods that wait already go first. Without the webhook ${workload.without.waiting ? `it would wait: ${[...new Set(workload.without.causes.map(each => words(each.cause)))].join(", ") || "see above"}` : `it would start, on ${Object.keys(workload.without.bound)[0]}`}.`),
-    make("details", {}, make("summary", {}, "The pod that was tried: pod.yaml ", copied(JSON.stringify(found.manifest, null, 1))), make("pre", { class: "diff" }, JSON.stringify(found.manifest, null, 1))), ...drainable(found.balance)].filter(Boolean);
+    make("details", {}, make("summary", {}, "The pod that was tried: pod.yaml ", copied(JSON.stringify(found.manifest, null, 1))), make("pre", { class: "diff" }, JSON.stringify(found.manifest, null, 1))),
+    side.causes.some(each => ["gpusTaken", "gpusFragmented"].includes(each.cause)) ? make("p", { class: "note" }, "Nodes that a few moves would free as a whole: ", make("button", { type: "button", on: { click: () => choose({ ask: address("drain") }) } }, ASKED.drain.text)) : null];
 }
 const STATES = ["broken", "warn", "unknown", "ok"];
 function checks({ doctor, summary }) {
@@ -565,14 +618,15 @@ function audited({ audit }, { namespace }) {
   if (!audit.length) return make("p", { class: "verdict ok" }, `Nothing for pods that exist: ${namespace} has no GPU pod without a decision.`);
   const counts = Object.keys(OUTCOMES).map(of => [audit.filter(each => each.outcome === of).reduce((all, each) => all + each.pods, 0), of]).filter(([count]) => count);
   const texts = each => [...("starts" in each ? [each.starts ? "it waits now, and would start" : "it waits now, and still would"] : []), ...each.findings.map(one => `${one.text} [${one.unit}]`), ...each.changes];
-  return [make("p", { class: "verdict" }, `If they were created now: ${counts.map(([count, of]) => `${plural(count, "pod")} ${of === "notRead" ? "not read" : of}`).join(", ")}. Pods that run stay as they are.`),
-    make("ul", { class: "checks" }, ...audit.slice(0, MAX_LISTED).map(each => make("li", { class: "check", "data-of": each.of, "data-outcome": each.outcome }, make("b", { class: `state ${OUTCOMES[each.outcome]}` }, each.outcome === "notRead" ? "not read" : each.outcome),
-      make("div", {}, make("b", {}, each.of), each.pods > 1 ? ` × ${each.pods}` : "", ...texts(each).map(text => make("div", { class: "note" }, text)))))), left(audit)].filter(Boolean);
+  return [make("p", { class: "verdict" }, `If they were created now: ${counts.map(([count, of]) => `${plural(count, "pod")} ${words(of)}`).join(", ")}. Pods that run stay as they are.`),
+    make("ul", { class: "checks" }, ...audit.slice(0, MAX_LISTED).map(each => make("li", { class: "check", "data-of": each.of, "data-outcome": each.outcome }, make("b", { class: `state ${OUTCOMES[each.outcome]}` }, words(each.outcome)),
+      make("div", {}, make("b", {}, each.of), each.pods > 1 ? ` × ${each.pods}` : "", ...texts(each).map(text => make("div", { class: "note" }, text)))))), left(audit)];
 }
 
 // ---- pointer and keyboard
 function tip(event) {
   const target = event.target.closest?.(".cell, .device, .name, .say"), box = $("tip");
+  pointed = target;
   box.hidden = !target?.tip;
   if (box.hidden) return;
   box.textContent = target.tip;
@@ -580,22 +634,20 @@ function tip(event) {
   box.style.left = `${Math.max(8, Math.min(at.left, innerWidth - wide - 8))}px`;
   box.style.top = `${at.bottom + 8 + high > innerHeight ? at.top - high - 6 : at.bottom + 6}px`;
 }
-const steps = row => [row.firstChild, ...row.querySelectorAll(".cell")];
+const steps = row => [row.firstChild, ...row.querySelectorAll(".cell"), row.lastChild];
 function move(event) {
   const row = event.target.closest(".node");
   if (!row || event.altKey || event.ctrlKey || event.metaKey) return;
   const all = [...$("map").querySelectorAll(".node")].filter(each => !each.hidden), here = steps(row), at = here.indexOf(event.target), line = all.indexOf(row);
   const to = { ArrowRight: () => here[at + 1], ArrowLeft: () => here[at - 1], Home: () => here[0], End: () => here.at(-1), ArrowDown: () => beside(all[line + 1], at), ArrowUp: () => beside(all[line - 1], at) }[event.key];
-  if (event.key === "Enter" && event.target.cell?.pod) chooseCell(event.target.cell.pod);
-  if (!to) return;
+  const pod = ["Enter", " "].includes(event.key) && event.target.cell?.pod;
+  if (!to && !pod) return;
   event.preventDefault();
+  if (pod) return chooseCell(pod);
   const next = to();
-  if (!next) return;
-  $("map").querySelector('[tabindex="0"]')?.setAttribute("tabindex", "-1");
-  next.setAttribute("tabindex", "0");
-  next.focus();
+  if (next) rove(next).focus();
 }
-const chooseCell = pod => choose({ by: "owner", holder: `${pod.namespace}/${pod.owner}`, pod: key(pod), ...(given().question === "pod" ? { ask: address("pod", { namespace: pod.namespace, name: pod.name }) } : {}) });
+const chooseCell = pod => choose({ by: "owner", holder: `${pod.namespace}/${pod.owner}`, pod: key(pod) });
 const beside = (row, at) => row && (steps(row)[at] || steps(row).at(-1));
 document.addEventListener("pointerover", tip);
 document.addEventListener("focusin", tip);
@@ -605,13 +657,21 @@ $("map").addEventListener("keydown", move);
 $("map").addEventListener("click", event => { const pod = event.target.cell?.pod; if (pod) chooseCell(pod); });
 $("search").addEventListener("input", () => choose({ q: $("search").value.trim(), holder: "" }));
 document.querySelector(".skip").addEventListener("click", event => { event.preventDefault(); $("waiting").focus(); });
-$("link").addEventListener("click", async () => { await navigator.clipboard.writeText(location.href.split("#")[0] + hash(true)); $("link").textContent = "Copied"; setTimeout(() => { $("link").textContent = "Copy link"; }, 1200); });
+$("link").addEventListener("click", () => copy($("link"), location.href.split("#")[0] + hash(true), "Copy link"));
 $("export").addEventListener("click", () => {
   const url = URL.createObjectURL(new Blob([JSON.stringify(state, null, 2)], { type: "application/json" }));
   make("a", { href: url, download: "gpu-admission.json" }).click();
   setTimeout(() => URL.revokeObjectURL(url), 1000);
 });
-addEventListener("hashchange", () => { const { pod, ask } = choice; readHash(); if (pod !== choice.pod) { details = null; look(); } if (ask !== choice.ask) answer(); render(); });
+addEventListener("hashchange", () => {
+  const { pod, ask } = choice, before = token;
+  readHash();
+  if (token !== before) return location.reload(); // the address of another `ui` at the same port
+  if (pod !== choice.pod) { details = null; look(); }
+  if (ask !== choice.ask) answer();
+  render();
+});
+setInterval(() => { if (state?.live) tick(); }, 1000);
 setInterval(() => { if (state?.live) render(); }, 30000);
 
 readHash();

@@ -1,0 +1,180 @@
+"""Each check of `gpu-admission doctor`, without and with the problem that it looks for.
+
+Covers cli.checks, cli.checks.certificate, cli.checks.configurations, cli.checks.guards, cli.checks.nodes,
+cli.checks.policy_references, cli.checks.replicas, cli.checks.result.
+"""
+
+import json
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.cli.checks.installation import (
+    Objects,
+    Spoil,
+    another_webhook,
+    both,
+    ca,
+    calls,
+    certified,
+    checked,
+    client_ca,
+    counted,
+    encoded,
+    healthy,
+    hook,
+    hooks,
+    mutating_policy,
+    of,
+    policy,
+    sample,
+    trusted_but,
+)
+from tests.cli.objects import call, namespace, placed, write
+from tests.controlplane.nodes import node
+from tests.controlplane.objects import pod
+from webhook.cli.cluster.answers import QUESTIONS
+from webhook.cli.cluster.snapshot import ENGINE
+from webhook.kube.kinds import KINDS
+from webhook.kube.pod import PROFILE_LABEL
+
+EVERY_POD = "profiles: {default: {placement: {everyPod: true}}}"
+TAINT = "profiles: {default: {injectors: {tolerations: {taints: [{key: example.com/gpus}]}}}}"
+SPREAD = "profiles: {default: {injectors: {topologySpread: {constraints: [{key: example.com/rack, whenUnsatisfiable: %s}]}}}}"
+LABEL = "profiles: {default: {placement: {preferences: [{weight: 9, nodes: [{key: nvidia.com/gpu.product, values: [NVIDIA-H100]}]}]}}}"
+TEMPLATE = "profiles: {default: {templates: {custom: [{group: example.com, kind: Train, path: spec.template}]}}}"
+DCGM = "gpuMetrics: {source: dcgm}"
+PROMETHEUS = "gpuMetrics: {source: prometheus, url: 'http://p:9090'}"
+CRITICAL = "class.gpu-admission.io/inference-critical"
+ENTITLED = "classes: [{class: inference-critical, namespaces: [team]}]"
+PREEMPTING = "profiles: {default: {injectors: {priorityClass: {classes: {training: high}}}}}"
+STRICT = "profiles: {default: {rules: {priorityClass: {reserved: {gpu-inference: []}}}}}"
+
+
+FINE = [
+    pytest.param("matchConditions", "with the component every-pod", lambda o: hook(o, "Mutating")["matchConditions"].pop(), id="the component every-pod"),
+    pytest.param("networkPolicy", "--client-ca", lambda o: (o.remove(of(o, "NetworkPolicy")), [client_ca(o, name) for name in ("one", "two")]), id="client certificates"),
+    pytest.param("otherWebhooks", "before us: a; after us: z, and we are asked again", lambda o: o.extend([another_webhook("a"), another_webhook("z")]), id="others before and after"),
+    pytest.param("otherWebhooks", "before us: none", lambda o: (o.append(another_webhook("a")), o[-1]["webhooks"][0].update(namespaceSelector={"matchLabels": {"x": "y"}})), id="one for other namespaces"),
+    pytest.param("mutatingPolicies", "others: theirs", lambda o: o.extend(mutating_policy("Object{metadata: …labels…}")), id="a policy that labels"),
+    pytest.param("apiServer", "newer than 1.37", lambda o: of(o, "ApiServerVersion")["status"].update(gitVersion="v1.41.0"), id="a newer API server"),
+    pytest.param("classes", "training", lambda o: (o.append(namespace("plain")), of(o, "Pod", "trainer")["metadata"].update(namespace="plain", labels={"workload-type": "trainig"})), id="a misspelt class where nobody looks"),
+    pytest.param("classes", "a, b, c, d", policy("classes: [{class: a, namespaces: [team]}, {class: b, ownerKinds: [Job]}, {class: c, labels: {x: [y]}}, {class: d}]"), id="classes of which none takes all of another"),
+    pytest.param("gpuMetrics", "9 s old", both(policy(PROMETHEUS), lambda o: [each["status"]["samples"][-1].__setitem__(2, 9.0) for each in o if each["kind"] == "ReplicaMetrics"]), id="metrics that come"),
+    pytest.param("preemption", "by gpu-inference: team; by gpu-inference-critical: none. Pods of a lower priority give way, in any namespace: gpu-inference-critical 200000, gpu-inference 100000, gpu-service 50000 (never preempts), gpu-training 10000 (never preempts), gpu-development 1000 (never preempts); without a class 0. Kubernetes lets namespaces that have not opted in use system-cluster-critical, before all of these", lambda o: o.append(namespace("plain")), id="who can preempt"),
+    pytest.param("preemption", "by gpu-inference: team; by gpu-inference-critical: team", lambda o: of(o, "Namespace")["metadata"]["labels"].update({CRITICAL: ""}), id="an entitled namespace"),
+    pytest.param("preemption", "by gpu-inference: none; by gpu-inference-critical: none", policy(STRICT), id="nobody can preempt"),
+    pytest.param("policyLabels", "every label", policy(LABEL.replace("NVIDIA-H100", "NVIDIA-H100, NVIDIA-A100-SXM4-80GB")), id="one label of several"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("check", "text", "change"), FINE)
+def test_a_change_that_is_no_problem(tmp_path: Path, check: str, text: str, change: Spoil) -> None:
+    objects = healthy()
+    change(objects)
+    found = [each for each in checked(tmp_path, objects) if each["check"] == check]
+    assert [each["state"] for each in found] == ["ok"], found
+    assert text in found[0]["text"]
+
+
+CASES = [
+    pytest.param("policy", "warn", lambda o: o.remove(of(o, "ConfigMap")), id="no policy"),
+    pytest.param("policy", "broken", lambda o: of(o, "ConfigMap")["data"].update({"policy.yaml": "gpu: []"}), id="a bad policy"),
+    pytest.param("webhooks", "broken", lambda o: o.remove(of(o, "MutatingWebhookConfiguration")), id="no configuration"),
+    pytest.param("webhooks", "warn", lambda o: of(o, "ValidatingWebhookConfiguration")["webhooks"].pop(), id="a webhook less"),
+    pytest.param("webhooks", "warn", lambda o: hook(o, "Validating").update(timeoutSeconds=30), id="another timeout"),
+    pytest.param("webhooks", "warn", lambda o: hook(o, "Validating")["rules"][0].update(operations=["UPDATE"]), id="another rule"),
+    pytest.param("webhooks", "warn", lambda o: hook(o, "Validating").update(objectSelector={"matchLabels": {"a": "b"}}), id="an objectSelector"),
+    pytest.param("webhooks", "warn", lambda o: hook(o, "Validating")["namespaceSelector"]["matchExpressions"].pop(), id="another namespaceSelector"),
+    pytest.param("failurePolicies", "warn", lambda o: hook(o, "Validating").update(failurePolicy="Ignore"), id="another failure policy"),
+    pytest.param("matchConditions", "warn", lambda o: hook(o, "Validating")["matchConditions"].pop(), id="a condition less"),
+    pytest.param("matchConditions", "warn", lambda o: hook(o, "Mutating")["matchConditions"][0].update(expression="true"), id="a condition of an older version"),
+    pytest.param("matchConditions", "warn", lambda o: hook(o, "Validating")["matchConditions"].append({"name": "x", "expression": "false"}), id="a condition more"),
+    pytest.param("matchConditions", "warn", policy(EVERY_POD), id="every pod wanted, and not asked about"),
+    pytest.param("templates", "warn", policy(TEMPLATE), id="templates that nobody is asked about"),
+    pytest.param("caBundle", "broken", lambda o: hook(o, "Validating")["clientConfig"].pop("caBundle"), id="no caBundle"),
+    pytest.param("caBundle", "broken", lambda o: hooks(o, "Mutating", caBundle="AAAA"), id="a caBundle that is none"),
+    pytest.param("caBundle", "broken", lambda o: [hooks(o, kind, caBundle=encoded(ca(timedelta(days=9999)))) for kind in ("Mutating", "Validating")], id="an authority that ended"),
+    pytest.param("caBundle", "warn", lambda o: [hooks(o, kind, caBundle=encoded(ca(timedelta(days=362)))) for kind in ("Mutating", "Validating")], id="an authority that ends"),
+    pytest.param("certificate", "broken", lambda o: hooks(o, "Mutating", caBundle=encoded(ca())), id="another authority than the served one's"),
+    pytest.param("certificate", "broken", lambda o: o.remove(of(o, "ServingCertificate")), id="no certificate"),
+    pytest.param("certificate", "broken", lambda o: of(o, "ServingCertificate")["status"].update(certificate="junk"), id="a certificate that is none"),
+    pytest.param("certificate", "broken", certified(ca()), id="a certificate of another authority"),
+    pytest.param("certificate", "broken", trusted_but(since=timedelta(days=40)), id="a certificate that ended"),
+    pytest.param("certificate", "warn", trusted_but(since=timedelta(days=27)), id="a certificate that ends"),
+    pytest.param("certificate", "broken", trusted_but(names=("gpu.example",)), id="a certificate for another name"),
+    pytest.param("certificate", "warn", lambda o: sample(o, "certificate_info", {"sha256": "00"}), id="a replica with another certificate"),
+    pytest.param("endpoints", "broken", lambda o: of(o, "EndpointSlice").update(endpoints=[]), id="no replica"),
+    pytest.param("endpoints", "warn", lambda o: of(o, "EndpointSlice")["endpoints"].pop(), id="one replica"),
+    pytest.param("versions", "warn", lambda o: of(o, "Pod", "two")["spec"]["containers"][0].update(image="gpu-admission:9"), id="two images"),
+    pytest.param("versions", "warn", lambda o: sample(o, "build_info", {"version": "9"}), id="a replica of another version"),
+    pytest.param("replicas", "broken", lambda o: sample(o, "cluster_fresh", 0.0), id="a replica that hears nothing"),
+    pytest.param("policyLoaded", "broken", lambda o: (sample(o, "policy_valid", 0.0), sample(o, "policy_info", {"hash": "old"})), id="a policy that a replica cannot use"),
+    pytest.param("policyLoaded", "warn", lambda o: sample(o, "policy_info", {"hash": "old"}), id="a policy that a replica has not taken up"),
+    pytest.param("gpuMetrics", "broken", policy(PROMETHEUS), id="no GPU metrics"),
+    pytest.param("gpuMetrics", "broken", both(policy(PROMETHEUS), lambda o: sample(o, "gpu_metrics_age_seconds", 999.0)), id="old GPU metrics"),
+    pytest.param("gpuMetrics", "broken", policy(DCGM), id="no exporter"),
+    pytest.param("apiServer", "warn", lambda o: of(o, "ApiServerVersion")["status"].update(gitVersion="v1.33.9"), id="an old API server"),
+    pytest.param("failOpen", "warn", calls(counted("fail_open_count", 3, name="mutate.gpu-admission.io")), id="calls that failed open"),
+    pytest.param("failOpen", "warn", calls(counted("rejection_count", 3, name="v", error_type="calling_webhook_error")), id="calls that failed"),
+    pytest.param("otherWebhooks", "warn", lambda o: (o.append(another_webhook("z")), hook(o, "Mutating").update(reinvocationPolicy="Never")), id="one after us that we never see"),
+    pytest.param("mutatingPolicies", "warn", lambda o: o.extend(mutating_policy("Object{spec: Object.spec{tolerations: …}}")), id="a policy that tolerates"),
+    pytest.param("guards", "warn", lambda o: o.remove(of(o, "ValidatingAdmissionPolicyBinding")), id="no guard"),
+    pytest.param("guards", "warn", lambda o: of(o, "ValidatingAdmissionPolicyBinding")["spec"].update(validationActions=["Audit"]), id="a guard that only looks"),
+    pytest.param("guards", "warn", policy("profiles: {default: {rules: {deviceAnnotations: {action: warn}}}}"), id="a guard with settings that the policy does not have"),
+    pytest.param("networkPolicy", "warn", lambda o: o.remove(of(o, "NetworkPolicy")), id="no network policy"),
+    pytest.param("namespaces", "warn", lambda o: of(o, "Namespace")["metadata"]["labels"].update({PROFILE_LABEL: "defalt"}), id="a misspelt profile"),
+    pytest.param("namespaces", "warn", lambda o: of(o, "Namespace")["metadata"]["labels"].clear(), id="nobody opted in"),
+    pytest.param("classes", "warn", lambda o: of(o, "Pod", "trainer")["metadata"]["labels"].update({"workload-type": "trainig"}), id="a misspelt class on a pod"),
+    pytest.param("classes", "warn", policy("classes: [{class: a}, {class: training, ownerKinds: [Job]}]"), id="a class that another takes"),
+    pytest.param("classes", "warn", policy("classes: [{class: a, namespaces: [teem]}, {class: b}]"), id="a class for no namespace"),
+    pytest.param("priorityClasses", "broken", lambda o: o.remove(of(o, "PriorityClass")), id="a priority class that is not there"),
+    pytest.param("priorityClasses", "warn", lambda o: of(o, "PriorityClass", "gpu-service").update(value=10000), id="a service no higher than training"),
+    pytest.param("preemption", "warn", both(policy(PREEMPTING), lambda o: o.append({"kind": "PriorityClass", "metadata": {"name": "high"}, "value": 9})), id="a class that preempts and is not guarded"),
+    pytest.param("preemption", "warn", policy(ENTITLED), id="a namespace that only the policy entitles"),
+    pytest.param("policyTaints", "warn", policy(TAINT), id="a taint on no node"),
+    pytest.param("policyLabels", "warn", policy(LABEL), id="a label on no node"),
+    pytest.param("policyLabels", "warn", policy(SPREAD % "ScheduleAnyway"), id="a topology on no node"),
+    pytest.param("policyLabels", "broken", policy(SPREAD % "DoNotSchedule"), id="a topology that pods wait for"),
+    pytest.param("nodes", "warn", lambda o: o.append(node("gpu-b", resources={"nvidia.com/gpu": "0"})), id="a node that offers nothing"),
+    pytest.param("nodes", "broken", lambda o: of(o, "Node")["status"]["conditions"][0].update(status="False"), id="no node that is well"),
+    pytest.param("taints", "warn", lambda o: o.extend([node("gpu-b"), placed(pod("guest", 0), "gpu-b")]), id="a guest on GPU nodes"),
+    pytest.param("timeSlicing", "warn", lambda o: o.append(node("gpu-b", 2, "Tesla-T4", replicas=4)), id="shares beside whole GPUs"),
+    pytest.param("decisions", "warn", lambda o: of(o, "Pod", "trainer")["metadata"].pop("annotations"), id="a pod without a decision"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("check", "state", "spoil"), CASES)
+def test_a_problem_is_reported_with_the_next_step(tmp_path: Path, check: str, state: str, spoil: Spoil) -> None:
+    objects = healthy()
+    spoil(objects)
+    result = call("doctor", "--cluster", write(tmp_path, *objects, kinds=(*KINDS, *QUESTIONS)), "-o", "json")
+    found = [each for each in json.loads(result.stdout) if each["state"] != "ok"]
+    assert (check, state) in [(each["check"], each["state"]) for each in found]
+    assert all(each["next"] for each in found if each["check"] == check and each["state"] != "unknown")
+    assert result.exit_code == int(any(each["state"] == "broken" for each in found))
+
+
+def _unasked(objects: Objects) -> None:
+    """Removes the metrics of the replicas."""
+    objects[:] = [each for each in objects if each["kind"] != "ReplicaMetrics"]
+
+
+UNKNOWN = [
+    pytest.param("certificate", lambda o: o.remove(of(o, "ServingCertificate")), "has no serving certificate", id="no Secret"),
+    pytest.param("endpoints", lambda o: [o.remove(each) for each in o[:] if each["kind"] in ("EndpointSlice", "MutatingWebhookConfiguration")] and o.append({"kind": "EndpointSlice", "metadata": {"name": "another"}}), "whether it is called is not known", id="no endpoints, and no right to see who calls"),
+    pytest.param("failOpen", lambda o: o.remove(of(o, "ApiServerMetrics")), "has no metrics of the API server", id="no metrics of the API server"),
+    pytest.param("apiServer", lambda o: o.remove(of(o, "ApiServerVersion")), "has no version of the API server", id="no version"),
+    pytest.param("replicas", _unasked, "has no metrics of the replicas", id="no metrics of replicas"),
+    pytest.param("policyLoaded", _unasked, "has no metrics of the replicas", id="the policy of nobody"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("check", "leave_out", "text"), UNKNOWN)
+def test_an_unknown_result_has_the_reason(tmp_path: Path, check: str, leave_out: Spoil, text: str) -> None:
+    objects = healthy()
+    leave_out(objects)
+    found = {each["check"]: each for each in checked(tmp_path, objects, [*ENGINE, *{o["kind"] for o in objects}])}
+    assert found[check]["state"] == "unknown"
+    assert text in found[check]["text"]

@@ -1,0 +1,149 @@
+"""New pods with claims or parts of GPUs: where they would go, what they would wait for, and which move."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from tests.cli.mixed import (
+    BARE,
+    BY_KAI,
+    CLASSES,
+    DEVICES,
+    DRIVER,
+    GPU,
+    PARTITIONS,
+    PLUGIN,
+    SHARED,
+    VOLCANO_PART,
+    claimed,
+    claiming,
+    shared_pod,
+)
+from tests.cli.objects import Json, document, namespace, of_job, of_kind, placed, snapshot, write
+from tests.cluster import dra
+from tests.cluster.kai import part
+from tests.controlplane.nodes import node
+from tests.controlplane.objects import pod
+from webhook.cli.cluster.devices import PodGpus
+from webhook.cli.offline import load_policy
+from webhook.cli.pending import answers
+from webhook.cli.simulate import manifests
+from webhook.cli.simulating.moves import suggestions
+from webhook.cli.simulating.run import simulate
+from webhook.cli.waiting.situation import Situation
+from webhook.cluster.source_kai import KAI
+from webhook.cluster.source_volcano import VOLCANO
+
+POLICY = load_policy()
+
+
+def asking(name: str, *templates: str, **more: Any) -> Json:
+    claims = [{"name": f"c{n}", "resourceClaimTemplateName": each} for n, each in enumerate(templates)]
+    return pod(name, 0, resourceClaims=claims, **more)
+
+
+def named(name: str, claim: str) -> Json:
+    return pod(name, 0, resourceClaims=[{"name": "c", "resourceClaimName": claim}])
+
+
+TEAM = namespace("team-a")
+ONE_CLAIM = of_kind("ResourceClaim", dra.claim("one-for-all", dra.exactly(2)))
+
+
+@pytest.mark.parametrize(
+    ("pods", "bound", "left"),
+    [
+        pytest.param([asking("a", "one"), asking("b", "one")], {"dra": 2}, {DRIVER: 1.75}, id="one each, on two that are left"),
+        pytest.param([asking(n, "one") for n in "abcd"], {"dra": 2, "mig": 1}, {DRIVER: 0.75}, id="a GPU of which a part is taken is not whole"),
+        pytest.param([asking("a", "four")], {}, {DRIVER: 3.75}, id="more than are free"),
+        pytest.param([asking("a", "part", "part"), asking("b", "one")], {"mig": 1, "dra": 1}, {DRIVER: 2.25}, id="parts"),
+        pytest.param([pod("a", 2), pod("b", 5)], {"dra": 1, "plugin": 1}, {DRIVER: 1.75, GPU: 0}, id="an extended resource, by either"),
+        pytest.param([named("a", "one-for-all"), named("b", "one-for-all")], {"dra": 2}, {DRIVER: 1.75}, id="a claim that pods share"),
+    ],
+)  # fmt: skip
+def test_pods_with_claims_are_simulated(
+    tmp_path: Path, pods: list[Json], bound: dict[str, int], left: dict[str, float]
+) -> None:
+    """The stock scheduler takes the emptiest node by CPU: all are alike, so it is the first that can take the pod."""
+    objects = [*CLASSES, *PLUGIN, *DEVICES, *PARTITIONS, TEAM, ONE_CLAIM]
+    for each in pods:
+        each["metadata"]["namespace"] = "team-a"
+    given = orjson.dumps({"apiVersion": "v1", "kind": "List", "items": pods})
+    found = simulate(snapshot(tmp_path, *objects), POLICY, [manifests(given, "-", POLICY, "team-a")])
+    for side in ("without", "with"):
+        on = sum([each.sides[side].bound for each in found.workloads], Counter[str]())
+        assert on == bound
+        assert {name: found.gpus[name]["free"][side] for name in left} == left
+
+
+def test_templates_of_the_manifest_are_known(tmp_path: Path, file: Any) -> None:
+    new = of_kind("ResourceClaimTemplate", dra.template("new", dra.exactly(2)))
+    cluster = write(tmp_path, *CLASSES, *DEVICES, TEAM)
+    pods = [asking(name, "new") for name in "ab"]
+    found = document("simulate", "-f", file(new, *pods), "-n", "team-a", "--cluster", cluster)
+    assert [(each["of"], each["gpus"], each["with"]["bound"]) for each in found["workloads"]] == [
+        ("pod/a", {DRIVER: 2}, {"dra": 1}),
+        ("pod/b", {DRIVER: 2}, {}),
+    ]
+    (cause,) = found["workloads"][1]["with"]["causes"]
+    assert cause["cause"] == "noDevice"
+
+
+def test_a_part_of_a_shared_gpu_fits_where_one_gpu_has_enough(tmp_path: Path) -> None:
+    full = shared_pod(
+        "full",
+        "volcano",
+        VOLCANO_PART | {"volcano.sh/vgpu-memory": "12000"},
+        {VOLCANO.assigned[0]: "GPU-0,NVIDIA,12000,0:;"},
+    )
+    waits = shared_pod("waits", None, VOLCANO_PART | {"volcano.sh/vgpu-memory": "9000"}, {})
+    read = snapshot(tmp_path, *SHARED[2:], full, waits)
+    (answer,) = answers(read, POLICY, None)
+    assert [cause.cause for cause in answer.causes] == ["noDevice"]
+    assert (
+        "no GPU of node volcano has enough free for the part that it asks for (by volcano.sh/vgpu)"
+        in answer.causes[0].text
+    )
+    assert PodGpus(read, POLICY).asked(waits) == {VOLCANO.name: 0.563}
+
+
+def test_pods_with_claims_are_moved(tmp_path: Path) -> None:
+    of = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "of-train", "controller": True}
+    objects = [*CLASSES, *DEVICES, node("other", resources=BARE), of_kind("ResourceSlice", dra.gpus_of("other", 8))]
+    for number in range(5):
+        objects += [
+            claimed(f"on-{number}", "other", f"gpu-{number}", f"uid-on-{number}"),
+            claiming(f"on-{number}", f"on-{number}", "other"),
+        ]
+    for each in objects:
+        if each["kind"] == "Pod":
+            each["metadata"]["ownerReferences"] = [of]
+    found = list(suggestions(Situation(snapshot(tmp_path, *objects), POLICY)))
+    assert [each.document() for each in found] == [
+        {"node": "dra", "moves": [{"pod": "team-a/by-claim", "to": "other"}, {"pod": "team/by-name", "to": "other"}]}
+    ]
+
+
+def test_what_pods_have_by_claims_of_their_own_is_free_for_those_that_are_made_again(tmp_path: Path) -> None:
+    claim = claimed("only", "dra", "gpu-0", "uid-train-0")
+    claim["metadata"]["ownerReferences"] = [{"kind": "Pod", "name": "train-0", "uid": "uid-train-0"}]
+    pod = of_job(claiming("train-0", "only", "dra"))
+    objects = [*CLASSES, TEAM, node("dra", resources=BARE), of_kind("ResourceSlice", dra.gpus_of("dra", 1)), claim, pod]
+    found = document("balance", "job/train", "--cluster", write(tmp_path, *objects))["workloads"][0]["recreated"]
+    assert (found["nodes"], found["waits"]) == ({"dra": 1}, 0)
+
+
+def test_parts_that_kai_placed_are_not_said_to_move(tmp_path: Path) -> None:
+    """Where they would go is KAI's to say. It is said of the pod with a whole GPU beside them."""
+    of = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "of-web", "controller": True}
+    objects = [*BY_KAI[:-1], node("other", 4), placed(pod("moves", 2), "other")]
+    for each in objects:
+        if each["kind"] == "Pod":
+            each["metadata"]["ownerReferences"] = [of]
+    read = snapshot(tmp_path, *objects)
+    found = list(suggestions(Situation(read, POLICY)))
+    assert [each.document() for each in found] == [{"node": "other", "moves": [{"pod": "team/moves", "to": "kai"}]}]
+    assert PodGpus(read, POLICY).asked(part("p", "0.3")) == {KAI.name: 0.3}

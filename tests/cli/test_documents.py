@@ -1,0 +1,98 @@
+"""The keys of `-o json` are those of docs/cli.md, and those of the page those of docs/ui.md: what is printed is there, and what is
+there is printed.
+
+Names of nodes and resources are keys too; here each has a `-` or a `/`.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.objects import CLUSTER, call, of_job, placed, write
+from tests.cli.test_nodes_by import metered, replica
+from tests.controlplane.nodes import node
+from tests.controlplane.objects import pod
+from webhook.kube.pod import DECISION
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "cli.md").read_text().partition("\n## Documents\n")[2].partition("\n## ")[0]
+SECTIONS = {title: text for title, _, text in [part.partition("\n") for part in PAGE.split("\n### ")[1:]]}
+QUOTED = re.compile(r'"(\w+)"')
+CAUSE = {"cause", "nodes", "text", "fix", "enough", "elsewhere"}
+"""`explain` and `simulate` have the causes of `pending`."""
+FILES = {
+    "pods.json": [pod("one", 8), pod("bad", 64)],
+    "broken.json": [{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "b"}}],
+}
+RUNS = {
+    "nodes": [[], *[["--by", word] for word in ("namespace", "owner", "class", "model")]],
+    "pending": [[]],
+    "explain": [["waits"], ["decided"], ["job/train"], ["-f", "pods.json"], ["-f", "broken.json"]],
+    "doctor": [[]],
+    "audit": [["-n", "team"]],
+    "balance": [["--suggest"], ["job/train"]],
+    "simulate": [["-f", "pods.json"]],
+    "test": [[ROOT / "manifests/examples/tests"]],
+    "replay": [["pods.json", "--policy", "default"]],
+}
+
+
+def cluster(folder: Path) -> Path:
+    ranked = [[name, 8, 0, 1.0] for name in ("gpu-a", "gpu-b")]
+    decided = placed(pod("decided", 1), "gpu-a")
+    record = {"class": "training", "policy": "old", "nodes": ranked, "units": {"tolerations": ["added", ["x"]]}}
+    decided["metadata"]["annotations"] = {DECISION: json.dumps(record)}
+    rejected = placed(pod("rejected", 1), "gpu-a", phase="Failed", reason="UnexpectedAdmissionError")
+    shares, withdrawn = node("gpu-d", 2, replicas=4), node("gpu-e", 7)
+    withdrawn["status"]["capacity"] = {**withdrawn["status"]["allocatable"], "nvidia.com/gpu": "8"}
+    moved = [
+        *[of_job(placed(pod(name, 1), "gpu-f")) for name in ("moves", "too")],
+        of_job(placed(pod("stays", 4), "gpu-e"), "other"),
+    ]
+    counted = replica("replica-1", team={"window": 2, "1h": 2, "6h": 1, "1d": 1})
+    others = [decided, rejected, shares, withdrawn, node("gpu-f"), *moved, counted]
+    file = write(folder, *CLUSTER, *others)
+    metered(file, {"gpu-a": 3}, {"gpu-a": ["team/decided"]})
+    found = json.loads(file.read_text())
+    readings = {"memory_used": 10.0, "memory_free": 90.0, "temperature": 60.0, "xid": 0.0}
+    found["snapshot"]["gpuMetrics"]["samples"] += [["gpu-a", "0", word, value, ""] for word, value in readings.items()]
+    file.write_text(json.dumps(found))
+    return file
+
+
+def keys(document: Any) -> Iterator[str]:
+    if isinstance(document, dict):
+        yield from (key for key in document if key.isalnum())
+    for each in document.values() if isinstance(document, dict) else document if isinstance(document, list) else ():
+        yield from keys(each)
+
+
+@pytest.mark.parametrize("command", SECTIONS)
+def test_the_keys_are_those_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, objects in FILES.items():
+        Path(name).write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+    file = [] if command == "test" else ["--cluster", cluster(tmp_path)]
+    printed: set[str] = set()
+    for arguments in RUNS[command]:
+        printed.update(keys(json.loads(call(command, *arguments, *file, "-o", "json").stdout)))
+    text = SECTIONS[command]
+    written = {*QUOTED.findall(text), *re.findall(r"`(\w+)`", text)}
+    assert printed - written - (CAUSE if command in ("explain", "simulate") else set()) == set()
+    assert set(QUOTED.findall(text)) - printed == set()
+
+
+def test_the_keys_of_the_page_are_those_of_its_export(tmp_path: Path) -> None:
+    call("ui", "--cluster", cluster(tmp_path), "--html", tmp_path / "page.html")
+    (text,) = re.findall(r'id="state">(.*?)</script>', (tmp_path / "page.html").read_text(), re.DOTALL)
+    state = {
+        key: value for key, value in json.loads(text).items() if key not in ("about", "lists", "leftOut", "answers")
+    }
+    written = set(QUOTED.findall((ROOT / "docs" / "ui.md").read_text().partition("## Export")[2]))
+    of_commands = set(QUOTED.findall(SECTIONS["nodes"] + SECTIONS["explain"]))
+    assert set(keys(state)) - written - of_commands == set()
+    assert written - set(keys(state)) == set()

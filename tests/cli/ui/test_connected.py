@@ -1,0 +1,178 @@
+"""What the page says while the connection is lost and when it is back, of answers that come late, and of data that are old."""
+
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from aiohttp import web
+
+from tests.browser import Tab, browser
+from tests.cli.objects import snapshot
+from tests.cli.ui import world
+from webhook.cli.offline import load_policy
+from webhook.cli.ui.live import Live
+from webhook.cli.ui.picture import Picture
+from webhook.cli.ui.server import ADDRESS, app
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+TOKEN = "the-token"
+LATE = """(() => { const real = window.fetch; window.late = new Promise(done => { window.letGo = done; });
+window.fetch = async (path, more) => { if (!path.includes(PART)) return real(path, more); await window.late; return new Response('{"error": "too late"}', {status: 404}); }; })()"""
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def chromium() -> AsyncIterator[Tab]:
+    async with browser() as found:
+        yield found
+
+
+@pytest.fixture
+def clock() -> list[float]:
+    return [time.time()]
+
+
+@pytest.fixture
+def live(tmp_path: Path, clock: list[float]) -> Live:
+    policy = load_policy()
+    return Live(snapshot(tmp_path, *world.world()), lambda each: Picture(each, policy), "somewhere", lambda: clock[0])
+
+
+@asynccontextmanager
+async def serving(live: Live, port: int = 0) -> AsyncIterator[int]:
+    """The server of the page, for as long as the block lasts; its port."""
+    runner = web.AppRunner(app(live, TOKEN), shutdown_timeout=0.1)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, ADDRESS, port).start()
+        yield runner.addresses[0][1]
+    finally:
+        await runner.cleanup()
+
+
+async def opened(chromium: Tab, port: int, more: str = "") -> Tab:
+    await chromium.open("about:blank")
+    await chromium.look()
+    await chromium.open(f"http://{ADDRESS}:{port}/#token={TOKEN}{more}")
+    await chromium.until("!!document.querySelector('.node') && !!document.querySelector('.row')")
+    return chromium
+
+
+async def changed(live: Live, name: str) -> None:
+    """A pod is deleted, and the page is told."""
+    live._sinks["Pod"].gone(world.held(name, None, 1))
+    await live._made()
+
+
+async def test_a_lost_connection_is_said_until_it_is_back(chromium: Tab, live: Live) -> None:
+    fresh = "document.getElementById('fresh').innerText"
+    async with serving(live) as port:
+        tab = await opened(chromium, port)
+        await tab.until(f"{fresh} === 'live'")
+    await tab.until("document.getElementById('banner').innerText.includes('does not answer')")
+    await tab.click("#by button:nth-child(2)")
+    await tab.value("document.getElementById('search').dispatchEvent(new Event('input'))")
+    said = await tab.value("document.getElementById('banner').innerText")
+    assert "gpu-admission ui does not answer" in said, "whatever is clicked meanwhile"
+    assert "What you see is of " in said
+    assert await tab.value(fresh) == "not connected"
+    await tab.click("[data-question=drain]")
+    await tab.until("document.getElementById('answer').innerText.includes('gpu-admission ui does not answer')")
+    async with serving(live, port):
+        await tab.until(f"{fresh} === 'live'")
+        assert await tab.value("document.getElementById('banner').hidden")
+        await tab.click("#answer .command button:last-child")
+        await tab.until("!!document.querySelector('[data-answer=drain]')")
+    assert tab.errors == []
+
+
+async def test_a_server_that_has_stopped_is_not_called_live(chromium: Tab, live: Live) -> None:
+    async with serving(live) as port:
+        tab = await opened(chromium, port)
+        await tab.value("AbortSignal.timeout = (wait => () => wait.call(AbortSignal, 300))(AbortSignal.timeout); 0")
+        await changed(live, "rank-1")  # the next question has that limit
+        await tab.until("document.getElementById('fresh').innerText === 'not connected'")
+    assert tab.errors == []
+
+
+async def test_an_answer_that_comes_late_does_not_replace_that_of_another_pod(chromium: Tab, live: Live) -> None:
+    async with serving(live) as port:
+        tab = await opened(chromium, port)
+        await tab.value(LATE.replace("PART", "'name=huge-1'"))
+        await tab.click('[data-pod="team-b/huge-1"] > button')
+        await tab.click('[data-pod="search/rank-1"] > button')
+        await tab.until("!!document.querySelector('.cause')")
+        await tab.value("(async () => { window.letGo(); await new Promise(done => setTimeout(done)); })()")
+        assert "too late" not in await tab.value("document.body.innerText")
+        assert await tab.value("document.querySelectorAll('.cause').length") > 0
+    assert tab.errors == []
+
+
+async def test_an_answer_that_comes_late_does_not_replace_that_of_another_question(chromium: Tab, live: Live) -> None:
+    async with serving(live) as port:
+        tab = await opened(chromium, port)
+        await tab.value(LATE.replace("PART", "'question=drain'"))
+        await tab.click("[data-question=drain]")
+        await tab.click("[data-question=preempt]")
+        await tab.until("!!document.querySelector('[data-answer=preempt]')")
+        await tab.value("(async () => { window.letGo(); await new Promise(done => setTimeout(done)); })()")
+        assert "too late" not in await tab.value("document.body.innerText")
+    assert tab.errors == []
+
+
+async def test_an_answer_is_as_old_as_its_data(chromium: Tab, live: Live, clock: list[float]) -> None:
+    """The API server has not answered for two days: what is asked now is of then."""
+    async with serving(live) as port:
+        tab = await opened(chromium, port)
+        live._heard.answered("Pod")
+        live._heard.answered("Pod", 0)
+        clock[0] += 2 * 86400
+        await live._made()
+        await tab.until("document.getElementById('fresh').innerText === 'old'")
+        await tab.value("Date.now = (real => () => real() + 2 * 86400000)(Date.now); 0")
+        await tab.click("[data-question=drain]")
+        said = await tab.until("document.querySelector('#answer .command .label')?.innerText")
+        assert str(time.localtime(clock[0] - 2 * 86400).tm_year) in said, "with its day"
+        assert said.removeprefix("as of ") in await tab.value("document.getElementById('banner').innerText")
+    assert tab.errors == []
+
+
+async def test_ages_go_on_while_nothing_changes(chromium: Tab, live: Live) -> None:
+    async with serving(live) as port:
+        tab = await opened(chromium, port)
+        before = await tab.texts(".holder")
+        assert "oldest " in before[0]
+        await tab.value("Date.now = (real => () => real() + 900 * 86400000)(Date.now); 0")
+        await tab.until(f"document.querySelector('.holder').innerText.trim() !== {before[0].strip()!r}")
+    assert tab.errors == []
+
+
+async def test_the_address_of_another_server_at_the_same_port_is_taken(chromium: Tab, live: Live) -> None:
+    async with serving(live) as port:
+        await chromium.open("about:blank")
+        await chromium.open(f"http://{ADDRESS}:{port}/#token=wrong")
+        await chromium.until("document.getElementById('banner')?.innerText.includes('the token is missing or wrong')")
+        await chromium.value(f"location.hash = '#token={TOKEN}'; 0")
+        await chromium.until("!!document.querySelector('.node')")
+
+
+async def test_what_a_link_says_wrongly_is_left_out(chromium: Tab, live: Live) -> None:
+    async with serving(live) as port:
+        tab = await opened(chromium, port, "&by=toString&ask=question%3Dconstructor")
+        await tab.until("!!document.querySelector('.holder')")
+        assert await tab.value("document.getElementById('banner').hidden")
+        assert await tab.value("document.querySelector('#by [aria-pressed=true]').innerText") == "namespace"
+    assert tab.errors == []
+
+
+async def test_a_fault_of_the_page_is_not_called_a_lost_connection(chromium: Tab, live: Live) -> None:
+    async with serving(live) as port:
+        tab = await opened(chromium, port)
+        await tab.value("document.getElementById('legend').remove()")
+        await changed(live, "huge-1")
+        said = await tab.until("document.getElementById('banner').innerText")
+        assert said.startswith("This page has a fault, and shows something wrong: ")
+    assert tab.errors
+    tab.errors.clear()
