@@ -195,6 +195,10 @@ class Slices:
             self._interned.clear()
         return self._interned.setdefault(found, found)
 
+    def usable(self, pool: Pool) -> bool:
+        """Whether a pool is complete and valid: else the scheduler gives none of its devices."""
+        return pool in self._current
+
     @property
     def drivers(self) -> tuple[str, ...]:
         """The drivers of GPUs, sorted."""
