@@ -247,14 +247,14 @@ async def test_a_review_whose_client_has_gone_before_its_turn_is_not_decided(
 
     async def wait(_: Turns, line: str, work: float) -> None:
         lines.append(line)
-        if line == STRANGER:
+        if line == f"{STRANGER} /mutate":
             await turn.wait()
 
     monkeypatch.setattr(Turns, "wait", wait)
     async with streams() as opened:
         opened.append(stranger := await dial(server, STRANGER))
         stranger[1].write(post() + b"[]")
-        await until(lambda: STRANGER in lines)
+        await until(lambda: f"{STRANGER} /mutate" in lines)
         stranger[1].transport.abort()
         await until(lambda: not server.listener.open)
         turn.set()

@@ -141,7 +141,7 @@ async def test_connections_that_send_nothing_begin_no_handshake(monkeypatch: pyt
         opened.extend([await dial(server, "127.0.7.2", None) for _ in range(50)])
         opened.append(ours := await dial(server))
         assert await asked(ours) == 200
-        assert begun == ["127.0.0.1 handshakes", "127.0.0.1"]
+        assert begun == ["127.0.0.1 handshakes", "127.0.0.1 /mutate"]
         assert len(server.listener.open) == 51
 
 

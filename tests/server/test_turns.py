@@ -21,6 +21,19 @@ async def test_the_api_server_waits_for_one_turn_while_others_wait_for_many(monk
         assert server.bodies.index(b"{ours}") < 90
 
 
+async def test_a_pod_is_validated_while_others_wait_to_be_mutated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of pods that are created at once, the first are done when half of the work is, and not all at the end."""
+    monkeypatch.setattr(load, "TURN", 1.0)
+    async with running() as server, streams() as opened:
+        opened += [await dial(server) for _ in range(101)]
+        for _, writer in opened[:-1]:
+            writer.write(post(length=8) + b"{mutate}")
+        opened[-1][1].write(post("/validate", length=10) + b"{validate}")
+        for reader, _ in opened:
+            await reader.readuntil(ANSWER)
+        assert server.bodies.index(b"{validate}") < 90
+
+
 @pytest.mark.parametrize("address", ["127.0.7.2", API_SERVER])
 async def test_few_bodies_that_take_long_are_decided_before_small_ones(
     address: str, monkeypatch: pytest.MonkeyPatch

@@ -126,11 +126,11 @@ def findings_of(pod: Pod, context: Context, rules: Rules) -> Iterator[UnitFindin
     rules with the same cause are reported by one of them: the first that denies, else the first.
     """
     old = None if context.old is None else _without_changed(context.old, pod)
-    now = context._replace(checked=Contents.of(pod))
+    now = context._replace(checked=Contents(pod))
     if old is None:
         found = [(name, rule, f) for name, rule in rules for f in islice(rule.check(pod, now), _MAX_FINDINGS)]
     else:
-        before = context._replace(checked=Contents.of(old))
+        before = context._replace(checked=Contents(old))
         new = ((name, rule, _new(rule.check(pod, now), rule, old, before)) for name, rule in rules)
         found = [(name, rule, f) for name, rule, of_rule in new for f in islice(of_rule, _MAX_FINDINGS)]
     findings: list[UnitFinding] = []

@@ -7,6 +7,7 @@ logging.
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Protocol, Self
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -116,17 +117,16 @@ class Places(Protocol):
         """Why no node could take it even if all nodes were up and empty."""
 
 
-class Contents(NamedTuple):
-    """What all rules read of a pod."""
+class Contents:
+    """What several rules read of a pod."""
 
-    pod: Pod
-    containers: tuple[Container, ...]
-    variables: frozenset[str]
+    def __init__(self, pod: Pod) -> None:
+        self.pod, self.containers = pod, tuple(containers(pod))
 
-    @classmethod
-    def of(cls, pod: Pod) -> Self:
-        every = tuple(containers(pod))
-        return cls(pod, every, frozenset([e.get("name") or "" for c in every for e in c.spec.get("env") or ()]))
+    @cached_property
+    def variables(self) -> frozenset[str]:
+        """The rules of the mutating hook do not read them."""
+        return frozenset([e.get("name") or "" for c in self.containers for e in c.spec.get("env") or ()])
 
 
 class Context(NamedTuple):
@@ -169,7 +169,7 @@ class Context(NamedTuple):
     def variables(self, pod: Pod) -> frozenset[str]:
         """The names of the environment variables of all its containers. Most rules need no more than the names."""
         checked = self.checked
-        return (checked if checked is not None and checked.pod is pod else Contents.of(pod)).variables
+        return (checked if checked is not None and checked.pod is pod else Contents(pod)).variables
 
     def asks_for_gpu(self, pod: Pod) -> bool:
         """Whether a container asks for at least one GPU. Then the pod may have what only GPU pods may have."""

@@ -106,7 +106,8 @@ def _peers(of: Candidates) -> Iterable[Tier]:
     if not of.peers or not of.scores.strategy.peers_first:
         return ()
     counts = np.zeros(of.nodes.columns.size, np.int32)
-    counts[list(of.peers)] = list(of.peers.values())
+    rows, pods = (np.fromiter(numbers, np.intp, len(of.peers)) for numbers in (of.peers, of.peers.values()))
+    counts[rows] = pods
     return (counts[of.scores.rows],)
 
 
@@ -159,7 +160,7 @@ def smallest(count: int, keys: list[Tier], left: Indices) -> Indices:
     """The `count` smallest of the indices `left`, in order: by the first key, equal ones by the next key, at last by index."""
     sure: list[Indices] = []
     for key in keys:
-        values = key[left]
+        values = key if len(left) == len(key) else key[left]  # most often all are left, and to index them is the cost
         if len(values) <= count:
             break
         limit = values.min()
@@ -170,7 +171,7 @@ def smallest(count: int, keys: list[Tier], left: Indices) -> Indices:
             sure.append(left[below])
             count -= len(below)
             equal = (values == limit).nonzero()[0]
-        left = left[equal]
+        left = equal if values is key else left[equal]
     else:
         if not sure:
             return left[:count]

@@ -51,7 +51,7 @@ class Placer:
 
     def rank(self, request: PlacementRequest, cluster: Cluster, settings: PlacementSettings, gpus: Gpus) -> Placement:
         """Rank nodes for a pod with this request. `settings` and `gpus` must be those that the request was made with."""
-        preferences = NO_PREFERENCES
+        preferences, asked = NO_PREFERENCES, Demand(())
         if request.preferences is not None:
             preferences = resolved(request.preferences, self._state.nodes, cluster, gpus)
         if request.strategy not in STRATEGIES:
@@ -74,9 +74,12 @@ class Placer:
                 if not placement.nodes and self._state.usage.seen_from(""):
                     placement = rank()  # reservations that may be of pods that do not exist take no pod its last node
                 if placement.nodes:
-                    placement = placement._replace(asked=plan.asked.requests, devices=plan.asked.devices)
+                    asked = plan.asked
                     break
-        placement = placement._replace(required=request.required, warning=self._only_shares(placement))
+        warning = self._only_shares(placement, asked)
+        placement = placement._replace(
+            asked=asked.requests, devices=asked.devices, required=request.required, warning=warning
+        )
         if preferences is NO_PREFERENCES or request.required:
             return placement
         by_name = () if placement.nodes else preferences.by_name
@@ -84,9 +87,9 @@ class Placer:
             preferred=by_name or preferences.preferred, warning=preferences.warning or placement.warning
         )
 
-    def _only_shares(self, placement: Placement) -> str | None:
+    def _only_shares(self, placement: Placement, demand: Demand) -> str | None:
         """A warning if the pod asks for several GPUs, and only nodes with shared GPUs have room: these are last otherwise."""
-        asked, nodes = dict(placement.asked).get(SHARED, 0), self._state.nodes
+        asked, nodes = demand.amount(SHARED), self._state.nodes
         row = nodes.row_of[placement.nodes[0].node] if placement.nodes and asked > 1 else None
         if row is None or nodes.columns.sharing[row] <= 1:
             return None

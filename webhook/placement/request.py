@@ -86,11 +86,12 @@ def placement_request(
         return Placement((), strategy, reason="the policy leaves it to the scheduler")
     if reason := ineligible(pod, settings.required_for):
         return Placement((), strategy, reason=reason)
+    others = other_gpus(pod)
     required = scheduler_of(pod) != SCHEDULER
     if required and (part := unchecked_part(pod["spec"])):
         return Placement((), strategy, reason=f"another scheduler, and {part}")
-    shared = shared_claims(pod) if other_gpus(pod) else ()
-    if not shared and other_gpus(pod):
+    shared = shared_claims(pod) if others else ()
+    if others and not shared:
         return Placement((), strategy, reason=OTHERS_GPUS)
     try:
         demand = demand_of(pod)

@@ -39,7 +39,7 @@ class ClassRule(Settings):
     pod's author writes the pod's label, so limit the namespaces if classes differ in priority. For a pod that is not
     entitled the next entries are tried, and its author gets a warning. The rule priorityClass reserves the PriorityClass of
     the class for these namespaces too. Labels class.gpu-admission.io/… can only be set by who may assign classes. The API
-    server itself wants the one for gpu-inference-critical, whatever stands here (70-guards.yaml)."""
+    server itself demands that label for gpu-inference-critical, whatever stands here (70-guards.yaml)."""
 
 
 GPUS = (

@@ -90,9 +90,11 @@ class DeviceAnnotations(Rule):
     @cached_property
     def _asking(self) -> re.Pattern[str]:
         """The keys that are looked at, in lower case. After a domain is a `/`, a `.` (CRI-O's older form) or nothing."""
-        domains = [rf"(?:[^/]*\.)?{re.escape(domain)}(?:[./]|\Z)" for domain in self.domains]
+        domains = "|".join(map(re.escape, self.domains))
         names = [
             re.escape(key.removesuffix("*")) + ("" if key.endswith("*") else r"\Z")
             for key in (*self.keys, *self.beside_gpu)
         ]
-        return re.compile("|".join([*names, *domains]) or "(?!)")
+        if domains:
+            names.append(rf"(?:[^/]*\.)?(?:{domains})(?:[./]|\Z)")
+        return re.compile("|".join(names) or "(?!)")

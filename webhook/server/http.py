@@ -102,7 +102,7 @@ class Edge:
             handler = self._handler(request)
             size = self._size(request)
             peer = request.remote or ""
-            line = f"{peer} large" if size > bounds.SMALL_REVIEW else peer
+            line = f"{peer} {request.rel_url.raw_path}{' large' if size > bounds.SMALL_REVIEW else ''}"
             body = await self._body(request, size, peer, line)
             started = thread_time()
             try:

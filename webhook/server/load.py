@@ -83,7 +83,8 @@ class Bounded:
 class Turns:
     """Says who may work now: some in each turn of the event loop, and next is the line for which least was done.
 
-    A peer has a line for handshakes, one for small reviews and one for large ones, so that none keeps the others waiting.
+    A peer has a line for handshakes, and for each hook one for small reviews and one for large ones, so that none keeps the
+    others waiting. Of pods that are created at once, the first are validated while the last still wait to be mutated.
     """
 
     def __init__(self) -> None:

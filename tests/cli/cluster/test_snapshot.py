@@ -126,6 +126,9 @@ def test_what_an_anonymous_snapshot_lacks_names_nobody(tmp_path: Path) -> None:
     missing = anonymous(cluster).missing
     assert SECRET.findall(str(missing)) == []
     assert (missing["Pod"], missing["Event"], missing["ReplicaMetrics"]) == (said, "it was not read", "it was not read")
+    write_snapshot(anonymous(cluster), tmp_path / "out.json")
+    call("ui", "--cluster", tmp_path / "out.json", "--html", tmp_path / "page.html")
+    assert str(tmp_path) not in (tmp_path / "page.html").read_text(), "nor does the page that is made of it"
 
 
 @pytest.mark.parametrize(

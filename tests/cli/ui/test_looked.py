@@ -149,6 +149,15 @@ async def test_letters_of_cells_can_be_read(tab: Tab, dark: bool) -> None:
     assert [each for each in found if each[1] < 4.5] == []
 
 
+async def test_what_is_ruled_out_or_not_searched_for_can_be_read_all_the_same(tab: Tab) -> None:
+    await tab.click('[data-pod="team-b/huge-1"] > button')
+    await tab.until("!!document.querySelector('.out .name')")
+    await search(tab, "train-")
+    for selector in (".out .name", ".row.other .who"):
+        seen = f"(each => {{ let all = 1; for (; each; each = each.parentElement) all *= getComputedStyle(each).opacity; return all; }})(document.querySelector('{selector}'))"
+        assert await tab.value(seen) == 1, selector
+
+
 async def test_no_text_turns_the_direction_of_what_follows(tab: Tab) -> None:
     await tab.click("#by button:nth-child(2)")
     await tab.click('[data-pod="team/turned"] > button')
@@ -192,3 +201,32 @@ async def test_the_legend_has_the_class_of_a_promise(tab: Tab) -> None:
     found = await tab.value("document.getElementById('legend').innerText")
     assert "training" in found
     assert "development" in found
+
+
+async def test_what_a_search_does_not_find_is_not_called_nobody(tab: Tab) -> None:
+    await search(tab, "b200")
+    assert await tab.texts("#holders") == ["Nobody with “b200”."]
+    assert await tab.texts("#decisions") == ["None with “b200”."]
+
+
+async def test_a_browser_that_forbids_to_copy_is_told_of(tab: Tab) -> None:
+    await tab.value("navigator.clipboard.writeText = () => Promise.reject(new Error('no')); 0")
+    await tab.click("#link")
+    await tab.until("document.getElementById('link').innerText === 'The browser forbids it'")
+
+
+async def test_the_pods_of_a_workload_are_compared_and_reached(tab: Tab) -> None:
+    await tab.click("[data-question=pod]")
+    await tab.value("document.querySelector('#form [name=pod]').value = 'research/finetune'")
+    await tab.click("#form button")
+    await tab.until("!!document.querySelector('[data-answer=pod] .groups')")
+    said = await tab.value("document.querySelector('[data-answer=pod]').innerText")
+    assert "3 pods of job/finetune: on batch-2 (1), batch-1 (1); 1 without a node; chosen for them: " in said
+    groups = await tab.texts(".groups p")
+    assert groups[0] == "1 as finetune-2"
+    assert any("finetune-0" in each for each in await tab.texts(".groups li"))
+    assert any("on another node of its ranking" in each for each in groups)
+    assert "kubectl describe pod -n research finetune-2" in said, "the pod that is shown, and not a pod of that name"
+    await tab.click('[data-focus="pod finetune-1"]')
+    await tab.until("document.querySelector('[data-answer=pod] .on')?.innerText.startsWith('On batch-2')")
+    assert await tab.value("document.querySelector('#form [name=pod]').value") == "research/finetune-1"

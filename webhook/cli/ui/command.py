@@ -59,7 +59,7 @@ def ui(
     snapshot = snapshot_of(cluster, kubeconfig, context, kinds, namespace, needed=("Pod",))
     snapshot.namespace = namespace or snapshot.namespace
     making = Making(policy, metrics, live=cluster is None and html is None)
-    source = str(cluster) if cluster else snapshot.access.base if snapshot.access else ""
+    source = cluster.name if cluster else snapshot.access.base if snapshot.access else ""
     if html is not None:
         fixed = Fixed(picture := making(snapshot), source)
         write(html, page({**fixed.shown, **(more := picture.for_file())}))

@@ -419,7 +419,7 @@ function about() {
   if (!details) return make("div", { class: "detail" }, "…");
   if (details.error) return make("div", { class: "detail" }, holds(), make("p", {}, details.error));
   const answer = details.pending, explained = details.explain, { namespace, name } = podOf(choice.pod), of = `-n ${shell(namespace)} ${shell(name)}`;
-  const commands = explained ? [...(answer ? [`gpu-admission pending ${of}`] : []), `gpu-admission explain ${of}`, `kubectl describe pod ${of}`] : [`kubectl describe ${of.replace(/ ([^ /]+)\//, " $1 ")}`];
+  const commands = explained ? [...(answer ? [`gpu-admission pending ${of}`] : []), `gpu-admission explain ${of}`, `kubectl describe pod -n ${shell(namespace)} ${shell(explained.name)}`] : [`kubectl describe ${of.replace(/ ([^ /]+)\//, " $1 ")}`];
   return make("div", { class: "detail" }, ...(explained?.workload ? several(explained.workload, namespace) : [holds()]), ...(answer?.causes || []).map(causeOf), ...(answer?.notes || []).map(note => make("p", { class: "note" }, note)),
     answer?.schedulerSays ? make("p", { class: "says" }, `The scheduler says: ${answer.schedulerSays}`) : null,
     ...(explained ? decision(explained) : []), ...commands.map(command));
@@ -479,7 +479,7 @@ function renderHolders() {
     return make("li", { class: "holder" }, make("button", { type: "button", "aria-pressed": String(on), "data-focus": `holder ${name}`, on: { click: () => choose({ holder: on ? "" : name }) } },
       make("span", {}, name), make("span", { class: "num" }, `${amounts}, ${plural(each.pods, "pod")}`, ...(each.since ? [", oldest ", aged(each.since)] : []), each.idle ? `, ${each.idle} idle` : "")));
   });
-  put($("holders"), ...items, all.length > shownHolders ? more("holders", `${all.length - shownHolders} more`, () => { shownHolders += 100; render(); }) : null, !all.length ? make("li", { class: "empty" }, state.withoutRight.length ? "Not known." : "Nobody.") : null,
+  put($("holders"), ...items, all.length > shownHolders ? more("holders", `${all.length - shownHolders} more`, () => { shownHolders += 100; render(); }) : null, !all.length ? make("li", { class: "empty" }, state.withoutRight.length ? "Not known." : choice.q ? `Nobody with “${choice.q}”.` : "Nobody.") : null,
     all.length && state.withoutRight.length ? make("li", { class: "empty" }, "Others: not known.") : null);
 }
 function renderDecisions() {
@@ -492,7 +492,7 @@ function renderDecisions() {
     const lines = (each.diff || []).map(text => make("span", { class: { "+": "add", "-": "cut" }[text[0]] }, `${text}\n`));
     const body = result ? [make("p", { class: "note" }, each.text)] : [lines.length ? make("pre", { class: "diff", "aria-label": "What was added" }, ...lines) : null, ...decision(each)];
     return make("details", { class: "decision", "data-of": of, open: open.has(of) }, head, make("div", { class: "detail" }, ...body));
-  }), shown.length ? null : make("p", { class: "empty" }, state.decisions.length ? "None of them." : "None is known: no pod has a decision, and no Event tells of a refusal."));
+  }), shown.length ? null : make("p", { class: "empty" }, state.decisions.length ? `None with “${choice.q}”.` : "None is known: no pod has a decision, and no Event tells of a refusal."));
 }
 
 // ---- questions: the answers of other commands, as the server or the file gives them
