@@ -16,7 +16,7 @@ from tests.placement.placed import names, placed
 Object = dict[str, Any]
 TAINT = {"key": "sick", "effect": "NoSchedule"}
 SMALL = {"capacity": {"memory": {"value": "20Gi"}}}
-ALL = dra.exactly() | {"allocationMode": "All"}
+ALL = {"deviceClassName": dra.DRIVER, "allocationMode": "All"}
 
 
 def asking(memory: str, **more: Any) -> Object:
@@ -34,7 +34,7 @@ CASES = [
     ),
     pytest.param(
         [dra.gpu(0), dra.gpu(1, **SMALL)],
-        [asking("40Gi") | {"allocationMode": "All"}, asking("10Gi")],
+        [ALL | {"capacity": {"requests": {"memory": "40Gi"}}}, asking("10Gi")],
         True,
         id="all devices that are large enough: the small one is left",
     ),

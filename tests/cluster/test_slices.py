@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.cluster import dra
 from tests.cluster.objects import node, state
@@ -111,3 +113,50 @@ def test_a_pool_of_many_nodes_tells_a_node_what_is_new_of_it(monkeypatch: pytest
     of.forget("devicetaintrules", "r")
     of.forget("resourceslices", "slice-n0")
     assert not placed(of, claiming("one")).nodes
+
+
+@st.composite
+def events(draw: st.DrawFn) -> tuple[str, str, Any]:
+    """The kind of an object, its name, and the object; None if it is deleted."""
+    kind, number = (
+        draw(st.sampled_from(["resourceslices", "resourceslices", "resourceclaims", "nodes"])),
+        draw(st.integers(0, 3)),
+    )
+    on, gone = draw(st.sampled_from(["a", "b"])), draw(st.integers(0, 3)) == 0
+    if kind == "nodes":
+        return kind, on, None if gone else node(on, None)
+    if kind == "resourceclaims":
+        has = f"gpu-{draw(st.integers(0, 2))}"
+        return kind, f"team-a/c{number}", None if gone else dra.claim(f"c{number}", on=on, has=[has], users=["uid-p"])
+    devices = [dra.gpu(draw(st.integers(0, 2)), on=on) for _ in range(draw(st.integers(0, 2)))]
+    pool = {"name": draw(st.sampled_from(["p", on])), "resourceSliceCount": draw(st.integers(1, 2))}
+    pool["generation"] = draw(st.integers(1, 2))
+    where = {"nodeName": None, "allNodes": True} if draw(st.integers(0, 7)) == 0 else {"nodeName": on}
+    return kind, f"s{number}", None if gone else dra.device_slice(on, devices, name=f"s{number}", pool=pool, **where)
+
+
+@given(st.lists(events(), max_size=30))
+def test_what_was_seen_before_and_is_gone_leaves_nothing_behind(seen: list[tuple[str, str, Any]]) -> None:
+    """Pods were left to the scheduler or not by devices of no single node that there had been at the first decision."""
+    templates = [dra.template("one", dra.exactly()), dra.template("all", dra.exactly(allocationMode="All"))]
+    of, now = cluster([], templates), dict[str, dict[str, Any]]()
+    now["nodes"] = {name: node(name, None) for name in "ab"}
+
+    def decided(cluster: Any) -> list[Any]:
+        found = [placed(cluster, claiming(name)) for name in ("one", "all")]
+        return [(names(each), each.reason, [ranked.free for ranked in each.nodes]) for each in found]
+
+    for kind, name, obj in seen:
+        now.setdefault(kind, {}).pop(name, None)
+        if obj is None and kind == "nodes":
+            of.node_gone(name)
+        elif obj is None:
+            of.forget(kind, name)
+        else:
+            now[kind][name] = obj
+            of.node_seen(obj) if kind == "nodes" else of.seen(kind, obj, 0)
+        decided(of)
+    fresh = cluster(
+        now.get("resourceslices", {}).values(), templates, now.get("resourceclaims", {}).values(), nodes=now["nodes"]
+    )
+    assert decided(of) == decided(fresh)

@@ -72,6 +72,8 @@ def test_devices_of_no_single_node_are_left_to_the_scheduler() -> None:
     assert placed(of, claiming("t")).reason == "its claims cannot be decided"
     of.forget("resourceslices", "slice-f")
     assert names(placed(of, claiming("t")))
+    of.seen("resourceslices", fabric, 0)
+    assert placed(of, claiming("t")).reason == "its claims cannot be decided"
 
 
 # --- selectors, alternatives, constraints -----------------------------------------------------------------------------

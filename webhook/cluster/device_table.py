@@ -52,7 +52,7 @@ class DeviceTable:
         self._matching, self._undone = Matching(self.kinds.values), Work(_MAX_UNDONE)
         self._held_at: dict[str, Counter[str]] = {}
         """By name of a claim that pods share, the nodes where it is reserved, and how often."""
-        self._asked: dict[tuple[DeviceClaim, ...], tuple[int, tuple[tuple[str, int], ...] | None]] = {}
+        self._asked: dict[tuple[DeviceClaim, ...], tuple[object, tuple[tuple[str, int], ...] | None]] = {}
         self._selected: dict[tuple[str, ...], tuple[object, Selected | None]] = {}
         self._facts: tuple[int, list[Facts]] = -1, []
         """All kinds of devices of nodes, as of `_told`."""
@@ -277,11 +277,11 @@ class DeviceTable:
         """How much of the GPUs of DRA claims ask, by resource, in thousandths of a device: as counted on the first layout that
         could take them when empty. None if none could. Raises Unknown."""
         self.allow()
-        known = self._asked.get(claims)
-        if known is None or known[0] != self._told:
+        known, of = self._asked.get(claims), (self._told, self.roaming)
+        if known is None or known[0] != of:
             if len(self._asked) >= _MAX_ASKED:
                 self._asked.clear()
-            known = self._asked[claims] = self._told, self._asked_of(claims)
+            known = self._asked[claims] = of, self._asked_of(claims)
         return known[1]
 
     def may_roam(self, claims: Iterable[DeviceClaim]) -> bool:

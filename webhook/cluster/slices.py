@@ -134,10 +134,10 @@ class Slices:
     def _current_of(self, pool: Pool) -> dict[str, list[_Slice]]:
         slices = self._pools.get(pool, {})
         newest = max([each.generation for each in slices.values()], default=0)
-        names = [name for name, each in slices.items() if each.generation == newest]
+        names = sorted([name for name, each in slices.items() if each.generation == newest])
         by_node: dict[str, list[_Slice]] = {}
         if names and len(names) == slices[names[0]].slices and _is_valid([slices[name] for name in names]):
-            for name in sorted(names):
+            for name in names:
                 by_node.setdefault(slices[name].node, []).append(slices[name])
         return by_node
 
@@ -194,6 +194,10 @@ class Slices:
         if len(self._interned) > _MAX_INTERNED:
             self._interned.clear()
         return self._interned.setdefault(found, found)
+
+    def usable(self, pool: Pool) -> bool:
+        """Whether a pool is complete and valid: else the scheduler gives none of its devices."""
+        return pool in self._current
 
     @property
     def drivers(self) -> tuple[str, ...]:

@@ -105,15 +105,18 @@ class Vgpu(NamedTuple):
     def _requests(self, pod: Pod, *, parts: bool) -> list[DeviceRequest]:
         """What each container asks for; [] if one of them asks by percentage. `parts`: also if it asks for whole cards only."""
         found, part = [], False
-        for container in pod["spec"]["containers"]:
-            asked = (container.get("resources") or {}).get("limits") or {}
+        limits = [(container.get("resources") or {}).get("limits") or {} for container in pod["spec"]["containers"]]
+        whole = self.resources.cards.startswith("nvidia.com/")
+        if parts and all([asked.keys().isdisjoint(self.resources[whole:]) for asked in limits]):
+            return []  # as of most pods
+        for asked in limits:
             amounts = [amount_of(asked[name]) if name in asked else 0 for name in self.resources]
             if None in amounts or amounts[2] or not amounts[0]:
                 if any([name in asked for name in self.resources[1:]]):
                     return []
                 continue
             count, memory, _, cores = (amount or 0 for amount in amounts)
-            part = part or bool(memory or cores or not self.resources.cards.startswith("nvidia.com/"))
+            part = part or bool(memory or cores or not whole)
             found.append(
                 DeviceRequest(self.name, min(count, MAX_DEVICES), amounts=self._amounts(memory or None, cores))
             )

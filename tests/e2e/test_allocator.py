@@ -1,0 +1,61 @@
+"""What the scheduler's allocator gives, and `simulate` says before: the cases of tests/cluster/test_device_search.py."""
+
+import asyncio
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.cluster import dra
+from tests.cluster.test_device_search import CASES
+from tests.controlplane.api import Api, wait_until
+from tests.controlplane.clusters import applied
+from tests.controlplane.nodes import node
+from tests.controlplane.objects import made, pod
+from tests.controlplane.plane import ControlPlane
+from tests.e2e.test_devices import where_served
+from webhook.cli.cluster.load import load
+from webhook.cli.offline import load_policy
+from webhook.cli.pending import KINDS
+from webhook.cli.simulate import manifests
+from webhook.cli.simulating.run import simulate
+
+pytestmark = pytest.mark.controlplane
+Json = dict[str, Any]
+BY_NAME = {f"case-{number}": case for number, case in enumerate(CASES)}
+
+
+@where_served
+async def test_pods_get_devices_exactly_where_they_are_said_to(
+    control_plane: ControlPlane, api: Api, namespace: str
+) -> None:
+    await api.patch("Namespace", namespace, {"metadata": {"labels": {"resource.kubernetes.io/admin-access": "true"}}})
+    objects, pods = [made("DeviceClass", dra.DRIVER, spec=dra.device_class()["spec"])], list[Json]()
+    for name, case in BY_NAME.items():
+        devices, requests, _ = case.values
+        objects.append(made("ResourceSlice", name, spec=dra.device_slice(name, devices)["spec"]))
+        await api.create(made("ResourceClaimTemplate", name, spec=dra.template(name, *requests)["spec"]), namespace)
+        claims = [{"name": "gpus", "resourceClaimTemplateName": name}]
+        asks = {"resources": {"claims": [{"name": "gpus"}]}}
+        pods.append(pod(name, 0, container=asks, nodeSelector={"kubernetes.io/hostname": name}, resourceClaims=claims))
+    async with applied(api, [node(name, 0) for name in BY_NAME]), api.having(*objects):
+
+        def said() -> dict[str, bool]:
+            snapshot, policy = load(control_plane.kubeconfig, None, KINDS), load_policy()
+            planned = manifests("\n---\n".join(map(yaml.safe_dump, pods)).encode(), "-", policy, namespace)
+            return {
+                each.name.removeprefix("pod/"): bool(each.sides["without"].bound)
+                for each in simulate(snapshot, policy, [planned]).workloads
+            }
+
+        told = await asyncio.to_thread(said)
+        await asyncio.gather(*[api.create(each, namespace) for each in pods])
+
+        async def tried() -> dict[str, bool]:
+            found = await api.pods(namespace)
+            assert all(each["spec"].get("nodeName") or each["status"].get("conditions") for each in found)
+            return {each["metadata"]["name"]: bool(each["spec"].get("nodeName")) for each in found}
+
+        bound = await wait_until(tried, 120, "all pods to be tried")
+    wanted = {name: case.values[2] for name, case in BY_NAME.items()}
+    assert bound == told == wanted, {case.id: bound[name] for name, case in BY_NAME.items()}
