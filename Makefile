@@ -34,8 +34,10 @@ AT_THE_END = tests/e2e/test_every_decision.py
 PARTS = RELEASES REPLICAS BEHAVIOUR MANIFESTS OTHERS
 RELEASES = $(filter tests/e2e/test_helm.py tests/e2e/test_upgrade.py,$(ON_A_PLANE))
 REPLICAS = $(filter $(patsubst %,tests/e2e/test_%.py,client_certificate doctor events operator pod_groups),$(ON_A_PLANE))
-BEHAVIOUR = $(filter tests/e2e/behaviour/% tests/e2e/test_strangers.py,$(ON_A_PLANE)) $(AT_THE_END)
-MANIFESTS = $(filter tests/manifests/%,$(ON_A_PLANE))
+WAITING = $(filter tests/e2e/test_pending.py tests/e2e/test_tried_fixes.py,$(ON_A_PLANE))
+BEHAVIOUR = $(WAITING) $(filter tests/e2e/behaviour/% tests/e2e/test_strangers.py,$(ON_A_PLANE)) $(AT_THE_END)
+POLICIES = cpu_per_gpu examples policy_configmap preferences refusals templates theft
+MANIFESTS = $(filter tests/manifests/% tests/export/% $(patsubst %,tests/e2e/test_%.py,$(POLICIES)),$(ON_A_PLANE)) $(AT_THE_END)
 OTHERS = $(filter-out $(RELEASES) $(REPLICAS) $(BEHAVIOUR) $(MANIFESTS),$(ON_A_PLANE)) $(AT_THE_END)
 test-live: $(READY) chromium ## Run the tests that need a control plane
 	$(BUILD)

@@ -23,3 +23,6 @@ settings.register_profile(
 )
 settings.register_profile("quick", settings.get_profile("unhurried"), max_examples=8)  # `make test-unit`
 settings.load_profile("unhurried")
+
+# What tests start in Go, the programs of control planes above all, collects its garbage half as often: memory for CPU time.
+os.environ.setdefault("GOGC", "200")

@@ -14,15 +14,16 @@ import time
 import urllib.request
 import uuid
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
-from urllib.error import URLError
+from urllib.error import HTTPError, URLError
 
 import pytest
 
 from tests.controlplane.api import Api, ApiError, wait_until
 from tests.controlplane.fixtures import remove_namespace
+from tests.controlplane.kinds import path
 from tests.controlplane.objects import made, pod
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.process import Program, wait_for
@@ -98,22 +99,37 @@ class Installed:
             raise
         return self
 
-    def _install(self) -> None:
+    def _install(self, *kinds: str) -> None:
+        """Without `kinds`: all of them. Hooks come last: kustomize sees to that."""
         shipped = kustomized(self.plane, str(self._source / "manifests"))
-        objects = [self._adjusted(each) for each in shipped if each["kind"] not in _LEFT_OUT]
-        for hooks in (False, True):
-            self._apply([each for each in objects if (each["kind"] in _HOOKS) is hooks])
+        wanted = [each for each in shipped if each["kind"] not in _LEFT_OUT and each["kind"] in (kinds or each["kind"])]
+        self._apply([self._adjusted(each) for each in wanted])
 
     def upgrade(self) -> None:
         """To the version that is tested: its manifests, then one replica after another."""
         self._source = ROOT
         self._install()
+        self._replace(patience=60)
+
+    def _replace(self, patience: float) -> None:
+        """Each replica by a new one, on its ports."""
         kubeconfig = self.plane.kubeconfig_for(self._namespace, ACCOUNT)
         for number, member in enumerate(self.members):
-            member.stop(patience=60)
+            member.stop(patience)
             self.members[number] = self._program(number, kubeconfig)
             self.members[number].start()
             self.await_ready(number)
+
+    @contextmanager
+    def running(self, before: str) -> Iterator[None]:
+        """With other replicas, which run this first."""
+        ours, self._before = self._before, before
+        try:
+            self._replace(patience=0)
+            yield
+        finally:
+            self._before = ours
+            self._replace(patience=0)
 
     def __exit__(self, *unused: object) -> None:
         self.close()
@@ -122,8 +138,23 @@ class Installed:
         """Ends the processes and takes the webhook configurations away, so that nothing is called any more."""
         for member in (*self.members, *filter(None, [self._balancer])):
             member.stop(patience=0)
-        for hook in _HOOKS:
-            self.plane.kubectl("delete", hook, "gpu-admission", "--ignore-not-found", check=False)
+        with suppress(OSError):
+            self._remove_hooks()
+
+    def _remove_hooks(self) -> None:
+        for kind in _HOOKS:
+            with suppress(HTTPError):  # there are none
+                self.plane.request("DELETE", path(kind, name="gpu-admission"))
+
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """Without the webhook configurations, and with them again."""
+        self._remove_hooks()
+        try:
+            yield
+        finally:
+            self._install(*_HOOKS)
+            wait_for(self._trusted, "caBundle in both webhook configurations", self.members, 120)
 
     def await_ready(self, number: int = 0, within: float = 120) -> None:
         """Until the replica says that it is ready."""
@@ -153,7 +184,8 @@ class Installed:
 
     def set_policy(self, text: str) -> None:
         """Replace the policy in its ConfigMap. The webhook takes it up by its watch."""
-        self._apply([_policy_map(text)])
+        where = path("ConfigMap", NAMESPACE, "gpu-admission-policy") + "?fieldManager=tests&force=true"
+        self.plane.request("PATCH", where, _policy_map(text), "application/apply-patch+yaml")
 
     @contextmanager
     def policy(self, text: str) -> Iterator[None]:
@@ -167,21 +199,24 @@ class Installed:
     def _pretend(self, deployments: list[dict[str, Any]]) -> None:
         """The pods that the replicas would run in: ready, and not for any scheduler. Replicas know each other by them."""
         template = next(found["spec"]["template"] for found in deployments)
+        objects: list[dict[str, Any]] = []
+        ready: dict[str, Any] = {}
         for number in range(len(self.ports)):
             metadata = template["metadata"] | {"name": f"replica-{number}", "namespace": self._namespace}
             spec = copy.deepcopy(template["spec"]) | {"schedulerName": "nobody"}
             for port in spec["containers"][0]["ports"]:
                 port["containerPort"] = {"https": self.ports, "ops": self.ops_ports}[port["name"]][number]
-            self._apply([made("Pod", spec=spec) | {"metadata": metadata}])
+            objects.append(made("Pod", spec=spec) | {"metadata": metadata})
             status: dict[str, Any] = {"conditions": [{"type": "Ready", "status": "True"}]}
             if self._host != "127.0.0.1":
                 status |= {"podIP": self._host, "podIPs": [{"ip": self._host}]}
             if self._routed:
-                self._apply([self._endpoint(number)])
-            ready = json.dumps({"status": status})
-            self.plane.kubectl(
-                "patch", "pod", metadata["name"], "-n", self._namespace, "--subresource=status", "-p", ready
-            )
+                objects.append(self._endpoint(number))
+            ready[metadata["name"]] = status
+        self._apply(objects)
+        for name, status in ready.items():
+            where = path("Pod", self._namespace, name, "status")
+            self.plane.request("PATCH", where, {"status": status}, "application/merge-patch+json")
 
     def _endpoint(self, number: int) -> dict[str, Any]:
         """A replica behind the Service. Its own controller looks for the node of the pod, and there is none."""
@@ -224,9 +259,8 @@ class Installed:
         )
 
     def _trusted(self) -> bool:
-        found = self.plane.kubectl("get", *[f"{hook}/gpu-admission" for hook in _HOOKS], "-o", "json").stdout
-        hooks = [hook for config in json.loads(found)["items"] for hook in config["webhooks"]]
-        return bool(hooks) and all(hook["clientConfig"].get("caBundle") for hook in hooks)
+        found = [json.loads(self.plane.request("GET", path(kind, name="gpu-admission"))) for kind in _HOOKS]
+        return all(hook["clientConfig"].get("caBundle") for each in found for hook in each["webhooks"])
 
 
 def _environment(source: Path = ROOT) -> dict[str, str]:

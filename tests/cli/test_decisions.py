@@ -152,6 +152,15 @@ def test_a_policy_of_a_file(file: Any) -> None:
     assert call("validate", file(pod(container(gpu=2))), "--policy", strict).exit_code == 1
 
 
+def test_a_policy_in_the_file_of_the_cluster_decides_as_for_other_commands(file: Any) -> None:
+    metadata = {"name": "gpu-admission-policy", "namespace": "gpu-admission"}
+    data = {"policy.yaml": "profiles: {default: {rules: {gpuLimit: {perContainer: 1}}}}"}
+    items = [{"kind": "Node", **node("gpu-a1")}, {"kind": "ConfigMap", "metadata": metadata, "data": data}]
+    arguments = [file(pod(container(gpu=2))), "--cluster", file({"kind": "List", "items": items}, name="cluster.yaml")]
+    assert "[gpuLimit]" in call("validate", *arguments).stderr
+    assert call("validate", *arguments, "--policy", "default").exit_code == 0
+
+
 def test_in_shadow_mode_a_message_says_what_would_be_refused(file: Any) -> None:
     shadow = file({"profiles": {"default": {"shadow": True}}}, name="policy.yaml")
     result = call("validate", file(BAD), "--policy", shadow)

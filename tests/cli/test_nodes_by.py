@@ -172,3 +172,8 @@ def test_only_the_nodes_of_a_model(tmp_path: Path) -> None:
 
 def test_nobody_has_gpus(tmp_path: Path) -> None:
     assert call("nodes", "--by", "owner", "--cluster", write(tmp_path, node("a"))).stderr == "no pod has GPUs there\n"
+
+
+def test_nothing_of_a_reading_is_a_number_too(tmp_path: Path) -> None:
+    file = metered(write(tmp_path, node("a", 2), placed(pod("one", 2), "a")), {"a": 2}, {"a": ["team/one", "team/one"]})
+    assert "0 %" in call("nodes", "--cluster", file).stdout.splitlines()[1]

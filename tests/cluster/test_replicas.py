@@ -65,6 +65,12 @@ def test_a_single_replica_owns_all_nodes(made: dict[str, Any]) -> None:
     assert own(of) == everything()
 
 
+def test_a_replica_counts_itself_before_it_is_ready() -> None:
+    of = state(NODES, [replica("a", ready="False"), replica("b")], replica="a")
+    assert of.replicas.names == ("a", "b")
+    assert own(of) == own(shared("a", "b"))
+
+
 def test_a_replica_without_a_name_knows_no_others() -> None:
     assert len(state(NODES, [replica("a"), replica("b")]).nodes.replicas) < 2
 

@@ -55,15 +55,23 @@ def drawing(counter_set: str, counter: str = "memory") -> dict[str, Any]:
     return {"consumesCounters": [{"counterSet": counter_set, "counters": {counter: {"value": "1"}}}]}
 
 
-def counters(*names: str, name: str = "counters") -> dict[str, Any]:
+def counters(*names: str, name: str = "counters", **spec: Any) -> dict[str, Any]:
     sets = [{"name": each, "counters": {"memory": {"value": "1"}}} for each in names]
-    return dra.device_slice("gpu-a", [], name=name, slices=2, sharedCounters=sets)
+    return dra.device_slice("gpu-a", [], name=name, slices=2, sharedCounters=sets, **spec)
 
 
 @pytest.mark.parametrize(
     ("slices", "fits"),
     [
         pytest.param([dra.device_slice("gpu-a", [dra.gpu(0, **drawing("c"))], slices=2), counters("c")], True, id="sound"),
+        pytest.param(
+            [
+                dra.device_slice("gpu-a", [dra.gpu(0, **drawing("c"))], slices=2),
+                counters("c", nodeName=None, allNodes=True),
+            ],
+            True,
+            id="counters of no single node",
+        ),
         pytest.param([dra.device_slice("gpu-a", [dra.gpu(0, **drawing("c"))])], False, id="no such counter set"),
         pytest.param(
             [dra.device_slice("gpu-a", [dra.gpu(0, **drawing("c", "cores"))], slices=2), counters("c")],

@@ -13,7 +13,6 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import aiohttp
-import yaml
 
 from tests.controlplane.kinds import path
 
@@ -54,7 +53,7 @@ class Api:
     @classmethod
     def of(cls, kubeconfig: Path) -> Self:
         """From a kubeconfig that holds the certificate and a token, as ControlPlane writes them."""
-        content = yaml.safe_load(kubeconfig.read_text())
+        content = json.loads(kubeconfig.read_text())
         cluster = content["clusters"][0]["cluster"]
         ca = base64.b64decode(cluster["certificate-authority-data"])
         return cls(cluster["server"], content["users"][0]["user"]["token"], ca)
@@ -187,7 +186,7 @@ class Api:
             assert len(run) == count, f"{len(run)} run of {len(found)}; {next(filter(None, why), '')}"
             return run
 
-        return await wait_until(enough, within, f"{count} running pods in {namespace}")
+        return await wait_until(enough, within, f"{count} running pods in {namespace}", pause(count))
 
     async def bound(self, namespace: str, name: str) -> Json:
         """Waits until the scheduler has bound a pod, and returns it."""
@@ -238,6 +237,11 @@ async def wait_until(attempt: Callable[[], Awaitable[T]], within: float, what: s
         if time.monotonic() > deadline:
             raise AssertionError(f"{what}: not within {within:g} s; last seen: {seen[:1000]}")
         await asyncio.sleep(every)
+
+
+def pause(objects: int) -> float:
+    """Seconds until so many objects are looked at again, which takes the longer, the more there are."""
+    return 0.1 + objects / 250
 
 
 def _warning(header: str) -> str:

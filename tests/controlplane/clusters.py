@@ -2,12 +2,12 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Iterable, Sized
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.controlplane.api import Api, wait_until
+from tests.controlplane.api import Api, pause, wait_until
 from tests.controlplane.nodes import GPU_TAINT, NOT_READY, Json, node
 
 IMAGE = "registry.example/llm:20g"  # the large image that one node of `two-node` has
@@ -77,7 +77,7 @@ async def apply(api: Api, nodes: Iterable[Json], within: float = 120) -> list[st
         assert not late, f"{len(late)} of {len(wanted)} not yet, such as {late[0]}: {found[late[0]]['spec']}"
         return True
 
-    await wait_until(settled, within, f"the {len(wanted)} nodes as they are meant to be", _pause(wanted))
+    await wait_until(settled, within, f"the {len(wanted)} nodes as they are meant to be", pause(len(wanted)))
     return list(wanted)
 
 
@@ -101,12 +101,7 @@ async def remove(api: Api, names: Iterable[str]) -> None:
         assert not still, f"still there: {sorted(still)}"
         return True
 
-    await wait_until(gone, 120, "the nodes gone", _pause(left))
-
-
-def _pause(nodes: Sized) -> float:
-    """Seconds until all nodes are looked at again, which takes the longer, the more there are."""
-    return 0.1 + len(nodes) / 250
+    await wait_until(gone, 120, "the nodes gone", pause(len(left)))
 
 
 @asynccontextmanager

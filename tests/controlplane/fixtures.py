@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Itera
 import pytest
 
 from tests.controlplane import clusters
-from tests.controlplane.api import Api, wait_until
+from tests.controlplane.api import Api, pause, wait_until
 from tests.controlplane.nodes import Json
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.programs import MAIN, NO_CONTROL_PLANE, Programs, Unavailable, find
@@ -83,6 +83,8 @@ async def nodes(api: Api) -> AsyncIterator[MakeNodes]:
 async def remove_namespace(api: Api, name: str) -> None:
     """Removes a namespace; waits for the end of its pods (they hold GPUs), not of the rest."""
     await api.delete("Namespace", name, missing_ok=True)  # from here on nothing new is created in it
+    for kind in ("Deployment", "ReplicaSet"):  # else their status is written for each pod that goes
+        await api.delete_all(kind, name, propagationPolicy="Background")
     await remove_pods(api, name)
 
 
@@ -93,4 +95,5 @@ async def remove_pods(api: Api, namespace: str) -> None:
         await api.delete_all("Pod", namespace, gracePeriodSeconds="0")
         return not await api.pods(namespace)
 
-    await wait_until(no_pods, 120, f"no pods in {namespace}")
+    if found := await api.pods(namespace):
+        await wait_until(no_pods, 120, f"no pods in {namespace}", pause(len(found)))

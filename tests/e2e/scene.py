@@ -18,9 +18,9 @@ from tests.manifests.files import HOOKS
 
 SECRET = "gpu-admission-tls"
 POLICY = "gpu-admission-policy"
-TICK, STANDS, TRUSTED, ROUND = 0.25, 2.0, 4.0, 0.3
+TICK, STANDS, TRUSTED, ROUND = 0.5, 2.0, 4.0, 0.5
 """Seconds, all but ROUND by the clock of `Scene.ticking`. A replica waits for ten seconds, an hour and five seconds otherwise."""
-PAUSE = 0.1
+PAUSE = 0.2
 """Between two ticks, two looks, and two creations of one client; by the clock of this machine."""
 CREATORS = 4
 

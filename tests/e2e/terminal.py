@@ -11,6 +11,7 @@ import yaml
 from tests.controlplane import clusters
 from tests.controlplane.api import Api, refusal, wait_until
 from tests.controlplane.fixtures import remove_namespace
+from tests.controlplane.kinds import path
 from tests.controlplane.objects import pod
 from tests.controlplane.plane import ControlPlane
 from tests.e2e.conftest import NODES
@@ -49,7 +50,7 @@ class Terminal:
 
     def stored(self, mode: str, name: str) -> Json:
         """The one container of a Deployment's template."""
-        found = json.loads(self.run(mode, "get", "deployment", name, "-o", "json").out)
+        found = json.loads(self.plane.request("GET", path("Deployment", self.namespaces[mode], name)))
         (main,) = found["spec"]["template"]["spec"]["containers"]
         return dict(main)
 

@@ -10,7 +10,6 @@ from tests.controlplane.api import Api, wait_until
 from tests.controlplane.clusters import IMAGE
 from tests.controlplane.fixtures import MakeNodes
 from tests.controlplane.objects import REQUIRED, deployment, job, pod
-from tests.controlplane.plane import ControlPlane
 from tests.e2e.behaviour.case import HOST, ZONE
 from tests.installed import Installed, decision
 
@@ -18,23 +17,19 @@ pytestmark = pytest.mark.controlplane
 
 
 async def test_a_burst_keeps_its_first_choices_while_the_watch_of_pods_is_two_seconds_late(
-    installed: Installed, control_plane: ControlPlane, api: Api, team: str, nodes: MakeNodes
+    installed: Installed, api: Api, team: str, nodes: MakeNodes
 ) -> None:
-    """381 of 464 were bound there when an owner of which no pod was seen had at most 16 reservations."""
-    await nodes("58x8")
-    installed.close()
-    try:
-        with Installed(control_plane, before="from tests.e2e.late import delay_pods; delay_pods(2)"):
-            await asyncio.gather(
-                api.create(deployment("many", 400, container={"image": IMAGE}), team),
-                api.create(job("some", 64, container={"image": IMAGE}), team),
-            )
-            found = await api.running(team, 464, within=180)
-    finally:
-        installed.__enter__()
+    """Of twice as many, 381 of 464 were bound there when an owner of which no pod was seen had at most 16 reservations."""
+    await nodes("29x8")
+    with installed.running("from tests.e2e.late import delay_pods; delay_pods(2)"):
+        await asyncio.gather(
+            api.create(deployment("many", 200, container={"image": IMAGE}), team),
+            api.create(job("some", 32, container={"image": IMAGE}), team),
+        )
+        found = await api.running(team, 232, within=180)
     chosen = [decision(one)["nodes"][0][0] for one in found]
     first = sum(one["spec"]["nodeName"] == node for one, node in zip(found, chosen, strict=True))
-    assert first >= 460, f"{first} of 464"
+    assert first >= 230, f"{first} of 232"
 
 
 def about_everybody(kind: str, key: str, but: str) -> dict[str, Any]:

@@ -32,6 +32,8 @@ pytestmark = pytest.mark.controlplane
 
 Json = dict[str, Any]
 MUTATING, VALIDATING = "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"
+LOOK = 0.3
+"""Seconds between two looks: each reads the whole cluster."""
 POLICY, SECRET, TEAM = "gpu-admission-policy", "gpu-admission-tls", "team"
 
 
@@ -57,7 +59,7 @@ class Scene(NamedTuple):
             assert texts, found
             return texts[0]
 
-        return await wait_until(text, 120, f"{check} to be {state}")
+        return await wait_until(text, 120, f"{check} to be {state}", LOOK)
 
     async def hook(self, kind: str, **changes: Any) -> None:
         """Change the first webhook of a configuration."""
@@ -237,7 +239,7 @@ async def test_what_is_broken_is_named_and_well_again_when_repaired(
 ) -> None:
     async with broken(scene):
         assert text in await scene.says(check, state)
-    await wait_until(lambda: sound(scene), 120, "doctor to be content again")
+    await wait_until(lambda: sound(scene), 120, "doctor to be content again", LOOK)
 
 
 async def test_while_no_replica_answers_failed_calls_are_counted_and_certificates_are_still_compared(

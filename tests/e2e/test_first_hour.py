@@ -64,7 +64,7 @@ async def test_the_commands_of_the_page_do_what_it_says(
                 return True
 
             if command.startswith("gpu-admission"):  # the pods are bound, or found to wait, in a moment
-                await wait_until(said, 120, command)
+                await wait_until(said, 120, command, every=1)
             else:
                 await said()
             if "profile=default" in command:

@@ -42,8 +42,7 @@ async def test_pods_of_a_namespace_without_the_label_are_stored_as_without_us(
     toleration = {"key": "nvidia.com/gpu", "operator": "Exists"}
     await api.create(deployment("app", 2, tolerations=[toleration]), namespace)
     with_us = [comparable(found) for found in await api.running(namespace, 2)]
-    installed.close()
-    try:
+    with installed.away():
         old = {each["metadata"]["uid"] for each in await api.pods(namespace)}
         await api.delete_all("Pod", namespace)
 
@@ -52,8 +51,6 @@ async def test_pods_of_a_namespace_without_the_label_are_stored_as_without_us(
 
         await wait_until(gone, 120, "the pods to be gone")
         without_us = [comparable(found) for found in await api.running(namespace, 2)]
-    finally:
-        installed.__enter__()
     assert with_us == without_us
 
 

@@ -37,7 +37,7 @@ COMPONENT = ROOT / "manifests" / "components" / "nvidia-smi"
 SCRIPT = """#!/bin/sh
 [ "$*" = "$WANTED" ] || { echo "asked for $*"; exit 64; }
 case $SAYS in
-endless) exec yes "GPU-0, 0, 4, 81559, 29" ;;
+endless) yes "GPU-0, 0, 4, 81559, 29" | head -c 16777216; exec sleep 600 ;;
 hangs) exec sleep 600 ;;
 fails) echo "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."; exit 9 ;;
 *) printf '%b' "$SAYS" ;;

@@ -13,7 +13,7 @@ import pytest
 
 from tests.controlplane import clusters
 from tests.controlplane.api import Api, ApiError
-from tests.controlplane.fixtures import remove_namespace
+from tests.controlplane.fixtures import remove_pods
 from tests.controlplane.objects import pod
 from tests.controlplane.plane import ControlPlane
 from tests.e2e.pending_asked_cases import ASKED
@@ -191,7 +191,7 @@ async def _until(plays: Iterable[Play], look: Callable[[], Awaitable[Any]], chec
         left = [each for each in left if each.wrong]
         if time.monotonic() > end:
             return
-        await asyncio.sleep(0.3 if left else 0)
+        await asyncio.sleep(1 if left else 0)  # to read the whole cluster costs more than what happens in it
 
 
 def _by_namespace(found: Iterable[Found], namespace: Callable[[Found], str]) -> dict[str, list[Found]]:
@@ -202,11 +202,16 @@ def _by_namespace(found: Iterable[Found], namespace: Callable[[Found], str]) -> 
 
 
 async def _ended(api: Api, namespace: str) -> None:
-    """Remove a namespace, and the pods of a case that failed and holds them."""
+    """Remove all that makes pods, is one, or is held by one. The namespace stays: to remove one takes a hundred requests. What a
+    controller makes of its old cache fits no node any more."""
     for each in await api.pods(namespace):
         if each["metadata"].get("finalizers"):
             await api.patch("Pod", each["metadata"]["name"], {"metadata": {"finalizers": None}}, namespace)
-    await remove_namespace(api, namespace)
+    for kind in ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job"):
+        await api.delete_all(kind, namespace, propagationPolicy="Background")
+    await remove_pods(api, namespace)
+    for kind in ("PersistentVolumeClaim", "ResourceClaim"):
+        await api.delete_all(kind, namespace)
 
 
 async def _tidy(api: Api, before: Mapping[str, set[str]]) -> None:

@@ -8,9 +8,11 @@ import pytest
 import yaml
 
 from tests.controlplane.api import Api, ApiError, wait_until
+from tests.controlplane.kinds import path
 from tests.controlplane.objects import made, pod
 from tests.controlplane.plane import ControlPlane
 from tests.installed import NAMESPACE, SHIPPED, Installed, decision, settle
+from tests.manifests.files import HOOKS
 
 pytestmark = pytest.mark.controlplane
 
@@ -56,8 +58,8 @@ class Guarded:
         return self.webhook.metrics()["gpu_admission_policy_errors_total"]
 
     def events(self) -> list[Json]:
-        events = self.plane.kubectl("get", "events", "-n", NAMESPACE, "-o", "json").stdout
-        return [event for event in json.loads(events)["items"] if event["reason"] == "PolicyRefused"]
+        events = json.loads(self.plane.request("GET", path("Event", NAMESPACE)))
+        return [event for event in events["items"] if event["reason"] == "PolicyRefused"]
 
 
 @pytest.fixture
@@ -72,14 +74,13 @@ def guarded(control_plane: ControlPlane, installed: Installed) -> Iterator[Guard
 @pytest.fixture
 def unguarded(control_plane: ControlPlane, guarded: Guarded) -> Iterator[Guarded]:
     """During a test the API server does not ask about policies."""
-    kind, name = "validatingwebhookconfiguration", "gpu-admission"
-    found = json.loads(control_plane.kubectl("get", kind, name, "-o", "json").stdout)
+    found = json.loads(control_plane.request("GET", path(HOOKS[1], name="gpu-admission")))
     (number,) = [i for i, hook in enumerate(found["webhooks"]) if hook["name"] == "policy.gpu-admission.io"]
-    path = f"/webhooks/{number}/matchConditions/0/expression"
+    where = f"/webhooks/{number}/matchConditions/0/expression"
 
     def asks(expression: str) -> None:
-        change = json.dumps([{"op": "replace", "path": path, "value": expression}])
-        control_plane.kubectl("patch", kind, name, "--type=json", f"--patch={change}")
+        change = [{"op": "replace", "path": where, "value": expression}]
+        control_plane.request("PATCH", path(HOOKS[1], name="gpu-admission"), change, "application/json-patch+json")
 
     asks("false")
     settle(lambda: guarded.apply(BAD, "--dry-run=server")[0] == 0, 120, "the guard to be away")
@@ -108,7 +109,7 @@ def test_a_bad_policy_is_refused_with_path_and_line_and_the_old_one_stays(guarde
         'admission webhook "policy.gpu-admission.io" denied the request: ConfigMap "gpu-admission-policy": '
         f"2 problems in policy.yaml; the policy in force stays:\n- {PROBLEMS[0]}\n- {PROBLEMS[1]}"
     )
-    stored = guarded.plane.kubectl("get", "configmap", NAME, "-n", NAMESPACE, "-o", "json").stdout
+    stored = guarded.plane.request("GET", path("ConfigMap", NAMESPACE, NAME))
     assert json.loads(stored)["data"]["policy.yaml"] == SHIPPED
     assert (guarded.in_force(), guarded.is_valid()) == (before, True)
 
@@ -183,7 +184,7 @@ async def test_a_bad_policy_that_got_in_is_told_of_and_not_used_and_the_next_goo
 
 async def test_when_the_config_map_is_gone_the_last_good_policy_stays(guarded: Guarded, api: Api, team: str) -> None:
     before = guarded.in_force()
-    guarded.plane.kubectl("delete", "configmap", NAME, "-n", NAMESPACE)
+    guarded.plane.request("DELETE", path("ConfigMap", NAMESPACE, NAME))
     settle(lambda: not guarded.is_valid(), 120, "the webhook to know")
     assert guarded.in_force() == before
     assert await decided_by(api, team) == before

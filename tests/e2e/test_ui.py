@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from tests.browser import Tab, browser
+from tests.cli.objects import call
 from tests.controlplane.api import Api
 from tests.controlplane.fixtures import MakeNodes
 from tests.controlplane.nodes import node
@@ -19,7 +20,7 @@ from tests.controlplane.plane import ControlPlane
 pytestmark = pytest.mark.controlplane
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def address(control_plane: ControlPlane) -> Iterator[str]:
     """Where the command serves the page."""
     command = [sys.executable, "-m", "webhook", "ui", "--kubeconfig", str(control_plane.kubeconfig)]
@@ -74,10 +75,7 @@ async def test_what_is_not_watched_is_read_when_it_is_asked_for(tab: Tab, contro
     found = await tab.value(
         "[...document.querySelectorAll('.check')].map(row => [row.dataset.check, row.dataset.state])"
     )
-    command = [sys.executable, "-m", "webhook", "doctor", "--kubeconfig", str(control_plane.kubeconfig), "-o", "json"]
-    said = await asyncio.to_thread(
-        subprocess.run, command, stdout=subprocess.PIPE
-    )  # exit status 1: something is broken
+    said = await asyncio.to_thread(call, "doctor", "--kubeconfig", control_plane.kubeconfig, "-o", "json")
     wanted = [[each["check"], each["state"]] for each in json.loads(said.stdout)]
     assert sorted(found) == sorted(wanted)
     assert ["apiServer", "ok"] in found, "the API server was asked for its version"

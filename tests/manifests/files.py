@@ -1,5 +1,6 @@
 """The manifests: as they stand in the files, and as kubectl applies them."""
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -52,4 +53,9 @@ def only(kind: str, name: str = "") -> Json:
 
 def kustomized(plane: ControlPlane, folder: str = str(MANIFESTS)) -> list[Json]:
     """What `kubectl apply -k` would apply, in its order."""
-    return objects_of(plane.kubectl("kustomize", folder).stdout)
+    return objects_of(_kustomized(plane, folder))
+
+
+@cache
+def _kustomized(plane: ControlPlane, folder: str) -> str:
+    return plane.kubectl("kustomize", folder).stdout

@@ -258,6 +258,11 @@ def test_a_namespace_is_named_for_gpus_that_are_surely_idle(a: int, b: int, use:
     assert {team: n for (team, since), n in found.items() if since == "window" and n} == said
 
 
+def test_gpus_that_a_node_offers_no_more_make_no_others_idle() -> None:
+    found = counts(state([shrunk("a", 8, 4)], [of_team("p", 8, "a", "a")]), {"a": used(2)}).idle
+    assert found["a", "window"] == 2
+
+
 def test_idle_for_an_hour_is_counted_for_the_pod_that_labels_name() -> None:
     use = NodeUse(8, 8, 0.5, 60.0, 0, 0, 0, known=8, idle_for=(3, 3, 0), pods=(PodUse("b/p", 4, 4, (3, 1, 0)),))
     found = counts(state([a100()], [of_team("x", 4, "a", "a"), of_team("p", 4, "a", "b")]), {"a": use}).idle

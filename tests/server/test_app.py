@@ -75,14 +75,12 @@ async def test_wrong_settings_are_reported_before_a_port_is_opened(given: dict[s
 
 
 async def test_a_port_in_use_is_reported() -> None:
-    async with serving("--cluster", CLUSTER) as server:
-        process = await start("--cluster", CLUSTER, "--port", str(server.port), "--ops-port", "0")
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        process = await start("--cluster", CLUSTER, "--port", str(port), "--ops-port", "0")
         _, log = await process.communicate()
-        assert process.returncode == 2
-        assert (
-            f"error: cannot listen on 127.0.0.1:{server.port}: Address already in use. Give another --port"
-            in log.decode()
-        )
+    assert process.returncode == 2
+    assert f"error: cannot listen on 127.0.0.1:{port}: Address already in use. Give another --port" in log.decode()
 
 
 def written(folder: Path, pair: Pair) -> list[str]:

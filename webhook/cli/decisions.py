@@ -10,7 +10,9 @@ import typer
 from webhook.admission.decision import IGNORED
 from webhook.admission.words import finding_line
 from webhook.cli import offline, options
+from webhook.cli.cluster.load import read_snapshot
 from webhook.cli.manifests import pods_made_by
+from webhook.cli.reading import policy_of
 from webhook.cli.terminal import COULD_NOT, REFUSED, out, policy_named, read, say
 from webhook.cluster.state import ClusterState
 from webhook.errors import BadInput, GpuAdmissionError
@@ -37,14 +39,15 @@ def decide_file(
     refused pod only the AdmissionReview is printed.
     """
     status, foreign = 0, set[str]()
-    loaded = policy_named(policy)
-    state = offline.load_state(cluster)
+    snapshot = read_snapshot(cluster) if cluster else None
+    loaded = policy_of(policy, snapshot) if snapshot else policy_named(policy)
+    state, now = (snapshot.state, snapshot.taken) if snapshot else (offline.load_state(None), 0.0)
     printed = 0
     for document in list(offline.documents(read(file), file)):  # all are parsed before the first one is printed
         try:
             if isinstance(document, BadInput):
                 raise document
-            result = offline.run(document, decide, loaded, state)
+            result = offline.run(document, decide, loaded, state, now)
         except GpuAdmissionError as error:
             say(f"error: {error}")
             status = COULD_NOT
@@ -61,7 +64,7 @@ def decide_file(
             and document.request.resource != "pods"
             and not document.foreign
         ):
-            _tell_of_pods(document, loaded, state)
+            _tell_of_pods(document, loaded, state, now)
         if output is not None and (decision.result != "denied" or output is Output.review):
             _print(result, output, printed)
             printed += 1
@@ -71,10 +74,10 @@ def decide_file(
     raise typer.Exit(status)
 
 
-def _tell_of_pods(document: offline.Document, policy: Policy, state: ClusterState) -> None:
+def _tell_of_pods(document: offline.Document, policy: Policy, state: ClusterState, now: float) -> None:
     """Print to stderr what the pods of a workload will get: the workload itself is hardly changed."""
     for made in pods_made_by(document, policy):
-        decision = offline.run(made.document, offline.decide_mutate, policy, state).decision
+        decision = offline.run(made.document, offline.decide_mutate, policy, state, now).decision
         paths = [operation["path"].split("/") for operation in orjson.loads(decision.patch or b"[]")]
         fields = dict.fromkeys([path[2] for path in paths if path[1] == "spec"])
         say(

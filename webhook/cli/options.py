@@ -19,7 +19,11 @@ Cluster = Annotated[
     ),
 ]
 Policy = Annotated[
-    str | None, typer.Option(help="A policy file, or `default` for the shipped one.", metavar="FILE|default")
+    str | None,
+    typer.Option(
+        help="A policy file, or `default` for the shipped one. Default: that of the cluster, if any.",
+        metavar="FILE|default",
+    ),
 ]
 Kubeconfig = Annotated[
     Path | None, typer.Option(help="Default: KUBECONFIG, else ~/.kube/config.", metavar="FILE", show_default=False)

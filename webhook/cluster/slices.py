@@ -157,7 +157,7 @@ class Slices:
                 self._ignore(name, f"{type(error).__name__}: {error}")
         if len(listed) > _MAX_DEVICES:
             self._ignore(name, f"{len(listed)} devices, wanted at most {_MAX_DEVICES}")
-        counters = self._counters(key, spec.get("sharedCounters") or (), "name") if node else ()
+        counters = self._counters(key, spec.get("sharedCounters") or (), "name")
         roaming = () if node else tuple([device.facts for device in devices])
         told = DeviceSet(tuple(devices) if node else (), counters)
         return _Slice(
@@ -195,6 +195,10 @@ class Slices:
             self._interned.clear()
         return self._interned.setdefault(found, found)
 
+    def usable(self, pool: Pool) -> bool:
+        """Whether a pool is complete and valid: else the scheduler gives none of its devices."""
+        return pool in self._current
+
     @property
     def drivers(self) -> tuple[str, ...]:
         """The drivers of GPUs, sorted."""
@@ -206,7 +210,7 @@ class Slices:
 
 def _is_valid(slices: list[_Slice]) -> bool:
     """Whether each device and each counter set of a pool is told once, and all counters that devices draw on are told
-    (buildPool). Counters that are not of a single node are not looked at."""
+    (buildPool). Devices that are not of a single node are not looked at."""
     devices = [device for each in slices for device in each.devices.devices]
     counters = [each[:2] for piece in slices for each in piece.devices.counters]
     drawn = {draw[:2] for device in devices for draw in device.counters}

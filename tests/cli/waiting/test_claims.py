@@ -129,6 +129,13 @@ def test_the_requests_of_a_pod_are_looked_at_together(
     assert text in answer.causes[0].text
 
 
+def test_devices_of_a_pool_that_is_incomplete_are_not_there(tmp_path: Path) -> None:
+    """They were said to be taken in part by others."""
+    (found,) = of_node_n(tmp_path, [device("a")], ANY, slices=2).causes
+    assert (found.cause, found.text) == (NONE_FREE, "claim c: 1 device of dc wanted, and no node has any")
+    assert "repair the driver" in found.fix
+
+
 CARD = [device("a", card={"int": 0}), device("b", card={"int": 0}), device("c", card={"int": 1})]
 for each in CARD:
     each["attributes"]["card"] = each.pop("card")
@@ -157,9 +164,9 @@ def test_a_device_taint_rule_is_named_with_what_to_do(tmp_path: Path) -> None:
     assert "kubectl get devicetaintrules" in cause.fix
 
 
-def of_node_n(tmp_path: Path, devices: list[Json], asked: Json, *others: Json, **claim: Any) -> Any:
-    """The answer for a pod with one claim, where node n has these devices."""
-    pool = {"name": "p", "generation": 1, "resourceSliceCount": 1}
+def of_node_n(tmp_path: Path, devices: list[Json], asked: Json, *others: Json, slices: int = 1, **claim: Any) -> Any:
+    """The answer for a pod with one claim, where node n has these devices. `slices`: those that their pool says it has."""
+    pool = {"name": "p", "generation": 1, "resourceSliceCount": slices}
     objects = [
         *(node("n"), DEVICE_CLASS | {"metadata": {"name": "dc"}}),
         obj(

@@ -159,6 +159,28 @@ def test_the_fix_for_an_affinity_depends_on_its_operator(tmp_path: Path, made: J
     assert fix in [cause.fix for cause in found.causes]
 
 
+def test_the_values_to_choose_from_are_those_of_nodes_with_the_label(tmp_path: Path) -> None:
+    nodes = [node("n", labels={"size": "40"}), node("m")]
+    (found,) = answers(snapshot(tmp_path, *nodes, affine("In", "other")), load_policy(), None)
+    assert found.causes[0].fix.startswith("set spec.affinity.nodeAffinity to 40, or label")
+
+
+def test_the_fix_for_taints_is_their_tolerations(tmp_path: Path) -> None:
+    found = snapshot(tmp_path, node("n", taints=["team=x:NoSchedule", "mine:NoExecute"]), waiting())
+    assert answers(found, load_policy(), None)[0].causes[0].fix == (
+        "if the pod may run there, add to spec.tolerations: {key: mine, operator: Exists, effect: NoExecute}; "
+        '{key: team, operator: Equal, value: "x", effect: NoSchedule}'
+    )
+
+
+def test_three_of_many_workloads_are_named(tmp_path: Path) -> None:
+    alone = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {}}
+    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [alone]}}
+    others = [placed(pod(f"other-{number}", 1), "n") for number in range(5)]
+    (found,) = answers(snapshot(tmp_path, node("n"), *others, waiting(affinity=affinity)), load_policy(), None)
+    assert found.causes[0].text.endswith("where pod/other-0, pod/other-1, pod/other-2 and 2 more are")
+
+
 def test_while_a_pod_preempts_the_message_of_the_scheduler_is_no_cause(tmp_path: Path) -> None:
     status = {"nominatedNodeName": "n", **unschedulable("0/1 nodes are available: 1 Insufficient nvidia.com/gpu.")}
     (found,) = answers(snapshot(tmp_path, node("n"), leaving("victim", "n"), waiting(8, status)), load_policy(), None)

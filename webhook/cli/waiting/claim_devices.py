@@ -138,7 +138,8 @@ def _read(s: Situation) -> Iterator[_Offered]:
         for result in ((claim["status"].get("allocation") or {}).get("devices") or {}).get("results") or ()
         if not result.get("adminAccess")
     }
-    slices, rules = _newest(s), s.snapshot.state.slices.taint_rules
+    usable, rules = s.snapshot.state.slices.usable, s.snapshot.state.slices.taint_rules
+    slices = [spec for spec in _newest(s) if usable((spec["driver"], spec["pool"]["name"]))]
     drawn = {
         (spec["driver"], spec["pool"]["name"], each.get("counterSet"))
         for spec in slices
