@@ -74,6 +74,8 @@ def test_a_pod_that_fits_nowhere_holds_nothing_while_it_waits() -> None:
     assert of.ledger.ended["unschedulable"] == 1
     of.pod_seen(pod("p", ranked=[A]), 2)
     assert gpus(of) == (8, 8, 8)
+    of.pod_gone(pod("p", ranked=[A]))
+    assert of.ledger.ended["gone"] == 0, "its reservation has ended already"
 
 
 def test_a_pod_that_waits_too_long_holds_nothing_but_is_still_counted_when_it_is_bound() -> None:
