@@ -1,8 +1,15 @@
 """The client of the tests, and the objects that they write."""
 
-import pytest
+import asyncio
+import gc
+import socket
+import ssl
+from threading import Event, Thread
 
-from tests.controlplane.api import ApiError, _warning, wait_until
+import pytest
+import trustme
+
+from tests.controlplane.api import Api, ApiError, _warning, wait_until
 from tests.controlplane.kinds import path
 
 
@@ -60,3 +67,35 @@ async def test_what_is_not_there_yet_is_awaited_and_another_error_is_not() -> No
     with pytest.raises(ApiError, match="GET /a: 403"):
         await wait_until(ask, 5, "it", every=0.01)
     assert not answers
+
+
+@pytest.mark.filterwarnings("error::ResourceWarning")
+def test_a_request_that_is_given_up_leaves_no_socket_open() -> None:
+    """The server is busy, and does not agree to the end before the loop has ended."""
+    authority, told, over = trustme.CA(), ssl.create_default_context(ssl.Purpose.CLIENT_AUTH), Event()
+    authority.issue_cert("localhost").configure_cert(told)
+    with socket.create_server(("localhost", 0)) as listening:
+
+        def serve() -> None:
+            with told.wrap_socket(listening.accept()[0], server_side=True) as connection:
+                connection.recv(100)
+                asked.set()
+                over.wait()
+
+        asked = Event()
+        server = Thread(target=serve)
+        server.start()
+
+        async def give_up() -> None:
+            async with Api(
+                f"https://localhost:{listening.getsockname()[1]}", "token", authority.cert_pem.bytes()
+            ) as api:
+                request = asyncio.ensure_future(api.request("GET", "/"))
+                await asyncio.to_thread(asked.wait)
+                request.cancel()
+                await asyncio.wait([request])
+
+        asyncio.run(give_up())
+        gc.collect()  # a socket that is left is told of now
+        over.set()
+        server.join()
