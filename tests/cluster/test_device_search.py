@@ -47,6 +47,20 @@ CASES = [
         True,
         id="the alternative that a claim may have",
     ),
+    pytest.param(
+        [dra.gpu(i) for i in range(33)],
+        [
+            dra.exactly(20, f'device.attributes["{dra.DRIVER}"].index < 20'),
+            {
+                "firstAvailable": [
+                    {"name": "a", **dra.exactly(13)},
+                    {"name": "b", **dra.exactly(1, 'device.driver == "x"')},
+                ]
+            },
+        ],
+        False,
+        id="an alternative that is too many with the other request",
+    ),
     pytest.param([dra.gpu(0)], [dra.exactly(adminAccess=True)] * 2, False, id="admin access twice to one device"),
     pytest.param([dra.gpu(0)], [dra.exactly(adminAccess=True), dra.exactly()], False, id="admin access beside a use"),
     pytest.param([dra.gpu(0), dra.gpu(1)], [dra.exactly(adminAccess=True), dra.exactly()], True, id="on two devices"),

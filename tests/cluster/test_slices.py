@@ -72,6 +72,11 @@ def counters(*names: str, name: str = "counters", **spec: Any) -> dict[str, Any]
             True,
             id="counters of no single node",
         ),
+        pytest.param(
+            [dra.device_slice("gpu-a", [dra.gpu(0)]), dra.device_slice("gpu-a", [dra.gpu(1)], name="t", generation=2)],
+            True,
+            id="a former generation beside it",
+        ),
         pytest.param([dra.device_slice("gpu-a", [dra.gpu(0, **drawing("c"))])], False, id="no such counter set"),
         pytest.param(
             [dra.device_slice("gpu-a", [dra.gpu(0, **drawing("c", "cores"))], slices=2), counters("c")],
