@@ -50,7 +50,8 @@ async def test_a_resize_that_no_kubelet_can_give_leaves_the_node_to_others(
     grown = pod("grows", 1)
     grown["spec"]["containers"][0]["resources"]["requests"] = {"cpu": "1"}
     await api.create(grown, team)
-    name = (await api.bound(team, "grows"))["spec"]["containers"][0]["name"]
+    [running] = await api.running(team, 1)  # its kubelet has said so, and replaces no status of ours later
+    name = running["spec"]["containers"][0]["name"]
     status = {
         "phase": "Running",
         "conditions": [{"type": "PodResizePending", "status": "True", "reason": "Infeasible"}],
