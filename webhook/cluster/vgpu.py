@@ -106,8 +106,9 @@ class Vgpu(NamedTuple):
         """What each container asks for; [] if one of them asks by percentage. `parts`: also if it asks for whole cards only."""
         found, part = [], False
         limits = [(container.get("resources") or {}).get("limits") or {} for container in pod["spec"]["containers"]]
-        whole = self.resources.cards.startswith("nvidia.com/")
-        if parts and all([asked.keys().isdisjoint(self.resources[whole:]) for asked in limits]):
+        whole = self.resources.cards.startswith("nvidia.com/")  # cards alone are those of the device plugin
+        telling = self.part_resources if whole else self.resources
+        if parts and all([asked.keys().isdisjoint(telling) for asked in limits]):
             return []  # as of most pods
         for asked in limits:
             amounts = [amount_of(asked[name]) if name in asked else 0 for name in self.resources]

@@ -232,7 +232,7 @@ PENDING = [
         [node("a", 2, resources={"nvidia.com/mig-1g.10gb": "7"})],
         {"fraction": "0.5"},
         "noDevice",
-        "node a: KAI gives no parts of GPUs there",
+        "node a: KAI gives no parts of GPUs where there are MIG instances",
         "let the pod run on other nodes",
         0,
         id="MIG",
