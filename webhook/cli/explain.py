@@ -15,7 +15,6 @@ from webhook.cli.cluster.report import gpus_of
 from webhook.cli.cluster.snapshot import FINISHED, NEEDED, Snapshot
 from webhook.cli.elsewhere import elsewhere
 from webhook.cli.manifests import Planned, planned
-from webhook.cli.options import Format
 from webhook.cli.pending import KINDS, answers, cause_lines, pods_named
 from webhook.cli.reading import measure_gpus, namespace_of, policy_of, snapshot_of
 from webhook.cli.terminal import COULD_NOT, DIFF_COLOURS, REFUSED, diff, document, say, show, table
@@ -35,7 +34,7 @@ def explain(
         list[str] | None, typer.Option("-f", "--filename", metavar="FILE|-", help="Manifests; may be repeated.")
     ] = None,
     namespace: options.Namespace = None,
-    output: options.Output = Format.table,
+    output: options.Output = "table",
     policy: options.Policy = None,
     metrics: options.Metrics = None,
     cluster: options.Snapshot = None,
