@@ -1,6 +1,6 @@
 """`gpu-admission simulate`: which pods would start, without and with the webhook.
 
-Covers cli.simulating.picture, cli.simulating.run, cli.simulating.trace.
+Covers cli.page, cli.simulating.picture, cli.simulating.run, cli.simulating.trace.
 """
 
 import json
@@ -66,23 +66,6 @@ def test_the_table(tmp_path: Path, cluster: Path) -> None:
     result = call("simulate", "-f", manifest(tmp_path, CHAT, TRAIN), "-n", "team", "--cluster", cluster)
     assert (result.stdout, result.stderr) == (TABLE, "")
     assert result.exit_code == 0
-
-
-def test_the_document(tmp_path: Path, cluster: Path) -> None:
-    answer = found("-f", manifest(tmp_path, CHAT, TRAIN), "-n", "team", "--cluster", cluster)
-    chat, train = answer["workloads"]
-    assert (answer["starts"], chat["starts"], train["starts"]) == (True, True, True)
-    assert chat["with"] == {"refused": False, "bound": {"gpu-a": 2}, "waiting": 0, "causes": []}
-    assert chat["without"]["bound"] == {"gpu-b": 1, "gpu-c": 1}
-    assert train["without"]["waiting"] == 2
-    assert [cause["cause"] for cause in train["without"]["causes"]] == ["gpusFragmented"]
-    assert answer["gpus"] == {
-        "nvidia.com/gpu": {
-            "free": {"before": 22, "without": 20, "with": 4},
-            "wholeNodes": {"before": 2, "without": 0, "with": 0},
-        }
-    }
-    assert answer["waited"] == {"before": 0, "without": 0, "with": 0}
 
 
 def test_pods_that_wait_have_the_causes_of_pending_and_status_1(tmp_path: Path, cluster: Path) -> None:
