@@ -12,7 +12,6 @@ import yaml
 from tests.cli.objects import CLUSTER, call, document, placed, terminal, write
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
-from webhook.cli import nodes as command
 
 TABLE = """\
 NODE    POOL        MODEL                   HEALTH     RESOURCE         TOTAL   ALLOCATED   PROMISED   FREE   UNUSABLE   USED
@@ -182,17 +181,6 @@ def test_gpus_of_finished_pods_are_free(tmp_path: Path) -> None:
 def test_wrong_input_is_an_error_with_status_2(cluster: Path, arguments: list[str], said: str) -> None:
     result = call("nodes", *arguments, "--cluster", cluster)
     assert (result.exit_code, result.stdout, result.stderr) == (2, "", said)
-
-
-@pytest.mark.parametrize(("output", "times"), [("table", 1), ("wide", 1), ("json", 0)])
-def test_before_each_table_that_is_watched_the_screen_is_cleared(
-    cluster: Path, output: str, times: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cleared: list[None] = []
-    monkeypatch.setattr(command, "repeated", lambda refresh, **_: refresh())
-    monkeypatch.setattr(command, "clear", lambda: cleared.append(None))
-    assert call("nodes", "--watch", "--cluster", cluster, "-o", output).exit_code == 0
-    assert len(cleared) == times
 
 
 def test_a_selector_that_no_node_matches_is_named(cluster: Path) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,21 +10,18 @@ import pytest
 import yaml
 from aiohttp import web
 
-from tests.cli.objects import call, kubeconfig, placed, write
+from tests.cli.objects import call, kubeconfig, placed, with_metrics, write
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
-from tests.feeds import prometheus_server
 from tests.feeds.exporters import DATA, served
-from tests.feeds.prometheus_server import Exporter
-from tests.feeds.test_prometheus import program, until  # noqa: F401  a fixture
 from webhook.cli.cluster.metrics import way_to, with_url
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.errors import BadInput
 from webhook.feeds.access import Access
 
-BUSY, IDLE = ((DATA / f"dcgm-8-{kind}.txt").read_text() for kind in ("busy", "idle"))
+BUSY = (DATA / "dcgm-8-busy.txt").read_text()
 NODE = "gpu-a-0"
-"""The Hostname in those pages."""
+"""The Hostname in that page."""
 API = Access("https://api:6443", None, "Bearer t", None, 60.0)
 THROUGH = "https://api:6443/api/v1/namespaces"
 
@@ -116,6 +112,7 @@ async def test_exporters_are_asked_through_the_api_server(tmp_path: Path) -> Non
     assert api.proxied == [("/api/v1/namespaces/gpu-operator/pods/http:exporter:9400/proxy/metrics", "")]
 
 
+ASKED = {"source": "prometheus", "url": "http://prometheus.monitoring:9090"}
 FORBIDDEN = orjson.dumps({"kind": "Status", "message": 'services "http:p:9090" is forbidden'}).decode()
 
 
@@ -123,20 +120,20 @@ FORBIDDEN = orjson.dumps({"kind": "Status", "message": 'services "http:p:9090" i
     ("settings", "answer", "said"),
     [
         pytest.param(
-            {"source": "prometheus", "url": "http://prometheus.monitoring:9090"},
+            ASKED,
             (403, FORBIDDEN),
             "through the API server: no right to get services/proxy in namespace monitoring",
             id="no right to services/proxy, and the name is not known here",
         ),
         pytest.param(
-            {"source": "prometheus", "url": "http://prometheus.monitoring:9090"},
+            ASKED,
             (503, orjson.dumps({"kind": "Status", "message": "no endpoints available for service"}).decode()),
             'answered 503 "no endpoints available for service"; wanted 200',
             id="a Service without endpoints",
         ),
-        pytest.param({"source": "prometheus", "url": "http://prometheus.monitoring:9090"}, (200, "<html>"), "through the API server: an answer that is no JSON: ", id="not a Prometheus"),
+        pytest.param(ASKED, (200, "<html>"), "through the API server: an answer that is no JSON: ", id="not a Prometheus"),
         pytest.param(
-            {"source": "prometheus", "url": "http://prometheus.monitoring:9090"},
+            ASKED,
             (
                 200,
                 '{"status":"success","data":{"resultType":"vector","result":['
@@ -174,7 +171,7 @@ async def test_off_asks_nobody(tmp_path: Path) -> None:
     assert ("utilisation" in found, said, api.proxied) == (False, "", [])
 
 
-# --- a real Prometheus ------------------------------------------------------------------------------------------------
+# --- the table --------------------------------------------------------------------------------------------------------
 
 TABLE = """\
 NODE      POOL       MODEL                   HEALTH    RESOURCE         TOTAL   ALLOCATED   PROMISED   FREE   USED       IDLE   UTILISATION      MEMORY        HOTTEST
@@ -188,24 +185,19 @@ largest job that could start now: 1 node × 2 GPUs of NVIDIA-A100-SXM4-80GB, wit
 """
 
 
-@pytest.fixture
-def real(program: str) -> Iterator[prometheus_server.Prometheus]:  # noqa: F811
-    other = IDLE.replace(NODE, "gpu-b-0").replace("GPU-3b5f0c1e", "GPU-b")
-    with Exporter(BUSY + other) as exporter:
-        with prometheus_server.Prometheus(f"127.0.0.1:{exporter.server_address[1]}") as running:
-            yield running
-        exporter.shutdown()
-
-
-def cluster(folder: Path) -> Path:
-    labels = {"node-pool": "training"}
-    nodes = [node(name, labels=labels) for name in (NODE, "gpu-b-0")]
-    return write(folder, *nodes, placed(pod("trainer", 6), NODE), placed(pod("sleeper", 8), "gpu-b-0"))
-
-
-async def test_a_real_prometheus_by_its_address(tmp_path: Path, real: prometheus_server.Prometheus) -> None:
-    await until(real, "DCGM_FI_DEV_GPU_TEMP", 16)
-    result = await asyncio.to_thread(call, "nodes", "--cluster", cluster(tmp_path), "--metrics", real.url)
+def test_the_table(tmp_path: Path) -> None:
+    """Against a real Prometheus: tests/e2e/test_nodes.py."""
+    nodes = [node(name, labels={"node-pool": "training"}) for name in (NODE, "gpu-b-0")]
+    file = write(tmp_path, *nodes, placed(pod("trainer", 6), NODE), placed(pod("sleeper", 8), "gpu-b-0"))
+    readings = {NODE: (99, 73797, 7214, 68), "gpu-b-0": (0, 1, 81010, 32)}
+    names = ("utilisation", "memory_used", "memory_free", "temperature")
+    samples = [
+        [of, str(gpu), name, value - (gpu if name == "temperature" else 0), ""]
+        for of, values in readings.items()
+        for gpu in range(8)
+        for name, value in zip(names, values, strict=True)
+    ]
+    result = call("nodes", "--cluster", with_metrics(file, samples))
     said = "whose the idle GPUs are, and for how long: nodes --by namespace\n"
     assert (result.exit_code, result.stderr) == (0, said)
     assert result.stdout == TABLE

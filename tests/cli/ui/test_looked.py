@@ -175,12 +175,6 @@ async def test_the_question_about_a_pod_follows_the_choice(tab: Tab) -> None:
     assert await tab.value("document.querySelector('#form [name=pod]').value") == "team-b/huge-1"
 
 
-async def test_the_legend_has_the_class_of_a_promise(tab: Tab) -> None:
-    found = await tab.value("document.getElementById('legend').innerText")
-    assert "training" in found
-    assert "development" in found
-
-
 async def test_what_a_search_does_not_find_is_not_called_nobody(tab: Tab) -> None:
     await search(tab, "b200")
     assert await tab.texts("#holders") == ["Nobody with “b200”."]
