@@ -1,6 +1,6 @@
 """The state after any events equals the state after a fresh list.
 
-Covers cluster.freshness, cluster.journal, cluster.labels, cluster.listing, cluster.node, cluster.node_table, cluster.nodes,
+Covers cluster.journal, cluster.labels, cluster.listing, cluster.node, cluster.node_table, cluster.nodes,
 cluster.grouped, cluster.usage.
 """
 
@@ -13,7 +13,7 @@ import pytest
 from tests.cluster.objects import GPU, admitted, facts, free, node, pod, state
 from tests.cluster.reserved import chosen
 from webhook.cluster.pods import reservation_request
-from webhook.cluster.state import ClusterState, Listing
+from webhook.cluster.state import ClusterState
 from webhook.cluster.utilisation import UNKNOWN, PodUse
 from webhook.framework.cluster_view import PriorityClass
 
@@ -161,16 +161,6 @@ def test_objects_that_are_not_in_a_new_list_are_gone() -> None:
     of.replace("nodes", [node("gpu-b")], 1)
     of.replace("pods", [pod("p", on="gpu-b")], 1)
     assert facts(of) == facts(state([node("gpu-b")], [pod("p", on="gpu-b")]))
-
-
-def test_a_list_in_pages_is_the_list() -> None:
-    of = state([node("gpu-x")])
-    listing = Listing(of, "nodes")
-    listing.add([node("gpu-a")], 1)
-    listing.add([node("gpu-b")], 1)
-    assert of.nodes.count == 3
-    listing.done(1)
-    assert facts(of) == facts(state([node("gpu-a"), node("gpu-b")]))
 
 
 @pytest.mark.parametrize(

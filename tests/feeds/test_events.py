@@ -146,9 +146,7 @@ async def test_a_pod_bound_elsewhere_is_one_event_of_all_replicas() -> None:
         bound, waits = pod("p", on="b", ranked=("a", "b")), pod("p", ranked=("a", "b"))
         for by in (scene.events, scene.another()):
             sink = ClusterSink(scene.state, "pods", lambda: scene.now, by.bound)
-            sink.list_begins()
-            sink.in_list(pod("old", on="b", ranked=("a", "b")))
-            sink.list_ends()
+            sink.seen(pod("old", on="b", ranked=("a", "b")), listed=True)
             sink.seen(waits)
             sink.seen(bound)
             sink.seen(bound)

@@ -16,11 +16,10 @@ from webhook.cluster.demands import Demands
 from webhook.cluster.device_demands import DeviceDemands
 from webhook.cluster.device_groups import DeviceGroups
 from webhook.cluster.device_sources import SOURCES, shared_claims
-from webhook.cluster.freshness import REQUIRED, Freshness
 from webhook.cluster.grouped import Grouped
 from webhook.cluster.jobs import Jobs
 from webhook.cluster.ledger import Ledger
-from webhook.cluster.listing import Index, Listing, ListKind
+from webhook.cluster.listing import REQUIRED, Freshness, Index, ListKind, name_of
 from webhook.cluster.nodes import Nodes
 from webhook.cluster.pods import (
     ReservationRequest,
@@ -44,7 +43,7 @@ from webhook.kube.pod import DECISION, PROFILE_LABEL, annotations_of
 
 Object = Mapping[str, Any]
 
-__all__ = ["REQUIRED", "ClusterState", "ListKind", "Listing"]
+__all__ = ["REQUIRED", "ClusterState", "ListKind"]
 
 _FINISHED = frozenset(("Succeeded", "Failed"))
 
@@ -270,9 +269,11 @@ class ClusterState:
 
     def replace(self, kind: ListKind, objects: Iterable[dict[str, Any]], now: float) -> None:
         """Apply a full list: objects that are not in it are gone."""
-        listing = Listing(self, kind)
-        listing.add(objects, now)
-        listing.done(now)
+        named = set[int | str]()
+        for obj in objects:
+            named.add(name_of(kind, obj))
+            self.seen(kind, obj, now)
+        self.complete(kind, named, now)
 
     def complete(self, kind: ListKind, named: Set[int | str], now: float) -> None:
         """A list is complete: objects that are not `named` are gone."""

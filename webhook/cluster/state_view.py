@@ -10,7 +10,7 @@ from webhook.cluster.autoscalers import Autoscalers
 from webhook.cluster.budgets import Budgets
 from webhook.cluster.by_name import ByName, VolumeClaim
 from webhook.cluster.device_demands import DeviceDemands
-from webhook.cluster.freshness import Freshness
+from webhook.cluster.listing import Freshness
 from webhook.cluster.node import SHARED, Status
 from webhook.cluster.nodes import Nodes
 from webhook.cluster.slices import Slices
