@@ -14,8 +14,8 @@ from webhook.admission.context import subject_of
 from webhook.admission.decision import IGNORED, Decision
 from webhook.admission.pods import mutate
 from webhook.admission.response import warnings_of
-from webhook.cluster.source_volcano import VOLCANO
 from webhook.cluster.state import ClusterState
+from webhook.cluster.vgpu import VOLCANO
 from webhook.errors import BadPod
 from webhook.kube.pod import DECISION, Pod
 from webhook.kube.review import parse_review

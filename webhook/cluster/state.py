@@ -20,6 +20,7 @@ from webhook.cluster.grouped import Grouped
 from webhook.cluster.jobs import Jobs
 from webhook.cluster.ledger import Ledger
 from webhook.cluster.listing import REQUIRED, Freshness, Index, ListKind, name_of
+from webhook.cluster.node_table import Answers
 from webhook.cluster.nodes import Nodes
 from webhook.cluster.pods import (
     ReservationRequest,
@@ -34,7 +35,7 @@ from webhook.cluster.pods import (
 )
 from webhook.cluster.replicas import Replicas
 from webhook.cluster.slices import Slices
-from webhook.cluster.state_view import Answers, StateView
+from webhook.cluster.state_view import StateView
 from webhook.cluster.usage import PodKind, Usage, hold
 from webhook.cluster.utilisation import NodeUse
 from webhook.framework.cluster_view import MetricsStatus, Placement
@@ -207,7 +208,8 @@ class ClusterState:
         self.demands.gone(uid)
         self.replicas.gone(uid)
         self.device_groups.gone(uid)
-        self.nodes.devices.gone([source.name for source in SOURCES], uid)
+        for source in SOURCES:
+            self.nodes.devices.use(source.name, uid, "", ())
 
     def _allocated(self, uid: str) -> None:
         """A claim of this pod has devices now, and counts: what was held for the pod does not count besides."""
