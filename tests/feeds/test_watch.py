@@ -231,14 +231,6 @@ async def test_an_event_larger_than_the_buffers_arrives() -> None:
         await scene.agreed()
 
 
-async def test_a_bookmark_shows_that_the_api_server_is_alive() -> None:
-    async with started() as scene:
-        await scene.watching()
-        await until(lambda: scene.mirror.heard_times == 1)
-        scene.api.bookmark(NODES)
-        await until(lambda: scene.mirror.heard_times == 2)
-
-
 BOUND = 60.0
 
 

@@ -37,7 +37,6 @@ from webhook.cluster.replicas import Replicas
 from webhook.cluster.slices import Slices
 from webhook.cluster.state_view import StateView
 from webhook.cluster.usage import PodKind, Usage, hold
-from webhook.cluster.utilisation import NodeUse
 from webhook.framework.cluster_view import MetricsStatus, Placement
 from webhook.kube.other_gpus import FRACTIONS
 from webhook.kube.pod import DECISION, PROFILE_LABEL, annotations_of
@@ -53,16 +52,14 @@ class ClusterState:
     """The state. Events change it through one method each; reviews read it through `view`. Not thread safe: one event loop
     owns it.
 
-    `max_age`, `ttl`, `unseen_ttl`: seconds, of the same clock as every `now`; see `Freshness` and `Ledger`. `trusted`:
-    whether only API servers can send reviews; see `Parts`. `replica`, `namespace`: see `Replicas`.
+    `max_age`: seconds, of the same clock as every `now`; see `Freshness`. `trusted`: whether only API servers can send reviews;
+    see `Parts`. `replica`, `namespace`: see `Replicas`.
     """
 
     def __init__(
         self,
         *,
         max_age: float = 60.0,
-        ttl: float = 30.0,
-        unseen_ttl: float = 10.0,
         trusted: bool = False,
         replica: str = "",
         namespace: str = "gpu-admission",
@@ -71,7 +68,7 @@ class ClusterState:
         self.nodes = Nodes(replica)
         self.replicas = Replicas(replica, namespace, self.nodes.divide)
         self.usage = Usage(self.nodes)
-        self.ledger = Ledger(self.usage, ttl, unseen_ttl, trusted=trusted)
+        self.ledger = Ledger(self.usage, trusted=trusted)
         self.demands = Demands()
         self.device_groups = DeviceGroups(self.nodes)
         self.holdings: dict[tuple[str, str], dict[int, int]] = {}
@@ -123,10 +120,6 @@ class ClusterState:
 
     def node_gone(self, name: str) -> None:
         self.nodes.gone(name)
-
-    def gpu_use_seen(self, name: str, use: NodeUse) -> None:
-        """GPU metrics of a node; `utilisation.UNKNOWN` if there are none any more."""
-        self.nodes.use_seen(name, use)
 
     def pod_seen(self, pod: dict[str, Any], now: float) -> None:
         """A pod was added or changed. Finished pods use nothing; terminating ones count until they are deleted."""

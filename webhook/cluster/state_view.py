@@ -171,7 +171,7 @@ class StateView:
         return mask & columns.alive[: columns.rows]
 
     def _cached(self, question: tuple[object, ...], answer: Callable[[], T]) -> T:
-        return self._state.answers.get(self._state.nodes.version, question, answer)
+        return self._state.answers.get(self._state.nodes.changes.position, question, answer)
 
 
 def _shown(part: str, value: object) -> str:
