@@ -94,7 +94,7 @@ TWICE = [*gpu(utilisation=80.0, memory=70.0), *gpu(utilisation=10.0, memory=20.0
         pytest.param(gpu(utilisation=29.9, memory=49.9), {"idle": 1}, id="both just below"),
         pytest.param(gpu(memory=None), {"idle": 1, "full": 0}, id="memory not known: judged by utilisation"),
         pytest.param(gpu(utilisation=None), {"measured": 0, "known": 1}, id="utilisation not known"),
-        pytest.param(gpu(utilisation=None, engine=0.75), {"measured": 1, "idle": 0, "utilisation": 0.75}, id="its engine instead"),
+        pytest.param(gpu(utilisation=None, engine=0.75), {"measured": 1, "idle": 0, "utilisation": 0.75}, id="its engine"),
         pytest.param(gpu(instance="1"), {"measured": 0}, id="a MIG instance: old exporters report 0 (dcgm-exporter issue 216)"),
         pytest.param(SPLIT, {"measured": 3, "idle": 2, "hottest": 88.0, "hot": 2}, id="a split GPU is its instances"),
         pytest.param(SICK, {"measured": 2, "sick": 2, "avoid": 2}, id="the instances of a sick GPU are sick"),
