@@ -91,7 +91,7 @@ def of_csi(number: int) -> Json:
 
 
 def without(
-    name: str, cause: str, text: str, says: str, fix: Fix, *before: Json, of: str = "data", **more: Any
+    name: str, cause: str, text: str, says: str, fix: Fix | None, *before: Json, of: str = "data", **more: Any
 ) -> Case:
     """A volume claim for which no node is looked at, or none is left."""
     nodes, made = more.pop("nodes", None) or one(), more.pop("pod", None) or waits(**mounts(of))
@@ -200,7 +200,6 @@ CLAIMS = [
     lacking(
         "all devices of a node, of which one is taken", "claim c: all devices that match are wanted, and others have some", offered({}, {}),
         made("ResourceClaim", "c", spec={"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu.example.com", "allocationMode": "All"}}]}}), asking("o"), HAS_O,
-        fix=lambda k: k.end("other"),
     ),
     *([lacking(
         "a device with a taint", "claim c: 1 device of gpu.example.com wanted, and it does not tolerate the taints of devices of node p-a: sick", offered(SICK), asking("c"),
@@ -248,7 +247,7 @@ CLAIMS = [
     ),
     without(
         "a volume in another zone", "gpusTaken", "all GPUs are taken: 8 nvidia.com/gpu asked for; free on node p-b: 7 in all, at most 7 on one", "node affinity",
-        lambda k: k.end("other"), volume("pv-zone", "zone-b"), claim("data", "pv-zone"), held("other", 1, "p-b"), nodes=two(), pod=waits(8, **mounts("data")),
+        None, volume("pv-zone", "zone-b"), claim("data", "pv-zone"), held("other", 1, "p-b"), nodes=two(), pod=waits(8, **mounts("data")),
     ),
     without(
         "a volume in a zone without GPUs (odh-manifests#259)", "volumeNodeConflict", "volume pv-home of claim home cannot be reached from node p-a: it is on node p-b",
@@ -271,6 +270,6 @@ CLAIMS = [
     ),
     without(
         "no free volume on the nodes that are left", "volumeNodeConflict", "a free volume for claim data cannot be reached from node p-a: it is on node p-b", "",
-        lambda k: k.again(nodeSelector=None), LOCAL, OF_LOCAL, volume("pv-local", "zone-b", storageClassName="class-local"), nodes=two(), pod=waits(nodeSelector={ZONE: "zone-a"}, **mounts("data")),
+        None, LOCAL, OF_LOCAL, volume("pv-local", "zone-b", storageClassName="class-local"), nodes=two(), pod=waits(nodeSelector={ZONE: "zone-a"}, **mounts("data")),
     ),
 ]  # fmt: skip

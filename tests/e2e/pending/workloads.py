@@ -234,5 +234,6 @@ WORKLOADS = [
     ),
     spread(
         "spread over a label that no node has (SREGym#854)", "example.com/rack", one(), topologyKey="example.com/rack", says="missing required label",
+        fix=lambda k: k.again(topologySpreadConstraints=None),
     ),
 ]  # fmt: skip
