@@ -121,7 +121,7 @@ STORIES = [
     pytest.param([seen(preferring(BY_HOST))], (7, 8, 8), (0, 1), {}, id="preferred by its host name"),
     pytest.param([asked(pod("p", owner="o1"), A), seen(pod("q", owner="o2", ranked=[A]))],
                  (6, 8, 8), (1, 1), {}, id="another pod is seen"),
-    pytest.param([asked(of_owner(gpus=2), A), seen(of_owner(ranked=[A]))], (5, 8, 8), (1, 1), {}, id="for other GPUs of its owner"),
+    pytest.param([asked(of_owner(gpus=2), A), seen(of_owner(ranked=[A]))], (5, 8, 8), (1, 1), {}, id="for other GPUs"),
     pytest.param(TWO, (5, 8, 8), (1, 1), {}, id="of two demands of one owner its own"),
     pytest.param([*TWO, time(10)], (6, 8, 8), (0, 1), {"expired": 1}, id="the other one expires"),
     pytest.param(THREE, (5, 8, 8), (1, 2), {}, id="equal ones, one by one"),
