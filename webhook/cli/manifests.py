@@ -50,8 +50,10 @@ def claims_in(text: bytes, name: str, namespace: str | None) -> Iterator[Object]
 
 
 def planned_in(text: bytes, name: str, policy: Policy, namespace: str | None) -> Iterator[Planned | BadInput]:
-    """The pods of the text of one file, in order, with a BadInput in place of each bad document. `name`: the file's name in messages;
-    `namespace`: of objects that name none. Raises BadInput if it is neither YAML nor JSON."""
+    """The pods of the text of one file, in order, with a BadInput in place of each bad document.
+
+    `name`: the file's name in messages. `namespace`: of objects that name none. Raises BadInput if it is neither YAML nor JSON.
+    """
     for document in documents(text, name):
         if isinstance(document, BadInput):
             yield document
