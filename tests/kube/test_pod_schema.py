@@ -45,7 +45,11 @@ EVERYTHING = pod(
     nodeSelector={"a": "b"},
     resources={"limits": {"cpu": 8}, "requests": {"cpu": 0.5}},
     overhead={"cpu": "1"},
-    securityContext={},
+    securityContext={
+        "windowsOptions": {"hostProcess": False},
+        **{f"{kind}Profile": {"type": "RuntimeDefault"} for kind in ("seccomp", "appArmor")},
+        "seLinuxOptions": {"type": "container_t"},
+    },
     affinity={
         "nodeAffinity": {
             "preferredDuringSchedulingIgnoredDuringExecution": [
