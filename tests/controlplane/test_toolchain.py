@@ -108,3 +108,15 @@ def test_a_machine_that_can_get_no_control_plane(
     )
     assert answer.returncode == status, answer.stdout + answer.stderr
     assert len(re.findall(wanted, answer.stdout)) == 1, answer.stdout
+
+
+def _modules(name: str) -> dict[str, str]:
+    return dict(re.findall(r"^\t(\S+) (v\S+)(?: // indirect)?$", (SOURCES / name / "go.mod").read_text(), re.MULTILINE))
+
+
+@pytest.mark.parametrize("name", ["helm", "kwok"])
+def test_what_is_shared_with_kubernetes_has_its_version_and_is_compiled_once(name: str) -> None:
+    kubernetes = _modules(MAIN)
+    assert {
+        (module, version) for module, version in _modules(name).items() if kubernetes.get(module, version) != version
+    } == set()
