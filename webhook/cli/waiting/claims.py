@@ -127,7 +127,8 @@ def _requests(case: Case) -> Iterator[_Request]:
                 first, every = written[0], not alternatives[0].devices
                 yield _Request(who, first["deviceClassName"], selectors_of(first), Wants((alone,)), alone, every)
     for resource, alone in case.wants.extended.items():
-        yield _Request(bare(resource), case.device_class_of[resource], (), Wants(extended={resource: alone}), alone)
+        name = s.snapshot.state.device_demands.class_of(resource)
+        yield _Request(bare(resource), name, (), Wants(extended={resource: alone}), alone)
 
 
 def devices(case: Case) -> NodeCheck:
