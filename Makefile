@@ -19,7 +19,7 @@ help: ## Print this help
 demo: $(READY) ## Show what the webhook does to example pods; no cluster needed
 	@$(BIN)/gpu-admission explain -f webhook/defaults/pods.yaml --cluster webhook/defaults/cluster.yaml || test $$? -eq 1
 
-BUILD = $(BIN)/python -m tests.controlplane build --k8s $(K8S)
+BUILD = $(BIN)/python -m tests.controlplane --k8s $(K8S)
 LIVE = $(BIN)/pytest -q -m controlplane
 test: check chromium ## Run every test; builds a real Kubernetes control plane on first use (K8S=1.34 for the oldest)
 	@# The tests on a control plane wait most of the time: they run beside the others.

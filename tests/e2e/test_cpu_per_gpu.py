@@ -102,15 +102,6 @@ async def test_values_of_a_limit_range_are_kept(api: Api, make_team: MakeTeam) -
     await api.running(fed, 1)
 
 
-async def test_resources_of_the_whole_pod_are_left_alone(api: Api, make_team: MakeTeam) -> None:
-    fed = await make_team()
-    resources = {"requests": {"cpu": "2", "memory": "4Gi"}, "limits": {"cpu": "4"}}
-    found = await api.create(pod("one", labels=TRAINING, resources=resources), fed)
-    assert of_main(found) == {}
-    assert units(found)["cpuPerGpu"] == ["skipped", "the pod has resources of its own"]
-    await api.running(fed, 1)
-
-
 async def until_refused(api: Api, body: Json, namespace: str, words: str) -> None:
     async def refused() -> bool:
         return words in await refusal(api.create(body, namespace, dryRun="All"))
@@ -135,31 +126,13 @@ async def test_a_quota_of_cpu_takes_pods_in_that_it_refuses_without_us_and_count
     await until_refused(api, pod("two", labels=TRAINING), fed, "exceeded quota")
 
 
-@pytest.mark.parametrize(
-    ("rules", "words"),
-    [
-        pytest.param(
-            made("ResourceQuota", "rules", spec={"hard": {"pods": "0"}, "scopes": ["NotBestEffort"]}),
-            "exceeded quota",
-            id="a quota of pods that request something",
-        ),
-        pytest.param(
-            made("LimitRange", "rules", spec={"limits": [{"type": "Pod", "max": {"cpu": "4"}}]}),
-            "maximum cpu usage per Pod is 4, but request is",
-            id="a LimitRange over whole pods",
-        ),
-    ],
-)
-async def test_admission_plugins_that_count_requests_may_refuse_a_filled_in_pod(
-    rules: Json, words: str, api: Api, make_team: MakeTeam, namespace: str
-) -> None:
-    """As the documentation of the injector says: without us these pods are admitted."""
+async def test_a_limit_range_may_refuse_a_filled_in_pod(api: Api, make_team: MakeTeam, namespace: str) -> None:
+    """As the documentation of the injector says: without us it is admitted."""
     fed = await make_team()
     body = pod("one", labels=TRAINING)
-    if rules["kind"] == "LimitRange":
-        limited = {"name": "side", "image": "side", "resources": {"limits": {"cpu": "1"}}}
-        body["spec"]["containers"].append(limited)
+    body["spec"]["containers"].append({"name": "side", "image": "side", "resources": {"limits": {"cpu": "1"}}})
+    limits = [{"type": "Pod", "max": {"cpu": "4"}}]
     for name in (fed, namespace):
-        await api.create(rules, name)
-    await until_refused(api, body, fed, words)
+        await api.create(made("LimitRange", "rules", spec={"limits": limits}), name)
+    await until_refused(api, body, fed, "maximum cpu usage per Pod is 4, but request is")
     await api.create(body, namespace)

@@ -9,7 +9,6 @@ from tests.controlplane.api import Api, ApiError, refusal, wait_until
 from tests.controlplane.fixtures import MakeNodes, remove_namespace
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import Json, deployment, job, pod
-from tests.controlplane.plane import ControlPlane
 from tests.installed import OPTED_IN, PROFILE_LABEL, ROOT, Installed
 
 pytestmark = pytest.mark.controlplane
@@ -95,25 +94,3 @@ async def test_in_the_profile_strict_pods_preempt_only_in_an_entitled_namespace(
             return found == (100000, PREEMPTS) and await by_label("inference-critical") == (200000, PREEMPTS)
 
         await wait_until(entitled, 120, "the API server and the webhook to see the labels")
-
-
-@pytest.mark.usefixtures("installed")
-@pytest.mark.parametrize(
-    ("label", "warning"),
-    [
-        (f"{PROFILE_LABEL}=strickt", 'the policy has no profile "strickt", so "default" is used; it has "default"'),
-        (
-            f"{CLASS}inferense-critical=",
-            'the policy has no class "inferense-critical"; did you mean "inference-critical"?',
-        ),
-        ("gpu-admission.io/profil=default", f"means nothing; did you mean {PROFILE_LABEL}?"),
-    ],
-    ids=["profile", "class", "key"],
-)
-def test_who_labels_a_namespace_is_told_of_a_typo_at_once(
-    control_plane: ControlPlane, namespace: str, label: str, warning: str
-) -> None:
-    said = control_plane.kubectl("label", "namespace", namespace, label).stderr
-    assert said.startswith(f"Warning: label {label.partition('=')[0]}")
-    assert said.strip().endswith(warning)
-    assert control_plane.kubectl("label", "namespace", namespace, "team=a").stderr == ""

@@ -25,10 +25,7 @@ pytestmark = pytest.mark.controlplane
 API_SERVER = "127.0.0.1"
 """From where it calls. Other addresses are easier to tell apart, and are in tests/server and in `bench.strangers`."""
 LARGE = {"args": ["x" * 500_000]}
-ATTACKS = (
-    *("64 bodies of 8 MB, but for their end", "bodies in records of one byte", "six senders of 75,000 containers"),
-    "200 connections that ask all the time",
-)
+ATTACKS = (*("64 bodies of 8 MB, but for their end", "six senders of 75,000 containers"),)
 SLOW = "200 connections with policies that take 90 times as long as a pod"
 
 

@@ -13,7 +13,7 @@ from tests.controlplane.api import Api, refusal, wait_until
 from tests.controlplane.objects import pod
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.programs import Programs
-from tests.manifests.files import AUTHORITY, HOOKS, MANIFESTS, ORDER, kustomized, only
+from tests.manifests.files import MANIFESTS, ORDER, kustomized
 from webhook.kube.pod import PROFILE_LABEL
 from webhook.server.settings import PREFIX, ServeSettings
 
@@ -245,23 +245,3 @@ async def test_applying_again_takes_no_key_out_of_the_secret(applied: ControlPla
         assert after == {**(before or {}), "test-probe": "eA=="}
     finally:
         await api.patch("Secret", "gpu-admission-tls", {"data": {"test-probe": None}}, OWN)
-
-
-@pytest.mark.parametrize("way", [["apply"], ["apply", "--server-side"]], ids=["client-side", "server-side"])
-@pytest.mark.parametrize("kind", HOOKS)
-async def test_applying_again_takes_no_ca_bundle_away(
-    applied: ControlPlane, api: Api, kind: str, way: list[str]
-) -> None:
-    """Nor does it ask to force a conflict with the server that wrote it."""
-    text = yaml.safe_dump({**only(kind), "metadata": {"name": "again"}}).replace(PROFILE_LABEL, "again.example/profile")
-    try:
-        applied.kubectl(*way, "-f", "-", input=text)
-        found = await api.get(kind, "again")
-        for hook in found["webhooks"]:
-            hook["clientConfig"]["caBundle"] = AUTHORITY
-        await api.replace(found, fieldManager="gpu-admission")
-        applied.kubectl(*way, "-f", "-", input=text.replace("timeoutSeconds: 5", "timeoutSeconds: 4"))
-        found = await api.get(kind, "again")
-        assert {hook["clientConfig"].get("caBundle") for hook in found["webhooks"]} == {AUTHORITY}
-    finally:
-        await api.delete(kind, "again", missing_ok=True)
