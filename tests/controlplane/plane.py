@@ -27,12 +27,11 @@ import yaml
 
 from tests.controlplane import settings
 from tests.controlplane.kinds import path
-from tests.controlplane.process import Failed, Guard, Program, wait_for
+from tests.controlplane.process import Guard, Program, wait_for
 from tests.controlplane.programs import Programs
 from tests.controlplane.settings import HOST, USERS, Options, write_private
 
 PATIENCE = 1.0  # seconds; an API server stops listening at once, and then waits a minute for its watches to end
-ATTEMPTS = 3  # the port was free when it was chosen, and may not be when it is taken
 
 
 class ControlPlane:
@@ -51,15 +50,7 @@ class ControlPlane:
         self._members: dict[str, Program] = {}
         try:
             self._write_keys()
-            for attempt in range(1, ATTEMPTS + 1):
-                try:
-                    self._start()
-                    break
-                except Failed as error:
-                    if attempt == ATTEMPTS or "address already in use" not in str(error):
-                        raise
-                    for member in reversed(self._members.values()):
-                        member.stop(patience=0)
+            self._start()
         except BaseException:
             self.close()
             raise
@@ -173,18 +164,10 @@ class ControlPlane:
         self._members[name].start()
         self._await(name)
 
-    def restart(self, name: str, patience: float = PATIENCE) -> None:
-        self.stop(name, patience)
-        self.start(name)
-
     def check(self) -> None:
         """Raises Failed, with its last words, if a program ended by itself."""
         for member in self._members.values():
             member.check()
-
-    def pids(self) -> dict[str, int]:
-        """The programs that run, by name."""
-        return {name: member.pid for name, member in self._members.items() if member.pid is not None}
 
     def audit_events(self) -> list[dict[str, Any]]:
         """The audit events (audit.k8s.io/v1) so far, oldest first. An event may come a moment after its answer."""

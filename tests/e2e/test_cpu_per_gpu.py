@@ -9,8 +9,8 @@ import pytest
 from tests.controlplane.api import Api, ApiError, refusal, wait_until
 from tests.controlplane.fixtures import MakeNodes
 from tests.controlplane.nodes import node
-from tests.controlplane.objects import deployment, job, made, pod
-from tests.installed import SHIPPED, Installed, MakeTeam, decision
+from tests.controlplane.objects import deployment, made, pod
+from tests.installed import SHIPPED, Installed, MakeTeam
 
 pytestmark = pytest.mark.controlplane
 
@@ -37,12 +37,6 @@ async def make_team(nodes: MakeNodes, team_of: MakeTeam) -> MakeTeam:
     return make
 
 
-def units(found: Json) -> Json:
-    """What each injector says it did."""
-    done: Json = decision(found)["units"]
-    return done
-
-
 def of_main(found: Json) -> Json:
     """What the first container requests, besides GPUs."""
     asked: Json = found["spec"]["containers"][0]["resources"]["requests"]
@@ -56,32 +50,6 @@ async def test_replicas_without_requests_get_those_of_their_class_and_run(api: A
         assert of_main(found) == {"cpu": "4", "memory": "8Gi"}
         assert found["spec"]["containers"][0]["resources"]["limits"] == {"nvidia.com/gpu": "1"}
         assert found["status"]["qosClass"] == "Burstable"
-
-
-async def test_all_gpus_of_a_node_are_used_where_its_cpus_are_fewer_than_the_class_asks(
-    api: Api, make_team: MakeTeam
-) -> None:
-    """With what a DaemonSet takes besides."""
-    fed = await make_team(node("fed-a", 8, cpu="48", memory="128Gi"))
-    agent = pod("agent", gpus=0, container={"resources": {"requests": {"cpu": "4", "memory": "8Gi"}}})
-    await api.create(agent, fed)
-    await api.running(fed, 1)
-    await api.create(job("train", 8), fed)
-    found = await api.running(fed, 8, app="train")
-    assert {json.dumps(of_main(one), sort_keys=True) for one in found} == {'{"cpu": "4800m", "memory": "13107Mi"}'}
-    assert {units(one)["cpuPerGpu"][0] for one in found} == {"filledLess"}
-
-
-async def test_nobody_waits_for_cpus_that_others_have_taken(api: Api, make_team: MakeTeam) -> None:
-    fed = await make_team(node("fed-a", 4, cpu="64", memory="512Gi"))
-    greedy = pod("greedy", gpus=0, container={"resources": {"requests": {"cpu": "46", "memory": "1Gi"}}})
-    await api.create(greedy, fed)
-    await api.running(fed, 1)
-    for number in range(4):
-        await api.create(pod(f"train-{number}", labels=TRAINING | {"all": "train"}), fed)
-    found = await api.running(fed, 4, all="train")
-    assert sorted(of_main(one).get("cpu", "") for one in found) == ["", "", "8", "8"], "18 are free"
-    assert ["skipped", "no node has as much free now"] in [units(one)["cpuPerGpu"] for one in found]
 
 
 async def test_values_of_a_limit_range_are_kept(api: Api, make_team: MakeTeam) -> None:

@@ -1,7 +1,6 @@
 """Events on workloads and pods, written by two replicas with the rights of the component `events`, and without them."""
 
 import asyncio
-import uuid
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
@@ -11,15 +10,13 @@ import yaml
 
 from tests.controlplane.api import Api, wait_until
 from tests.controlplane.clusters import apply
-from tests.controlplane.fixtures import remove_namespace
 from tests.controlplane.nodes import GPU_TAINT, node
-from tests.controlplane.objects import deployment, job, pod
+from tests.controlplane.objects import deployment, pod
 from tests.controlplane.plane import ControlPlane
 from tests.e2e.bare import bare
 from tests.installed import ROOT, SHIPPED, Installed, decision, opt_in
 from webhook.cli.cluster.load import load
 from webhook.cli.explain import KINDS, explained
-from webhook.kube.pod import PROFILE_LABEL
 from webhook.policy.model import Policy
 
 pytestmark = pytest.mark.controlplane
@@ -184,57 +181,3 @@ async def test_the_controller_of_refused_pods_has_one_event_with_the_first_findi
 
 
 # --- A profile in shadow ----------------------------------------------------------------------------------------------
-
-QUIET = "quiet"
-SHADOW = f"{SHIPPED}\n  {QUIET}:\n    shadow: true\n"
-REASONS = "PodWouldBeRefused", "PodWouldBeChanged"
-
-
-@pytest.fixture
-async def shadow(events: Installed, api: Api, rights: None) -> AsyncIterator[str]:
-    """A namespace whose profile is in shadow."""
-    name = f"{QUIET}-{uuid.uuid4().hex[:6]}"
-    with events.policy(SHADOW):
-        await api.namespace(name, {PROFILE_LABEL: QUIET})
-
-        async def untouched() -> bool:
-            return not decision(await api.create(pod("probe", 1), name, dryRun="All"))
-
-        await wait_until(untouched, 120, "the profile in shadow")
-        yield name
-        await remove_namespace(api, name)
-
-
-CHANGED, BAD = "get tolerations, priorityClass, ", "be refused: spec.hostPID: saw true, wanted false"
-WOULD = [
-    pytest.param(pod("chat", 1), "Pod", REASONS[1], f"it would {CHANGED}", id="a pod alone"),
-    pytest.param(job("bad", 2, 1, hostPID=True), "Job", REASONS[0], f"its pods would {BAD}", id="a bad Job"),
-]
-
-
-@pytest.mark.parametrize(("made", "kind", "reason", "says"), WOULD)
-async def test_under_a_profile_in_shadow_pods_are_stored_as_written_and_kubectl_says_what_would_be_done(
-    made: Json, kind: str, reason: str, says: str, api: Api, shadow: str, events: Installed
-) -> None:
-    await api.create(made, shadow)
-    name = made["metadata"]["name"]
-
-    async def told() -> Json | None:
-        found = [
-            each for wanted in REASONS for each in await api.list("Event", shadow, fieldSelector=f"reason={wanted}")
-        ]
-        return next((each for each in found if each["involvedObject"]["name"].startswith(name)), None)
-
-    event = await wait_until(told, 120, "the Event")
-    assert event is not None
-    assert (event["reason"], event["involvedObject"]["kind"]) == (reason, kind)
-    assert event["message"].startswith(says)
-    assert event["message"].endswith(f"profile {QUIET} in shadow)")
-    described = events.plane.kubectl("describe", kind, event["involvedObject"]["name"], "-n", shadow).stdout
-    assert says in described
-    stored = (await api.pods(shadow))[0]
-    assert not decision(stored)
-    assert not stored["spec"].get("priorityClassName")
-    snapshot = await asyncio.to_thread(load, events.plane.kubeconfig, None, KINDS)
-    found = explained(snapshot, Policy.load(SHADOW.encode()), snapshot.pod(shadow, stored["metadata"]["name"]))[0]
-    assert found["undecided"] == f"profile {QUIET} is in shadow, so nothing was done: {event['message']}"

@@ -6,7 +6,7 @@ import pytest
 
 from tests.controlplane.api import Api, ApiError, wait_until
 from tests.controlplane.fixtures import MakeNodes
-from tests.controlplane.objects import deployment, made, pod
+from tests.controlplane.objects import deployment, pod
 from tests.installed import OPTED_IN, Installed, decision, opt_in
 
 pytestmark = pytest.mark.controlplane
@@ -68,39 +68,6 @@ async def test_a_deployment_with_only_a_gpu_limit_gets_every_injection_and_runs(
         assert (record["profile"], record["class"], record["strategy"]) == ("default", "service", "apart")
         assert [ranked[0] for ranked in record["nodes"]] == preferred_nodes(found)
         assert spec["nodeName"] in names
-
-
-async def test_a_global_default_class_counts_as_not_chosen(api: Api, team: str, nodes: MakeNodes) -> None:
-    await nodes("two-node")
-    async with api.having(made("PriorityClass", "ordinary", value=5, globalDefault=True)):
-
-        async def ours_in_place_of_the_default() -> bool:
-            spec = (await api.create(pod("one"), team, dryRun="All"))["spec"]
-            return (spec["priorityClassName"], spec["priority"]) == ("gpu-development", 1000)
-
-        async def filled_in_by_the_api_server() -> bool:
-            spec = (await api.create(pod("one", gpus=0), team, dryRun="All"))["spec"]
-            return bool(spec.get("priorityClassName") == "ordinary")
-
-        await wait_until(filled_in_by_the_api_server, 120, "the API server to know the default class")
-        await wait_until(ours_in_place_of_the_default, 120, "our class in place of the default one")
-
-
-async def test_a_missing_class_leaves_the_pod_alone(api: Api, team: str, nodes: MakeNodes) -> None:
-    await nodes("two-node")
-    (kept,) = [c for c in await api.list("PriorityClass") if c["metadata"]["name"] == "gpu-development"]
-    await api.delete("PriorityClass", "gpu-development")
-    try:
-
-        async def left_as_it_was() -> bool:
-            answer = await api.create(pod("one"), team, dryRun="All")
-            assert answer.warnings, answer["spec"].get("priorityClassName")
-            assert "gpu-development" in answer.warnings[0]
-            return answer["spec"]["priority"] == 0 and "priorityClassName" not in answer["spec"]
-
-        await wait_until(left_as_it_was, 120, "a pod without the missing class")
-    finally:
-        await api.create(dict(kept) | made("PriorityClass", "gpu-development"))
 
 
 async def test_a_dead_server_stops_only_opted_in_namespaces(

@@ -5,11 +5,11 @@ What the guard of the API server refuses is in tests/manifests/test_preemption.p
 
 import pytest
 
-from tests.controlplane.api import Api, ApiError, refusal, wait_until
+from tests.controlplane.api import Api, wait_until
 from tests.controlplane.fixtures import MakeNodes, remove_namespace
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import Json, deployment, job, pod
-from tests.installed import OPTED_IN, PROFILE_LABEL, ROOT, Installed
+from tests.installed import OPTED_IN
 
 pytestmark = pytest.mark.controlplane
 
@@ -65,32 +65,3 @@ async def test_only_pods_of_an_entitled_namespace_are_critical(api: Api, team: s
         return _rank(await api.create(pod("one", labels=CRITICAL), team, dryRun="All")) == (200000, PREEMPTS)
 
     await wait_until(entitled, 120, "the API server and the webhook to see the label")
-
-
-async def test_in_the_profile_strict_pods_preempt_only_in_an_entitled_namespace(
-    api: Api, team: str, installed: Installed
-) -> None:
-    with installed.policy((ROOT / "manifests" / "examples" / "profiles" / "strict.yaml").read_text()):
-        await api.patch("Namespace", team, {"metadata": {"labels": {PROFILE_LABEL: "strict"}}})
-
-        async def by_label(name: str) -> tuple[int, str]:
-            return _rank(await api.create(pod("one", labels={"workload-type": name}), team, dryRun="All"))
-
-        async def strict_is_in_force() -> bool:
-            return await by_label("inference") == (50000, "Never")
-
-        await wait_until(strict_is_in_force, 120, "the policy and the profile")
-        by_name = pod("two", priorityClassName="gpu-inference")
-        said = await refusal(api.create(by_name, team, dryRun="All"))
-        assert "namespaces with the label class.gpu-admission.io/inference. Use gpu-" in said
-        labels = {f"{CLASS}inference": "", f"{CLASS}inference-critical": ""}
-        await api.patch("Namespace", team, {"metadata": {"labels": labels}})
-
-        async def entitled() -> bool:
-            try:
-                found = _rank(await api.create(by_name, team, dryRun="All"))
-            except ApiError:
-                return False
-            return found == (100000, PREEMPTS) and await by_label("inference-critical") == (200000, PREEMPTS)
-
-        await wait_until(entitled, 120, "the API server and the webhook to see the labels")

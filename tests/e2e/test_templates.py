@@ -1,14 +1,13 @@
 """`kubectl apply` of a workload: what its author reads in the terminal, long before a pod is refused."""
 
-import json
 import uuid
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 import pytest_asyncio
 
-from tests.controlplane.objects import custom, deployment, made, pod_spec
+from tests.controlplane.objects import deployment, made, pod_spec
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.process import wait_for
 from tests.e2e.terminal import MODES, PROFILES, Json, Terminal, namespaces
@@ -87,18 +86,6 @@ def test_a_workload_that_was_there_is_scaled_and_labelled_freely_and_judged_when
         assert 'denied the request: Deployment "older": 2 problems' in said.err
     finally:
         terminal.plane.kubectl(*relabel, f"{PROFILE_LABEL}=mode-off")
-
-
-def test_the_replica_set_of_a_deployment_is_not_judged_again(terminal: Terminal) -> None:
-    terminal.apply("warn", deployment("parent", 0, **THIEF))
-
-    def stored() -> list[Json]:
-        return list(json.loads(terminal.run("warn", "get", "rs", "-l", "app=parent", "-o", "json").out)["items"])
-
-    wait_for(lambda: bool(stored()), "the ReplicaSet")
-    (found,) = stored()
-    found["spec"]["template"]["metadata"]["labels"]["note"] = "a"
-    assert terminal.run("warn", "replace", "-f", "-", input=json.dumps(found)).err == ""
 
 
 # --- warn -------------------------------------------------------------------------------------------------------------
@@ -191,20 +178,3 @@ def test_a_stateful_set_that_mounts_its_claim_templates_is_fine(terminal: Termin
 
 
 # --- Custom resources -------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def ray(control_plane: ControlPlane, terminal: Terminal) -> Iterator[None]:
-    """A custom resource that holds pod templates in a list, as KubeRay's does."""
-    with control_plane.serving(custom("RayCluster", "ray.io", "v1")):
-        yield
-
-
-def test_a_custom_resource_is_judged_by_each_of_its_templates(terminal: Terminal, ray: None) -> None:
-    groups = [{"replicas": 1, "template": {"spec": pod_spec(**GOOD)}}, {"replicas": 2, "template": template()}]
-    spec = {"workerGroupSpecs": groups}
-    obj = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": "ray"}, "spec": spec}
-    told = terminal.apply("warn", obj)
-    assert told.out == "raycluster.ray.io/ray created"
-    assert "its pods will be refused: workerGroupSpecs[1].template.spec.hostPID true. Remove it;" in told.err
-    assert "- spec.workerGroupSpecs[1].template.spec.hostPID: saw true" in terminal.apply("deny", obj).err

@@ -149,20 +149,6 @@ def test_every_pod_takes_away_the_condition_on_devices_and_nothing_else(applied:
     applied.kubectl("apply", "-f", "-", "--dry-run=server", input=yaml.safe_dump(changed))
 
 
-def test_events_gives_the_right_to_write_events_and_no_other_and_the_setting(
-    applied: ControlPlane, tmp_path: Path
-) -> None:
-    shipped, found = kustomized(applied), composed(applied, tmp_path, "events")
-    more = [each for each in found if each not in shipped]
-    assert [each["kind"] for each in more] == ["ClusterRole", "ClusterRoleBinding", "Deployment"]
-    assert more[0]["rules"] == [{"apiGroups": [""], "resources": ["events"], "verbs": ["create", "patch"]}]
-    assert more[1]["subjects"] == [{"kind": "ServiceAccount", "name": "gpu-admission", "namespace": "gpu-admission"}]
-    (container,) = more[2]["spec"]["template"]["spec"]["containers"]
-    environment = {entry["name"]: entry.get("value", "") for entry in container["env"]}
-    assert ServeSettings().with_environment(environment).events
-    applied.kubectl("apply", "-f", "-", "--dry-run=server", input=yaml.safe_dump_all(more))
-
-
 MOUNTED = [
     ("prometheus", "/prometheus/", {"prometheus_ca": "ca.crt", "prometheus_token": "token"}),
     ("client-certificate", "/clients/", {"client_ca": "clients.crt"}),
