@@ -5,7 +5,6 @@ here, and no GPU. In the kubelet's place stands a second kwok: it serves `exec` 
 and starts a program of this machine, not one in a container. That program says what nvidia-smi would.
 """
 
-import asyncio
 import json
 import os
 import re
@@ -161,17 +160,6 @@ MEASURED = required("kubernetes.io/hostname", "In", "a-busy", "c-idle")
 
 def said(installed: Installed, event: str) -> list[Json]:
     return [line for line in installed.decisions() if event in line.get("event", "")]
-
-
-async def test_without_the_component_the_log_says_what_to_apply(
-    source: Installed, control_plane: ControlPlane, plugins: None
-) -> None:
-    def refused() -> bool:
-        return any("403" in line["why"] for line in said(source, "GPU metrics cannot be read"))
-
-    await asyncio.to_thread(wait_for, refused, "a line in the log")
-    line = said(source, "GPU metrics cannot be read")[-1]
-    assert line["why"].endswith("403; wanted a WebSocket. Apply manifests/components/nvidia-smi")
 
 
 async def test_what_nvidia_smi_says_decides_where_a_pod_is_bound_and_silent_nodes_are_named(
