@@ -161,6 +161,11 @@ async def test_what_a_claim_asks_for_is_checked_where_it_is_written_and_in_the_p
         return await refusal(api.create(pod, team, dryRun="All"))
 
     words = await wait_until(seen, 120, "the pod to be refused")
+    claim = load.template(9, "templates")
+    await api.create(made("ResourceClaim", "nine", spec=claim["spec"]["spec"]), team)
+    twice = claiming_pod()
+    twice["spec"]["resourceClaims"] = [{"name": f"n{n}", "resourceClaimName": "nine"} for n in range(2)]
+    assert not await refusal(api.create(twice, team, dryRun="All")), "one claim, named twice"
     assert 'spec.resourceClaims[0]: saw 17 in request "gpu" of template "gpus-17"' in words
 
 

@@ -12,7 +12,7 @@ from tests.controlplane.api import Api, wait_until
 from tests.controlplane.clusters import IMAGE
 from tests.controlplane.fixtures import MakeNodes
 from tests.controlplane.nodes import node
-from tests.controlplane.objects import job, pod
+from tests.controlplane.objects import REQUIRED, job, pod
 from tests.controlplane.programs import MISSES_ANTI_AFFINITY
 from tests.installed import SHIPPED, Installed, MakeTeam, decision
 
@@ -28,6 +28,7 @@ PREFERENCES = [
 PROFILES = {
     "pools": {"placement": {"preferences": PREFERENCES}},
     "unranked": {"placement": {"preferences": PREFERENCES, "strategies": {}, "otherwise": "off"}},
+    "kai": {"placement": {"requiredFor": ["kai-scheduler"]}},
     "pinned": {"injectors": {"nodeAffinity": {"mode": "required"}}},
 }
 FOUR = [
@@ -128,6 +129,34 @@ async def test_a_pinned_pod_waits_while_its_node_is_taken_which_is_counted(
         await api.create(pod("late"), name)
     (found,) = await api.running(name, 1, app="late")
     assert found["spec"]["nodeName"] == "a-on-demand"
+
+
+async def test_a_part_by_kai_has_the_node_required_on_which_a_shared_gpu_has_room(
+    api: Api, team_of: MakeTeam, nodes: MakeNodes
+) -> None:
+    """KAI's reservation pod, which the node runs, tells of that GPU. Parts for which it has no room are left to KAI."""
+    await nodes([node("a"), node("b"), node("c")])
+    team, kais = await team_of("kai"), await api.namespace("kai-resource-reservation")
+    half = pod("half", 0, annotations={"gpu-fraction": "0.5"}, schedulerName="kai-scheduler")
+
+    async def chosen_for(made: Json) -> Json:
+        return await api.create(made, team, dryRun="All")
+
+    async def shared() -> bool:
+        return "nodes" in decision(await chosen_for(half))
+
+    assert not await shared()
+    held = pod("gpu-reservation-1", labels={"runai-gpu-group": "g"}, nodeName="b")
+    async with api.having(held, namespace=kais):
+        await wait_until(shared, 120, "a node for half a GPU")
+        stored = await api.create(half, team)
+        named = {"key": "metadata.name", "operator": "In", "values": ["b"]}
+        assert stored["spec"]["affinity"]["nodeAffinity"] == {
+            REQUIRED: {"nodeSelectorTerms": [{"matchFields": [named]}]}
+        }
+        more = pod("more", 0, annotations={"gpu-fraction": "0.6"}, schedulerName="kai-scheduler")
+        assert decision(await chosen_for(more))["why"] == "GPUs that another scheduler serves"
+    await api.delete("Namespace", kais)
 
 
 async def test_a_part_of_a_gpu_by_volcano_goes_to_the_card_that_is_fullest(
