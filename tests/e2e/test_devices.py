@@ -161,10 +161,16 @@ async def test_what_a_claim_asks_for_is_checked_where_it_is_written_and_in_the_p
         return await refusal(api.create(pod, team, dryRun="All"))
 
     words = await wait_until(seen, 120, "the pod to be refused")
-    claim = load.template(9, "templates")
-    await api.create(made("ResourceClaim", "nine", spec=claim["spec"]["spec"]), team)
-    twice = claiming_pod()
-    twice["spec"]["resourceClaims"] = [{"name": f"n{n}", "resourceClaimName": "nine"} for n in range(2)]
+    await api.create(made("ResourceClaim", "nine", spec=load.template(9, "templates")["spec"]["spec"]), team)
+    await api.create(load.template(8, "templates"), team)
+    twice, with_others = claiming_pod(), claiming_pod("gpus-8")
+    for entries in (twice["spec"]["resourceClaims"], with_others["spec"]["resourceClaims"]):
+        entries += [{"name": f"n{n}", "resourceClaimName": "nine"} for n in range(2)]
+
+    async def summed() -> bool:
+        return "saw 17 GPUs in the whole pod" in await refusal(api.create(with_others, team, dryRun="All"))
+
+    await wait_until(summed, 120, "the sum of a claim and a template")
     assert not await refusal(api.create(twice, team, dryRun="All")), "one claim, named twice"
     assert 'spec.resourceClaims[0]: saw 17 in request "gpu" of template "gpus-17"' in words
 
