@@ -3,7 +3,6 @@
 import subprocess
 import sys
 
-import orjson
 import pytest
 
 from bench import recorded
@@ -29,24 +28,6 @@ def test_a_recording_is_of_a_new_pod_without_secrets(creator: str, version: str)
     obj = parse_review(recorded.recorded("validate", creator, version)).object or {}
     assert obj["metadata"]["uid"], "the validating hook is asked of a pod that is nearly stored"
     assert "gpu-admission.io/decision" in obj["metadata"]["annotations"]
-
-
-def _template(body: bytes) -> bytes:
-    """The pod without what differs between replicas."""
-    request = orjson.loads(body)["request"]
-    kept, spec = request["object"]["metadata"], request["object"]["spec"]
-    for key in ("uid", "creationTimestamp", "managedFields"):
-        kept.pop(key, None)
-    token = next(volume["name"] for volume in spec["volumes"] if volume["name"].startswith("kube-api-access-"))
-    return orjson.dumps([kept, spec]).replace(token.encode(), b"token")
-
-
-@pytest.mark.parametrize("creator", ["replicaset", "job"])
-def test_replicas_differ_in_their_bodies_and_ask_the_same(creator: str) -> None:
-    bodies = recorded.burst(creator, 3, workload=7)
-    assert len(set(bodies)) == 3
-    assert {len(body) for body in bodies} == {len(recorded.recorded("mutate", creator))}
-    assert len({_template(body) for body in bodies}) == 1
 
 
 def test_the_benchmark_of_reviews_has_a_row_for_each_kind() -> None:
