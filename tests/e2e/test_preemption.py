@@ -17,23 +17,6 @@ CLASS, PREEMPTS = "class.gpu-admission.io/", "PreemptLowerPriority"
 CRITICAL = {"workload-type": "inference-critical"}
 
 
-async def test_pods_that_serve_users_go_before_those_that_train(api: Api, team: str, nodes: MakeNodes) -> None:
-    """They wait for the only GPU, and the scheduler takes them by the stored priority."""
-    await nodes([node("first", 1)])
-    await api.create(pod("holder", priorityClassName="gpu-service"), team)
-    await api.running(team, 1)
-    await api.create(job("train"), team)
-    await api.create(deployment("serve"), team)
-
-    async def waiting() -> dict[str, tuple[int, str]]:
-        found = [each for each in await api.pods(team) if each["metadata"]["name"] != "holder"]
-        assert len(found) == 2
-        return {each["metadata"]["labels"]["app"]: _rank(each) for each in found}
-
-    ranks = await wait_until(waiting, 120, "both pods")
-    assert ranks == {"serve": (50000, "Never"), "train": (10000, "Never")}
-
-
 def _rank(found: Json) -> tuple[int, str]:
     return found["spec"]["priority"], found["spec"]["preemptionPolicy"]
 
