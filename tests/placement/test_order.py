@@ -78,7 +78,7 @@ def test_a_preference_that_no_node_meets_changes_nothing() -> None:
 @pytest.mark.parametrize("strategy", ["spread", "pack"])
 def test_nodes_without_gpus_fit_for_use_come_last(strategy: str) -> None:
     of = state([node("a"), node("b"), node("c")], [pod("x", 2, on="c", owner="o")])
-    of.gpu_use_seen("a", UNKNOWN._replace(measured=8, idle=8, utilisation=0.0, avoid=1, known=8))
+    of.nodes.use_seen("a", UNKNOWN._replace(measured=8, idle=8, utilisation=0.0, avoid=1, known=8))
     placement = placed(of, pod("p", owner="o"), strategy)
     assert names(placement)[-1] == "a"
 
@@ -90,7 +90,7 @@ def test_metrics_and_shared_gpus_count_once_they_are_known(*, later: bool) -> No
         assert names(placed(of, pod("p"), "spread")) == ["a", "b", "c"]
     of.node_seen(node("b", labels={"nvidia.com/gpu.replicas": "4"}))
     assert names(placed(of, pod("p"), "spread")) == ["a", "c", "b"]
-    of.gpu_use_seen("a", UNKNOWN._replace(measured=8, idle=1, utilisation=0.9, known=8))
+    of.nodes.use_seen("a", UNKNOWN._replace(measured=8, idle=1, utilisation=0.9, known=8))
     assert names(placed(of, pod("p"), "spread")) == ["c", "b", "a"]
     assert names(placed(of, pod("p", 2), "spread")) == ["c", "a", "b"], "slots of shared GPUs come after whole ones"
 
@@ -103,7 +103,7 @@ def test_metrics_alone_and_shared_gpus_alone_count(known: dict[str, Any] | None)
     if known is None:
         of.node_seen(node("a", labels={"nvidia.com/gpu.replicas": "4"}))
     else:
-        of.gpu_use_seen("a", UNKNOWN._replace(**known))
+        of.nodes.use_seen("a", UNKNOWN._replace(**known))
     assert names(placed(of, pod("p"), "spread")) == ["b", "a"]
 
 

@@ -89,10 +89,10 @@ class Ranker:
         spec_json, key = shape_key(_required(pod["spec"]))
         nodes, namespace = self._state.nodes, namespace_of(pod)
         known = self._obstacles.get((key, demand), namespace)
-        if known is None or known[0] != nodes.version:
+        if known is None or known[0] != nodes.changes.position:
             pod_filter = self._filter(spec_json)
             causes = () if pod_filter is None else tuple(obstacles(demand, pod_filter, nodes, self._gpus))
-            known = nodes.version, causes
+            known = nodes.changes.position, causes
             self._obstacles.put((key, demand), known, namespace)
         return known[1]
 

@@ -40,7 +40,7 @@ class Refusals:
         `key`: identifies the filter. `request`: of the pod. () if some node can take the pod.
         """
         nodes, question = self._state.nodes, (key, request.demand)
-        now = nodes.version, self._state.slices.version, nodes.columns.changes.position
+        now = nodes.changes.position, self._state.slices.version, nodes.columns.changes.position
         known = self._answers.get(question, request.namespace)
         if known is None or known[0] != now:
             known = now, self._count(pod_filter, request.demand)
