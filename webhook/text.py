@@ -67,6 +67,11 @@ def bare(value: object) -> str:
     return quoted(value)[1:-1] if isinstance(value, str) else quoted(value)
 
 
+def dotted(path: Iterable[str | int]) -> str:
+    """A path in an object as messages write it: `spec.containers[0]`."""
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{bare(part)}" for part in path).lstrip(".")
+
+
 def plural(count: int, noun: str) -> str:
     """`plural(1, "node")` is "1 node", `plural(2, "node")` is "2 nodes"."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

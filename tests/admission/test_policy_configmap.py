@@ -52,15 +52,8 @@ def test_a_policy_of_a_later_version_is_stored_and_the_author_told_who_cannot_us
 
 @pytest.mark.parametrize(
     "first",
-    [
-        "",
-        f"{LINE}\n",
-        "# For gpu-admission 0.0.1.\n",
-        f"\n{LATER}",
-        "# For gpu-admission 99.\n",
-        "# Of version 99.0.0.\n",
-    ],
-    ids=["none", "this version", "an earlier one", "not the first line", "no version", "another line"],
+    ["", f"{LINE}\n", "# For gpu-admission 0.0.1.\n", f"\n{LATER}", "# For gpu-admission 99.\n"],
+    ids=["none", "this version", "an earlier one", "not the first line", "no version"],
 )
 def test_only_the_first_line_of_a_later_shipped_policy_counts(first: str) -> None:
     assert judged(first + UNKNOWN_KEY).result == "denied"
@@ -152,7 +145,6 @@ def test_at_most_twenty_problems_are_shown() -> None:
 WITHOUT = {
     "another key": ({"policy.yml": "{}"}, 'saw "policy.yml"'),
     "no data": (None, "saw no data"),
-    "an empty map": ({}, "saw no data"),
     "data that is no map": ([], "saw no data"),
     "a policy that is no text": ({"policy.yaml": {"profiles": {}}}, 'saw "policy.yaml"'),
 }

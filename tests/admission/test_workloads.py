@@ -1,6 +1,7 @@
-"""Warnings, changes and refusals when a workload is applied, before its controller creates the pods."""
+"""Warnings, changes and refusals when a workload is applied, before its controller creates the pods; and how many they are."""
 
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
 import jsonpatch
@@ -21,8 +22,9 @@ from tests.admission.templates import (
 )
 from tests.builders import GPU, TWO_NODES, ClusterFacts, container
 from webhook.admission.response import warnings_of
+from webhook.framework.cluster_view import Autoscaler
 from webhook.kube.review import Request
-from webhook.policy.model import Policy, PolicyFile
+from webhook.policy.model import Policy
 
 WITHOUT_LABEL = ClusterFacts(namespaces={"team-a": {}})
 
@@ -56,14 +58,6 @@ def test_a_namespace_that_the_watch_knows_without_the_label_has_opted_in_since()
     assert (decision.result, decision.profile) == ("denied", "default")
 
 
-@pytest.mark.parametrize("mode", ["warn", "fix", "deny"])
-def test_a_template_with_limits_alone_is_valid_and_stays_as_it_is(mode: str) -> None:
-    before = deployment()
-    request = asked(deepcopy(before))
-    assert mutated(request, policy(mode)).patch is None
-    assert request.object == before
-
-
 @pytest.mark.parametrize("mode", ["warn", "deny"])
 def test_only_mode_fix_adds_a_missing_limit_and_other_modes_refuse_it(mode: str) -> None:
     decision = mutated(asked(deployment(NO_LIMIT, **THIEF)), policy(mode))
@@ -83,11 +77,6 @@ def test_a_profile_in_shadow_changes_and_refuses_nothing_and_records_its_finding
     decision = validated(asked(deployment(**THIEF)), shadow)
     assert decision.result == "shadow"
     assert "privileged" in decision.message
-
-
-def test_a_limit_in_the_template_is_not_reported_as_a_change_of_its_pods() -> None:
-    (warning,) = [text for text in warnings_of(validated(asked(deployment()), policy())) if "will get" in text]
-    assert "gpuResources" not in warning
 
 
 # --- What is changed --------------------------------------------------------------------------------------------------
@@ -169,17 +158,6 @@ def test_a_later_refusal_of_the_pods_is_a_warning_and_then_no_change_is_announce
     assert not any("will get" in text for text in warnings)
 
 
-BRIEF = {
-    "a field of the pod": ({"nodeName": "gpu-a1"}, 'nodeName: its pods will be refused: nodeName "gpu-a1". Remove it;'),
-    "a field of a container": (THIEF, 'privileged: its pods will be refused: true in container "main". Remove it'),
-}
-
-
-@pytest.mark.parametrize(("fields", "start"), BRIEF.values(), ids=BRIEF)
-def test_a_warning_names_the_field_or_the_container(fields: Json, start: str) -> None:
-    assert warnings_of(validated(asked(deployment(**fields)), policy()))[0].startswith(start)
-
-
 def test_the_field_in_a_warning_is_that_of_the_pod() -> None:
     obj = deployment()
     obj["spec"]["template"]["metadata"]["annotations"] = {"cdi.k8s.io/a": "nvidia.com/gpu=all"}
@@ -192,16 +170,6 @@ def test_changes_of_the_pods_are_announced() -> None:
     labelled = deployment(labels={"workload-type": "inference"})
     warnings = warnings_of(validated(asked(labelled), policy()))
     assert "its pods will get: tolerations, priorityClass, topologySpread" in warnings
-
-
-def test_there_is_a_warning_about_a_class_that_the_namespace_is_not_entitled_to() -> None:
-    classes = [
-        {"class": "training", "labels": {"workload-type": ["training"]}, "namespaces": ["ml-*"]},
-        {"class": "development"},
-    ]
-    file = PolicyFile.model_validate({"classes": classes})
-    warnings = warnings_of(validated(asked(deployment(labels={"workload-type": "training"})), Policy.of(file)))
-    assert 'namespace "team-a" is not entitled to class training' in warnings
 
 
 def test_a_rule_about_new_pods_checks_a_changed_template_too() -> None:
@@ -220,3 +188,54 @@ def test_the_author_of_a_template_is_not_the_user_who_creates_its_pods() -> None
     for who in ({"users": [maker]}, {"serviceAccounts": ["exporter"]}, {}):
         assert validated(thief, exempting(**who)).result == "allowed"
         assert mutated(asked(deployment(HALF, serviceAccountName="exporter")), exempting(**who)).result == "ignored"
+
+
+def test_an_autoscaler_does_not_scale_a_kind_of_another_group() -> None:
+    """Of a Deployment it is in tests/e2e/test_autoscalers.py."""
+    custom = {"group": "example.com", "kind": "Deployment", "path": "spec.template", "ownerKind": "ReplicaSet"}
+    no_spread = {"topologySpread": {"enabled": False}}
+    scaled = replace(TWO_NODES, autoscalers={("team-a", "Deployment", "app"): Autoscaler("app", 40)})
+    for group, warned in (("apps", True), ("example.com", False)):
+        under = policy(injectors=no_spread, templates={"custom": [custom]})
+        warnings = warnings_of(validated(asked(deployment(replicas=1), group=group), under, scaled))
+        assert any(text.startswith("spreadMissing: up to 40 replicas by") for text in warnings) is warned
+
+
+# --- How many pods there will be --------------------------------------------------------------------------------------
+
+
+def pytorch_job(**replicas: int) -> Json:
+    template = deployment()["spec"]["template"]
+    specs = {name: {"replicas": count, "template": deepcopy(template)} for name, count in replicas.items()}
+    return {"kind": "PyTorchJob", "metadata": {"name": "tune"}, "spec": {"pytorchReplicaSpecs": specs}}
+
+
+RAY = {
+    "kind": "RayCluster",
+    "metadata": {"name": "tune"},
+    "spec": {
+        "headGroupSpec": deployment()["spec"],
+        "workerGroupSpecs": [{"template": deployment()["spec"]["template"]}],
+    },
+}
+
+
+def test_the_pods_of_a_workload_that_is_created_are_counted() -> None:
+    tune = asked(pytorch_job(Master=1, Worker=3), group="kubeflow.org", name="tune")
+    assert validated(tune, policy()).gang == ("team-a/PyTorchJob/tune", 4)
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        pytest.param(asked(deployment({"limits": {"cpu": "1"}})), id="no GPU"),
+        pytest.param(asked(deployment(THIEF), deployment()), id="an update"),
+        pytest.param(asked(RAY, group="ray.io"), id="a group of workers of unknown size"),
+        pytest.param(
+            asked({**pytorch_job(Worker=2), "metadata": {"name": "x", "ownerReferences": [{"controller": True}]}}),
+            id="a workload that another workload created",
+        ),
+    ],
+)
+def test_others_are_not_counted(request_: Request) -> None:
+    assert validated(request_, policy()).gang is None

@@ -1,51 +1,13 @@
-"""The exported policies accept, refuse and warn about the same pods as the webhook."""
+"""What the exported policies check of pods that change, and in namespaces that have not opted in; test_random.py has new ones."""
 
-import orjson
 import pytest
 
 from tests.controlplane.api import Api, ApiError, wait_until
 from tests.controlplane.objects import pod
-from tests.export.pods import REFUSED, TAKEN, VISIBLE, WARNED, env, limits
-from tests.export.world import INSIDE, OPERATOR, OUTSIDE, POLICY, Json, other, refusal
-from webhook.cli import offline
-from webhook.policy.model import Policy
+from tests.export.pods import VISIBLE, env, limits
+from tests.export.world import INSIDE, OPERATOR, OUTSIDE, Json, other, refusal
 
 pytestmark = pytest.mark.controlplane
-
-
-def judged(body: Json) -> tuple[set[str], set[str]]:
-    """The rules by which the webhook's engine refuses a pod, and those by which it warns."""
-    body = {**body, "metadata": {**body["metadata"], "namespace": INSIDE}}
-    (document,) = offline.documents(orjson.dumps(body), "pod")
-    assert isinstance(document, offline.Document)
-    decision = offline.run(document, offline.decide_validate, Policy.load(POLICY), offline.load_state(None)).decision
-    by_action: dict[str, set[str]] = {"deny": set(), "warn": set()}
-    for unit, action, _ in decision.findings:
-        by_action[action].add(unit)
-    return by_action["deny"], by_action["warn"]
-
-
-@pytest.mark.parametrize("body", TAKEN.values(), ids=TAKEN)
-async def test_a_pod_that_the_webhook_accepts_is_accepted(server: Api, body: Json) -> None:
-    if body["spec"].get("serviceAccountName") != "exporter":
-        assert judged(body)[0] == set()
-    assert await refusal(server, body, INSIDE) == ""
-
-
-@pytest.mark.parametrize(("rule", "body"), REFUSED.values(), ids=REFUSED)
-async def test_a_pod_that_the_webhook_refuses_is_refused(server: Api, rule: str, body: Json) -> None:
-    assert rule in judged(body)[0]
-    message = await refusal(server, body, INSIDE)
-    assert f"[{rule}]" in message
-    assert "ValidatingAdmissionPolicy" in message
-
-
-@pytest.mark.parametrize(("rule", "body"), WARNED.values(), ids=WARNED)
-async def test_a_pod_that_the_webhook_warns_about_gives_a_warning(server: Api, rule: str, body: Json) -> None:
-    denied, warned = judged(body)
-    assert (denied, rule in warned) == (set(), True)
-    found = await server.create(body, INSIDE, dryRun="All")
-    assert [text for text in found.warnings if f"[{rule}]" in text]
 
 
 async def test_an_added_container_is_checked_and_the_old_ones_are_not(server: Api) -> None:

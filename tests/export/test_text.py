@@ -8,7 +8,6 @@ import re
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -55,16 +54,6 @@ def test_names_agree_with_the_webhook() -> None:
         selector = binding["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"]
         (system,) = [each for each in selector if each["key"] == "kubernetes.io/metadata.name"]
         assert (system["operator"], system["values"]) == ("NotIn", [ServeSettings().namespace, "kube-system"])
-
-
-def test_the_same_policy_gives_the_same_text() -> None:
-    assert export_yaml(Policy.of(PolicyFile())) == export_yaml(DEFAULT)
-    assert list(yaml.safe_load_all(export_yaml(DEFAULT))) == export(DEFAULT)
-
-
-def test_a_rule_that_is_off_is_not_exported() -> None:
-    found = export(policy("{default: {rules: {privileged: {action: off}}}}"))
-    assert "privileged" not in rules_of(one_of(found, "gpu-admission.default.deny"))
 
 
 def test_a_rule_that_warns_is_exported_as_a_warning() -> None:

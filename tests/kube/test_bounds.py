@@ -62,7 +62,7 @@ PAST = {
     "ports": pod(container(ports=[{}] * 5000)),
     "volumeMounts": pod(container(volumeMounts=[{}] * 3000)),
     "volumeDevices": pod(container(volumeDevices=[{}] * 3000)),
-    "names of resources": pod(container(limits=names(2100))),
+    "names of resources": pod(container(limits=names(1100), requests=names(1100))),
     "capabilities": pod(container(securityContext={"capabilities": {"add": ["A"] * 1000, "drop": ["A"] * 100}})),
     "volumes": pod(volumes=[{}] * 2000),
     "claims": pod(resourceClaims=[{}] * 600),
@@ -82,25 +82,18 @@ def test_this_exceeds_a_bound(what: str) -> None:
     assert [excess.noun for excess in exceeded_by_pod(PAST[what])] == [what]
 
 
-@pytest.mark.parametrize("part", ["limits", "requests"])
-def test_names_of_resources_count_in_either_part(part: str) -> None:
-    many = pod({"name": "main", "image": "app", "resources": {part: names(2100)}})
-    assert [excess.noun for excess in exceeded_by_pod(many)] == ["names of resources"]
-
-
-@pytest.mark.parametrize("what", PAST)
-def test_a_pod_that_exceeds_a_bound_is_not_changed_and_then_refused(what: str) -> None:
-    server, large = Server(), PAST[what] | {"status": {"message": "x" * SMALL_REVIEW}}
-    assert server.mutate(large) == {"uid": "u-1", "allowed": True}
-    message = server.validate(large)["status"]["message"]
-    assert f" {what} in all, wanted at most {LIMITS[what]}. Split it;" in message
-    assert "[podSize]" in message
-
-
 @pytest.mark.parametrize("what", PAST)
 def test_of_a_small_review_only_the_containers_are_counted(what: str) -> None:
     wanted = ["containers"] if what == "containers" else []
     assert [excess.noun for excess in exceeded_by_pod(PAST[what], SMALL_REVIEW)] == wanted
+
+
+def test_a_pod_that_exceeds_a_bound_is_not_changed_and_then_refused() -> None:
+    server, large = Server(), PAST["volumes"] | {"status": {"message": "x" * SMALL_REVIEW}}
+    assert server.mutate(large) == {"uid": "u-1", "allowed": True}
+    message = server.validate(large)["status"]["message"]
+    assert "spec: saw 2000 volumes in all, wanted at most 1024. Split it;" in message
+    assert "[podSize]" in message
 
 
 def test_every_bound_has_a_case() -> None:
@@ -120,9 +113,8 @@ def test_the_object_of_a_review_that_is_too_long_is_not_read() -> None:
     assert "bytes in the review, wanted at most 2097152" in server.validate(long)["status"]["message"]
 
 
-@pytest.mark.parametrize("text", [b"{", b"["])
-def test_a_body_of_nothing_but_brackets_is_not_parsed(text: bytes) -> None:
-    status, answer = Server().handlers.validate(text * (MAX_COLLECTIONS + 1))
+def test_a_body_of_nothing_but_brackets_is_not_parsed() -> None:
+    status, answer = Server().handlers.validate(b"[" + b"{" * MAX_COLLECTIONS)
     assert status == 400
     assert b"wanted at most 500000 maps and lists in a body, saw 500001" in answer
 
@@ -169,11 +161,6 @@ def test_a_stored_pod_that_exceeds_a_bound_may_not_change_where_rules_read(new: 
 def test_an_old_object_that_exceeds_a_bound_excuses_nothing() -> None:
     old = pod(*[container(str(n), env=THIEF) for n in range(300)])
     assert not updated(pod(container("0", env=THIEF)), old)["allowed"]
-
-
-def test_an_old_object_within_the_bounds_excuses_its_own_violations() -> None:
-    old = pod(container(env=THIEF))
-    assert updated(pod(container(env=THIEF, image="b")), old)["allowed"]
 
 
 # --- workloads --------------------------------------------------------------------------------------------------------

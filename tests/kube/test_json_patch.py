@@ -6,200 +6,164 @@ from typing import Any
 import jsonpatch
 import orjson
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from webhook.kube.json_patch import Edit, Path, pointer
-
-
-def operations(edit: Edit) -> list[dict[str, Any]]:
-    parsed: list[dict[str, Any]] = orjson.loads(edit.patch())
-    return parsed
+from webhook.kube.json_patch import Edit, Path, at, pointer
 
 
-# --- what must not change ---------------------------------------------------------------------------------------------
+def operations(edit: Edit) -> list[tuple[Any, ...]]:
+    """The recorded operations as (op, path, value)."""
+    return [tuple(each.values()) for each in orjson.loads(edit.patch())]
 
-UNCHANGED = {
+
+OBJECT: dict[str, Any] = {
     "metadata": {"labels": {"a": "b"}, "annotations": None},
-    "spec": {"containers": [{"name": "c"}], "tolerations": [], "text": "x"},
+    "spec": {"containers": [{"name": "c"}], "text": "x"},
 }
+
+
+@pytest.mark.parametrize(
+    ("path", "want"),
+    [
+        ((), OBJECT),
+        (("metadata", "labels", "a"), "b"),
+        (("spec", "containers", 0, "name"), "c"),
+        (("spec", "containers", 1), None),
+        (("spec", "containers", "0"), None),
+        (("metadata", "annotations", "x"), None),
+        (("nothing", "at", "all"), None),
+        (("spec", "text", 0), None),
+    ],
+)
+def test_the_value_at_a_path(path: Path, want: object) -> None:
+    assert at(OBJECT, path) == want
 
 
 @pytest.mark.parametrize(
     "path",
     [
-        pytest.param(("metadata", "nothing"), id="a missing key"),
-        pytest.param(("metadata", "annotations", "x"), id="a key of null"),
-        pytest.param(("status", "conditions"), id="a missing parent"),
-        pytest.param(("spec", "containers", 7, "name"), id="past the end of a list"),
-        pytest.param(("spec", "containers", "name"), id="a key of a list"),
-        pytest.param(("spec", "text", "x"), id="a key of a string"),
+        ("metadata", "nothing"),
+        ("metadata", "annotations", "x"),
+        ("status", "conditions"),
+        ("spec", "containers", 7, "name"),
+        ("spec", "containers", "name"),
+        ("spec", "text", "x"),
     ],
 )
 def test_removing_a_missing_value_changes_nothing(path: Path) -> None:
-    edit = Edit(copy.deepcopy(UNCHANGED))
+    edit = Edit(OBJECT)
     edit.remove(path)
     assert not edit
-    assert edit.patch() == b"[]"
-    assert edit.object == UNCHANGED
+    assert edit.object == OBJECT
 
 
-@pytest.mark.parametrize(
-    ("path", "want"),
-    [
-        pytest.param((), UNCHANGED, id="the whole object"),
-        pytest.param(("metadata", "labels", "a"), "b", id="a value"),
-        pytest.param(("spec", "containers", 0, "name"), "c", id="through a list"),
-        pytest.param(("spec", "containers", 1), None, id="past the end of a list"),
-        pytest.param(("spec", "containers", "0"), None, id="a key of a list"),
-        pytest.param(("metadata", "annotations", "x"), None, id="a key of null"),
-        pytest.param(("nothing", "at", "all"), None, id="a missing parent"),
-        pytest.param(("spec", "text", 0), None, id="a letter of a string"),
-    ],
-)
-def test_reading_changes_nothing(path: Path, want: object) -> None:
-    edit = Edit(copy.deepcopy(UNCHANGED))
-    assert edit.get(path) == want
-    assert not edit
-    assert edit.object == UNCHANGED
+SET: dict[str, tuple[dict[str, Any], Path, Any, tuple[Any, ...]]] = {
+    "a new key is added": ({"a": 1}, ("b",), 2, ("add", "/b", 2)),
+    "a known key is replaced": ({"a": 1}, ("a",), 2, ("replace", "/a", 2)),
+    "null is replaced": ({"a": None}, ("a",), 2, ("replace", "/a", 2)),
+    "missing parents are made in one operation": ({}, ("a", "b", "c"), 1, ("add", "/a", {"b": {"c": 1}})),
+    "a null parent is replaced in one": ({"a": {"b": None}}, ("a", "b", "c"), 1, ("replace", "/a/b", {"c": 1})),
+    "through a list": ({"a": [{}, {}]}, ("a", 1, "b"), 1, ("add", "/a/1/b", 1)),
+    "an item of a list": ({"a": [1, 2]}, ("a", 1), 3, ("replace", "/a/1", 3)),
+    "a key in the path is escaped": ({"a": {}}, ("a", "a/b~c~1"), "x", ("add", "/a/a~1b~0c~01", "x")),
+    "empty keys are keys": ({"": {}}, ("", ""), 1, ("add", "//", 1)),
+}
 
 
-# --- what must --------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("before", "path", "value", "after", "want"),
-    [
-        pytest.param(
-            {"a": 1}, ("b",), 2, {"a": 1, "b": 2}, [{"op": "add", "path": "/b", "value": 2}], id="a new key is added"
-        ),
-        pytest.param(
-            {"a": 1}, ("a",), 2, {"a": 2}, [{"op": "replace", "path": "/a", "value": 2}], id="a known key is replaced"
-        ),
-        pytest.param(
-            {"a": None}, ("a",), 2, {"a": 2}, [{"op": "replace", "path": "/a", "value": 2}], id="null is replaced"
-        ),
-        pytest.param(
-            {},
-            ("a", "b", "c"),
-            1,
-            {"a": {"b": {"c": 1}}},
-            [{"op": "add", "path": "/a", "value": {"b": {"c": 1}}}],
-            id="missing parents are created in one operation",
-        ),
-        pytest.param(
-            {"a": {"b": None, "x": 1}},
-            ("a", "b", "c"),
-            1,
-            {"a": {"b": {"c": 1}, "x": 1}},
-            [{"op": "replace", "path": "/a/b", "value": {"c": 1}}],
-            id="a null parent is replaced in one operation",
-        ),
-        pytest.param(
-            {"a": [{}, {}]},
-            ("a", 1, "b"),
-            1,
-            {"a": [{}, {"b": 1}]},
-            [{"op": "add", "path": "/a/1/b", "value": 1}],
-            id="through a list",
-        ),
-        pytest.param(
-            {"a": [1, 2]},
-            ("a", 1),
-            3,
-            {"a": [1, 3]},
-            [{"op": "replace", "path": "/a/1", "value": 3}],
-            id="an item of a list",
-        ),
-        pytest.param(
-            {},
-            ("annotations", "a/b~c"),
-            "x",
-            {"annotations": {"a/b~c": "x"}},
-            [{"op": "add", "path": "/annotations", "value": {"a/b~c": "x"}}],
-            id="a key that is not in the path needs no escape",
-        ),
-        pytest.param(
-            {"annotations": {}},
-            ("annotations", "a/b~c~1"),
-            "x",
-            {"annotations": {"a/b~c~1": "x"}},
-            [{"op": "add", "path": "/annotations/a~1b~0c~01", "value": "x"}],
-            id="a key in the path is escaped",
-        ),
-        pytest.param(
-            {"": {}}, ("", ""), 1, {"": {"": 1}}, [{"op": "add", "path": "//", "value": 1}], id="empty keys are keys"
-        ),
-    ],
-)
-def test_set(before: dict[str, Any], path: Path, value: object, after: dict[str, Any], want: list[Any]) -> None:
-    edit = Edit(copy.deepcopy(before))
+@pytest.mark.parametrize(("before", "path", "value", "want"), SET.values(), ids=SET)
+def test_set(before: dict[str, Any], path: Path, value: object, want: tuple[Any, ...]) -> None:
+    edit = Edit(before)
     edit.set(path, value)
-    assert edit
-    assert edit.object == after
-    assert operations(edit) == want
-    assert jsonpatch.apply_patch(before, operations(edit)) == after
+    assert operations(edit) == [want]
+
+
+APPENDED = [("add", "/t/-", 2), ("add", "/t/-", 3)]
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "want"),
+    ("before", "want"),
     [
-        pytest.param(
-            {"t": [1]},
-            {"t": [1, 2, 3]},
-            [{"op": "add", "path": "/t/-", "value": 2}, {"op": "add", "path": "/t/-", "value": 3}],
-            id="at the end of a list",
-        ),
-        pytest.param(
-            {"t": []},
-            {"t": [2, 3]},
-            [{"op": "add", "path": "/t/-", "value": 2}, {"op": "add", "path": "/t/-", "value": 3}],
-            id="into an empty list",
-        ),
-        pytest.param(
-            {"t": None}, {"t": [2, 3]}, [{"op": "replace", "path": "/t", "value": [2, 3]}], id="null is replaced"
-        ),
-        pytest.param({}, {"t": [2, 3]}, [{"op": "add", "path": "/t", "value": [2, 3]}], id="a missing list"),
+        ({"t": [1]}, APPENDED),
+        ({"t": []}, APPENDED),
+        ({"t": None}, [("replace", "/t", [2, 3])]),
+        ({}, [("add", "/t", [2, 3])]),
     ],
 )
-def test_extend(before: dict[str, Any], after: dict[str, Any], want: list[Any]) -> None:
-    edit = Edit(copy.deepcopy(before))
+def test_extend(before: dict[str, Any], want: list[tuple[Any, ...]]) -> None:
+    edit = Edit(before)
     edit.extend(("t",), [2, 3])
-    assert edit.object == after
     assert operations(edit) == want
 
 
 def test_remove() -> None:
     edit = Edit({"spec": {"priority": 0, "preemptionPolicy": None}})
-    edit.remove(("spec", "priority"))
-    edit.remove(("spec", "preemptionPolicy"))
-    edit.remove(("spec", "priority"))
+    for key in ("priority", "preemptionPolicy", "priority"):
+        edit.remove(("spec", key))
     assert edit.object == {"spec": {}}
-    assert operations(edit) == [
-        {"op": "remove", "path": "/spec/priority"},
-        {"op": "remove", "path": "/spec/preemptionPolicy"},
-    ]
+    assert operations(edit) == [("remove", "/spec/priority"), ("remove", "/spec/preemptionPolicy")]
 
 
 def test_paths_begin_with_the_prefix() -> None:
-    deployment: dict[str, Any] = {"spec": {"template": {"spec": {"containers": [{}]}}}}
-    edit = Edit(deployment["spec"]["template"], ("spec", "template"))
+    edit = Edit({"spec": {"containers": [{}]}}, ("spec", "template"))
     edit.set(("spec", "containers", 0, "name"), "a")
-    edit.remove(("spec", "nothing"))
-    assert [o["path"] for o in operations(edit)] == ["/spec/template/spec/containers/0/name"]
+    assert operations(edit) == [("add", "/spec/template/spec/containers/0/name", "a")]
 
 
-def test_later_edits_do_not_change_recorded_operations() -> None:
-    edit = Edit({})
-    edit.set(("a",), {"x": []})
-    edit.set(("a", "x"), [1])
-    edit.extend(("a", "x"), [2])
-    assert operations(edit)[0] == {"op": "add", "path": "/a", "value": {"x": []}}
-    assert jsonpatch.apply_patch({}, operations(edit)) == {"a": {"x": [1, 2]}}
+def test_the_pointer_of_a_whole_object() -> None:
+    assert pointer(()) == ""
 
 
-@pytest.mark.parametrize(
-    ("path", "want"),
-    [((), ""), (("a", 0, "b"), "/a/0/b"), (("a/b", "~"), "/a~1b/~0"), (("~1",), "/~01"), (("",), "/")],
-    ids=["the whole object", "keys and indexes", "slash and tilde", "a key that looks escaped", "an empty key"],
+# --- any object -------------------------------------------------------------------------------------------------------
+
+KEYS = st.sampled_from(["a", "b", "a/b", "~", "~1", "", "metadata", "-", "0"])
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=4),
+    lambda inside: st.lists(inside, max_size=3) | st.dictionaries(KEYS, inside, max_size=3),
+    max_leaves=12,
 )
-def test_pointers_are_those_of_rfc_6901(path: Path, want: str) -> None:
-    assert pointer(path) == want
+OBJECTS = st.dictionaries(KEYS, JSON, max_size=4)
+
+
+def _editable(obj: Any, path: Path) -> bool:
+    """Whether units may edit at `path`: it leads through maps, lists and missing keys, and its last part fits."""
+    for part in path[:-1]:
+        if obj is None:
+            return not any(isinstance(p, int) for p in path)
+        if isinstance(obj, dict) and isinstance(part, str):
+            obj = obj.get(part)
+        elif isinstance(obj, list) and isinstance(part, int) and part < len(obj):
+            obj = obj[part]
+            if not isinstance(obj, (dict, list)):
+                return False
+        else:
+            return False
+    last = path[-1]
+    if isinstance(obj, list):
+        return isinstance(last, int) and last < len(obj)
+    return (obj is None or isinstance(obj, dict)) and isinstance(last, str)
+
+
+PATHS = st.lists(st.one_of(KEYS, KEYS, st.integers(0, 2)), min_size=1, max_size=4).map(tuple)
+EDITS = st.lists(
+    st.tuples(st.sampled_from(["set", "extend", "remove"]), PATHS, st.lists(JSON, min_size=1, max_size=2)), max_size=6
+)
+
+
+@given(OBJECTS, EDITS)
+def test_the_patch_turns_the_original_into_the_edited_object(obj: dict[str, Any], edits: Any) -> None:
+    kept, edit = copy.deepcopy(obj), Edit(obj)
+    for kind, path, values in edits:
+        if not _editable(edit.object, path):
+            continue
+        if kind == "set":
+            edit.set(path, copy.deepcopy(values[0]))
+        elif kind == "extend":
+            if edit.get(path) is None or isinstance(edit.get(path), list):
+                edit.extend(path, copy.deepcopy(values))
+        else:
+            edit.remove(path)
+    patch = edit.patch()
+    assert {o["op"] for o in orjson.loads(patch)} <= {"add", "replace", "remove"}
+    assert obj == kept, "nothing is changed in place"
+    assert jsonpatch.apply_patch(obj, orjson.loads(patch)) == edit.object

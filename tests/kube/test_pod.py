@@ -12,7 +12,6 @@ from webhook.errors import QuantityError
 from webhook.kube.pod import (
     Owner,
     asks_for_gpu,
-    claims_devices,
     clean_path,
     containers,
     gpu_counts,
@@ -139,85 +138,57 @@ def test_requests_of_a_container_are_not_copied_without_need() -> None:
 
 # --- GPUs -------------------------------------------------------------------------------------------------------------
 
-
-@pytest.mark.parametrize(
-    "layout",
-    [
-        pytest.param(pod(container(gpu=None)), id="no GPU"),
-        pytest.param(pod(container(gpu=0)), id="0 GPUs"),
-        pytest.param(pod(container(gpu="0m")), id="0 GPUs in another spelling"),
-        pytest.param(spec(asks({GPU: 0}, {GPU: 0.0})), id="0 GPUs as a number"),
-        pytest.param(pod(container(gpu=None, limits={"nvidia.com/gpumem": "4000"})), id="GPU memory is no GPU"),
-        pytest.param(pod({"name": "c", "resources": None}), id="resources that are null"),
-        pytest.param(spec(), id="no containers"),
-    ],
-)
-def test_this_pod_asks_for_no_gpu(layout: dict[str, Any]) -> None:
-    assert gpu_names(layout, GPUS) == frozenset()
-    assert not any(gpu_counts(c.spec, GPUS) or c.has_gpu(GPUS) for c in containers(layout))
+SLICE, OTHER = "nvidia.com/mig-1g.10gb", "x.io/gpu"
+COUNTED: dict[str, tuple[dict[str, Any], dict[str, int]]] = {
+    "nothing": (asks(), {}),
+    "resources that are null": ({"name": "c", "resources": None}, {}),
+    "no GPU": (asks(limits={"rdma/hca": "1", "cpu": "8"}), {}),
+    "0 GPUs as a number": (asks({GPU: 0}, {GPU: 0.0}), {}),
+    "a negative number": (asks(limits={GPU: "-1"}), {}),
+    "no number": (asks(limits={GPU: "x"}), {}),
+    "the limit comes first": (asks({GPU: "1"}, {GPU: "2"}), {GPU: 2}),
+    "the request where the limit is 0": (asks({GPU: "1"}, {GPU: "0"}), {GPU: 1}),
+    "the request alone, in thousandths": (asks({GPU: "2000m"}), {GPU: 2}),
+    "a fraction of a GPU counts as one": (asks(limits={GPU: "0.5"}), {GPU: 1}),
+    "two kinds": (asks(limits={SLICE: 3, "amd.com/gpu": 1}), {SLICE: 3, "amd.com/gpu": 1}),
+}
 
 
-@pytest.mark.parametrize(
-    ("layout", "names"),
-    [
-        pytest.param(pod(), {GPU}, id="limits and requests"),
-        pytest.param(spec(asks(limits={GPU: "1"})), {GPU}, id="only a limit"),
-        pytest.param(spec(asks({GPU: "1"})), {GPU}, id="only a request"),
-        pytest.param(spec(asks(), init=[asks({GPU: "1"})]), {GPU}, id="an init container"),
-        pytest.param(spec(asks(), ephemeralContainers=[asks({GPU: "1"})]), {GPU}, id="an ephemeral container"),
-        pytest.param(spec(asks({GPU: "-1"})), {GPU}, id="a negative number: a rule reports it"),
-        pytest.param(spec(asks({GPU: "many"})), {GPU}, id="no number: a rule reports it"),
-        pytest.param(spec(asks({GPU: "1"}), asks({"amd.com/gpu": "1"})), {GPU, "amd.com/gpu"}, id="two kinds"),
-        pytest.param(spec(asks({GPU: "1", "amd.com/gpu": "0"})), {GPU}, id="one kind, and 0 of another"),
-        pytest.param(spec(asks({"nvidia.com/mig-1g.10gb": 1})), {"nvidia.com/mig-1g.10gb"}, id="a slice"),
-    ],
-)
-def test_this_pod_asks_for_gpus(layout: dict[str, Any], names: set[str]) -> None:
-    assert gpu_names(layout, GPUS) == names
-
-
-@pytest.mark.parametrize(
-    ("resources", "want"),
-    [
-        pytest.param(None, {}, id="no resources"),
-        pytest.param({"limits": {"cpu": "8"}}, {}, id="no GPU"),
-        pytest.param({"limits": {GPU: "-1"}}, {}, id="a negative number"),
-        pytest.param({"limits": {GPU: "x"}}, {}, id="no number"),
-        pytest.param({"limits": {GPU: "2"}, "requests": {GPU: "1"}}, {GPU: 2}, id="the limit comes first"),
-        pytest.param({"limits": {GPU: "0"}, "requests": {GPU: "1"}}, {GPU: 1}, id="the request where the limit is 0"),
-        pytest.param({"requests": {GPU: "1"}}, {GPU: 1}, id="the request alone"),
-        pytest.param({"limits": {GPU: "2000m"}}, {GPU: 2}, id="in thousandths"),
-        pytest.param({"limits": {GPU: "0.5"}}, {GPU: 1}, id="a fraction of a GPU counts as one"),
-        pytest.param({"limits": {GPU: 3}}, {GPU: 3}, id="a number"),
-        pytest.param({"limits": {GPU: 1, "amd.com/gpu": 1}}, {GPU: 1, "amd.com/gpu": 1}, id="two kinds"),
-    ],
-)
-def test_gpu_counts(resources: dict[str, Any] | None, want: dict[str, int]) -> None:
-    counted = {"name": "c", "resources": resources}
+@pytest.mark.parametrize(("counted", "want"), COUNTED.values(), ids=COUNTED)
+def test_gpu_counts(counted: dict[str, Any], want: dict[str, int]) -> None:
     assert gpu_counts(counted, GPUS) == want
     assert asks_for_gpu(counted, GPUS) == bool(want)
+
+
+NAMED: dict[str, tuple[dict[str, Any], set[str]]] = {
+    "no containers": (spec(), set()),
+    "0 GPUs in another spelling": (spec(asks(limits={GPU: "0m"})), set()),
+    "a limit": (spec(asks(limits={GPU: "1"})), {GPU}),
+    "a request of an init container": (spec(asks(), init=[asks({GPU: "1"})]), {GPU}),
+    "an ephemeral container": (spec(asks(), ephemeralContainers=[asks({GPU: "1"})]), {GPU}),
+    "numbers that a rule reports": (spec(asks({GPU: "-1"}), asks({SLICE: "many"})), {GPU, SLICE}),
+    "one kind, and 0 of another": (spec(asks({GPU: "1", "amd.com/gpu": "0"})), {GPU}),
+}
+
+
+@pytest.mark.parametrize(("layout", "names"), NAMED.values(), ids=NAMED)
+def test_gpu_names(layout: dict[str, Any], names: set[str]) -> None:
+    assert gpu_names(layout, GPUS) == names
 
 
 @pytest.mark.parametrize(
     ("asking", "want"),
     [
-        pytest.param(asks(), False, id="nothing"),
-        pytest.param(asks() | {"resources": {"claims": [{"name": "gpu"}]}}, False, id="a claim for any device"),
-        pytest.param(asks({"volcano.sh/vgpu-number": "1"}), True, id="a GPU resource that is not in the policy"),
-        pytest.param(asks({"x.io/gpu": "0"}), False, id="0 of a resource that is not in the policy"),
-        pytest.param(asks(limits={"x.io/GPU": "0m"}), False, id="0 of it in another spelling"),
-        pytest.param(asks({"x.io/gpu": "-1"}), False, id="a negative number of it"),
-        pytest.param(asks({"x.io/gpu": "many"}), False, id="a malformed quantity of it"),
-        pytest.param(asks({GPU: "0"}), False, id="0 GPUs"),
+        (asks() | {"resources": {"claims": [{"name": "gpu"}]}}, False),
+        (asks({"volcano.sh/vgpu-number": "1"}), True),
+        (asks(limits={"x.io/GPU": "1"}), True),
+        (asks({OTHER: "0"}), False),
+        (asks({OTHER: "-1"}), False),
+        (asks({OTHER: "many"}), False),
     ],
 )
-def test_asks_for_gpu(asking: dict[str, Any], want: bool) -> None:
+def test_a_resource_with_gpu_in_its_name_is_asked_for_too(asking: dict[str, Any], want: bool) -> None:
     assert asks_for_gpu(asking, GPUS) is want
-
-
-def test_claims_devices() -> None:
-    assert claims_devices(spec(asks(), resourceClaims=[{"name": "gpu"}]))
-    assert not claims_devices(pod())
 
 
 # --- the rest ---------------------------------------------------------------------------------------------------------

@@ -11,6 +11,8 @@ from tests.builders import GPU, container, pod
 from webhook.errors import BadPod
 from webhook.kube.pod_schema import check
 
+Path = tuple[str | int, ...]
+
 EVERYTHING = pod(
     container(
         env={"A": "b", "C": {"fieldRef": {"fieldPath": "metadata.name"}}},
@@ -54,9 +56,7 @@ EVERYTHING = pod(
             },
         },
         "podAntiAffinity": {
-            "preferredDuringSchedulingIgnoredDuringExecution": [
-                {"weight": 1, "podAffinityTerm": {"topologyKey": "zone"}}
-            ]
+            "preferredDuringSchedulingIgnoredDuringExecution": [{"podAffinityTerm": {"topologyKey": "zone"}}]
         },
     },
 )
@@ -80,90 +80,59 @@ def test_a_well_formed_pod_is_returned_unchanged(good: dict[str, Any]) -> None:
     assert good == before
 
 
-def replaced(path: list[str | int], value: object) -> dict[str, Any]:
-    changed: Any = copy.deepcopy(EVERYTHING)
-    here = changed
+def replaced(path: Path, value: object) -> dict[str, Any]:
+    changed: dict[str, Any] = copy.deepcopy(EVERYTHING)
+    here: Any = changed
     for part in path[:-1]:
         here = here[part]
     here[path[-1]] = value
-    result: dict[str, Any] = changed
-    return result
+    return changed
 
 
-NODE = ["spec", "affinity", "nodeAffinity"]
-REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
-MALFORMED: list[tuple[list[str | int], object, str]] = [
-    (["metadata"], None, "metadata: wanted a map, saw nothing"),
-    (["metadata"], "x", "metadata: wanted a map, saw a string"),
-    (["spec"], [], "spec: wanted a map, saw a list"),
-    (["metadata", "labels"], [], "metadata.labels: wanted a map, saw a list"),
-    (["metadata", "labels", "app"], 5, 'metadata.labels["app"]: wanted a string, saw a number'),
-    (["metadata", "annotations", "a\nb"], {}, r'metadata.annotations["a\nb"]: wanted a string, saw a map'),
-    (["metadata", "name"], 5, "metadata.name: wanted a string, saw a number"),
-    (["metadata", "ownerReferences"], {}, "metadata.ownerReferences: wanted a list, saw a map"),
-    (["metadata", "ownerReferences", 0], "x", "metadata.ownerReferences[0]: wanted a map, saw a string"),
-    (["metadata", "ownerReferences", 0, "uid"], [], "metadata.ownerReferences[0].uid: wanted a string, saw a list"),
-    (["spec", "containers"], {}, "spec.containers: wanted a list, saw a map"),
-    (["spec", "containers", 0], None, "spec.containers[0]: wanted a map, saw nothing"),
-    (["spec", "initContainers", 0, "name"], True, "spec.initContainers[0].name: wanted a string, saw true"),
-    (["spec", "containers", 0, "resources"], 1, "spec.containers[0].resources: wanted a map, saw a number"),
+def paths(value: Any, here: Path = ()) -> list[Path]:
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [p for key, item in items for p in ((*here, key), *paths(item, (*here, key)))]
+
+
+def dotted(path: Path) -> str:
+    """As messages write it, whatever the form of keys that are free."""
+    return ".".join(map(str, path))
+
+
+UNREAD = {"apiVersion", "kind", "image", "containerPort", "tolerationSeconds", "maxSkew", "controller"}
+UNREAD_WITHIN = {"valueFrom", "configMapRef", "secretRef", "schedulingGates"}
+"""Fields that no unit reads, and those within which none is read."""
+READ = [path for path in paths(EVERYTHING) if path[-1] not in UNREAD and UNREAD_WITHIN.isdisjoint(path[:-1])]
+MALFORMED: list[tuple[Path, object, str]] = [
+    (("metadata",), None, "metadata: wanted a map, saw nothing"),
+    (("spec",), [], "spec: wanted a map, saw a list"),
+    (("metadata", "labels", "app"), 5, 'metadata.labels["app"]: wanted a string, saw a number'),
+    (("metadata", "annotations", "a\nb"), {}, r'metadata.annotations["a\nb"]: wanted a string, saw a map'),
+    (("spec", "containers", 0), None, "spec.containers[0]: wanted a map, saw nothing"),
+    (("spec", "initContainers", 0, "name"), True, "spec.initContainers[0].name: wanted a string, saw true"),
+    (("spec", "overhead", "cpu"), [], 'spec.overhead["cpu"]: wanted a quantity, saw a list'),
+    (("spec", "containers", 0, "env"), {}, "spec.containers[0].env: wanted a list, saw a map"),
+    (("spec", "hostPID"), "true", "spec.hostPID: wanted true or false, saw a string"),
     (
-        ["spec", "containers", 0, "resources", "limits", GPU],
-        None,
-        f'spec.containers[0].resources.limits["{GPU}"]: wanted a quantity, saw nothing',
-    ),
-    (
-        ["spec", "containers", 0, "resources", "requests", GPU],
-        True,
-        f'spec.containers[0].resources.requests["{GPU}"]: wanted a quantity, saw true',
-    ),
-    (["spec", "overhead", "cpu"], [], 'spec.overhead["cpu"]: wanted a quantity, saw a list'),
-    (["spec", "containers", 0, "env"], {}, "spec.containers[0].env: wanted a list, saw a map"),
-    (["spec", "containers", 0, "env", 0], "A=b", "spec.containers[0].env[0]: wanted a map, saw a string"),
-    (["spec", "containers", 0, "env", 0, "name"], 5, "spec.containers[0].env[0].name: wanted a string, saw a number"),
-    (["spec", "containers", 0, "env", 1, "value"], 5, "spec.containers[0].env[1].value: wanted a string, saw a number"),
-    (
-        ["spec", "containers", 0, "securityContext", "privileged"],
-        "yes",
-        "spec.containers[0].securityContext.privileged: wanted true or false, saw a string",
-    ),
-    (["spec", "tolerations", 0, "key"], [], "spec.tolerations[0].key: wanted a string, saw a list"),
-    (
-        ["spec", "topologySpreadConstraints", 0, "topologyKey"],
-        {},
-        "spec.topologySpreadConstraints[0].topologyKey: wanted a string, saw a map",
-    ),
-    (["spec", "nodeSelector", "a"], 1, 'spec.nodeSelector["a"]: wanted a string, saw a number'),
-    (["spec", "nodeName"], [], "spec.nodeName: wanted a string, saw a list"),
-    (["spec", "hostPID"], "true", "spec.hostPID: wanted true or false, saw a string"),
-    (["spec", "affinity"], [], "spec.affinity: wanted a map, saw a list"),
-    ([*NODE, PREFERRED, 0, "preference"], [], f"{'.'.join(NODE)}.{PREFERRED}[0].preference: wanted a map, saw a list"),
-    (
-        [*NODE, PREFERRED, 0, "weight"],
-        "100",
-        f"{'.'.join(NODE)}.{PREFERRED}[0].weight: wanted a whole number, saw a string",
-    ),
-    (
-        [*NODE, REQUIRED, "nodeSelectorTerms", 0, "matchFields", 0, "values", 0],
-        7,
-        f"{'.'.join(NODE)}.{REQUIRED}.nodeSelectorTerms[0].matchFields[0].values[0]: wanted a string, saw a number",
-    ),
-    (
-        ["spec", "affinity", "podAntiAffinity", PREFERRED, 0],
-        "x",
-        f"spec.affinity.podAntiAffinity.{PREFERRED}[0]: wanted a map, saw a string",
+        ("spec", "containers", 0, "ports", 0, "hostPort"),
+        "1",
+        "spec.containers[0].ports[0].hostPort: wanted a whole number, saw a string",
     ),
 ]
 
 
 @pytest.mark.parametrize(("path", "value", "message"), [pytest.param(*row, id=row[2]) for row in MALFORMED])
-def test_a_malformed_pod_is_refused_with_the_path_of_the_field(
-    path: list[str | int], value: object, message: str
-) -> None:
+def test_a_malformed_pod_is_refused_with_the_path_of_the_field(path: Path, value: object, message: str) -> None:
     with pytest.raises(BadPod) as caught:
         check(replaced(path, value))
     assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("path", READ, ids=dotted)
+def test_every_field_that_is_read_is_checked(path: Path) -> None:
+    """Of no type is a tuple: no JSON has one."""
+    with pytest.raises(BadPod, match=r": wanted .*, saw tuple$"):
+        check(replaced(path, ()))
 
 
 @pytest.mark.parametrize(
@@ -181,16 +150,11 @@ JSON = st.recursive(
 )
 
 
-def paths(value: Any, here: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    return [p for key, item in items for p in ((*here, key), *paths(item, (*here, key)))]
-
-
 @given(st.sampled_from(paths(EVERYTHING)), JSON)
-def test_any_value_at_any_path_is_accepted_or_a_bad_pod(path: tuple[str | int, ...], value: object) -> None:
+def test_any_value_at_any_path_is_accepted_or_a_bad_pod(path: Path, value: object) -> None:
     message = ""
     try:
-        check(replaced(list(path), value))
+        check(replaced(path, value))
     except BadPod as error:
         message = str(error)
     assert message == "" or ("wanted" in message and message.isprintable())

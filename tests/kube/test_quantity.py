@@ -1,5 +1,6 @@
 """Quantities, compared with the table of TestQuantityParse in k8s.io/apimachinery pkg/api/resource/quantity_test.go."""
 
+import re
 from decimal import Decimal
 from fractions import Fraction
 
@@ -42,11 +43,9 @@ UPSTREAM = {
 
 @pytest.mark.parametrize("text", REFUSED, ids=repr)
 def test_text_that_kubernetes_refuses_or_that_has_no_digit_is_refused(text: str) -> None:
-    with pytest.raises(QuantityError) as caught:
+    wanted = ' is not a quantity: wanted a number with an optional suffix, as "2", "500m" or "4Gi"'
+    with pytest.raises(QuantityError, match=f"{re.escape(wanted)}$") as caught:
         parse_quantity(text)
-    assert str(caught.value).endswith(
-        ' is not a quantity: wanted a number with an optional suffix, as "2", "500m" or "4Gi"'
-    )
     assert str(caught.value).isprintable()
 
 
@@ -60,25 +59,18 @@ def test_values_are_those_of_upstream(text: str, sign: str) -> None:
 
 
 def test_a_decimal_value_beyond_64_bits_is_the_largest_one() -> None:
-    """Upstream keeps the exact value, and its Value() overflows to 0. A huge request must not count as 0 here."""
-    assert parse_quantity("12E") == parse_quantity("1e40") == parse_quantity("1e9999999999") == 2**63 - 1
-    assert parse_quantity("-12E") == -(2**63 - 1)
-    assert whole("12E") == 2**63 - 1
+    """Upstream keeps the exact value, and its Value() overflows to 0. A huge request must not count as 0 here.
+
+    To compute a huge exponent would never end.
+    """
+    for text in ("12E", "1e40", "1e9999999999", "1.000000001E9999999999", "9" * 63):
+        assert parse_quantity(text) == whole(text) == -parse_quantity(f"-{text}") == 2**63 - 1
+    assert parse_quantity("1e-2147483647") == parse_quantity("1.000000001E-9999999999") == Fraction(1, 10**9)
 
 
 @pytest.mark.parametrize(
     ("text", "units", "thousandth"),
-    [
-        ("1", 1, 1000),
-        ("1500m", 2, 1500),
-        ("1m", 1, 1),
-        ("1u", 1, 1),
-        ("1001u", 1, 2),
-        ("0", 0, 0),
-        ("1Gi", 2**30, 2**30 * 1000),
-        ("0.1", 1, 100),
-        ("2.0", 2, 2000),
-    ],
+    [("1", 1, 1000), ("1500m", 2, 1500), ("1001u", 1, 2), ("0", 0, 0), ("1Gi", 2**30, 2**30 * 1000), ("0.1", 1, 100)],
 )
 def test_rounding_is_up(text: str, units: int, thousandth: int) -> None:
     assert (whole(text), milli(text)) == (units, thousandth)
@@ -86,64 +78,29 @@ def test_rounding_is_up(text: str, units: int, thousandth: int) -> None:
 
 def test_thousandths_are_exact() -> None:
     assert thousandths("1500u") == Fraction(3, 2)
-    assert thousandths("500m") == 500
     assert type(thousandths("500m")) is int
 
 
 @pytest.mark.parametrize(
     ("number", "want"),
-    [(1, 1), (0, 0), (-1, -1), (1.0, 1), (0.5, Fraction(1, 2)), (1e22, 2**63 - 1), (1e-7, Fraction(1, 10**7))],
+    [(1, 1), (-1, -1), (1.0, 1), (0.5, Fraction(1, 2)), (1e22, 2**63 - 1), (1e-7, Fraction(1, 10**7))],
     ids=repr,
 )
 def test_json_numbers_are_taken_as_they_are_written(number: float, want: Fraction) -> None:
     assert parse_quantity(number) == want
 
 
-@pytest.mark.parametrize("number", [float("inf"), float("nan")], ids=["infinity", "not a number"])
-def test_numbers_that_json_cannot_write_are_refused(number: float) -> None:
-    with pytest.raises(QuantityError):
-        parse_quantity(number)
-
-
 @pytest.mark.parametrize(
     "text",
-    [
-        pytest.param("9" * 65, id="65 digits"),
-        pytest.param("9" * 1_000_000, id="a million digits"),
-        pytest.param("0." + "0" * 1_000_000 + "1", id="a million decimals"),
-        pytest.param("1e99999999999999999999", id="an exponent of 20 digits"),
-    ],
+    ["9" * 65, "0." + "0" * 1_000_000 + "1", "1e99999999999999999999", float("inf"), float("nan")],
+    ids=lambda value: str(value)[:9],
 )
-def test_a_quantity_that_only_costs_time_is_refused(text: str) -> None:
+def test_what_only_costs_time_and_what_is_no_number_is_refused(text: str | float) -> None:
     with pytest.raises(QuantityError):
         parse_quantity(text)
 
 
-def test_64_digits_are_accepted() -> None:
-    assert parse_quantity("0" * 63 + "7") == 7
-    assert parse_quantity("9" * 64) == 2**63 - 1
-
-
-def test_a_huge_exponent_is_not_computed() -> None:
-    """The computation would never end."""
-    assert parse_quantity("1e2147483647") == parse_quantity("1.000000001E9999999999") == 2**63 - 1
-    assert parse_quantity("1e-2147483647") == parse_quantity("1.000000001E-9999999999") == Fraction(1, 10**9)
-
-
-SUFFIXES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "Ki": 2**10, "Mi": 2**20, "m": Fraction(1, 1000), "e2": 100}
-
-
-@given(
-    st.integers(min_value=0, max_value=10**9),
-    st.integers(min_value=0, max_value=999),
-    st.sampled_from(sorted(SUFFIXES)),
-)
-def test_the_value_is_the_number_times_its_suffix(digits: int, decimals: int, suffix: str) -> None:
-    exact = (digits + Fraction(decimals, 1000)) * SUFFIXES[suffix]
-    assert parse_quantity(f"{digits}.{decimals:03}{suffix}") == exact
-
-
-@given(st.text(max_size=80))
+@given(st.text(max_size=80) | st.text(alphabet="0123456789.+-eEnumkKMGTPi", max_size=12))
 def test_any_text_is_a_number_or_a_quantity_error(text: str) -> None:
     try:
         value = parse_quantity(text)
@@ -151,11 +108,6 @@ def test_any_text_is_a_number_or_a_quantity_error(text: str) -> None:
         return
     assert abs(value) < 2**63
     assert whole(text) >= value > whole(text) - 1
-
-
-@given(st.text(alphabet="0123456789.+-eEnumkKMGTPi", max_size=12))
-def test_any_text_of_the_right_letters_is_a_number_or_a_quantity_error(text: str) -> None:
-    test_any_text_is_a_number_or_a_quantity_error.hypothesis.inner_test(text)  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(

@@ -40,245 +40,153 @@ class Document(Settings):
     profiles: dict[str, Profile] = {"default": Profile()}
 
 
-def problems(text: str | bytes) -> list[str]:
-    with pytest.raises(PolicyError) as caught:
-        read(text, Document)
-    assert str(caught.value) == "\n".join(caught.value.problems)
-    return caught.value.problems
-
-
 ROOT = "wanted a map with gpus, classes and profiles ({} is all defaults)"
 UNKNOWN = "unknown key; known here: "
+BAD: dict[str, tuple[str | bytes, list[str]]] = {
+    "an empty document": ("", [f"line 1: saw nothing; {ROOT}"]),
+    "a list": ("- a", [f"line 1: saw a list; {ROOT}"]),
+    "two documents": ("entries: []\n---\nentries: []", ["line 2: not YAML: but found another document"]),
+    "a tab": ("a:\n\tb: 1", ["line 2: not YAML: found character that cannot start any token"]),
+    "bytes that are no UTF-8": (
+        b"\xff",
+        ['not YAML: unacceptable character #x00ff: invalid leading UTF-8 octet in "<byte string>", position 0'],
+    ),
+    "more bytes than are read": (
+        "#" * ((1 << 17) + 1),
+        ["the policy has 131073 bytes; wanted at most 131072: shorten it, comments included"],
+    ),
+    "more values than are read": (
+        "entries: [" + "a, " * 20_000 + "]",
+        ["line 1: more than 20000 keys and values are refused"],
+    ),
+    "a long number to the base 60": (
+        "entries: " + ":".join("1" * 100),
+        [f'line 1: entries: "{":".join("1" * 40)}:…" is too long for what is no text: put text in quotes'],
+    ),
+    "a list that is too long for decisions": (
+        "entries: [" + "a, " * 1025 + "]",
+        ["line 1: entries: saw 1025 entries, wanted at most 1024: use patterns with *"],
+    ),
+    "too many values after inheritance": (
+        "profiles:\n  default: {first: [" + "a, " * 1020 + "]}\n" + "".join(f"  a{n}: {{}}\n" for n in range(99)),
+        [
+            "profiles: saw 103121 values, those of `default` in each profile; wanted at most 100000: "
+            "shorten `default`, or have fewer profiles"
+        ],
+    ),
+    "too many profiles": (
+        "profiles:\n  default: {}\n" + "".join(f"  a{n}: {{}}\n" for n in range(100)),
+        ["profiles: saw 101; wanted at most 100: share them between namespaces"],
+    ),
+    "an alias": ("entries: &all\n  - class: a\nprofiles: *all", ["line 3: an alias is refused: write it out"]),
+    "nesting that is too deep for a parser": ("[" * 100_000, ["line 1: more than 32 levels are refused"]),
+    "keys twice: YAML itself would take the last": (
+        "profiles:\n  a: {}\n  a: {}\n  b:\n    shadow: true\n    shadow: false",
+        ["line 3: profiles.a: the key stands here twice", "line 6: profiles.b.shadow: the key stands here twice"],
+    ),
+    "a key that is a list": ("? [a]\n: 1", ["line 1: wanted a word as key, saw a list or a map"]),
+    "a key that is a map": (
+        "profiles:\n  ? {a: b}\n  : 1",
+        ["line 2: profiles: wanted a word as key, saw a list or a map"],
+    ),
+    "a tag that runs code": ("entries: !!python/name:os.system x", ['line 1: entries: "x" is no os.system']),
+    "an invalid date": ("entries: 2024-99-99", ['line 1: entries: "2024-99-99" is no timestamp']),
+    "a misspelt key": ("entrees: []", ['line 1: entrees: unknown key; did you mean "entries"?']),
+    "a key without a similar one": ("kind: ConfigMap", [f"line 1: kind: {UNKNOWN}entries, profiles"]),
+    "a key as Python spells it": (
+        "profiles:\n  default:\n    first:\n      most_pods: 3",
+        ['line 4: profiles.default.first.most_pods: unknown key; did you mean "mostPods"?'],
+    ),
+    "a key missing, and another instead": (
+        "entries:\n  - class: a\n  - name: b",
+        ["line 3: entries[1].class: this key is missing", f"line 3: entries[1].name: {UNKNOWN}class"],
+    ),
+    "a key with terminal escapes": (
+        "profiles:\n  default:\n    '\\x1b[31m\"': 1",
+        [rf"line 3: profiles.default.\\x1b[31m\": {UNKNOWN}shadow, first, second"],
+    ),
+    "nothing for a list": ("entries:", ["line 1: entries: saw nothing; wanted a list"]),
+    "a word for a map": ("entries: [a]", ['line 1: entries[0]: saw "a"; wanted a map']),
+    "a number for text": (
+        "entries: [{class: 1}]",
+        ['line 1: entries[0].class: saw "1"; wanted text: put it in quotes'],
+    ),
+    "text of another form": (
+        "entries: [{class: A}]",
+        ["""line 1: entries[0].class: saw "A"; wanted pattern '^[a-z]+$'"""],
+    ),
+    "a word for a truth value": (
+        "profiles: {default: {shadow: maybe}}",
+        ['line 1: profiles.default.shadow: saw "maybe"; wanted true or false'],
+    ),
+    "a fraction for a whole number": (
+        "profiles: {default: {first: {mostPods: 1.5}}}",
+        ['line 1: profiles.default.first.mostPods: saw "1.5"; wanted a whole number'],
+    ),
+    "a number out of range": (
+        "profiles: {default: {first: {mostPods: 0}}}",
+        ['line 1: profiles.default.first.mostPods: saw "0"; wanted greater than or equal to 1'],
+    ),
+    "a truth value for a word": (
+        "profiles: {default: {first: {action: true}}}",
+        ["line 1: profiles.default.first.action: saw \"true\"; wanted 'deny', 'warn' or 'off'"],
+    ),
+    "settings that contradict each other": (
+        "profiles:\n  default:\n    first: {names: [a]}\n    second: {names: [a]}",
+        ["line 2: profiles.default: first and second name the same"],
+    ),
+    "a mistake that other profiles inherit is reported once": (
+        "profiles:\n  default:\n    shadow: x\n  a: {}\n  b:\n    first: {}",
+        ['line 3: profiles.default.shadow: saw "x"; wanted true or false'],
+    ),
+    "a mistake in two places is reported twice": (
+        "profiles:\n  default:\n    shadow: x\n  a:\n    shadow: x",
+        [
+            'line 3: profiles.default.shadow: saw "x"; wanted true or false',
+            'line 5: profiles.a.shadow: saw "x"; wanted true or false',
+        ],
+    ),
+    "a contradiction of what is inherited": (
+        "profiles:\n  default:\n    first: {names: [a]}\n  a:\n    second:\n      names: [a]",
+        ["line 4: profiles.a: first and second name the same"],
+    ),
+}
 
 
-@pytest.mark.parametrize(
-    ("text", "want"),
-    [
-        pytest.param("", [f"line 1: saw nothing; {ROOT}"], id="an empty document"),
-        pytest.param("# nothing\n", [f"line 1: saw nothing; {ROOT}"], id="only a comment"),
-        pytest.param("- a", [f"line 1: saw a list; {ROOT}"], id="a list"),
-        pytest.param("text", [f"line 1: saw a string; {ROOT}"], id="a word"),
-        pytest.param(
-            "entries: []\n---\nentries: []", ["line 2: not YAML: but found another document"], id="two documents"
-        ),
-        pytest.param("a: ]", ["line 1: not YAML: did not find expected node content"], id="broken YAML"),
-        pytest.param("a:\n\tb: 1", ["line 2: not YAML: found character that cannot start any token"], id="a tab"),
-        pytest.param(
-            "\x00",
-            [
-                "not YAML: unacceptable character #x0000: control characters are not allowed "
-                'in "<unicode string>", position 0'
-            ],
-            id="a null byte",
-        ),
-        pytest.param(
-            b"\xff",
-            ['not YAML: unacceptable character #x00ff: invalid leading UTF-8 octet in "<byte string>", position 0'],
-            id="bytes that are no UTF-8",
-        ),
-        pytest.param(
-            "#" * ((1 << 17) + 1),
-            ["the policy has 131073 bytes; wanted at most 131072: shorten it, comments included"],
-            id="more bytes than are read",
-        ),
-        pytest.param(
-            "entries: [" + "a, " * 20_000 + "]",
-            ["line 1: more than 20000 keys and values are refused"],
-            id="more values than are read",
-        ),
-        pytest.param(
-            "entries: " + ":".join("1" * 100),
-            [f'line 1: entries: "{":".join("1" * 40)}:…" is too long for what is no text: put text in quotes'],
-            id="a long number to the base 60",
-        ),
-        pytest.param(
-            "entries: [" + "a, " * 1025 + "]",
-            ["line 1: entries: saw 1025 entries, wanted at most 1024: use patterns with *"],
-            id="a list that is too long for decisions",
-        ),
-        pytest.param(
-            "profiles:\n  default: {first: [" + "a, " * 1020 + "]}\n" + "".join(f"  a{n}: {{}}\n" for n in range(99)),
-            [
-                "profiles: saw 103121 values, those of `default` in each profile; wanted at most 100000: "
-                "shorten `default`, or have fewer profiles"
-            ],
-            id="too many values after inheritance",
-        ),
-        pytest.param(
-            "profiles:\n  default: {}\n" + "".join(f"  a{n}: {{}}\n" for n in range(100)),
-            ["profiles: saw 101; wanted at most 100: share them between namespaces"],
-            id="too many profiles",
-        ),
-        pytest.param(
-            "entries: &all\n  - class: a\nprofiles: *all", ["line 3: an alias is refused: write it out"], id="an alias"
-        ),
-        pytest.param(
-            "[" * 100_000, ["line 1: more than 32 levels are refused"], id="nesting that is too deep for a parser"
-        ),
-        pytest.param(
-            "entries: []\nprofiles: {}\nentries: []",
-            ["line 3: entries: the key stands here twice"],
-            id="a key twice: YAML itself would take the last",
-        ),
-        pytest.param(
-            "profiles:\n  a: {}\n  a: {}\n  b:\n    shadow: true\n    shadow: false",
-            ["line 3: profiles.a: the key stands here twice", "line 6: profiles.b.shadow: the key stands here twice"],
-            id="several keys twice",
-        ),
-        pytest.param("? [a]\n: 1", ["line 1: wanted a word as key, saw a list or a map"], id="a key that is a list"),
-        pytest.param(
-            "profiles:\n  ? {a: b}\n  : 1",
-            ["line 2: profiles: wanted a word as key, saw a list or a map"],
-            id="a key that is a map",
-        ),
-        pytest.param(
-            "entries: !!python/name:os.system x", ['line 1: entries: "x" is no os.system'], id="a tag that runs code"
-        ),
-        pytest.param("entries: 2024-99-99", ['line 1: entries: "2024-99-99" is no timestamp'], id="an invalid date"),
-        pytest.param(
-            "entries: " + "1" * 5000,
-            [f'line 1: entries: "{"1" * 80}…" is too long for what is no text: put text in quotes'],
-            id="a number of 5000 digits",
-        ),
-        pytest.param("entrees: []", ['line 1: entrees: unknown key; did you mean "entries"?'], id="a misspelt key"),
-        pytest.param(
-            "kind: ConfigMap", [f"line 1: kind: {UNKNOWN}entries, profiles"], id="a key without a similar one"
-        ),
-        pytest.param(
-            "profiles:\n  default:\n    first:\n      most_pods: 3",
-            ['line 4: profiles.default.first.most_pods: unknown key; did you mean "mostPods"?'],
-            id="a key as Python spells it",
-        ),
-        pytest.param(
-            "entries:\n  - class: a\n  - name: b",
-            ["line 3: entries[1].class: this key is missing", f"line 3: entries[1].name: {UNKNOWN}class"],
-            id="a key missing, and another instead",
-        ),
-        pytest.param(
-            "profiles:\n  default:\n    '\\x1b[31m\"': 1",
-            [rf"line 3: profiles.default.\\x1b[31m\": {UNKNOWN}shadow, first, second"],
-            id="a key with terminal escapes",
-        ),
-        pytest.param("entries: 5", ['line 1: entries: saw "5"; wanted a list'], id="a number for a list"),
-        pytest.param("entries:", ["line 1: entries: saw nothing; wanted a list"], id="nothing for a list"),
-        pytest.param("entries: [a]", ['line 1: entries[0]: saw "a"; wanted a map'], id="a word for a map"),
-        pytest.param(
-            "entries: [{class: 1}]",
-            ['line 1: entries[0].class: saw "1"; wanted text: put it in quotes'],
-            id="a number for text",
-        ),
-        pytest.param(
-            "entries: [{class: A}]",
-            ["""line 1: entries[0].class: saw "A"; wanted pattern '^[a-z]+$'"""],
-            id="text of another form",
-        ),
-        pytest.param("profiles: []", ["line 1: profiles: saw a list; wanted a map"], id="a list for a map"),
-        pytest.param(
-            "profiles: {default: {shadow: maybe}}",
-            ['line 1: profiles.default.shadow: saw "maybe"; wanted true or false'],
-            id="a word for a truth value",
-        ),
-        pytest.param(
-            "profiles: {default: {first: {mostPods: many}}}",
-            ['line 1: profiles.default.first.mostPods: saw "many"; wanted a whole number'],
-            id="a word for a number",
-        ),
-        pytest.param(
-            "profiles: {default: {first: {mostPods: 1.5}}}",
-            ['line 1: profiles.default.first.mostPods: saw "1.5"; wanted a whole number'],
-            id="a fraction for a whole number",
-        ),
-        pytest.param(
-            "profiles: {default: {first: {mostPods: 0}}}",
-            ['line 1: profiles.default.first.mostPods: saw "0"; wanted greater than or equal to 1'],
-            id="a number out of range",
-        ),
-        pytest.param(
-            "profiles: {default: {first: {action: refuse}}}",
-            ["line 1: profiles.default.first.action: saw \"refuse\"; wanted 'deny', 'warn' or 'off'"],
-            id="a word that is not allowed",
-        ),
-        pytest.param(
-            "profiles: {default: {first: {action: true}}}",
-            ["line 1: profiles.default.first.action: saw \"true\"; wanted 'deny', 'warn' or 'off'"],
-            id="a truth value for a word",
-        ),
-        pytest.param(
-            "profiles:\n  default:\n    first: {names: [a]}\n    second: {names: [a]}",
-            ["line 2: profiles.default: first and second name the same"],
-            id="settings that contradict each other",
-        ),
-        pytest.param(
-            "profiles:\n  default:\n    shadow: x\n  a: {}\n  b:\n    first: {}",
-            ['line 3: profiles.default.shadow: saw "x"; wanted true or false'],
-            id="a mistake that other profiles inherit is reported once",
-        ),
-        pytest.param(
-            "profiles:\n  default:\n    shadow: x\n  a:\n    shadow: x",
-            [
-                'line 3: profiles.default.shadow: saw "x"; wanted true or false',
-                'line 5: profiles.a.shadow: saw "x"; wanted true or false',
-            ],
-            id="a mistake in two places is reported twice",
-        ),
-        pytest.param(
-            "profiles:\n  default:\n    first: {names: [a]}\n  a:\n    second:\n      names: [a]",
-            ["line 4: profiles.a: first and second name the same"],
-            id="a contradiction of what is inherited",
-        ),
-        pytest.param(
-            "entries: 1\nprofiles:\n  default:\n    shadow: x\n    first:\n      action: y",
-            [
-                'line 1: entries: saw "1"; wanted a list',
-                'line 4: profiles.default.shadow: saw "x"; wanted true or false',
-                "line 6: profiles.default.first.action: saw \"y\"; wanted 'deny', 'warn' or 'off'",
-            ],
-            id="all mistakes are reported at once",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("text", "want"), BAD.values(), ids=BAD)
 def test_problems(text: str | bytes, want: list[str]) -> None:
-    assert problems(text) == want
+    with pytest.raises(PolicyError) as caught:
+        read(text, Document)
+    assert caught.value.problems == want
+    assert str(caught.value) == "\n".join(want)
 
 
 # --- valid documents; profiles inherit from `default` ------------------------------------------------------------------
 
+GOOD: dict[str, tuple[str | bytes, Profile]] = {
+    "nothing but defaults, as bytes": (b"{}", Profile()),
+    "no profile: there is always a default one": ("profiles: {}", Profile()),
+    "a section without a line in it": ("profiles:\n  default:\n", Profile()),
+    "off is a word": ("profiles: {default: {first: {action: off}}}", Profile(first=Unit(action="off"))),
+    "on is a boolean where one is wanted": ("profiles: {default: {shadow: on}}", Profile(shadow=True)),
+    "null where it is a value": (
+        "profiles: {default: {first: {mostPods: null}}}",
+        Profile(first=Unit(most_pods=None)),
+    ),
+}
 
-@pytest.mark.parametrize(
-    ("text", "want"),
-    [
-        pytest.param("{}", Document(), id="nothing but defaults"),
-        pytest.param(b"{}", Document(), id="as bytes"),
-        pytest.param("profiles: {}", Document(), id="no profile: there is always a default one"),
-        pytest.param("profiles:\n  default:\n", Document(), id="a section without a line in it"),
-        pytest.param(
-            "profiles: {default: {first: {action: off}}}",
-            Document(profiles={"default": Profile(first=Unit(action="off"))}),
-            id="off is a word",
-        ),
-        pytest.param(
-            "profiles: {default: {shadow: on}}",
-            Document(profiles={"default": Profile(shadow=True)}),
-            id="off is a boolean where one is wanted",
-        ),
-        pytest.param(
-            "profiles: {default: {first: {mostPods: null}}}",
-            Document(profiles={"default": Profile(first=Unit(most_pods=None))}),
-            id="null where it is a value",
-        ),
-        pytest.param(
-            "profiles: {1: {}, yes: {}}",
-            Document(profiles={"default": Profile(), "1": Profile(), "yes": Profile()}),
-            id="names of profiles are text",
-        ),
-    ],
-)
-def test_good_documents(text: str | bytes, want: Document) -> None:
-    assert read(text, Document) == want
+
+@pytest.mark.parametrize(("text", "want"), GOOD.values(), ids=GOOD)
+def test_good_documents(text: str | bytes, want: Profile) -> None:
+    assert read(text, Document) == Document(profiles={"default": want})
 
 
 def profile(text: str, name: str) -> Profile:
     return read(text, Document).profiles[name]
+
+
+def test_names_of_profiles_are_text() -> None:
+    assert list(read("profiles: {1: {}, yes: {}}", Document).profiles) == ["default", "1", "yes"]
 
 
 DEFAULT = """
@@ -287,41 +195,27 @@ profiles:
     shadow: true
     first: {action: warn, mostPods: 2, names: [a, b], reserved: {"x": [one], "y*": []}}
 """
+INHERITED: dict[str, tuple[str, dict[str, Any]]] = {
+    "all": ("", {}),
+    "keys that it does not state": ("first: {action: deny}", {"action": "deny"}),
+    "a section without a line": ("first:", {}),
+    "a list is replaced, and a value by null": (
+        "first: {names: [c], mostPods: null}",
+        {"names": ("c",), "most_pods": None},
+    ),
+    "a map is merged": (
+        "first: {reserved: {x: [two], z: []}}",
+        {"reserved": {"x": ("two",), "y*": (), "z": ()}},
+    ),
+}
 
 
-@pytest.mark.parametrize(
-    ("text", "want"),
-    [
-        pytest.param(
-            "", Unit(action="warn", most_pods=2, names=("a", "b"), reserved={"x": ("one",), "y*": ()}), id="all"
-        ),
-        pytest.param(
-            "first: {action: deny}",
-            Unit(action="deny", most_pods=2, names=("a", "b"), reserved={"x": ("one",), "y*": ()}),
-            id="keys that it does not state",
-        ),
-        pytest.param(
-            "first:",
-            Unit(action="warn", most_pods=2, names=("a", "b"), reserved={"x": ("one",), "y*": ()}),
-            id="a section without a line",
-        ),
-        pytest.param(
-            "first: {names: [c], mostPods: null}",
-            Unit(action="warn", most_pods=None, names=("c",), reserved={"x": ("one",), "y*": ()}),
-            id="a list is replaced, and a value by null",
-        ),
-        pytest.param(
-            "first: {reserved: {x: [two], z: []}}",
-            Unit(action="warn", most_pods=2, names=("a", "b"), reserved={"x": ("two",), "y*": (), "z": ()}),
-            id="a map is merged",
-        ),
-    ],
-)
-def test_a_profile_inherits_from_default(text: str, want: Unit) -> None:
-    found = profile(f"{DEFAULT}  other:\n    {text}\n", "other")
-    assert found.first == want
+@pytest.mark.parametrize(("text", "changed"), INHERITED.values(), ids=INHERITED)
+def test_a_profile_inherits_from_default(text: str, changed: dict[str, Any]) -> None:
+    found, default = (profile(f"{DEFAULT}  other:\n    {text}\n", name) for name in ("other", "default"))
+    assert found.first == default.first.model_copy(update=changed)
     assert found.shadow
-    assert profile(f"{DEFAULT}  other:\n    {text}\n", "default") == profile(DEFAULT, "default")
+    assert default == profile(DEFAULT, "default")
 
 
 def test_the_order_of_a_merged_map_is_that_of_default_and_then_its_own() -> None:
@@ -334,22 +228,11 @@ def test_the_order_of_a_merged_map_is_that_of_default_and_then_its_own() -> None
     assert list(profile(text, "a").first.reserved) == [*names, "z"]
 
 
-@given(st.text(max_size=60))
-def test_any_text_gives_settings_or_a_policy_error(text: str) -> None:
-    _attempt(text)
+YAML = st.text(alphabet="entriesprofilesdefault:{}[],\n -&*!?|>'\"#%@`~01.", max_size=40)
 
 
-@given(st.binary(max_size=60))
-def test_any_bytes_give_settings_or_a_policy_error(text: bytes) -> None:
-    _attempt(text)
-
-
-@given(st.text(alphabet="entriesprofilesdefault:{}[],\n -&*!?|>'\"#%@`~01.", max_size=40))
-def test_any_yaml_gives_settings_or_a_policy_error(text: str) -> None:
-    _attempt(text)
-
-
-def _attempt(text: Any) -> None:
+@given(st.text(max_size=60) | st.binary(max_size=60) | YAML)
+def test_anything_gives_settings_or_a_policy_error(text: str | bytes) -> None:
     found: list[str] = []
     try:
         read(text, Document)

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import yaml
-from pydantic import BaseModel
 
 from webhook.cli.offline import load_policy
 from webhook.errors import PolicyError
@@ -17,116 +16,78 @@ from webhook.policy.model import Injectors, Policy, PolicyFile, named
 
 SHIPPED = files("webhook.defaults").joinpath("policy.yaml").read_text()
 HARD = "topologySpread: {constraints: [{key: zone, whenUnsatisfiable: DoNotSchedule}]"
-PREFERENCES = "profiles: {default: {placement: {preferences:"
-
-BAD = [
-    pytest.param(
+PINNED = "nodeAffinity: {mode: required}"
+VOID = (
+    "nodeAffinity.mode required makes a DoNotSchedule spread over zone void: the pinned node is the only domain. "
+    "Use preferred, or ScheduleAnyway"
+)
+BAD = {
+    "all resources of a vendor as GPUs: nvidia.com/gpumem is none": (
         "gpus: [{name: nvidia.com/*}]",
         "line 1: gpus[0].name: saw \"nvidia.com/*\"; wanted pattern '^[a-z0-9.-]+/[A-Za-z0-9._-]+\\*?$'",
-        id="all resources of a vendor as GPUs: nvidia.com/gpumem is none",
     ),
-    pytest.param(
-        "gpus: [{name: cpu}]",
-        "line 1: gpus[0].name: saw \"cpu\"; wanted pattern '^[a-z0-9.-]+/[A-Za-z0-9._-]+\\*?$'",
-        id="CPUs as GPUs",
+    "a required node and a hard spread": (
+        f"profiles:\n  default:\n    injectors:\n      {PINNED}\n      {HARD}}}",
+        f"line 3: profiles.default.injectors: {VOID}",
     ),
-    pytest.param("classes: [{labels: {a: [b]}}]", "line 1: classes[0].class: this key is missing", id="a class without a name"),
-    pytest.param(
-        "profiles:\n  default:\n    injectors:\n      gpu_resources: {}",
-        'line 4: profiles.default.injectors.gpu_resources: unknown key; did you mean "gpuResources"?',
-        id="an injector as Python spells it",
+    "a required node and a hard spread that is inherited": (
+        f"profiles:\n  default:\n    injectors:\n      {HARD}}}\n  pinned:\n    injectors: {{{PINNED}}}",
+        f"line 6: profiles.pinned.injectors: {VOID}",
     ),
-    pytest.param(
-        "profiles:\n  default:\n    rules:\n      gpuLimit: {perContainers: 4}",
-        'line 4: profiles.default.rules.gpuLimit.perContainers: unknown key; did you mean "perContainer"?',
-        id="a misspelt setting of a rule",
-    ),
-    pytest.param(
-        f"profiles:\n  default:\n    injectors:\n      nodeAffinity: {{mode: required}}\n      {HARD}}}",
-        "line 3: profiles.default.injectors: nodeAffinity.mode required makes a DoNotSchedule spread over zone void: "
-        "the pinned node is the only domain. Use preferred, or ScheduleAnyway",
-        id="a required node and a hard spread",
-    ),
-    pytest.param(
-        f"profiles:\n  default:\n    injectors:\n      {HARD}}}\n  pinned:\n    injectors: {{nodeAffinity: {{mode: required}}}}",
-        "line 6: profiles.pinned.injectors: nodeAffinity.mode required makes a DoNotSchedule spread over zone void: "
-        "the pinned node is the only domain. Use preferred, or ScheduleAnyway",
-        id="a required node and a hard spread that is inherited",
-    ),
-    pytest.param(
+    "a wildcard toleration": (
         "profiles:\n  default:\n    injectors:\n      tolerations:\n        taints: [{key: ''}]",
         'line 5: profiles.default.injectors.tolerations.taints[0].key: saw ""; '
         "a toleration without a key tolerates every taint, control planes included: name one key",
-        id="a wildcard toleration",
     ),
-    pytest.param(
+    "a wildcard among the allowed taints": (
         "profiles:\n  default:\n    injectors:\n      tolerations:\n        allowed:\n        - key: '*'",
         'line 6: profiles.default.injectors.tolerations.allowed[0].key: saw "*"; '
         "this would tolerate nodes that are not ready, or control planes: name GPU taints only",
-        id="a wildcard among the allowed taints",
     ),
-    pytest.param(
+    "an unknown strategy": (
         "profiles: {default: {placement: {otherwise: best}}}",
-        f'line 1: profiles.default.placement.otherwise: saw "best"; wanted {", ".join(map(repr, STRATEGIES))} or \'off\'',
-        id="an unknown strategy",
+        'line 1: profiles.default.placement.otherwise: saw "best"; '
+        f"wanted {', '.join(map(repr, STRATEGIES))} or 'off'",
     ),
-    pytest.param(
-        f"{PREFERENCES} [{{nodes: [{{key: pool, value: spot}}]}}]}}}}}}",
-        'line 1: profiles.default.placement.preferences[0].nodes[0].value: unknown key; did you mean "values"?',
-        id="a misspelt key in a list of a list",
-    ),
-    pytest.param(
-        f"{PREFERENCES} [{{nodes: [{{key: pool}}]}}]}}}}}}",
-        "line 1: profiles.default.placement.preferences[0].nodes[0]: In wants at least one value, saw none",
-        id="a label without a value",
-    ),
-    pytest.param(
-        f"{PREFERENCES} [{{nodes: [{{key: pool, operator: Exists, values: [a, b]}}]}}]}}}}}}",
-        "line 1: profiles.default.placement.preferences[0].nodes[0]: Exists wants no values, saw \"a\", \"b\"",
-        id="values where there are none",
-    ),
-    pytest.param(
-        f"{PREFERENCES} [{{nodes: [{{key: pool, operator: Gt, values: [40Gi]}}]}}]}}}}}}",
-        'line 1: profiles.default.placement.preferences[0].nodes[0]: Gt wants one whole number, as ["40000"], saw "40Gi"',
-        id="Gt with a value that is no number",
-    ),
-    pytest.param(
-        f"{PREFERENCES} [{{nodes: [{{key: pool, values: [true]}}]}}]}}}}}}",
-        "line 1: profiles.default.placement.preferences[0].nodes[0].values[0]: saw \"true\"; wanted text: put it in quotes",
-        id="a label's value that YAML reads as another type",
-    ),
-    pytest.param(
-        f"{PREFERENCES} [{{nodes: []}}]}}}}}}",
-        "line 1: profiles.default.placement.preferences[0].nodes: wanted at least one label: without any, all nodes are alike",
-        id="no label at all",
-    ),
-    pytest.param(
-        f"{PREFERENCES} [{{nodes: [{{key: pool, operator: Exists}}], weight: 101}}]}}}}}}",
-        'line 1: profiles.default.placement.preferences[0].weight: saw "101"; wanted less than or equal to 100',
-        id="a weight that Kubernetes does not know",
-    ),
-]  # fmt: skip
+}
 
 
-@pytest.mark.parametrize(("text", "problem"), BAD)
+@pytest.mark.parametrize(("text", "problem"), BAD.values(), ids=BAD)
 def test_a_bad_policy_is_refused(text: str, problem: str) -> None:
     with pytest.raises(PolicyError) as caught:
         Policy.load(text)
     assert caught.value.problems == [problem]
 
 
+LABELS = {
+    "[{key: pool, value: spot}]": 'nodes[0].value: unknown key; did you mean "values"?',
+    "[{key: pool}]": "nodes[0]: In wants at least one value, saw none",
+    "[{key: pool, operator: Exists, values: [a, b]}]": 'nodes[0]: Exists wants no values, saw "a", "b"',
+    "[{key: pool, operator: Gt, values: [40Gi]}]": 'nodes[0]: Gt wants one whole number, as ["40000"], saw "40Gi"',
+    "[]": "nodes: wanted at least one label: without any, all nodes are alike",
+    "[{key: pool, operator: Exists}], weight: 101": 'weight: saw "101"; wanted less than or equal to 100',
+}
+
+
+@pytest.mark.parametrize("nodes", LABELS)
+def test_a_bad_preference_is_refused(nodes: str) -> None:
+    with pytest.raises(PolicyError) as caught:
+        Policy.load(f"profiles: {{default: {{placement: {{preferences: [{{nodes: {nodes}}}]}}}}}}")
+    assert caught.value.problems == [f"line 1: profiles.default.placement.preferences[0].{LABELS[nodes]}"]
+
+
 @pytest.mark.parametrize(
     "injectors",
     [
-        pytest.param(f"{{nodeAffinity: {{mode: preferred}}, {HARD}}}}}", id="a preferred node and a hard spread"),
-        pytest.param(f"{{nodeAffinity: {{mode: required, enabled: false}}, {HARD}}}}}", id="node affinity is off"),
-        pytest.param(f"{{nodeAffinity: {{mode: required}}, {HARD}, enabled: false}}}}", id="the spread is off"),
-        pytest.param(f"{{nodeAffinity: {{mode: required}}, {HARD}, mode: antiAffinity}}}}", id="anti-affinity instead"),
-        pytest.param("{nodeAffinity: {mode: required}}", id="a required node and a soft spread"),
+        pytest.param(f"nodeAffinity: {{mode: preferred}}, {HARD}}}", id="a preferred node and a hard spread"),
+        pytest.param(f"nodeAffinity: {{mode: required, enabled: false}}, {HARD}}}", id="node affinity is off"),
+        pytest.param(f"{PINNED}, {HARD}, enabled: false}}", id="the spread is off"),
+        pytest.param(f"{PINNED}, {HARD}, mode: antiAffinity}}", id="anti-affinity instead"),
+        pytest.param(PINNED, id="a required node and a soft spread"),
     ],
 )
 def test_settings_that_agree_are_accepted(injectors: str) -> None:
-    Policy.load(f"profiles: {{default: {{injectors: {injectors}}}}}")
+    Policy.load(f"profiles: {{default: {{injectors: {{{injectors}}}}}}}")
 
 
 # --- the shipped policy -----------------------------------------------------------------------------------------------
@@ -138,29 +99,15 @@ def test_the_shipped_policy_equals_the_defaults() -> None:
     assert shipped.hash == Policy.load("{}").hash
 
 
-def keys(settings: BaseModel, path: str = "") -> set[str]:
-    """Every field of the settings."""
-    found = set()
-    for name, info in type(settings).model_fields.items():
-        key, inner = info.alias or name, getattr(settings, name)
-        found.add(f"{path}{key}")
-        if isinstance(inner, BaseModel):
-            found |= keys(inner, f"{path}{key}.")
-    return found
+def written(part: dict[str, Any], path: str = "") -> set[str]:
+    """Every key, with the path to it."""
+    inner = [written(value, f"{path}{key}.") for key, value in part.items() if isinstance(value, dict)]
+    return {f"{path}{key}" for key in part}.union(*inner)
 
 
 def test_the_shipped_policy_names_every_key_of_the_default_profile() -> None:
-    document = yaml.safe_load(SHIPPED)["profiles"]["default"]
-
-    def written(part: dict[str, Any], path: str = "") -> set[str]:
-        found = set()
-        for key, value in part.items():
-            found.add(f"{path}{key}")
-            if isinstance(value, dict):
-                found |= written(value, f"{path}{key}.")
-        return found
-
-    assert keys(PolicyFile().profiles["default"]) - written(document) == set()
+    defaults = PolicyFile().model_dump(mode="json", by_alias=True)["profiles"]["default"]
+    assert written(defaults) - written(yaml.safe_load(SHIPPED)["profiles"]["default"]) == set()
 
 
 # --- the parsed policy ------------------------------------------------------------------------------------------------

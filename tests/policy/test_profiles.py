@@ -12,7 +12,6 @@ from webhook.policy.model import Policy, PolicyFile, Profile
 MANIFESTS = Path(__file__).resolve().parents[2] / "manifests"
 FOLDER = MANIFESTS / "examples" / "profiles"
 POLICY = Policy.of(PolicyFile())
-LABEL = "class.gpu-admission.io/inference-critical"
 PRIORITIES = {
     each["metadata"]["name"]: each for each in yaml.safe_load_all((MANIFESTS / "50-priority-classes.yaml").read_text())
 }
@@ -22,10 +21,6 @@ def profile(name: str) -> Profile:
     found, settings = Policy.load((FOLDER / f"{name}.yaml").read_text()).profile(name)
     assert found == name
     return settings
-
-
-def test_there_are_four() -> None:
-    assert sorted(path.stem for path in FOLDER.iterdir()) == ["balance", "default", "strict", "throughput"]
 
 
 def test_each_profile_states_only_its_differences() -> None:
@@ -67,17 +62,6 @@ def test_only_a_class_that_was_asked_for_by_label_preempts(
     assert (name, PRIORITIES[name]["preemptionPolicy"] != "Never") == (priority, preempts)
 
 
-def test_only_an_entitled_namespace_may_use_the_critical_class() -> None:
-    written = (
-        "classes: [{class: inference-critical, labels: {workload-type: [inference-critical]}, namespaces: [serving]}]"
-    )
-    critical = pod(labels={"workload-type": "inference-critical"})
-    assert Policy.load(written).classify(critical, None, "serving").name == "inference-critical"
-    assert POLICY.classify(critical, None, "serving", {LABEL: ""}).name == "inference-critical"
-    for policy, namespaces in ((POLICY, (LABEL,)), (Policy.load(written), ("serving",))):
-        assert policy.profile("default")[1].rules.priority_class.reserved["gpu-inference-critical"] == namespaces
-
-
 def test_a_class_that_another_profile_gives_is_for_the_namespaces_entitled_there() -> None:
     """Otherwise every namespace with its own profile could use the PriorityClasses of all others."""
     policy = Policy.load("""
@@ -88,10 +72,13 @@ profiles:
   default: {}
   fast: {injectors: {priorityClass: {classes: {inference: fast, development: gpu-inference}}}}
   slow: {injectors: {priorityClass: {classes: {inference: slow}}}}
+  off: {injectors: {priorityClass: {enabled: false}}}
 """)
-    kept = {name: policy.profile(name)[1].rules.priority_class.reserved for name in ("default", "fast", "slow")}
+    kept = {name: policy.profile(name)[1].rules.priority_class.reserved for name in policy.file.profiles}
+    defaults = {"system-*": (), "gpu-inference": ("serving",), "fast": ("serving",), "slow": ("serving",)}
     assert kept == {
-        "default": {"system-*": (), "gpu-inference": ("serving",), "fast": ("serving",), "slow": ("serving",)},
+        "default": defaults,
+        "off": defaults,
         "fast": {"system-*": (), "fast": ("serving",), "slow": ("serving",)},
         "slow": {"system-*": (), "fast": ("serving",), "slow": ("serving",)},
     }

@@ -1,4 +1,4 @@
-"""Pod templates in workloads, and the pods that will be created from them."""
+"""Pod templates in workloads, and the pods that will be created from them: which, whose, and how many."""
 
 from typing import Any
 
@@ -52,111 +52,95 @@ def test_a_workload_whose_owner_is_not_its_controller_has_a_template() -> None:
     assert found(workload(ownerReferences=[{"kind": "App", "name": "app", "controller": False}]), "apps", "Deployment")
 
 
-KINDS = [
-    ("apps", "Deployment", {"replicas": 3, "template": POD}, "spec.template.", "ReplicaSet", 3),
-    ("apps", "ReplicaSet", {"replicas": 2, "template": POD}, "spec.template.", "ReplicaSet", 2),
-    ("apps", "StatefulSet", {"replicas": 0, "template": POD}, "spec.template.", "StatefulSet", 0),
-    ("apps", "DaemonSet", {"template": POD}, "spec.template.", "DaemonSet", None),
-    ("", "ReplicationController", {"template": POD}, "spec.template.", "ReplicationController", 1),
-    ("batch", "Job", {"parallelism": 8, "template": POD}, "spec.template.", "Job", 8),
-    ("batch", "CronJob", {"jobTemplate": {"spec": {"template": POD}}}, "spec.jobTemplate.spec.template.", "Job", 1),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("group", "kind", "spec", "field", "maker", "replicas"), KINDS, ids=[k[1] for k in KINDS])
-def test_the_template_of_every_built_in_kind_is_found(
-    group: str, kind: str, spec: dict[str, Any], field: str, maker: str, replicas: int | None
-) -> None:
-    (template,) = found(workload(kind, spec), group, kind)
-    assert (template.field("spec"), template.replicas, owner(template)) == (f"{field}spec", replicas, (maker, "app"))
-    assert template.creator.startswith("system:serviceaccount:kube-system:")
-    assert template.pod["metadata"]["generateName"] == "app-"
-    assert template.pod["metadata"]["labels"] == {"app": "a"}
-    assert template.pod["spec"] is POD["spec"]
-
-
-def test_a_custom_resource_has_a_template_for_each_entry_of_a_map_in_the_order_of_their_names() -> None:
-    replicas = {"Worker": {"replicas": 4, "template": POD}, "Master": {"template": POD}}
-    first, second = found(workload("PyTorchJob", {"pytorchReplicaSpecs": replicas}), "kubeflow.org", "PyTorchJob")
-    assert [t.field("spec") for t in (first, second)] == [
-        "spec.pytorchReplicaSpecs.Master.template.spec",
-        "spec.pytorchReplicaSpecs.Worker.template.spec",
-    ]
-    assert [t.replicas for t in (first, second)] == [1, 4]
-    assert owner(first) == ("PyTorchJob", "app")
-    assert first.creator == "", "who creates the pods of a custom resource is not known"
-
-
-def test_a_custom_resource_has_a_template_for_each_entry_of_a_list() -> None:
-    groups = [{"replicas": 2, "template": POD}, "no map", {"template": POD}]
-    made = found(workload("RayCluster", {"workerGroupSpecs": groups}), "ray.io", "RayCluster")
-    assert [t.field("spec") for t in made] == [
-        "spec.workerGroupSpecs[0].template.spec",
-        "spec.workerGroupSpecs[2].template.spec",
-    ]
-
-
-def test_the_policy_says_who_owns_the_pods_of_a_custom_resource() -> None:
-    jobs = [{"replicas": 2, "template": {"spec": {"parallelism": 4, "template": POD}}}]
-    (template,) = found(workload("JobSet", {"replicatedJobs": jobs}), "jobset.x-k8s.io", "JobSet")
-    assert owner(template) == ("Job", "app")
-
-
-RAY = {"headGroupSpec": {"template": POD}, "workerGroupSpecs": [{"replicas": 2, "template": POD}]}
-GPU_FIELD = "spec.containers[0].resources.limits"
-SPEC = POD["spec"]
-CUSTOM = [
-    ("ray.io", "RayCluster", RAY, "RayCluster", ["spec.headGroupSpec.template.", "spec.workerGroupSpecs[0].template."]),
-    ("ray.io", "RayJob", {"rayClusterSpec": RAY}, "RayCluster",
-     ["spec.rayClusterSpec.headGroupSpec.template.", "spec.rayClusterSpec.workerGroupSpecs[0].template."]),
-    ("ray.io", "RayService", {"rayClusterConfig": RAY}, "RayService",
-     ["spec.rayClusterConfig.headGroupSpec.template.", "spec.rayClusterConfig.workerGroupSpecs[0].template."]),
+JOB = {"parallelism": 2, "completions": 8, "template": POD}
+RAY = {
+    "headGroupSpec": {"template": POD},
+    "workerGroupSpecs": [
+        {"replicas": 2, "numOfHosts": 4, "minReplicas": 0, "template": POD},
+        "no map",
+        {"template": POD},
+    ],
+}
+RAY_PLACES = {"headGroupSpec.template.": 1, "workerGroupSpecs[0].template.": 8, "workerGroupSpecs[2].template.": None}
+REPLICAS = {"Worker": {"replicas": 3, "template": POD}, "Master": {"replicas": 1, "template": POD}}
+LEADER = {"size": 4, "leaderTemplate": POD, "workerTemplate": POD}
+WHOLE: list[tuple[str, str, dict[str, Any], str, dict[str, int | None]]] = [
+    ("apps", "Deployment", {"template": POD}, "ReplicaSet", {"spec.template.": 1}),
+    ("apps", "Deployment", {"replicas": "x", "template": POD}, "ReplicaSet", {"spec.template.": 1}),
+    ("apps", "ReplicaSet", {"replicas": 3, "template": POD}, "ReplicaSet", {"spec.template.": 3}),
+    ("apps", "StatefulSet", {"replicas": 0, "template": POD}, "StatefulSet", {"spec.template.": 0}),
+    ("apps", "DaemonSet", {"template": POD}, "DaemonSet", {"spec.template.": None}),
+    ("", "ReplicationController", {"template": POD}, "ReplicationController", {"spec.template.": 1}),
+    ("batch", "Job", JOB, "Job", {"spec.template.": 2}),
+    ("batch", "Job", {"parallelism": 9, "completions": 4, "template": POD}, "Job", {"spec.template.": 4}),
+    ("batch", "CronJob", {"jobTemplate": {"spec": JOB}}, "Job", {"spec.jobTemplate.spec.template.": 2}),
+    ("kubeflow.org", "PyTorchJob", {"pytorchReplicaSpecs": REPLICAS}, "PyTorchJob",
+     {"spec.pytorchReplicaSpecs.Master.template.": 1, "spec.pytorchReplicaSpecs.Worker.template.": 3}),
+    ("jobset.x-k8s.io", "JobSet", {"replicatedJobs": [{"replicas": 4, "template": {"spec": JOB}}]}, "Job",
+     {"spec.replicatedJobs[0].template.spec.template.": 8}),
     ("leaderworkerset.x-k8s.io", "LeaderWorkerSet",
-     {"leaderWorkerTemplate": {"leaderTemplate": POD, "workerTemplate": POD, "size": 4}}, "LeaderWorkerSet",
-     ["spec.leaderWorkerTemplate.leaderTemplate.", "spec.leaderWorkerTemplate.workerTemplate."]),
-    ("batch.volcano.sh", "Job", {"tasks": [{"replicas": 2, "template": POD}]}, "Job", ["spec.tasks[0].template."]),
+     {"replicas": 2, "leaderWorkerTemplate": {"size": 4, "workerTemplate": POD}}, "LeaderWorkerSet",
+     {"spec.leaderWorkerTemplate.workerTemplate.": 8}),
+    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet", {"replicas": 2, "leaderWorkerTemplate": LEADER}, "LeaderWorkerSet",
+     {"spec.leaderWorkerTemplate.leaderTemplate.": 2, "spec.leaderWorkerTemplate.workerTemplate.": 6}),
+    ("ray.io", "RayCluster", RAY, "RayCluster", {f"spec.{place}": count for place, count in RAY_PLACES.items()}),
+    ("ray.io", "RayJob", {"rayClusterSpec": RAY}, "RayCluster",
+     {f"spec.rayClusterSpec.{place}": count for place, count in RAY_PLACES.items()}),
+    ("ray.io", "RayService", {"rayClusterConfig": RAY}, "RayService",
+     {f"spec.rayClusterConfig.{place}": count for place, count in RAY_PLACES.items()}),
+    ("batch.volcano.sh", "Job", {"tasks": [{"replicas": 2, "template": POD}]}, "Job", {"spec.tasks[0].template.": 2}),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("group", "kind", "spec", "owned_by", "places"), CUSTOM, ids=[c[1] + " of " + c[0] for c in CUSTOM]
+    ("group", "kind", "spec", "owned_by", "places"), WHOLE, ids=[f"{w[1]} of {w[0]}" for w in WHOLE]
 )
-def test_templates_of_heads_and_leaders_are_found(
-    group: str, kind: str, spec: dict[str, Any], owned_by: str, places: list[str]
+def test_every_template_is_found_with_its_owner_and_the_number_of_its_pods(
+    group: str, kind: str, spec: dict[str, Any], owned_by: str, places: dict[str, int | None]
 ) -> None:
     made = found(workload(kind, spec), group, kind)
-    assert [t.field(GPU_FIELD) for t in made] == [place + GPU_FIELD for place in places]
-    assert {owner(t)[0] for t in made} == {owned_by}
+    assert {t.field("spec"): t.replicas for t in made} == {f"{place}spec": count for place, count in places.items()}
+    assert {owner(t) for t in made} == {(owned_by, "app")}
+    for template in made:
+        built_in = group in ("", "apps", "batch")
+        assert template.creator.startswith("system:serviceaccount:kube-system:") is built_in, (
+            "who creates the others is not known"
+        )
+        assert template.pod["metadata"]["generateName"] == "app-"
+        assert template.pod["metadata"]["labels"] == {"app": "a"}
+        assert template.pod["spec"] is POD["spec"]
 
 
+GPU_FIELD = "spec.containers[0].resources.limits"
+SPEC = POD["spec"]
 ASKED = container()["resources"]
 PARTS = [
     ("trainer.kubeflow.org", "TrainJob", {"trainer": {"numNodes": 2, "image": "a", "resourcesPerNode": ASKED}},
-     "Job", "spec.trainer.resourcesPerNode.limits"),
-    ("serving.kserve.io", "InferenceService", {"predictor": {"nodeSelector": {"a": "b"}, "model": {"resources": ASKED}}},
-     "ReplicaSet", "spec.predictor.model.resources.limits"),
-    ("serving.kserve.io", "InferenceService", {"predictor": SPEC}, "ReplicaSet", f"spec.predictor.{GPU_FIELD[5:]}"),
-    ("serving.kserve.io", "LLMInferenceService", {"template": SPEC}, "ReplicaSet", f"spec.template.{GPU_FIELD[5:]}"),
-    ("ome.io", "InferenceService", {"model": {"name": "m"}, "engine": {"minReplicas": 1, "runner": {"resources": ASKED}}},
-     "ReplicaSet", "spec.engine.runner.resources.limits"),
-    ("ome.io", "InferenceService", {"decoder": SPEC}, "ReplicaSet", f"spec.decoder.{GPU_FIELD[5:]}"),
+     "Job", "spec.trainer.resourcesPerNode.limits", 2),
+    ("serving.kserve.io", "InferenceService", {"predictor": {"minReplicas": 2, "model": {"resources": ASKED}}},
+     "ReplicaSet", "spec.predictor.model.resources.limits", 2),
+    ("serving.kserve.io", "InferenceService", {"predictor": SPEC}, "ReplicaSet", f"spec.predictor.{GPU_FIELD[5:]}", 1),
+    ("serving.kserve.io", "LLMInferenceService", {"template": SPEC}, "ReplicaSet", f"spec.template.{GPU_FIELD[5:]}", 1),
+    ("ome.io", "InferenceService", {"model": {"name": "m"}, "engine": {"runner": {"resources": ASKED}}},
+     "ReplicaSet", "spec.engine.runner.resources.limits", 1),
+    ("ome.io", "InferenceService", {"decoder": SPEC}, "ReplicaSet", f"spec.decoder.{GPU_FIELD[5:]}", 1),
     ("ome.io", "InferenceService", {"router": {"runner": {"resources": ASKED}}}, "ReplicaSet",
-     "spec.router.runner.resources.limits"),
-    ("ome.io", "InferenceService", {"predictor": {"model": {"baseModel": "m", "resources": ASKED}}}, "ReplicaSet",
-     "spec.predictor.model.resources.limits"),
+     "spec.router.runner.resources.limits", 1),
     ("grove.io", "PodCliqueSet", {"template": {"cliques": [{"name": "p", "spec": {"replicas": 2, "podSpec": SPEC}}]}},
-     "PodClique", f"spec.template.cliques[0].spec.podSpec.{GPU_FIELD[5:]}"),
+     "PodClique", f"spec.template.cliques[0].spec.podSpec.{GPU_FIELD[5:]}", 2),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("group", "kind", "spec", "owned_by", "field"), PARTS, ids=[f"{p[1]}: {p[4]}" for p in PARTS])
+@pytest.mark.parametrize(
+    ("group", "kind", "spec", "owned_by", "field", "count"), PARTS, ids=[f"{p[1]}: {p[4]}" for p in PARTS]
+)
 def test_a_part_of_a_template_is_read_as_a_whole_one_and_findings_name_the_fields_of_the_object(
-    group: str, kind: str, spec: dict[str, Any], owned_by: str, field: str
+    group: str, kind: str, spec: dict[str, Any], owned_by: str, field: str, count: int
 ) -> None:
     (template,) = found(workload(kind, spec), group, kind)
     (main,) = template.pod["spec"]["containers"]
     assert main["resources"] == ASKED
-    assert (owner(template)[0], template.field(GPU_FIELD)) == (owned_by, field)
+    assert (owner(template)[0], template.field(GPU_FIELD), template.replicas) == (owned_by, field, count)
 
 
 def test_the_leader_and_the_workers_of_an_inference_service_of_ome_are_found() -> None:
@@ -169,8 +153,7 @@ def test_the_leader_and_the_workers_of_an_inference_service_of_ome_are_found() -
 
 
 def test_of_a_thousand_entries_one_more_than_the_limit_is_found() -> None:
-    groups = [{"template": POD}] * 1000
-    made = workload("RayCluster", {"workerGroupSpecs": groups})
+    made = workload("RayCluster", {"workerGroupSpecs": [{"template": POD}] * 1000})
     assert len(found(made, "ray.io", "RayCluster")) == LIMITS["templates"] + 1
 
 
@@ -201,9 +184,3 @@ def test_no_object_makes_the_search_for_templates_fail(obj: dict[str, Any], kind
     for template in found(obj, *kind):
         assert isinstance(template.pod["spec"], dict)
         assert template.field("spec.a").endswith(".a")
-
-
-def test_the_head_of_ray_is_one_pod_and_a_replica_of_its_workers_may_be_several() -> None:
-    groups = [{"replicas": 2, "numOfHosts": 4, "template": POD}, {"template": POD}]
-    spec = {"headGroupSpec": {"template": POD}, "workerGroupSpecs": groups}
-    assert [t.replicas for t in found(workload("RayCluster", spec), "ray.io", "RayCluster")] == [1, 8, None]

@@ -3,7 +3,6 @@
 import asyncio
 import re
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -116,13 +115,6 @@ def test_the_contract_tests_cover_it(monkeypatch: pytest.MonkeyPatch) -> None:
     contract.test_a_good_pod_passes("image_tag")
     changed, _ = applied(TeamLabel(), case(pod()), own="/metadata/labels(/team)?")
     assert changed["metadata"]["labels"] == {"team": "team-a"}
-
-
-@pytest.mark.parametrize("kind", ["a rule", "an injector", "a placement strategy", "a source of GPU metrics"])
-def test_contributing_shows_three_steps(kind: str) -> None:
-    text = (Path(__file__).parent.parent.parent / "CONTRIBUTING.md").read_text()
-    section = text.partition(f"## Add {kind}\n")[2].partition("\n## ")[0]
-    assert re.findall(r"^(\d)\.", section, re.MULTILINE) == ["1", "2", "3"]
 
 
 def test_a_strategy_that_is_registered_is_known_to_policies_and_chooses(monkeypatch: pytest.MonkeyPatch) -> None:

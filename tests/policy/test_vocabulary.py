@@ -47,18 +47,10 @@ BAD = {
         "classes: [{class: Training}]",
         'line 1: classes[0].class: no profile says what the class "Training" means; did you mean "training"?',
     ),
-    "a class in a rule": (
-        "profiles: {default: {rules: {pdbMissing: {classes: [inference, serving]}}}}",
-        f'line 1: profiles.default.rules.pdbMissing.classes[1]: {CLASS} "serving"; did you mean "service"?',
-    ),
     "a class in a preference": (
         "profiles: {default: {placement: {preferences: [{classes: [x], nodes: [{key: a, values: [b]}]}]}}}",
         f'line 1: profiles.default.placement.preferences[0].classes[0]: {CLASS} "x"; '
         "`classes` makes inference-critical, inference, training, development, service",
-    ),
-    "a class that gets a PriorityClass": (
-        "profiles: {default: {injectors: {priorityClass: {classes: {inferense: high}}}}}",
-        f'line 1: profiles.default.injectors.priorityClass.classes.inferense: {CLASS} "inferense"; did you mean "inference"?',
     ),
     "a class that is inherited is reported once": (
         "profiles:\n  default:\n    rules: {restartPolicy: {classes: [trainin]}}\n  a: {}\n  b: {}",
@@ -76,19 +68,10 @@ BAD = {
         "classes: [{class: training, ownerKinds: [RayClusters]}]",
         f'line 1: classes[0].ownerKinds[0]: saw "RayClusters", which is no kind {KNOWN} "RayCluster"?',
     ),
-    "a kind of a gang": (
-        "profiles: {default: {placement: {gangs: {kinds: [Jobset]}}}}",
-        f'line 1: profiles.default.placement.gangs.kinds[0]: saw "Jobset", which is no kind {KNOWN} "JobSet"?',
-    ),
     "a label to spread over": (
         "profiles: {default: {injectors: {topologySpread: {constraints: [{key: topology.kubernetes.io/zones}]}}}}",
         "line 1: profiles.default.injectors.topologySpread.constraints[0].key: "
         f'saw "topology.kubernetes.io/zones", which is no label {KNOWN} "topology.kubernetes.io/zone"?',
-    ),
-    "a label of a preference": (
-        "profiles: {default: {placement: {preferences: [{nodes: [{key: nvidia.com/gpu.prodcut, values: [a]}]}]}}}",
-        "line 1: profiles.default.placement.preferences[0].nodes[0].key: "
-        f'saw "nvidia.com/gpu.prodcut", which is no label {KNOWN} "nvidia.com/gpu.product"?',
     ),
     "the domain of a label": (
         "profiles: {default: {placement: {gangs: {keys: [topologi.kubernetes.io/zone]}}}}",

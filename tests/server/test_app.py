@@ -3,11 +3,9 @@
 Covers server.process.
 """
 
-import asyncio
 import signal
 import socket
 import ssl
-from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -89,12 +87,6 @@ def written(folder: Path, pair: Pair) -> list[str]:
     return ["--tls-cert", str(folder / "tls.pem"), "--tls-key", str(folder / "key.pem")]
 
 
-async def test_a_pair_from_files_is_served(tmp_path: Path) -> None:
-    trust = ssl.create_default_context(cadata=CA.certificate.decode())
-    async with serving("--cluster", CLUSTER, *written(tmp_path, make_leaf(CA, ["localhost"], NOW))) as server:
-        assert (await server.ask("mutate", trust))[0]["allowed"] is True
-
-
 async def test_with_client_ca_only_the_webhook_port_requires_a_certificate(tmp_path: Path) -> None:
     authority = trustme.CA()
     (tmp_path / "clients.pem").write_bytes(authority.cert_pem.bytes())
@@ -160,62 +152,3 @@ async def test_after_the_drain_it_ends_cleanly(tmp_path: Path) -> None:
             await server.ask("mutate")
             status, out, _ = await server.end()
             assert (status, out) == (0, b"")
-
-
-async def test_readyz_says_what_is_missing(tmp_path: Path) -> None:
-    async with fake_api() as fake:
-        install(fake)
-        fake.refuse["list", "/api/v1/namespaces/gpu-admission/configmaps"] = (403, "configmaps is forbidden")
-        fake.refuse["list", PATHS["pods"]] = (403, "pods is forbidden")
-        fake.refuse["get", "/api/v1/namespaces/gpu-admission/secrets/gpu-admission-tls"] = (403, "forbidden")
-        wanted = (
-            "not ready: pods were not listed yet\n"
-            "not ready: there is no policy: none was seen yet\n"
-            "not ready: there is no valid certificate\n"
-        )
-        ops = free_port()
-        process = await start(*kubeconfig(tmp_path, fake), "--port", "0", "--ops-port", str(ops))
-        try:
-            await until_ready_says(f"http://127.0.0.1:{ops}", wanted)
-        finally:
-            process.send_signal(signal.SIGINT)
-            out, _ = await process.communicate()
-        assert (process.returncode, out) == (0, b"")
-
-
-async def test_with_an_invalid_policy_it_is_ready_with_the_shipped_one_and_says_so(tmp_path: Path) -> None:
-    async with fake_api() as fake:
-        install(fake)
-        fake.put(
-            "/api/v1/namespaces/gpu-admission/configmaps",
-            "gpu-admission-policy",
-            metadata={"namespace": "gpu-admission"},
-            data={"policy.yaml": "profiles: {default: {shadwo: true}}"},
-        )
-        async with serving(*kubeconfig(tmp_path, fake), GPU_ADMISSION_DRAIN_SECONDS="0") as server:
-            status, text = await server.get("/readyz")
-            assert status == 200
-            assert text.startswith(
-                "ok\nthe policy cannot be used, and the shipped one is in force until it can: line 1: "
-            )
-            assert text.count("\n") == 2
-            assert (await server.ask("mutate"))[0]["allowed"] is True
-            assert "gpu_admission_policy_shipped 1.0" in (await server.get("/metrics"))[1]
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port: int = taken.getsockname()[1]
-        return port
-
-
-async def until_ready_says(url: str, wanted: str) -> None:
-    text = ""
-    async with aiohttp.ClientSession() as http, asyncio.timeout(120):
-        while text != wanted:
-            await asyncio.sleep(0.05)
-            with suppress(aiohttp.ClientConnectorError):
-                async with http.get(url + "/readyz") as answer:
-                    text = await answer.text()
-        async with http.get(url + "/healthz") as answer:
-            assert answer.status == 200

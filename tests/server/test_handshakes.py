@@ -70,6 +70,7 @@ async def test_a_session_is_not_resumed(server: Running) -> None:
 
 HELLO = client_hello()
 BROKEN: dict[str, list[bytes]] = {
+    "silence": [],
     "plain HTTP": [b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"],
     "noise": [bytes(range(256)) * 20],
     "an alert": [b"\x15\x03\x01\0\x02\x01\0" * 100],

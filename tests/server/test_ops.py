@@ -1,11 +1,14 @@
 """The port for probes and metrics."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import aiohttp
 import pytest
 
+from tests.edge import API_SERVER, streams
 from webhook.server.http import ops
 from webhook.server.listener import Listener
 from webhook.server.load import Turns
@@ -13,12 +16,12 @@ from webhook.telemetry.metrics import Metrics
 
 
 @asynccontextmanager
-async def ops_running(missing: list[str]) -> AsyncIterator[str]:
+async def ops_running(missing: list[str], **options: Any) -> AsyncIterator[str]:
     metrics = Metrics()
-    listener = Listener(ops(metrics, lambda: missing), metrics, Turns())
-    port = await listener.start("localhost", 0)
+    listener = Listener(ops(metrics, lambda: missing), metrics, Turns(), **options)
+    port = await listener.start("127.0.0.1", 0)
     try:
-        yield f"http://localhost:{port}"
+        yield f"http://127.0.0.1:{port}"
     finally:
         await listener.stop(1)
 
@@ -41,6 +44,19 @@ async def test_metrics_have_the_format_of_prometheus(client: aiohttp.ClientSessi
         assert answer.status == 200
         assert answer.headers["Content-Type"].startswith("text/plain; version=")
         assert "# TYPE gpu_admission_review_seconds histogram" in await answer.text()
+
+
+async def test_probes_are_answered_however_many_connections_are_idle() -> None:
+    async with ops_running([], limit=8) as url, streams() as opened:
+        for number in range(40):
+            address = f"127.0.7.{number}" if number < 32 else API_SERVER
+            opened.append(
+                stream := await asyncio.open_connection(
+                    "127.0.0.1", int(url.rpartition(":")[2]), local_addr=(address, 0)
+                )
+            )
+            stream[1].write(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
+            assert (await stream[0].readline()).startswith(b"HTTP/1.1 200")
 
 
 @pytest.mark.parametrize(

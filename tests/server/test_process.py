@@ -29,6 +29,14 @@ async def replica() -> tuple[Process, list[float]]:
     return process, now
 
 
+async def test_a_replica_that_has_heard_nothing_says_what_is_missing() -> None:
+    assert Process(ServeSettings()).missing() == [
+        *(f"{kind} were not listed yet" for kind in REQUIRED),
+        "there is no policy: none was seen yet",
+        "there is no valid certificate",
+    ]
+
+
 def answered(process: Process, *but: str) -> None:
     for name in (*REQUIRED, "policy", "jobs"):
         if name not in but:

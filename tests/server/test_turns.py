@@ -7,31 +7,25 @@ from tests.waiting import until
 from webhook.server import http, load
 
 
-async def test_the_api_server_waits_for_one_turn_while_others_wait_for_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of 200 requests that have arrived before it, most are decided after it: the turn is given to each address in turn."""
+@pytest.mark.parametrize(
+    ("address", "path"),
+    [("127.0.7.2", "/mutate"), (API_SERVER, "/validate")],
+    ids=["from another address", "of pods that are mutated already"],
+)
+async def test_a_review_waits_for_few_turns_while_others_wait_for_many(
+    address: str, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 100 that have arrived before it, some are decided after it: the turn is given to each line in turn."""
     monkeypatch.setattr(load, "TURN", 1.0)
     async with running() as server, streams() as opened:
-        opened += [await dial(server, "127.0.7.2") for _ in range(100)]
+        opened += [await dial(server, address) for _ in range(100)]
         opened.append(ours := await dial(server))
         for _, writer in opened[:-1]:
-            writer.write(post(length=10) + b"{stranger}")
-        ours[1].write(post(length=6) + b"{ours}")
+            writer.write(post(length=8) + b"{others}")
+        ours[1].write(post(path, length=6) + b"{ours}")
         for reader, _ in opened:
             assert (await reader.readuntil(ANSWER)).startswith(b"HTTP/1.1 200")
         assert server.bodies.index(b"{ours}") < 90
-
-
-async def test_a_pod_is_validated_while_others_wait_to_be_mutated(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of pods that are created at once, the first are done when half of the work is, and not all at the end."""
-    monkeypatch.setattr(load, "TURN", 1.0)
-    async with running() as server, streams() as opened:
-        opened += [await dial(server) for _ in range(101)]
-        for _, writer in opened[:-1]:
-            writer.write(post(length=8) + b"{mutate}")
-        opened[-1][1].write(post("/validate", length=10) + b"{validate}")
-        for reader, _ in opened:
-            await reader.readuntil(ANSWER)
-        assert server.bodies.index(b"{validate}") < 90
 
 
 @pytest.mark.parametrize("address", ["127.0.7.2", API_SERVER])

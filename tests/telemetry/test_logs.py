@@ -9,10 +9,9 @@ import orjson
 import pytest
 
 from tests.builders import request
-from webhook.admission.decision import Decision, UnitFinding
+from webhook.admission.decision import Decision
 from webhook.errors import BadReview
 from webhook.framework.cluster_view import Placement, Ranked
-from webhook.framework.interface import Finding
 from webhook.server.process import Recorder
 from webhook.telemetry import logs
 from webhook.telemetry.metrics import Metrics
@@ -65,13 +64,6 @@ def test_the_line_has_the_chosen_node_or_the_reason_why_there_is_none() -> None:
 def test_the_record_is_left_out_if_the_pod_gets_it() -> None:
     assert "record" not in line(Decision("patched", patch=b"[]", record="{}"))
     assert line(Decision("shadow", record="{}"))["record"] == {}
-
-
-def test_a_refusal_names_rule_action_and_field() -> None:
-    finding = Finding("spec.containers[0].resources", "2", "1", "Ask for less")
-    logged = line(Decision("denied", "default", findings=(UnitFinding("gpuLimit", "deny", finding),)))
-    assert logged["event"] == "denied"
-    assert logged["findings"] == [["gpuLimit", "deny", "spec.containers[0].resources"]]
 
 
 def test_an_ignored_request_is_not_logged() -> None:

@@ -86,12 +86,6 @@ def test_a_duration_counts_in_the_first_bucket_that_contains_it_and_in_all_after
     assert value(metrics, "review_seconds_sum", hook="validate", result="allowed") == seconds
 
 
-def test_names_of_nodes_and_pods_are_in_no_label() -> None:
-    metrics = Metrics()
-    metrics.decided("mutate", Decision("patched", placement=CHOSEN, message="tenant"), 0.1)
-    assert b"tenant" not in metrics.text()
-
-
 def test_gauges_are_read_only_when_the_metrics_are_rendered() -> None:
     metrics, asked = Metrics(), []
 
@@ -106,14 +100,3 @@ def test_gauges_are_read_only_when_the_metrics_are_rendered() -> None:
     assert value(metrics, "certificate_seconds_left") == 42
     assert value(metrics, "feed_age_seconds", feed="nodes") == 2.5
     assert value(metrics, "choices_total", outcome="first") == 3
-
-
-def test_metrics_of_the_process_are_included() -> None:
-    assert b"process_resident_memory_bytes" in Metrics().text()
-
-
-def test_counts_of_several_decisions_add_up() -> None:
-    metrics, decision = Metrics(), Decision("patched", outcomes={"tolerations": Outcome("added")})
-    for _ in range(3):
-        metrics.decided("mutate", decision, 0.001)
-    assert value(metrics, "injections_total", injector="tolerations", result="added") == 3

@@ -9,8 +9,8 @@ from typing import Any
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from webhook.errors import ApiError, CertificateError
-from webhook.tls.issue import Pair, check_issued, make_ca, make_leaf, service_names
+from webhook.errors import ApiError
+from webhook.tls.issue import Pair, is_issued, make_ca, make_leaf, service_names
 from webhook.tls.material import Material
 from webhook.tls.rotate import Keeper
 from webhook.tls.serve import LiveContext
@@ -88,17 +88,8 @@ async def rotate(api: Api, started: list[tuple[Keeper, LiveContext]], begin: dat
 def trusted_everywhere(api: Api, live: LiveContext, now: datetime) -> None:
     for bundle in api.bundles():
         assert bundle is not None
-        authorities = [Pair(each, b"") for each in split(bundle)]
-        assert any(signed(served(live), each.certificate, now) for each in authorities)
+        assert any(is_issued(served(live), each, NAMES, now) for each in split(bundle))
 
 
 def split(bundle: bytes) -> list[bytes]:
     return [c.public_bytes(Encoding.PEM) for c in x509.load_pem_x509_certificates(bundle)]
-
-
-def signed(leaf: Pair, ca: bytes, now: datetime) -> bool:
-    try:
-        check_issued(leaf, ca, NAMES, now)
-    except CertificateError:
-        return False
-    return True

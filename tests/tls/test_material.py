@@ -6,8 +6,15 @@ import pytest
 from cryptography import x509
 
 from tests.tls.replicas import CA, GOOD, NAMES, NOW
-from webhook.tls.issue import CA_LIFE, LEAF_LIFE, Pair, check_issued, make_ca, make_leaf
-from webhook.tls.material import Material, desired_material
+from webhook.tls.issue import CA_LIFE, LEAF_LIFE, Pair, is_issued, make_ca, make_leaf
+from webhook.tls.material import Material, desired_material, read
+
+
+@pytest.mark.parametrize(
+    "data", [None, {"tls.crt": "eA=="}, {"ca.crt": "%%%", "ca.key": "", "tls.crt": "", "tls.key": ""}]
+)
+def test_of_a_secret_without_all_parts_nothing_is_used(data: dict[str, str] | None) -> None:
+    assert read({"data": data}) is None
 
 
 def test_good_material_is_kept() -> None:
@@ -30,7 +37,7 @@ NEW_LEAF = [
 def test_a_bad_leaf_is_replaced_and_the_ca_stays(stored: Material, names: tuple[str, ...], now: datetime) -> None:
     desired = desired_material(stored, names, now)
     assert desired.ca == CA
-    check_issued(desired.leaf, CA.certificate, names, now)
+    assert is_issued(desired.leaf, CA.certificate, names, now)
 
 
 NEW_CA = [
@@ -47,7 +54,7 @@ NEW_CA = [
 def test_a_ca_that_cannot_sign_is_replaced(stored: Material | None, now: datetime) -> None:
     desired = desired_material(stored, NAMES, now)
     assert len(x509.load_pem_x509_certificates(desired.ca.certificate)) == 1
-    check_issued(desired.leaf, desired.ca.certificate, NAMES, now)
+    assert is_issued(desired.leaf, desired.ca.certificate, NAMES, now)
 
 
 def test_a_ca_that_ends_soon_is_replaced_and_stays_in_the_bundle() -> None:
@@ -56,5 +63,5 @@ def test_a_ca_that_ends_soon_is_replaced_and_stays_in_the_bundle() -> None:
     first, second = x509.load_pem_x509_certificates(desired.ca.certificate)
     assert second == x509.load_pem_x509_certificate(CA.certificate)
     assert first != second
-    check_issued(desired.leaf, desired.ca.certificate, NAMES, late)
+    assert is_issued(desired.leaf, desired.ca.certificate, NAMES, late)
     assert desired_material(desired, NAMES, late) == desired

@@ -36,6 +36,10 @@ class Gpus:
         self.kind: Callable[[str], GpuKind | None] = self._kinds.__getitem__
         """The kind of GPU of a resource name; None if it is no GPU (`cpu`, `nvidia.com/gpumem`)."""
 
+    def knows(self, resource: str) -> bool:
+        """Whether a resource is a GPU."""
+        return self.kind(resource) is not None
+
     def among(self, resources: Iterable[str]) -> list[str]:
         """The resources that are GPUs, in the given order."""
         kind = self.kind

@@ -14,10 +14,19 @@ Operation = dict[str, Any]
 
 def pointer(path: Path) -> str:
     """The JSON Pointer (RFC 6901) of a path: ("metadata", "annotations", "a/b") gives "/metadata/annotations/a~1b"."""
-    text = "/".join(map(str, path))
-    if "~" in text or text.count("/") >= len(path):
-        text = "/".join([str(part).replace("~", "~0").replace("/", "~1") for part in path])
-    return f"/{text}" if path else ""
+    return "".join([f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in path])
+
+
+def at(obj: Any, path: Path) -> Any:
+    """The value at `path` in an object, or None."""
+    for part in path:
+        if isinstance(obj, dict):
+            obj = obj.get(part)
+        elif isinstance(obj, list) and isinstance(part, int) and part < len(obj):
+            obj = obj[part]
+        else:
+            return None
+    return obj
 
 
 class Edit:
@@ -45,15 +54,7 @@ class Edit:
 
     def get(self, path: Path) -> Any:
         """The value at `path`, or None."""
-        value: Any = self.object
-        for part in path:
-            if isinstance(value, dict):
-                value = value.get(part)
-            elif isinstance(value, list) and isinstance(part, int) and part < len(value):
-                value = value[part]
-            else:
-                return None
-        return value
+        return at(self.object, path)
 
     def set(self, path: Path, value: Any) -> None:
         """Put `value` at `path`. Maps on the path that are missing or null are created in the same operation."""

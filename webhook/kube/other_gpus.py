@@ -4,12 +4,10 @@ Such a pod is a GPU pod: it needs the tolerations, and it has a class. The syste
 part of a GPU. DRA claims are not covered here: only the ResourceSlices tell which devices they are for.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
-from webhook.errors import QuantityError
 from webhook.kube.pod import Pod, annotations_of, container_specs, is_zero, requests_of
-from webhook.kube.quantity import whole
 from webhook.text import matches
 
 _NVIDIA: Final = "nvidia.com"
@@ -60,20 +58,6 @@ def other_gpus(pod: Pod) -> frozenset[str]:
 def has_other_gpu(container: Mapping[str, Any]) -> bool:
     """Whether a container requests such a GPU as a resource."""
     return bool(_vendors(container))
-
-
-def positive_counts(container: Mapping[str, Any], wanted: Callable[[str], bool]) -> dict[str, int]:
-    """How much a container requests of each resource that is `wanted`. Zero, negative and malformed quantities are left out."""
-    counts: dict[str, int] = {}
-    for name, quantity in requests_of(container).items():
-        if wanted(name):
-            try:
-                count = whole(quantity)
-            except QuantityError:
-                continue
-            if count > 0:
-                counts[name] = count
-    return counts
 
 
 def _vendors(container: Mapping[str, Any]) -> set[str]:

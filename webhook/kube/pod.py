@@ -4,7 +4,7 @@ A tenant wrote the pod, but the API server has decoded it. These functions there
 fails, `pod_schema.check` says whether the pod is malformed.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from posixpath import normpath
 from typing import Any, NamedTuple
 
@@ -113,25 +113,28 @@ def with_requests(pod: Pod) -> Pod:
     return copied
 
 
-def gpu_counts(container: Mapping[str, Any], gpus: Gpus) -> dict[str, int]:
-    """The number of each GPU resource that a container asks for. A limit counts before a request.
+def positive_counts(quantities: Mapping[str, Any], wanted: Callable[[str], bool]) -> dict[str, int]:
+    """The whole numbers of each resource that is `wanted`, rounded up.
 
     Zero, negative and malformed quantities are left out: the device plugin gives no GPU for them.
     """
-    resources = container.get("resources")
-    if not resources:
-        return {}
     counts: dict[str, int] = {}
-    for part in ("limits", "requests"):
-        for name, quantity in (resources.get(part) or {}).items():
-            if name not in counts and gpus.kind(name) is not None:
-                try:
-                    count = whole(quantity)
-                except QuantityError:
-                    continue
-                if count > 0:
-                    counts[name] = count
+    for name, quantity in quantities.items():
+        if wanted(name):
+            try:
+                count = whole(quantity)
+            except QuantityError:
+                continue
+            if count > 0:
+                counts[name] = count
     return counts
+
+
+def gpu_counts(container: Mapping[str, Any], gpus: Gpus) -> dict[str, int]:
+    """The number of each GPU resource that a container asks for. A limit counts before a request."""
+    resources = container.get("resources") or {}
+    limits, requests = (positive_counts(resources.get(part) or {}, gpus.knows) for part in ("limits", "requests"))
+    return {**limits, **requests, **limits}
 
 
 def gpu_names(pod: Pod, gpus: Gpus) -> frozenset[str]:
@@ -148,16 +151,10 @@ def gpu_names(pod: Pod, gpus: Gpus) -> frozenset[str]:
 
 def is_zero(quantity: Any) -> bool:
     """Whether a quantity is zero. A malformed one is not; a rule reports it."""
-    return _sign(quantity) == 0
-
-
-def _sign(quantity: Any) -> int | None:
-    """-1, 0 or 1; None if the quantity is malformed."""
     try:
-        value = parse_quantity(quantity)
+        return parse_quantity(quantity) == 0
     except QuantityError:
-        return None
-    return (value > 0) - (value < 0)
+        return False
 
 
 def asks_for_gpu(container: Mapping[str, Any], gpus: Gpus) -> bool:
@@ -165,10 +162,8 @@ def asks_for_gpu(container: Mapping[str, Any], gpus: Gpus) -> bool:
 
     A container that asks for such a resource (`volcano.sh/vgpu-number`) only runs on a node that offers it.
     """
-    if gpu_counts(container, gpus):
-        return True
-    requests = requests_of(container)
-    return any(["gpu" in name.lower() and gpus.kind(name) is None and _sign(requests[name]) == 1 for name in requests])
+    others = positive_counts(requests_of(container), lambda name: "gpu" in name.lower() and not gpus.knows(name))
+    return bool(gpu_counts(container, gpus) or others)
 
 
 def in_pod_group(pod: Pod) -> bool:

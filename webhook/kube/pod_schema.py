@@ -63,8 +63,9 @@ def conform(value: Any, schema: Schema, path: tuple[str, ...]) -> None:
             conform(item, schema.values, (*path, f"[{quoted(key)}]"))
     else:
         for key, item in value.items():
-            if item is not None and key in schema:
-                conform(item, schema[key], (*path, f".{key}"))
+            below = schema.get(key) if item is not None else None
+            if below is not None and not (type(below) is _Scalar and type(item) in below.types):
+                conform(item, below, (*path, f".{key}"))
 
 
 def _refuse(path: tuple[str, ...], wanted: str, seen: object) -> NoReturn:

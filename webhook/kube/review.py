@@ -9,11 +9,26 @@ import orjson
 
 from webhook.errors import BadReview
 from webhook.kube.bounds import MAX_COLLECTIONS, MAX_GROUPS
+from webhook.kube.pod_schema import BOOLEAN, STRING, Schema, conform
 from webhook.text import json_type, quoted
 
 API_VERSION: Final = "admission.k8s.io/v1"
 _OPERATIONS = frozenset(("CREATE", "UPDATE", "DELETE", "CONNECT"))
 _MAX_UID = 128
+_OBJECT: Final[Schema] = {
+    "kind": STRING,
+    "apiVersion": STRING,
+    "metadata": {"namespace": STRING, "name": STRING, "generateName": STRING},
+}
+_REQUEST: Final[Schema] = {
+    **dict.fromkeys(("uid", "subResource", "operation", "namespace", "name"), STRING),
+    "kind": {"kind": STRING, "group": STRING},
+    "resource": {"resource": STRING, "group": STRING},
+    "userInfo": {"username": STRING, "groups": [STRING]},
+    "dryRun": BOOLEAN,
+    "object": _OBJECT,
+    "oldObject": _OBJECT,
+}
 
 
 class Request(NamedTuple):
@@ -44,45 +59,44 @@ def parse_review(body: bytes) -> Request:
     if review.get("apiVersion") != API_VERSION or review.get("kind") != "AdmissionReview":
         seen = f"apiVersion {quoted(review.get('apiVersion'))}, kind {quoted(review.get('kind'))}"
         raise BadReview(f'wanted apiVersion "{API_VERSION}", kind "AdmissionReview"; saw {seen}')
-    request = review.get("request")
-    if not isinstance(request, dict):
-        raise BadReview(f"request: wanted a map, saw {json_type(request)}")
-    uid = _string(request, "uid")
-    if not uid or len(uid) > _MAX_UID:
+    request: Any = review.get("request")
+    _bound_groups(request)
+    conform(request, _REQUEST, ("request",))
+    uid, operation = request.get("uid") or "", request.get("operation") or ""
+    if not 0 < len(uid) <= _MAX_UID:
         raise BadReview(f"request.uid: wanted 1 to {_MAX_UID} characters, saw {len(uid)}")
-    operation = _string(request, "operation")
     if operation not in _OPERATIONS:
         raise BadReview(f"request.operation: wanted CREATE, UPDATE, DELETE or CONNECT, saw {quoted(operation)}")
-    resource_kind, resource, user = _map(request, "kind"), _map(request, "resource"), _map(request, "userInfo")
-    groups, dry_run = user.get("groups") or [], request.get("dryRun") or False
-    if not isinstance(groups, list):
-        raise BadReview(f"request.userInfo.groups: wanted a list, saw {json_type(groups)}")
-    if len(groups) > MAX_GROUPS:
-        raise BadReview(f"request.userInfo.groups: wanted at most {MAX_GROUPS}, saw {len(groups)}")
-    if not isinstance(dry_run, bool):
-        raise BadReview(f"request.dryRun: wanted true or false, saw {json_type(dry_run)}")
-    obj = _map(request, "object")
-    old = _map(request, "oldObject") if operation == "UPDATE" else {}
-    name, generated = names_of(obj, _string(request, "name"))
+    kind, resource, user = (request.get(key) or {} for key in ("kind", "resource", "userInfo"))
+    obj = request.get("object") or {}
+    name, generated = names_of(obj, request.get("name") or "")
     parsed = Request(
         uid=uid,
-        kind=_string(resource_kind, "kind", "request.kind"),
-        group=_string(resource_kind, "group", "request.kind"),
-        resource=_string(resource, "resource", "request.resource"),
-        subresource=_string(request, "subResource"),
+        kind=kind.get("kind") or "",
+        group=kind.get("group") or "",
+        resource=resource.get("resource") or "",
+        subresource=request.get("subResource") or "",
         operation=operation,
-        namespace=_string(request, "namespace"),
+        namespace=request.get("namespace") or "",
         name=name,
-        user=_string(user, "username", "request.userInfo"),
-        groups=tuple([group for group in groups if isinstance(group, str)]),
-        dry_run=dry_run,
+        user=user.get("username") or "",
+        groups=tuple(user.get("groups") or ()),
+        dry_run=request.get("dryRun") or False,
         object=obj or None,
-        old=old or None,
+        old=(request.get("oldObject") if operation == "UPDATE" else None) or None,
         generated=generated,
         size=len(body),
     )
-    _check_consistency(parsed, _string(resource, "group", "request.resource"))
+    _check_consistency(parsed, resource.get("group") or "")
     return parsed
+
+
+def _bound_groups(request: Any) -> None:
+    """Raise BadReview for more groups than are looked at, of any type."""
+    user = request.get("userInfo") if isinstance(request, dict) else None
+    groups = user.get("groups") if isinstance(user, dict) else None
+    if isinstance(groups, list) and len(groups) > MAX_GROUPS:
+        raise BadReview(f"request.userInfo.groups: wanted at most {MAX_GROUPS}, saw {len(groups)}")
 
 
 _POD_SUBRESOURCES = frozenset(("status", "resize", "ephemeralcontainers"))
@@ -123,27 +137,18 @@ def _check_consistency(request: Request, group: str) -> None:
 
 def _check_object(request: Request, where: str, obj: dict[str, Any]) -> None:
     """Raise BadReview if kind, apiVersion, namespace or name of an object contradict the request."""
-    metadata = obj.get("metadata")
-    metadata = metadata if isinstance(metadata, dict) else {}
-    version = f"{request.group}/" if request.group else ""
-    api_version = obj.get("apiVersion")
-    name, generated = names_of(obj, request.name)
+    metadata = obj.get("metadata") or {}
+    name, version = metadata.get("name"), obj.get("apiVersion")
     for field, seen, wanted in (
         ("kind", obj.get("kind"), request.kind),
         ("metadata.namespace", metadata.get("namespace"), request.namespace),
-        ("metadata.name", metadata.get("name"), name),
-        ("metadata.generateName", metadata.get("generateName"), generated),
+        ("metadata.name", name, request.name or name),
     ):
-        if not seen or seen == wanted:
-            continue
-        if not isinstance(seen, str):
-            raise BadReview(f"request.{where}.{field}: wanted a string, saw {json_type(seen)}")
-        raise BadReview(f"request.{where}.{field}: saw {quoted(seen)}, wanted {quoted(wanted)} as in the request")
-    if api_version and not (
-        isinstance(api_version, str) and api_version.startswith(version) and api_version.count("/") == bool(version)
-    ):
+        if seen and seen != wanted:
+            raise BadReview(f"request.{where}.{field}: saw {quoted(seen)}, wanted {quoted(wanted)} as in the request")
+    if version and version.rpartition("/")[0] != request.group:
         raise BadReview(
-            f"request.{where}.apiVersion: saw {quoted(api_version)}, wanted one of group {quoted(request.group)}"
+            f"request.{where}.apiVersion: saw {quoted(version)}, wanted one of group {quoted(request.group)}"
         )
 
 
@@ -168,21 +173,3 @@ def _decode(body: bytes) -> dict[str, Any]:
     if not isinstance(review, dict):
         raise BadReview(f"wanted an AdmissionReview, saw {json_type(review)}")
     return review
-
-
-def _string(parent: dict[str, Any], key: str, where: str = "request") -> str:
-    value = parent.get(key)
-    if isinstance(value, str):
-        return value
-    if value is None:
-        return ""
-    raise BadReview(f"{where}.{key}: wanted a string, saw {json_type(value)}")
-
-
-def _map(parent: dict[str, Any], key: str) -> dict[str, Any]:
-    value = parent.get(key)
-    if isinstance(value, dict):
-        return value
-    if value is None:
-        return {}
-    raise BadReview(f"request.{key}: wanted a map, saw {json_type(value)}")

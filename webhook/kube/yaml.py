@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 import orjson
@@ -28,9 +29,15 @@ def parse_documents(text: bytes) -> Iterator[Any]:
         except (ValueError, RecursionError):
             pass  # it may be YAML: {a: b}
     try:
-        if problem := why_unsafe(text, _MAX_DEPTH, aliases=True):
+        if problem := why_unsafe(text, _MAX_DEPTH):
             raise ValueError(problem)
-        yield from (document for document in yaml.load_all(text, Loader=_Reader) if document is not None)
+        reader = _Reader(text)
+        while reader.check_node():
+            node, sizes = reader.get_node(), dict[yaml.Node, int]()
+            if _values(node, sizes) - len(sizes) > _MAX_EXPANDED:
+                raise ValueError(f"line {line_of(node)}: aliases for more than {_MAX_EXPANDED} values are refused")
+            if (document := reader.construct_document(node)) is not None:
+                yield document
     except (yaml.YAMLError, LookupError, AttributeError) as error:
         raise ValueError(" ".join(str(error).split())) from None
 
@@ -62,61 +69,35 @@ def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is not JSON")
 
 
-def why_unsafe(text: str | bytes, max_depth: int, *, aliases: bool, max_values: int | None = None) -> str | None:
+def why_unsafe(text: str | bytes, max_depth: int, max_values: int | None = None) -> str | None:
     """The line and the reason why this YAML must not be loaded, or None. Raises yaml.YAMLError if it is no YAML.
 
-    `aliases`: whether aliases are allowed, for a bounded number of values. `max_values`: maximum number of keys and values.
-    Deep nesting would crash the process by the recursion of the parser, and a few nested aliases can grow to any size.
+    `max_values`: maximum number of keys and values; then aliases, which may stand for any number, are refused too.
+    Deep nesting would crash the process by the recursion of the parser.
     """
     depth = count = 0
-    expanded = _Expanded()
     for event in yaml.parse(text, Loader=_READER):
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
-        if aliases and expanded.add(event) > _MAX_EXPANDED:
-            return f"line {line_of(event)}: aliases that stand for more than {_MAX_EXPANDED} values are refused"
         count += isinstance(event, yaml.NodeEvent)
-        if max_values is not None and count > max_values:
-            return f"line {line_of(event)}: more than {max_values} keys and values are refused"
         if depth > max_depth:
             return f"line {line_of(event)}: more than {max_depth} levels are refused"
-        if not aliases and isinstance(event, yaml.AliasEvent):
+        if max_values is not None and count > max_values:
+            return f"line {line_of(event)}: more than {max_values} keys and values are refused"
+        if max_values is not None and isinstance(event, yaml.AliasEvent):
             return f"line {line_of(event)}: an alias is refused: write it out"
     return None
 
 
-class _Expanded:
-    """The number of values that aliases stand for, each alias written out."""
-
-    def __init__(self) -> None:
-        self._total = 0
-        self._sizes: dict[str, int] = {}
-        """The number of values of each anchor."""
-        self._open: list[tuple[str | None, int]] = []
-        """The anchors of the collections around an event, each with the number of values so far."""
-
-    def add(self, event: yaml.Event) -> int:
-        """The number after this event."""
-        if isinstance(event, yaml.AliasEvent):
-            size = self._sizes.get(event.anchor or "", 1)
-            self._total += size
-            self._count(None, size)
-        elif isinstance(event, yaml.ScalarEvent):
-            self._count(event.anchor, 1)
-        elif isinstance(event, yaml.CollectionStartEvent):
-            self._open.append((event.anchor, 1))
-        elif isinstance(event, yaml.CollectionEndEvent):
-            self._count(*self._open.pop())
-        return self._total
-
-    def _count(self, anchor: str | None, size: int) -> None:
-        if anchor:
-            self._sizes[anchor] = size
-        if self._open:
-            around, before = self._open.pop()
-            self._open.append((around, before + size))
+def _values(node: yaml.Node, sizes: dict[yaml.Node, int]) -> int:
+    """The number of values in a node, each alias written out. `sizes`: that of each node so far."""
+    if node not in sizes:
+        sizes[node] = 1  # of an alias within itself
+        parts = chain(*node.value) if isinstance(node, yaml.MappingNode) else node.value
+        sizes[node] += sum([_values(part, sizes) for part in parts]) if isinstance(node, yaml.CollectionNode) else 0
+    return sizes[node]
 
 
 def line_of(place: yaml.Event | yaml.Node | None) -> int:

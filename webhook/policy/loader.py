@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 
 from webhook.errors import PolicyError
 from webhook.kube.yaml import line_of, why_unsafe
-from webhook.text import bare, json_type, quoted, suggestion
+from webhook.text import bare, dotted, json_type, quoted, suggestion
 
 Model = TypeVar("Model", bound=BaseModel)
 Location = tuple[str | int, ...]
@@ -54,7 +54,7 @@ def read(
         raise PolicyError(_problems(error, lines, model)) from None
     for location, problem in islice(check(parsed), _MAX_PROBLEMS):
         line, place = _place(lines, location)
-        problems.append(f"line {line}: {_dotted(place)}: {problem}")
+        problems.append(f"line {line}: {dotted(place)}: {problem}")
     if problems:
         raise PolicyError(list(dict.fromkeys(problems)))
     return parsed
@@ -66,7 +66,7 @@ def _compose(text: str | bytes) -> yaml.Node | None:
             [f"the policy has {len(text)} bytes; wanted at most {_MAX_BYTES}: shorten it, comments included"]
         )
     try:
-        if problem := why_unsafe(text, _MAX_DEPTH, aliases=False, max_values=_MAX_VALUES):
+        if problem := why_unsafe(text, _MAX_DEPTH, _MAX_VALUES):
             raise PolicyError([problem])
         return yaml.compose(text, Loader=_LOADER)
     except yaml.MarkedYAMLError as error:
@@ -79,7 +79,7 @@ def _compose(text: str | bytes) -> yaml.Node | None:
 def _plain(node: yaml.Node | None, path: Location, lines: dict[Location, int], problems: list[str]) -> Any:
     """A node as plain data. `lines` gets the line of each path. PyYAML itself would silently take the last of two equal keys."""
     lines.setdefault(path, line_of(node))
-    where = f"line {line_of(node)}: {_dotted(path)}: "
+    where = f"line {line_of(node)}: {dotted(path)}: "
     if isinstance(node, yaml.CollectionNode) and len(node.value) > _MAX_ENTRIES:
         problems.append(f"{where}saw {len(node.value)} entries, wanted at most {_MAX_ENTRIES}: use patterns with *")
     elif isinstance(node, yaml.SequenceNode):
@@ -89,13 +89,13 @@ def _plain(node: yaml.Node | None, path: Location, lines: dict[Location, int], p
         for key_node, value_node in node.value:
             line = line_of(key_node)
             if not isinstance(key_node, yaml.ScalarNode):
-                prefix = f"{_dotted(path)}: " if path else ""
+                prefix = f"{dotted(path)}: " if path else ""
                 problems.append(f"line {line}: {prefix}wanted a word as key, saw a list or a map")
                 continue
             key = str(key_node.value)
             key_path = (*path, key)
             if key in entries:
-                problems.append(f"line {line}: {_dotted(key_path)}: the key stands here twice")
+                problems.append(f"line {line}: {dotted(key_path)}: the key stands here twice")
             lines[key_path] = line
             entries[key] = _plain(value_node, key_path, lines, problems)
         return entries
@@ -164,7 +164,7 @@ def _problems(error: ValidationError, lines_of: Mapping[Location, int], model: t
     lines: dict[str, None] = {}
     for mistake in error.errors(include_url=False, include_context=False)[:_MAX_PROBLEMS]:
         line, location = _place(lines_of, tuple(mistake["loc"]))
-        lines[f"line {line}: {_dotted(location)}: {_in_words(mistake, location, model)}"] = None
+        lines[f"line {line}: {dotted(location)}: {_in_words(mistake, location, model)}"] = None
     return list(lines)
 
 
@@ -191,10 +191,6 @@ _WANTED = {
     "string_type": "text: put it in quotes",
 }
 """What is wanted, in the words of YAML, by pydantic's type of error."""
-
-
-def _dotted(location: Location) -> str:
-    return "".join(f"[{part}]" if isinstance(part, int) else f".{bare(part)}" for part in location).lstrip(".")
 
 
 def _place(lines: Mapping[Location, int], location: Location) -> tuple[int, Location]:

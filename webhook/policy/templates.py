@@ -4,16 +4,16 @@ The API server accepts a Deployment although it will refuse its pods. Whoever ap
 an Event of a ReplicaSet. So the templates are checked when the workload is applied.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
 from pydantic import Field
 
 from webhook.framework.interface import Settings
 from webhook.kube.bounds import LIMITS
-from webhook.kube.json_patch import Path
+from webhook.kube.json_patch import Path, at
 from webhook.kube.pod import Pod
-from webhook.text import bare
+from webhook.text import dotted
 
 Mode = Literal["off", "warn", "fix", "deny"]
 _MAIN = ("model", "runner")
@@ -103,7 +103,7 @@ class Template(NamedTuple):
 
     def field(self, field: str) -> str:
         """The path in the workload of a field of the pod."""
-        base = "".join(f"[{part}]" if isinstance(part, int) else f".{bare(part)}" for part in self.path).lstrip(".")
+        base = dotted(self.path)
         if self.holds == "template":
             return f"{base}.{field}"
         if self.holds == "container":
@@ -117,28 +117,17 @@ class Template(NamedTuple):
         return f"{base}.{field.removeprefix('spec.').removeprefix('metadata.')}"
 
 
-class _Kind(NamedTuple):
-    """A built-in kind of workload."""
-
-    path: Path
-    """Where the template is."""
-    owner: str
-    """The kind of the pods' controller."""
-    creator: str
-    """The service account that creates the pods."""
-
-
 _TEMPLATE = ("spec", "template")
-_BUILT_IN: dict[tuple[str, str], _Kind] = {
-    ("apps", "Deployment"): _Kind(_TEMPLATE, "ReplicaSet", "replicaset-controller"),
-    ("apps", "ReplicaSet"): _Kind(_TEMPLATE, "ReplicaSet", "replicaset-controller"),
-    ("apps", "StatefulSet"): _Kind(_TEMPLATE, "StatefulSet", "statefulset-controller"),
-    ("apps", "DaemonSet"): _Kind(_TEMPLATE, "DaemonSet", "daemon-set-controller"),
-    ("", "ReplicationController"): _Kind(_TEMPLATE, "ReplicationController", "replication-controller"),
-    ("batch", "Job"): _Kind(_TEMPLATE, "Job", "job-controller"),
-    ("batch", "CronJob"): _Kind(("spec", "jobTemplate", *_TEMPLATE), "Job", "job-controller"),
+_BUILT_IN: Final[Mapping[tuple[str, str], tuple[Path, str, str]]] = {
+    ("apps", "Deployment"): (_TEMPLATE, "ReplicaSet", "replicaset-controller"),
+    ("apps", "ReplicaSet"): (_TEMPLATE, "ReplicaSet", "replicaset-controller"),
+    ("apps", "StatefulSet"): (_TEMPLATE, "StatefulSet", "statefulset-controller"),
+    ("apps", "DaemonSet"): (_TEMPLATE, "DaemonSet", "daemon-set-controller"),
+    ("", "ReplicationController"): (_TEMPLATE, "ReplicationController", "replication-controller"),
+    ("batch", "Job"): (_TEMPLATE, "Job", "job-controller"),
+    ("batch", "CronJob"): (("spec", "jobTemplate", *_TEMPLATE), "Job", "job-controller"),
 }
-"""By group and kind."""
+"""By group and kind: where the template is, the kind of the pods' controller, and the service account that creates the pods."""
 
 
 def is_workload(group: str, kind: str) -> bool:
@@ -152,8 +141,8 @@ def templates(obj: dict[str, Any], group: str, kind: str, settings: Templates) -
     if not isinstance(metadata, dict) or _controlled(metadata):
         return
     if built_in := _BUILT_IN.get((group, kind)):
-        creator = f"system:serviceaccount:kube-system:{built_in.creator}"
-        yield from _template_at(obj, built_in.path, built_in.owner, creator)
+        path, owner, account = built_in
+        yield from _template_at(obj, path, owner, f"system:serviceaccount:kube-system:{account}")
         return
     for custom in settings.custom:
         if (custom.group, custom.kind) == (group, kind):
@@ -237,13 +226,6 @@ def _count(here: dict[str, Any], step: str | int) -> int:
 def _number(value: Any, default: int) -> int:
     """`value` if it is a whole number of 0 or more, else `default`."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else default
-
-
-def at(obj: Any, path: Path) -> Any:
-    for part in path:
-        listed = isinstance(obj, list) and isinstance(part, int)
-        obj = obj[part] if listed else obj.get(part) if isinstance(obj, dict) else None
-    return obj
 
 
 def paths(obj: Any, parts: Sequence[str], done: Path = ()) -> Iterator[Path]:

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Set
 from typing import Any, Final
 
 from webhook.kube.gpus import MODEL_LABELS
-from webhook.policy.templates import CUSTOM, at, paths
+from webhook.kube.json_patch import at
+from webhook.policy.templates import CUSTOM, paths
 from webhook.policy.workload_classes import CLASSES, GPUS
 from webhook.text import bare, nearest, one_edit_apart, quoted, suggestion
 

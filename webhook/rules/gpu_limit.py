@@ -24,8 +24,8 @@ from webhook.framework.interface import Check, Context, Finding, Gpus, Pod, Rule
 from webhook.kube import cel
 from webhook.kube.claim_requests import Alternative, ClaimRequest
 from webhook.kube.gpus import GpuKind
-from webhook.kube.other_gpus import DEVICE_CLASS, GPU_CLASSES, positive_counts
-from webhook.kube.pod import Container
+from webhook.kube.other_gpus import DEVICE_CLASS, GPU_CLASSES
+from webhook.kube.pod import Container, positive_counts, requests_of
 from webhook.kube.pod_requests import total_requests
 from webhook.text import plural, quoted
 
@@ -104,7 +104,7 @@ class GpuLimit(Rule):
     def _counts(self, container: Container, context: Context) -> Mapping[str, int]:
         """The GPUs of `kinds` that a container asks for, and the devices of classes that may be such GPUs."""
         counts = {n: c for n, c in container.gpu_counts(context.gpus).items() if context.gpus.kind(n) in self.kinds}
-        return counts | positive_counts(container.spec, lambda name: self._may_be_class(name, context))
+        return counts | positive_counts(requests_of(container.spec), lambda name: self._may_be_class(name, context))
 
     def _may_be_class(self, name: str, context: Context) -> bool:
         """Whether a resource is none of the policy's GPUs, and a DeviceClass of `kinds`, as far as that is known, serves it."""

@@ -18,6 +18,7 @@ from webhook.feeds.policy import CurrentPolicy
 from webhook.feeds.watch import Watches
 from webhook.kube.review import Request
 from webhook.placement.placer import Placer
+from webhook.policy.written_for import PROGRAM
 from webhook.server import gpu_gauges
 from webhook.server.handlers import Handlers
 from webhook.server.http import Edge, ops
@@ -26,7 +27,7 @@ from webhook.server.load import Turns
 from webhook.server.settings import ServeSettings
 from webhook.telemetry import logs
 from webhook.telemetry.logs import fields
-from webhook.telemetry.metrics import Metrics, program_version
+from webhook.telemetry.metrics import Metrics
 from webhook.telemetry.refused import Refused
 from webhook.tls.serve import LiveContext
 
@@ -140,7 +141,7 @@ class Process:
         metrics.gauge("certificate_seconds_left", left, lambda: self.live.seconds_left(datetime.now(UTC)))
         lifetime = "Seconds from the beginning of the certificate that is served to its end."
         metrics.gauge("certificate_lifetime_seconds", lifetime, lambda: self.live.lifetime)
-        metrics.gauges("build_info", "The version of the program.", "version", lambda: {program_version(): 1})
+        metrics.gauges("build_info", "The version of the program.", "version", lambda: {PROGRAM: 1})
         served = "The certificate that is served, by its SHA-256."
         metrics.gauges("certificate_info", served, "sha256", lambda: {self.live.fingerprint: 1})
         gpu_gauges.add(metrics, state, lambda: self.policies.current, lambda: self.gpu_uses)

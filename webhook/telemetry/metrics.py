@@ -6,8 +6,6 @@ models. So tenants cannot create series without end.
 
 import collections
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
-from importlib.metadata import version
 from typing import Any
 
 from prometheus_client import (
@@ -31,35 +29,23 @@ BUCKETS = (0.00001, 0.000025, 0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0
 disable_created_metrics()  # type: ignore[no-untyped-call]  # they double the series of counters, and nobody reads them
 
 
-class _Readings(Collector):
-    """A metric whose values another part of the program keeps. They are read when Prometheus scrapes."""
-
-    def __init__(
-        self, family: Any, name: str, help_: str, labels: tuple[str, ...], read: Callable[[], Mapping[Any, float]]
-    ) -> None:
-        self._family, self._name, self._help, self._labels, self._read = family, name, help_, labels, read
-
-    def collect(self) -> Iterator[Metric]:
-        family = self._family(f"gpu_admission_{self._name}", self._help, labels=self._labels)
-        for key, number in self._read().items():
-            family.add_metric(key if isinstance(key, tuple) else (key,), number)
-        yield family
-
-
 Families = Mapping[str, tuple[str, tuple[str, ...]]]
 """The name of each family, with its help and its labels."""
 
 
-class _Together(Collector):
-    """Gauges whose values are read together, by family."""
+class _Readings(Collector):
+    """Metrics whose values another part of the program keeps, by family. They are read when Prometheus scrapes."""
 
-    def __init__(self, families: Families, read: Callable[[], Mapping[str, Mapping[Any, float]]]) -> None:
-        self._families, self._read = families, read
+    def __init__(self, kind: Any, families: Families, read: Callable[[], Mapping[str, Mapping[Any, float]]]) -> None:
+        self._kind, self._families, self._read = kind, families, read
 
     def collect(self) -> Iterator[Metric]:
         values = self._read()
         for name, (help_, labels) in self._families.items():
-            yield from _Readings(GaugeMetricFamily, name, help_, labels, partial(values.__getitem__, name)).collect()
+            family = self._kind(f"gpu_admission_{name}", help_, labels=labels)
+            for key, number in values[name].items():
+                family.add_metric(key if isinstance(key, tuple) else (key,), number)
+            yield family
 
 
 class Metrics:
@@ -110,17 +96,17 @@ class Metrics:
 
     def gauges(self, name: str, help_: str, label: str, read: Callable[[], Mapping[str, float]]) -> None:
         """One series for each key of `read()`. The keys are constants."""
-        self.registry.register(_Readings(GaugeMetricFamily, name, help_, (label,), read))
+        self.together({name: (help_, (label,))}, lambda: {name: read()})
 
     def counters(
         self, name: str, help_: str, labels: str | tuple[str, ...], read: Callable[[], Mapping[Any, float]]
     ) -> None:
-        labels = (labels,) if isinstance(labels, str) else labels
-        self.registry.register(_Readings(CounterMetricFamily, name, help_, labels, read))
+        families = {name: (help_, (labels,) if isinstance(labels, str) else labels)}
+        self.registry.register(_Readings(CounterMetricFamily, families, lambda: {name: read()}))
 
     def together(self, families: Families, read: Callable[[], Mapping[str, Mapping[Any, float]]]) -> None:
         """Several gauges, whose series `read` gives by the name of the gauge."""
-        self.registry.register(_Together(families, read))
+        self.registry.register(_Readings(GaugeMetricFamily, families, read))
 
     def text(self) -> bytes:
         """All metrics in the text format of Prometheus."""
@@ -131,9 +117,5 @@ class Metrics:
 
     def _counts(self, name: str, help_: str, *labels: str) -> collections.Counter[tuple[str, ...]]:
         counts: collections.Counter[tuple[str, ...]] = collections.Counter()
-        self.registry.register(_Readings(CounterMetricFamily, name, help_, labels, lambda: counts))
+        self.counters(name, help_, labels, lambda: counts)
         return counts
-
-
-def program_version() -> str:
-    return version("gpu-admission")

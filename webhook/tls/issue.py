@@ -13,19 +13,17 @@ from pathlib import Path
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes, PublicKeyTypes
+from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
     NoEncryption,
     PrivateFormat,
-    PublicFormat,
     load_pem_private_key,
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from webhook.errors import CertificateError
-from webhook.text import listed
 
 CA_LIFE = timedelta(days=365)
 LEAF_LIFE = timedelta(days=30)
@@ -60,13 +58,11 @@ def make_ca(now: datetime) -> Pair:
 def make_leaf(ca: Pair, names: Iterable[str], now: datetime) -> Pair:
     """A serving certificate for `names` (DNS names and IP addresses), valid for LEAF_LIFE but not longer than its CA.
 
-    Raises CertificateError if `ca` has expired, or has no elliptic curve key.
+    Raises CertificateError if `ca` has no elliptic curve key.
     """
     issuer, issuer_key = _load(ca)
     if not isinstance(issuer_key, ec.EllipticCurvePrivateKey):
         raise CertificateError("the CA key is not an elliptic curve key: give the CA that make_ca made")
-    if now >= issuer[0].not_valid_after_utc:
-        raise CertificateError(f"the CA ended at {_minute(issuer[0].not_valid_after_utc)}: make a new one")
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "gpu-admission")])
     life = min(LEAF_LIFE, issuer[0].not_valid_after_utc - now)
@@ -80,7 +76,7 @@ def check(pair: Pair, now: datetime) -> datetime:
     """The end of the certificate. Raises CertificateError if the pair must not be served."""
     chain, key = _load(pair)
     leaf = chain[0]
-    if _public(leaf.public_key()) != _public(key.public_key()):
+    if leaf.public_key() != key.public_key():
         raise CertificateError("the key does not belong to the certificate: give the two that were issued together")
     begins, ends = leaf.not_valid_before_utc, leaf.not_valid_after_utc
     if now >= ends:
@@ -90,34 +86,27 @@ def check(pair: Pair, now: datetime) -> datetime:
     return ends
 
 
-def check_issued(pair: Pair, ca: bytes, names: Iterable[str], now: datetime) -> datetime:
-    """`check`, and also that the first certificate of `ca` (PEM) has signed the leaf, and that it is valid for all `names`.
+def is_issued(pair: Pair, ca: bytes, names: Iterable[str], now: datetime) -> bool:
+    """Whether a pair may be served (`check`), was signed by the first certificate of `ca` (PEM), and is valid for all `names`.
 
     A leaf whose CA was replaced may still be valid by its dates, but no API server would trust it.
     """
-    end = check(pair, now)
-    leaf, issuer = certificates(pair.certificate)[0], certificates(ca)[0]
-    if not signed_by(leaf, issuer):
-        raise CertificateError("the certificate is not signed by the current CA: issue a new one")
-    if not issuer.not_valid_before_utc <= now < issuer.not_valid_after_utc:
-        raise CertificateError(f"the CA ended at {_minute(issuer.not_valid_after_utc)}: make a new one")
-    valid_for = names_in(leaf)
-    if missing := [name for name in names if name not in valid_for]:
-        raise CertificateError(
-            f"the certificate is not for {listed(missing)}, only for {listed(valid_for)}: issue a new one"
-        )
-    return end
-
-
-def check_ca(ca: Pair, now: datetime) -> None:
-    """Raises CertificateError if `ca` is no CA or is not valid now."""
-    check(ca, now)
     try:
-        is_ca = certificates(ca.certificate)[0].extensions.get_extension_for_class(x509.BasicConstraints).value.ca
-    except x509.ExtensionNotFound:
-        is_ca = False
-    if not is_ca:
-        raise CertificateError("the certificate is not that of a CA: make a new CA")
+        check(pair, now)
+    except CertificateError:
+        return False
+    leaf, issuer = certificates(pair.certificate)[0], certificates(ca)[0]
+    in_time = issuer.not_valid_before_utc <= now < issuer.not_valid_after_utc
+    return in_time and signed_by(leaf, issuer) and set(names) <= set(names_in(leaf))
+
+
+def is_ca(pair: Pair, now: datetime) -> bool:
+    """Whether a pair is that of a CA, and valid now."""
+    try:
+        check(pair, now)
+        return certificates(pair.certificate)[0].extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+    except (CertificateError, x509.ExtensionNotFound):
+        return False
 
 
 def bundled(ca: Pair, other_authorities: Iterable[bytes], now: datetime) -> Pair:
@@ -279,10 +268,6 @@ def _load(pair: Pair) -> tuple[list[x509.Certificate], PrivateKeyTypes]:
         seen = f"{len(pair.key)} bytes that are no PEM private key, or an encrypted one"
         raise CertificateError(f"saw {seen}: give a private key without a password") from None
     return certificates(pair.certificate), key
-
-
-def _public(key: PublicKeyTypes) -> bytes:
-    return key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
 
 
 def _minute(moment: datetime) -> str:

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from webhook.errors import CertificateError
-from webhook.tls.issue import Pair, authorities, bundled, check_ca, check_issued, issued_at, make_ca, make_leaf, renewal
+from webhook.tls.issue import Pair, authorities, bundled, is_ca, is_issued, issued_at, make_ca, make_leaf, renewal
 
 OVERLAP = timedelta(hours=1)
 """Time that an older CA stays trusted, so that every replica can change to the new one. At most one new CA is made in this time,
@@ -21,50 +21,36 @@ class Material(NamedTuple):
     leaf: Pair
 
 
-class Trusted(NamedTuple):
-    """Authorities (PEM) that must stay trusted, although they may not be in the Secret."""
-
-    served: bytes = b""
-    """The CA of the leaf that this replica serves. It is always in the bundle."""
-    by_hooks: tuple[bytes, ...] = ()
-    """The bundles in the webhook configurations. They are kept beside a new CA, because another replica may serve their leaf."""
-
-
 def desired_material(
     stored: Material | None,
     names: Iterable[str],
     now: datetime,
-    trusted: Trusted = Trusted(),  # noqa: B008  it is immutable
+    served: bytes = b"",
+    by_hooks: Iterable[bytes] = (),
     last: Material | None = None,
 ) -> Material:
     """The content that the Secret should have: equal to `stored` if that is good. New keys are random.
 
-    `last`: the content before. If its CA is new, it is restored and no other CA is made.
+    `served`: the CA (PEM) of the leaf that this replica serves, which is always in the bundle. `by_hooks`: the bundles in the
+    webhook configurations, which are kept beside a new CA, because another replica may serve their leaf. `last`: the content
+    before. If its CA is new, it is restored and no other CA is made.
     """
     names = tuple(names)
-    try:
-        if stored is None:
-            raise CertificateError("there is none yet")
-        check_ca(stored.ca, now)
-    except CertificateError:
+    if stored is None or not is_ca(stored.ca, now):
         if last is not None and now < issued_at(last.ca.certificate) + OVERLAP:
-            return desired_material(last, names, now, trusted)
-        return _new_material(names, now, trusted.served, last.ca.certificate if last else b"", *trusted.by_hooks)
+            return desired_material(last, names, now, served, by_hooks)
+        return _new_material(names, now, served, last.ca.certificate if last else b"", *by_hooks)
     if now >= renewal(stored.ca.certificate):
-        return _new_material(names, now, trusted.served, stored.ca.certificate)
+        return _new_material(names, now, served, stored.ca.certificate)
     ca = stored.ca
-    if not set(authorities(trusted.served)) <= set(authorities(ca.certificate)):
-        ca = bundled(ca, [trusted.served, ca.certificate], now)
-    try:
-        check_issued(stored.leaf, ca.certificate, names, now)
-        if now < renewal(stored.leaf.certificate):
-            return Material(ca, stored.leaf)
-    except CertificateError:
-        pass
+    if not set(authorities(served)) <= set(authorities(ca.certificate)):
+        ca = bundled(ca, [served, ca.certificate], now)
+    if is_issued(stored.leaf, ca.certificate, names, now) and now < renewal(stored.leaf.certificate):
+        return Material(ca, stored.leaf)
     try:
         return Material(ca, make_leaf(ca, names, now))
     except CertificateError:  # the CA was made by somebody else, with a key of another type
-        return _new_material(names, now, trusted.served, ca.certificate)
+        return _new_material(names, now, served, ca.certificate)
 
 
 def _new_material(names: Iterable[str], now: datetime, *older: bytes) -> Material:

@@ -21,7 +21,7 @@ from typing import Any, Final, Protocol
 
 from webhook.errors import ApiError
 from webhook.tls.issue import Pair, authorities, issued_at
-from webhook.tls.material import OVERLAP, Material, Trusted, desired_material, read, secret_data
+from webhook.tls.material import OVERLAP, Material, desired_material, read, secret_data
 from webhook.tls.serve import LiveContext
 
 ROUND_SECONDS: Final = 5.0
@@ -76,17 +76,7 @@ class Keeper:
         answers = [(path, await self._get(path)) for path in self._paths]
         configurations = [(path, configuration) for path, configuration in answers if configuration is not None]
         before = self._stored
-        try:
-            material = await self._repaired_secret(now, [configuration for _, configuration in configurations], done)
-        except ApiError:
-            if before is None:
-                raise
-            for path, configuration in configurations:  # without the Secret, repair only bundles that make calls fail
-                if not all(self._authority in authorities(_decoded(bundle)) for bundle in _bundles(configuration)):
-                    await self._write_bundle(path, configuration, before.ca.certificate, done)
-            if not done:
-                raise
-            return done  # the next round reports the error of the Secret
+        material = await self._repaired_secret(now, [configuration for _, configuration in configurations], done)
         self._stored = material
         bundle_written = all(
             [await self._write_bundle(*target, material.ca.certificate, done) for target in configurations]
@@ -110,11 +100,13 @@ class Keeper:
     async def _repaired_secret(self, now: datetime, hooks: list[dict[str, Any]], done: list[str]) -> Material:
         """The content of the Secret after its repair. If several replicas repair it at once, all use what was written first."""
         serves = self._authority if self._live.seconds_left(now) > 0 else b""
-        trusted = Trusted(serves, tuple(_decoded(bundle) for hook in hooks for bundle in sorted(_bundles(hook))))
+        by_hooks = [_decoded(bundle) for hook in hooks for bundle in sorted(_bundles(hook))]
         for _ in range(_MAX_TRIES):
             secret = await self._client.get(self._secret)
             stored = read(secret)
-            desired = desired_material(self._without_older(stored, now), self._names, now, trusted, self._stored)
+            desired = desired_material(
+                self._without_older(stored, now), self._names, now, serves, by_hooks, self._stored
+            )
             if desired == stored:
                 return desired
             secret["data"] = {**(secret.get("data") or {}), **secret_data(desired)}

@@ -8,7 +8,6 @@ do not change.
 
 import os
 import ssl
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -91,16 +90,10 @@ class LiveContext:
 
 @contextmanager
 def _as_file(secret: bytes) -> Iterator[str]:
-    """A file name with the content `secret`, which OpenSSL needs: in memory if the system has memfd, otherwise a 0600 file."""
-    if hasattr(os, "memfd_create"):
-        descriptor = os.memfd_create("pair")
-        try:
-            os.write(descriptor, secret)
-            yield f"/proc/self/fd/{descriptor}"
-        finally:
-            os.close(descriptor)
-    else:
-        with tempfile.NamedTemporaryFile() as file:
-            file.write(secret)
-            file.flush()
-            yield file.name
+    """The name of a file in memory with the content `secret`: OpenSSL reads keys from files only."""
+    descriptor = os.memfd_create("pair")
+    try:
+        os.write(descriptor, secret)
+        yield f"/proc/self/fd/{descriptor}"
+    finally:
+        os.close(descriptor)

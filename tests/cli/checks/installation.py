@@ -19,7 +19,7 @@ from webhook.cli.doctor import READ
 from webhook.kube.kinds import KINDS
 from webhook.kube.pod import DECISION, PROFILE_LABEL
 from webhook.policy.model import Policy
-from webhook.telemetry.metrics import program_version
+from webhook.policy.written_for import PROGRAM
 from webhook.tls.issue import Pair, fingerprint, make_ca, make_leaf, service_names
 
 POLICY = (MANIFESTS / "policy.yaml").read_text()
@@ -58,7 +58,7 @@ def replica_metrics(name: str, certificate: Json, policy: str = HASH, **changes:
     served = fingerprint(certificate["status"]["certificate"].encode())
     info = {
         "policy_info": {"hash": policy},
-        "build_info": {"version": program_version()},
+        "build_info": {"version": PROGRAM},
         "certificate_info": {"sha256": served},
     }
     numbers = {"cluster_fresh": 1.0, "policy_valid": 1.0, "gpu_metrics_age_seconds": None} | changes

@@ -12,7 +12,7 @@ from webhook.cli.cluster.release import NAME, OUR_POLICY
 from webhook.cli.cluster.snapshot import Snapshot
 from webhook.kube.pod import Pod, labels_of
 from webhook.policy.model import Policy
-from webhook.telemetry.metrics import program_version
+from webhook.policy.written_for import PROGRAM
 from webhook.text import bare, listed, plural, quoted
 
 
@@ -55,7 +55,7 @@ def versions(snapshot: Snapshot, policy: Policy) -> All:
     for pod in replica_pods(snapshot):
         images.setdefault(_image(pod), []).append(pod["metadata"]["name"])
     running = {pod: labels.get("version", "") for pod, labels, _ in samples_of(snapshot, "build_info")}
-    other = {pod: version for pod, version in running.items() if version != program_version()}
+    other = {pod: version for pod, version in running.items() if version != PROGRAM}
     found = []
     if len(images) > 1:
         lines = [f"{image} on {listed(pods)}" for image, pods in sorted(images.items())]
@@ -63,11 +63,11 @@ def versions(snapshot: Snapshot, policy: Policy) -> All:
         found.append(warn(f"replicas run different images: {listed(lines)}", step))
     if other:
         lines = [f"{pod} runs {bare(version)}" for pod, version in other.items()]
-        text = f"this command is {program_version()} and compares with its own manifests; {listed(lines)}"
+        text = f"this command is {PROGRAM} and compares with its own manifests; {listed(lines)}"
         found.append(warn(text, "use the command of that version"))
     if not images:
         return [*found, unknown(f"no pod of the webhook in namespace {snapshot.release.namespace}")]
-    program = f"version {program_version()}" if running else next(iter(images))
+    program = f"version {PROGRAM}" if running else next(iter(images))
     return found or f"{plural(len(replica_pods(snapshot)), 'replica')} with {program}"
 
 
