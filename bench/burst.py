@@ -30,7 +30,8 @@ GPUS = Gpus([GpuName("nvidia.com/gpu", "whole")])
 
 def cluster(nodes: int) -> ClusterState:
     """Equal empty nodes of 8 GPUs. Reservations do not expire."""
-    state = ClusterState(max_age=inf, ttl=inf, unseen_ttl=inf)
+    state = ClusterState(max_age=inf)
+    state.ledger.ttl = state.ledger.unseen_ttl = inf
     made = [
         node(number) | {"metadata": {"name": f"gpu-{number:05d}"}} | {"status": node(0)["status"]}
         for number in range(nodes)

@@ -25,8 +25,8 @@ from bench.output import stdout
 from bench.recorded import Silent
 from bench.samples import cluster, state_of
 from webhook import text
+from webhook.cluster.node_table import Answers
 from webhook.cluster.state import ClusterState
-from webhook.cluster.state_view import Answers
 from webhook.kube.quantity import parse_quantity
 from webhook.placement.placer import Placer
 from webhook.server.handlers import Handlers

@@ -31,7 +31,7 @@ from bench.fleet import Object, node, pod, running, strategy_of
 from bench.output import save, stdout
 from bench.plot import lines
 from webhook.cluster.pods import reservation_request
-from webhook.cluster.state import REQUIRED, ClusterState, Listing, ListKind
+from webhook.cluster.state import REQUIRED, ClusterState, ListKind
 from webhook.framework.cluster_view import Placement
 from webhook.kube.gpus import GpuName, Gpus
 from webhook.kube.pod import DECISION
@@ -91,17 +91,16 @@ def fill(state: ClusterState, count: int) -> dict[str, float]:
     )
     for kind, total, objects in kinds:
         gc.collect()
-        before, spent, listing = _resident(), 0.0, Listing(state, kind)
+        before, spent = _resident(), 0.0
         for _ in track(range(-(-total // _PAGE)), f"{count:,} nodes: {kind}", console=progress, transient=True):
             page = orjson.loads(orjson.dumps([obj for obj, _ in zip(objects, range(_PAGE), strict=False)]))
             started = time.thread_time()
-            listing.add(page, 0.0)
+            for obj in page:
+                state.seen(kind, obj, 0.0)
             spent += time.thread_time() - started
         del page
-        started = time.thread_time()
-        listing.done(0.0)
-        figures[f"{kind}_seconds"] = round(spent + time.thread_time() - started, 2)
-        del listing
+        state.freshness.complete(kind, 0.0)
+        figures[f"{kind}_seconds"] = round(spent, 2)
         gc.collect()
         figures[f"{kind}_bytes_each"] = round((_resident() - before) / total)
     return figures

@@ -8,9 +8,8 @@ from tests.cluster.kai import part, reservation
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
 from tests.placement.claiming import MIG, partitioned
-from webhook.cluster.source_hami import HAMI
 from webhook.cluster.source_kai import KAI
-from webhook.cluster.source_volcano import VOLCANO
+from webhook.cluster.vgpu import HAMI, VOLCANO
 
 GPU, DRIVER = "nvidia.com/gpu", dra.DRIVER
 

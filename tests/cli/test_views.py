@@ -24,9 +24,8 @@ from webhook.cli.offline import load_policy
 from webhook.cli.simulating.run import simulate
 from webhook.cli.ui.picture import Picture
 from webhook.cluster.gpu_amounts import gpu_amounts
-from webhook.cluster.source_hami import HAMI
 from webhook.cluster.source_kai import KAI
-from webhook.cluster.source_volcano import VOLCANO
+from webhook.cluster.vgpu import HAMI, VOLCANO
 from webhook.placement.gpu_counts import count
 from webhook.placement.settings import Health
 

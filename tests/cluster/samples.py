@@ -30,7 +30,7 @@ def gpu(
         Reading.MEMORY_USED: None if memory is None else 800.0 * memory,
         Reading.MEMORY_FREE: None if memory is None else 800.0 * (100 - memory),
         Reading.TEMPERATURE: temperature,
-        Reading.SICK: sick,
+        Reading.XID: sick,
     }
     return [
         Sample(node, name, reading, value, instance, pod) for reading, value in readings.items() if value is not None

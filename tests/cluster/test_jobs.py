@@ -10,10 +10,19 @@ from tests.cluster.objects import state
 from webhook.cluster.jobs import ADMITTED_SECONDS
 from webhook.cluster.state import ClusterState
 
+SET = "team-a/jobset.sigs.k8s.io/jobset-uid=set"
+
 
 def job(name: str = "train", status: dict[str, Any] | None = None, labels: Any = None, **spec: Any) -> dict[str, Any]:
     metadata = {"name": name, "namespace": "team-a", "uid": f"uid-{name}", "labels": labels}
     return {"metadata": metadata, "spec": spec, "status": status or {}}
+
+
+def of_set(name: str, part: str, replicas: str | None, **spec: Any) -> dict[str, Any]:
+    labels = {"jobset.sigs.k8s.io/jobset-uid": "set", "jobset.sigs.k8s.io/replicatedjob-name": part}
+    if replicas is not None:
+        labels["jobset.sigs.k8s.io/replicatedjob-replicas"] = replicas
+    return job(name, labels=labels, **spec)
 
 
 def with_jobs(*jobs: dict[str, Any]) -> ClusterState:
@@ -26,7 +35,6 @@ def with_jobs(*jobs: dict[str, Any]) -> ClusterState:
     ("spec", "pods"),
     [
         pytest.param({}, 1, id="one by default"),
-        pytest.param({"parallelism": 4}, 4, id="parallelism"),
         pytest.param({"parallelism": 4, "completions": 100}, 4, id="parallelism below completions"),
         pytest.param({"parallelism": 4, "completions": 2}, 2, id="no more than completions"),
         pytest.param({"parallelism": 0}, 0, id="none"),
@@ -34,90 +42,26 @@ def with_jobs(*jobs: dict[str, Any]) -> ClusterState:
     ],
 )
 def test_pods_of_a_job(spec: dict[str, Any], pods: int) -> None:
-    assert with_jobs(job(**spec)).jobs.pods("team-a/uid-train") == pods
+    of = with_jobs(job(**spec))
+    assert of.jobs.pods("team-a/uid-train") == pods
+    assert of.jobs.pods("team-b/uid-train") == 0, "a tenant may name a controller of another namespace as owner"
 
 
 @pytest.mark.parametrize("condition", ["Complete", "Failed"])
-def test_a_finished_job_is_forgotten(condition: str) -> None:
-    of = with_jobs(job(parallelism=4))
-    status = {"conditions": [{"type": condition, "status": "True"}]}
-    of.seen("jobs", job(parallelism=4, status=status), 0)
-    assert (of.jobs.pods("team-a/uid-train"), list(of.jobs)) == (0, [])
-
-
-def test_a_job_that_is_deleted_or_missing_in_a_list_is_forgotten() -> None:
+def test_a_job_is_followed_until_it_is_finished_or_deleted(condition: str) -> None:
     of = with_jobs(job("a", parallelism=2), job("b", parallelism=3))
-    of.forget("jobs", "team-a/a")
-    assert (of.jobs.pods("team-a/uid-a"), of.jobs.pods("team-a/uid-b")) == (0, 3)
-    of.replace("jobs", [], 0)
-    assert of.jobs.pods("team-a/uid-b") == 0
-
-
-def test_a_job_that_is_scaled_has_another_size() -> None:
-    of = with_jobs(job(parallelism=4))
-    of.seen("jobs", job(parallelism=6), 0)
-    assert of.jobs.pods("team-a/uid-train") == 6
+    of.seen("jobs", job("a", parallelism=6), 0)
+    assert of.jobs.pods("team-a/uid-a") == 6
+    of.seen("jobs", job("a", parallelism=6, status={"conditions": [{"type": condition, "status": "True"}]}), 0)
+    of.forget("jobs", "team-a/b")
+    assert (of.jobs.pods("team-a/uid-a"), of.jobs.pods("team-a/uid-b"), [*of.jobs]) == (0, 0, [])
 
 
 def test_a_job_without_a_uid_is_ignored() -> None:
     nameless = job(parallelism=4)
     del nameless["metadata"]["uid"]
     of = with_jobs(nameless)
-    assert (of.jobs.pods(""), of.jobs.pods("None")) == (0, 0)
-
-
-def test_a_workload_of_another_kind_is_known_once_it_is_admitted() -> None:
-    jobs = state().jobs
-    jobs.admitted("team-a/PyTorchJob/tune", 3, 0)
-    assert (jobs.pods("uid", "team-a/PyTorchJob/tune"), jobs.pods("uid", "team-a/PyTorchJob/other")) == (3, 0)
-
-
-def test_a_workload_of_another_kind_is_forgotten_some_minutes_after_its_last_review() -> None:
-    """It may not have been stored, or be deleted."""
-    of = state()
-    for name, at in (("once", 0.0), ("twice", 0.0), ("twice", 300.0), ("late", 300.0)):
-        of.jobs.admitted(f"team-a/PyTorchJob/{name}", 3, at)
-
-    def known(now: float) -> list[int]:
-        of.view(now)
-        return [of.jobs.pods("", f"team-a/PyTorchJob/{name}") for name in ("once", "twice", "late")]
-
-    assert known(ADMITTED_SECONDS - 1) == [3, 3, 3]
-    assert known(ADMITTED_SECONDS) == [0, 3, 3]
-    assert known(ADMITTED_SECONDS + 300) == [0, 0, 0]
-    assert not of.jobs._admitted
-
-
-def test_the_number_of_admitted_workloads_is_bounded() -> None:
-    jobs = state().jobs
-    for number in range(2000):
-        jobs.admitted(f"team-a/PyTorchJob/{number}", 3, number / 100)
-    assert (jobs.pods("", "team-a/PyTorchJob/1999"), jobs.pods("", "team-a/PyTorchJob/0")) == (3, 0)
-    assert len(jobs._admitted) == 1024
-
-
-def test_a_tenant_with_many_workloads_takes_no_place_of_another() -> None:
-    jobs = state().jobs
-    for number in range(20):
-        jobs.admitted(f"team-b/PyTorchJob/{number}", 3, 0)
-    for number in range(3000):
-        jobs.admitted(f"team-a/PyTorchJob/{number}", 3, number / 100)
-    assert [jobs.pods("", f"team-b/PyTorchJob/{number}") for number in range(20)] == [3] * 20
-
-
-def test_a_job_says_nothing_about_pods_of_another_namespace() -> None:
-    """A tenant may name a controller of another namespace as the owner of its pods."""
-    assert with_jobs(job(parallelism=4)).jobs.pods("team-b/uid-train") == 0
-
-
-def of_set(name: str, part: str, replicas: str | None, **spec: Any) -> dict[str, Any]:
-    labels = {"jobset.sigs.k8s.io/jobset-uid": "set", "jobset.sigs.k8s.io/replicatedjob-name": part}
-    if replicas is not None:
-        labels["jobset.sigs.k8s.io/replicatedjob-replicas"] = replicas
-    return job(name, labels=labels, **spec)
-
-
-SET = "team-a/jobset.sigs.k8s.io/jobset-uid=set"
+    assert (of.jobs.pods(""), of.jobs.pods("team-a/None"), [*of.jobs]) == (0, 0, [])
 
 
 def test_the_jobs_of_a_jobset_are_one_gang() -> None:
@@ -125,9 +69,39 @@ def test_the_jobs_of_a_jobset_are_one_gang() -> None:
     of = with_jobs(of_set("w-0", "workers", "4", parallelism=2), of_set("d-0", "driver", "1"))
     assert of.jobs.pods(SET) == 9
     of.seen("jobs", of_set("w-1", "workers", "4", parallelism=2), 0)
-    assert of.jobs.pods(SET) == 9
+    of.forget("jobs", "team-a/w-0")
+    assert of.jobs.pods(SET) == 9, "another worker is left"
+    of.forget("jobs", "team-a/w-1")
+    assert of.jobs.pods(SET) == 1
 
 
 @pytest.mark.parametrize("replicas", [None, "", "x", "-1", "9" * 9])
 def test_a_malformed_replicas_label_counts_as_one(replicas: str | None) -> None:
     assert with_jobs(of_set("w-0", "workers", replicas, parallelism=2)).jobs.pods(SET) == 2
+
+
+def test_a_workload_of_another_kind_is_known_for_some_minutes_after_its_last_review() -> None:
+    """It may not have been stored, or be deleted."""
+    of = state()
+    for name, at in (("once", 0.0), ("twice", 0.0), ("twice", 300.0), ("late", 300.0)):
+        of.jobs.admitted(f"team-a/PyTorchJob/{name}", 3, at)
+
+    def known(now: float) -> list[int]:
+        of.view(now)
+        return [of.jobs.pods("uid", f"team-a/PyTorchJob/{name}") for name in ("once", "twice", "late", "never")]
+
+    assert known(ADMITTED_SECONDS - 1) == [3, 3, 3, 0]
+    assert known(ADMITTED_SECONDS) == [0, 3, 3, 0]
+    assert known(ADMITTED_SECONDS + 300) == [0, 0, 0, 0]
+    assert not of.jobs._admitted
+
+
+def test_admitted_workloads_are_bounded_and_a_tenant_with_many_takes_no_place_of_another() -> None:
+    jobs = state().jobs
+    for number in range(20):
+        jobs.admitted(f"team-b/PyTorchJob/{number}", 3, 0)
+    for number in range(3000):
+        jobs.admitted(f"team-a/PyTorchJob/{number}", 3, number / 100)
+    assert [jobs.pods("", f"team-b/PyTorchJob/{number}") for number in range(20)] == [3] * 20
+    assert (jobs.pods("", "team-a/PyTorchJob/2999"), jobs.pods("", "team-a/PyTorchJob/0")) == (3, 0)
+    assert len(jobs._admitted) == 1024

@@ -1,241 +1,195 @@
-"""The arrows of the diagram in the ledger, and what must not change."""
+"""The arrows of the diagram in the ledger: what each story of reservations and pods leaves, on three nodes of 8 GPUs."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.cluster.objects import admitted, free, pod
-from tests.cluster.reserved import A, B, chosen, free_cpu, gpus, reserved, three
+from tests.cluster.objects import Object, admitted, free, node, pod, state
 from tests.placement.placed import affinity, expression
 from webhook.cluster.ledger import Counts
 from webhook.cluster.pods import reservation_request
+from webhook.cluster.state import ClusterState
 from webhook.framework.cluster_view import Placement, Ranked
 
-# --- what must not change ---------------------------------------------------------------------------------------------
+A, B, C = "gpu-a", "gpu-b", "gpu-c"
+Step = Callable[[ClusterState], object]
+NONE = (8, 8, 8)
 
 
-def test_a_placement_without_nodes_reserves_nothing() -> None:
-    of = three()
-    of.reserve(reservation_request(admitted(pod("p"))), Placement((), "pack", "no node fits"), 0)
-    assert of.ledger.counts == Counts(0, 0)
-    assert gpus(of) == (8, 8, 8)
+def chosen(*names: str) -> Placement:
+    return Placement(tuple(Ranked(name, 8, 0, 1.0) for name in names), "pack")
 
 
-@pytest.mark.parametrize(
-    "made",
-    [
-        pytest.param(pod("p", ranked=[A], prefers=[]), id="the spec prefers no node"),
-        pytest.param(pod("p", ranked=[A], prefers=[B, A]), id="the spec prefers another node more"),
-        pytest.param(pod("p", ranked=[A], prefers=[B]), id="the spec prefers another node only"),
-        pytest.param(pod("p", ranked=[A], schedulerName="mine"), id="no node is chosen for another scheduler's pod"),
-        pytest.param(pod("p", ranked=[A], schedulingGates=[{"name": "g"}]), id="no node is chosen for a gated pod"),
-    ],
-)
-def test_an_annotation_that_the_spec_does_not_confirm_holds_nothing(made: dict[str, Any]) -> None:
-    of = three()
-    of.pod_seen(made, 0)
-    assert gpus(of) == (8, 8, 8)
-    assert of.ledger.counts == Counts(0, 0)
+def asked(made: Object, *names: str) -> Step:
+    """The pod is admitted with these ranked nodes."""
+    return lambda of: of.reserve(reservation_request(admitted(made)), chosen(*names), 0)
 
 
-def test_a_pod_without_a_gpu_that_has_ranked_nodes_is_held_there() -> None:
-    """`placement.everyPod`. Its demand does not count as a recent GPU demand."""
-    of = three()
-    free = free_cpu(of, A)
-    made = pod("p", gpus=0, ranked=[A])
-    of.reserve(reservation_request(admitted(made)), Placement((Ranked(A, 0, 0, 1.0),), "pack"), 0)
-    of.pod_seen(made, 1)
-    assert (free_cpu(of, A), of.ledger.counts) == (free - 4000, Counts(0, 1))
-    of.pod_seen(pod("p", gpus=0, ranked=[A], on=A), 2)
-    assert (free_cpu(of, A), of.ledger.counts) == (free - 4000, Counts(0, 0))
-    assert of.ledger.honoured["first"] == 1
-    assert of.demands.popular({}, ("nvidia.com/gpu",)) == ()
+def seen(made: Object, at: float = 1) -> Step:
+    return lambda of: of.pod_seen(made, at)
 
 
-@pytest.mark.parametrize("seen_first", [True, False], ids=["seen, then bound", "seen bound at once"])
-def test_a_pod_that_is_bound_where_it_was_reserved_changes_nothing_there(*, seen_first: bool) -> None:
-    of = reserved(pod("p", owner="o"), A)
-    position, peers = of.usage.changes.position, {"team-a/o": dict(of.usage.peers["team-a/o"])}
-    if seen_first:
-        of.pod_seen(pod("p", owner="o", ranked=[A]), 1)
-    of.pod_seen(pod("p", owner="o", ranked=[A], on=A), 2)
-    assert (of.usage.changes.position, of.usage.peers) == (position, peers)
-    assert (gpus(of), of.ledger.counts) == ((7, 8, 8), Counts(0, 0))
-    of.expire(100)
-    assert gpus(of) == (7, 8, 8)
-    of.pod_gone(pod("p", owner="o", on=A))
-    assert (gpus(of), of.usage.peers, of.usage._kinds) == ((8, 8, 8), {}, {})
+def gone(made: Object) -> Step:
+    return lambda of: of.pod_gone(made)
 
 
-def test_a_pod_that_asks_for_more_cpu_once_it_is_bound_holds_that() -> None:
-    of = reserved(pod("p", owner="o"), A)
-    of.pod_seen(pod("p", owner="o", ranked=[A], on=A, asks={"cpu": "5"}), 1)
-    assert (free_cpu(of, A), gpus(of), of.ledger.counts) == (91_000, (7, 8, 8), Counts(0, 0))
+def time(now: float) -> Step:
+    return lambda of: of.expire(now)
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["", "{", "null", "[]", '{"nodes":null}', '{"nodes":7}', '{"nodes":[[]]}', '{"nodes":[null]}', "x" * 100_000],
-    ids=["empty", "cut", "null", "a list", "no nodes", "a number", "a node without a name", "a null node", "too long"],
-)
-def test_a_malformed_annotation_holds_nothing(text: str) -> None:
+def after(*steps: Step) -> ClusterState:
+    of = state([node(A), node(B), node(C)])
+    for step in steps:
+        step(of)
+    return of
+
+
+def gpus(of: ClusterState) -> tuple[int, ...]:
+    """The free GPUs of each node, as the tenant of the reservations sees them."""
+    of.usage.seen_from("team-a")
+    return tuple(free(of, name) for name in (A, B, C))
+
+
+def written(made: Object, **metadata: Any) -> Object:
+    return made | {"metadata": made["metadata"] | metadata}
+
+
+def noted(text: str) -> Object:
+    """A pod with this text as its decision."""
+    return written(pod("p", ranked=[A]), annotations={"gpu-admission.io/decision": text})
+
+
+def preferring(term: Object) -> Object:
+    """A pod for which A is ranked, with another preferred term."""
     made = pod("p", ranked=[A])
-    made["metadata"]["annotations"]["gpu-admission.io/decision"] = text
-    of = three()
-    of.pod_seen(made, 0)
-    assert of.ledger.counts == Counts(0, 0)
+    made["spec"]["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"][0]["preference"] = term
+    return made
 
 
-def test_another_pod_does_not_use_up_a_reservation() -> None:
-    of = reserved(pod("p", owner="o1"), A)
-    of.pod_seen(pod("q", owner="o2", ranked=[A]), 1)
-    assert of.ledger.counts == Counts(1, 1)
-    assert gpus(of) == (6, 8, 8)
+def of_owner(**more: Any) -> Object:
+    return pod("p", owner="o", **more)
 
 
-def test_a_pod_with_another_demand_does_not_use_up_a_reservation() -> None:
-    of = reserved(pod("p", 2, owner="o"), A)
-    of.pod_seen(pod("q", 1, owner="o", ranked=[A]), 1)
-    assert of.ledger.counts == Counts(1, 1)
+WAITS = pod("p", ranked=[A])
+"""A pod that is not bound yet."""
+BOUND = pod("p", ranked=[A], on=A)
+BY_FIELD = affinity(expression("metadata.name", "In", A, part="matchFields"))
+BY_HOST = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [A]}]}
+NOTHING = [
+    pytest.param([asked(pod("p"))], id="no node fits"),
+    pytest.param([seen(pod("p", ranked=[A], prefers=[]))], id="the spec prefers no node"),
+    pytest.param([seen(pod("p", ranked=[A], prefers=[B, A]))], id="the spec prefers another node more"),
+    pytest.param([seen(pod("p", ranked=[A], prefers=[B]))], id="the spec prefers another node only"),
+    pytest.param([seen(pod("p", ranked=[A], schedulerName="mine"))], id="another scheduler's pod"),
+    pytest.param([seen(pod("p", ranked=[A], schedulingGates=[{"name": "g"}]))], id="a gated pod"),
+    pytest.param([seen(noted("{"))], id="a decision that is cut"),
+    pytest.param([seen(noted('{"nodes":[[]]}'))], id="a decision without a name of a node"),
+    pytest.param([seen(noted("x" * 100_000))], id="a decision that is too long"),
+]
 
 
-# --- reserved ---------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("steps", NOTHING)
+def test_nothing_is_held(steps: list[Step]) -> None:
+    of = after(*steps)
+    assert (gpus(of), of.ledger.counts) == (NONE, Counts(0, 0))
 
 
-def test_reserve_holds_the_demand_on_the_first_node() -> None:
-    of = reserved(pod("p", 2), A, B)
-    assert gpus(of) == (6, 8, 8)
-    assert of.ledger.counts == Counts(1, 0)
+OTHER_REPLICA = [seen(pod("p", 4, ranked=[B, A]))]
+TWO = [asked(of_owner(), A), asked(of_owner(gpus=2), A), seen(of_owner(gpus=2, ranked=[A]))]
+THREE = [*[asked(of_owner(), A)] * 3, *[seen(pod(name, owner="o", ranked=[A])) for name in ("p1", "p2", "p2")]]
+REFUSED = [asked(pod("p"), A), asked(pod("refused"), B), seen(WAITS), time(10)]
+NOWHERE = [asked(pod("p"), A), seen(pod("p", ranked=[A], unschedulable=True))]
+LATE = [asked(pod("p"), A), seen(WAITS), time(31)]
+PHASES = [seen(pod("p", ranked=[A], on=A, phase=phase)) for phase in ("", "Pending", "Running")]
+ELSEWHERE = {A: ("first", (7, 8, 8)), B: ("ranked", (8, 7, 8)), C: ("other", (8, 8, 7))}
+STORIES = [
+    pytest.param([asked(pod("p", 2), A, B)], (6, 8, 8), (1, 0), {}, id="on the first of its nodes"),
+    pytest.param([asked(pod("p"), A), time(9.9)], (7, 8, 8), (1, 0), {}, id="not seen for a while"),
+    pytest.param([asked(pod("p"), A), time(10)], NONE, (0, 0), {"expired": 1}, id="not seen for too long"),
+    pytest.param([asked(pod("p"), A), lambda of: of.view(31)], NONE, (0, 0), {"expired": 1}, id="a view ends it"),
+    pytest.param([asked(pod("p"), A), time(10), seen(WAITS, 11)], (7, 8, 8), (0, 1), {"expired": 1}, id="seen after that"),
+    pytest.param([asked(pod("p"), A), seen(WAITS)], (7, 8, 8), (0, 1), {}, id="seen, by its name"),
+    pytest.param([asked(of_owner(), A), seen(of_owner(ranked=[A, B]))], (7, 8, 8), (0, 1), {}, id="seen, by its owner"),
+    pytest.param([asked(written(pod("x"), generateName="p-"), A), seen(written(WAITS, generateName="p-"))],
+                 (7, 8, 8), (0, 1), {}, id="seen, by its generated name"),
+    pytest.param(REFUSED, (7, 8, 8), (0, 1), {"expired": 1}, id="one that is seen keeps no later one from expiring"),
+    pytest.param(OTHER_REPLICA, (8, 4, 8), (0, 1), {}, id="admitted by another replica"),
+    pytest.param([seen(pod("p", ranked=[A], prefers=[], affinity=BY_FIELD))], (7, 8, 8), (0, 1), {}, id="a required node"),
+    pytest.param([seen(preferring(BY_HOST))], (7, 8, 8), (0, 1), {}, id="preferred by its host name"),
+    pytest.param([asked(pod("p", owner="o1"), A), seen(pod("q", owner="o2", ranked=[A]))],
+                 (6, 8, 8), (1, 1), {}, id="another pod is seen"),
+    pytest.param([asked(of_owner(gpus=2), A), seen(of_owner(ranked=[A]))], (5, 8, 8), (1, 1), {}, id="for other GPUs"),
+    pytest.param(TWO, (5, 8, 8), (1, 1), {}, id="of two demands of one owner its own"),
+    pytest.param([*TWO, time(10)], (6, 8, 8), (0, 1), {"expired": 1}, id="the other one expires"),
+    pytest.param(THREE, (5, 8, 8), (1, 2), {}, id="equal ones, one by one"),
+    *[pytest.param([asked(of_owner(), A, B), *before, seen(of_owner(ranked=[A, B], on=on), 2)],
+                   left, (0, 0), {where: 1, "bound": 1}, id=f"bound, {where}, {len(before)} before")
+      for on, (where, left) in ELSEWHERE.items() for before in ([], [seen(of_owner(ranked=[A, B]))])],
+    pytest.param([seen(BOUND)], (7, 8, 8), (0, 0), {}, id="bound before it was seen"),
+    pytest.param([asked(pod("p"), A), *PHASES], (7, 8, 8), (0, 0), {"first": 1, "bound": 1}, id="bound, and seen again"),
+    pytest.param([asked(pod("p"), A), seen(WAITS), gone(WAITS)], NONE, (0, 0), {"gone": 1}, id="deleted"),
+    pytest.param([asked(pod("p"), A), seen(WAITS), seen(pod("p", ranked=[A], phase="Failed"))],
+                 NONE, (0, 0), {"gone": 1}, id="failed"),
+    pytest.param([seen(WAITS), lambda of: of.replace("pods", [], 2)], NONE, (0, 0), {"gone": 1}, id="missing in a list"),
+    pytest.param([*NOWHERE, seen(WAITS), gone(WAITS)], NONE, (0, 0), {"unschedulable": 1}, id="fits nowhere"),
+    pytest.param([*LATE[:2], time(30.9)], (7, 8, 8), (0, 1), {}, id="waits"),
+    pytest.param([*LATE, seen(WAITS, 40)], NONE, (0, 0), {"expired": 1}, id="waits too long"),
+    pytest.param([*LATE, seen(BOUND, 50)], (7, 8, 8), (0, 0), {"expired": 1, "first": 1, "bound": 1}, id="bound after that"),
+]  # fmt: skip
 
 
-def test_a_reservation_is_a_peer_of_its_owner() -> None:
-    of = reserved(pod("p", owner="o"), B)
-    assert of.usage.peers == {"team-a/o": {of.nodes.row_of[B]: 1}}
+@pytest.mark.parametrize(("steps", "left", "counts", "told"), STORIES)
+def test_what_is_held(steps: list[Step], left: tuple[int, ...], counts: tuple[int, int], told: dict[str, int]) -> None:
+    of = after(*steps)
+    assert (gpus(of), of.ledger.counts) == (left, counts)
+    assert {name: count for name, count in {**of.ledger.honoured, **of.ledger.ended}.items() if count} == told
+    of.replace("pods", [], 100)
+    of.expire(1000)
+    assert (gpus(of), of.usage.peers, of.usage._kinds, of.ledger._reserved) == (NONE, {}, {}, {}), "no rest is kept"
 
 
-def test_a_reservation_expires() -> None:
-    of = reserved(pod("p", owner="o"), A)
-    of.expire(9.9)
-    assert gpus(of) == (7, 8, 8)
-    of.expire(10.0)
-    assert gpus(of) == (8, 8, 8)
-    assert of.ledger.counts == Counts(0, 0)
-    assert of.ledger.ended["expired"] == 1
-    assert not of.ledger._reserved, "no rest is kept"
-    assert not of.usage.peers
+@pytest.mark.parametrize("before", [[seen(of_owner(ranked=[A]))], []], ids=["seen, then bound", "seen bound at once"])
+def test_a_pod_that_is_bound_where_it_was_reserved_changes_nothing_there(before: list[Step]) -> None:
+    of = after(asked(of_owner(), A))
+    peers = {"team-a/o": {of.nodes.row_of[A]: 1}}
+    assert of.usage.peers == peers, "a reservation is a peer of its owner"
+    position = of.nodes.columns.changes.position
+    for step in (*before, seen(of_owner(ranked=[A], on=A), 2)):
+        step(of)
+    assert (of.nodes.columns.changes.position, of.usage.peers, gpus(of)) == (position, peers, (7, 8, 8))
 
 
-def test_a_seen_pod_does_not_keep_later_reservations_from_expiring() -> None:
-    of = reserved(pod("seen", ranked=[A]), A)
-    of.reserve(reservation_request(admitted(pod("refused"))), chosen(B), 0)
-    of.pod_seen(pod("seen", ranked=[A]), 1)
-    of.expire(10.0)
-    assert gpus(of) == (7, 8, 8)
-    assert of.ledger.counts == Counts(0, 1)
-
-
-def test_a_reservation_for_other_gpus_of_the_same_owner_is_not_used_up() -> None:
-    of = reserved(pod("p", gpus=1), A)
-    of.reserve(reservation_request(admitted(pod("p", gpus=2))), chosen(A), 0)
-    of.pod_seen(pod("p", gpus=2, ranked=[A]), 1)
-    assert of.ledger.counts == Counts(1, 1)
-    of.expire(10.0)
-    assert (gpus(of), of.ledger.counts) == ((6, 8, 8), Counts(0, 1))
-
-
-def test_a_pod_that_is_seen_after_its_reservation_expired_is_held_again() -> None:
-    made = pod("p", ranked=[A])
-    of = reserved(made, A)
-    of.expire(10.0)
-    of.pod_seen(made, 11)
-    assert gpus(of) == (7, 8, 8)
-    assert of.ledger.counts == Counts(0, 1)
-
-
-def test_a_view_ends_reservations_that_expired() -> None:
-    of = reserved(pod("p"), A)
-    of.view(31.0)
-    assert gpus(of) == (8, 8, 8)
-
-
-# --- reserved -> seen -------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "made",
-    [
-        pytest.param(pod("p", owner="o", ranked=[A, B]), id="of a ReplicaSet, known by its controller"),
-        pytest.param(pod("p", ranked=[A, B]), id="on its own, known by its name"),
-    ],
-)
-def test_a_pod_that_is_seen_uses_up_its_reservation(made: dict[str, Any]) -> None:
-    of = reserved(made, A, B)
-    of.pod_seen(made, 1)
-    assert of.ledger.counts == Counts(0, 1)
-    assert gpus(of) == (7, 8, 8)
-
-
-def test_a_pod_without_an_owner_is_matched_by_its_generated_name() -> None:
-    made = pod("p-x7f2k", ranked=[A])
-    made["metadata"]["generateName"] = "p-"
-    of = reserved(made, A)
-    of.pod_seen(made, 1)
-    assert of.ledger.counts == Counts(0, 1)
-
-
-def test_a_pod_of_another_replica_is_held_without_a_reservation() -> None:
-    of = three()
-    of.pod_seen(pod("p", 4, ranked=[B, A]), 0)
-    assert of.ledger.counts == Counts(0, 1)
-    assert gpus(of) == (8, 4, 8)
-
-
-def test_equal_reservations_are_used_up_one_by_one() -> None:
-    of = three()
-    for _ in range(3):
-        of.reserve(reservation_request(admitted(pod("p", owner="o"))), chosen(A), 0)
-    of.pod_seen(pod("p1", owner="o", ranked=[A]), 1)
-    of.pod_seen(pod("p2", owner="o", ranked=[A]), 1)
-    of.pod_seen(pod("p2", owner="o", ranked=[A]), 2)  # the same again
-    assert of.ledger.counts == Counts(1, 2)
-    assert gpus(of) == (5, 8, 8)
+@pytest.mark.parametrize("last", [{}, {"on": A}], ids=["seen", "bound"])
+def test_what_another_webhook_added_is_held_once_the_pod_is_seen(last: Any) -> None:
+    of = after(asked(of_owner(), A), seen(of_owner(ranked=[A], asks={"cpu": "5"}, **last)))
+    assert (free(of, A, "cpu"), gpus(of), of.ledger.counts.reserved) == (91_000, (7, 8, 8), 0)
 
 
 def test_of_reservations_with_equal_gpus_a_pod_uses_up_the_one_of_its_demand() -> None:
-    of = three()
-    small, large = (pod("p", owner="o", ranked=[A], asks={"cpu": cpu}) for cpu in ("4", "20"))
-    for each in (small, large):
-        of.reserve(reservation_request(admitted(each)), chosen(A), 0)
-    of.usage.seen_from("team-a")
+    small, large = (of_owner(ranked=[A], asks={"cpu": cpu}) for cpu in ("4", "20"))
+    of = after(asked(small, A), asked(large, A))
+    gpus(of)
     held = free(of, A, "cpu")
     of.pod_seen(large, 1)
     assert (free(of, A, "cpu"), of.ledger.counts) == (held, Counts(1, 1))
 
 
-def test_a_sidecar_that_was_added_after_us_is_held_and_the_reservation_is_used_up() -> None:
-    made = pod("p", owner="o", ranked=[A])
-    of = reserved(made, A)
-    grown = pod("p", owner="o", ranked=[A], asks={"cpu": "5"})
-    of.pod_seen(grown, 1)
-    assert of.ledger.counts == Counts(0, 1)
-    assert gpus(of) == (7, 8, 8)
-    assert free(of, A, "cpu") == 91_000
-    of.pod_seen({**grown, "spec": {**grown["spec"], "nodeName": A}}, 2)
-    assert free(of, A, "cpu") == 91_000
+def test_a_pod_without_a_gpu_that_has_ranked_nodes_is_held_there() -> None:
+    """`placement.everyPod`. Its demand does not count as a recent GPU demand."""
+    made = pod("p", gpus=0, ranked=[A])
+    for steps in (
+        [asked(made, A), seen(made)],
+        [asked(made, A), seen(made), seen(pod("p", gpus=0, ranked=[A], on=A), 2)],
+    ):
+        of = after(*steps)
+        assert free(of, A, "cpu") == 92_000
+    assert of.ledger.honoured["first"] == 1
+    assert of.demands.popular({}, ("nvidia.com/gpu",)) == ()
 
 
-def test_a_required_node_is_a_reservation_as_well() -> None:
-    made = pod("p", ranked=[A], prefers=[])
-    made["spec"]["affinity"] = affinity(expression("metadata.name", "In", A, part="matchFields"))
-    of = three()
-    of.pod_seen(made, 0)
-    assert gpus(of) == (7, 8, 8)
-
-
-def test_a_node_that_is_preferred_by_its_host_name_is_a_reservation_as_well() -> None:
-    made = pod("p", ranked=[A])
-    terms = made["spec"]["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
-    terms[0]["preference"] = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [A]}]}
-    of = three()
-    of.pod_seen(made, 0)
-    assert gpus(of) == (7, 8, 8)
+def test_a_reservation_on_a_node_that_is_deleted_does_not_outlive_it() -> None:
+    of = after(asked(pod("p"), A), lambda of: of.node_gone(A), time(30))
+    assert A not in of.nodes.row_of

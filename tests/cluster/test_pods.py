@@ -8,18 +8,15 @@ import pytest
 
 from tests.cluster.objects import GPU, admitted, pod
 from tests.placement.placed import affinity, expression
-from webhook.cluster import pods
 from webhook.cluster.pods import (
     counted_demand,
     demand_of,
     key_of,
-    named_nodes,
     owner_key,
     pinned_models,
     pod_id,
     ranked_nodes,
 )
-from webhook.errors import QuantityError
 
 PRODUCT = "nvidia.com/gpu.product"
 
@@ -35,11 +32,6 @@ def test_the_demand_is_sorted_and_counts_the_pod_itself() -> None:
 
 def test_a_request_of_zero_is_no_part_of_the_demand() -> None:
     assert demand_of(pod("p", 0, asks={"cpu": "0", "memory": "0"})).requests == (("pods", 1),)
-
-
-def test_a_malformed_quantity_raises() -> None:
-    with pytest.raises(QuantityError):
-        demand_of(pod("p", asks={"cpu": "much"}))
 
 
 def asks(**amounts: str) -> dict[str, Any]:
@@ -71,16 +63,6 @@ def test_a_cached_demand_is_that_of_pods_with_the_same_requests(spec: dict[str, 
         assert counted_demand({"spec": spec}) == demand_of({"spec": spec})
 
 
-def test_the_cache_of_demands_is_bounded() -> None:
-    long = {f"example.com/{'x' * 200}-{number}": "0" for number in range(10)}
-    before = len(pods._demands)
-    assert counted_demand({"spec": {"containers": [asks(**long)]}}).requests == (("pods", 1),)
-    assert len(pods._demands) == before
-    for number in range(pods._MAX_DEMANDS + 10):
-        counted_demand({"spec": {"containers": [asks(cpu=str(number))]}})
-    assert len(pods._demands) <= pods._MAX_DEMANDS
-
-
 def test_a_pod_has_the_same_key_at_admission_and_in_the_watch() -> None:
     for made in (pod("p"), pod("p", owner="o")):
         assert key_of(made) == key_of(admitted(made))
@@ -103,12 +85,6 @@ def test_a_uid_is_kept_as_a_number() -> None:
     assert pod_id({"uid": "00000000-0000-0000-0000-00000000002a"}) == 42
     assert pod_id({"uid": "not-a-uuid"}) == "not-a-uuid"
     assert pod_id({"namespace": "a", "name": "b"}) == "a/b"
-
-
-def test_named_nodes_are_sorted_by_falling_weight() -> None:
-    spec = pod("p", prefers=["a", "b"])["spec"]
-    spec["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"].reverse()
-    assert named_nodes(spec) == (["a", "b"], [])
 
 
 @pytest.mark.parametrize(

@@ -143,15 +143,6 @@ def replicas(nodes: list[dict[str, Any]], *names: str) -> list[ClusterState]:
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_a_single_replica_chooses_like_one_without_a_name(strategy: str) -> None:
-    nodes, bound = [node(f"gpu-{i}", 8 - i % 3) for i in range(20)], [pod(f"x{i}", 1, on=f"gpu-{i}") for i in range(9)]
-    of = state(nodes, bound, replica="a")
-    of.nodes.divide(("a", "b"))
-    of.nodes.divide(("a",))
-    assert placed(of, pod("p", 2, owner="o"), strategy) == placed(state(nodes, bound), pod("p", 2, owner="o"), strategy)
-
-
-@pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("gpus", [1, 8])
 def test_replicas_that_do_not_see_each_other_s_choices_fill_different_nodes(strategy: str, gpus: int) -> None:
     nodes = [node(f"gpu-{i}", cpu=str(96 + i / 1000)) for i in range(30)]

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.cluster.kai import GROUP, KAI_SCHEDULER, part, reservation
 from tests.cluster.objects import Object, facts, free, node, pod, state
 from tests.reference import ROOT
-from webhook.cluster.source_kai import KAI, asking, reserved_group, shared_gpus
+from webhook.cluster.source_kai import KAI, asking, shared_gpus
 from webhook.cluster.state import ClusterState
 
 MEMORY = f"{KAI.name}/memory"
@@ -38,15 +38,6 @@ def test_what_its_binder_wrote() -> None:
     of = state([node("gpu-0", 4, labels={"nvidia.com/gpu.memory": "40960"})], recorded)
     assert parts_of(of, "gpu-0") == [0, 40900 - 10240 - 10225, 30675]
     assert free(of, "gpu-0") == 1, "reservation pods hold the others"
-
-
-def test_a_reservation_pod_without_its_label_tells_no_more() -> None:
-    of = state([node("a", labels=LABELS)], [reservation("g", "a")])
-    assert parts_of(of, "a") != []
-    changed = reservation("g", "a")
-    del changed["metadata"]["labels"]
-    of.pod_seen(changed, 0)
-    assert parts_of(of, "a") == []
 
 
 @pytest.mark.parametrize("asked", [{"gpu-memory": "4000"}, {"gpu-fraction": "0.7"}])
@@ -144,9 +135,9 @@ def test_the_order_of_events_does_not_matter() -> None:
 
 def test_an_event_of_a_node_that_tells_nothing_new_changes_nothing() -> None:
     of = state([node("a", labels=LABELS)], [reservation("g", "a")])
-    before = of.nodes.version
+    before = of.nodes.changes.position
     of.node_seen(node("a", labels=LABELS))
-    assert of.nodes.version == before
+    assert of.nodes.changes.position == before
 
 
 def test_what_ends_and_what_changes() -> None:
@@ -217,9 +208,3 @@ def test_no_text_is_an_error(text: str, key: str) -> None:
     KAI.claim(made)
     KAI.uses(made)
     shared_gpus([text], {"nvidia.com/gpu.memory": text})
-
-
-def test_a_reservation_pod_is_in_kais_namespace() -> None:
-    assert reserved_group(reservation("g", "a")) == "g"
-    assert reserved_group(reservation("g", "a", namespace="kai-resource-reservations")) == ""
-    assert reserved_group(part("p", "0.5", "g", on="a")) == ""

@@ -1,7 +1,6 @@
 """The state after any events equals the state after a fresh list.
 
-Covers cluster.freshness, cluster.journal, cluster.labels, cluster.listing, cluster.node, cluster.node_table, cluster.nodes,
-cluster.grouped, cluster.usage.
+Covers cluster.journal, cluster.labels, cluster.listing, cluster.node, cluster.node_table, cluster.nodes, cluster.usage.
 """
 
 from __future__ import annotations
@@ -10,15 +9,10 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.objects import GPU, admitted, facts, free, node, pod, state
-from tests.cluster.reserved import chosen
-from webhook.cluster.pods import reservation_request
-from webhook.cluster.state import ClusterState, Listing
+from tests.cluster.objects import GPU, facts, free, node, pod, state
+from webhook.cluster.state import ClusterState
 from webhook.cluster.utilisation import UNKNOWN, PodUse
 from webhook.framework.cluster_view import PriorityClass
-
-NAMES = ("gpu-a", "gpu-b", "gpu-c")
-
 
 # --- what counts ------------------------------------------------------------------------------------------------------
 
@@ -52,34 +46,6 @@ def test_a_terminating_pod_counts_until_it_is_gone() -> None:
     assert free(of, "gpu-a") == 7
     of.pod_gone(made)
     assert free(of, "gpu-a") == 8
-
-
-def test_a_pod_that_is_bound_before_its_node_is_known_counts_there() -> None:
-    of = state()
-    of.pod_seen(pod("p", 2, on="gpu-a"), 0)
-    of.node_seen(node("gpu-a"))
-    assert free(of, "gpu-a") == 6
-
-
-def test_a_node_that_comes_back_still_has_its_pods() -> None:
-    of = state([node("gpu-a")], [pod("p", 2, on="gpu-a")])
-    of.node_gone("gpu-a")
-    assert of.nodes.count == 0
-    of.node_seen(node("gpu-a"))
-    assert free(of, "gpu-a") == 6
-
-
-def test_a_new_resource_is_reduced_by_the_pods_that_use_it_already() -> None:
-    of = state([node("gpu-a", gpus=None)], [pod("p", 3, on="gpu-a")])
-    of.reserve(reservation_request(admitted(pod("q", 2))), chosen("gpu-a"), 0)
-    of.node_seen(node("gpu-a"))  # the device plugin has started
-    assert free(of, "gpu-a") == 3
-
-
-def test_a_resized_pod_counts_as_it_is_now() -> None:
-    of = state([node("gpu-a")], [pod("p", on="gpu-a", asks={"cpu": "4"})])
-    of.pod_seen(pod("p", on="gpu-a", asks={"cpu": "10"}), 0)
-    assert free(of, "gpu-a", "cpu") == 86_000
 
 
 PENDING = {"type": "PodResizePending", "status": "True", "reason": "Infeasible"}
@@ -131,46 +97,7 @@ def test_absurd_quantities_do_not_overflow() -> None:
     assert free(of, "gpu-a", "memory") < 0
 
 
-def test_the_row_of_a_deleted_node_is_reused_without_any_rest_of_it() -> None:
-    of = state([node("gpu-a", labels={"nvidia.com/gpu.product": "H100"}, cordoned=True)])
-    of.node_gone("gpu-a")
-    of.node_seen(node("gpu-b", gpus=None))
-    assert of.nodes.columns.rows == 1
-    assert facts(of) == facts(state([node("gpu-b", gpus=None)]))
-
-
-def test_many_nodes_and_pods_leave_no_trace_when_they_are_gone() -> None:
-    of = state()
-    for i in range(300):
-        of.node_seen(node(f"gpu-{i}"))
-        of.pod_seen(pod(f"p{i}", on=f"gpu-{i}", owner=f"o{i}"), 0)
-    for i in range(300):
-        of.pod_gone(pod(f"p{i}"))
-        of.node_gone(f"gpu-{i}")
-    assert not of.nodes.row_of
-    assert not of.usage.peers
-    assert not of.usage._kinds
-    assert not any(array.any() for array in of.nodes.columns.free.values())
-
-
 # --- lists ------------------------------------------------------------------------------------------------------------
-
-
-def test_objects_that_are_not_in_a_new_list_are_gone() -> None:
-    of = state([node("gpu-a"), node("gpu-b")], [pod("p", on="gpu-a"), pod("q", on="gpu-b")])
-    of.replace("nodes", [node("gpu-b")], 1)
-    of.replace("pods", [pod("p", on="gpu-b")], 1)
-    assert facts(of) == facts(state([node("gpu-b")], [pod("p", on="gpu-b")]))
-
-
-def test_a_list_in_pages_is_the_list() -> None:
-    of = state([node("gpu-x")])
-    listing = Listing(of, "nodes")
-    listing.add([node("gpu-a")], 1)
-    listing.add([node("gpu-b")], 1)
-    assert of.nodes.count == 3
-    listing.done(1)
-    assert facts(of) == facts(state([node("gpu-a"), node("gpu-b")]))
 
 
 @pytest.mark.parametrize(
@@ -229,7 +156,7 @@ def use(**known: Any) -> Any:
 
 def test_gpu_metrics_of_a_node_that_is_not_there_yet_wait_for_it() -> None:
     of = state()
-    of.gpu_use_seen("gpu-a", use(measured=8, idle=3, utilisation=0.5))
+    of.nodes.use_seen("gpu-a", use(measured=8, idle=3, utilisation=0.5))
     of.node_seen(node("gpu-a"))
     columns, row = of.nodes.columns, of.nodes.row_of["gpu-a"]
     assert (columns.measured[row], columns.idle[row], columns.utilisation[row]) == (8, 3, 0.5)
@@ -237,26 +164,18 @@ def test_gpu_metrics_of_a_node_that_is_not_there_yet_wait_for_it() -> None:
 
 def test_gpu_metrics_of_a_node_that_has_none_any_more_are_forgotten() -> None:
     of = state([node("gpu-a")])
-    of.gpu_use_seen("gpu-a", use(measured=8, idle=3, utilisation=0.5, avoid=1))
-    of.gpu_use_seen("gpu-a", UNKNOWN)
+    of.nodes.use_seen("gpu-a", use(measured=8, idle=3, utilisation=0.5, avoid=1))
+    of.nodes.use_seen("gpu-a", UNKNOWN)
     columns = of.nodes.columns
     assert (columns.measured[0], columns.avoid[0]) == (0, 0)
     assert (columns.idle[0], columns.utilisation[0]) == (0, 0)
 
 
-def test_small_changes_of_utilisation_change_nothing() -> None:
+def test_small_changes_of_utilisation_and_whose_the_gpus_are_change_nothing() -> None:
     of = state([node("gpu-a")])
-    of.gpu_use_seen("gpu-a", use(measured=8, idle=3, utilisation=0.50))
+    of.nodes.use_seen("gpu-a", use(measured=8, idle=3, utilisation=0.50))
     before = of.nodes.columns.changes.position
-    of.gpu_use_seen("gpu-a", use(measured=8, idle=3, utilisation=0.51))
-    assert of.nodes.columns.changes.position == before
-
-
-def test_a_node_is_ranked_as_before_whichever_pod_has_its_gpus_by_labels() -> None:
-    of = state([node("gpu-a")])
-    of.gpu_use_seen("gpu-a", use(measured=8, idle=3, utilisation=0.5))
-    before = of.nodes.columns.changes.position
-    of.gpu_use_seen("gpu-a", use(measured=8, idle=3, utilisation=0.5, pods=(PodUse("team/one", 8, 3, (0, 0, 0)),)))
+    of.nodes.use_seen("gpu-a", use(measured=8, idle=3, utilisation=0.51, pods=(PodUse("team/one", 8, 3, (0, 0, 0)),)))
     assert of.nodes.columns.changes.position == before
 
 

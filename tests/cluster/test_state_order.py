@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from tests.cluster.objects import GPU, admitted, facts, node, pod, state
-from tests.cluster.reserved import A, B, C, chosen
+from tests.cluster.test_ledger import A, B, C, chosen
 from tests.effort import times
 from webhook.cluster.pods import reservation_request
 
@@ -43,7 +43,8 @@ class AnyOrder(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.of = state(ttl=10.0, unseen_ttl=4.0)
+        self.of = state()
+        self.of.ledger.ttl, self.of.ledger.unseen_ttl = 10.0, 4.0
         self.nodes: dict[str, dict[str, Any]] = {}
         self.pods: dict[str, dict[str, Any]] = {}
         self.now = 0.0
@@ -88,8 +89,11 @@ class AnyOrder(RuleBasedStateMachine):
         self.seen_from = namespace
         self.of.usage.seen_from(namespace)
 
-    @rule()
-    def listed_again(self) -> None:
+    @rule(nodes=st.sets(st.sampled_from(NAMES)), pods=st.sets(st.sampled_from("pqrs")))
+    def listed_again(self, nodes: set[str], pods: set[str]) -> None:
+        """Some objects were deleted unseen."""
+        self.nodes = {name: made for name, made in self.nodes.items() if name in nodes}
+        self.pods = {name: made for name, made in self.pods.items() if name in pods}
         self.of.replace("pods", list(self.pods.values()), self.now)
         self.of.replace("nodes", list(self.nodes.values()), self.now)
 
@@ -119,9 +123,16 @@ class AnyOrder(RuleBasedStateMachine):
     def teardown(self) -> None:
         self.of.expire(self.now + 1000.0)
         assert (self.of.usage._private, self.of.ledger.parts._shared, self.of.ledger.parts._all) == ({}, {}, 0)
-        again = state(self.nodes.values(), self.pods.values(), ttl=10.0, unseen_ttl=4.0)
+        again = state(self.nodes.values(), self.pods.values())
         again.expire(1000.0)
         assert facts(self.of) == facts(again)
+        self.of.replace("pods", [], self.now + 1000.0)
+        self.of.replace("nodes", [], self.now + 1000.0)
+        usage, columns = self.of.usage, self.of.nodes.columns
+        assert (self.of.nodes.row_of, usage.peers, usage._kinds, self.of.holdings) == ({}, {}, {}, {}), (
+            "no rest is kept"
+        )
+        assert not any(array.any() for array in columns.free.values())
 
 
 TestAnyOrder = AnyOrder.TestCase

@@ -13,7 +13,6 @@ from tests.builders import GPUS
 from tests.cluster.objects import GPU, node, state
 from webhook.cluster.state import ClusterState
 from webhook.framework.cluster_view import Cluster, Taint
-from webhook.kube.gpus import Gpus
 
 ZONE = "topology.kubernetes.io/zone"
 PRODUCT = "nvidia.com/gpu.product"
@@ -79,12 +78,6 @@ def test_cached_answers_change_with_the_nodes() -> None:
     assert all(before[name] != after[name] for name in before)
     of.node_gone("gpu-d")
     assert _answers(of) == before
-
-
-def test_a_new_policy_with_the_same_gpus_has_the_same_answers() -> None:
-    of = pools()
-    cached = [len(of.answers._known) for gpus in (GPUS, Gpus(GPUS.names)) if of.view(0).domains(ZONE, gpus)]
-    assert cached == [1, 1]
 
 
 def _answers(of: ClusterState) -> dict[str, Any]:

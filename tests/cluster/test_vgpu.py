@@ -1,6 +1,6 @@
 """Shared GPUs by what HAMi, Volcano and Alibaba's extender write at nodes and pods: their own examples, then hostile ones.
 
-Covers cluster.vgpu, cluster.source_hami, cluster.source_volcano, cluster.source_aliyun, cluster.devices, cluster.device_sources.
+Covers cluster.vgpu, cluster.source_aliyun, cluster.devices, cluster.device_sources.
 """
 
 from typing import Any
@@ -12,9 +12,7 @@ from hypothesis import strategies as st
 
 from webhook.cluster.devices import DeviceSource
 from webhook.cluster.source_aliyun import ALIYUN
-from webhook.cluster.source_hami import HAMI
-from webhook.cluster.source_volcano import VOLCANO
-from webhook.cluster.vgpu import MAX_DEVICES
+from webhook.cluster.vgpu import HAMI, MAX_DEVICES, VOLCANO
 
 P4 = "GPU-ebe7c3f7-303d-558d-435e-99a160631fe4"
 OTHER = "GPU-8dcd427f-483b-b48f-d7e5-75fb19a52b76"

@@ -10,7 +10,7 @@ from webhook.cluster.state import ClusterState
 def delay_pods(seconds: float) -> None:
     """Each event of a pod reaches the state so many seconds late, in the same order. Reservations last for as long as the
     burst may take on a busy machine."""
-    Ledger.unseen_ttl = property(lambda _: 300.0, lambda *_: None)  # type: ignore[assignment]
+    Ledger.unseen_ttl = 300.0
     seen, forget = ClusterState.seen, ClusterState.forget
 
     def late_seen(state: ClusterState, kind: Any, obj: dict[str, Any], now: float) -> None:

@@ -62,7 +62,8 @@ async def fed(
     monkeypatch.setattr(watch, "SILENCE_SECONDS", 4.0)
     await nodes("2x8")
     metrics, log = Metrics(), logs.configure()
-    state = ClusterState(max_age=MAX_AGE, ttl=1.0)
+    state = ClusterState(max_age=MAX_AGE)
+    state.ledger.ttl = 1.0
     async with AsyncExitStack() as stack:
         proxy = await stack.enter_async_context(Proxy(control_plane.port))
 

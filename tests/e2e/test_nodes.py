@@ -17,8 +17,7 @@ from tests.controlplane.nodes import node
 from tests.controlplane.objects import made, pod
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.programs import SERVES_EXTENDED_RESOURCES
-from tests.e2e.pending_kit import CLAIMING, device_claim, device_slice
-from tests.e2e.pending_more_cases import BACKED
+from tests.e2e.pending.claims import BACKED, asking, has_claims, offered
 from tests.feeds.prometheus_server import Exporter, Prometheus
 from tests.feeds.test_prometheus import program  # noqa: F401  a fixture
 from tests.installed import address_of_this_machine
@@ -116,10 +115,10 @@ async def test_gpus_of_dra_are_counted_as_the_scheduler_gave_them(
     control_plane: ControlPlane, api: Api, namespace: str
 ) -> None:
     """One pod names a claim; another asks for an extended resource, for which newer schedulers make a claim."""
-    devices = api.having(BACKED, device_slice("s-counted", "p-a", 3))
+    devices = api.having(BACKED, offered({}, {}, {}))
     async with clusters.applied(api, [node("p-a", 0)]), devices:
-        await api.create(device_claim("c"), namespace)
-        await api.create(pod("by-claim", 0, **CLAIMING), namespace)
+        await api.create(asking("c"), namespace)
+        await api.create(pod("by-claim", 0, **has_claims("c")), namespace)
         wanted = ["by-claim"]
         if SERVES_EXTENDED_RESOURCES:
             await api.create(pod("by-name", resource="example.com/gpu"), namespace)

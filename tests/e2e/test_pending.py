@@ -16,13 +16,12 @@ from tests.controlplane.api import Api, ApiError
 from tests.controlplane.fixtures import remove_pods
 from tests.controlplane.objects import pod
 from tests.controlplane.plane import ControlPlane
-from tests.e2e.pending_asked_cases import ASKED
-from tests.e2e.pending_cases import CASES
-from tests.e2e.pending_fixes import Open, apply
-from tests.e2e.pending_fresh_cases import FRESH
-from tests.e2e.pending_kit import CASE, EVERYWHERE, Case, Json, Kit, kept, named
-from tests.e2e.pending_more_cases import MORE
-from tests.e2e.pending_thread_cases import THREADS
+from tests.e2e.pending.amounts import AMOUNTS
+from tests.e2e.pending.claims import CLAIMS
+from tests.e2e.pending.fixes import Open, apply
+from tests.e2e.pending.kit import CASE, EVERYWHERE, Case, Json, Kit, kept, named
+from tests.e2e.pending.nodes import NODES
+from tests.e2e.pending.workloads import WORKLOADS
 from webhook.cli.cluster.load import load
 from webhook.cli.offline import load_policy
 from webhook.cli.pending import KINDS, Answer, answers
@@ -30,7 +29,7 @@ from webhook.cli.waiting.scheduler_message import reasons, unexplained
 
 pytestmark = pytest.mark.controlplane
 
-ALL = [*CASES, *MORE, *THREADS, *FRESH, *ASKED]
+ALL = [*NODES, *AMOUNTS, *CLAIMS, *WORKLOADS]
 LONGEST = 120
 """Seconds until a case that does not go on is given up."""
 POLICY = load_policy()
@@ -84,12 +83,16 @@ class Play:
 
     async def mend(self) -> None:
         assert self.answer is not None
+        first = self.answer.causes[0]
         try:
-            await apply(self.kit, self.answer.causes[0])
+            await apply(self.kit, first)
         except Open:
             if self.case.fix is None:
                 raise
             await self.case.fix(self.kit)
+        else:
+            assert first.helps, first
+            assert self.case.fix is None, "the test reads the fix from the answer"
 
     def is_settled(self, pods: Mapping[str, list[Json]]) -> None:
         """The pods that are there before are bound."""

@@ -10,15 +10,14 @@ import pytest
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod, required
 from tests.controlplane.plane import ControlPlane
-from tests.e2e.pending_fixes import Open, apply
-from tests.e2e.pending_kit import CASE, HOSTNAME, Case, Json, held
+from tests.e2e.pending.fixes import Open, apply
+from tests.e2e.pending.kit import CASE, HOSTNAME, PRODUCT, Case, Json, held
 from tests.e2e.test_pending import Play, play
 from webhook.cli.pending import Answer
 
 pytestmark = pytest.mark.controlplane
 
 CLUSTERS = 40
-PRODUCT = "nvidia.com/gpu.product"
 MODELS = ("NVIDIA-A100-SXM4-80GB", "NVIDIA-L4", "Tesla-T4")
 
 

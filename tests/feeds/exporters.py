@@ -41,10 +41,9 @@ def pod(
 def exporters_of(settings: GpuMetricsSettings, *pods: dict[str, Any]) -> Exporters:
     """The exporters after a list of these pods."""
     exporters = Exporters(settings.pods)
-    exporters.list_begins()
     for each in pods:
-        exporters.in_list(each)
-    exporters.list_ends()
+        exporters.seen(each)
+    exporters.listed.set()
     return exporters
 
 

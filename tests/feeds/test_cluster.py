@@ -112,22 +112,6 @@ async def test_all_required_kinds_reach_the_state_and_make_it_fresh() -> None:
             await until(lambda: state.view(0.0).resources() == {"nvidia.com/gpu": 4})
 
 
-async def test_a_pod_holds_its_gpus_until_it_is_gone() -> None:
-    async with fake_api() as fake:
-        node(fake, "a")
-        async with fed(fake) as (state, _):
-            await until(lambda: state.fresh(time.monotonic()))
-            column = state.nodes.columns.capacity
-            assert "nvidia.com/gpu" in column
-            container = {"name": "c", "resources": {"requests": {"nvidia.com/gpu": "3"}}}
-            fake.put(
-                PODS, "p", metadata={"namespace": "t"}, spec={"nodeName": "a", "containers": [container]}, status={}
-            )
-            await until(lambda: len(state.pods) == 1)
-            fake.delete(PODS, "p")
-            await until(lambda: not state.pods)
-
-
 async def test_the_state_is_not_fresh_before_every_required_kind_was_listed() -> None:
     async with fake_api() as fake:
         fake.refuse["list", PODS] = (403, "forbidden")

@@ -171,11 +171,6 @@ async def test_exporters_that_use_up_the_time_fail_and_the_others_count() -> Non
         assert len(await poll) == 10
 
 
-async def test_a_missing_ca_file_is_an_error_at_once() -> None:
-    with pytest.raises(OSError, match="No such file"):
-        http_session("/nowhere/ca.crt")
-
-
 async def test_a_poll_that_is_cancelled_ends() -> None:
     async with exporters(silent, limit="60s") as source:
         poll = asyncio.create_task(source.poll(Utilisation(source.wiring.settings)))

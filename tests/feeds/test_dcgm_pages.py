@@ -8,10 +8,10 @@ from tests.feeds.exporters import DATA, MIG
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.cluster.utilisation import UNKNOWN, NodeUse, PodUse, Reading, Utilisation
 from webhook.feeds import dcgm
-from webhook.feeds.gpu_source import READINGS, add_sample
+from webhook.feeds.gpu_source import add_sample
 
 SETTINGS = GpuMetricsSettings(source="dcgm")
-NAMES = {name: READINGS[key] for key, name in SETTINGS.queries}
+NAMES = {name: Reading[key.upper()] for key, name in SETTINGS.queries}
 
 
 BUSY_USE = NodeUse(

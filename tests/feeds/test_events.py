@@ -11,12 +11,11 @@ from typing import Any
 import orjson
 
 from tests.admission.test_events import denied, owned
-from tests.cluster.objects import node, pod, state
+from tests.cluster.objects import node, state
 from tests.feeds.fake_api import FakeApi, client_of, fake_api
 from webhook.admission.decision import Decision
 from webhook.feeds import events
 from webhook.feeds.api import Api
-from webhook.feeds.cluster import ClusterSink
 from webhook.feeds.events import Events
 from webhook.telemetry import logs
 from webhook.telemetry.metrics import Metrics
@@ -140,30 +139,6 @@ async def test_an_event_waits_for_its_repetitions() -> None:
         assert scene.stored() == []
 
 
-async def test_a_pod_bound_elsewhere_is_one_event_of_all_replicas() -> None:
-    async with started() as scene:
-        scene.opt_in("team-a")
-        bound, waits = pod("p", on="b", ranked=("a", "b")), pod("p", ranked=("a", "b"))
-        for by in (scene.events, scene.another()):
-            sink = ClusterSink(scene.state, "pods", lambda: scene.now, by.bound)
-            sink.list_begins()
-            sink.in_list(pod("old", on="b", ranked=("a", "b")))
-            sink.list_ends()
-            sink.seen(waits)
-            sink.seen(bound)
-            sink.seen(bound)
-            sink.seen(pod("old", on="b", ranked=("a", "b")))
-            sink.gone(bound)
-            await scene.write(by=by)
-        (event,) = scene.stored("team-a")
-        assert (event["reason"], event["count"]) == ("BoundElsewhere", 1)
-        assert (
-            event["message"]
-            == "bound to b, number 2 of the ranking, not to a: that node is cordoned (spec.unschedulable)"
-        )
-        assert scene.fake.asked("patch", f"/api/v1/namespaces/team-a/events/{event['metadata']['name']}") == []
-
-
 async def test_the_events_of_one_namespace_are_bounded_and_do_not_delay_another() -> None:
     async with started() as scene:
         scene.opt_in("other")
@@ -187,22 +162,6 @@ async def test_the_waiting_and_the_written_events_of_all_namespaces_are_bounded(
         assert scene.count("written") == events.BURST
         await scene.write(10 * events.EVERY_SECONDS)
         assert scene.count("written") == events.BURST + 10
-
-
-async def test_a_missing_permission_is_logged_once_and_each_event_is_counted() -> None:
-    async with started() as scene:
-        scene.fake.refuse["post", PATH] = 403, "events is forbidden"
-        for number in range(5):
-            scene.refuse(f"web-{number}")
-        await scene.write()
-        (line,) = scene.lines()
-        assert (line["event"], line["level"]) == ("event not written", "warning")
-        assert "events is forbidden" in line["why"]
-        assert scene.count("failed") == 5
-        scene.fake.refuse.clear()
-        scene.refuse()
-        await scene.write()
-        assert len(scene.stored()) == 1
 
 
 async def test_a_malformed_owner_fails_no_review() -> None:

@@ -21,7 +21,6 @@ SETTINGS = GpuMetricsSettings(source="dcgm")
         pytest.param(pod(address=""), id="an exporter without an address"),
         pytest.param(pod(address="example.com/x?"), id="a malformed address"),
         pytest.param(pod(address="169.254.169.254"), id="the address of a cloud's metadata service"),
-        pytest.param({}, id="an empty object"),
     ],
 )
 def test_a_pod_that_is_no_running_exporter_is_not_scraped(obj: dict[str, Any]) -> None:
@@ -33,10 +32,10 @@ def test_a_pod_that_is_no_running_exporter_is_not_scraped(obj: dict[str, Any]) -
 def test_exporters_come_and_go_with_their_pods() -> None:
     exporters = Exporters(SETTINGS.dcgm)
     assert not exporters.listed.is_set()
-    exporters.list_begins()
-    for listed in (pod(name="a"), pod(name="b", address="fd00::7"), pod(name="c", app=None)):
-        exporters.in_list(listed)
-    exporters.list_ends()
+    listed = [pod(name="a"), pod(name="b", address="fd00::7"), pod(name="c", app=None)]
+    for each in listed:
+        exporters.seen(each, listed=True)
+    exporters.complete({*map(exporters.key, listed)})
     assert exporters.listed.is_set()
     assert sorted(each.name for each in exporters) == ["a", "b"]
     assert exporters.nodes() == {"a": "gpu-a-1", "b": "gpu-a-1", "10.0.0.7": "gpu-a-1", "fd00::7": "gpu-a-1"}
@@ -46,10 +45,9 @@ def test_exporters_come_and_go_with_their_pods() -> None:
     assert list(exporters) == []
     exporters.seen(pod(name="c"))
     exporters.seen(pod(name="d"))
-    exporters.list_begins()
-    exporters.in_list(pod(name="c"))
+    exporters.seen(pod(name="c"), listed=True)
     assert len(list(exporters)) == 2, "nothing is removed before the list is complete"
-    exporters.list_ends()
+    exporters.complete({exporters.key(pod(name="c"))})
     assert list(exporters) == [Exporter("gpu-a-1", "c", "10.0.0.7", "first")]
 
 

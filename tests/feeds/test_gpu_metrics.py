@@ -11,14 +11,19 @@ from typing import Any
 import orjson
 import pytest
 import structlog
+from aiohttp import web
 
+from tests.feeds.exporters import DATA, pod, served
+from tests.feeds.fake_api import client_of, fake_api
 from tests.waiting import until
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.cluster.utilisation import UNKNOWN, NodeUse, Reading, Utilisation
+from webhook.feeds import gpu_metrics
 from webhook.feeds.access import Access
 from webhook.feeds.api import Api
 from webhook.feeds.gpu_metrics import GpuMetrics
 from webhook.feeds.gpu_source import SourceFailed
+from webhook.policy.model import Policy
 from webhook.telemetry import logs
 from webhook.telemetry.metrics import Metrics
 
@@ -167,12 +172,38 @@ async def test_a_node_that_gives_no_metrics_is_named_once_until_it_gave_some() -
     ]
 
 
-async def test_a_policy_that_turns_metrics_off_withdraws_them() -> None:
-    world = World(10.0)
-    await world.play()
-    task = asyncio.create_task(world.feed.run())
-    await until(lambda: len(world.reported) == 2)
-    task.cancel()
-    assert world.reported[-1] == ("a", UNKNOWN)
-    with pytest.raises(asyncio.CancelledError):
-        await task
+async def test_the_pods_that_the_policy_names_are_found_followed_and_polled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A real API server tells of them in tests/e2e/test_nvidia_smi.py."""
+    monkeypatch.setattr(gpu_metrics, "_POLICY_SECONDS", 0.01)
+    now, reported, pods = 0.0, dict[str, NodeUse](), "/api/v1/namespaces/gpu-operator/pods"
+    sink, force = Utilisation(GpuMetricsSettings()), [Policy.load("{}")]
+
+    async def page(request: web.BaseRequest) -> web.Response:
+        nonlocal now
+        now += 200.0
+        return web.Response(text=(DATA / "dcgm-8-idle.txt").read_text())
+
+    async def pause(_: float) -> None:
+        await asyncio.sleep(0.01)
+
+    async with fake_api() as fake, client_of(fake) as api, served(page) as port:
+        log, settings = logs.configure(io.BytesIO()), f"{{source: dcgm, dcgm: {{port: {port}}}, staleAfter: 600s}}"
+        feed = GpuMetrics(
+            lambda: force[0], sink, reported.__setitem__, api, Metrics(), log, clock=lambda: now, pause=pause
+        )
+        fake.put(pods, "one", **pod("gpu-a-0", "127.0.0.1", name="one"))
+        task = asyncio.create_task(feed.run())
+        await asyncio.sleep(0.05)
+        assert reported == {}
+        force[0] = Policy.load(f"gpuMetrics: {settings}")
+        await until(lambda: reported)
+        assert reported == {"gpu-a-0": NodeUse(8, 8, 0.0, 32.0, 0, 0, 0, 0, 8)}
+        fake.put(pods, "two", **pod("gpu-a-2", "127.0.0.1", name="two"))
+        await until(lambda: "gpu-a-2" in reported)
+        fake.delete(pods, "one")
+        await until(lambda: reported["gpu-a-0"] == UNKNOWN)
+        force[0] = Policy.load("{}")
+        await until(lambda: reported["gpu-a-2"] == UNKNOWN)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task

@@ -243,4 +243,4 @@ async def test_no_pod_is_an_error_with_the_namespace_and_the_labels() -> None:
 
 def test_a_broken_gpu_is_sick() -> None:
     found = list(parse_output(f"{A}, [GPU requires reset], 4, 81559, 29", Counter()))
-    assert (A, Reading.SICK, 1.0) in found
+    assert (A, Reading.XID, 1.0) in found

@@ -1,7 +1,7 @@
 """Pods that ask for devices one by one are ranked and reserved by them.
 
 Covers placement.devices, cluster.device_demands, cluster.device_kinds, cluster.device_layout, cluster.device_sources,
-cluster.device_states, cluster.device_capacity, cluster.device_node, cluster.devices.
+cluster.device_states, cluster.devices.
 """
 
 import pytest

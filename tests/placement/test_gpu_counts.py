@@ -25,7 +25,7 @@ A100 = {"nvidia.com/gpu.product": "A100"}
 
 def counts(of: ClusterState, uses: Mapping[str, NodeUse] | None = None) -> GpuCounts:
     for name, use in (uses or {}).items():
-        of.gpu_use_seen(name, use)
+        of.nodes.use_seen(name, use)
     return count(of, GPUS, Health(), uses or {})
 
 
@@ -271,7 +271,7 @@ def test_shared_gpus_are_nobodys_idle_ones() -> None:
 
 def test_utilisation_is_that_of_the_allocated_gpus() -> None:
     of = state([a100(), a100("b")], [pod("p", 4, on="a")])
-    of.gpu_use_seen("a", NodeUse(8, 4, 0.25, 60.0, 0, 0, 0, known=8))
+    of.nodes.use_seen("a", NodeUse(8, 4, 0.25, 60.0, 0, 0, 0, known=8))
     assert counts(of).utilisation == {"A100": 0.5}, "2 of 8 are at work: so 2 of the 4 that a pod has"
 
 

@@ -48,14 +48,14 @@ def test_metrics_and_shared_gpus_count_once_they_are_known(*, later: bool) -> No
         assert names(placed(of, pod("p"), "spread")) == ["a", "b", "c"]
     of.node_seen(node("b", labels=SHARED))
     assert names(placed(of, pod("p"), "spread")) == ["a", "c", "b"]
-    of.gpu_use_seen("a", BUSY)
+    of.nodes.use_seen("a", BUSY)
     assert names(placed(of, pod("p"), "spread")) == ["c", "b", "a"]
     assert names(placed(of, pod("p", 2), "spread")) == ["c", "a", "b"], "slots of shared GPUs come after whole ones"
 
 
 def test_metrics_alone_count() -> None:
     of = state([node("a"), node("b")])
-    of.gpu_use_seen("a", BUSY)
+    of.nodes.use_seen("a", BUSY)
     assert names(placed(of, pod("p"), "spread")) == ["b", "a"]
 
 

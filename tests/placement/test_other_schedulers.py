@@ -16,7 +16,7 @@ from tests.placement.placed import DEFAULTS, affinity, expression, names, placed
 from webhook.cluster.device_sources import scheduler_of
 from webhook.cluster.node_table import Demand
 from webhook.cluster.pods import ranked_nodes, reservation_request
-from webhook.cluster.source_hami import HAMI
+from webhook.cluster.vgpu import HAMI
 from webhook.placement.settings import Preference
 
 SETTINGS = DEFAULTS.model_copy(update={"required_for": ("kai-scheduler", "hami-scheduler")})

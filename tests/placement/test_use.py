@@ -29,7 +29,7 @@ def placed(of: ClusterState, made: dict[str, Any], strategy: str, status: Metric
 
 def used(of: ClusterState, **uses: dict[str, Any]) -> ClusterState:
     for name, use in uses.items():
-        of.gpu_use_seen(name, UNKNOWN._replace(**use))
+        of.nodes.use_seen(name, UNKNOWN._replace(**use))
     return of
 
 

@@ -12,7 +12,7 @@ from webhook.telemetry.metrics import Metrics
 def test_the_gauges_are_counted_at_each_scrape_and_are_empty_without_a_policy() -> None:
     metrics, of = Metrics(), state([node("a", labels={"nvidia.com/gpu.product": "A100"})])
     policies: list[Policy] = []
-    gpu_gauges.add(metrics, of, lambda: policies[0] if policies else None, dict)
+    gpu_gauges.add(metrics, of, lambda: policies[0] if policies else None)
 
     def seen() -> dict[tuple[str, ...], float]:
         families = text_string_to_metric_families(metrics.text().decode())

@@ -117,7 +117,7 @@ def answers(snapshot: Snapshot, policy: Policy, namespace: str | None, name: str
     not exist or does not wait."""
     situation = Situation(snapshot, policy)
     diagnosis = Diagnosis(situation)
-    missing = [Answer(each.namespace, each.name, each.causes) for each in not_created(situation, namespace)]
+    missing = [Answer(*each) for each in not_created(situation, namespace)]
     if name is not None:
         lacking = [each for each in missing if name in (each.name, each.name.partition("/")[2])]
         return lacking or [_named(diagnosis, pod) for pod in pods_named(snapshot, namespace, name)]

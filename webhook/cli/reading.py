@@ -102,7 +102,7 @@ def use_metrics(snapshot: Snapshot, policy: Policy) -> None:
     if snapshot.measured and settings.source != "off":
         use = Figures(snapshot.measured, settings, snapshot.taken).use
         for name in use.nodes():
-            snapshot.state.gpu_use_seen(name, use.node(name))
+            snapshot.state.nodes.use_seen(name, use.node(name))
         snapshot.state.gpu_metrics = use.status
 
 

@@ -5,7 +5,7 @@ in the group apps are kept. With another group, or none, the autoscaler finds no
 """
 
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from webhook.cluster.grouped import Grouped
 from webhook.framework.cluster_view import Autoscaler
@@ -17,14 +17,8 @@ _MAX_AUTOSCALERS: Final = 100
 """Maximum number of autoscalers of one workload. One is normal; tenants may create any number."""
 
 
-class _Target(NamedTuple):
-    namespace: str
-    kind: str
-    name: str
-
-
-class Autoscalers(Grouped[str, _Target, Autoscaler]):
-    """Autoscalers by namespace and name, and by the workload that they scale."""
+class Autoscalers(Grouped[str, tuple[str, str, str], Autoscaler]):
+    """Autoscalers by namespace and name, and by the namespace, kind and name of the workload that they scale."""
 
     def seen(self, obj: Mapping[str, Any]) -> None:
         """An autoscaler was added or changed. Raises TypeError, LookupError or AttributeError if it is malformed."""
@@ -32,12 +26,11 @@ class Autoscalers(Grouped[str, _Target, Autoscaler]):
         name, max_replicas, reference = metadata["name"], spec["maxReplicas"], spec["scaleTargetRef"]
         if not isinstance(max_replicas, int):
             raise TypeError("spec.maxReplicas: wanted a whole number")
-        target = _Target(metadata["namespace"], reference["kind"], reference["name"])
+        namespace, kind, of = metadata["namespace"], reference["kind"], reference["name"]
         in_apps = (reference.get("apiVersion") or "").startswith("apps/")
-        kept = in_apps and target.kind in _KINDS and len(target.name) <= _MAX_NAME
-        key = f"{target.namespace}/{name}"
-        if kept:
-            self.put(key, target, Autoscaler(name, max_replicas))
+        key = f"{namespace}/{name}"
+        if in_apps and kind in _KINDS and len(of) <= _MAX_NAME:
+            self.put(key, (namespace, kind, of), Autoscaler(name, max_replicas))
         else:
             self.gone(key)
 
@@ -46,7 +39,7 @@ class Autoscalers(Grouped[str, _Target, Autoscaler]):
 
         None if there is none, or more than `_MAX_AUTOSCALERS`.
         """
-        autoscalers = self.groups.get(_Target(namespace, kind, name), {}).values()
+        autoscalers = self.groups.get((namespace, kind, name), {}).values()
         if not autoscalers or len(autoscalers) > _MAX_AUTOSCALERS:
             return None
         return min(autoscalers, key=lambda autoscaler: (-autoscaler.max_replicas, autoscaler.name))

@@ -1,19 +1,23 @@
-"""The devices of a node as budgets."""
+"""The devices of a node as budgets, what requests take of these, and who has them."""
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
+from fractions import Fraction
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
-from webhook.cluster.device_capacity import amount_of
-from webhook.cluster.devices import DRA, WHOLE, Device, DeviceSet, DeviceTaint, Use
+from webhook.cluster.devices import DRA, WHOLE, Device, DeviceClaim, DeviceSet, DeviceTaint, Use
+from webhook.errors import QuantityError
 from webhook.kube.device_selectors import Facts
 from webhook.kube.other_gpus import is_gpu_driver
-from webhook.kube.quantity import Number
+from webhook.kube.quantity import Number, parse_quantity
 
 Amounts = tuple[Number, ...]
 _ANY: Final = 1 << 31
 """Uses of a shared device."""
 _MAX_KEPT: Final = 4096
+_MAX_HOLDERS: Final = 1024
+"""More than a kubelet runs pods. To count these takes a millisecond at each of their events."""
 _PRODUCT: Final = ("productName", "model")
 """The attributes by which drivers of GPUs tell the product."""
 
@@ -134,3 +138,66 @@ def take(slot: Slot, left: list[Number], takes: Iterable[tuple[int, Number]]) ->
     left[slot.uses] -= 1
     for budget, amount in takes:
         left[budget] -= amount
+
+
+def amount_of(asked: Number | float, total: Number) -> Number:
+    """An amount, of which a float is a part of all of it."""
+    return int(asked * total) if isinstance(asked, float) else asked
+
+
+def consumed(wanted: Number | None, total: Number, policy: Any) -> Number | None:
+    """What a request takes of a capacity, by its CapacityRequestPolicy; None if the policy does not allow it.
+
+    Follows consumable_capacity.go: rounded up to a valid value.
+    """
+    try:
+        if wanted is None:
+            return parse_quantity(policy["default"]) if policy and "default" in policy else total
+        if policy and (values := policy.get("validValues")):
+            return next((value for text in values if (value := parse_quantity(text)) >= wanted), None)
+        if policy and (valid := policy.get("validRange")):
+            least = parse_quantity(valid["min"])
+            amount = max(wanted, least)
+            if "step" in valid:
+                step = parse_quantity(valid["step"])
+                amount = least + -(-Fraction(amount - least) // step) * step
+            return amount if "max" not in valid or amount <= parse_quantity(valid["max"]) else None
+    except (QuantityError, TypeError, KeyError, AttributeError, ZeroDivisionError):
+        return None
+    return wanted
+
+
+class NodeDevices:
+    """What the device table keeps of a node."""
+
+    __slots__ = ("held", "layout", "sets", "slots", "unfit", "uses")
+
+    def __init__(self) -> None:
+        self.sets: dict[str, DeviceSet] = {}
+        """What each source tells."""
+        self.layout: Layout | None = None
+        self.slots: dict[tuple[str, str], int] = {}
+        """The number of each slot of the layout, by source and name of the device."""
+        self.uses: dict[tuple[str, Hashable], tuple[Use, ...]] = {}
+        """By source and holder."""
+        self.held: list[DeviceClaim] = []
+        self.unfit: list[tuple[DeviceClaim, ...]] = []
+        """The claims of pods for which nothing was left. They do not count: to search again would cost others."""
+
+    def all_placed(self) -> list[tuple[int, Use]]:
+        """All uses of devices that are known; of very many holders those of the oldest: anybody can bind pods to a node."""
+        holders = islice(self.uses.items(), _MAX_HOLDERS)
+        return [each for (source, _), uses in holders for each in self.placed(source, uses)]
+
+    def placed(self, source: str, uses: Iterable[Use]) -> list[tuple[int, Use]]:
+        """The uses of devices that are known, each with the number of its slot."""
+        return [(self.slots[source, use.device], use) for use in uses if (source, use.device) in self.slots]
+
+
+def held_after(held: list[DeviceClaim], claims: tuple[DeviceClaim, ...], sign: int) -> list[DeviceClaim]:
+    """What is held with more claims (1), or without claims (-1)."""
+    if sign > 0:
+        return [*held, *claims]
+    for claim in claims:
+        held.remove(claim)
+    return held

@@ -7,8 +7,7 @@ order of the layout, the first solution that meets all. For claims of other sour
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
-from webhook.cluster.device_capacity import amount_of, consumed
-from webhook.cluster.device_layout import Amounts, Layout, Slot, take
+from webhook.cluster.device_layout import Amounts, Layout, Slot, amount_of, consumed, take
 from webhook.cluster.devices import Constraint, DeviceClaim, DeviceRequest
 from webhook.framework.taints import tolerates
 from webhook.kube.device_selectors import Facts, Work

@@ -8,9 +8,8 @@ from typing import Final
 from webhook.cluster.devices import DeviceClaim, DeviceSource
 from webhook.cluster.pods import SCHEDULER
 from webhook.cluster.source_aliyun import ALIYUN
-from webhook.cluster.source_hami import HAMI
 from webhook.cluster.source_kai import KAI
-from webhook.cluster.source_volcano import VOLCANO
+from webhook.cluster.vgpu import HAMI, VOLCANO
 from webhook.kube.pod import Pod
 
 SOURCES: Final[tuple[DeviceSource, ...]] = (

@@ -5,27 +5,26 @@ looks for devices once for each state and not for each node. What is left is all
 reserved: the claims of reservations are placed on what is left, one after the other, as the scheduler will do it.
 """
 
-from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from typing import Final
+from contextlib import suppress
+from typing import Final, TypeVar
 from weakref import WeakValueDictionary
 
 import orjson
 
 from webhook.cluster.device_kinds import Kinds
-from webhook.cluster.device_layout import Amounts, Layout
-from webhook.cluster.device_matches import Matching
-from webhook.cluster.device_node import NodeDevices, held_after
+from webhook.cluster.device_layout import Amounts, Layout, NodeDevices, held_after
 from webhook.cluster.device_search import Fit, Unknown, find, passes_untold
 from webhook.cluster.device_states import DeviceStates
 from webhook.cluster.devices import DeviceClaim, DeviceSet, Use
-from webhook.cluster.node_table import TOLD, Columns
+from webhook.cluster.grouped import add_amount
+from webhook.cluster.node_table import TOLD, Answers, Columns
 from webhook.kube.claim_requests import Selected
 from webhook.kube.device_selectors import Facts, Work
 
+T = TypeVar("T")
 _MAX_DEVICES: Final = 1024
 """Maximum number of devices of one source on one node; others are left out."""
-_MAX_ASKED: Final = 256
 _MAX_HELD: Final = 128
 """Maximum number of reserved claims of one node that count: anybody can write a preference for a node. The oldest count."""
 _MAX_UNDONE: Final = 8192
@@ -49,13 +48,10 @@ class DeviceTable:
         """By namespace and row, the claims that are private to the namespace."""
         self._namespace = ""
         """The namespace whose private claims count now."""
-        self._matching, self._undone = Matching(self.kinds.values), Work(_MAX_UNDONE)
-        self._held_at: dict[str, Counter[str]] = {}
+        self._undone = Work(_MAX_UNDONE)
+        self._held_at: dict[str, dict[str, int]] = {}
         """By name of a claim that pods share, the nodes where it is reserved, and how often."""
-        self._asked: dict[tuple[DeviceClaim, ...], tuple[object, tuple[tuple[str, int], ...] | None]] = {}
-        self._selected: dict[tuple[str, ...], tuple[object, Selected | None]] = {}
-        self._facts: tuple[int, list[Facts]] = -1, []
-        """All kinds of devices of nodes, as of `_told`."""
+        self._answers = Answers()
         self._told = 0
         """Rises when a node has other devices."""
 
@@ -64,17 +60,14 @@ class DeviceTable:
     def tell(self, node: str, source: str, told: DeviceSet) -> None:
         """All devices that a source tells of a node now."""
         known = self._nodes.get(node)
-        before = dict(known.layout.sets) if known and known.layout else {}
-        names = {each: [name for of, name in known.slots if of == each] for each in before} if known else {}
-        if not told.devices and source not in before:
+        if not told.devices and (known is None or source not in known.sets):
             return
-        before.pop(source, None)
-        if told.devices:
-            before[source] = told = told._replace(devices=told.devices[:_MAX_DEVICES])
-            names[source] = [device.name for device in told.devices]
         known = known or self._nodes.setdefault(node, NodeDevices())
-        pairs = [(each, name) for each in sorted(before) for name in names[each]]
-        layout, slots = self._layout_of(before), {pair: number for number, pair in enumerate(pairs)}
+        known.sets[source] = told._replace(devices=told.devices[:_MAX_DEVICES])
+        if not told.devices:
+            del known.sets[source]
+        pairs = [(each, device.name) for each, of in sorted(known.sets.items()) for device in of.devices]
+        layout, slots = self._layout_of(known.sets), {pair: number for number, pair in enumerate(pairs)}
         if layout is known.layout and slots == known.slots and not self.kinds.dropped:
             return
         self._told += 1
@@ -103,10 +96,9 @@ class DeviceTable:
     def _lay_out_again(self) -> None:
         """An attribute was dropped: nodes that differ in it alone are equal now."""
         self.kinds.forget()
-        self._matching.forget()
         for name, node in self._nodes.items():
             if node.layout is not None:
-                node.layout = self._layout_of(node.layout.sets)
+                node.layout = self._layout_of(node.sets)
                 self.refresh(name)
 
     # --- what is used -------------------------------------------------------------------------------------------------
@@ -124,22 +116,12 @@ class DeviceTable:
                 known.uses[source, holder] = uses
                 self.refresh(node)
 
-    def gone(self, sources: Iterable[str], holder: Hashable) -> None:
-        """A holder is gone: it has nothing any more."""
-        for source in sources:
-            self.use(source, holder, "", ())
-
     def hold(self, row: int, claims: tuple[DeviceClaim, ...], sign: int, private_to: str = "") -> None:
         """Reserve devices for claims on a node (1), or end that (-1). `private_to`: the namespace for which alone they count."""
         name, left = self._columns.name[row], None
         for claim in claims:
             if claim.name:
-                at = self._held_at.setdefault(claim.name, Counter())
-                at[name] += sign
-                if not at[name]:
-                    del at[name]
-                if not at:
-                    del self._held_at[claim.name]
+                add_amount(self._held_at, claim.name, name, sign)
         if private_to:
             rows = self._private.setdefault(private_to, {})
             rows[row] = held_after(rows.get(row, []), claims, sign)
@@ -227,7 +209,7 @@ class DeviceTable:
 
     def allow(self) -> None:
         """A decision, or a change of a node, begins: it may do so much, whatever the last one left."""
-        self._matching.allow()
+        self.kinds.allow()
         self._undone.left = _MAX_UNDONE
 
     # --- what fits ----------------------------------------------------------------------------------------------------
@@ -243,26 +225,32 @@ class DeviceTable:
         claims = tuple(claims)
         if self.kinds.compares_dropped(claims):
             raise Unknown
-        return find(layout, claims, left, self._matching.matches, self._undone)
+        return find(layout, claims, left, self.kinds.matches, self._undone)
 
     def selected(self, selectors: tuple[str, ...]) -> Selected | None:
-        """See `Matching.selected`. `allow` says how much may be done for it."""
-        told, (of, found) = (self._told, self.roaming), self._selected.get(selectors, (None, None))
-        if of != told:
-            found = self._matching.selected(selectors, [*self._layouts.values()], self.roaming)
-            if len(self._selected) >= _MAX_ASKED:
-                self._selected.clear()
-            if found is not None or self._matching.has_work():  # else another decision may have work left for it
-                self._selected[selectors] = told, found
-        return found
+        """See `Kinds.selected`. `allow` says how much may be done for it."""
+
+        def answer() -> Selected | None:
+            found = self.kinds.selected(selectors, [*self._layouts.values()], self.roaming)
+            if found is None and not self.kinds.has_work():
+                raise Unknown  # another decision may have work left for it
+            return found
+
+        with suppress(Unknown):
+            return self._answer(("selected", selectors), answer)
+        return None
 
     def values(self, part: str, name: str) -> set[Hashable]:
         """The values that devices of nodes have of an attribute or a capacity."""
-        if self._facts[0] != self._told:
+
+        def answer() -> set[Hashable]:
             every = {id(slot.facts): slot.facts for layout in self._layouts.values() for slot in layout.slots}
-            self._facts = self._told, [*every.values()]
-        found = [(each.attributes if part == "attributes" else each.capacity).get(name) for each in self._facts[1]]
-        return {value for value in found if value is not None}
+            found = [
+                (facts.attributes if part == "attributes" else facts.capacity).get(name) for facts in every.values()
+            ]
+            return {value for value in found if value is not None}
+
+        return self._answer((part, name), answer)
 
     @property
     def layouts(self) -> list[Layout]:
@@ -277,19 +265,17 @@ class DeviceTable:
         """How much of the GPUs of DRA claims ask, by resource, in thousandths of a device: as counted on the first layout that
         could take them when empty. None if none could. Raises Unknown."""
         self.allow()
-        known, of = self._asked.get(claims), (self._told, self.roaming)
-        if known is None or known[0] != of:
-            if len(self._asked) >= _MAX_ASKED:
-                self._asked.clear()
-            known = self._asked[claims] = of, self._asked_of(claims)
-        return known[1]
+        return self._answer(("asked", claims), lambda: self._asked(claims))
+
+    def _answer(self, question: tuple[object, ...], answer: Callable[[], T]) -> T:
+        return self._answers.get((self._told, self.roaming), question, answer)
 
     def may_roam(self, claims: Iterable[DeviceClaim]) -> bool:
         """Whether devices that are not of a single node could be for claims."""
         requests = [request for claim in claims for alternatives in claim.requests for request in alternatives]
-        return any([self._matching.matches(each, facts) is not False for facts in self.roaming for each in requests])
+        return any([self.kinds.matches(each, facts) is not False for facts in self.roaming for each in requests])
 
-    def _asked_of(self, claims: tuple[DeviceClaim, ...]) -> tuple[tuple[str, int], ...] | None:
+    def _asked(self, claims: tuple[DeviceClaim, ...]) -> tuple[tuple[str, int], ...] | None:
         if self.may_roam(claims):
             raise Unknown
         for layout in self.layouts:

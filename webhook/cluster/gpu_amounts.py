@@ -17,8 +17,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from webhook.cluster.device_layout import Amounts, Layout
-from webhook.cluster.device_node import NodeDevices
+from webhook.cluster.device_layout import Amounts, Layout, NodeDevices
 from webhook.cluster.device_sources import SOURCES
 from webhook.cluster.devices import DRA, WHOLE
 from webhook.cluster.node import COUNT, UNKNOWN_AMOUNT

@@ -22,6 +22,10 @@ class Grouped(Generic[K, G, V]):
         self.group_of[name] = group
         self.groups.setdefault(group, {})[name] = value
 
+    def get(self, name: K) -> V | None:
+        """The value with this name; None if there is none."""
+        return self.groups[self.group_of[name]][name] if name in self.group_of else None
+
     def gone(self, name: K) -> None:
         """Forget the value with this name, if there is one."""
         if name in self.group_of:

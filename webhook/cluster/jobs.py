@@ -8,14 +8,18 @@ gang: labels of each say how many replicas of it there are (jobset.x-k8s.io).
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
+from webhook.cluster.grouped import Grouped
 from webhook.cluster.pods import JOBSET, namespace_of
 from webhook.text import number_of
 
 _REPLICATED, _COUNT = "jobset.sigs.k8s.io/replicatedjob-name", "jobset.sigs.k8s.io/replicatedjob-replicas"
 _MAX_PODS: Final = 100_000
+_MAX_JOBS: Final = 1024
+"""Maximum number of Jobs of one gang that are looked at."""
 _MAX_ADMITTED: Final = 1024
 """Maximum number of workloads of other kinds that are kept. The namespace with most of them loses its oldest."""
 ADMITTED_SECONDS: Final = 600.0
@@ -25,45 +29,28 @@ _MAX_CHARACTERS: Final = 253
 
 
 class _Job(NamedTuple):
-    gang: str
-    """The `pods.owner_key` of its pods."""
     part: str
     """The replicated job of a JobSet. Replicas of one have equal counts, so it is counted once."""
     pods: int
 
 
-class Jobs:
-    """The Jobs that are not finished, and how many pods each gang has."""
+class Jobs(Grouped[str, str, _Job]):
+    """The Jobs that are not finished by namespace and name, and by gang: the `pods.owner_key` of their pods."""
 
     def __init__(self) -> None:
-        self._jobs: dict[str, _Job] = {}
-        self._parts: dict[str, dict[str, int]] = {}
+        super().__init__()
         self._admitted: dict[str, tuple[int, float]] = {}
         """By `workload_key`, the pods of workloads of other kinds and the time of their reviews, oldest first."""
 
     def seen(self, obj: Mapping[str, Any]) -> None:
         """A Job was added or changed. Raises TypeError, LookupError or AttributeError if it is malformed."""
-        metadata, spec = obj["metadata"], obj["spec"]
+        metadata = obj["metadata"]
+        gang, job = _read(metadata, obj["spec"])
         key = f"{metadata['namespace']}/{metadata['name']}"
-        job = None if _finished(obj.get("status") or {}) else _read(metadata, spec)
-        if self._jobs.get(key) != job:
+        if gang and not _finished(obj.get("status") or {}):
+            self.put(key, gang, job)
+        else:
             self.gone(key)
-            if job is not None:
-                self._jobs[key] = job
-                self._parts.setdefault(job.gang, {})[job.part] = job.pods
-
-    def gone(self, name: str) -> None:
-        """A Job was deleted. `name`: namespace and name, as `team-a/train`."""
-        job = self._jobs.pop(name, None)
-        if job is not None:
-            parts = self._parts.get(job.gang, {})
-            parts.pop(job.part, None)
-            if not parts:
-                self._parts.pop(job.gang, None)
-
-    def __iter__(self) -> Iterator[str]:
-        """Namespace and name of each Job."""
-        return iter(self._jobs)
 
     def admitted(self, workload: str, pods: int, now: float) -> None:
         """A workload of another kind is created with so many pods. `workload`: its `workload_key`."""
@@ -86,7 +73,8 @@ class Jobs:
 
         `gang`: their `pods.owner_key`. `workload`: the `workload_key` of their owner, used if the gang is not known.
         """
-        return sum(self._parts.get(gang, {}).values()) or self._admitted.get(workload, (0, 0.0))[0]
+        jobs = islice(self.groups.get(gang, {}).values(), _MAX_JOBS)
+        return sum({job.part: job.pods for job in jobs}.values()) or self._admitted.get(workload, (0, 0.0))[0]
 
 
 def _namespace(workload: str) -> str:
@@ -98,21 +86,18 @@ def workload_key(namespace: str, kind: str, name: str) -> str:
     return f"{namespace}/{kind}/{name}"[: 3 * _MAX_CHARACTERS]
 
 
-def _read(metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> _Job | None:
+def _read(metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> tuple[str, _Job]:
+    """The gang of a Job, "" if it has no uid as in some files, and what is kept of it."""
     parallelism, completions = spec.get("parallelism", 1), spec.get("completions")
     pods = int(parallelism if completions is None else min(parallelism, completions))
     namespace, labels = namespace_of({"metadata": metadata}), metadata.get("labels") or {}
-    uid = labels.get(JOBSET)
-    if uid is None:
-        own = metadata.get("uid")  # manifests in files may have no uid
-        return _Job(f"{namespace}/{own}", "", max(0, min(pods, _MAX_PODS))) if own else None
+    if (uid := labels.get(JOBSET)) is None:
+        own = metadata.get("uid")
+        return f"{namespace}/{own}" if own else "", _Job("", max(0, min(pods, _MAX_PODS)))
     replicas = number_of(labels.get(_COUNT))
     part = labels.get(_REPLICATED, str(metadata["name"]))[:_MAX_CHARACTERS]
-    return _Job(
-        f"{namespace}/{JOBSET}={uid[:_MAX_CHARACTERS]}",
-        part,
-        min(pods * (1 if replicas is None else replicas), _MAX_PODS),
-    )
+    of_all = min(pods * (1 if replicas is None else replicas), _MAX_PODS)
+    return f"{namespace}/{JOBSET}={uid[:_MAX_CHARACTERS]}", _Job(part, of_all)
 
 
 def _finished(status: Mapping[str, Any]) -> bool:

@@ -66,11 +66,10 @@ class Counts(NamedTuple):
 class Ledger:
     """All reservations. Each arrow of the diagram is one method, which keeps the free resources in `usage` exact."""
 
-    def __init__(self, usage: Usage, ttl: float, unseen_ttl: float, *, trusted: bool = False) -> None:
-        self.ttl = ttl
-        """Seconds that a reservation lasts once its pod is seen."""
-        self.unseen_ttl = unseen_ttl
-        """Seconds that a reservation lasts until its pod is seen."""
+    ttl, unseen_ttl = 30.0, 10.0
+    """Seconds that a reservation lasts once its pod is seen, and until it is seen."""
+
+    def __init__(self, usage: Usage, *, trusted: bool = False) -> None:
         self.honoured: dict[str, int] = {"first": 0, "ranked": 0, "other": 0}
         """Where pods with a reservation were bound: on the first of their ranked nodes, on another of these, or elsewhere."""
         self.ended: dict[str, int] = {"bound": 0, "gone": 0, "expired": 0, "unschedulable": 0}

@@ -1,6 +1,6 @@
-"""A full list of one kind of object, which arrives in pages so that a large list does not delay everything else."""
+"""The kinds of objects that the cluster state is made of: their names, and which are listed and alive."""
 
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, Literal, Protocol, get_args
 
 from webhook.cluster.pods import pod_id
@@ -23,19 +23,13 @@ ListKind = Literal[
     "persistentvolumeclaims",
     "persistentvolumes",
 ]
+REQUIRED: Final[tuple[ListKind, ...]] = ("nodes", "pods", "priorityclasses", "namespaces")
+"""No node is chosen before these are listed. The other kinds are optional."""
 STATE_KINDS: Final[Mapping[str, ListKind]] = {
     name: plural for name, kind in KINDS.items() for plural in get_args(ListKind) if plural == kind.plural
 }
 """The kinds that the cluster state is made of, by their names in objects."""
 _IN_NAMESPACES: Final = frozenset([kind.plural for kind in KINDS.values() if kind.namespaced])
-
-
-class Listed(Protocol):
-    """Receives the objects of a list: implemented by the cluster state."""
-
-    def seen(self, kind: ListKind, obj: dict[str, Any], now: float) -> None: ...
-
-    def complete(self, kind: ListKind, named: Set[int | str], now: float) -> None: ...
 
 
 class Index(Protocol):
@@ -57,19 +51,28 @@ def name_of(kind: ListKind, obj: Mapping[str, Any]) -> int | str:
     return f"{metadata['namespace']}/{metadata['name']}" if kind in _IN_NAMESPACES else str(metadata["name"])
 
 
-class Listing:
-    """A list that is being read. Until `done`, the state also keeps objects that no page has named so far."""
+class Freshness:
+    """Which kinds are listed, and when the watch of each was last alive. `max_age`: seconds, of the same clock as every
+    `now`."""
 
-    def __init__(self, state: Listed, kind: ListKind) -> None:
-        self._state = state
-        self._kind = kind
-        self._named: set[int | str] = set()
+    def __init__(self, max_age: float) -> None:
+        self._max_age = max_age
+        self.listed: frozenset[ListKind] = frozenset()
+        """The kinds whose list is complete and that are still served."""
+        self.heard_at: dict[ListKind, float] = {}
 
-    def add(self, objects: Iterable[dict[str, Any]], now: float) -> None:
-        for obj in objects:
-            self._named.add(name_of(self._kind, obj))
-            self._state.seen(self._kind, obj, now)
+    def complete(self, kind: ListKind, now: float) -> None:
+        self.listed |= {kind}
+        self.heard(kind, now)
 
-    def done(self, now: float) -> None:
-        """The list is complete: objects on none of its pages are gone."""
-        self._state.complete(self._kind, self._named, now)
+    def withdraw(self, kind: ListKind) -> None:
+        self.listed -= {kind}
+        self.heard_at.pop(kind, None)
+
+    def heard(self, kind: ListKind, now: float) -> None:
+        self.heard_at[kind] = now
+
+    def fresh(self, now: float) -> bool:
+        """Whether every kind in REQUIRED is listed, and its watch was alive within the last `max_age` seconds."""
+        known = self.listed.issuperset(REQUIRED)
+        return known and now <= min([self.heard_at[kind] for kind in REQUIRED]) + self._max_age

@@ -6,8 +6,9 @@ Arrays grow by doubling, and rows of deleted nodes are reused. So keep no array 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,8 @@ TOLD: Final = "devices/"
 """Begins the names of resources whose amounts the device table tells, in thousandths of a device: the driver follows. No pod
 requests them by name."""
 _INITIAL_SIZE = 64
+_MAX_ANSWERS = 256
+T = TypeVar("T")
 
 
 class Demand(NamedTuple):
@@ -160,17 +163,29 @@ class Columns:
     def grow(self) -> None:
         """Double the number of rows."""
         self.size *= 2
-        self.alive = longer(self.alive, self.size)
-        self.status, self.model = longer(self.status, self.size), longer(self.model, self.size)
-        self.pods, self.devices = longer(self.pods, self.size), longer(self.devices, self.size)
-        self.sharing, self.known = longer(self.sharing, self.size, 1), longer(self.known, self.size)
-        self.place, self.order = longer(self.place, self.size), longer(self.order, self.size)
-        self.measured, self.idle = longer(self.measured, self.size), longer(self.idle, self.size)
-        self.utilisation, self.heat = longer(self.utilisation, self.size), longer(self.heat, self.size)
-        self.avoid, self.busy = longer(self.avoid, self.size), longer(self.busy, self.size)
+        for name, array in vars(self).items():
+            if isinstance(array, np.ndarray):
+                setattr(self, name, longer(array, self.size, 1 if name == "sharing" else 0))
         for arrays in (self.capacity, self.installed, self.free):
             for resource, array in arrays.items():
                 arrays[resource] = longer(array, self.size)
+
+
+class Answers:
+    """A cache that is emptied when what it is of changes."""
+
+    def __init__(self) -> None:
+        self._version: object = None
+        self._known: dict[tuple[object, ...], Any] = {}
+
+    def get(self, version: object, question: tuple[object, ...], answer: Callable[[], T]) -> T:
+        """The cached answer to `question`, else the result of `answer()`, and what that raises."""
+        if version != self._version or len(self._known) > _MAX_ANSWERS:
+            self._version, self._known = version, {}
+        if question not in self._known:
+            self._known[question] = answer()
+        cached: T = self._known[question]
+        return cached
 
 
 def longer(array: NDArray[Any], size: int, fill: float = 0) -> NDArray[Any]:

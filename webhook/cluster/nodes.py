@@ -29,7 +29,7 @@ _DEGREES = 5
 
 
 class Nodes:
-    """All nodes. `version` counts their changes; `changes` names the rows that changed."""
+    """All nodes. `changes` names the rows that changed."""
 
     def __init__(self, replica: str = "") -> None:
         self.columns = Columns()
@@ -50,7 +50,6 @@ class Nodes:
         self.rejections = Rejections()
         self.count = 0
         """Number of nodes."""
-        self.version = 0
         self.changes = Journal()
         self.replicas: tuple[str, ...] = ()
         """The replicas of this program, between which the nodes are divided."""
@@ -60,7 +59,8 @@ class Nodes:
         self._unordered = False
         self._undivided = False
         self._by_name: NDArray[np.intp] = np.zeros(0, np.intp)
-        self._uses: dict[str, NodeUse] = {}
+        self.uses: dict[str, NodeUse] = {}
+        """The GPU metrics of nodes by name, also of nodes that are not there yet."""
         self.devices = DeviceTable(self.columns, self.row_of, self._changed)
 
     def row(self, name: str) -> int:
@@ -86,17 +86,16 @@ class Nodes:
         if status != self.statuses[columns.status[row]]:
             columns.status[row] = self._status_number_of(status)
             changed = True
-        self.count += not columns.alive[row]
         if not columns.alive[row]:
             columns.alive[row] = self._undivided = True
+            self.count += 1
+            self._set_use(row, self.uses.get(metadata["name"], UNKNOWN))
             self.devices.refresh(metadata["name"])
         for source in SOURCES:
             if (told := source.devices(node)) is not None:
                 self.devices.tell(metadata["name"], source.name, told)
         if self._set_capacity(row, allocatable, installed) or changed:
             self._changed(row)
-        if self._uses and (use := self._uses.pop(metadata["name"], None)) is not None:
-            self.use_seen(metadata["name"], use)
         return row
 
     def gone(self, name: str) -> None:
@@ -104,7 +103,7 @@ class Nodes:
         row = self.row_of.get(name)
         if row is None or not self.columns.alive[row]:
             return
-        self.use_seen(name, UNKNOWN)
+        self._set_use(row, UNKNOWN)
         self.columns.alive[row], self._undivided = False, True
         self.provided.discard(name)
         self.count -= 1
@@ -138,30 +137,14 @@ class Nodes:
         self._free_rows.append(row)
 
     def use_seen(self, name: str, use: NodeUse) -> None:
-        """GPU metrics of a node, which may come before the node itself. Small changes do not score the node again."""
+        """GPU metrics of a node; UNKNOWN if there are none any more."""
+        if use.known:
+            self.uses[name] = use
+        else:
+            self.uses.pop(name, None)
         row = self.row_of.get(name)
-        if row is None or not self.columns.alive[row]:
-            self._uses.pop(name, None)
-            if use.known:
-                self._uses[name] = use
-            return
-        columns = self.columns
-        load = round(use.utilisation * _STEPS) / _STEPS if use.measured else 0.0
-        heat = 0.0 if isnan(use.hottest) else use.hottest // _DEGREES * _DEGREES
-        values = [
-            (columns.measured, use.measured),
-            (columns.idle, use.idle),
-            (columns.utilisation, load),
-            (columns.avoid, use.avoid),
-            (columns.busy, use.busy),
-            (columns.known, use.known),
-            (columns.heat, heat),
-        ]
-        self.metered += (use.known > 0) - int(columns.known[row] > 0)
-        if any([array.item(row) != value for array, value in values]):
-            for array, value in values:
-                array[row] = value
-            columns.changes.add(row)
+        if row is not None and self.columns.alive[row]:
+            self._set_use(row, use)
 
     def divide(self, replicas: Sequence[str]) -> None:
         """Set the replicas of this program, between which the nodes are divided."""
@@ -244,7 +227,26 @@ class Nodes:
                 changed = True
         return changed
 
+    def _set_use(self, row: int, use: NodeUse) -> None:
+        """Small changes do not score the node again."""
+        columns = self.columns
+        load = round(use.utilisation * _STEPS) / _STEPS if use.measured else 0.0
+        heat = 0.0 if isnan(use.hottest) else use.hottest // _DEGREES * _DEGREES
+        values = [
+            (columns.measured, use.measured),
+            (columns.idle, use.idle),
+            (columns.utilisation, load),
+            (columns.avoid, use.avoid),
+            (columns.busy, use.busy),
+            (columns.known, use.known),
+            (columns.heat, heat),
+        ]
+        self.metered += (use.known > 0) - int(columns.known[row] > 0)
+        if any([array.item(row) != value for array, value in values]):
+            for array, value in values:
+                array[row] = value
+            columns.changes.add(row)
+
     def _changed(self, row: int) -> None:
-        self.version += 1
         self.changes.add(row)
         self.columns.changes.add(row)

@@ -1,6 +1,7 @@
 """Reads a Pod object: its demand, its owner, and the nodes that were ranked for it."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import orjson
@@ -33,9 +34,8 @@ _APP_LABELS = ("app.kubernetes.io/instance", "app.kubernetes.io/name", "app", "k
 JOBSET, LWS_GROUP = "jobset.sigs.k8s.io/jobset-uid", "leaderworkerset.sigs.k8s.io/group-key"
 GROUP_LABELS = (LWS_GROUP, JOBSET)
 """Labels of pods that belong to one workload although smaller workloads own them."""
-_MAX_REQUESTS, _MAX_DEMANDS = 1024, 4096
-"""Bounds of the cache of demands: length of the requests as written, and entries. Tenants write them: a few MB at most."""
-_demands: dict[bytes, Demand] = {}
+_MAX_REQUESTS = 1024
+"""Maximum length of requests as written whose sum is cached. Tenants write them: a few MB at most."""
 _ONE_POD = Demand((("pods", 1),))
 HOSTNAME = "kubernetes.io/hostname"
 KUEUE = "kueue.x-k8s.io/queue-name"
@@ -63,35 +63,32 @@ def counted_demand(pod: Pod) -> Demand:
     So does a pod that requests more kinds of resources than any node has: no kubelet runs it, and nothing large is kept.
     Replicas have equal requests, so the last demands are cached: adding them up is most of the cost of an event.
     """
-    pod = as_given(pod)
     try:
-        requests = _requests_json(pod["spec"])
-    except TypeError:  # a number beyond 64 bits, or a key that is no text: `demand_of` raises for these
-        requests = b""
-    if (known := _demands.get(requests)) is not None:
-        return known
-    try:
-        demand = demand_of(pod)
-    except QuantityError:
+        asked = _as_asked(as_given(pod)["spec"])
+        demand = _demand(asked) if len(asked) <= _MAX_REQUESTS else _demand.__wrapped__(asked)
+    except (TypeError, QuantityError):  # TypeError: a number beyond 64 bits, or a key that is no text
         return _ONE_POD
-    if not is_bounded(demand):
-        return _ONE_POD
-    if 0 < len(requests) <= _MAX_REQUESTS:
-        if len(_demands) >= _MAX_DEMANDS:
-            _demands.clear()
-        _demands[requests] = demand
-    return demand
+    return demand if is_bounded(demand) else _ONE_POD
 
 
-def _requests_json(spec: Mapping[str, Any]) -> bytes:
+@lru_cache(4096)
+def _demand(asked: bytes) -> Demand:
+    containers, first, resources, overhead = orjson.loads(asked)
+    spec = {
+        "containers": [{"resources": each} for each in containers],
+        "initContainers": [{"resources": each, "restartPolicy": policy} for each, policy in first],
+        "resources": resources,
+        "overhead": overhead,
+    }
+    return demand_of({"spec": spec})
+
+
+def _as_asked(spec: Mapping[str, Any]) -> bytes:
     """The fields of a pod that `total_requests` reads, as written. Raises TypeError if they are not JSON."""
     return orjson.dumps(
         (
-            [container.get("resources") for container in spec.get("containers") or ()],
-            [
-                (container.get("resources"), container.get("restartPolicy"))
-                for container in spec.get("initContainers") or ()
-            ],
+            [each.get("resources") for each in spec.get("containers") or ()],
+            [(each.get("resources"), each.get("restartPolicy")) for each in spec.get("initContainers") or ()],
             spec.get("resources"),
             spec.get("overhead"),
         )

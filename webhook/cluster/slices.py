@@ -6,14 +6,15 @@ missing. Devices that do not belong to a single node are `roaming`: what they ar
 resource.k8s.io/v1. Follows structured/internal/incubating/pools_incubating.go.
 """
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from itertools import chain, islice
 from sys import intern
 from typing import Any, Final, NamedTuple
 
 from webhook.cluster.device_table import DeviceTable
 from webhook.cluster.devices import DRA, Device, DeviceSet
+from webhook.cluster.grouped import Grouped
 from webhook.cluster.taint_rules import Selected, TaintRules, taint_of
 from webhook.errors import QuantityError
 from webhook.kube.device_selectors import Facts, facts_of
@@ -22,7 +23,7 @@ from webhook.kube.quantity import Number, parse_quantity
 
 _MAX_DEVICES: Final = 128
 """Maximum number of devices of one slice (ResourceSliceMaxDevices); others are left out."""
-_MAX_ROAMING, _MAX_IGNORED, _MAX_INTERNED = 256, 64, 1 << 16
+_MAX_ROAMING, _MAX_INTERNED = 256, 1 << 16
 Pool = tuple[str, str]
 """Driver and name of a pool."""
 Counters = tuple[tuple[str, str, Number], ...]
@@ -46,59 +47,40 @@ class Slices:
     def __init__(self, nodes: set[str], table: DeviceTable) -> None:
         self.version = 0
         self.taint_rules = TaintRules(self._taints_changed)
-        self.ignored: dict[str, str] = {}
-        """Why devices are left out, by the name of the slice; a few of them."""
         self._nodes, self._table = nodes, table
-        self._slices: dict[str, _Slice] = {}
-        self._pools: dict[Pool, dict[str, _Slice]] = {}
-        self._pools_of: dict[str, set[Pool]] = {}
-        """By node."""
+        self._slices = Grouped[str, Pool, _Slice]()
+        self._pools_of = Grouped[str, str, Pool]()
+        """The pools of slices by node."""
+        self._drivers = Grouped[str, str, None]()
+        """The slices of GPUs by driver: asked for at each review."""
         self._current: dict[Pool, dict[str, list[_Slice]]] = {}
         """Of each pool the slices that count, by node and name."""
         self._interned: dict[Counters, Counters] = {}
         self._roams: dict[str, tuple[Facts, ...]] = {}
         """The devices of slices that are not of a single node, by name: few, and asked for at each event."""
-        self._drivers = Counter[str]()
-        """Drivers of GPUs, with the number of their slices: asked for at each review."""
 
     def seen(self, obj: Mapping[str, Any]) -> None:
-        name = obj["metadata"]["name"]
-        self.ignored.pop(name, None)
-        read = self._read(name, obj["spec"])
-        before = self._slices.get(name)
-        self._remove(name)
-        self._slices[name] = read
-        if read.roaming:
-            self._roams[name] = read.roaming
-        self._pools.setdefault(read.pool, {})[name] = read
-        if read.node:
-            self._pools_of.setdefault(read.node, set()).add(read.pool)
-            if is_gpu_driver(read.pool[0]):
-                self._drivers[read.pool[0]] += 1
-        self._tell(read.pool, {read.node, before.node if before else ""})
-        if before is not None and before.pool != read.pool:
-            self._tell(before.pool, {before.node})
+        self._replace(obj["metadata"]["name"], self._read(obj["spec"]))
 
     def gone(self, name: str) -> None:
-        if (before := self._slices.get(name)) is not None:
-            self.ignored.pop(name, None)
-            self._remove(name)
-            self._tell(before.pool, {before.node})
+        self._replace(name, None)
 
-    def _remove(self, name: str) -> None:
-        if (before := self._slices.pop(name, None)) is None:
-            return
+    def _replace(self, name: str, now: _Slice | None) -> None:
+        before = self._slices.get(name)
+        for kept in (self._slices, self._pools_of, self._drivers):
+            kept.gone(name)
         self._roams.pop(name, None)
-        if before.node and is_gpu_driver(before.pool[0]):
-            self._drivers[before.pool[0]] -= 1
-        pool = self._pools[before.pool]
-        del pool[name]
-        if before.node and before.node not in [each.node for each in pool.values()]:
-            self._pools_of[before.node].discard(before.pool)
-            if not self._pools_of[before.node]:
-                del self._pools_of[before.node]
-        if not pool:
-            del self._pools[before.pool]
+        if now is not None:
+            self._slices.put(name, now.pool, now)
+            if now.roaming:
+                self._roams[name] = now.roaming
+            if now.node:
+                self._pools_of.put(name, now.node, now.pool)
+                if is_gpu_driver(now.pool[0]):
+                    self._drivers.put(name, now.pool[0], None)
+        changed = [each for each in (before, now) if each is not None]
+        for pool in dict.fromkeys([each.pool for each in changed]):
+            self._tell(pool, {each.node for each in changed})
 
     def _tell(self, pool: Pool, nodes: set[str]) -> None:
         """The slices of a pool have changed, and the devices of these nodes. What stays as it is is not told again: a pool may
@@ -108,7 +90,7 @@ class Slices:
             self._current[pool] = now
         nodes = nodes.union([node for node in {*before, *now} if before.get(node) != now.get(node)])
         for node in nodes - {""}:
-            pools = sorted(self._pools_of.get(node, ()))
+            pools = sorted({*self._pools_of.groups.get(node, {}).values()})
             current = [each for of in pools for each in self._current.get(of, {}).get(node, ())]
             told = DeviceSet(
                 tuple([self._tainted(each.pool, device) for each in current for device in each.devices.devices]),
@@ -119,7 +101,7 @@ class Slices:
             if gpus != (node in self._nodes):
                 (self._nodes.add if gpus else self._nodes.discard)(node)
                 self.version += 1
-        self._table.roaming = self._roaming()
+        self._table.roaming = tuple(islice(chain.from_iterable(self._roams.values()), _MAX_ROAMING))
 
     def _tainted(self, pool: Pool, device: Device) -> Device:
         """The device with the taints that rules give it."""
@@ -128,11 +110,11 @@ class Slices:
 
     def _taints_changed(self, selected: Selected) -> None:
         driver, name, _ = selected
-        for pool in [each for each in self._pools if driver in ("", each[0]) and name in ("", each[1])]:
+        for pool in [each for each in self._slices.groups if driver in ("", each[0]) and name in ("", each[1])]:
             self._tell(pool, {*self._current.get(pool, ())})
 
     def _current_of(self, pool: Pool) -> dict[str, list[_Slice]]:
-        slices = self._pools.get(pool, {})
+        slices = self._slices.groups.get(pool, {})
         newest = max([each.generation for each in slices.values()], default=0)
         names = sorted([name for name, each in slices.items() if each.generation == newest])
         by_node: dict[str, list[_Slice]] = {}
@@ -141,32 +123,21 @@ class Slices:
                 by_node.setdefault(slices[name].node, []).append(slices[name])
         return by_node
 
-    def _roaming(self) -> tuple[Facts, ...]:
-        return tuple(islice(chain.from_iterable(self._roams.values()), _MAX_ROAMING))
-
-    def _read(self, name: str, spec: Mapping[str, Any]) -> _Slice:
+    def _read(self, spec: Mapping[str, Any]) -> _Slice:
+        """Devices that cannot be read are left out."""
         driver, pool = str(spec["driver"]), spec.get("pool") or {}
         key = intern(driver), str(pool.get("name") or "")
-        listed = spec.get("devices") or ()
         node = str(spec.get("nodeName") or "")
         devices = []
-        for device in listed[:_MAX_DEVICES]:
-            try:
+        for device in (spec.get("devices") or ())[:_MAX_DEVICES]:
+            with suppress(ValueError, QuantityError, KeyError, TypeError, AttributeError):
                 devices.append(self._device(key, device))
-            except (ValueError, QuantityError, KeyError, TypeError, AttributeError) as error:
-                self._ignore(name, f"{type(error).__name__}: {error}")
-        if len(listed) > _MAX_DEVICES:
-            self._ignore(name, f"{len(listed)} devices, wanted at most {_MAX_DEVICES}")
         counters = self._counters(key, spec.get("sharedCounters") or (), "name")
         roaming = () if node else tuple([device.facts for device in devices])
         told = DeviceSet(tuple(devices) if node else (), counters)
         return _Slice(
             key, int(pool.get("generation") or 0), int(pool.get("resourceSliceCount") or 0), node, told, roaming
         )
-
-    def _ignore(self, name: str, why: str) -> None:
-        if len(self.ignored) < _MAX_IGNORED:
-            self.ignored[name] = why[:256]
 
     def _device(self, pool: Pool, device: Mapping[str, Any]) -> Device:
         taints = [told for taint in device.get("taints") or () if (told := taint_of(taint)) is not None]
@@ -202,7 +173,7 @@ class Slices:
     @property
     def drivers(self) -> tuple[str, ...]:
         """The drivers of GPUs, sorted."""
-        return tuple(sorted([driver for driver, slices in self._drivers.items() if slices]))
+        return tuple(sorted(self._drivers.groups))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._slices)

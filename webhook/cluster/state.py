@@ -16,11 +16,11 @@ from webhook.cluster.demands import Demands
 from webhook.cluster.device_demands import DeviceDemands
 from webhook.cluster.device_groups import DeviceGroups
 from webhook.cluster.device_sources import SOURCES, shared_claims
-from webhook.cluster.freshness import REQUIRED, Freshness
 from webhook.cluster.grouped import Grouped
 from webhook.cluster.jobs import Jobs
 from webhook.cluster.ledger import Ledger
-from webhook.cluster.listing import Index, Listing, ListKind
+from webhook.cluster.listing import REQUIRED, Freshness, Index, ListKind, name_of
+from webhook.cluster.node_table import Answers
 from webhook.cluster.nodes import Nodes
 from webhook.cluster.pods import (
     ReservationRequest,
@@ -35,16 +35,15 @@ from webhook.cluster.pods import (
 )
 from webhook.cluster.replicas import Replicas
 from webhook.cluster.slices import Slices
-from webhook.cluster.state_view import Answers, StateView
+from webhook.cluster.state_view import StateView
 from webhook.cluster.usage import PodKind, Usage, hold
-from webhook.cluster.utilisation import NodeUse
 from webhook.framework.cluster_view import MetricsStatus, Placement
 from webhook.kube.other_gpus import FRACTIONS
 from webhook.kube.pod import DECISION, PROFILE_LABEL, annotations_of
 
 Object = Mapping[str, Any]
 
-__all__ = ["REQUIRED", "ClusterState", "ListKind", "Listing"]
+__all__ = ["REQUIRED", "ClusterState", "ListKind"]
 
 _FINISHED = frozenset(("Succeeded", "Failed"))
 
@@ -53,16 +52,14 @@ class ClusterState:
     """The state. Events change it through one method each; reviews read it through `view`. Not thread safe: one event loop
     owns it.
 
-    `max_age`, `ttl`, `unseen_ttl`: seconds, of the same clock as every `now`; see `Freshness` and `Ledger`. `trusted`:
-    whether only API servers can send reviews; see `Parts`. `replica`, `namespace`: see `Replicas`.
+    `max_age`: seconds, of the same clock as every `now`; see `Freshness`. `trusted`: whether only API servers can send reviews;
+    see `Parts`. `replica`, `namespace`: see `Replicas`.
     """
 
     def __init__(
         self,
         *,
         max_age: float = 60.0,
-        ttl: float = 30.0,
-        unseen_ttl: float = 10.0,
         trusted: bool = False,
         replica: str = "",
         namespace: str = "gpu-admission",
@@ -71,7 +68,7 @@ class ClusterState:
         self.nodes = Nodes(replica)
         self.replicas = Replicas(replica, namespace, self.nodes.divide)
         self.usage = Usage(self.nodes)
-        self.ledger = Ledger(self.usage, ttl, unseen_ttl, trusted=trusted)
+        self.ledger = Ledger(self.usage, trusted=trusted)
         self.demands = Demands()
         self.device_groups = DeviceGroups(self.nodes)
         self.holdings: dict[tuple[str, str], dict[int, int]] = {}
@@ -123,10 +120,6 @@ class ClusterState:
 
     def node_gone(self, name: str) -> None:
         self.nodes.gone(name)
-
-    def gpu_use_seen(self, name: str, use: NodeUse) -> None:
-        """GPU metrics of a node; `utilisation.UNKNOWN` if there are none any more."""
-        self.nodes.use_seen(name, use)
 
     def pod_seen(self, pod: dict[str, Any], now: float) -> None:
         """A pod was added or changed. Finished pods use nothing; terminating ones count until they are deleted."""
@@ -208,7 +201,8 @@ class ClusterState:
         self.demands.gone(uid)
         self.replicas.gone(uid)
         self.device_groups.gone(uid)
-        self.nodes.devices.gone([source.name for source in SOURCES], uid)
+        for source in SOURCES:
+            self.nodes.devices.use(source.name, uid, "", ())
 
     def _allocated(self, uid: str) -> None:
         """A claim of this pod has devices now, and counts: what was held for the pod does not count besides."""
@@ -270,9 +264,11 @@ class ClusterState:
 
     def replace(self, kind: ListKind, objects: Iterable[dict[str, Any]], now: float) -> None:
         """Apply a full list: objects that are not in it are gone."""
-        listing = Listing(self, kind)
-        listing.add(objects, now)
-        listing.done(now)
+        named = set[int | str]()
+        for obj in objects:
+            named.add(name_of(kind, obj))
+            self.seen(kind, obj, now)
+        self.complete(kind, named, now)
 
     def complete(self, kind: ListKind, named: Set[int | str], now: float) -> None:
         """A list is complete: objects that are not `named` are gone."""

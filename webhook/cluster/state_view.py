@@ -10,8 +10,9 @@ from webhook.cluster.autoscalers import Autoscalers
 from webhook.cluster.budgets import Budgets
 from webhook.cluster.by_name import ByName, VolumeClaim
 from webhook.cluster.device_demands import DeviceDemands
-from webhook.cluster.freshness import Freshness
+from webhook.cluster.listing import Freshness
 from webhook.cluster.node import SHARED, Status
+from webhook.cluster.node_table import Answers
 from webhook.cluster.nodes import Nodes
 from webhook.cluster.slices import Slices
 from webhook.framework.cluster_view import Autoscaler, MetricsStatus, PriorityClass, Taint
@@ -23,24 +24,6 @@ from webhook.kube.quantity import quantity_text
 from webhook.text import quoted
 
 T = TypeVar("T")
-_MAX_ANSWERS = 256
-
-
-class Answers:
-    """A cache that is emptied when a node changes. There is one for each state."""
-
-    def __init__(self) -> None:
-        self._version = -1
-        self._known: dict[tuple[object, ...], Any] = {}
-
-    def get(self, version: int, question: tuple[object, ...], answer: Callable[[], T]) -> T:
-        """The cached answer to `question`, else the result of `answer()`. `version`: of the nodes."""
-        if version != self._version or len(self._known) > _MAX_ANSWERS:
-            self._version, self._known = version, {}
-        if question not in self._known:
-            self._known[question] = answer()
-        cached: T = self._known[question]
-        return cached
 
 
 class State(Protocol):
@@ -188,7 +171,7 @@ class StateView:
         return mask & columns.alive[: columns.rows]
 
     def _cached(self, question: tuple[object, ...], answer: Callable[[], T]) -> T:
-        return self._state.answers.get(self._state.nodes.version, question, answer)
+        return self._state.answers.get(self._state.nodes.changes.position, question, answer)
 
 
 def _shown(part: str, value: object) -> str:

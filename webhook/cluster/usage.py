@@ -37,11 +37,11 @@ def hold(holdings: dict[tuple[str, str], dict[int, int]], row: int, kind: PodKin
 
 
 class Usage:
-    """Keeps `columns.free` and `peers` exact while pods come and go. `changes` names the rows that changed."""
+    """Keeps `columns.free` and `peers` exact while pods come and go."""
 
     def __init__(self, nodes: Nodes) -> None:
         self.nodes = nodes
-        self.changes = nodes.columns.changes
+        self._changes = nodes.columns.changes
         self.peers: dict[str, dict[int, int]] = {}
         """Number of pods by owner and row; only numbers above zero."""
         self._kinds: dict[tuple[Demand, str, str], PodKind] = {}
@@ -72,7 +72,7 @@ class Usage:
             if resource in free and not resource.startswith(TOLD):
                 free[resource][list(by_row)] += sign * np.array(list(by_row.values()))
         for row in private.get("pods", ()):
-            self.changes.add(row)
+            self._changes.add(row)
 
     def take(self, row: int, kind: PodKind, private_to: str = "") -> PodKind:
         """Add a pod of this kind to a row (bound or reserved). Returns the kind as it is kept. `private_to`: the namespace
@@ -102,7 +102,7 @@ class Usage:
         for row, kind in holders:
             if amount := kind.demand.amount(resource):
                 free[row] -= amount
-                self.changes.add(row)
+                self._changes.add(row)
         for row, amount in self._private.get(self._namespace, {}).get(resource, {}).items():
             free[row] -= amount
 
@@ -117,7 +117,7 @@ class Usage:
         for resource, amount in kind.demand.requests:
             if resource in free and not resource.startswith(TOLD):
                 free[resource][row] += sign * amount
-        self.changes.add(row)
+        self._changes.add(row)
 
     def _add_private(self, namespace: str, row: int, kind: PodKind, sign: int) -> None:
         private = self._private.setdefault(namespace, {})

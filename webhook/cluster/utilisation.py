@@ -40,7 +40,7 @@ _FULL = 98.0
 
 
 class Reading(IntEnum):
-    """What a number measures."""
+    """What a number measures: the names of the fields of `gpuMetrics.queries`."""
 
     UTILISATION = 0
     """Percent."""
@@ -52,7 +52,7 @@ class Reading(IntEnum):
     """MiB."""
     TEMPERATURE = 4
     """Degrees Celsius."""
-    SICK = 5
+    XID = 5
     """1 if the GPU needs a reset or a repair, else 0."""
 
 
@@ -153,8 +153,8 @@ class _Gpu:
 class Utilisation:
     """The metrics of all GPUs. Times are seconds of one clock that never goes back."""
 
-    def __init__(self, settings: GpuMetricsSettings, max_gpus: int = MAX_GPUS) -> None:
-        self._settings, self._max_gpus = settings, max_gpus
+    def __init__(self, settings: GpuMetricsSettings) -> None:
+        self._settings = settings
         self._nodes: dict[str, dict[tuple[str, str], _Gpu]] = {}
         """The GPUs of each node, by name and instance."""
         self._round: list[_Gpu] = []
@@ -163,7 +163,6 @@ class Utilisation:
         """Whether one of these numbers is a utilisation."""
         self._now, self._newest = -inf, -inf
         self._told: dict[str, NodeUse] = {}
-        self.told: Final[Mapping[str, NodeUse]] = self._told
         """The metrics of each node that has any, as `changed` gave them last."""
         self.gpus = 0
         """Number of GPUs and MIG instances with metrics."""
@@ -185,7 +184,7 @@ class Utilisation:
             return
         gpus = self._nodes.get(node, {})
         if (found := gpus.get((gpu, instance))) is None:
-            if self.gpus >= self._max_gpus or len(gpus) >= MAX_PER_NODE:
+            if self.gpus >= MAX_GPUS or len(gpus) >= MAX_PER_NODE:
                 self.ignored["too many GPUs"] += 1
                 return
             found = gpus[gpu, instance] = _Gpu()

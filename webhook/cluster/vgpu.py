@@ -177,3 +177,39 @@ def amount_of(value: Any) -> int | None:
     except QuantityError:
         return None
     return number if isinstance(number, int) and 0 <= number < _MAX_AMOUNT else None
+
+
+HAMI: Final = Vgpu(
+    name="hami.io/gpu",
+    registered="hami.io/node-nvidia-register",
+    assigned=("hami.io/vgpu-devices-allocated", "hami.io/vgpu-devices-to-allocate"),
+    resources=Resources("nvidia.com/gpu", "nvidia.com/gpumem", "nvidia.com/gpumem-percentage", "nvidia.com/gpucores"),
+    fields=("devcore", "type", "numa", "health", "index", "mode"),
+    choosing=(
+        *("nvidia.com/use-gputype", "nvidia.com/nouse-gputype", "nvidia.com/use-gpuuuid", "nvidia.com/nouse-gpuuuid"),
+        *("nvidia.com/vgpu-mode", "nvidia.com/numa-bind", "hami.io/gpu-scheduler-policy"),
+    ),
+    own_scheduler="hami-scheduler",
+    withdrawn=("hami.io/node-handshake", "hami.io/device-cordon"),
+)
+"""https://project-hami.io"""
+VOLCANO: Final = Vgpu(
+    name="volcano.sh/vgpu",
+    registered="volcano.sh/node-vgpu-register",
+    assigned=("volcano.sh/vgpu-ids-new", "volcano.sh/devices-to-allocate"),
+    resources=Resources(
+        *(
+            "volcano.sh/vgpu-number",
+            "volcano.sh/vgpu-memory",
+            "volcano.sh/vgpu-memory-percentage",
+            "volcano.sh/vgpu-cores",
+        )
+    ),
+    fields=("type", "health", "mode"),
+    choosing=(
+        *("nvidia.com/use-gputype", "nvidia.com/nouse-gputype", "volcano.sh/vgpu-mode"),
+        *("volcano.sh/vgpu-use-gpuuuid", "volcano.sh/vgpu-nouse-gpuuuid", "volcano.sh/vgpu-podgroup-policy"),
+    ),
+    withdrawn=("volcano.sh/node-vgpu-handshake", ""),
+)
+"""https://volcano.sh"""

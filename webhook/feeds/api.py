@@ -8,7 +8,6 @@ import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
-from types import TracebackType
 from typing import Any, Final, Self
 
 import aiohttp
@@ -62,9 +61,7 @@ class Api:
             raise
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *unused: object) -> None:
         await self._session.close()
 
     async def get(self, path: str, **query: str) -> Object:

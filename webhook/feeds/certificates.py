@@ -47,7 +47,7 @@ class ConfigurationSink(Sink):
     def __init__(self, keeper: Keeper, woken: asyncio.Event) -> None:
         self._keeper, self._woken = keeper, woken
 
-    def seen(self, obj: Object) -> None:
+    def seen(self, obj: Object, *, listed: bool = False) -> None:
         if not self._keeper.has_bundle(obj):
             self._woken.set()
 

@@ -1,10 +1,10 @@
 """Feeds the cluster state with the objects that the API server lists and watches."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from typing import Final
 
 from webhook.cluster.listing import STATE_KINDS, name_of
-from webhook.cluster.state import REQUIRED, ClusterState, Listing, ListKind
+from webhook.cluster.state import REQUIRED, ClusterState, ListKind
 from webhook.feeds.api import Api, Object
 from webhook.feeds.tasks import Tasks
 from webhook.feeds.watch import Feed, Sink, Watches
@@ -50,25 +50,21 @@ class ClusterSink(Sink):
 
     def __init__(self, state: ClusterState, name: ListKind, clock: Clock, on_bound: OnBound | None = None) -> None:
         self._state, self._name, self._clock, self._on_bound = state, name, clock, on_bound
-        self._listing = Listing(state, name)
 
-    def list_begins(self) -> None:
-        self._listing = Listing(self._state, self._name)
+    def key(self, obj: Object) -> int | str:
+        return name_of(self._name, obj)
 
-    def in_list(self, obj: Object) -> None:
-        self._listing.add((obj,), self._clock())
-
-    def list_ends(self) -> None:
-        self._listing.done(self._clock())
-
-    def seen(self, obj: Object) -> None:
-        was_bound = self._on_bound is None or self._state.is_bound(obj)
+    def seen(self, obj: Object, *, listed: bool = False) -> None:
+        was_bound = listed or self._on_bound is None or self._state.is_bound(obj)
         self._state.seen(self._name, obj, self._clock())
         if self._on_bound is not None and not was_bound and self._state.is_bound(obj):
             self._on_bound(obj)
 
+    def complete(self, keys: Set[int | str]) -> None:
+        self._state.complete(self._name, keys, self._clock())
+
     def gone(self, obj: Object) -> None:
-        self._state.forget(self._name, name_of(self._name, obj))
+        self._state.forget(self._name, self.key(obj))
 
     def heard(self) -> None:
         self._state.freshness.heard(self._name, self._clock())

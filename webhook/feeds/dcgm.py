@@ -13,7 +13,7 @@ from yarl import URL
 
 from webhook.cluster.utilisation import Reading
 from webhook.feeds.exporters import Exporter
-from webhook.feeds.gpu_source import READINGS, Round, Wiring, add_sample, ask_each, get
+from webhook.feeds.gpu_source import Round, Wiring, add_sample, ask_each, get
 
 MAX_BYTES = 4 << 20
 """Maximum size of a page. 16 GPUs of 7 MIG instances with 60 metrics each give 3 MiB."""
@@ -52,7 +52,7 @@ class DcgmSource:
 
     def __init__(self, wiring: Wiring) -> None:
         self.wiring = wiring
-        self._names = {name: READINGS[key] for key, name in wiring.settings.queries if name}
+        self._names = {name: Reading[key.upper()] for key, name in wiring.settings.queries if name}
 
     async def poll(self, into: Round) -> Mapping[str, str]:
         return await ask_each(self.wiring, lambda exporter: self._scrape(exporter, into), "DCGM exporters")

@@ -9,6 +9,7 @@ import hashlib
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -38,13 +39,14 @@ _MAX_NAME_LENGTH: Final = 200
 _MAX_COUNT: Final = 2**31 - 1
 
 
+@dataclass(slots=True)
 class _Waiting:
-    """An Event that waits, with the number of its repetitions, the time to write it, and the time of the first one."""
+    """An Event that waits: when to write it, when it was first queued, and how often."""
 
-    __slots__ = ("count", "due", "event", "first")
-
-    def __init__(self, event: Event, due: float, first: datetime) -> None:
-        self.event, self.due, self.first, self.count = event, due, first, 0
+    event: Event
+    due: float
+    first: datetime
+    count: int = 0
 
 
 class Events:

@@ -5,7 +5,7 @@ The sources `dcgm` and `nvidiaSmi` ask them. For the source `prometheus` they te
 
 import asyncio
 import ipaddress
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Set
 from typing import Any, NamedTuple
 
 from webhook.cluster.gpu_metrics import Dcgm, NvidiaSmi
@@ -27,8 +27,7 @@ class Exporters(Sink):
 
     def __init__(self, settings: Dcgm | NvidiaSmi) -> None:
         self._settings = settings
-        self._by_uid: dict[str, Exporter] = {}
-        self._listing: dict[str, Exporter] = {}
+        self._by_uid: dict[Hashable, Exporter] = {}
         self.path = f"/api/v1/namespaces/{settings.namespace}/pods"
         self.labels = ",".join(f"{key}={value}" for key, value in sorted(settings.selector.items()))
         self.listed = asyncio.Event()
@@ -37,25 +36,18 @@ class Exporters(Sink):
     def __iter__(self) -> Iterator[Exporter]:
         return iter(list(self._by_uid.values()))
 
-    def list_begins(self) -> None:
-        self._listing = {}
-
-    def in_list(self, pod: Object) -> None:
+    def seen(self, pod: Object, *, listed: bool = False) -> None:
         if exporter := self._exporter(pod):
-            self._listing[_uid(pod)] = exporter
-
-    def list_ends(self) -> None:
-        self._by_uid = self._listing
-        self.listed.set()
-
-    def seen(self, pod: Object) -> None:
-        if exporter := self._exporter(pod):
-            self._by_uid[_uid(pod)] = exporter
+            self._by_uid[self.key(pod)] = exporter
         else:
             self.gone(pod)
 
+    def complete(self, keys: Set[Any]) -> None:
+        self._by_uid = {key: exporter for key, exporter in self._by_uid.items() if key in keys}
+        self.listed.set()
+
     def gone(self, pod: Object) -> None:
-        self._by_uid.pop(_uid(pod), None)
+        self._by_uid.pop(self.key(pod), None)
 
     def nodes(self) -> dict[str, str]:
         """The nodes, by the address and by the pod name of their exporter."""
@@ -63,20 +55,15 @@ class Exporters(Sink):
 
     def _exporter(self, pod: Object) -> Exporter | None:
         """The exporter in a pod; None if the pod is no exporter or does not run."""
-        metadata, spec, status = (pod.get(key) or {} for key in ("metadata", "spec", "status"))
+        metadata, spec, status = pod["metadata"], pod["spec"], pod.get("status") or {}
         labels, address = metadata.get("labels") or {}, _address(status.get("podIP"))
         runs = status.get("phase") == "Running" and not metadata.get("deletionTimestamp")
         chosen = metadata.get("namespace") == self._settings.namespace and all(
             labels.get(key) == value for key, value in self._settings.selector.items()
         )
-        if not (runs and chosen and address and _uid(pod) and spec.get("nodeName")):
+        if not (runs and chosen and address and spec.get("nodeName")):
             return None
-        containers = spec.get("containers") or [{}]
-        return Exporter(spec["nodeName"], metadata.get("name", ""), address, containers[0].get("name", ""))
-
-
-def _uid(pod: Object) -> str:
-    return (pod.get("metadata") or {}).get("uid") or ""
+        return Exporter(spec["nodeName"], metadata["name"], address, spec["containers"][0]["name"])
 
 
 def _address(text: Any) -> str:

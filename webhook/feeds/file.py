@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from webhook.cluster.listing import STATE_KINDS
-from webhook.cluster.state import REQUIRED, ClusterState, Listing, ListKind
+from webhook.cluster.state import REQUIRED, ClusterState, ListKind
 from webhook.errors import BadInput
 from webhook.kube.kinds import KINDS
 from webhook.kube.yaml import items_of, parse_documents
@@ -21,14 +21,13 @@ def fill(state: ClusterState, path: Path, now: float) -> None:
     Raises BadInput with the name of the object that is wrong.
     """
     for kind, objects in load_cluster(path).items():
-        listing = Listing(state, kind)
         for obj in objects:
             try:
-                listing.add((obj,), now)
+                state.seen(kind, obj, now)
             except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
                 where = f"{path}: {kind}: {quoted(obj['metadata']['name'])}"
                 raise BadInput(f"{where}: {type(error).__name__}: {error}. Give it as kubectl prints it") from None
-        listing.done(now)
+        state.freshness.complete(kind, now)
 
 
 def load_cluster(path: Path) -> dict[ListKind, list[dict[str, Any]]]:

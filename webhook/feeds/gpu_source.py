@@ -23,15 +23,6 @@ from webhook.feeds.api import Api, message
 from webhook.feeds.exporters import Exporter, Exporters
 from webhook.text import plural
 
-READINGS = {
-    "utilisation": Reading.UTILISATION,
-    "engine": Reading.ENGINE,
-    "memory_used": Reading.MEMORY_USED,
-    "memory_free": Reading.MEMORY_FREE,
-    "temperature": Reading.TEMPERATURE,
-    "xid": Reading.SICK,
-}
-"""The reading for each field of `gpuMetrics.queries`."""
 _GPU = ("UUID", "uuid", "gpu_uuid", "gpu", "gpu_id", "device")
 """Labels that identify a GPU of a node. The first one in a series counts. DCGM labels a MIG instance with the UUID of its GPU and
 with GPU_I_ID."""
@@ -99,7 +90,7 @@ def add_sample(
     if not isinstance(gpu, str) or not isinstance(instance, str) or max(len(gpu), len(instance)) > _MAX_LABEL:
         into.ignored["no GPU label"] += 1
         return
-    if reading is Reading.SICK and 0 <= value < 10_000:
+    if reading is Reading.XID and 0 <= value < 10_000:
         value = float(value in xids)
     into.add(node, gpu, reading, value, instance, _pod_of(labels))
 

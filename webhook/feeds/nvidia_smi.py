@@ -43,7 +43,7 @@ def parse_output(text: str, ignored: Counter[str]) -> Iterator[tuple[str, Readin
                 ignored["not nvidia-smi"] += 1
             continue
         gpu = cells[0] if named else f"number {index}"
-        yield gpu, Reading.SICK, float(broken)
+        yield gpu, Reading.XID, float(broken)
         utilisation, used, total, temperature = map(_number, cells[1:])
         if utilisation is not None:
             yield gpu, Reading.UTILISATION, utilisation

@@ -5,9 +5,10 @@ all replicas no pod could be created.
 """
 
 import asyncio
+from collections.abc import Set
 from datetime import UTC, datetime
 from importlib.resources import files
-from typing import Final
+from typing import Any, Final
 
 from webhook.errors import ApiError, PolicyError
 from webhook.feeds.api import Api, Object
@@ -80,19 +81,14 @@ class ConfigMapSink(Sink):
 
     def __init__(self, current: CurrentPolicy, namespace: str, name: str) -> None:
         self._current, self._namespace, self._name = current, namespace, name
-        self._listed = False
         self._reports: asyncio.Queue[Object] = asyncio.Queue(maxsize=8)
         self._last: tuple[str, str] | None = None
 
-    def list_begins(self) -> None:
-        self._listed = False
-
-    def list_ends(self) -> None:
-        if not self._listed:
+    def complete(self, keys: Set[Any]) -> None:
+        if not keys:
             self._missing({"namespace": self._namespace, "name": self._name})
 
-    def seen(self, obj: Object) -> None:
-        self._listed = True
+    def seen(self, obj: Object, *, listed: bool = False) -> None:
         metadata = obj["metadata"]
         version = (str(metadata.get("uid")), str(metadata.get("resourceVersion")))
         if version == self._last:

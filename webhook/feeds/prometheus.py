@@ -13,7 +13,7 @@ import orjson
 
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.cluster.utilisation import Reading
-from webhook.feeds.gpu_source import READINGS, Round, SourceFailed, Wiring, add_sample, get
+from webhook.feeds.gpu_source import Round, SourceFailed, Wiring, add_sample, get
 from webhook.text import quoted
 
 MAX_BYTES = 64 << 20
@@ -106,7 +106,7 @@ class PrometheusSource:
             params = {"query": query, "timeout": f"{settings.timeout:g}s"}
             body = await get(self._http, self._url, settings.timeout, MAX_BYTES, params=params, headers=headers)
             for elements in vector(body):
-                self._put(elements, READINGS[key], exporters, into)
+                self._put(elements, Reading[key.upper()], exporters, into)
                 await asyncio.sleep(0)
         return {}
 

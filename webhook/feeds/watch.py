@@ -8,7 +8,7 @@ Source: k8s.io/client-go tools/cache reflector.go; Kubernetes API concepts, "Eff
 """
 
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Set
 from typing import Any, Final
 
 import orjson
@@ -37,17 +37,15 @@ MAX_OPTIONAL_PAUSE: Final = 600.0
 class Sink:
     """Receives objects. No method awaits, so the next review sees all objects of a batch."""
 
-    def list_begins(self) -> None:
-        """A full list follows, object by object."""
+    def key(self, obj: Object) -> Any:
+        """What identifies an object."""
+        return obj["metadata"].get("uid")
 
-    def in_list(self, obj: Object) -> None:
-        self.seen(obj)
+    def seen(self, obj: Object, *, listed: bool = False) -> None:
+        """The object is new or has changed, or is in a full list."""
 
-    def list_ends(self) -> None:
-        """The list is complete. Objects that were not in it do not exist any more."""
-
-    def seen(self, obj: Object) -> None:
-        """The object is new or has changed."""
+    def complete(self, keys: Set[Any]) -> None:
+        """A full list has ended. Objects without one of these keys do not exist any more."""
 
     def gone(self, obj: Object) -> None:
         """The object was deleted."""
@@ -153,14 +151,18 @@ class Feed:
     async def _list(self) -> str:
         """List all objects. Returns the resourceVersion of the list."""
         self._metrics.relists.labels(self._name).inc()
-        self._sink.list_begins()
-        version = ""
+        version, keys = "", set[Hashable]()
+
+        def listed(obj: Object) -> None:
+            keys.add(self._sink.key(obj))
+            self._sink.seen(obj, listed=True)
+
         async for page in self._api.pages(self._path, self._page, **self._query):
             self._answered()
             for obj in page.get("items") or ():
-                self._deliver(self._sink.in_list, obj)
+                self._deliver(listed, obj)
             version = str((page.get("metadata") or {}).get("resourceVersion") or "")
-        self._sink.list_ends()
+        self._sink.complete(keys)
         if not self._optional:  # otherwise a missing permission to watch would be logged after every list
             self._succeeded()
         return version

@@ -88,10 +88,10 @@ class Ranker:
         spec_json, key = shape_key(_required(pod["spec"]))
         nodes, namespace = self._state.nodes, namespace_of(pod)
         known = self._obstacles.get((key, demand), namespace)
-        if known is None or known[0] != nodes.version:
+        if known is None or known[0] != nodes.changes.position:
             constraints = _constraints(spec_json)
             causes = tuple(Search(demand, constraints, nodes, self._gpus).obstacles()) if constraints else ()
-            known = nodes.version, causes
+            known = nodes.changes.position, causes
             self._obstacles.put((key, demand), known, namespace)
         return known[1]
 

@@ -115,11 +115,11 @@ def _start_gpu_metrics(process: Process, tasks: Tasks, api: Api | None) -> None:
         return
     settings = process.settings
     gpus = Utilisation(GpuMetricsSettings())
-    process.state.gpu_metrics, process.gpu_uses = gpus.status, gpus.told
+    process.state.gpu_metrics = gpus.status
     follow = GpuMetrics(
         lambda: process.policies.current,
         gpus,
-        process.state.gpu_use_seen,
+        process.state.nodes.use_seen,
         api,
         process.metrics,
         process.log,

@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from webhook.cluster.state import ClusterState
-from webhook.cluster.utilisation import NodeUse
 from webhook.placement.gpu_counts import GpuCounts, count
 from webhook.policy.model import DEFAULT_PROFILE, Policy
 from webhook.telemetry.metrics import Families, Metrics
@@ -23,20 +22,15 @@ FAMILIES: Final[Families] = {
 _NOTHING: Final = GpuCounts({}, {}, {}, {}, {}, {})
 
 
-def add(
-    metrics: Metrics,
-    state: ClusterState,
-    policy: Callable[[], Policy | None],
-    uses: Callable[[], Mapping[str, NodeUse]],
-) -> None:
-    """Add them. `uses`: the GPU metrics of the nodes that have any."""
+def add(metrics: Metrics, state: ClusterState, policy: Callable[[], Policy | None]) -> None:
+    """Add them."""
 
     def read() -> dict[str, Mapping[Any, float]]:
         current = policy()
         counts = _NOTHING
         if current is not None:
             health = current.profile(DEFAULT_PROFILE)[1].placement.health
-            counts = count(state, current.gpus, health, uses())
+            counts = count(state, current.gpus, health, state.nodes.uses)
         return dict(zip(FAMILIES, counts, strict=True))
 
     metrics.together(FAMILIES, read)

@@ -4,13 +4,11 @@ import asyncio
 import math
 import os
 import time
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Final
 
 from webhook.admission.decision import Decision
 from webhook.cluster.state import REQUIRED, ClusterState
-from webhook.cluster.utilisation import NodeUse
 from webhook.errors import BadInput, BadReview
 from webhook.feeds.certificates import read
 from webhook.feeds.events import Events
@@ -82,8 +80,6 @@ class Process:
         self.state = ClusterState(
             max_age=max_age, trusted=settings.authenticated, replica=settings.replica, namespace=settings.namespace
         )
-        self.gpu_uses: Mapping[str, NodeUse] = {}
-        """The GPU metrics of the nodes that have any."""
         self.watches = Watches((*REQUIRED, "policy"), max_age, time.monotonic)
         self.placer = Placer(self.state)
         self.live = LiveContext(read(settings.client_ca, "--client-ca") if settings.client_ca else None)
@@ -144,7 +140,7 @@ class Process:
         metrics.gauges("build_info", "The version of the program.", "version", lambda: {PROGRAM: 1})
         served = "The certificate that is served, by its SHA-256."
         metrics.gauges("certificate_info", served, "sha256", lambda: {self.live.fingerprint: 1})
-        gpu_gauges.add(metrics, state, lambda: self.policies.current, lambda: self.gpu_uses)
+        gpu_gauges.add(metrics, state, lambda: self.policies.current)
         metrics.gauge("connections", "Open connections of API servers.", lambda: len(self.listener.open))
 
     async def listen(self) -> dict[str, int]:

@@ -35,7 +35,7 @@ from webhook.cli.simulating.moves import suggestions
 from webhook.cli.simulating.run import simulate
 from webhook.cli.waiting.situation import Situation
 from webhook.cluster.source_kai import KAI
-from webhook.cluster.source_volcano import VOLCANO
+from webhook.cluster.vgpu import VOLCANO
 
 POLICY = load_policy()
 

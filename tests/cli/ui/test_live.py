@@ -33,10 +33,9 @@ def named(name: str, **more: Any) -> Json:
 def test_what_a_watch_tells_is_kept() -> None:
     told: list[int] = []
     kept = Kept("Node", [named("old")], lambda: told.append(1))
-    kept.list_begins()
-    kept.in_list(named("a"))
-    assert [name for _, name in kept.objects] == ["old"]  # the list is not complete
-    kept.list_ends()
+    kept.seen(named("a"), listed=True)
+    assert ([name for _, name in kept.objects], told) == (["old", "a"], [])  # the list is not complete
+    kept.complete({("", "a")})
     kept.seen(named("b", status={"x": 1}))
     kept.gone(named("a"))
     assert kept.objects == {

@@ -1,6 +1,7 @@
-"""Which devices count as free for a ResourceClaim that is not allocated yet.
+"""What is said of a ResourceClaim without devices. Which devices a claim gets is in tests/cluster, and what is said of the common
+cases in tests/e2e/test_pending.py.
 
-Covers cli.waiting.claim_devices, cli.waiting.free_devices.
+Covers cli.waiting.free_devices.
 """
 
 from __future__ import annotations
@@ -11,73 +12,23 @@ from typing import Any
 
 import pytest
 
-from tests.cli.objects import Json, snapshot
-from tests.cli.waiting.waits import DEVICE_CLASS, claiming, obj, waiting
+from tests.cli.objects import Json
+from tests.cli.waiting.waits import DEVICE_CLASS, answer, claiming, obj, waiting
 from tests.controlplane.nodes import node
-from webhook.cli.offline import load_policy
-from webhook.cli.pending import answers
+from webhook.cli.pending import Answer
 
-ON_NODE = {"nodeName": "n"}
-EVERYWHERE = {"allNodes": True}
-BY_LABEL = {
-    "nodeSelector": {
-        "nodeSelectorTerms": [{"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "Exists"}]}]
-    }
-}
-ELSEWHERE = {
-    "nodeSelector": {
-        "nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["m"]}]}]
-    }
-}
-ON_N = {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}]}]}
-BY_DEVICE = {"perDeviceNodeSelection": True}
-ALLOCATED = {"driver": "gpu.x", "pool": "p", "device": "gpu-0"}
 FREE, NONE_FREE = "fitsNow", "noDevice"
-CASES = [
-    pytest.param(ON_NODE, {}, {}, {}, FREE, id="a device of the node"),
-    pytest.param(EVERYWHERE, {}, {}, {}, FREE, id="a device of all nodes"),
-    pytest.param(BY_LABEL, {}, {}, {}, FREE, id="a device of the nodes with a label"),
-    pytest.param(ELSEWHERE, {}, {}, {}, NONE_FREE, id="a device of another node"),
-    pytest.param(BY_DEVICE, ON_NODE, {}, {}, FREE, id="a device that names its node itself"),
-    pytest.param(ON_NODE, {}, ALLOCATED, {}, NONE_FREE, id="a device that another claim has"),
-    pytest.param(ON_NODE, {}, ALLOCATED | {"adminAccess": True}, {}, FREE, id="a device that another claim has for administration"),
-    pytest.param(ON_NODE, {}, ALLOCATED, {"adminAccess": True}, FREE, id="an administrator's claim for a device that another has"),
-    pytest.param(ON_NODE, {"allowMultipleAllocations": True}, ALLOCATED, {}, FREE, id="a device that claims share"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("slice_of", "device", "other", "request_more", "cause"), CASES)
-def test_a_claim_gets_a_free_device(
-    tmp_path: Path, slice_of: Json, device: Json, other: Json, request_more: Json, cause: str
-) -> None:
-    offered = {
-        "driver": "gpu.x",
-        "pool": {"name": "p", "generation": 1, "resourceSliceCount": 1},
-        "devices": [{"name": "gpu-0", **device}],
-    }
-    asked = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "dc", **request_more}}]}}
-    objects = [
-        *(node("n"), DEVICE_CLASS),
-        obj("ResourceSlice", "s", {**offered, **slice_of}, metadata={"namespace": ""}),
-        obj(
-            "ResourceClaim",
-            "other",
-            status={"allocation": {"devices": {"results": [other] if other else []}, "nodeSelector": ON_N}},
-        ),
-        *(obj("ResourceClaim", "c", asked), claiming(resourceClaimName="c")),
-    ]
-    (answer,) = answers(snapshot(tmp_path, *objects), load_policy(), None)
-    assert [each.cause for each in answer.causes] == [cause]
+ON_N = {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}]}]}
 
 
 def device(name: str, model: str = "A100", **more: Any) -> Json:
     return {"name": name, "attributes": {"model": {"string": model}}, **more}
 
 
-def of_model(*models: str, **more: Any) -> Json:
+def of_model(*models: str) -> Json:
     """A request for a device of one of these models."""
     expression = f'device.attributes["gpu.x"].model in {json.dumps(models)}'
-    return {"deviceClassName": "dc", "selectors": [{"cel": {"expression": expression}}], **more}
+    return {**ANY, "selectors": [{"cel": {"expression": expression}}]}
 
 
 def part(amount: int) -> Json:
@@ -86,100 +37,63 @@ def part(amount: int) -> Json:
 
 
 ANY: Json = {"deviceClassName": "dc"}
+ALL = {**ANY, "allocationMode": "All"}
 SICK = {"taints": [{"key": "sick", "effect": "NoSchedule"}]}
-TOLERANT = {"tolerations": [{"key": "sick", "operator": "Exists"}]}
-UNKNOWN: Json = {"deviceClassName": "dc", "selectors": [{"cel": {"expression": "device.nothing.like.it == 3"}}]}
-TOGETHER = [
-    pytest.param([device("a"), device("b")], [ANY, ANY], [], FREE, "", id="two requests, two devices"),
-    pytest.param([device("a"), device("b", "L4")], [of_model("A100"), of_model("A100", "L4")], [], FREE, "", id="one of them has a choice"),
-    pytest.param([device("a"), device("b", "L4")], [of_model("A100"), of_model("A100", "T4")], [], NONE_FREE, "not enough devices for all requests together on node n", id="both want the same device"),
-    pytest.param([device("a"), device("b")], [ANY, ANY], ["a"], NONE_FREE, "2 devices of dc wanted, at most 1 free on a node", id="both want the device that is left"),
-    pytest.param([device("a"), device("b")], [{**ANY, "allocationMode": "All"}], [], FREE, "", id="all, and all are free"),
-    pytest.param([device("a"), device("b")], [{**ANY, "allocationMode": "All"}], ["a"], NONE_FREE, "all devices that match are wanted, and others have some", id="all, and one is taken"),
-    pytest.param([device("a"), device("b", **SICK)], [{**ANY, "allocationMode": "All"}], [], NONE_FREE, "all devices that match are wanted, and it does not tolerate the taints of some of node n", id="all, and one has a taint"),
-    pytest.param([device("a")], [{**UNKNOWN, "adminAccess": True}], [], NONE_FREE, "the pod: whether the devices of node n can be had is not known", id="admin access, which takes no device, by an expression that cannot be evaluated here"),
-    pytest.param([device("a", **SICK)], [ANY], [], NONE_FREE, "1 device of dc wanted, and it does not tolerate the taints of devices of node n: sick", id="a device with a taint"),
-    pytest.param([device("a", **SICK)], [{**ANY, **TOLERANT}], [], FREE, "", id="a taint that is tolerated"),
-    pytest.param([device("a")], [UNKNOWN], [], NONE_FREE, "whether the devices of node n can be had is not known", id="CEL that cannot be evaluated here"),
-    pytest.param([device("half", **part(40)), device("rest", **part(40))], [of_model("A100")], ["half"], FREE, "", id="the half that is left of a GPU"),
-    pytest.param([device("whole", **part(80)), device("half", "MIG", **part(40))], [of_model("A100")], ["half"], NONE_FREE, "no device that matches can be had on node n: others have parts of the same GPUs", id="a whole GPU of which others have a half"),
+UNKNOWN: Json = {**ANY, "selectors": [{"cel": {"expression": "device.nothing.like.it == 3"}}]}
+TAINTED = "it does not tolerate the taints of devices of node n: "
+RULE = obj(
+    "DeviceTaintRule",
+    "r",
+    {"deviceSelector": {"pool": "p"}, "taint": {"key": "xid", "effect": "NoExecute"}},
+    metadata={"namespace": ""},
+)
+TWO = [device("a"), device("b")]
+CASES = [
+    pytest.param(TWO, [ANY, ANY], [], FREE, "", "", id="two requests, two devices"),
+    pytest.param([device("a"), device("b", "L4")], [of_model("A100"), of_model("A100", "L4")], [], FREE, "", "", id="one of them has a choice"),
+    pytest.param(TWO, [{**ANY, "count": 2}], ["a"], NONE_FREE, "2 devices of dc wanted, at most 1 free on a node: not on node n", "or ask for fewer devices: 1 is free", id="one of two is taken"),
+    pytest.param([device("a"), device("b", **SICK)], [ALL], [], NONE_FREE, "all devices that match are wanted, and others have some of those of node n, or they have taints", "", id="all, and one has a taint"),
+    pytest.param([device("a", **SICK)], [ANY], [], NONE_FREE, f"1 device of dc wanted, and {TAINTED}sick", "", id="a device with a taint"),
+    pytest.param([device("a", **SICK)], [{**ANY, "tolerations": [{"key": "sick", "operator": "Exists"}]}], [], FREE, "", "", id="a taint that is tolerated"),
+    pytest.param([*TWO, RULE], [ANY], [], NONE_FREE, f"{TAINTED}xid", "kubectl get devicetaintrules", id="a taint of a rule"),
+    pytest.param([device("a")], [{**ANY, "capacity": {"requests": {"memory": "1Gi"}}}], [], NONE_FREE, "no device matches the capacity that it asks for", "", id="more capacity than any has"),
+    pytest.param([device("a")], [UNKNOWN], [], NONE_FREE, "whether the devices of node n can be had is not known: a selector", "see what the scheduler says", id="CEL that cannot be evaluated here"),
+    pytest.param([device("half", **part(40)), device("rest", **part(40))], [of_model("A100")], ["half"], FREE, "", "", id="the half that is left of a GPU"),
+    pytest.param([device("whole", **part(80)), device("half", "MIG", **part(40))], [of_model("A100")], ["half"], NONE_FREE, "at most 0 free on a node", "wait for a claim", id="a whole GPU of which others have a half"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("devices", "asked", "taken", "cause", "text"), TOGETHER)
-def test_the_requests_of_a_pod_are_looked_at_together(
-    tmp_path: Path, devices: list[Json], asked: list[Json], taken: list[str], cause: str, text: str
-) -> None:
-    pool = {"name": "p", "generation": 1, "resourceSliceCount": 2}
+def asked(tmp_path: Path, devices: list[Json], requests: list[Json], taken: list[str], **offered_to: Any) -> Answer:
+    """The answer for a pod with one claim. `taken`: what another claim has of the devices of node n."""
+    head = {"driver": "gpu.x", "pool": {"name": "p", "generation": 1, "resourceSliceCount": 2}, **offered_to}
     counters = [{"name": "gpu", "counters": {"memory": {"value": "80Gi"}}}]
-    head = {"driver": "gpu.x", "pool": pool, "nodeName": "n"}
-    requests = [{"name": f"r{number}", "exactly": each} for number, each in enumerate(asked)]
+    wanted = [{"name": f"r{number}", "exactly": each} for number, each in enumerate(requests)]
     results = [{"driver": "gpu.x", "pool": "p", "device": name} for name in taken]
-    field = {"key": "metadata.name", "operator": "In", "values": ["n"]}
-    allocation = {"devices": {"results": results}, "nodeSelector": {"nodeSelectorTerms": [{"matchFields": [field]}]}}
-    objects = [
-        *(node("n"), DEVICE_CLASS | {"metadata": {"name": "dc"}}),
-        obj("ResourceSlice", "s", {**head, "devices": devices}, metadata={"namespace": ""}),
-        obj("ResourceSlice", "t", {**head, "sharedCounters": counters}, metadata={"namespace": ""}),
+    allocation = {"devices": {"results": results}, "nodeSelector": ON_N}
+    given = {"devices": [each for each in devices if "kind" not in each]}
+    return answer(
+        tmp_path,
+        *(node("n"), DEVICE_CLASS, *[each for each in devices if "kind" in each]),
+        obj("ResourceSlice", "s", head | given, metadata={"namespace": ""}),
+        obj("ResourceSlice", "t", head | {"sharedCounters": counters}, metadata={"namespace": ""}),
         obj("ResourceClaim", "other", status={"allocation": allocation} if taken else {}),
-        *(obj("ResourceClaim", "c", {"devices": {"requests": requests}}), claiming(resourceClaimName="c")),
-    ]
-    (answer,) = answers(snapshot(tmp_path, *objects), load_policy(), None)
-    assert [each.cause for each in answer.causes] == [cause], answer.causes
-    assert text in answer.causes[0].text
+        *(obj("ResourceClaim", "c", {"devices": {"requests": wanted}}), claiming(resourceClaimName="c")),
+    )
 
 
-def test_devices_of_a_pool_that_is_incomplete_are_not_there(tmp_path: Path) -> None:
-    """They were said to be taken in part by others."""
-    (found,) = of_node_n(tmp_path, [device("a")], ANY, slices=2).causes
-    assert (found.cause, found.text) == (NONE_FREE, "claim c: 1 device of dc wanted, and no node has any")
-    assert "repair the driver" in found.fix
-
-
-CARD = [device("a", card={"int": 0}), device("b", card={"int": 0}), device("c", card={"int": 1})]
-for each in CARD:
-    each["attributes"]["card"] = each.pop("card")
-COMPARED = [
-    pytest.param("matchAttribute", 2, FREE, "", id="two that are equal"),
-    pytest.param("matchAttribute", 3, NONE_FREE, "3 devices of dc wanted, at most 2 free on a node", id="three that are equal"),
-    pytest.param("distinctAttribute", 2, FREE, "", id="two that differ"),
-    pytest.param("distinctAttribute", 3, NONE_FREE, "3 devices of dc wanted, at most 2 free on a node", id="three that differ"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("constraint", "number", "cause", "text"), COMPARED)
-def test_constraints_say_how_many_devices_may_be_together(
-    tmp_path: Path, constraint: str, number: int, cause: str, text: str
+@pytest.mark.parametrize(("devices", "requests", "taken", "word", "text", "fix"), CASES)
+def test_what_is_said_of_a_claim(
+    tmp_path: Path, devices: list[Json], requests: list[Json], taken: list[str], word: str, text: str, fix: str
 ) -> None:
-    answer = of_node_n(tmp_path, CARD, {**ANY, "count": number}, constraints=[{constraint: "gpu.x/card"}])
-    assert [each.cause for each in answer.causes] == [cause], answer.causes
-    assert text in answer.causes[0].text
+    (cause,) = asked(tmp_path, devices, requests, taken, nodeName="n").causes
+    assert cause.cause == word, cause
+    assert text in cause.text
+    assert fix in cause.fix
 
 
-def test_a_device_taint_rule_is_named_with_what_to_do(tmp_path: Path) -> None:
-    taint = {"key": "xid", "effect": "NoExecute"}
-    rule = obj("DeviceTaintRule", "r", {"deviceSelector": {"pool": "p"}, "taint": taint}, metadata={"namespace": ""})
-    (cause,) = of_node_n(tmp_path, CARD, ANY, rule).causes
-    assert "it does not tolerate the taints of devices of node n: xid" in cause.text
-    assert "kubectl get devicetaintrules" in cause.fix
-
-
-def of_node_n(tmp_path: Path, devices: list[Json], asked: Json, *others: Json, slices: int = 1, **claim: Any) -> Any:
-    """The answer for a pod with one claim, where node n has these devices. `slices`: those that their pool says it has."""
-    pool = {"name": "p", "generation": 1, "resourceSliceCount": slices}
-    objects = [
-        *(node("n"), DEVICE_CLASS | {"metadata": {"name": "dc"}}),
-        obj(
-            "ResourceSlice",
-            "s",
-            {"driver": "gpu.x", "pool": pool, "nodeName": "n", "devices": devices},
-            metadata={"namespace": ""},
-        ),
-        obj("ResourceClaim", "c", {"devices": {"requests": [{"name": "r", "exactly": asked}], **claim}}),
-        claiming(resourceClaimName="c"),
-    ]
-    (answer,) = answers(snapshot(tmp_path, *objects, *others), load_policy(), None)
-    return answer
+def test_devices_of_several_nodes_are_left_to_the_scheduler(tmp_path: Path) -> None:
+    (cause,) = asked(tmp_path, TWO, [ANY], [], allNodes=True).causes
+    assert cause.text.endswith("can be had is not known: its devices may be of several nodes")
 
 
 QUOTA = "dra.example.org.deviceclass.resource.k8s.io/devices"
@@ -189,49 +103,32 @@ REFUSED = (
 NUMBERS = f"quota gpus: {QUOTA}=1 used, {QUOTA}=3 asked for, {QUOTA}=2 at most"
 
 
+CREATING = f"(combined from similar events): PodResourceClaim gpu: create ResourceClaim : {REFUSED}"
+WEBHOOK = 'PodResourceClaim gpu: admission webhook "x.example" denied the request: no'
+
+
 @pytest.mark.parametrize(
-    ("says", "cause", "text"),
+    ("says", "word", "text", "fix"),
     [
-        pytest.param("", "claimMissing", "no ResourceClaim was made of template t yet", id="nothing was said"),
-        pytest.param(
-            f"PodResourceClaim more: {REFUSED}", "claimMissing", "no ResourceClaim was made", id="another claim"
-        ),
-        pytest.param(
-            f"(combined from similar events): PodResourceClaim gpu: create ResourceClaim : {REFUSED}",
-            "quotaExceeded",
-            f"no ResourceClaim was made of template t: {NUMBERS}",
-            id="a quota",
-        ),
-        pytest.param(
-            'PodResourceClaim gpu: admission webhook "x.example" denied the request: no',
-            "refused",
-            "no ResourceClaim was made of template t: webhook x.example: no",
-            id="a webhook",
-        ),
+        pytest.param("", "claimMissing", " yet", "see kubectl describe pod -n team waits", id="nothing was said"),
+        pytest.param(f"PodResourceClaim more: {REFUSED}", "claimMissing", " yet", "", id="another claim"),
+        pytest.param(CREATING, "quotaExceeded", f": {NUMBERS}", "(kubectl get resourceclaims -n team)", id="a quota"),
+        pytest.param(WEBHOOK, "refused", ": webhook x.example: no", "", id="a webhook"),
     ],
 )
-def test_why_no_claim_was_made_of_a_template(tmp_path: Path, says: str, cause: str, text: str) -> None:
-    event = obj(
-        "Event",
-        "e",
-        involvedObject={"kind": "Pod", "namespace": "team", "name": "waits"},
-        reason="FailedResourceClaimCreation",
-        message=says,
-    )
-    asked = {"spec": {"devices": {"requests": [{"name": "r", "exactly": ANY}]}}}
-    made = [node("n"), DEVICE_CLASS, obj("ResourceClaimTemplate", "t", asked)]
-    waits = claiming(resourceClaimTemplateName="t")
-    (answer,) = answers(snapshot(tmp_path, *made, waits, *([event] if says else [])), load_policy(), None)
-    assert answer.causes[0].cause == cause
-    assert text in answer.causes[0].text
-    if cause == "quotaExceeded":
-        assert "end what uses it (kubectl get resourceclaims -n team)" in answer.causes[0].fix
+def test_why_no_claim_was_made_of_a_template(tmp_path: Path, says: str, word: str, text: str, fix: str) -> None:
+    about = {"kind": "Pod", "namespace": "team", "name": "waits"}
+    event = obj("Event", "e", involvedObject=about, reason="FailedResourceClaimCreation", message=says)
+    template = obj("ResourceClaimTemplate", "t", {"spec": {"devices": {"requests": [{"name": "r", "exactly": ANY}]}}})
+    made = [node("n"), DEVICE_CLASS, template, claiming(resourceClaimTemplateName="t"), *([event] if says else [])]
+    cause = answer(tmp_path, *made).causes[0]
+    assert (cause.cause, cause.text) == (word, f"no ResourceClaim was made of template t{text}")
+    assert fix in cause.fix
 
 
 def test_a_quota_that_keeps_the_scheduler_from_making_a_claim_is_named(tmp_path: Path) -> None:
     says = f'running PreBind plugin "DynamicResources": create claim for extended resources team/: {REFUSED}'
     condition = {"type": "PodScheduled", "status": "False", "reason": "SchedulerError", "message": says}
-    waits = waiting(0, {"phase": "Pending", "conditions": [condition]})
-    (answer,) = answers(snapshot(tmp_path, node("n"), waits), load_policy(), None)
-    assert [each.cause for each in answer.causes] == ["quotaExceeded"]
-    assert answer.causes[0].text == f"the scheduler could not create its ResourceClaim: {NUMBERS}"
+    found = answer(tmp_path, node("n"), waiting(0, {"phase": "Pending", "conditions": [condition]}))
+    text = f"the scheduler could not create its ResourceClaim: {NUMBERS}"
+    assert [(each.cause, each.text) for each in found.causes] == [("quotaExceeded", text)]

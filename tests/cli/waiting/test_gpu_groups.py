@@ -72,69 +72,29 @@ def waiting(name: str = "waits", **notes: str) -> Json:
     return placed(pod(name, 0, annotations=annotations, **SCHEDULER), None)
 
 
+MIG = {"resources": {"nvidia.com/mig-1g.10gb": "7"}}
+BY_LABEL = {"labels": {"node-role.kubernetes.io/mig-enabled": "true"}}
+DRA = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", **dra.gpus_of("a", 1)}
+HALF, TWO = parts("half", 1, fraction="0.5"), {"fraction": "0.5", "fraction_num_devices": "2"}
 CASES = [
     pytest.param([gpus("a"), gpus("b")], [parts("half", 5, fraction="0.5")], [{"a": 4, "b": 1}], id="one GPU is shared before another is taken"),
     pytest.param([gpus("a"), gpus("b", 1)], [parts("half", 2, fraction="0.5")], [{"b": 2}], id="the node with the fewest free GPUs"),
-    pytest.param(
-        [gpus("a", 1), gpus("b", 3), *shared("g", "b", "0.5")],
-        [parts("half", 1, fraction="0.5")],
-        [{"b": 1}],
-        id="a node where a shared GPU has room, though the other has fewer free ones",
-    ),
-    pytest.param(
-        [gpus("a"), gpus("b", 1), *shared("g", "b", "0.25")],
-        [parts("most", 2, fraction="0.8")],
-        [{"a": 2}],
-        id="no room in the shared GPU: two whole ones",
-    ),
-    pytest.param(
-        [gpus("a", 2), *shared("g", "a", "0.25"), *shared("h", "a", "0.5")],
-        [parts("half", 1, fraction="0.5"), parts("more", 1, fraction="0.75")],
-        [{"a": 1}, {"a": 1}],
-        id="the fullest GPU that has room",
-    ),
-    pytest.param(
-        [gpus("a", 3), *shared("g", "a", "0.5"), *shared("h", "a", "0.5")],
-        [parts("two", 1, fraction="0.5", fraction_num_devices="2"), job("whole", 1, 1)],
-        [{"a": 1}, {"a": 1}],
-        id="parts of two shared GPUs leave the whole one",
-    ),
+    pytest.param([gpus("a", 1), gpus("b", 3), *shared("g", "b", "0.5")], [HALF], [{"b": 1}], id="a node where a shared GPU has room, though the other has fewer free ones"),
+    pytest.param([gpus("a"), gpus("b", 1), *shared("g", "b", "0.25")], [parts("most", 2, fraction="0.8")], [{"a": 2}], id="no room in the shared GPU: two whole ones"),
+    pytest.param([gpus("a", 2), *shared("g", "a", "0.25"), *shared("h", "a", "0.5")], [HALF, parts("more", 1, fraction="0.75")], [{"a": 1}, {"a": 1}], id="the fullest GPU that has room"),
+    pytest.param([gpus("a", 3), *shared("g", "a", "0.5"), *shared("h", "a", "0.5")], [parts("two", 1, **TWO), job("whole", 1, 1)], [{"a": 1}, {"a": 1}], id="parts of two shared GPUs leave the whole one"),
     pytest.param([gpus("a")], [parts("more", 2, fraction="0.6"), parts("less", 2, fraction="0.4")], [{"a": 2}, {"a": 2}], id="two GPUs that were opened"),
     pytest.param([gpus("a", 1)], [parts("mib", 5, memory="4000")], [{"a": 4}], id="by memory"),
     pytest.param([gpus("a", 1, memory=8000), gpus("b", 1)], [parts("mib", 2, memory="10000")], [{"b": 1}], id="more memory than a GPU has"),
-    pytest.param(
-        [gpus("a", 3), *shared("g", "a", "0.5")],
-        [parts("two", 3, fraction="0.5", fraction_num_devices="2")],
-        [{"a": 2}],
-        id="parts of several GPUs, shared ones and whole ones: 5 halves are free",
-    ),
-    pytest.param([gpus("a", 1)], [parts("third", 4, fraction="0.333333333")], [{"a": 3}], id="three thirds"),
-    pytest.param([node("a", 0), gpus("b", 1)], [parts("half", 3, fraction="0.5")], [{"b": 2}], id="nodes without GPUs have none"),
-    pytest.param(
-        [gpus("a")], [parts("half", 2, fraction="0.5"), job("whole", 2, 1)], [{"a": 2}, {"a": 1}], id="a GPU of which somebody has a part is no whole one"
-    ),
-    pytest.param([gpus("a", 1)], [job("whole", 1, 1), parts("half", 1, fraction="0.5")], [{"a": 1}, {}], id="a whole GPU has no part"),
+    pytest.param([gpus("a", 3), *shared("g", "a", "0.5")], [parts("two", 3, **TWO)], [{"a": 2}], id="parts of several GPUs, shared ones and whole ones: 5 halves are free"),
+    pytest.param([gpus("a")], [parts("half", 2, fraction="0.5"), job("whole", 2, 1)], [{"a": 2}, {"a": 1}], id="a GPU of which somebody has a part is no whole one"),
+    pytest.param([gpus("a", 1)], [job("whole", 1, 1), HALF], [{"a": 1}, {}], id="a whole GPU has no part"),
     pytest.param([gpus("a", 1)], [parts("third", 4, fraction="0.3333333333333333")], [{"a": 3}], id="as Python writes a third"),
     pytest.param([unlabelled("a", 1)], [parts("third", 4, fraction="0.335")], [{"a": 3}], id="MiB are cut off: 33 of 100"),
     pytest.param([unlabelled("a", 1)], [parts("mib", 1, memory="50")], [{}], id="memory where no label tells it"),
-    pytest.param(
-        [node("a", 2, resources={"nvidia.com/mig-1g.10gb": "7"}), gpus("b")],
-        [parts("half", 1, fraction="0.5")],
-        [{"b": 1}],
-        id="no part of a node with MIG",
-    ),
-    pytest.param(
-        [node("a", 2, labels={"node-role.kubernetes.io/mig-enabled": "true"}), gpus("b")],
-        [parts("half", 1, fraction="0.5")],
-        [{"b": 1}],
-        id="no part of a node with MIG by its label",
-    ),
-    pytest.param(
-        [gpus("a", 1), {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", **dra.gpus_of("a", 1)}, gpus("b")],
-        [parts("half", 1, fraction="0.5"), parts("mib", 1, memory="4000")],
-        [{"b": 1}, {"b": 1}],
-        id="no part of a node with GPUs by DRA",
-    ),
+    *[pytest.param([*without, gpus("b")], [HALF], [{"b": 1}], id=f"no part of a node with {name}") for name, without in (
+        ("MIG", [node("a", 2, **MIG)]), ("MIG by its label", [node("a", 2, **BY_LABEL)]), ("GPUs by DRA", [gpus("a", 1), DRA]),
+    )],
 ]  # fmt: skip
 
 
@@ -190,53 +150,14 @@ def test_the_webhook_knows_what_kai_reserves_meanwhile(
     assert bound(outcome(cluster, first, then, policy=policy, at_once=False), "with") == wanted
 
 
+FULL = [*shared("g", "a", "1"), placed(pod("whole", 1), "a")]
 PENDING = [
     pytest.param([gpus("a", 1)], {"fraction": "0.5"}, "fitsNow", "node a could take it now", "queues with quotas", 1, id="room"),
-    pytest.param(
-        [gpus("a", 1), *shared("g", "a", "0.7")],
-        {"fraction": "0.5"},
-        "noDevice",
-        "node a: at most 0.3 of a GPU free for the part that it asks for",
-        "ask for gpu-fraction: 0.3 at most",
-        1,
-        id="too little of a shared GPU",
-    ),
-    pytest.param(
-        [gpus("a", 2), *shared("g", "a", "1"), placed(pod("whole", 1), "a")],
-        {"fraction": "0.5"},
-        "noDevice",
-        "node a: at most 0 of a GPU free",
-        "wait for a pod there to end",
-        1,
-        id="nothing free",
-    ),
-    pytest.param(
-        [gpus("a", 1)],
-        {"memory": "20000"},
-        "noDevice",
-        "node a: at most 1 of a GPU free",
-        "ask for gpu-fraction: 0.99 at most",
-        1,
-        id="more memory than any GPU has",
-    ),
-    pytest.param(
-        [gpus("a", 2), *shared("g", "a", "0.75"), *shared("h", "a", "0.5")],
-        {"fraction": "0.5", "fraction_num_devices": "2"},
-        "noDevice",
-        "node a: at most 0.25 of 2 GPUs free",
-        "ask for gpu-fraction: 0.25 at most",
-        1,
-        id="two GPUs",
-    ),
-    pytest.param(
-        [node("a", 2, resources={"nvidia.com/mig-1g.10gb": "7"})],
-        {"fraction": "0.5"},
-        "noDevice",
-        "node a: KAI gives no parts of GPUs where there are MIG instances",
-        "let the pod run on other nodes",
-        0,
-        id="MIG",
-    ),
+    pytest.param([gpus("a", 1), *shared("g", "a", "0.7")], {"fraction": "0.5"}, "noDevice", "node a: at most 0.3 of a GPU free for the part that it asks for", "ask for gpu-fraction: 0.3 at most", 1, id="too little of a shared GPU"),
+    pytest.param([gpus("a", 2), *FULL], {"fraction": "0.5"}, "noDevice", "node a: at most 0 of a GPU free", "wait for a pod there to end", 1, id="nothing free"),
+    pytest.param([gpus("a", 1)], {"memory": "20000"}, "noDevice", "node a: at most 1 of a GPU free", "ask for gpu-fraction: 0.99 at most", 1, id="more memory than any GPU has"),
+    pytest.param([gpus("a", 2), *shared("g", "a", "0.75"), *shared("h", "a", "0.5")], TWO, "noDevice", "node a: at most 0.25 of 2 GPUs free", "ask for gpu-fraction: 0.25 at most", 1, id="two GPUs"),
+    pytest.param([node("a", 2, **MIG)], {"fraction": "0.5"}, "noDevice", "node a: KAI gives no parts of GPUs where there are MIG instances", "let the pod run on other nodes", 0, id="MIG"),
     pytest.param([node("a", 0)], {"fraction": "0.5"}, "noGpus", "node a: no nvidia.com/gpu", "they are for other pods", 0, id="no GPU"),
 ]  # fmt: skip
 

@@ -2,15 +2,12 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.cluster.utilisation import RANGES, Reading, Sample, Utilisation
 from webhook.errors import BadInput
-from webhook.feeds.gpu_source import READINGS
 from webhook.text import quoted
-
-_NAMES: Final = {reading: name for name, reading in READINGS.items()}
 
 
 class Gpu(NamedTuple):
@@ -40,7 +37,7 @@ class Measured(NamedTuple):
 
     def document(self) -> dict[str, Any]:
         """The form in which a snapshot keeps it."""
-        samples = [[node, gpu, _NAMES[reading], *others] for node, gpu, reading, *others in self.samples]
+        samples = [[node, gpu, reading.name.lower(), *others] for node, gpu, reading, *others in self.samples]
         return {"source": self.source, "samples": samples}
 
     @classmethod
@@ -49,7 +46,8 @@ class Measured(NamedTuple):
         try:
             source, samples = str(document["source"]), document["samples"]
             parsed = [
-                Sample(str(n), str(g), READINGS[r], float(v), str(i), str(*pod)) for n, g, r, v, i, *pod in samples
+                Sample(str(n), str(g), Reading[r.upper()], float(v), str(i), str(*pod))
+                for n, g, r, v, i, *pod in samples
             ]
         except (LookupError, TypeError, ValueError, AttributeError):
             wanted = "wanted source and samples as gpu-admission snapshot writes them"

@@ -101,8 +101,8 @@ async def measure(snapshot: Snapshot, settings: GpuMetricsSettings, *, in_pod: b
     exporters, way = Exporters(settings.pods), way_to(settings, snapshot.access, in_pod, snapshot.release.namespace)
     for pod in snapshot.of("Pod"):
         if pod["metadata"].get("namespace") == settings.pods.namespace:
-            exporters.in_list(pod)
-    exporters.list_ends()
+            exporters.seen(pod)
+    exporters.listed.set()
     if way.settings.source == "nvidiaSmi" and way.access is None:
         raise SourceFailed("nvidia-smi is run by an API server; give --kubeconfig FILE")
     try:

@@ -10,7 +10,6 @@ from webhook.cli.cluster.snapshot import full_name
 from webhook.cli.waiting.diagnosis import fits
 from webhook.cli.waiting.free_devices import SIMULATED
 from webhook.cli.waiting.situation import Case, Situation
-from webhook.cluster.node_table import Demand
 from webhook.cluster.source_kai import KAI
 from webhook.kube.pod import Pod, owner
 
@@ -62,24 +61,25 @@ def _emptied(s: Situation, devices: PodGpus, row: int) -> list[Move]:
     movable = [pod for pod in pods if _is_movable(pod) and KAI.name not in devices.of(pod)]
     if not pods or len(movable) < len(pods) or len(pods) > _MAX_PODS:
         return []
-    before, saved, moves = {name: amounts.copy() for name, amounts in s.free.items()}, s.gpus.saved(), []
+    before, saved, moves = {name: amounts.copy() for name, amounts in s.free.items()}, s.devices.saved(), list[Move]()
     for pod in sorted(pods, key=lambda pod: (-sum(devices.of(pod).values()), full_name(pod))):
-        case = Case.of(s, _again(pod))
-        target = _target(s, case, row, list(devices.of(pod))) if case else None
-        if case is None or target is None:
+        case = Case(s, _again(pod))
+        target = _target(s, case, row, list(devices.of(pod)))
+        if target is None:
             s.free.update(before)
-            s.gpus.restore(saved)
+            s.devices.restore(saved)
+            for move in moves:
+                s.gpus.count(s.nodes.row_of[move.to])
             return []
         for name, amount in case.demand.requests:
             if name in s.free:
                 s.free[name][target] -= amount
                 s.free[name][row] += amount
         s.devices.bind(case.wants, target)
-        s.gpus.take(case.demand, target)
-        s.gpus.take(case.demand, row, -1)
+        s.gpus.count(target)
         moves.append(Move(pod, s.names[target]))
     s.devices.release(row, {holder for pod in pods for holder in devices.holders(pod)})
-    s.gpus.take(Demand(()), row)
+    s.gpus.count(row)
     return moves
 
 

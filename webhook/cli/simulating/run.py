@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 import orjson
@@ -117,14 +117,8 @@ def free_gpus(s: Situation, resource: str | None = None) -> int | float:
 
 
 _UNSCHEDULABLE = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}
-
-
-class _Queued(NamedTuple):
-    """A pod in the scheduler's queue."""
-
-    pod: Pod
-    workload: Workload | None
-    """None for a pod of the snapshot that waits already."""
+_Queued = tuple[Pod, Workload | None]
+"""A pod in the queue of the scheduler. It is of no workload if it waits in the snapshot already."""
 
 
 def simulate(snapshot: Snapshot, policy: Policy, rounds: Iterable[Sequence[Planned]]) -> Outcome:
@@ -140,7 +134,8 @@ def simulate(snapshot: Snapshot, policy: Policy, rounds: Iterable[Sequence[Plann
     schedulers = {side: Scheduler(situation) for side, situation in runs.items()}
     admission = _Admission(snapshot, policy)
     workloads: dict[tuple[Any, ...], Workload] = {}
-    waiting = [_Queued(pod, None) for pod in before.waiting if _is_tried(before, pod)]
+    tried = [pod for pod in before.waiting if not causes_before_filtering(Case(before, pod))]
+    waiting: list[_Queued] = [(pod, None) for pod in tried]
     waited = {"before": len(waiting), **dict.fromkeys(SIDES, 0)}
     for planned in rounds:
         queues = {side: list(waiting) for side in SIDES}
@@ -148,17 +143,17 @@ def simulate(snapshot: Snapshot, policy: Policy, rounds: Iterable[Sequence[Plann
         for plan in planned:
             _create(plan, admission, workloads, queues)
         for side, queue in queues.items():
-            queue.sort(key=lambda queued: -priority_of(queued.pod))  # PrioritySort: by priority, then by age
-            for queued in queue:
-                bound = schedulers[side].bind(queued.pod)
+            queue.sort(key=lambda queued: -priority_of(queued[0]))  # PrioritySort: by priority, then by age
+            for pod, of in queue:
+                bound = schedulers[side].bind(pod)
                 if side == "with":
-                    admission.scheduled(queued.pod, bound)
-                if queued.workload is None:
+                    admission.scheduled(pod, bound)
+                if of is None:
                     waited[side] += bound is not None
                 elif bound is None:
-                    queued.workload.sides[side].waiting.append(queued.pod)
+                    of.sides[side].waiting.append(pod)
                 else:
-                    queued.workload.sides[side].bound[bound["spec"]["nodeName"]] += 1
+                    of.sides[side].bound[bound["spec"]["nodeName"]] += 1
     for side, situation in runs.items():
         diagnosis = Diagnosis(situation)
         for workload in workloads.values():
@@ -177,12 +172,6 @@ def simulate(snapshot: Snapshot, policy: Policy, rounds: Iterable[Sequence[Plann
     }
     by_node, whole = _by_node(views, resources), len(whole_nodes(runs["with"]))
     return Outcome(list(workloads.values()), gpus, waited, by_node, whole)
-
-
-def _is_tried(s: Situation, pod: Pod) -> bool:
-    """Whether the scheduler looks for a node for a waiting pod."""
-    case = Case.of(s, pod)
-    return case is not None and not causes_before_filtering(case)
 
 
 def _by_node(views: dict[str, Situation], resources: list[str]) -> dict[str, dict[str, dict[str, int | float]]]:
@@ -290,6 +279,6 @@ def _create(
     for number in range(first, first + plan.replicas):
         pod = admission.submitted(plan, number)
         if not workload.sides["without"].refused:
-            queues["without"].append(_Queued(admission.with_priority(pod), workload))
+            queues["without"].append((admission.with_priority(pod), workload))
         if not workload.sides["with"].refused:
-            queues["with"].append(_Queued(admission.with_priority(admission.admit(plan, pod)), workload))
+            queues["with"].append((admission.with_priority(admission.admit(plan, pod)), workload))

@@ -57,8 +57,8 @@ class Scheduler:
     def bind(self, pod: Pod) -> Pod | None:
         """Bind the pod. Returns the pod as it is stored then; None if it waits."""
         shape = shape_of(pod)
-        case = None if shape in self._waiting else Case.of(self.situation, pod)
-        if case is None or causes_before_filtering(case):
+        case = Case(self.situation, pod)
+        if shape in self._waiting or causes_before_filtering(case):
             return None
         rows = np.flatnonzero(fits(case))
         if not len(rows):

@@ -6,7 +6,7 @@ It is made as the other commands make their answers, from a snapshot: so page an
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -47,21 +47,20 @@ class Kept(Sink):
     def __init__(self, name: str, listed: Iterable[Object], changed: Callable[[], None]) -> None:
         self.objects = {key_of(obj): obj for obj in listed}
         self.why = ""
-        self._name, self._changed, self._in_list = name, changed, dict[tuple[str, str], Object]()
+        self._name, self._changed = name, changed
 
-    def list_begins(self) -> None:
-        self._in_list = {}
+    def key(self, obj: Object) -> tuple[str, str]:
+        return key_of(obj)
 
-    def in_list(self, obj: Object) -> None:
-        self._in_list[key_of(obj)] = self._complete(obj)
+    def seen(self, obj: Object, *, listed: bool = False) -> None:
+        obj["metadata"].pop("managedFields", None)
+        self.objects[key_of(obj)] = complete(self._name, obj)
+        if not listed:
+            self._tell()
 
-    def list_ends(self) -> None:
-        self.objects, self._in_list = self._in_list, {}
+    def complete(self, keys: Set[Any]) -> None:
+        self.objects = {key: obj for key, obj in self.objects.items() if key in keys}
         self._changed()
-
-    def seen(self, obj: Object) -> None:
-        self.objects[key_of(obj)] = self._complete(obj)
-        self._tell()
 
     def gone(self, obj: Object) -> None:
         self.objects.pop(key_of(obj), None)
@@ -73,10 +72,6 @@ class Kept(Sink):
     def refused(self) -> None:
         """Without the right to watch it is listed again from time to time."""
         self.why = f"no right to watch {KINDS[self._name].plural}"
-
-    def _complete(self, obj: Object) -> Object:
-        obj["metadata"].pop("managedFields", None)
-        return complete(self._name, obj)
 
     def _tell(self) -> None:
         if self._name not in _QUIET:

@@ -212,5 +212,5 @@ def _device(gpu: Gpu, settings: GpuMetricsSettings) -> dict[str, Any]:
         "temperature": None if temperature is None else round(temperature),
         "idle": percent is not None and percent < settings.idle.utilisation and used < settings.idle.memory,
         "hot": temperature is not None and temperature >= settings.hot.temperature,
-        "sick": gpu.readings.get(Reading.SICK, 0) > 0,
+        "sick": gpu.readings.get(Reading.XID, 0) > 0,
     }

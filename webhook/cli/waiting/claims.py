@@ -3,22 +3,22 @@
 k8s.io/kubernetes pkg/scheduler/framework/plugins/dynamicresources.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from math import floor
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from webhook.cli.cluster.snapshot import Object
+from webhook.cli.cluster.snapshot import Object, full_name
 from webhook.cli.waiting.causes import Cause, NodeCheck
-from webhook.cli.waiting.claim_devices import Wanted, class_selectors, counts, has, requests
-from webhook.cli.waiting.free_devices import claim_entries, is_simulated
+from webhook.cli.waiting.free_devices import Wants, claim_entries, is_simulated
 from webhook.cli.waiting.situation import Case, Situation
 from webhook.cli.waiting.unoffered import without
 from webhook.cli.waiting.volumes import selected
 from webhook.cli.waiting.workloads import refusal
-from webhook.cluster.devices import DeviceClaim
+from webhook.cluster.claims import selectors_of
+from webhook.cluster.devices import DRA, DeviceClaim
+from webhook.cluster.gpu_amounts import parts
 from webhook.cluster.source_kai import KAI, asking
 from webhook.placement.constraints import Mask
 from webhook.text import bare, listed, plural
@@ -28,41 +28,67 @@ _MAX_USERS: Final = 256
 _LARGEST_PART: Final = 0.99
 """KAI refuses a pod that asks for all of a GPU as a part."""
 _FAILED: Final = "FailedResourceClaimCreation"
+_ANY_TAINT: Final = (("", None, ""),)
+_SLICES: Final = "kubectl get resourceslices"
+
+
+class _Request(NamedTuple):
+    """One request of a pod for devices, without its others."""
+
+    who: str
+    """What messages call its claim, or the extended resource for which one is made."""
+    device_class: str
+    own: tuple[str, ...]
+    """Its expressions beside those of the class."""
+    wants: Wants
+    claim: DeviceClaim
+    """Of those that match it asks for one at least if it asks for all."""
+    every: bool = False
+    """It asks for all devices of a node that match."""
+
+    @property
+    def devices(self) -> int:
+        return self.claim.requests[0][0].devices
+
+    def most(self, s: Situation, rows: Mask, *, free: bool = True, enough: int = 0, **changed: Any) -> int:
+        """How many devices it could have on one of these nodes, of those that are free or of all; no more than are `enough`.
+        `changed`: fields of the request in its most wanted alternative."""
+        asked = self.claim.requests[0][0]
+
+        def claim(number: int) -> DeviceClaim:
+            return self.claim._replace(requests=((asked._replace(devices=number, **changed),),))
+
+        return s.devices.most(claim, enough or self.devices, rows, free=free)
 
 
 def missing(case: Case) -> Iterator[Cause]:
     """Claims for which the scheduler looks at no node."""
     s = case.situation
-    for entry, claim_name in claim_entries(case.pod):
-        template = entry.get("resourceClaimTemplateName")
-        who, claim = _claim(case, entry, claim_name)
-        if claim is None:
-            kind, word = (
-                ("ResourceClaimTemplate", "claimTemplateMissing") if template else ("ResourceClaim", "claimMissing")
-            )
-            yield from case.absent(
-                "claimMissing" if claim_name else word,
-                "ResourceClaim" if claim_name else kind,
-                str(claim_name or template),
-            )
-            continue
-        if claim_name is None and not is_simulated(case.pod):
-            text = f"no ResourceClaim was made of template {bare(str(template))}"
-            made_for = f"PodResourceClaim {entry.get('name')}: "
-            said = [str(e.get("message")) for e in s.events_of("Pod", case.pod) if e.get("reason") == _FAILED]
-            if message := next((each for each in said if made_for in each), ""):
-                yield refusal(s, case.namespace, f"{text}: ", message)
-                continue
-            fix = f"see kubectl describe pod -n {case.namespace} {bare(case.pod['metadata']['name'])}"
-            yield Cause("claimMissing", f"{text} yet", fix)
-            continue
-        classes = {name for _, name in s.snapshot.named("DeviceClass")}
-        named = {each.device_class for alternatives in requests(s, claim) for each in alternatives}
-        for name in sorted(named - classes):
-            yield from case.absent("deviceClassMissing", "DeviceClass", name, f" ({who})")
-        if len(claim["status"].get("reservedFor") or ()) >= _MAX_USERS:
-            text = f"ResourceClaim {bare(str(claim_name))} is used by {_MAX_USERS} pods, the most that can"
-            yield Cause("claimInUse", text, "use another claim")
+    classes = {name for _, name in s.snapshot.named("DeviceClass")}
+    for entry, name in claim_entries(case.pod):
+        template, (who, claim) = bare(str(entry.get("resourceClaimTemplateName"))), _claim(case, entry, name)
+        if claim is None and name is None:
+            yield from case.absent("claimTemplateMissing", "ResourceClaimTemplate", entry["resourceClaimTemplateName"])
+        elif claim is None:
+            yield from case.absent("claimMissing", "ResourceClaim", str(name))
+        elif name is None and not is_simulated(case.pod):
+            yield _not_made(case, entry, f"no ResourceClaim was made of template {template}")
+        else:
+            for device_class in sorted(_classes(claim) - classes):
+                yield from case.absent("deviceClassMissing", "DeviceClass", device_class, f" ({who})")
+            if len(claim["status"].get("reservedFor") or ()) >= _MAX_USERS:
+                text = f"ResourceClaim {bare(str(name))} is used by {_MAX_USERS} pods, the most that can"
+                yield Cause("claimInUse", text, "use another claim")
+
+
+def _not_made(case: Case, entry: Mapping[str, Any], text: str) -> Cause:
+    """The cause for a claim that nobody has made of its template."""
+    s, made_for = case.situation, f"PodResourceClaim {entry.get('name')}: "
+    said = [str(e.get("message")) for e in s.events_of("Pod", case.pod) if e.get("reason") == _FAILED]
+    if message := next((each for each in said if made_for in each), ""):
+        return refusal(s, case.namespace, f"{text}: ", message)
+    fix = f"see kubectl describe pod -n {case.namespace} {bare(case.pod['metadata']['name'])}"
+    return Cause("claimMissing", f"{text} yet", fix)
 
 
 def _claim(case: Case, entry: Mapping[str, Any], name: str | None) -> tuple[str, Object | None]:
@@ -76,48 +102,56 @@ def _claim(case: Case, entry: Mapping[str, Any], name: str | None) -> tuple[str,
     return f"claim of template {bare(template)}", made
 
 
-def devices(case: Case) -> NodeCheck:
-    """Nodes without enough free devices for the pod's claims, or without the devices that are allocated to them."""
-    s, away, short = case.situation, _away(case), list[_Short]()
+def _written(claim: Object) -> list[list[Mapping[str, Any]]]:
+    """The alternatives of each request of a claim, as they are written."""
+    asked = (claim["spec"].get("devices") or {}).get("requests") or ()
+    return [each.get("firstAvailable") or [each.get("exactly") or each] for each in asked]
+
+
+def _classes(claim: Object) -> set[str]:
+    return {str(each["deviceClassName"]) for alternatives in _written(claim) for each in alternatives}
+
+
+def _requests(case: Case) -> Iterator[_Request]:
+    """The requests of the claims that have no devices yet."""
+    s = case.situation
     for entry, name in claim_entries(case.pod):
         who, claim = _claim(case, entry, name)
-        if claim is not None and who not in away:
-            short += _shortages(s, who, requests(s, claim))
-    for resource, class_name in case.device_class_of.items():
-        wanted = Wanted(class_name, case.demand.amount(resource), class_selectors(s, class_name))
-        plugin = s.capacity.get(resource, np.zeros(len(s.alive))) > 0
-        short += [
-            each._replace(few=each.few & ~plugin, unknown=each.unknown & ~plugin)
-            for each in _shortages(s, bare(resource), [(wanted,)])
-        ]
-    together = untold = np.zeros_like(s.alive)
-    if not case.wants.reason:
-        found = s.devices.search(case.wants, s.alive)
-        short = [each._replace(few=each.few & found.few, unknown=found.unknown) for each in short]
-        together, untold = found.few, found.unknown
+        if claim is None:
+            continue
+        for asked in s.devices.asked(case.pod, [(entry, name)]).claims:
+            for place, (written, alternatives) in enumerate(zip(_written(claim), asked.requests, strict=True)):
+                own = [each for each in asked.constraints if not each.requests or place in each.requests]
+                one = tuple([each._replace(devices=max(1, each.devices)) for each in alternatives])
+                alone = DeviceClaim((one,), tuple([each._replace(requests=frozenset()) for each in own]))
+                first, every = written[0], not alternatives[0].devices
+                yield _Request(who, first["deviceClassName"], selectors_of(first), Wants((alone,)), alone, every)
+    for resource, alone in case.wants.extended.items():
+        yield _Request(bare(resource), case.device_class_of[resource], (), Wants(extended={resource: alone}), alone)
+
+
+def devices(case: Case) -> NodeCheck:
+    """Nodes without enough free devices for the pod's claims, or without the devices that are allocated to them."""
+    s, away = case.situation, _away(case)
+    few, unknown = s.devices.search(case.wants, s.alive)
     if case.part is not None:
-        together = together | ~s.groups.fits(case.part, case.whole_gpus)
-    fails = np.any([together, untold, *away.values(), *[each.few | each.unknown for each in short]], axis=0)
+        few = few | ~s.groups.fits(case.part, case.whole_gpus)
 
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
-        left = mask.copy()
-        for each in short:
-            if (off := left & each.few).any():
+        left, asked = mask.copy(), [*_requests(case)]
+        for each in asked:
+            if (off := left & few & s.devices.search(each.wants, s.alive).few).any():
                 left &= ~off
-                yield from _short(s, each, off, alone & (len(short) == 1))
-        few = np.any([np.zeros_like(left), *[each.few for each in short]], axis=0)
-        if (off := left & together & ~few).any():
+                yield from _short(s, each, off, alone & (len(asked) == 1))
+        if (off := left & few).any():
             left &= ~off
-            yield from _apart(case, off, alone) if case.part is None else _no_room(case, case.part, off, alone)
-        for who, unknown in (*[(each.who, each.unknown) for each in short], ("the pod", untold)):
-            if (off := left & unknown).any():
-                left &= ~off
-                text = f"{who}: whether the devices of {s.where(off)} can be had is not known"
-                why = "a selector cannot be evaluated here, or others have parts of these GPUs"
-                fix = (
-                    f"see what the scheduler says ({why}), or what the devices are: kubectl get resourceslices -o yaml"
-                )
-                yield s.cause("noDevice", text, fix, off, np.zeros_like(off))
+            yield from _apart(case, asked, off, alone) if case.part is None else _no_room(case, case.part, off, alone)
+        if (off := left & unknown).any():
+            left &= ~off
+            why = case.wants.reason or "a selector cannot be evaluated here, or it would take long"
+            text = f"the pod: whether the devices of {s.where(off)} can be had is not known: {why}"
+            fix = f"see what the scheduler says, or what the devices are: {_SLICES} -o yaml"
+            yield s.cause("noDevice", text, fix, off, np.zeros_like(off))
         for who, elsewhere in away.items():
             if (off := left & elsewhere).any():
                 there = s.where(s.alive & ~elsewhere)
@@ -125,73 +159,55 @@ def devices(case: Case) -> NodeCheck:
                 fix = f"make room on {there}, or use a claim of its own: a ResourceClaimTemplate makes one for each pod"
                 yield s.cause("claimElsewhere", text, fix, off, np.zeros_like(off))  # room on other nodes than these
 
-    return NodeCheck(s.alive & fails, explain)
+    return NodeCheck(s.alive & np.any([few, unknown, *away.values()], axis=0), explain)
 
 
-class _Short(NamedTuple):
-    """A request, and the nodes on which it cannot be satisfied, or on which that is not known."""
-
-    who: str
-    wanted: Wanted
-    few: Mask
-    unknown: Mask
-
-
-def _shortages(s: Situation, who: str, wanted: Iterable[tuple[Wanted, ...]]) -> Iterator[_Short]:
-    """One for each of the requests. Those that select the same devices need as many as all of them together."""
-    together = Counter[tuple[Wanted, ...]]()
-    for alternatives in wanted:
-        key = tuple([each._replace(number=0) for each in alternatives])
-        together[key] += alternatives[0].number if len(alternatives) == 1 else 0
-        if len(alternatives) > 1:
-            together[alternatives] += 0
-    for alternatives, count in together.items():
-        each_few, each_unknown = [], []
-        for each in alternatives:
-            number, of = count or each.number, counts(s, each)
-            sure, may = of.free >= number, of.free + of.unknown >= number
-            each_few.append(~may)
-            each_unknown.append(may & ~sure)
-        few = np.all(each_few, axis=0)
-        unknown = ~few & np.all([few | unknown for few, unknown in zip(each_few, each_unknown, strict=True)], axis=0)
-        yield _Short(who, alternatives[0]._replace(number=count or alternatives[0].number), few, unknown)
-
-
-def _short(s: Situation, short: _Short, off: Mask, alone: Mask) -> Iterator[Cause]:
+def _short(s: Situation, request: _Request, off: Mask, alone: Mask) -> Iterator[Cause]:
     """The cause for nodes with too few devices for a request: none matches, there are fewer, or others have them."""
-    who, wanted = short.who, short.wanted
-    found, of = counts(s, wanted), bare(wanted.device_class)
-    most, free = (int(number[off].max(initial=0)) for number in found[:2])
-    asked = f"{who}: {plural(wanted.number, 'device')} of {of} wanted"
-    of_class = counts(s, Wanted(wanted.device_class, 1, class_selectors(s, wanted.device_class), wanted.tolerates))
-    taints = sorted(set().union(*[taints for row, taints in found.taints.items() if off[row]]))
-    if taints and most < wanted.number:
-        text = (
-            f"{asked}, and it does not tolerate the taints of devices of {s.where(off)}: {listed(map(bare, taints), 3)}"
-        )
+    number, nobody = request.devices, np.zeros_like(alone)
+    most, free = (request.most(s, off, free=each) for each in (False, True))
+    asked = f"{request.who}: {plural(number, 'device')} of {bare(request.device_class)} wanted"
+    of_class = s.snapshot.state.device_demands.class_selectors(request.device_class) or ()
+    if most < number and request.most(s, off, free=False, tolerations=_ANY_TAINT) > most:
+        keys = listed(map(bare, s.devices.taints(off)), 3)
+        text = f"{asked}, and it does not tolerate the taints of devices of {s.where(off)}: {keys}"
         fix = (
             "remove the taints (kubectl get devicetaintrules, or the driver tells why), or tolerate them in a new claim"
         )
-        alone = np.zeros_like(alone)  # devices with a taint may not work
-    elif not of_class.match.any():
-        text = f"{asked}, and no node has any"
-        fix, alone = "install or repair the driver that offers them: kubectl get resourceslices", np.zeros_like(alone)
-    elif not found.match.any():
-        own = wanted.selectors[len(class_selectors(s, wanted.device_class)) :]
-        text = f"{asked}, and no device matches {listed([f'«{bare(each)}»' for each in own], 3)}"
-        fix = "correct the selector in a new claim; what devices have: kubectl get resourceslices -o yaml"
-        alone = np.zeros_like(alone)  # nobody can try it: what it should say is not known
+        alone = nobody  # devices with a taint may not work
+    elif not request.most(s, s.alive, free=False, enough=1, selectors=of_class, amounts=()):
+        text, alone = f"{asked}, and no node has any", nobody
+        fix = f"install or repair the driver that offers them: {_SLICES}"
+    elif not request.most(s, s.alive, free=False, enough=1):
+        wanted = listed([f"«{bare(each)}»" for each in request.own], 3) or "the capacity that it asks for"
+        text = f"{asked}, and no device matches {wanted}"
+        fix = f"correct the selector in a new claim; what devices have: {_SLICES} -o yaml"
+        alone = nobody  # nobody can try it: what it should say is not known
     else:
         text = f"{asked}, at most {free} free on a node: not on {s.where(off)}"
-        if most < wanted.number:
-            fix = f"ask for at most {most} in a claim, or repair the driver there: kubectl get resourceslices"
-            if not most:
-                fix = f"let the pod run where they are, or repair the driver on {s.where(off)}: kubectl get resourceslices"
+        others = _users(s, request.device_class, off)
+        if not most:
+            fix = f"let the pod run where they are, or repair the driver on {s.where(off)}: {_SLICES}"
+        elif most < number:
+            fix = f"ask for at most {most} in a claim, or repair the driver there: {_SLICES}"
         else:
-            others = has(s, wanted.device_class, off)
             fix = f"wait for pod/{others[0]} to end" if others else "wait for a claim to be released"
             fix = f"{fix}, or ask for fewer devices: {free} {'are' if free != 1 else 'is'} free" if free else fix
     yield s.cause("noDevice", text, fix, off, alone)
+
+
+def _users(s: Situation, device_class: str, nodes: Mask) -> list[str]:
+    """The pods for which claims with devices of this class on these nodes are reserved."""
+    here = {part.holder for part in parts(s.snapshot.state) if part.source == DRA and nodes[part.row]}
+    claims = [claim for claim in s.snapshot.of("ResourceClaim") if full_name(claim) in here]
+    return sorted(
+        {
+            f"{user.get('name')} in {claim['metadata']['namespace']}"
+            for claim in claims
+            if device_class in _classes(claim)
+            for user in claim["status"].get("reservedFor") or ()
+        }
+    )
 
 
 def _no_room(case: Case, part: DeviceClaim, off: Mask, alone: Mask) -> Iterator[Cause]:
@@ -216,7 +232,7 @@ def _no_room(case: Case, part: DeviceClaim, off: Mask, alone: Mask) -> Iterator[
     yield s.cause("noDevice", text, fix, off, alone, asking(case.pod, most) if most else None)
 
 
-def _apart(case: Case, off: Mask, alone: Mask) -> Iterator[Cause]:
+def _apart(case: Case, asked: list[_Request], off: Mask, alone: Mask) -> Iterator[Cause]:
     """The cause for nodes that have enough devices for each request of the pod, and not for all of them."""
     s = case.situation
     if parts := [claim.source for claim in case.wants.claims if claim.source]:
@@ -224,31 +240,14 @@ def _apart(case: Case, off: Mask, alone: Mask) -> Iterator[Cause]:
         text = f"no GPU of {s.where(off)} has enough free for the part that it asks for (by {by})"
         yield s.cause("noDevice", text, "ask for a smaller part, or wait for a pod there to end", off, alone)
         return
-    entries = list(claim_entries(case.pod))
-    found = [claim for _, claim in [_claim(case, *each) for each in entries] if claim is not None]
-    wanted = [each for claim in found for each in (claim["spec"].get("devices") or {}).get("requests") or ()]
-    every = any((each.get("exactly") or each).get("allocationMode") == "All" for each in wanted)
-    names = [bare(str(name or entry.get("resourceClaimTemplateName"))) for entry, name in entries]
-    who = (
-        f"claim{'s' if len(names) > 1 else ''} {listed(names, 5)}" if names else listed(map(bare, case.device_class_of))
-    )
-    wants = [each for claim in found for request in requests(s, claim) for each in request]
-    others = sorted({pod for each in wants for pod in has(s, each.device_class, off)})
-    tainted = {row for each in wants for row in counts(s, each).taints}
-    if every and off[[*tainted]].any():
-        text = (
-            f"{who}: all devices that match are wanted, and it does not tolerate the taints of some of {s.where(off)}"
-        )
-    elif every:
-        text = f"{who}: all devices that match are wanted, and others have some of those of {s.where(off)}"
-    elif len(wanted) == 1:
-        text = f"{who}: no device that matches can be had on {s.where(off)}: others have parts of the same GPUs"
-    else:
+    who = listed([*dict.fromkeys([each.who for each in asked])])
+    others = sorted({pod for each in asked for pod in _users(s, each.device_class, off)})
+    if not any(each.every for each in asked):
         text = f"{who}: not enough devices for all requests together on {s.where(off)}: each alone could be met"
+    else:
+        text = f"{who}: all devices that match are wanted, and others have some of those of {s.where(off)}, or they have taints"
     fix = f"wait for pod/{others[0]} to end" if others else "ask for other or fewer devices in a new claim"
-    yield s.cause(
-        "noDevice", text, f"{fix}; what devices have: kubectl get resourceslices -o yaml", off, alone & bool(others)
-    )
+    yield s.cause("noDevice", text, f"{fix}; what devices have: {_SLICES} -o yaml", off, alone & bool(others))
 
 
 def elsewhere(case: Case) -> Mask:

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import orjson
 
-from webhook.cli.waiting import claims, nodes, notes, opting_in, peers, ports, resources, taints, volumes
+from webhook.cli.waiting import claims, nodes, notes, opting_in, peers, resources, taints, volumes
 from webhook.cli.waiting.causes import Cause, NodeCheck, ordered
 from webhook.cli.waiting.free_devices import is_simulated
 from webhook.cli.waiting.prerequisites import prerequisites
@@ -20,7 +20,7 @@ from webhook.placement.constraints import Mask
 from webhook.text import bare, listed, nearest
 
 _CHECKS: Final[tuple[Callable[[Case], NodeCheck], ...]] = (
-    *(nodes.pinned, taints.cordoned, taints.taints, nodes.selection, ports.ports, resources.resources),
+    *(nodes.pinned, taints.cordoned, taints.taints, nodes.selection, peers.ports, resources.resources),
     *(
         volumes.in_use,
         volumes.limits,
@@ -83,10 +83,7 @@ class Diagnosis:
         return Findings(causes, [*found.notes, *notes.autoscaler(self.situation, pod, found.causes)], message)
 
     def _look_at(self, pod: Pod) -> Findings:
-        case = Case.of(self.situation, pod)
-        if case is None:
-            text = "it states more about nodes than this program looks at"
-            return Findings([Cause("schedulerOther", text, "simplify its affinity and tolerations")], [])
+        case = Case(self.situation, pod)
         if first := causes_before_filtering(case):
             return Findings(ordered(first), [])
         if "Node" in self.situation.snapshot.missing:
@@ -111,8 +108,7 @@ class Diagnosis:
         if not tainted or opting_in.has_opted_in(self.situation, case.namespace):
             return causes
         pod = opting_in.with_changes(self.situation, case.pod)
-        changed = Case.of(self.situation, pod) if pod else None
-        able = set(self.situation.named(fits(changed))) if changed else set()
+        able = set(self.situation.named(fits(Case(self.situation, pod)))) if pod else set()
         more = f", or opt in, and create the pod again: {opting_in.how_to_opt_in(case.namespace)}"
         return [
             each._replace(fix=f"{each.fix}{more}")
@@ -123,8 +119,9 @@ class Diagnosis:
 
     def _tried(self, cause: Cause) -> Cause:
         """The cause, with what becomes of the pod with its fix: how many nodes would take it, or what it would wait for then."""
-        if cause.fixed is None or (case := Case.of(self.situation, cause.fixed)) is None:
+        if cause.fixed is None:
             return cause
+        case = Case(self.situation, cause.fixed)
         able = fits(case)
         if able.any():
             if cause.cause == "untoleratedTaint" and set(self.situation.named(able)).isdisjoint(cause.nodes):
@@ -212,8 +209,10 @@ def causes_before_filtering(case: Case) -> list[Cause]:
 def would_start(situation: Situation, pod: Pod) -> bool:
     """Whether a node could take the pod if it were created now and changed by the webhook."""
     changed = opting_in.with_changes(situation, pod)
-    case = Case.of(situation, changed) if changed else None
-    return case is not None and not causes_before_filtering(case) and bool(fits(case).any())
+    if changed is None:
+        return False
+    case = Case(situation, changed)
+    return not causes_before_filtering(case) and bool(fits(case).any())
 
 
 def fits(case: Case) -> Mask:

@@ -3,15 +3,17 @@
 It is read from the device table of the webhook, so that `pending` and `simulate` find devices as placement does.
 """
 
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from webhook.cluster.claims import PodClaims
+from webhook.cluster.device_demands import Asked
 from webhook.cluster.device_layout import Amounts, Layout
-from webhook.cluster.device_search import Unknown
+from webhook.cluster.device_search import Unknown, passes_untold
 from webhook.cluster.device_sources import shared_claims
 from webhook.cluster.devices import WHOLE, DeviceClaim
 from webhook.cluster.node_table import Demand
@@ -74,16 +76,20 @@ class FreeDevices:
         """The rows of nodes whose devices are told."""
         return self._number >= 0
 
-    def wants(self, pod: Pod, demand: Demand) -> Wants:
-        """What a pod needs. A claim that is not made yet is as its template says."""
+    def asked(self, pod: Pod, entries: Iterable[tuple[Mapping[str, Any], str | None]]) -> Asked:
+        """What these of its claims ask for. One that is not made yet is as its template says."""
         names, namespace = [], pod["metadata"]["namespace"]
-        for entry, claim in claim_entries(pod):
+        for entry, claim in entries:
             template = entry.get("resourceClaimTemplateName")
             if template and not (claim and self._cluster.claims.get(f"{namespace}/{claim}")):
                 names.append(("ResourceClaimTemplate", f"{namespace}/{template}"))
             else:
                 names.append(("ResourceClaim", f"{namespace}/{claim}"))
-        asked = self._cluster.device_demands.asked(PodClaims(tuple(names)))
+        return self._cluster.device_demands.asked(PodClaims(tuple(names)))
+
+    def wants(self, pod: Pod, demand: Demand) -> Wants:
+        """What a pod needs."""
+        asked = self.asked(pod, claim_entries(pod))
         parts = [part for part in shared_claims(pod) if not part.told and self._table.tells(part.source)]
         extended = self._cluster.device_demands.extended(demand)
         every = (*asked.claims, *parts)
@@ -93,23 +99,50 @@ class FreeDevices:
 
     def search(self, wants: Wants, alive: Mask) -> Found:
         """Where a pod gets what it needs."""
-        found = Found(np.zeros_like(alive), np.zeros_like(alive))
-        if not wants.claims and not wants.extended:
+        found = Found(np.zeros_like(alive), np.full_like(alive, bool(wants.reason)))
+        if wants.reason or not (wants.claims or wants.extended):
             return found
         offers = [self._offered(name, len(alive)) for name in wants.extended]
         _, first, kind = np.unique(np.stack([self._number, *offers]), axis=1, return_index=True, return_inverse=True)
         for index, row in enumerate(first.tolist()):
             if (claims := self._claims(wants, row)) is None:
                 continue
+            number, of = int(self._number[row]), kind.ravel() == index
             try:
-                if self._fit(int(self._number[row]), claims) is None:
-                    found.few[kind.ravel() == index] = True
+                told = number >= 0
+                fits = (
+                    self._look(*self._states[number], claims) is not None if told else all(map(passes_untold, claims))
+                )
+                found.few[of] = not fits
             except Unknown:
-                found.unknown[kind.ravel() == index] = True
+                found.unknown[of] = True
         for claim in wants.claims:
             if claim.name in self._placed:  # the node of a claim that has its devices
                 found.few[np.arange(len(alive)) != self._placed[claim.name]] = True
         return found
+
+    def most(self, claim: Callable[[int], DeviceClaim], enough: int, rows: Mask, *, free: bool) -> int:
+        """How many devices a claim for a number of them could have on one of these nodes, of those that are free or of all."""
+        found = 0
+        for layout, left in self._at(rows):
+            with suppress(Unknown):
+                while found < enough and self._look(layout, left if free else layout.totals, (claim(found + 1),)):
+                    found += 1
+        return found
+
+    def taints(self, rows: Mask) -> list[str]:
+        """The keys of the taints of devices of these nodes."""
+        return sorted({taint.key for layout, _ in self._at(rows) for slot in layout.slots for taint in slot.taints})
+
+    def _at(self, rows: Mask) -> list[_State]:
+        """The states of these nodes."""
+        return [self._states[number] for number in np.unique(self._number[rows]).tolist() if number >= 0]
+
+    def _look(self, layout: Layout, left: Amounts, claims: tuple[DeviceClaim, ...]) -> Amounts | None:
+        """What is left with them; None if there are no devices for them. Raises Unknown."""
+        self._table.allow()
+        fit = self._table.look(layout, left, claims)
+        return None if fit is None else fit.remaining
 
     def _offered(self, resource: str, rows: int) -> Mask:
         capacity = self._cluster.nodes.columns.capacity.get(resource)
@@ -122,14 +155,6 @@ class FreeDevices:
         made = [c for name, c in wants.extended.items() if name not in capacity or not capacity[name][row]]
         claims = (*[claim for claim in wants.claims if claim.name not in self._placed], *made)
         return claims or None
-
-    def _fit(self, number: int, claims: tuple[DeviceClaim, ...]) -> Amounts | None:
-        """What is left with them; None if there are no devices for them. Raises Unknown."""
-        if number < 0:
-            return () if all([claim.source for claim in claims]) else None
-        self._table.allow()
-        fit = self._table.look(*self._states[number], claims)
-        return None if fit is None else fit.remaining
 
     def bind(self, wants: Wants, row: int) -> None:
         """A pod that needs these is bound to a node. What cannot be told changes nothing."""
@@ -158,10 +183,7 @@ class FreeDevices:
         if self._number[row] < 0:
             return {}
         layout, left = self._states[self._number[row]]
-        every = [
-            (driver, [layout.free(driver, each) / WHOLE for each in (layout.totals, left)]) for driver in layout.drivers
-        ]
-        return {driver: (total, free) for driver, (total, free) in every}
+        return {of: (layout.free(of, layout.totals) / WHOLE, layout.free(of, left) / WHOLE) for of in layout.drivers}
 
     def each(self, source: str) -> dict[int, dict[str, float]]:
         """What is free of each device of a source that pods share, by row and name: a part of it."""
@@ -184,12 +206,8 @@ class FreeDevices:
     def _after(self, layout: Layout, left: Amounts, together: Iterable[tuple[DeviceClaim, ...]]) -> Amounts:
         """What is left once these claims have devices, those of a pod together, as far as there are any."""
         for claims in together:
-            self._table.allow()
-            try:
-                fit = self._table.look(layout, left, claims)
-            except Unknown:
-                continue
-            left = left if fit is None else fit.remaining
+            with suppress(Unknown):
+                left = self._look(layout, left, claims) or left
         return left
 
 

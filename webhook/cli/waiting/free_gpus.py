@@ -1,13 +1,14 @@
 """How many GPUs are free on each node, each of them counted once (`webhook.cluster.gpu_amounts`), while pods are bound."""
 
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 
 from webhook.cli.waiting.free_devices import FreeDevices
-from webhook.cli.waiting.gpu_groups import Taken
+from webhook.cli.waiting.gpu_groups import GpuGroups
 from webhook.cluster.gpu_amounts import gpu_amounts
-from webhook.cluster.node_table import Demand, Floats
+from webhook.cluster.node_table import Floats, Integers
 from webhook.cluster.source_kai import KAI
 from webhook.cluster.state import ClusterState
 from webhook.kube.gpus import Gpus
@@ -19,19 +20,27 @@ class _Of(NamedTuple):
 
     offered: Floats
     free: Floats
+    more: Floats
+    """What is free of them beside what is free of the resource: claims may have the others."""
 
 
 class FreeGpus:
-    """By resource and driver, as the scheduler counts: without the webhook's reservations."""
+    """By resource and driver, as the scheduler counts: without our reservations. `free`: what is free of each resource."""
 
-    def __init__(self, state: ClusterState, gpus: Gpus, devices: FreeDevices) -> None:
-        self._devices, self._rows = devices, state.nodes.columns.rows
+    def __init__(
+        self,
+        state: ClusterState,
+        gpus: Gpus,
+        free: Mapping[str, Integers],
+        devices: FreeDevices,
+        groups: GpuGroups,
+    ) -> None:
+        self._free, self._devices, self._groups, self._rows = free, devices, groups, state.nodes.columns.rows
         self.of: dict[str, _Of] = {}
         for name, each in gpu_amounts(state, gpus).items():
             if each.offered.any():
-                self.of[name] = _Of(
-                    each.offered[: self._rows], np.maximum(each.offered - each.allocated, 0)[: self._rows]
-                )
+                offered, left = each.offered[: self._rows], (each.offered - each.allocated)[: self._rows]
+                self.of[name] = _Of(offered, np.maximum(left, 0), left - free.get(name, 0))
 
     def whole(self, resource: str | None = None) -> Mask:
         """The nodes that have GPUs, of this resource or of any, and all of them free."""
@@ -41,28 +50,12 @@ class FreeGpus:
         mask: Mask = has & ~taken
         return mask
 
-    def take(self, demand: Demand, row: int, sign: int = 1) -> None:
-        """A pod was bound to a node (1), or has left it (-1). Its devices are read again."""
-        for name, amount in demand.requests:
-            if name in self.of and self.of[name].offered[row]:
-                self.of[name].free[row] -= sign * amount
+    def count(self, row: int) -> None:
+        """Count the free GPUs of a node again. Parts by KAI of a GPU of which nobody had one are parts of a device plugin's."""
+        known, opened = self._groups.left(row)
+        for name, of in self.of.items():
+            if name in self._free and of.offered[row]:
+                of.free[row] = max(0, self._free[name][row] + of.more[row]) + (opened if name == KAI.whole else 0)
         for driver, (total, free) in self._devices.gpus(row).items():
-            if driver == KAI.name or driver not in self.of:  # `share` counts parts by KAI
-                continue
-            if self.of[driver].offered[row] == total:  # not those of a device plugin too
-                self.of[driver].free[row] = free
-
-    def share(self, row: int, taken: Taken) -> None:
-        """A pod has parts of GPUs of a node by KAI. Those of which nobody had a part stay GPUs of the device plugin."""
-        for name, amount in ((KAI.name, taken.known), (KAI.whole, taken.new)):
-            if name in self.of:
-                self.of[name].free[row] -= amount
-
-    def saved(self) -> Any:
-        """The state now, for `restore`."""
-        return {name: each.free.copy() for name, each in self.of.items()}, self._devices.saved()
-
-    def restore(self, saved: Any) -> None:
-        free, devices = saved
-        self._devices.restore(devices)
-        self.of = {name: each._replace(free=free[name]) for name, each in self.of.items()}
+            if driver in self.of and self.of[driver].offered[row] == total:  # not those of a device plugin too
+                self.of[driver].free[row] = known if driver == KAI.name else free

@@ -8,7 +8,7 @@ and nodeplacement, with the default settings.
 """
 
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,19 +26,6 @@ _MIG: Final = "nvidia.com/mig-"
 _MIG_ENABLED: Final = "node-role.kubernetes.io/mig-enabled"
 _TRUE: Final = ("1", "t", "T", "TRUE", "true", "True")
 """strconv.ParseBool."""
-
-
-class Taken(NamedTuple):
-    """What a pod has of the GPUs of a node."""
-
-    groups: tuple[str, ...] = ()
-    """One for each of its GPUs."""
-    opened: int = 0
-    """How many of them were whole ones: KAI reserves these now."""
-    known: float = 0
-    """What it takes of GPUs that were shared in the snapshot, in GPUs."""
-    new: float = 0
-    """The same of all others."""
 
 
 class GpuGroups:
@@ -72,8 +59,8 @@ class GpuGroups:
         score: Integers = np.array(room, np.int64) * (1 + int(whole.max(initial=0))) - whole[rows]
         return score
 
-    def take(self, claim: DeviceClaim, row: int) -> Taken:
-        """A pod is bound to a node that has room for its part."""
+    def take(self, claim: DeviceClaim, row: int) -> tuple[list[str], int]:
+        """A pod is bound to a node with room for its part. Its GPUs, and how many of them were whole: KAI reserves these."""
         share, free = float(self._share(claim, np.array([row]))[0]), self._free.setdefault(row, {})
         groups = self._with_room(row, share)[: _number(claim)]
         opened = [f"{SIMULATED}{self._opened + number}" for number in range(_number(claim) - len(groups))]
@@ -81,8 +68,13 @@ class GpuGroups:
         free |= dict.fromkeys(opened, 1.0)
         for group in (*groups, *opened):
             free[group] -= share
-        known = sum([not group.startswith(SIMULATED) for group in groups]) * share
-        return Taken((*groups, *opened), len(opened), known, _number(claim) * share - known)
+        return [*groups, *opened], len(opened)
+
+    def left(self, row: int) -> tuple[float, float]:
+        """What is free of the GPUs of a node that were shared in the snapshot, and of those that were taken since."""
+        free = self._free.get(row, {})
+        opened = sum([left for group, left in free.items() if group.startswith(SIMULATED)])
+        return sum(free.values()) - opened, opened
 
     def _with_room(self, row: int, share: float) -> list[str]:
         """The GPUs of which others have parts, and of which so much is free, the fullest first."""
@@ -123,12 +115,10 @@ def _number(claim: DeviceClaim) -> int:
     return claim.requests[0][0].devices
 
 
-def as_bound(pod: Pod, taken: Taken) -> Pod:
+def as_bound(pod: Pod, groups: list[str]) -> Pod:
     """A pod with what KAI writes at it when it is bound."""
-    if not taken.groups:
-        return pod
-    alone = len(taken.groups) == 1
-    labels = {**labels_of(pod), **{GROUP if alone else f"{GROUP}/{group}": group for group in taken.groups}}
+    alone = len(groups) == 1
+    labels = {**labels_of(pod), **{GROUP if alone else f"{GROUP}/{group}": group for group in groups}}
     notes = {**annotations_of(pod), RECEIVED: "Fraction"}
     return {**pod, "metadata": {**pod["metadata"], "labels": labels, "annotations": notes}}
 

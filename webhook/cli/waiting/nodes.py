@@ -83,19 +83,16 @@ def _selector(case: Case, mask: Mask) -> tuple[str, str, Pod | None]:
         text = f"nodeSelector {bare(key)}={bare(value)}, which RuntimeClass {bare(of)} adds, is on no node"
         return text, f"{fix}, or name another spec.runtimeClassName", None
     selector = f"nodeSelector {bare(key)}={bare(value)}"
-    if left[worst].any() and not (left[worst] & _but_for(case, worst)).any():
-        fix, instead = _correction(case, worst, f"spec.nodeSelector[{bare(key)}]")
-        where = f"{plural(_count(left[worst]), 'node')}, but on none that the pod selects otherwise"
-        return f"{selector} is on {where}{_nearest(case, worst)}", fix, _reselected(case.pod, key, instead)
-    if left[worst].any():
-        count = _count(left[worst])
+    count = _count(left[worst])
+    if (left[worst] & _but_for(case, worst)).any():
         more = f"label more nodes: kubectl label node NAME {bare(key)}={bare(value)}"
         or_more = "add such a node" if _is_fact(key) else more
         fix = f"remove spec.nodeSelector[{bare(key)}] if the pod may run elsewhere, or {or_more}"
         where = f"{plural(count, 'node')} of {_count(s.alive)} ({listed(s.named(left[worst]), 3)})"
         return f"{selector} is on {where}; {s.where(mask)} without it", fix, _reselected(case.pod, key)
-    fix, instead = _correction(case, worst, f"spec.nodeSelector[{bare(key)}]")
-    return f"{selector} is on no node{_nearest(case, worst)}", fix, _reselected(case.pod, key, instead)
+    near, fix, instead = _instead(case, worst, f"spec.nodeSelector[{bare(key)}]")
+    where = f"{plural(count, 'node')}, but on none that the pod selects otherwise" if count else "no node"
+    return f"{selector} is on {where}{near}", fix, _reselected(case.pod, key, instead)
 
 
 def _is_fact(key: str) -> bool:
@@ -143,8 +140,8 @@ def _affinity(case: Case, mask: Mask, alone: Mask) -> Cause:
         fix = "widen spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution, or label more nodes"
         return s.cause("nodeAffinity", text, fix, mask, alone, without_affinity(case.pod, "nodeAffinity"))
     values = f" {listed(map(bare, wrong.values))}" if wrong.values else ""
-    text = f"required node affinity «{bare(wrong.key)} {wrong.operator}{values}» matches no node{_nearest(case, wrong)}"
-    fix, instead = _correction(case, wrong, "spec.affinity.nodeAffinity")
+    near, fix, instead = _instead(case, wrong, "spec.affinity.nodeAffinity")
+    text = f"required node affinity «{bare(wrong.key)} {wrong.operator}{values}» matches no node{near}"
     return s.cause("nodeAffinity", text, fix, mask, alone, _reworded(case.pod, wrong, instead))
 
 
@@ -166,11 +163,8 @@ def _but_for(case: Case, wrong: Expression) -> Mask:
 
 def _known_values(case: Case, wrong: Expression) -> list[str]:
     """The values that the nodes which are left have for the key of an expression."""
-    column = case.situation.nodes.labels.column(wrong.key)
-    if column is None:
-        return []
-    rows = _but_for(case, wrong)
-    return sorted([column.values[code] for code in np.unique(column.padded(len(rows))[: len(rows)][rows]) if code])
+    numbers, values = case.situation.domains(wrong.key)
+    return sorted([values[number] for number in np.unique(numbers[_but_for(case, wrong)]).tolist() if number])
 
 
 def _alike(case: Case, wrong: Expression) -> tuple[str, str] | None:
@@ -183,38 +177,36 @@ def _alike(case: Case, wrong: Expression) -> tuple[str, str] | None:
     return (key, "") if key else None
 
 
-def _nearest(case: Case, wrong: Expression) -> str:
-    """«; nearest: …»: what nodes have that is most like a label that none matches."""
-    near, values = _alike(case, wrong), _known_values(case, wrong)
-    hint = f"; nearest: {'='.join(map(bare, filter(None, near)))}" if near else ""
-    if values:
-        return f"{hint}; nodes have {listed(map(bare, values), 6)}"
-    return f"; no node has a label {quoted(wrong.key)}{hint}"
-
-
-def _correction(case: Case, wrong: Expression, field: str) -> tuple[str, tuple[str, str] | None]:
-    """The fix for an expression in `field` that matches no node, and the label to ask for in its place; None: no label."""
-    key = bare(wrong.key)
+def _instead(case: Case, wrong: Expression, field: str) -> tuple[str, str, tuple[str, str] | None]:
+    """Of an expression in `field` that no node matches: «; nearest: …», what nodes have that is most like it; the fix; and the
+    label to ask for in its place, None: no label."""
+    key, near, values, label = bare(wrong.key), _alike(case, wrong), _known_values(case, wrong), None
+    shown = "=".join(map(bare, filter(None, near or ())))
+    said = f"; nearest: {shown}" if near else ""
+    said = (
+        f"{said}; nodes have {listed(map(bare, values), 6)}"
+        if values
+        else f"; no node has a label {quoted(wrong.key)}{said}"
+    )
+    label_a_node = f"kubectl label node NAME {key}"
     if wrong.operator in ("NotIn", "DoesNotExist"):
-        return f"remove it from {field}, or the label from a node: kubectl label node NAME {key}-", None
+        return said, f"remove it from {field}, or the label from a node: {label_a_node}-", None
     if wrong.operator in ("Gt", "Lt"):
-        return (
-            f"write another number in {field}, or label a node with one that fits: kubectl label node NAME {key}=…",
-            None,
-        )
-    near, values, label = _alike(case, wrong), _known_values(case, wrong), None
+        return said, f"write another number in {field}, or label a node with one that fits: {label_a_node}=…", None
     if values and wrong.values and (near is None or near[0] == wrong.key):
         label = wrong.key, near[1] if near else values[0]
         fix = f"set {field} to {bare(label[1])}"
     elif near:
         label = near[0], near[1] or next(iter(wrong.values), "")
-        fix = f"write {'='.join(map(bare, filter(None, near)))} in place of {key} in {field}"
+        fix = f"write {shown} in place of {key} in {field}"
     else:
         fix = f"remove {field}"
-    if _is_fact(wrong.key):
-        return f"{fix}, or add such a node", label
     value = bare(wrong.values[0]) if wrong.values else ""
-    return f"{fix}, or label nodes: kubectl label node NAME {key}={value}", label
+    return (
+        said,
+        f"{fix}, or {'add such a node' if _is_fact(wrong.key) else f'label nodes: {label_a_node}={value}'}",
+        label,
+    )
 
 
 def _reworded(pod: Pod, wrong: Expression, label: tuple[str, str] | None) -> Pod | None:

@@ -5,11 +5,11 @@ from typing import Final
 
 import numpy as np
 
-from webhook.cli.cluster.report import gpus_of, unhealthy_nodes
+from webhook.cli.cluster.report import gpus_of
 from webhook.cli.cluster.snapshot import Object, full_name
+from webhook.cli.waiting import resources
 from webhook.cli.waiting.causes import Cause
 from webhook.cli.waiting.situation import Case, Situation, priority_of
-from webhook.cluster.pods import counted_demand
 from webhook.kube.pod import Pod, annotations_of
 from webhook.placement.constraints import Mask
 from webhook.text import bare, listed, plural
@@ -54,7 +54,7 @@ def preemption(case: Case, only_full: Mask) -> Iterator[str]:
     s, own = case.situation, priority_of(case.pod)
     if not only_full.any():
         return
-    victims_on = [(found, row) for row in np.flatnonzero(only_full).tolist() if (found := _victims(case, row, own))]
+    victims_on = [(found, row) for row in np.flatnonzero(only_full).tolist() if (found := resources.victims(case, row))]
     if case.pod["spec"].get("preemptionPolicy") == "Never":
         if not victims_on:  # otherwise a cause says so
             of = case.pod["spec"].get("priorityClassName")
@@ -77,8 +77,7 @@ def preemption(case: Case, only_full: Mask) -> Iterator[str]:
 def unhealthy(case: Case, only_full: Mask) -> Iterator[str]:
     """The nodes that nothing but their pods excludes, and that the policy calls unhealthy: a fix may send the pod there."""
     s = case.situation
-    sick = s.kept(unhealthy_nodes, lambda: unhealthy_nodes(s.snapshot, s.policy))
-    if gpus_of(case.pod, s.policy) and (names := [name for name in s.named(only_full) if name in sick]):
+    if gpus_of(case.pod, s.policy) and (names := [name for name in s.named(only_full) if name in s.unhealthy]):
         yield sick_words(names)
 
 
@@ -91,7 +90,8 @@ def sick_words(names: list[str]) -> str:
 def ending(case: Case, only_full: Mask) -> Iterator[str]:
     """The pods that are being deleted on nodes that nothing but their pods excludes, and hold GPUs until then."""
     s = case.situation
-    if names := [full_name(pod) for row, pod in s.ending if only_full[row] and gpus_of(pod, s.policy)]:
+    there = [pod for name in s.named(only_full) for pod in s.pods_on.get(name, ()) if gpus_of(pod, s.policy)]
+    if names := [full_name(pod) for pod in there if pod["metadata"].get("deletionTimestamp")]:
         yield f"being deleted there, and has its GPUs until it has ended: {listed(names, _MAX_NAMED)}"
 
 
@@ -100,29 +100,6 @@ def limit_range(pod: Pod, causes: Iterable[Cause]) -> Iterator[str]:
     said = str(annotations_of(pod).get("kubernetes.io/limit-ranger") or "").partition("plugin set: ")[2]
     if said and any(cause.cause in _TOO_LITTLE for cause in causes):
         yield f"not its manifest but a LimitRange of the namespace set: {bare(said[:_MAX_MESSAGE])}"
-
-
-def _victims(case: Case, row: int, own: int) -> list[Pod]:
-    """The fewest pods of lower priority on a node whose end makes room for the pod; [] if all of them are too few."""
-    s = case.situation
-    lower = [pod for pod in s.pods_on.get(s.names[row], ()) if priority_of(pod) < own]
-    room = {
-        name: int(s.free[name][row]) - amount if name in s.free else -amount for name, amount in case.demand.requests
-    }
-    for pod in lower:
-        for name in room:
-            room[name] += counted_demand(pod).amount(name)
-    if any(amount < 0 for amount in room.values()):
-        return []
-    victims = []
-    for pod in sorted(lower, key=priority_of, reverse=True):
-        demand = counted_demand(pod)
-        if all(room[name] >= demand.amount(name) for name in room):
-            for name in room:
-                room[name] -= demand.amount(name)
-        else:
-            victims.append(pod)
-    return victims
 
 
 def autoscaler(situation: Situation, pod: Pod, causes: Iterable[Cause]) -> Iterator[str]:

@@ -1,22 +1,28 @@
-"""Checks nodes against the pods that are bound: pod affinity, pod anti-affinity and topology spread constraints.
+"""Checks nodes against the pods that are bound: pod affinity, pod anti-affinity, topology spread constraints and host ports.
 
-k8s.io/kubernetes pkg/scheduler/framework/plugins/{interpodaffinity,podtopologyspread}/filtering.go.
+k8s.io/kubernetes pkg/scheduler/framework/plugins/{interpodaffinity,podtopologyspread}/filtering.go and nodeports.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from webhook.cli.cluster.report import workload_name
+from webhook.cli.cluster.snapshot import full_name
 from webhook.cli.reading import selects
 from webhook.cli.waiting.causes import Cause, NodeCheck
 from webhook.cli.waiting.nodes import unselected
 from webhook.cli.waiting.situation import Case, Situation, with_spec, without_affinity
-from webhook.kube.pod import REQUIRED, Pod, labels_of
+from webhook.kube.pod import REQUIRED, Pod, containers, labels_of
 from webhook.placement.constraints import Mask
 from webhook.text import bare, listed
+
+_ANY_ADDRESS: Final = "0.0.0.0"  # noqa: S104  compared as the scheduler does, not bound
+_Port = tuple[str, str, int]
+"""Address, protocol and number."""
 
 
 def affinity(case: Case) -> NodeCheck:
@@ -24,12 +30,11 @@ def affinity(case: Case) -> NodeCheck:
     s, fails, near = case.situation, np.zeros_like(case.situation.alive), np.zeros_like(case.situation.alive)
     terms = _terms(case.pod, "podAffinity")
     for term in terms:
-        domains = s.domains(term["topologyKey"])
+        domains, _ = s.domains(term["topologyKey"])
         rows = [row for row, pod in s.bound if domains[row] and _selects(s, term, case.pod, pod)]
         near[rows] = True
-        there = {domains[row] for row in rows}
-        first = not there and _selects(s, term, case.pod, case.pod)  # of a group of pods that select each other
-        fails |= np.array([not value or not (first or value in there) for value in domains], bool)
+        first = not rows and _selects(s, term, case.pod, case.pod)  # of a group of pods that select each other
+        fails |= (domains == 0) | ~(first | np.isin(domains, domains[rows]))
 
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
         wanted = listed([f"{_selector_text(t['labelSelector'])} in the same {bare(t['topologyKey'])}" for t in terms])
@@ -48,65 +53,64 @@ def affinity(case: Case) -> NodeCheck:
 def anti_affinity(case: Case) -> NodeCheck:
     """Nodes in whose domain there is a pod that the pod's anti-affinity excludes."""
     s = case.situation
-    fails, workloads = np.zeros_like(s.alive), Counter[str]()
-    for term in _terms(case.pod, "podAntiAffinity"):
-        domains = s.domains(term["topologyKey"])
-        near = [(domains[row], pod) for row, pod in s.bound if domains[row] and _selects(s, term, case.pod, pod)]
-        workloads.update(workload_name(pod) for _, pod in near)
-        there = {value for value, _ in near}
-        fails |= np.array([value in there for value in domains], bool)
+    terms = _terms(case.pod, "podAntiAffinity")
+    near = [(t["topologyKey"], row, pod) for t in terms for row, pod in s.bound if _selects(s, t, case.pod, pod)]
+    fails, workloads = _beside(s, near)
 
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
-        text = f"its pod anti-affinity keeps it from {s.where(mask)}, where {_workloads_text(workloads)} are"
+        text = f"its pod anti-affinity keeps it from {s.where(mask)}, where {workloads} are"
         fix = "make the anti-affinity preferred, run fewer replicas, or add a node"
         yield s.cause("podAntiAffinity", text, fix, mask, alone, without_affinity(case.pod, "podAntiAffinity"))
 
-    return NodeCheck(s.alive & fails, explain)
+    return NodeCheck(fails, explain)
 
 
 def existing_anti_affinity(case: Case) -> NodeCheck:
     """Nodes in whose domain there is a pod with an anti-affinity that excludes the pod."""
     s = case.situation
-    fails, workloads, taken = np.zeros_like(s.alive), Counter[str](), dict[str, set[str]]()
-    for row, pod in s.with_anti_affinity:
-        for term in _terms(pod, "podAntiAffinity"):
-            key = term["topologyKey"]
-            if (domain := s.domains(key)[row]) and _selects(s, term, pod, case.pod):
-                workloads[workload_name(pod)] += 1
-                taken.setdefault(key, set()).add(domain)
-    for key, values in taken.items():
-        fails |= np.array([value in values for value in s.domains(key)], bool)
+    every = [(term, row, pod) for row, pod in s.with_anti_affinity for term in _terms(pod, "podAntiAffinity")]
+    near = [(term["topologyKey"], row, pod) for term, row, pod in every if _selects(s, term, pod, case.pod)]
+    fails, workloads = _beside(s, near)
 
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
-        text = f"anti-affinity of {_workloads_text(workloads)} keeps pods with these labels from {s.where(mask)}"
+        text = f"anti-affinity of {workloads} keeps pods with these labels from {s.where(mask)}"
         fix = "change the labels of this pod or the anti-affinity of the others, or add a node"
         yield s.cause("existingAntiAffinity", text, fix, mask, alone)
 
-    return NodeCheck(s.alive & fails, explain)
+    return NodeCheck(fails, explain)
+
+
+def _beside(s: Situation, near: list[tuple[str, int, Pod]]) -> tuple[Mask, str]:
+    """The nodes in a domain of these pods, each with a topology key and the row of its node; and their workloads in words."""
+    fails, workloads, taken = np.zeros_like(s.alive), Counter[str](), dict[str, set[int]]()
+    for key, row, pod in near:
+        if domain := int(s.domains(key)[0][row]):
+            taken.setdefault(key, set()).add(domain)
+            workloads[workload_name(pod)] += 1
+    for key, domains in taken.items():
+        fails |= np.isin(s.domains(key)[0], [*domains])
+    texts = [f"{bare(name)} ({count})" if count > 1 else bare(name) for name, count in workloads.most_common()]
+    return s.alive & fails, listed(texts, 3)
 
 
 def spread(case: Case) -> NodeCheck:
     """Nodes on which the pod would exceed the maxSkew of a topology spread constraint."""
-    s = case.situation
-    constraints = [
-        constraint
-        for constraint in case.pod["spec"].get("topologySpreadConstraints") or ()
-        if constraint.get("whenUnsatisfiable") == "DoNotSchedule"
-    ]
-    domains_of = [s.domains(constraint["topologyKey"]) for constraint in constraints]
-    fails, texts, fixes = np.zeros_like(s.alive), list[str](), list[str]()
-    counted = s.alive
-    for domains in domains_of:
-        counted = counted & np.array([bool(value) for value in domains], bool)
-    for constraint, domains in zip(constraints, domains_of, strict=True):
+    s, given = case.situation, case.pod["spec"].get("topologySpreadConstraints") or ()
+    constraints = [each for each in given if each.get("whenUnsatisfiable") == "DoNotSchedule"]
+    fails, texts, fixes, counted = np.zeros_like(s.alive), list[str](), list[str](), s.alive
+    for constraint in constraints:
+        counted = counted & (s.domains(constraint["topologyKey"])[0] > 0)
+    for constraint in constraints:
+        domains, names = s.domains(constraint["topologyKey"])
         counts = _pods_by_domain(case, constraint, domains, counted)
         min_domains = int(constraint.get("minDomains") or 1)
         fewest = 0 if len(counts) < min_domains else min(counts.values(), default=0)
-        own = int(selects(constraint.get("labelSelector"), labels_of(case.pod)))
-        over = {value for value in set(domains) if counts.get(value, 0) + own - fewest > int(constraint["maxSkew"])}
-        exceeded = np.array([not value or value in over for value in domains], bool)
+        most = fewest + int(constraint["maxSkew"]) - int(selects(constraint.get("labelSelector"), labels_of(case.pod)))
+        exceeded = (domains == 0) | np.isin(domains, [each for each, number in counts.items() if number > most])
         if (s.alive & exceeded).any():
-            shown = ", ".join(f"{bare(value)} {count}" for value, count in sorted(counts.items())[:6])
+            shown = ", ".join(
+                [f"{name} {n}" for name, n in sorted([(bare(names[d]), n) for d, n in counts.items()])[:6]]
+            )
             texts.append(f"{bare(constraint['topologyKey'])} with maxSkew {constraint['maxSkew']} (pods now: {shown})")
             if len(counts) < min_domains:
                 texts[-1] += f" and minDomains {min_domains}, of which there are {len(counts)},"
@@ -123,7 +127,9 @@ def spread(case: Case) -> NodeCheck:
     return NodeCheck(s.alive & fails, explain)
 
 
-def _pods_by_domain(case: Case, constraint: Mapping[str, Any], domains: list[str], counted: Mask) -> Counter[str]:
+def _pods_by_domain(
+    case: Case, constraint: Mapping[str, Any], domains: NDArray[np.int32], counted: Mask
+) -> Counter[int]:
     """The number of pods that the constraint selects in each domain with a node in `counted` that its policies include."""
     s = case.situation
     if constraint.get("nodeAffinityPolicy", "Honor") == "Honor":
@@ -131,7 +137,7 @@ def _pods_by_domain(case: Case, constraint: Mapping[str, Any], domains: list[str
     if constraint.get("nodeTaintsPolicy") == "Honor":
         tolerated = [all(map(case.constraints.admits, status.taints)) for status in s.nodes.statuses]
         counted = counted & s.by_status(tolerated)
-    counts = Counter({domains[row]: 0 for row in np.flatnonzero(counted).tolist()})
+    counts = Counter[int](dict.fromkeys(np.unique(domains[counted]).tolist(), 0))
     labels = labels_of(case.pod)
     same = {key: labels[key] for key in constraint.get("matchLabelKeys") or () if key in labels}
     for row, pod in s.bound:
@@ -142,7 +148,7 @@ def _pods_by_domain(case: Case, constraint: Mapping[str, Any], domains: list[str
         ):
             theirs = labels_of(pod)
             if selects(constraint.get("labelSelector"), theirs) and same.items() <= theirs.items():
-                counts[domains[row]] += 1
+                counts[int(domains[row])] += 1
     return counts
 
 
@@ -178,6 +184,35 @@ def _selector_text(selector: Any) -> str:
     return listed(parts) or "any labels"
 
 
-def _workloads_text(workloads: Counter[str]) -> str:
-    texts = [f"{bare(name)} ({count})" if count > 1 else bare(name) for name, count in workloads.most_common()]
-    return listed(texts, 3)
+def ports(case: Case) -> NodeCheck:
+    """Nodes on which other pods use the host ports of the pod."""
+    s, fails = case.situation, np.zeros_like(case.situation.alive)
+    wanted = _host_ports(case.pod)
+    taken: dict[int, list[str]] = {}
+    if wanted:
+        for row, pod in s.bound:
+            clash = [port for port in _host_ports(pod) if any(_clashes(port, other) for other in wanted)]
+            if clash:
+                fails[row] = True
+                taken.setdefault(row, []).append(f"{clash[0][2]} by {full_name(pod)}")
+
+    def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
+        example = taken[int(np.flatnonzero(mask)[0])]
+        text = f"host ports taken on {s.where(mask)}: {listed(example)}"
+        fix = "leave hostPort out (a Service needs none), take another, or run at most one such pod on a node"
+        yield s.cause("hostPort", text, fix, mask, alone)
+
+    return NodeCheck(s.alive & fails, explain)
+
+
+def _host_ports(pod: Pod) -> list[_Port]:
+    return [
+        (port.get("hostIP") or _ANY_ADDRESS, port.get("protocol") or "TCP", port["hostPort"])
+        for container in containers(pod)
+        for port in container.spec.get("ports") or ()
+        if port.get("hostPort")
+    ]
+
+
+def _clashes(one: _Port, other: _Port) -> bool:
+    return one[1:] == other[1:] and (one[0] == other[0] or _ANY_ADDRESS in (one[0], other[0]))

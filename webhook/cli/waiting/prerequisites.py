@@ -5,7 +5,7 @@ from typing import Final
 
 from webhook.cli.cluster.snapshot import full_name
 from webhook.cli.waiting.causes import Cause, queued
-from webhook.cli.waiting.situation import Case
+from webhook.cli.waiting.situation import UNREAD, Case
 from webhook.cluster.pods import KUEUE, SCHEDULER
 from webhook.kube.pod import Pod, labels_of
 from webhook.text import bare, listed, nearest, number_of, plural, quoted
@@ -20,6 +20,9 @@ _KUEUE_GATE: Final = "kueue.x-k8s.io/admission"
 def prerequisites(case: Case) -> Iterator[Cause]:
     """Everything but claims and volumes that keeps the scheduler from looking at nodes."""
     spec, s = case.pod["spec"], case.situation
+    if case.constraints is UNREAD:
+        text = "it states more about nodes than this program looks at"
+        yield Cause("schedulerOther", text, "simplify its affinity and tolerations")
     gates = [gate["name"] for gate in spec.get("schedulingGates") or ()]
     if _KUEUE_GATE in gates:
         yield queued(labels_of(case.pod).get(KUEUE) or "?", case.namespace)

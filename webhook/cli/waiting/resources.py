@@ -107,7 +107,7 @@ def _short(case: Case, name: str, amount: int, off: Mask, alone: Mask) -> Iterat
                 if now
                 else ", and wait until so much is free"
             )
-        if gpu and (lost := small & (_physical(s, name) >= amount)).any():
+        if gpu and (lost := small & (_installed(s, name) >= amount)).any():
             yield from _not_allocatable(case, name, amount, lost, alone)
             small &= ~lost
         if not small.any():
@@ -144,18 +144,16 @@ def _beside(pod: Pod, name: str, amount: int) -> tuple[str, int]:
     return f" in container {quoted(most.get('name'))}" if stays > extra else "", stays
 
 
-def _physical(s: Situation, name: str) -> Integers:
-    """How much of a resource each node has by its capacity, of which not all need be allocatable."""
-    nodes = s.snapshot.nodes
-    given = [nodes[each]["status"].get("capacity") or {} if each in nodes else {} for each in s.names[: len(s.alive)]]
-    return np.array([int(parse_quantity(each.get(name, "0"))) for each in given], np.int64)
+def _installed(s: Situation, name: str) -> Integers:
+    """How much of a resource each node has, of which not all need be allocatable."""
+    return s.nodes.columns.installed[name][: len(s.alive)]
 
 
 def _not_allocatable(case: Case, name: str, amount: int, rows: Mask, alone: Mask) -> Iterator[Cause]:
     """The cause for nodes that would be large enough if all of their GPUs were allocatable."""
     s = case.situation
     first = int(np.flatnonzero(rows)[0])
-    there, has = int(s.capacity[name][rows].max()), int(_physical(s, name)[first])
+    there, has = int(s.capacity[name][rows].max()), int(_installed(s, name)[first])
     text = f"{s.where(rows)}: {there} of {has} {bare(name)} are allocatable, {amount} asked for"
     why = "a GPU is sick, or the device plugin has not found it"
     fix = f"see why: kubectl describe node {s.names[first]} ({why}), or ask for {there}"
@@ -247,18 +245,32 @@ def preemption(case: Case, only_full: Mask) -> Iterator[Cause]:
     s, spec = case.situation, case.pod["spec"]
     if spec.get("preemptionPolicy") != "Never" or not gpus_of(case.pod, s.policy) or not only_full.any():
         return
-    own, rows = priority_of(case.pod), only_full.copy()
-    lower = [(row, counted_demand(pod)) for row, pod in s.bound if only_full[row] and priority_of(pod) < own]
-    for name, amount in _counted(case):
-        freed: Integers = s.free.get(name, np.zeros(len(s.alive), np.int64)).copy()
-        for row, demand in lower:
-            freed[row] += demand.amount(name)
-        rows &= freed >= amount
+    rows = np.zeros_like(only_full)
+    rows[[row for row in np.flatnonzero(only_full).tolist() if victims(case, row)]] = True
     if rows.any():
         class_name = bare(spec.get("priorityClassName") or "(none)")
         text = f"pods of lower priority hold enough on {s.where(rows)}, but priority class {class_name} never preempts"
         fix = "use a priority class with preemptionPolicy PreemptLowerPriority (it evicts those pods), or wait"
         yield s.cause("preemptionNever", text, fix, rows, rows)
+
+
+def victims(case: Case, row: int) -> list[Pod]:
+    """The fewest pods of lower priority on a node whose end makes room for the pod; [] if all of them are too few."""
+    s, own, requests = case.situation, priority_of(case.pod), _counted(case)
+    lower = [pod for pod in s.pods_on.get(s.names[row], ()) if priority_of(pod) < own]
+    room = {name: (int(s.free[name][row]) if name in s.free else 0) - amount for name, amount in requests}
+    for pod in lower:
+        for name in room:
+            room[name] += counted_demand(pod).amount(name)
+    found = []
+    for pod in sorted(lower, key=priority_of, reverse=True):
+        demand = counted_demand(pod)
+        if any(room[name] < demand.amount(name) for name in room):
+            found.append(pod)
+            continue
+        for name in room:
+            room[name] -= demand.amount(name)
+    return found if all(amount >= 0 for amount in room.values()) else []
 
 
 def nominated(case: Case) -> Iterator[Cause]:

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from webhook.cli.cluster.report import has_gpu_labels, pool_of, workload_name
+from webhook.cli.cluster.report import has_gpu_labels, pool_of, unhealthy_nodes, workload_name
 from webhook.cli.cluster.snapshot import FINISHED, Object, Snapshot, creation_timestamp, seconds
 from webhook.cli.waiting.causes import Cause
 from webhook.cli.waiting.free_devices import FreeDevices, Wants
 from webhook.cli.waiting.free_gpus import FreeGpus
 from webhook.cli.waiting.gpu_groups import GpuGroups, as_bound
 from webhook.cluster.devices import DeviceClaim
-from webhook.cluster.node_table import TOLD, Demand, Integers
+from webhook.cluster.node_table import TOLD, Integers
 from webhook.cluster.pods import counted_demand
 from webhook.cluster.source_kai import KAI
 from webhook.kube.kinds import KINDS
@@ -28,6 +27,8 @@ from webhook.policy.model import Policy
 from webhook.text import bare, listed, nearest, plural, quoted
 
 _MAX_NAMED: Final = 3
+UNREAD: Final = Constraints((), (), (), frozenset())
+"""Of a pod that states more constraints than this program reads: no node matches them."""
 
 
 class Situation:
@@ -43,9 +44,7 @@ class Situation:
         }
         self.free: dict[str, Integers] = {name: array[: columns.rows].copy() for name, array in columns.free.items()}
         """As the scheduler counts: without our reservations."""
-        self._kept: dict[Any, Any] = {}
         self.devices = FreeDevices(snapshot.state)
-        self.gpus = FreeGpus(snapshot.state, policy.gpus, self.devices)
         self.groups = GpuGroups(snapshot.state, self.devices)
         self.pods_on = {name: list(pods) for name, pods in snapshot.pods_on.items()}
         """As `Snapshot.pods_on`, which `bind` does not change."""
@@ -53,17 +52,13 @@ class Situation:
             for name, amount in kind.demand.requests:
                 if name in self.free:
                     self.free[name][row] += amount
+        self.gpus = FreeGpus(snapshot.state, policy.gpus, self.free, self.devices, self.groups)
 
     @cached_property
     def bound(self) -> list[tuple[int, Pod]]:
         """The pods of `pods_on`, each with the row of its node."""
         row_of = self.nodes.row_of
         return [(row_of[name], pod) for name, pods in self.pods_on.items() if name in row_of for pod in pods]
-
-    @cached_property
-    def ending(self) -> list[tuple[int, Pod]]:
-        """The pods of `bound` that are being deleted."""
-        return [(row, pod) for row, pod in self.bound if pod["metadata"].get("deletionTimestamp")]
 
     @cached_property
     def with_anti_affinity(self) -> list[tuple[int, Pod]]:
@@ -108,6 +103,11 @@ class Situation:
         ]
 
     @cached_property
+    def unhealthy(self) -> frozenset[str]:
+        """The names of the nodes that the policy calls unhealthy."""
+        return unhealthy_nodes(self.snapshot, self.policy)
+
+    @cached_property
     def nominated(self) -> list[tuple[int, Pod]]:
         """The pods that wait until their preemption victims have ended, each with the row of its nominated node."""
         nominations = [(pod["status"].get("nominatedNodeName"), pod) for pod in self.waiting]
@@ -128,19 +128,11 @@ class Situation:
         """The events about an object, newest first."""
         return self._events.get((kind, obj["metadata"].get("namespace") or "", obj["metadata"]["name"]), [])
 
-    def domains(self, key: str) -> list[str]:
-        """The topology domain of each row: the value of this node label, "" if the node does not have it. Cached."""
-        rows = range(len(self.alive))
-        found: list[str] = self.kept(
-            ("domains", key), lambda: [self.nodes.labels.get(row).get(key, "") for row in rows]
-        )
-        return found
-
-    def kept(self, key: Any, read: Callable[[], Any]) -> Any:
-        """What `read` returns, which is called once for each key."""
-        if key not in self._kept:
-            self._kept[key] = read()
-        return self._kept[key]
+    def domains(self, key: str) -> tuple[NDArray[np.int32], list[str]]:
+        """The topology domain of each row: a number for each value of this node label, 0 without it; and the values by their
+        numbers."""
+        column, rows = self.nodes.labels.column(key), len(self.alive)
+        return (np.zeros(rows, np.int32), [""]) if column is None else (column.padded(rows)[:rows], column.values)
 
     def named(self, mask: Mask) -> tuple[str, ...]:
         """The names of these nodes, sorted."""
@@ -193,15 +185,14 @@ class Situation:
         status = {name: value for name, value in case.pod["status"].items() if name != "conditions"}
         pod = {**with_spec(case.pod, nodeName=self.names[row]), "status": {**status, "phase": "Running"}}
         if case.part is not None:
-            taken = self.groups.take(case.part, row)
-            self.free[KAI.whole][row] -= taken.opened
-            self.gpus.share(row, taken)
-            pod = as_bound(pod, taken)
+            groups, opened = self.groups.take(case.part, row)
+            self.free[KAI.whole][row] -= opened
+            pod = as_bound(pod, groups)
         self.devices.bind(case.wants, row)
-        self.gpus.take(case.demand, row)
         for name, amount in case.demand.requests:
             if name in self.free:
                 self.free[name][row] -= amount
+        self.gpus.count(row)
         lists = (self.bound, self.with_anti_affinity)  # before `pods_on`, from which they are made
         self.pods_on.setdefault(self.names[row], []).append(pod)
         lists[0].append((row, pod))
@@ -210,20 +201,12 @@ class Situation:
         return pod
 
 
-@dataclass
 class Case:
     """One waiting pod, with its demand and constraints."""
 
-    situation: Situation
-    pod: Pod
-    demand: Demand
-    constraints: Constraints
-
-    @classmethod
-    def of(cls, situation: Situation, pod: Pod) -> Case | None:
-        """The case of a pod; None if the pod states more constraints than this program reads."""
-        constraints = compiled(pod["spec"])
-        return None if constraints is None else cls(situation, pod, counted_demand(pod), constraints)
+    def __init__(self, situation: Situation, pod: Pod) -> None:
+        self.situation, self.pod = situation, pod
+        self.demand, self.constraints = counted_demand(pod), compiled(pod["spec"]) or UNREAD
 
     @property
     def namespace(self) -> str:

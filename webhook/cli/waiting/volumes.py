@@ -50,7 +50,8 @@ def in_use(case: Case) -> NodeCheck:
         (name, other)
         for name in _claim_names(case.pod)
         if _ONE_POD in (claims.get((case.namespace, name), {"spec": {}})["spec"].get("accessModes") or ())
-        for other in _users(s, case.namespace, name)
+        for _, other in s.bound
+        if other["metadata"]["namespace"] == case.namespace and name in _claim_names(other)
     ]
 
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
@@ -157,12 +158,6 @@ def _claim_names(pod: Pod) -> Iterator[str]:
             yield claim["claimName"]
         elif volume.get("ephemeral"):
             yield f"{pod['metadata']['name']}-{volume['name']}"
-
-
-def _users(s: Situation, namespace: str, claim: str) -> Iterator[Pod]:
-    for _, pod in s.bound:
-        if pod["metadata"]["namespace"] == namespace and pod["spec"].get("volumes") and claim in _claim_names(pod):
-            yield pod
 
 
 def _volumes_by_driver(s: Situation, pod: Pod) -> dict[str, set[str]]:

@@ -2,14 +2,14 @@
 
 import re
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 from webhook.cli.cluster.snapshot import Object, condition
 from webhook.cli.waiting.causes import Cause, queued
 from webhook.cli.waiting.situation import Situation
 from webhook.cluster.pods import KUEUE
 from webhook.kube.pod import labels_of
-from webhook.text import bare, listed, nearest, plural, quoted
+from webhook.text import bare, listed, nearest, plural, printable, quoted
 
 _QUOTA: Final = re.compile(r"exceeded quota: (\S+), requested: (.+?), used: (.+?), limited: (.+)")
 _UNSTATED: Final = re.compile(r"failed quota: (\S+): must specify (\S+)")
@@ -26,26 +26,18 @@ _LIMITS: Final = re.compile(r"\b(?:maximum|minimum) .* (?:usage|limit)|LimitRang
 _KINDS: Final = ("ReplicaSet", "Job", "StatefulSet", "DaemonSet")
 
 
-class NotCreated(NamedTuple):
-    """A workload that has fewer pods than it wants, and why."""
-
-    namespace: str
-    name: str
-    """The form that kubectl takes: replicaset/chat-5d8."""
-    causes: list[Cause]
-
-
-def not_created(s: Situation, namespace: str | None) -> Iterator[NotCreated]:
-    """The workloads of a namespace (None: of all) that lack pods, if their controller says why."""
+def not_created(s: Situation, namespace: str | None) -> Iterator[tuple[str, str, list[Cause]]]:
+    """The workloads of a namespace (None: of all) that lack pods, if their controller says why: namespace, name in the form that
+    kubectl takes (replicaset/chat-5d8), and causes."""
     for kind in _KINDS:
         for (here, name), obj in s.snapshot.named(kind).items():
             if namespace not in (None, here):
                 continue
             if kind == "Job" and obj["spec"].get("suspend") and not _is_finished(obj):
-                yield NotCreated(here, f"job/{name}", [_suspended(here, obj)])
+                yield here, f"job/{name}", [_suspended(here, obj)]
             elif (missing := _missing_pods(kind, obj)) > 0 and (message := _controller_message(s, kind, obj)):
                 lacks = f"{plural(missing, 'pod')} could not be created: "
-                yield NotCreated(here, f"{kind.lower()}/{name}", [refusal(s, here, lacks, message)])
+                yield here, f"{kind.lower()}/{name}", [refusal(s, here, lacks, message)]
 
 
 def _suspended(namespace: str, job: Object) -> Cause:
@@ -60,7 +52,7 @@ def _missing_pods(kind: str, obj: Object) -> int:
     """How many pods the workload lacks."""
     spec, status = obj["spec"], obj["status"]
     if kind == "Job":
-        if _is_finished(obj) or spec.get("suspend"):
+        if _is_finished(obj):
             return 0
         wanted = min(spec.get("parallelism", 1), max(0, spec.get("completions", 1 << 30) - status.get("succeeded", 0)))
         return int(wanted) - int(status.get("active", 0))
@@ -137,5 +129,4 @@ def refusal(s: Situation, namespace: str, lacks: str, message: str) -> Cause:
 
 def _printable(text: str) -> str:
     """The first lines of a message, on one line: 6 lines of at most 500 characters, without what cannot be printed."""
-    lines = [" ".join(line.split()) for line in text.splitlines() if line.strip()]
-    return listed(["".join(c if c.isprintable() else "?" for c in line)[:500] for line in lines], 6)
+    return listed([printable(" ".join(line.split()))[:500] for line in text.splitlines() if line.strip()], 6)

@@ -8,14 +8,12 @@ from typing import Any
 
 from tests.controlplane.api import Api, ApiError, wait_until
 from tests.controlplane.nodes import node
-from tests.controlplane.objects import REQUIRED, made, pod
+from tests.controlplane.objects import made, pod
 from tests.controlplane.programs import MISSES_ANTI_AFFINITY
 
 Json = dict[str, Any]
 GPU = "nvidia.com/gpu"
-HOSTNAME, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
-
-
+HOSTNAME, ZONE, PRODUCT = "kubernetes.io/hostname", "topology.kubernetes.io/zone", "nvidia.com/gpu.product"
 CASE = "example.com/case"
 """The label of the nodes of a case, which its pods select: all cases are played in one cluster."""
 _OWN = re.compile(r"\b(?:p|pv|s|zone|class)-(?!c[0-9]{3}-)(?=[a-z])|(?<=[a-z]\.)(?=example\.com)")
@@ -48,7 +46,7 @@ class Kit:
         """Delete the pod and create it with these changes of its spec; None removes a field. It gets another name: the node may
         have got the pod just before, and its kubelet (kwok) ends by name what it sees being deleted."""
         name = self.pod["metadata"]["name"]
-        await self.api.delete("Pod", name, self.namespace, grace=0)
+        await self.api.delete("Pod", name, self.namespace, grace=0, missing_ok=True)
 
         async def gone() -> bool:
             return not [p for p in await self.api.pods(self.namespace) if p["metadata"]["name"] == name]
@@ -58,10 +56,6 @@ class Kit:
         spec = {name: value for name, value in changed.items() if value is not None}
         self.pod = {**self.pod, "metadata": {**self.pod["metadata"], "name": f"{name}-again"}}
         await self.api.create(kept({**self.pod, "spec": spec}, self.tag), self.namespace)
-
-    async def asks(self, **limits: str) -> None:
-        """As `again`, with other resources, by the names that `key` knows."""
-        await self.again(containers=[asking({key(name): amount for name, amount in limits.items()})])
 
     async def make(self, *objects: Json) -> None:
         """Create objects; in the namespace, if their kind has one."""
@@ -146,10 +140,6 @@ def asking(limits: Json, **fields: Any) -> Json:
     return {"name": "main", "image": "registry.example/app:1", "resources": resources, **fields}
 
 
-def key(name: str) -> str:
-    return {"gpu": GPU, "shared": "nvidia.com/gpu.shared", "storage": "ephemeral-storage"}.get(name, name)
-
-
 def one(**same: Any) -> list[Json]:
     return [node("p-a", **same)]
 
@@ -162,7 +152,8 @@ def waits(gpus: int = 1, **spec: Any) -> Json:
     return pod("waits", gpus, **spec)
 
 
-def cpu(limits: Json, name: str = "waits", **spec: Any) -> Json:
+def wants(limits: Json, name: str = "waits", **spec: Any) -> Json:
+    """A pod that asks for these resources."""
     return {**pod(name, 0), "spec": {"containers": [asking(limits)], **spec}}
 
 
@@ -171,82 +162,17 @@ def held(name: str, gpus: int, on: str = "p-a", **spec: Any) -> Json:
     return pod(name, gpus, nodeSelector={HOSTNAME: on}, **spec)
 
 
-def affine(kind: str, app: str, key: str = HOSTNAME) -> Json:
-    term = {"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": key}
-    return {"affinity": {kind: {REQUIRED: [term]}}}
-
-
-def claim(name: str, **spec: Any) -> Json:
-    asked = {
-        "accessModes": ["ReadWriteOnce"],
-        "resources": {"requests": {"storage": "1Gi"}},
-        "storageClassName": "",
-        **spec,
-    }
-    return made("PersistentVolumeClaim", name, spec=asked)
-
-
-def volume(name: str, **spec: Any) -> Json:
-    asked = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": "", **spec}
-    if "csi" not in asked:
-        asked["hostPath"] = {"path": "/x"}
-    return made("PersistentVolume", name, spec=asked)
-
-
-def mounts(*claims: str) -> Json:
-    return {"volumes": [{"name": f"v{n}", "persistentVolumeClaim": {"claimName": c}} for n, c in enumerate(claims)]}
-
-
-def in_zone(zone: str) -> Json:
-    expression = {"key": ZONE, "operator": "In", "values": [zone]}
-    return {"required": {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}}
-
-
-def device_claim(name: str, count: int = 1, *selectors: str, **more: Any) -> Json:
-    """`selectors`: CEL. `more`: other fields of spec.devices."""
-    exactly: Json = {"deviceClassName": "gpu.example.com", "count": count}
-    if selectors:
-        exactly["selectors"] = [{"cel": {"expression": each}} for each in selectors]
-    return made("ResourceClaim", name, spec={"devices": {"requests": [{"name": "gpu", "exactly": exactly}], **more}})
-
-
-def device_slice(name: str, on: str, devices: int, *more: Json) -> Json:
-    """`more`: attributes and capacity of the devices, one after another."""
-    facts = [*more, *[more[-1] if more else {}] * devices]
-    pool = {"name": on, "generation": 1, "resourceSliceCount": 1}
-    spec = {
-        "driver": "gpu.example.com",
-        "nodeName": on,
-        "pool": pool,
-        "devices": [{"name": f"gpu-{n}", **facts[n]} for n in range(devices)],
-    }
-    return made("ResourceSlice", name, spec=spec)
-
-
-SELECTORS = [{"cel": {"expression": 'device.driver == "gpu.example.com"'}}]
-DEVICE_CLASS = made("DeviceClass", "gpu.example.com", spec={"selectors": SELECTORS})
-CLAIMING = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "c"}]}
-CSI = {"csi": {"driver": "csi.example.com", "volumeHandle": "h1"}, "claimRef": None}
-
-
 def priority(name: str, value: int, policy: str) -> Json:
     return made("PriorityClass", name, value=value, preemptionPolicy=policy)
 
 
-def csi_node(name: str, count: int) -> Json:
-    driver = {"name": "csi.example.com", "nodeID": name, "allocatable": {"count": count}}
-    return made("CSINode", name, spec={"drivers": [driver]})
-
-
-def spread() -> Json:
-    selector = {"matchLabels": {"app": "waits"}}
-    return {"maxSkew": 1, "topologyKey": HOSTNAME, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": selector}
-
-
-def quota(gpus: str) -> Json:
-    return made("ResourceQuota", "gpus", spec={"hard": {"requests.nvidia.com/gpu": gpus}})
+def event(reason: str, message: str, reporter: str) -> Json:
+    """An Event about the pod that waits."""
+    about = {"apiVersion": "v1", "kind": "Pod", "name": "waits"}
+    time = "2026-11-25T00:00:00Z"
+    fields = {"reason": reason, "message": message, "source": {"component": reporter}, "type": "Normal"}
+    return made("Event", "waits.1", involvedObject=about, lastTimestamp=time, firstTimestamp=time, **fields)
 
 
 A100, L4 = "NVIDIA-A100-SXM4-80GB", "NVIDIA-L4"
-TOLERATION = {"key": "team", "operator": "Equal", "value": "x", "effect": "NoSchedule"}
-LIMITS = made("LimitRange", "small", spec={"limits": [{"type": "Container", "max": {"cpu": "1"}}]})
+HOLD = {"finalizers": ["example.com/hold"]}

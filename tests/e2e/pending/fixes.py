@@ -2,7 +2,7 @@
 
 import re
 
-from tests.e2e.pending_kit import GPU, Json, Kit
+from tests.e2e.pending.kit import GPU, Json, Kit
 from webhook.cli.waiting.causes import Cause
 
 
