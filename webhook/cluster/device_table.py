@@ -146,8 +146,8 @@ class DeviceTable:
     def seen_from(self, namespace: str) -> None:
         """From now on, what is private to `namespace` counts, and what is private to others does not: it costs them no search."""
         public, self._states.public, self._namespace = self._states.public, {}, namespace
-        for row, number in public.items():
-            self._states.write(row, number)
+        for row, state in public.items():
+            self._states.write(row, self._states.number(*state))
         self.allow()
         for row in self._private.get(namespace, ()):
             self._show_private(row)
@@ -156,7 +156,7 @@ class DeviceTable:
         """Count what is private to the namespace, if there is any, on a row whose state is the one without it."""
         claims, number = self._private.get(self._namespace, {}).get(row), int(self._columns.devices[row])
         if claims and (state := self._states[number]) is not None:
-            self._states.public[row] = number
+            self._states.public[row] = state
             left, _ = self._placed(*state, claims[:_MAX_HELD], self._nodes[self._columns.name[row]].held)
             self._states.write(row, self._states.number(state[0], left))
 
