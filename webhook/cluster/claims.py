@@ -24,25 +24,20 @@ _MAX_TEXTS: Final = 4096
 NO_SPEC: Final = b"null"
 
 
-class PodClaims(NamedTuple):
-    """The claims of a pod: (`ResourceClaim` or `ResourceClaimTemplate`, namespace and name) of each."""
-
-    names: tuple[tuple[str, str], ...] = ()
-
-
-NO_CLAIMS: Final = PodClaims()
+PodClaims = tuple[tuple[str, str], ...]
+"""The claims of a pod: (`ResourceClaim` or `ResourceClaimTemplate`, namespace and name) of each."""
 
 
 def claims_of(pod: Pod, namespace: str = "") -> PodClaims:
     """The claims that a pod names. `namespace`: of a pod that names none."""
     if not (entries := pod["spec"].get("resourceClaims")):
-        return NO_CLAIMS
+        return ()
     names = []
     for entry in entries[: MAX_CLAIMS + 1]:
         claim = entry.get("resourceClaimName")
         kind = "ResourceClaim" if claim else "ResourceClaimTemplate"
         names.append((kind, f"{namespace or namespace_of(pod)}/{claim or entry.get('resourceClaimTemplateName')}"))
-    return PodClaims(tuple(names))
+    return tuple(names)
 
 
 def made_for(pod: Pod) -> list[str]:
