@@ -8,6 +8,7 @@ import orjson
 
 from webhook.cluster.device_table import DeviceTable
 from webhook.cluster.devices import DRA, Use
+from webhook.cluster.grouped import full_name
 from webhook.cluster.pods import namespace_of
 from webhook.cluster.slices import device_id
 from webhook.errors import QuantityError
@@ -84,7 +85,7 @@ class Specs(dict[str, bytes]):
 
     def seen(self, obj: Mapping[str, Any]) -> None:
         """A ResourceClaimTemplate was added or changed."""
-        self.put(_name(obj), _spec((obj.get("spec") or {}).get("spec") or {}))
+        self.put(full_name(obj), _spec((obj.get("spec") or {}).get("spec") or {}))
 
     def gone(self, name: str) -> None:
         text = self.pop(name, b"")
@@ -105,7 +106,7 @@ class Claims:
         self._specs = Specs()
 
     def seen(self, obj: Mapping[str, Any]) -> None:
-        name, status = _name(obj), obj.get("status") or {}
+        name, status = full_name(obj), obj.get("status") or {}
         allocation = status.get("allocation")
         terms, node = None, ""
         if allocation is not None:
@@ -132,10 +133,6 @@ class Claims:
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._claims)
-
-
-def _name(obj: Mapping[str, Any]) -> str:
-    return f"{obj['metadata']['namespace']}/{obj['metadata']['name']}"
 
 
 def _only_node(terms: Any) -> str:

@@ -53,7 +53,7 @@ class DeviceTable:
         """By name of a claim that pods share, the nodes where it is reserved, and how often."""
         self._answers = Answers()
         self._told = 0
-        """Rises when a node has other devices."""
+        """Rises when a node comes, or has other devices."""
 
     # --- what nodes have ----------------------------------------------------------------------------------------------
 
@@ -70,7 +70,6 @@ class DeviceTable:
         layout, slots = self._layout_of(known.sets), {pair: number for number, pair in enumerate(pairs)}
         if layout is known.layout and slots == known.slots and not self.kinds.dropped:
             return
-        self._told += 1
         if layout is not known.layout:  # there may be more to have
             known.held += [claim for claims in known.unfit for claim in claims]
             known.layout, known.unfit = layout, []
@@ -166,6 +165,7 @@ class DeviceTable:
 
     def refresh(self, name: str, *, changed: bool = False, left: Amounts | None = None) -> None:
         """Count again what is left on a node. `changed`: its devices are other ones. `left`: what is left, if known."""
+        self._told += changed
         row, node = self._row_of.get(name), self._nodes.get(name)
         if node is not None and node.layout is None and not (node.uses or node.held or node.unfit):
             del self._nodes[name]

@@ -106,7 +106,7 @@ class Nodes:
             columns.alive[row] = self._undivided = True
             self.count += 1
             self._set_use(row, self.uses.get(metadata["name"], UNKNOWN))
-            self.devices.refresh(metadata["name"])
+            self.devices.refresh(metadata["name"], changed=True)
         for source in SOURCES:
             if (told := source.devices(node)) is not None:
                 self.devices.tell(metadata["name"], source.name, told)
