@@ -166,8 +166,8 @@ def main() -> None:
     recorded(log)
 
     def replayed(snapshot: Snapshot) -> Any:
-        log_of = replay.Recorded(str(log), other)
-        replay._print(replay.replayed(log_of, (policy, other), snapshot.state, snapshot.taken), wide=False)
+        log_of = replay.recorded(str(log), other)
+        replay._print(replay.replayed(log_of, (policy, other), snapshot.state, snapshot.taken)[0], wide=False)
 
     commands: dict[str, Callable[[Snapshot], Any]] = {
         "nodes": lambda s: nodes._print(nodes.report(s, policy, nodes.gpu_nodes(s, policy)), None, None, [], wide=True),

@@ -3,7 +3,6 @@
 Covers cli.simulating.moves.
 """
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -150,16 +149,3 @@ def test_nodes_that_are_free_come_first_those_whose_loss_costs_least_before_othe
     assert " 16 nvidia.com/gpu, Tesla-T4, shared by several pods " in lines[start + 1]
     assert lines[start + 4] == "cordoned already, and no pod has a GPU there: out"
     assert "no other node can be made whole" in lines[start + 5]
-
-
-def test_what_the_sums_leave_out_is_said(tmp_path: Path) -> None:
-    shared = {"nvidia.com/gpu.replicas": "4", "nvidia.com/gpu.count": "4"}
-    file = write(tmp_path, node("a"), node("out", cordoned=True), node("shared", 16, "Tesla-T4", labels=shared))
-    assert "free on nodes that take pods: 24 nvidia.com/gpu" in call("balance", "--cluster", file).stderr
-    said = "unusable: free on nodes that take no pods, or sick; of the free GPUs 16 are shares or slices\n"
-    result = call("nodes", "--cluster", file)
-    assert said in result.stderr
-    total = next(line for line in result.stdout.splitlines() if line.startswith("-  "))
-    assert total.split()[3:8] == ["32", "0", "0", "24", "8"], "free and unusable, as the page counts them"
-    alone = call("nodes", "a", "--cluster", file)
-    assert not re.search("unusable|of the free GPUs", f"{alone.stderr}{alone.stdout.lower()}")

@@ -3,7 +3,6 @@
 import json
 from typing import Any
 
-import pytest
 import yaml
 
 from tests.builders import GPU, admission_review, container, pod
@@ -26,30 +25,12 @@ def test_objects_that_create_no_pods_are_printed_unchanged_and_named_once(file: 
     )
 
 
-def test_a_chart_without_workloads_is_fine_and_its_kinds_are_named(file: Any) -> None:
-    result = call("validate", file(SERVICE, SERVICE | {"kind": "ConfigMap"}))
-    assert result.exit_code == 0
-    assert result.stderr.endswith('neither pods nor workloads that the policy knows: "ConfigMap", "Service"\n')
-
-
 def test_of_a_workload_it_says_what_its_pods_will_get(file: Any) -> None:
     result = call("mutate", file(deployment("chat")))
     assert yaml.safe_load(result.stdout) == deployment("chat")
     assert result.stderr.endswith(
         "document 1: its pods get tolerations, topologySpreadConstraints when they are created, not the deployment/chat\n"
     )
-
-
-NESTED = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 40))
-
-
-@pytest.mark.parametrize("command", ["mutate", "validate", "lint"])
-def test_nested_aliases_end_no_command(command: str, file: Any) -> None:
-    given = file({})
-    given.write_text(NESTED)
-    result = call(command, given)
-    assert result.exit_code in (1, 2)
-    assert "alias" in result.stderr
 
 
 def test_printed_yaml_can_be_read_again(file: Any) -> None:
@@ -104,19 +85,6 @@ def test_findings_go_to_stderr_with_the_place_of_the_pod(file: Any) -> None:
     assert lines[1].startswith(f'{path}: document 3: refused: pod "two": ')
 
 
-def test_errors_do_not_hide_the_pods_after_them(file: Any) -> None:
-    result = call("mutate", file({"kind": "Service"}, GOOD), "-o", "json")
-    assert json.loads(result.stdout)["metadata"]["name"] == "trainer"
-    assert result.stderr.startswith("error: ")
-
-
-def test_a_list_on_stdin_and_the_shipped_policy_by_name() -> None:
-    listed = json.dumps({"kind": "List", "items": [GOOD, PLAIN]})
-    result = call("mutate", "-", "--policy", "default", "-o", "json", stdin=listed)
-    assert result.exit_code == 0
-    assert len(result.stdout.splitlines()) == 2
-
-
 def test_markup_and_emoji_codes_in_text_are_printed_unchanged(file: Any) -> None:
     odd = pod(container("a", gpu=64), name="[red]x[/red]:smile:")
     result = call("validate", file(odd))
@@ -138,18 +106,6 @@ def test_with_a_cluster_a_node_is_chosen(file: Any) -> None:
         result = call("mutate", file(GOOD), "--cluster", cluster, "-o", "json")
         record = json.loads(json.loads(result.stdout)["metadata"]["annotations"][DECISION])
         assert record["nodes"][0][:3] == ["gpu-a1", 8, 0]
-
-
-def test_a_file_that_is_not_a_cluster_is_an_error(file: Any) -> None:
-    result = call("mutate", file(GOOD), "--cluster", file(SERVICE, name="cluster.yaml"))
-    assert result.exit_code == 2
-    assert result.stderr.count("\n") == 1
-    assert 'saw kind "Service"' in result.stderr
-
-
-def test_a_policy_of_a_file(file: Any) -> None:
-    strict = file({"profiles": {"default": {"rules": {"gpuLimit": {"perContainer": 1}}}}}, name="policy.yaml")
-    assert call("validate", file(pod(container(gpu=2))), "--policy", strict).exit_code == 1
 
 
 def test_a_policy_in_the_file_of_the_cluster_decides_as_for_other_commands(file: Any) -> None:

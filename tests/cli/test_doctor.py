@@ -78,28 +78,12 @@ def test_next_steps_are_those_of_the_release_in_its_namespace(tmp_path: Path) ->
     assert {check for check, each in found.items() if each["state"] != "ok"} == {"webhooks", "endpoints", "certificate"}
 
 
-def test_a_check_is_unknown_if_its_kind_may_not_be_read(tmp_path: Path) -> None:
-    objects = [each for each in healthy() if each["kind"] != "NetworkPolicy"]
-    file = tmp_path / "plain.json"
-    file.write_text(json.dumps({"kind": "List", "items": objects}))
-    found = {each["check"]: each for each in document("doctor", "--cluster", file)}
-    assert found["networkPolicy"]["state"] == "unknown"
-    assert found["networkPolicy"]["text"] == f"{file} has no networkpolicies"
-
-
 def test_an_anonymous_snapshot_has_the_same_results_but_for_what_it_leaves_out(tmp_path: Path) -> None:
     file, hidden = write(tmp_path, *healthy(), kinds=(*KINDS, *QUESTIONS)), tmp_path / "hidden.json"
     assert call("snapshot", "--anonymous", hidden, "--cluster", file).exit_code == 0
     found = document("doctor", "--cluster", hidden)
     states = {each["check"]: each["state"] for each in found if each["state"] != "ok"}
     assert states == {"policy": "unknown", "certificate": "unknown"}, found
-
-
-def test_a_replica_that_does_not_answer_is_named(tmp_path: Path) -> None:
-    objects = healthy()
-    of(objects, "ReplicaMetrics", "two")["status"] = {"error": "504: no answer in time"}
-    states = [(each["state"], each["text"]) for each in checked(tmp_path, objects) if each["check"] == "replicas"]
-    assert states == [("unknown", "two gave no metrics through the API server: 504: no answer in time")]
 
 
 def test_a_certificate_of_three_days_is_fine_on_the_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,20 +7,17 @@ import pytest
 import yaml
 
 from tests.controlplane.objects import deployment, job, pod
-from webhook.cli.manifests import Planned, planned
+from webhook.cli.manifests import Planned, planned_in, texts_of
 from webhook.cli.offline import load_policy
 from webhook.errors import BadInput
 
 
-def found(folder: Path, *objects: Any, namespace: str | None = "team") -> list[Planned | BadInput]:
-    file = folder / "all.yaml"
-    file.write_text(yaml.safe_dump_all(objects))
-    return list(planned([str(file)], load_policy(), namespace))
+def found(*objects: Any) -> list[Planned | BadInput]:
+    return list(planned_in(yaml.safe_dump_all(objects).encode(), "all.yaml", load_policy(), "team"))
 
 
-def test_bare_pods_and_pods_of_workloads(tmp_path: Path) -> None:
+def test_bare_pods_and_pods_of_workloads() -> None:
     made = found(
-        tmp_path,
         pod("one", 1),
         deployment("chat", 3),
         job("train", 2),
@@ -34,8 +31,8 @@ def test_bare_pods_and_pods_of_workloads(tmp_path: Path) -> None:
     assert len(made) == 3, "a Service creates no pods"
 
 
-def test_a_pod_of_a_template_is_as_its_controller_creates_it(tmp_path: Path) -> None:
-    (made,) = found(tmp_path, deployment("chat", 1))
+def test_a_pod_of_a_template_is_as_its_controller_creates_it() -> None:
+    (made,) = found(deployment("chat", 1))
     assert isinstance(made, Planned)
     request = made.document.request
     assert (request.kind, request.resource, request.namespace, request.generated) == ("Pod", "pods", "team", "chat-")
@@ -49,21 +46,19 @@ def test_a_pod_of_a_template_is_as_its_controller_creates_it(tmp_path: Path) -> 
     assert body["metadata"]["ownerReferences"][0]["kind"] == "ReplicaSet"
 
 
-def test_a_namespace_in_the_manifest_is_kept(tmp_path: Path) -> None:
+def test_a_namespace_in_the_manifest_is_kept() -> None:
     one = pod("one", 1)
     one["metadata"]["namespace"] = "other"
-    assert [
-        each.document.request.namespace for each in found(tmp_path, one, pod("two", 1)) if isinstance(each, Planned)
-    ] == ["other", "team"]
+    assert [each.document.request.namespace for each in found(one, pod("two", 1)) if isinstance(each, Planned)] == [
+        "other",
+        "team",
+    ]
 
 
-def test_all_manifests_of_a_folder_are_read_and_an_error_stands_in_place_of_a_bad_one(tmp_path: Path) -> None:
-    (tmp_path / "a.yaml").write_text("kind: Nonsense\n")
-    (tmp_path / "b.yaml").write_text(yaml.safe_dump(pod("one", 1)))
-    (tmp_path / "notes.txt").write_text("no manifest")
-    first, second = planned([str(tmp_path)], load_policy(), None)
-    assert isinstance(first, BadInput)
-    assert isinstance(second, Planned)
+def test_all_manifests_of_a_folder_are_read(tmp_path: Path) -> None:
+    for name in ("b.yaml", "a.yml", "c.json", "notes.txt"):
+        (tmp_path / name).write_text(name)
+    assert [text for _, text in texts_of([str(tmp_path)])] == [b"a.yml", b"b.yaml", b"c.json"]
 
 
 @pytest.mark.parametrize(
@@ -76,14 +71,14 @@ def test_all_manifests_of_a_folder_are_read_and_an_error_stands_in_place_of_a_ba
 )  # fmt: skip
 @pytest.mark.parametrize("kind", ["Pod", "Deployment"])
 def test_a_malformed_pod_or_template_is_an_error_in_its_place(
-    tmp_path: Path, kind: str, path: tuple[Any, ...], value: Any, said: str
+    kind: str, path: tuple[Any, ...], value: Any, said: str
 ) -> None:
     made = pod("one", 1) if kind == "Pod" else deployment("chat", 2)
     at = made["spec"] if kind == "Pod" else made["spec"]["template"]["spec"]
     for key in path[:-1]:
         at = at[key]
     at[path[-1]] = value
-    first, second = found(tmp_path, made, pod("two", 1))
+    first, second = found(made, pod("two", 1))
     assert isinstance(first, BadInput)
     assert str(first).endswith(f"document 1: {said}")
     assert isinstance(second, Planned)

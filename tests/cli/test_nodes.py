@@ -12,8 +12,6 @@ import yaml
 from tests.cli.objects import CLUSTER, call, document, placed, terminal, write
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
-from webhook.cli import nodes as command
-from webhook.cli.cluster.report import pools
 
 TABLE = """\
 NODE    POOL        MODEL                   HEALTH     RESOURCE         TOTAL   ALLOCATED   PROMISED   FREE   UNUSABLE   USED
@@ -66,12 +64,14 @@ def test_gpus_that_are_not_allocatable_are_counted_with_the_health(tmp_path: Pat
     assert (found["withdrawn"], found["gpus"]["nvidia.com/gpu"]["total"]) == (1, 7)
 
 
-def test_wide_shows_cpu_and_memory_beside_the_gpus(tmp_path: Path) -> None:
+def test_wide_has_cpu_and_memory_taints_and_pods(tmp_path: Path) -> None:
     busy = placed(pod("p", 2, container={"resources": {"requests": {"cpu": "28", "memory": "256Gi"}}}), "a")
-    cluster = write(tmp_path, node("a"), busy)
+    held = placed(pod("q", 3), "a")
+    cluster = write(tmp_path, node("a", taints=["nvidia.com/gpu=present:NoSchedule"]), busy, held)
     (title, row, *_) = call("nodes", "--cluster", cluster, "-o", "wide").stdout.splitlines()
     assert title.index("FREE CPU") == row.index("100 of 128")
     assert title.index("FREE MEMORY") == row.index("768Gi of 1Ti")
+    assert row.endswith("   nvidia.com/gpu=present:NoSchedule   team/q (3)")
 
 
 def test_the_document(cluster: Path) -> None:
@@ -131,6 +131,9 @@ def test_sums_keep_their_name_on_a_narrow_terminal(
             [{"nodes": 1, "gpus": 2}],
             id="shares are no GPUs",
         ),
+        pytest.param(
+            [node("a", cpu="3")], "1 node × 3 GPUs of NVIDIA-A100-SXM4-80GB", [{"nodes": 1, "gpus": 3}], id="few CPUs"
+        ),
         pytest.param([node("a", cpu="0")], "none, as no healthy node has a free GPU and CPU", None, id="no CPU"),
     ],
 )
@@ -144,11 +147,6 @@ def test_the_largest_job_that_could_start_now(
     found = document("nodes", "--by", "model", "--cluster", cluster)
     first = [each["largest"] for each in found if each["largest"] and each["model"] != "Tesla-T4-SHARED"]
     assert first == ([{"nvidia.com/gpu": steps}] if steps else [])
-
-
-def test_several_nodes_are_as_hot_as_the_hottest() -> None:
-    nodes = [{"pool": "p", "gpus": {}, "temperature": degrees} for degrees in (50, 70, 60)]
-    assert [found["temperature"] for found in pools(nodes)] == [70]
 
 
 @pytest.mark.parametrize(
@@ -167,12 +165,6 @@ def test_health(tmp_path: Path, made: dict[str, object], health: str) -> None:
     assert [each["health"] for each in found] == [health]
 
 
-def test_wide_has_taints_and_pods(cluster: Path) -> None:
-    lines = call("nodes", "-o", "wide", "--cluster", cluster).stdout.splitlines()
-    assert lines[1].endswith("   team/trainer (6)")
-    assert lines[2].endswith("   nvidia.com/gpu=present:NoSchedule")
-
-
 def test_gpus_of_finished_pods_are_free(tmp_path: Path) -> None:
     done = placed(pod("done", 8), "n", phase="Succeeded")
     found = document("nodes", "--cluster", write(tmp_path, node("n"), done))
@@ -189,17 +181,6 @@ def test_gpus_of_finished_pods_are_free(tmp_path: Path) -> None:
 def test_wrong_input_is_an_error_with_status_2(cluster: Path, arguments: list[str], said: str) -> None:
     result = call("nodes", *arguments, "--cluster", cluster)
     assert (result.exit_code, result.stdout, result.stderr) == (2, "", said)
-
-
-@pytest.mark.parametrize(("output", "times"), [("table", 1), ("wide", 1), ("json", 0)])
-def test_before_each_table_that_is_watched_the_screen_is_cleared(
-    cluster: Path, output: str, times: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cleared: list[None] = []
-    monkeypatch.setattr(command, "repeated", lambda refresh, **_: refresh())
-    monkeypatch.setattr(command, "clear", lambda: cleared.append(None))
-    assert call("nodes", "--watch", "--cluster", cluster, "-o", output).exit_code == 0
-    assert len(cleared) == times
 
 
 def test_a_selector_that_no_node_matches_is_named(cluster: Path) -> None:

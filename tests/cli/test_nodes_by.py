@@ -94,15 +94,6 @@ def test_whose_the_idle_gpus_are_and_for_how_long(tmp_path: Path) -> None:
     assert documents[0]["idleFor"] == {"window": 4, "1h": 4, "6h": 2, "1d": 2}
 
 
-def test_an_idle_gpu_that_may_be_that_of_several_is_nobodys(tmp_path: Path) -> None:
-    file = metered(write(tmp_path, *HOLDERS), {"a": 6, "b": 3})
-    result = call("nodes", "--by", "owner", "--cluster", file)
-    assert [line.split()[-1] for line in result.stdout.splitlines()[1:]] == ["1", "1", "0"], (
-        "of train, chat, other's train"
-    )
-    assert result.stderr == f"at least 3 more idle, {NOBODYS}: a, b\n"
-
-
 LABELLED = {"b": ["other/three", "", "team/two", "team/two"]}
 """The pod of each GPU of a node, as labels of metrics say."""
 
@@ -172,8 +163,3 @@ def test_only_the_nodes_of_a_model(tmp_path: Path) -> None:
 
 def test_nobody_has_gpus(tmp_path: Path) -> None:
     assert call("nodes", "--by", "owner", "--cluster", write(tmp_path, node("a"))).stderr == "no pod has GPUs there\n"
-
-
-def test_nothing_of_a_reading_is_a_number_too(tmp_path: Path) -> None:
-    file = metered(write(tmp_path, node("a", 2), placed(pod("one", 2), "a")), {"a": 2}, {"a": ["team/one", "team/one"]})
-    assert "0 %" in call("nodes", "--cluster", file).stdout.splitlines()[1]

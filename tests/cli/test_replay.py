@@ -106,26 +106,22 @@ def test_a_pod_that_would_be_changed_otherwise_has_the_fields(tmp_path: Path) ->
     assert (each["change"], each["fields"]) == ("changed", ["spec.topologySpreadConstraints"])
 
 
-def test_a_pod_that_would_be_placed_otherwise_has_both_nodes(tmp_path: Path) -> None:
-    (tmp_path / "l4.yaml").write_text(
-        "profiles: {default: {placement: {preferences: "
-        "[{nodes: [{key: nvidia.com/gpu.product, values: [NVIDIA-L4]}]}]}}}"
-    )
-    cluster = write(tmp_path, node("gpu-a"), node("gpu-b", 8, "NVIDIA-L4"), OPTED_IN)
-    file, more = lines(tmp_path, event(pod("one", container={"resources": SHARE}))), ["--cluster", cluster]
-    (each,) = found(file, "--policy", tmp_path / "l4.yaml", *more)
-    assert (each["change"], each["text"]) == ("placed", "gpu-a → gpu-b")
-
-
-def test_a_pod_that_would_be_changed_and_placed_otherwise_has_the_fields_but_those_of_the_nodes(tmp_path: Path) -> None:
-    (tmp_path / "l4.yaml").write_text(
-        "profiles: {default: {injectors: {tolerations: {enabled: false}}, placement: {preferences: "
-        "[{nodes: [{key: nvidia.com/gpu.product, values: [NVIDIA-L4]}]}]}}}"
-    )
+@pytest.mark.parametrize(
+    ("injectors", "change", "text", "fields"),
+    [
+        pytest.param("", "placed", "gpu-a → gpu-b", [], id="only placed"),
+        pytest.param("injectors: {tolerations: {enabled: false}}, ", "changed", "spec.tolerations", ["spec.tolerations"], id="changed too: the fields but those of the nodes"),
+    ],
+)  # fmt: skip
+def test_a_pod_that_would_be_placed_otherwise_has_both_nodes(
+    tmp_path: Path, injectors: str, change: str, text: str, fields: list[str]
+) -> None:
+    preferred = "preferences: [{nodes: [{key: nvidia.com/gpu.product, values: [NVIDIA-L4]}]}]"
+    (tmp_path / "l4.yaml").write_text(f"profiles: {{default: {{{injectors}placement: {{{preferred}}}}}}}")
     cluster = write(tmp_path, node("gpu-a"), node("gpu-b", 8, "NVIDIA-L4"), OPTED_IN)
     (each,) = found(lines(tmp_path, event(replica())), "--policy", tmp_path / "l4.yaml", "--cluster", cluster)
     assert (each["before"]["node"], each["after"]["node"]) == ("gpu-a", "gpu-b")
-    assert (each["change"], each["fields"]) == ("changed", ["spec.tolerations"])
+    assert (each["change"], each["text"], each["fields"]) == (change, text, fields)
 
 
 def test_requests_that_create_no_pod_are_left_out_and_counted(tmp_path: Path, policies: list[Any]) -> None:

@@ -84,11 +84,6 @@ def test_a_policy_and_a_cluster_inside_the_file(tmp_path: Path) -> None:
     assert states(tmp_path) == ["failed", "passed"]
 
 
-def test_a_workload_whose_pods_would_be_refused(tmp_path: Path) -> None:
-    cases(tmp_path, {"pod": job("train", 4, 64), "expect": {"outcome": "refused"}}, cluster=[node("gpu-a")])
-    assert states(tmp_path) == ["passed"]
-
-
 def test_a_difference_is_shown_as_a_diff_with_status_1(tmp_path: Path) -> None:
     wanted = {"spec": {"containers": [{"resources": {"requests": {"cpu": "9"}}}]}}
     path = cases(tmp_path, {"expect": {"changes": wanted, "node": "gpu-a"}}, {"expect": {"outcome": "changed"}})

@@ -1,7 +1,4 @@
-"""`gpu-admission doctor --conformance` on a real API server: all is as it should be, and what is not is named.
-
-Covers cli.checks.conformance.
-"""
+"""`gpu-admission doctor --conformance` on a real API server: all is as it should be, and what is not is named."""
 
 import asyncio
 import json

@@ -58,18 +58,17 @@ def alike(snapshot: Snapshot, pod: Pod, name: str) -> dict[str, Any]:
 
 def _groups(pods: list[Pod]) -> list[dict[str, Any]]:
     """Pods whose decisions are alike. The group of the first pod is first; the text of others says what differs from it."""
-    names: dict[tuple[tuple[str, str], ...], list[str]] = {}
-    traits: dict[tuple[tuple[str, str], ...], Traits] = {}
+    groups: dict[tuple[tuple[str, str], ...], tuple[Traits, list[str]]] = {}
     for pod in pods:
-        found = _traits(pod)
-        key = tuple([(subject, word) for subject, (word, _) in found.items()])
-        traits.setdefault(key, found)
-        names.setdefault(key, []).append(pod["metadata"]["name"])
-    own, *others = names
-    others.sort(key=lambda key: -len(names[key]))
-    alone = "all are decided alike" if not others else f"{len(names[own])} as {names[own][0]}"
-    texts = [f"{len(names[key])} other: {'; '.join(_differs(traits[own], traits[key]))}" for key in others]
-    return [{"pods": names[key], "text": text} for key, text in zip([own, *others], [alone, *texts], strict=True)]
+        traits = _traits(pod)
+        key = tuple([(subject, word) for subject, (word, _) in traits.items()])
+        groups.setdefault(key, (traits, []))[1].append(pod["metadata"]["name"])
+    (own, names), *others = groups.values()
+    others.sort(key=lambda group: -len(group[1]))
+    found = [{"pods": names, "text": f"{len(names)} as {names[0]}" if others else "all are decided alike"}]
+    for traits, them in others:
+        found.append({"pods": them, "text": f"{len(them)} other: {'; '.join(_differs(own, traits))}"})
+    return found
 
 
 def _traits(pod: Pod) -> Traits:

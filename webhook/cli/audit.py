@@ -11,7 +11,6 @@ from webhook.admission import words
 from webhook.cli import offline, options
 from webhook.cli.cluster.report import gpus_of, workload_name
 from webhook.cli.cluster.snapshot import CLAIMS, ENGINE, FINISHED, Snapshot
-from webhook.cli.options import Format
 from webhook.cli.reading import namespace_of, policy_of, selector, snapshot_of
 from webhook.cli.terminal import REFUSED, document, say, table, totals
 from webhook.cli.waiting.diagnosis import shape_of, would_start
@@ -38,7 +37,7 @@ def audit(
     ] = None,
     everywhere: options.AllNamespaces = False,
     labels: options.Selector = None,
-    output: options.Output = Format.table,
+    output: options.Output = "table",
     policy: options.Policy = None,
     cluster: options.Snapshot = None,
     kubeconfig: options.Kubeconfig = None,
@@ -59,7 +58,7 @@ def audit(
         raise BadInput(f"{why}: which have opted in is not known. Ask for it, or give one with -n")
     entries = audited(snapshot, policy_of(policy, snapshot), namespace, everywhere=everywhere, matches=matches)
     if not document(entries, output):
-        _print(entries, wide=output is Format.wide)
+        _print(entries, wide=output == "wide")
     if any(entry["outcome"] == "refused" for entry in entries):
         raise typer.Exit(REFUSED)
 

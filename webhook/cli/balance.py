@@ -15,7 +15,6 @@ from webhook.cli.cluster.devices import PodGpus
 from webhook.cli.cluster.report import workload_name
 from webhook.cli.cluster.snapshot import CLAIMS, ENGINE, Snapshot
 from webhook.cli.manifests import Planned
-from webhook.cli.options import Format
 from webhook.cli.pending import KINDS
 from webhook.cli.reading import measure_gpus, namespace_of, policy_of, snapshot_of
 from webhook.cli.simulating.moves import Suggestion, suggestions
@@ -43,7 +42,7 @@ def balance(
     suggest: Annotated[
         bool, typer.Option("--suggest", help="Also say which nodes could be drained: where their GPU pods would go.")
     ] = False,
-    output: options.Output = Format.table,
+    output: options.Output = "table",
     metrics: options.Metrics = None,
     policy: options.Policy = None,
     cluster: options.Snapshot = None,

@@ -1,8 +1,7 @@
 """`gpu-admission mutate` and `validate`: decide on every pod in a file, and print pods or findings."""
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import orjson
 import typer
@@ -12,22 +11,17 @@ from webhook.admission.words import finding_line
 from webhook.cli import offline, options
 from webhook.cli.cluster.load import read_snapshot
 from webhook.cli.manifests import pods_made_by
+from webhook.cli.offline import policy_named
 from webhook.cli.reading import policy_of
-from webhook.cli.terminal import COULD_NOT, REFUSED, out, policy_named, read, say
+from webhook.cli.terminal import COULD_NOT, REFUSED, out, read, say
 from webhook.cluster.state import ClusterState
 from webhook.errors import BadInput, GpuAdmissionError
 from webhook.kube.yaml import to_yaml
 from webhook.policy.model import Policy
 from webhook.text import listed, quoted
 
-
-class Output(StrEnum):
-    """What is printed for each decision: the patched pod (`yaml`, `json`), the JSON Patch, or the AdmissionReview."""
-
-    yaml = "yaml"
-    json = "json"
-    patch = "patch"
-    review = "review"
+Output = Literal["yaml", "json", "patch", "review"]
+"""What is printed for each decision: the patched pod, the JSON Patch, or the AdmissionReview."""
 
 
 def decide_file(
@@ -65,7 +59,7 @@ def decide_file(
             and not document.foreign
         ):
             _tell_of_pods(document, loaded, state, now)
-        if output is not None and (decision.result != "denied" or output is Output.review):
+        if output is not None and (decision.result != "denied" or output == "review"):
             _print(result, output, printed)
             printed += 1
     if foreign:
@@ -100,11 +94,11 @@ def _report(result: offline.Result) -> None:
 
 
 def _print(result: offline.Result, output: Output, printed: int) -> None:
-    if output is Output.review:
+    if output == "review":
         out(result.answer.decode())
-    elif output is Output.patch:
+    elif output == "patch":
         out((result.decision.patch or b"[]").decode())
-    elif output is Output.json:
+    elif output == "json":
         out(orjson.dumps(result.pod).decode())
     else:
         out(("---\n" if printed else "") + to_yaml(result.pod), end="")
@@ -114,7 +108,7 @@ def mutate(
     file: options.File,
     cluster: options.Cluster = None,
     policy: options.Policy = None,
-    output: Annotated[Output, typer.Option("-o", "--output", help="What to print.")] = Output.yaml,
+    output: Annotated[Output, typer.Option("-o", "--output", help="What to print.")] = "yaml",
 ) -> None:
     """Print pods as the webhook would change them.
 

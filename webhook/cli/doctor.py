@@ -9,19 +9,18 @@ from rich.text import Text
 
 from webhook.cli import options
 from webhook.cli.checks import CHECKS, run_checks
-from webhook.cli.checks.conformance import conformance as cases_of_conformance
+from webhook.cli.checks.dry_run import conformance as cases_of_conformance
 from webhook.cli.checks.dry_run import dry_run
 from webhook.cli.checks.replicas import is_called_by_url
-from webhook.cli.checks.result import Result
+from webhook.cli.checks.result import Result, opted_in
 from webhook.cli.cluster.release import OUR_POLICY
 from webhook.cli.cluster.snapshot import CLAIMS, ENGINE, Snapshot
 from webhook.cli.offline import load_policy
-from webhook.cli.options import Format
 from webhook.cli.reading import policy_of, snapshot_of
 from webhook.cli.terminal import REFUSED, document, say, show, totals
 from webhook.errors import BadInput, PolicyError
 from webhook.feeds.access import Access
-from webhook.kube.pod import PROFILE_LABEL, labels_of
+from webhook.kube.pod import PROFILE_LABEL
 from webhook.text import bare, listed, plural, quoted
 
 READ: Final = tuple(dict.fromkeys((*ENGINE, *CLAIMS, *(kind for check in CHECKS for kind in check.reads))))
@@ -44,7 +43,7 @@ _Conformance = Annotated[
 
 
 def doctor(
-    output: options.Output = Format.table,
+    output: options.Output = "table",
     policy: options.Policy = None,
     cluster: options.Snapshot = None,
     kubeconfig: options.Kubeconfig = None,
@@ -103,16 +102,14 @@ def _sums(page: Iterable[Result]) -> str:
 
 def conforming(snapshot: Snapshot, access: Access, namespace: str, named: str | None) -> list[Result]:
     """A result for each case of conformance. Raises BadInput if the namespace has not opted in."""
-    namespaces = {each["metadata"]["name"]: labels_of(each) for each in snapshot.of("Namespace")}
-    if PROFILE_LABEL not in namespaces.get(namespace, {}) and "Namespace" not in snapshot.missing:
+    opted = opted_in(snapshot)
+    if namespace not in opted and "Namespace" not in snapshot.missing:
         raise BadInput(
             f"--conformance: saw namespace {quoted(namespace)}, which has not opted in; wanted one that has: "
             f"kubectl label namespace {bare(namespace)} {PROFILE_LABEL}=default"
         )
-    rules = policy_of(named, snapshot)
-    return cases_of_conformance(
-        access, snapshot.release, namespace, rules, namespaces.get(namespace, {}).get(PROFILE_LABEL, "")
-    )
+    profile = opted.get(namespace, {}).get(PROFILE_LABEL, "")
+    return cases_of_conformance(access, snapshot.release, namespace, policy_of(named, snapshot), profile)
 
 
 def results(snapshot: Snapshot, named: str | None = None) -> Iterator[Result]:

@@ -14,8 +14,7 @@ from webhook.cli.alike import alike
 from webhook.cli.cluster.report import gpus_of
 from webhook.cli.cluster.snapshot import FINISHED, NEEDED, Snapshot
 from webhook.cli.elsewhere import elsewhere
-from webhook.cli.manifests import Planned, planned
-from webhook.cli.options import Format
+from webhook.cli.manifests import Planned, planned_in, texts_of
 from webhook.cli.pending import KINDS, answers, cause_lines, pods_named
 from webhook.cli.reading import measure_gpus, namespace_of, policy_of, snapshot_of
 from webhook.cli.terminal import COULD_NOT, DIFF_COLOURS, REFUSED, diff, document, say, show, table
@@ -35,7 +34,7 @@ def explain(
         list[str] | None, typer.Option("-f", "--filename", metavar="FILE|-", help="Manifests; may be repeated.")
     ] = None,
     namespace: options.Namespace = None,
-    output: options.Output = Format.table,
+    output: options.Output = "table",
     policy: options.Policy = None,
     metrics: options.Metrics = None,
     cluster: options.Snapshot = None,
@@ -96,14 +95,12 @@ def explained(
 def of_files(snapshot: Snapshot, policy: Policy, namespace: str | None, files: list[str]) -> Iterator[dict[str, Any]]:
     """The document for each pod that the manifests would create. Pods are decided in order, and each sees the reservations
     of those before it."""
-    for plan in planned(files, policy, namespace):
-        if isinstance(plan, BadInput):
-            yield {"error": str(plan)}
-            continue
-        try:
-            yield _would(snapshot, policy, plan)
-        except GpuAdmissionError as error:
-            yield {"error": str(error)}
+    for name, text in texts_of(files):
+        for plan in planned_in(text, name, policy, namespace):
+            try:
+                yield {"error": str(plan)} if isinstance(plan, BadInput) else _would(snapshot, policy, plan)
+            except GpuAdmissionError as error:
+                yield {"error": str(error)}
 
 
 def _would(snapshot: Snapshot, policy: Policy, plan: Planned) -> dict[str, Any]:

@@ -5,7 +5,8 @@ from typing import Annotated
 import typer
 
 from webhook.cli.cluster.release import Release
-from webhook.cli.terminal import out, policy_named
+from webhook.cli.offline import policy_named
+from webhook.cli.terminal import out
 from webhook.export import export_yaml
 
 

@@ -4,7 +4,8 @@ from typing import Annotated
 
 import typer
 
-from webhook.cli.terminal import REFUSED, out, policy_named, say
+from webhook.cli.offline import policy_named
+from webhook.cli.terminal import REFUSED, out, say
 from webhook.errors import PolicyError
 from webhook.text import plural
 

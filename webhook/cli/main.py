@@ -7,48 +7,80 @@ Exit status 0: success; 1: a pod was refused or a check failed; 2: the command c
 import os
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Iterator, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
 import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
 
-from webhook.cli.audit import audit
-from webhook.cli.balance import balance
-from webhook.cli.decisions import mutate, validate
-from webhook.cli.doctor import doctor
-from webhook.cli.explain import explain
-from webhook.cli.export import export
-from webhook.cli.lint import lint
-from webhook.cli.nodes import nodes
-from webhook.cli.pending import pending
-from webhook.cli.replay import replay
-from webhook.cli.serve import certs, serve
-from webhook.cli.simulate import simulate
-from webhook.cli.snapshot import snapshot
 from webhook.cli.terminal import COULD_NOT, guarded, say
-from webhook.cli.test import test
-from webhook.cli.ui.command import ui
-from webhook.cli.units import units
 from webhook.text import bare
 
-COMMANDS: Final[tuple[Callable[..., Any], ...]] = (
-    *(explain, pending, nodes, ui, doctor, audit, balance, simulate, snapshot, mutate, validate, test, replay),
-    *(lint, units, export, certs, serve),
-)
+COMMANDS: Final[Mapping[str, str]] = {
+    **{name: name for name in ("explain", "pending", "nodes")},
+    "ui": "ui.command",
+    **{name: name for name in ("doctor", "audit", "balance", "simulate", "snapshot")},
+    "mutate": "decisions",
+    "validate": "decisions",
+    "test": "test",
+    "replay": "replay",
+    "lint": "lint",
+    "units": "units",
+    "export": "export",
+    "certs": "serve",
+    "serve": "serve",
+}
+"""The module of each command, in the order of the help."""
 _TRACEBACK: Final = "GPU_ADMISSION_TRACEBACK"
 """The environment variable that turns tracebacks on."""
+_LOOK: Final[Mapping[str, Any]] = {
+    "pretty_exceptions_enable": False,
+    "rich_markup_mode": "markdown",
+    "context_settings": {"help_option_names": ["-h", "--help"]},
+}
+
+
+class _Commands(Mapping[str, TyperCommand]):
+    """The commands by name. A module is imported when its command is looked up: all of them together take a second."""
+
+    def __getitem__(self, name: str) -> TyperCommand:
+        alone = typer.Typer(add_completion=False, **_LOOK)
+        alone.command(name)(guarded(getattr(import_module(f"webhook.cli.{COMMANDS[name]}"), name)))
+        command = get_command(alone)
+        assert isinstance(command, TyperCommand)
+        return command
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        return len(COMMANDS)
+
+
+class _Group(TyperGroup):
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        self.commands = _Commands()  # type: ignore[assignment]
+
+    def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
+        return list(COMMANDS)
+
+
 app = typer.Typer(
+    cls=_Group,
     name="gpu-admission",
-    help="GPU admission for Kubernetes: completes GPU pods, chooses their node, refuses bad GPU specs, explains why.",
     epilog="Exit status: 0 success; 1 a pod, case, check or policy failed; 2 the command could not run. docs/cli.md has more.",
     no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="markdown",
-    context_settings={"help_option_names": ["-h", "--help"]},
+    **_LOOK,
 )
-for command in COMMANDS:
-    app.command()(guarded(command))
+
+
+@app.callback()
+def program() -> None:
+    """GPU admission for Kubernetes: completes GPU pods, chooses their node, refuses bad GPU specs, explains why."""
 
 
 def main() -> None:

@@ -29,15 +29,6 @@ class Planned(NamedTuple):
     """How many; 1 for a DaemonSet."""
 
 
-def planned(files: list[str], policy: Policy, namespace: str | None) -> Iterator[Planned | BadInput]:
-    """The pods of these files and of the manifests in these folders, in order, with a BadInput in place of each bad document.
-
-    `namespace`: of objects that name none. Raises BadInput if a file cannot be read or is neither YAML nor JSON.
-    """
-    for name, text in texts_of(files):
-        yield from planned_in(text, name, policy, namespace)
-
-
 def texts_of(files: Iterable[str]) -> Iterator[tuple[str, bytes]]:
     """Name and text of each of these files, and of the manifests in these folders. Raises BadInput if one cannot be read."""
     for file in files:
@@ -59,7 +50,10 @@ def claims_in(text: bytes, name: str, namespace: str | None) -> Iterator[Object]
 
 
 def planned_in(text: bytes, name: str, policy: Policy, namespace: str | None) -> Iterator[Planned | BadInput]:
-    """As `planned`, for the text of one file. `name`: the file's name in messages."""
+    """The pods of the text of one file, in order, with a BadInput in place of each bad document.
+
+    `name`: the file's name in messages. `namespace`: of objects that name none. Raises BadInput if it is neither YAML nor JSON.
+    """
     for document in documents(text, name):
         if isinstance(document, BadInput):
             yield document

@@ -1,8 +1,6 @@
 """`gpu-admission nodes`: the GPUs of each node and pool: which pods have them, how busy they are, and how many are free."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from enum import StrEnum
-from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 import typer
@@ -10,14 +8,11 @@ from rich.text import Text
 
 from webhook.cli import options, without_pods
 from webhook.cli.cluster.answers import idle_by_namespace
-from webhook.cli.cluster.heatmap import gib, heatmap
-from webhook.cli.cluster.measured import Figures
 from webhook.cli.cluster.report import gpu_nodes, holder, holders, pools, report
 from webhook.cli.cluster.snapshot import CLAIMS, ENGINE, Snapshot
 from webhook.cli.cluster.sums import by_kind, larger, largest, left_out, unusable
-from webhook.cli.options import Format
 from webhook.cli.reading import measure_gpus, policy_of, selector, snapshot_of
-from webhook.cli.terminal import age, bar, clear, document, no_such, out, repeated, say, show, table, write
+from webhook.cli.terminal import age, bar, clear, document, no_such, out, repeated, say, show, table
 from webhook.cluster.gpu_amounts import gpu_number
 from webhook.cluster.utilisation import IDLE_FOR
 from webhook.errors import BadInput
@@ -31,13 +26,7 @@ _MEASURED: Final = {"idle": "IDLE", "utilisation": "UTILISATION", "memory": "MEM
 """Column titles of GPU metrics, by their key in the document."""
 
 
-class By(StrEnum):
-    namespace = "namespace"
-    owner = "owner"
-    class_ = "class"
-    model = "model"
-
-
+By = Literal["namespace", "owner", "class", "model"]
 _DROPPED: Final = (
     *("USED", "PROMISED", "UNUSABLE", "ALLOCATED", "FREE CPU", "FREE MEMORY", "PODS", "TAINTS", "MEMORY", "HOTTEST"),
     *("UTILISATION", "POOL", "RESOURCE", "MODEL"),
@@ -53,11 +42,8 @@ def nodes(
         typer.Option(metavar="PART", help="Only nodes whose GPU model has this in its name, such as `H100`."),
     ] = None,
     by: Annotated[By | None, typer.Option(help="Show who has how many GPUs, or the GPUs of each model.")] = None,
-    output: options.Output = Format.table,
+    output: options.Output = "table",
     watch: options.Watch = False,
-    html: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Also write a heat map of the GPUs by node and pool.")
-    ] = None,
     metrics: options.Metrics = None,
     policy: options.Policy = None,
     cluster: options.Snapshot = None,
@@ -81,7 +67,7 @@ def nodes(
     """
 
     def refresh() -> None:
-        running = ["ReplicaMetrics"] if by is By.namespace else []
+        running = ["ReplicaMetrics"] if by == "namespace" else []
         kinds = (*ENGINE, *CLAIMS, *running)
         snapshot = snapshot_of(cluster, kubeconfig, context, kinds, needed=("Node",))
         if snapshot.state.nodes.dra and (why := snapshot.missing.get("ResourceClaim")) and cluster is not None:
@@ -99,24 +85,21 @@ def nodes(
             reports = _of_model(reports, model)
         if "Pod" in snapshot.missing and cluster is None:
             return without_pods.shown(snapshot, reports, output)
-        if html is not None:
-            figures = Figures(snapshot.measured, rules.file.gpu_metrics) if snapshot.measured else None
-            write(html, heatmap(reports, list(pools(reports)), figures, snapshot.taken))
-        if watch and output in (Format.table, Format.wide):
+        if watch and output in ("table", "wide"):
             clear()
-        jobs = largest(reports, snapshot, rules) if by in (None, By.model) else []
+        jobs = largest(reports, snapshot, rules) if by in (None, "model") else []
         sums = sums_by(by, reports, idle_by_namespace(snapshot), jobs) if by else reports
         if document(sums, output):
             return None
-        if by in (None, By.model) or not reports:
-            _print(reports, labels, by, jobs, rules.gpus, wide=output is Format.wide)
+        if by in (None, "model") or not reports:
+            _print(reports, labels, by, jobs, rules.gpus, wide=output == "wide")
             if text := left_out(reports, rules.gpus):
                 say(text, "dim")
         else:
-            _print_holders(sums, by.value, snapshot.taken)
+            _print_holders(sums, by, snapshot.taken)
         if any("idle" in each or "idleFor" in each for each in (*reports, *sums)):
             _say_of_idle(reports, sums if by else [], by)
-            if by is By.namespace and not any("idleFor" in each for each in sums):
+            if by == "namespace" and not any("idleFor" in each for each in sums):
                 say(why_not_since(snapshot), "dim")
         elif sums and metrics is None and (cluster or rules.file.gpu_metrics.source == "off"):
             say(why_not_measured(cluster, rules), "dim")
@@ -137,13 +120,13 @@ def sums_by(
     by: By, reports: list[dict[str, Any]], idle_for: Mapping[str, Mapping[str, int]], jobs: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
     """The document that `-o json` prints with `--by`."""
-    if by is By.model:
+    if by == "model":
         of_model: dict[str, dict[str, Any]] = {}
         for job in jobs:
             of_model.setdefault(job["model"], {}).setdefault(job["resource"], job["steps"])
         return [each | {"largest": of_model.get(each["model"], {})} for each in pools(reports, "model")]
-    found = holders(reports, by.value)
-    for each in found if by is By.namespace and idle_for else ():
+    found = holders(reports, by)
+    for each in found if by == "namespace" and idle_for else ():
         each["idleFor"] = idle_for.get(each["namespace"], {})
     return found
 
@@ -163,7 +146,7 @@ def why_not_since(snapshot: Snapshot) -> str:
 def _say_of_idle(reports: list[dict[str, Any]], sums: list[dict[str, Any]], by: By | None) -> None:
     """One line on stderr: where it is said whose the idle GPUs are, or which of them are in no row."""
     idle = [node for node in reports if node.get("idle")]
-    if by in (None, By.model):
+    if by in (None, "model"):
         return say("whose the idle GPUs are, and for how long: nodes --by namespace", "dim") if idle else None
     return say(more, "dim") if (more := idle_of_nobody(reports, sums, by)) else None
 
@@ -175,7 +158,7 @@ def idle_of_nobody(reports: list[dict[str, Any]], sums: list[dict[str, Any]], by
         node["name"]
         for node in reports
         if node.get("idle", 0) > sum(pod.get("idle", 0) for pod in node["pods"])
-        and len({holder(pod, by.value) for pod in node["pods"] if "idle" not in pod}) > 1
+        and len({holder(pod, by) for pod in node["pods"] if "idle" not in pod}) > 1
     ]
     why = "of several on one node (its metrics do not say which pod has which GPU)"
     return f"at least {rest} more idle, {why}: {listed(where)}" if rest > 0 else ""
@@ -281,7 +264,7 @@ def _cell(key: str, value: Any) -> Any:
     if key == "utilisation":
         return bar(value, 100).append(f" {value:3} %")
     if key == "memory":
-        return gib(value)
+        return f"{value['used'] / 1024:.0f}/{value['total'] / 1024:.0f} GiB"
     return f"{value} °C" if key == "temperature" else value
 
 

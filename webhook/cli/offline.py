@@ -16,6 +16,7 @@ from webhook.admission import workloads
 from webhook.admission.decision import IGNORED, Decision
 from webhook.admission.pods import mutate, validate
 from webhook.admission.response import encode
+from webhook.cli.terminal import read
 from webhook.cluster.state import ClusterState
 from webhook.cluster.state_view import StateView
 from webhook.errors import BadInput, BadReview, PolicyError
@@ -63,6 +64,15 @@ def load_policy(text: str | bytes | None = None) -> Policy:
     if text is None:
         text = files("webhook.defaults").joinpath("policy.yaml").read_bytes()
     return Policy.load(_unwrapped(text.encode() if isinstance(text, str) else text))
+
+
+def policy_named(name: str | None) -> Policy:
+    """The policy of a file, or of stdin for `-`; the shipped one for `default` or None. Raises BadInput, or a PolicyError whose
+    problems begin with the file's name."""
+    try:
+        return load_policy(None if name in (None, "default") else read(str(name)))
+    except PolicyError as error:
+        raise PolicyError([f"{name}: {problem}" for problem in error.problems]) from None
 
 
 def _unwrapped(text: bytes) -> bytes:

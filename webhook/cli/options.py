@@ -1,8 +1,7 @@
 """Arguments and options that several commands share."""
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -50,13 +49,6 @@ Metrics = Annotated[
 ]
 
 
-class Format(StrEnum):
-    """How an answer is printed: a table for people, or a document for programs."""
-
-    table = "table"
-    wide = "wide"
-    json = "json"
-    yaml = "yaml"
-
-
+Format = Literal["table", "wide", "json", "yaml"]
+"""How an answer is printed: a table for people, or a document for programs."""
 Output = Annotated[Format, typer.Option("-o", "--output", help="`json` and `yaml` are for scripts, and do not change.")]

@@ -12,7 +12,7 @@ _STYLE: Final = """
 body{font:14px/1.4 system-ui,sans-serif;margin:2em;color:#222}table{border-collapse:collapse}
 td,th{padding:2px 10px;text-align:left;vertical-align:middle}th{border-bottom:1px solid #999}
 i{display:inline-block;width:9px;height:12px;margin-right:1px;border-radius:1px}
-.old{background:#9aa5b1}.new{background:#2b7de9}.free{background:#e4e9ee}.idle{background:#f2b134}.whole td{background:#eefaf0}
+.old{background:#9aa5b1}.new{background:#2b7de9}.free{background:#e4e9ee}.whole td{background:#eefaf0}
 .bad{color:#b3261e}.good{color:#1b7a36}code{white-space:pre-wrap}
 """
 
@@ -53,18 +53,8 @@ def html(content: object) -> Html:
     return content if isinstance(content, Html) else Html(escape(str(content)))
 
 
-def heat(content: object, share: float, hue: int) -> Html:
-    """A cell with a background colour: a larger share is darker. `share`: 0 to 1. `hue`: degrees of the colour wheel."""
-    return Html(f'<td style="background:{shade(share, hue)}">{html(content)}</td>')
-
-
-def shade(share: float, hue: int) -> str:
-    """A CSS colour for a share of 0 to 1; values outside count as 0 or 1. `hue`: degrees of the colour wheel."""
-    return f"hsl({hue} 80% {95 - 40 * min(1.0, max(0.0, share)):.0f}%)"
-
-
 def squares(counts: Mapping[str, float]) -> Html:
-    """One square for each GPU. `counts`: number of GPUs by CSS class: `old`, `new`, `free`, `idle`. A GPU of which a part is
+    """One square for each GPU. `counts`: number of GPUs by CSS class: `old`, `new`, `free`. A GPU of which a part is
     taken is drawn as taken."""
     drawn, ends = sum(counts.values()) <= _MAX_DRAWN, [0.0]
     for count in counts.values():

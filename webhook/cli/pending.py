@@ -1,8 +1,7 @@
 """`gpu-admission pending`: why pods wait for a node, and what to do about it."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator
-from enum import StrEnum
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, Final, NamedTuple
 
 import typer
@@ -12,7 +11,6 @@ from webhook.cli import options
 from webhook.cli.cluster.devices import PodGpus
 from webhook.cli.cluster.report import workload_name
 from webhook.cli.cluster.snapshot import CLAIMS, ENGINE, FINISHED, Snapshot, created
-from webhook.cli.options import Format
 from webhook.cli.reading import namespace_of, policy_of, selector, snapshot_of
 from webhook.cli.terminal import age, clear, document, repeated, say, show, table
 from webhook.cli.waiting.causes import Cause
@@ -34,13 +32,6 @@ _MAX_MESSAGE: Final = 1024
 """Maximum characters shown of the scheduler's message. The scheduler cuts its Events to the same length."""
 
 
-class SortBy(StrEnum):
-    since = "since"
-    gpus = "gpus"
-    name = "name"
-    cause = "cause"
-
-
 def pending(
     pod: Annotated[
         str | None, typer.Argument(help="A pod or a workload, such as `job/train`. Default: all pods that wait.")
@@ -48,10 +39,7 @@ def pending(
     namespace: options.Namespace = None,
     everywhere: options.AllNamespaces = False,
     labels: options.Selector = None,
-    output: options.Output = Format.table,
-    sort_by: Annotated[
-        SortBy, typer.Option(help="Order of the rows; the longest wait first by default.")
-    ] = SortBy.since,
+    output: options.Output = "table",
     watch: options.Watch = False,
     policy: options.Policy = None,
     cluster: options.Snapshot = None,
@@ -72,21 +60,21 @@ def pending(
         wanted, rules = namespace_of(namespace, everywhere, snapshot), policy_of(policy, snapshot)
         found = answers(snapshot, rules, wanted, pod)
         waiting = [each for each in found if matches(labels_of(each.pod) if each.pod else {})]
-        if watch and output in (Format.table, Format.wide):
+        if watch and output in ("table", "wide"):
             clear()
         if document([each.document() for each in waiting], output):
             return
         if not waiting:
             say(f"no pod waits{f' in {wanted}' if wanted else ''}")
             return
-        rows = rows_of(waiting, PodGpus(snapshot, rules), sort_by)
-        if pod is None and output is not Format.wide:
+        rows = rows_of(waiting, PodGpus(snapshot, rules))
+        if pod is None and output != "wide":
             _print(rows, snapshot.taken)
         else:
             for row in rows if pod else ():
-                show(Text("\n").join(_lines(row.answers[0], row.name, wide=output is Format.wide)))
+                show(Text("\n").join(_lines(row.answers[0], row.name, wide=output == "wide")))
             for each in waiting if not pod else ():
-                show(Text("\n").join(_lines(each, f"{each.namespace}/{each.name}", wide=output is Format.wide)))
+                show(Text("\n").join(_lines(each, f"{each.namespace}/{each.name}", wide=output == "wide")))
 
     repeated(refresh, watch=watch, from_file=cluster is not None)
 
@@ -169,8 +157,8 @@ class Row(NamedTuple):
     """Those that it stands for."""
 
 
-def rows_of(waiting: Iterable[Answer], devices: PodGpus, sort_by: SortBy = SortBy.since) -> list[Row]:
-    """The rows of the table: pods of one workload that wait for the same reason are one."""
+def rows_of(waiting: Iterable[Answer], devices: PodGpus) -> list[Row]:
+    """The rows of the table, the longest wait first: pods of one workload that wait for the same reason are one."""
     grouped: dict[tuple[str, str, tuple[str, str]], list[Answer]] = {}
     for each in waiting:
         of = workload_name(each.pod) if each.pod else each.name
@@ -182,13 +170,7 @@ def rows_of(waiting: Iterable[Answer], devices: PodGpus, sort_by: SortBy = SortB
         since = min((created(pod) for pod in pods), default=0.0)
         gpus = gpu_number(sum(sum(devices.asked(pod).values()) for pod in pods))
         rows.append(Row(f"{namespace}/{name}", since, gpus, same[0].causes[0], same))
-    order: dict[SortBy, Callable[[Row], Any]] = {
-        SortBy.since: lambda row: (row.since, row.name),
-        SortBy.gpus: lambda row: (-row.gpus, row.name),
-        SortBy.name: lambda row: row.name,
-        SortBy.cause: lambda row: (row.cause.cause, row.name),
-    }
-    return sorted(rows, key=order[sort_by])
+    return sorted(rows, key=lambda row: (row.since, row.name))
 
 
 def _print(rows: Iterable[Row], taken: float) -> None:

@@ -15,9 +15,8 @@ from webhook.cli.cluster import metrics
 from webhook.cli.cluster.load import EVERYWHERE, FORBIDDEN, grant, load, read_snapshot
 from webhook.cli.cluster.measured import Figures
 from webhook.cli.cluster.snapshot import NEEDED, Snapshot
-from webhook.cli.offline import load_policy
-from webhook.cli.terminal import no_such, policy_named, say
-from webhook.cluster.gpu_metrics import GpuMetricsSettings
+from webhook.cli.offline import load_policy, policy_named
+from webhook.cli.terminal import no_such, say
 from webhook.errors import BadInput
 from webhook.feeds.gpu_source import SourceFailed
 from webhook.kube import selectors
@@ -90,10 +89,18 @@ def poll_gpus(snapshot: Snapshot, policy: Policy, address: str | None) -> None:
     settings = policy.file.gpu_metrics
     if address == "off":
         snapshot.measured = None
-    elif address is not None:
-        _ask(snapshot, metrics.with_url(address, settings))
-    elif snapshot.access is not None and settings.source != "off":
-        _ask(snapshot, settings)
+        return
+    if address is not None:
+        settings = metrics.with_url(address, settings)
+    elif snapshot.access is None or settings.source == "off":
+        return
+    try:
+        with Console(stderr=True).status("reading GPU metrics"):  # is shown on a terminal only
+            in_pod = "KUBERNETES_SERVICE_HOST" in os.environ
+            snapshot.measured = asyncio.run(metrics.measure(snapshot, settings, in_pod=in_pod))
+    except SourceFailed as error:
+        unknown = "utilisation, memory, temperature and idle GPUs are not known"
+        say(f"warning: GPU metrics cannot be read: {unknown}: {error}. Give --metrics URL, or --metrics off", "yellow")
 
 
 def use_metrics(snapshot: Snapshot, policy: Policy) -> None:
@@ -104,16 +111,6 @@ def use_metrics(snapshot: Snapshot, policy: Policy) -> None:
         for name in use.nodes():
             snapshot.state.nodes.use_seen(name, use.node(name))
         snapshot.state.gpu_metrics = use.status
-
-
-def _ask(snapshot: Snapshot, settings: GpuMetricsSettings) -> None:
-    try:
-        with Console(stderr=True).status("reading GPU metrics"):  # is shown on a terminal only
-            in_pod = "KUBERNETES_SERVICE_HOST" in os.environ
-            snapshot.measured = asyncio.run(metrics.measure(snapshot, settings, in_pod=in_pod))
-    except SourceFailed as error:
-        unknown = "utilisation, memory, temperature and idle GPUs are not known"
-        say(f"warning: GPU metrics cannot be read: {unknown}: {error}. Give --metrics URL, or --metrics off", "yellow")
 
 
 def policy_of(name: str | None, snapshot: Snapshot) -> Policy:

@@ -5,7 +5,7 @@ admission, if the audit policy has the level Request or above (k8s.io/apiserver 
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, Final
 
 import orjson
@@ -17,10 +17,9 @@ from webhook.cli import options
 from webhook.cli.cluster.report import workload_name
 from webhook.cli.cluster.snapshot import CLAIMS, ENGINE
 from webhook.cli.manifests import Planned, planned_in
-from webhook.cli.offline import load_state
-from webhook.cli.options import Format
+from webhook.cli.offline import load_state, policy_named
 from webhook.cli.reading import policy_of, snapshot_of
-from webhook.cli.terminal import COULD_NOT, REFUSED, document, policy_named, read, say, table, totals
+from webhook.cli.terminal import COULD_NOT, REFUSED, document, read, say, table, totals
 from webhook.cli.verdict import Verdict, verdict
 from webhook.cluster.state import ClusterState
 from webhook.errors import BadInput
@@ -31,71 +30,65 @@ from webhook.text import bare, listed, plural
 
 _AUDIT: Final = b'"audit.k8s.io/'
 _DONE: Final = "ResponseComplete"
-_NO_OBJECT: Final = "pods without the object: the audit policy must log them at level Request"
+_NO_POD: Final = "requests that create no pod"
 
 
-class Recorded:
-    """The requests of one file. `policy` says which custom resources are workloads."""
+Entry = tuple[str, Request] | BadInput | str
+"""A request to create a pod, with its place in the file; or what is wrong with it; or why it is left out."""
 
-    def __init__(self, file: str, policy: Policy) -> None:
-        self.left_out = Counter[str]()
-        """How many requests were left out, by the reason in words."""
-        self.errors: list[str] = []
-        """A message for each entry that could not be read."""
-        self._file, self._policy = file, policy
 
-    def requests(self) -> Iterator[tuple[str, Request]]:
-        """Each request to create a pod, with its place in the file. Fills `left_out` and `errors` on the way. Raises BadInput
-        if the file cannot be read."""
-        text = read(self._file)
-        if _AUDIT in text.lstrip().partition(b"\n")[0]:
-            yield from self._of_log(text)
+def recorded(file: str, policy: Policy) -> Iterator[Entry]:
+    """The entries of a file. `policy` says which custom resources are workloads. Raises BadInput if it cannot be read."""
+    text = read(file)
+    if _AUDIT not in text.lstrip().partition(b"\n")[0]:
+        yield from _of_reviews(planned_in(text, file, policy, None))
+        return
+    for number, line in enumerate(text.splitlines(), 1):
+        where = f"{file}: line {number}"
+        try:
+            event = orjson.loads(line) if line.strip() else {}
+        except orjson.JSONDecodeError as error:
+            yield BadInput(f"{where}: not JSON: {error}")
+            continue
+        items = event.get("items") if isinstance(event, dict) else None  # of an EventList
+        for item in items if isinstance(items, list) else [event]:
+            if isinstance(item, dict):
+                yield from _of_event(item, where, policy)
+
+
+def _of_reviews(planned: Iterator[Planned | BadInput]) -> Iterator[Entry]:
+    for plan in planned:
+        if isinstance(plan, BadInput):
+            yield plan
+            continue
+        request = plan.document.request
+        if not plan.of.startswith("pod/"):
+            yield "workloads: their pods are recorded themselves"
+        elif request.operation != "CREATE" or request.subresource:
+            yield _NO_POD
         else:
-            yield from self._of_reviews(planned_in(text, self._file, self._policy, None))
+            yield plan.document.where, request
 
-    def _of_reviews(self, planned: Iterator[Planned | BadInput]) -> Iterator[tuple[str, Request]]:
-        for plan in planned:
-            if isinstance(plan, BadInput):
-                self.errors.append(str(plan))
-                continue
-            request = plan.document.request
-            if not plan.of.startswith("pod/"):
-                self.left_out["workloads: their pods are recorded themselves"] += 1
-            elif request.operation != "CREATE" or request.subresource:
-                self.left_out["requests that create no pod"] += 1
+
+def _of_event(event: Mapping[str, Any], where: str, policy: Policy) -> Iterator[Entry]:
+    about, user = [value if isinstance(value := event.get(key), dict) else {} for key in ("objectRef", "user")]
+    if not event or event.get("stage") not in (None, _DONE):
+        return
+    if event.get("verb") != "create" or about.get("resource") != "pods" or about.get("subresource"):
+        yield _NO_POD
+    elif "dryRun=" in str(event.get("requestURI")):
+        yield "dry runs"
+    elif not isinstance(event.get("requestObject"), dict):
+        yield "pods without the object: the audit policy must log them at level Request"
+    else:
+        pod = orjson.dumps({"apiVersion": "v1", "kind": "Pod", **event["requestObject"]})
+        groups = user.get("groups")
+        groups = tuple(map(str, groups)) if isinstance(groups, list) else ()
+        for entry in _of_reviews(planned_in(pod, where, policy, about.get("namespace"))):
+            if isinstance(entry, tuple):
+                yield entry[0], entry[1]._replace(user=str(user.get("username") or ""), groups=groups)
             else:
-                yield plan.document.where, request
-
-    def _of_log(self, text: bytes) -> Iterator[tuple[str, Request]]:
-        for number, line in enumerate(text.splitlines(), 1):
-            where = f"{self._file}: line {number}"
-            try:
-                event = orjson.loads(line) if line.strip() else {}
-            except orjson.JSONDecodeError as error:
-                self.errors.append(f"{where}: not JSON: {error}")
-                continue
-            items = event.get("items") if isinstance(event, dict) else None  # of an EventList
-            for item in items if isinstance(items, list) else [event]:
-                if isinstance(item, dict):
-                    yield from self._of_event(item, where)
-
-    def _of_event(self, event: Mapping[str, Any], where: str) -> Iterator[tuple[str, Request]]:
-        about, user = [value if isinstance(value := event.get(key), dict) else {} for key in ("objectRef", "user")]
-        if not event or event.get("stage") not in (None, _DONE):
-            return
-        if event.get("verb") != "create" or about.get("resource") != "pods" or about.get("subresource"):
-            self.left_out["requests that create no pod"] += 1
-        elif "dryRun=" in str(event.get("requestURI")):
-            self.left_out["dry runs"] += 1
-        elif not isinstance(event.get("requestObject"), dict):
-            self.left_out[_NO_OBJECT] += 1
-        else:
-            pod = orjson.dumps({"apiVersion": "v1", "kind": "Pod", **event["requestObject"]})
-            groups = user.get("groups")
-            groups = tuple(map(str, groups)) if isinstance(groups, list) else ()
-            planned = planned_in(pod, where, self._policy, about.get("namespace"))
-            for place, request in self._of_reviews(planned):
-                yield place, request._replace(user=str(user.get("username") or ""), groups=groups)
+                yield entry
 
 
 CHANGES: Final = ("refused", "allowed", "changed", "placed", "found", "same")
@@ -114,7 +107,7 @@ def replay(
         str | None,
         typer.Option(help="The policy to compare with. Default: that of the cluster.", metavar="FILE|default"),
     ] = None,
-    output: options.Output = Format.table,
+    output: options.Output = "table",
     cluster: options.Snapshot = None,
     kubeconfig: options.Kubeconfig = None,
     context: options.Context = None,
@@ -133,46 +126,54 @@ def replay(
         snapshot = snapshot_of(cluster, kubeconfig, context, (*ENGINE, *CLAIMS))
         state, now, old = snapshot.state, snapshot.taken, policy_of(before, snapshot)
     new = policy_named(policy)
-    recorded = Recorded(file, new)
-    entries = replayed(recorded, (old or policy_named(before), new), state, now)
-    for reason, count in recorded.left_out.items():
+    entries, left_out, errors = replayed(recorded(file, new), (old or policy_named(before), new), state, now)
+    for reason, count in left_out.items():
         say(f"left out: {reason} ({count})")
-    for error in recorded.errors:
+    for error in errors:
         say(f"error: {error}", "red")
-    if not entries and not recorded.errors:
+    if not entries and not errors:
         raise BadInput(
             f"{file}: no request to create a pod in it: wanted AdmissionReviews or an audit log, as JSON lines"
         )
     if not document(entries, output):
-        _print(entries, wide=output is Format.wide)
-    if recorded.errors:
+        _print(entries, wide=output == "wide")
+    if errors:
         raise typer.Exit(COULD_NOT)
     if any(entry["change"] == "refused" for entry in entries):
         raise typer.Exit(REFUSED)
 
 
 def replayed(
-    recorded: Recorded, policies: tuple[Policy, Policy], state: ClusterState, now: float
-) -> list[dict[str, Any]]:
-    """The document that `-o json` prints, worst change first. Pods of one workload with the same result are one entry.
+    recorded: Iterable[Entry], policies: tuple[Policy, Policy], state: ClusterState, now: float
+) -> tuple[list[dict[str, Any]], Counter[str], list[BadInput]]:
+    """The document that `-o json` prints, worst change first: pods of one workload with the same result are one entry. Then how
+    many requests were left out, by the reason, and what was wrong with others.
 
-    `policies`: the policy to compare with, and the one to try. Bad entries of the file are added to `recorded.errors`.
+    `policies`: the policy to compare with, and the one to try.
     """
     placer, known = Placer(state), dict[bytes, tuple[Verdict, Verdict]]()
     groups: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for where, request in recorded.requests():
-        key = _key(request)
-        try:
-            if key not in known:
-                old, new = (verdict(request, where, each, state, placer, now) for each in policies)
-                known[key] = old, new
-        except BadInput as error:
-            recorded.errors.append(str(error))
-            continue
-        entry = _entry(request, *known[key])
-        group = groups.setdefault(tuple(map(str, entry.values())), {**entry, "pods": 0})
-        group["pods"] += 1
-    return sorted(groups.values(), key=lambda each: (CHANGES.index(each["change"]), each["namespace"], each["of"]))
+    left_out, errors = Counter[str](), list[BadInput]()
+    for each in recorded:
+        if isinstance(each, str):
+            left_out[each] += 1
+        elif isinstance(each, BadInput):
+            errors.append(each)
+        else:
+            where, request = each
+            key = _key(request)
+            try:
+                if key not in known:
+                    before, after = (verdict(request, where, policy, state, placer, now) for policy in policies)
+                    known[key] = before, after
+            except BadInput as error:
+                errors.append(error)
+                continue
+            entry = _entry(request, *known[key])
+            group = groups.setdefault(tuple(map(str, entry.values())), {**entry, "pods": 0})
+            group["pods"] += 1
+    order = sorted(groups.values(), key=lambda each: (CHANGES.index(each["change"]), each["namespace"], each["of"]))
+    return order, left_out, errors
 
 
 def _key(request: Request) -> bytes:

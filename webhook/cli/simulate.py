@@ -2,20 +2,18 @@
 nodes."""
 
 import copy
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import track
 from rich.text import Text
 
 from webhook.cli import options
 from webhook.cli.cluster.report import pool_of
 from webhook.cli.cluster.snapshot import Object, Snapshot, key_of
 from webhook.cli.manifests import Planned, claims_in, planned_in, texts_of
-from webhook.cli.options import Format
 from webhook.cli.pending import KINDS, cause_lines, words_of
 from webhook.cli.reading import measure_gpus, namespace_of, policy_of, snapshot_of
 from webhook.cli.simulating.picture import picture
@@ -26,9 +24,6 @@ from webhook.cli.terminal import REFUSED, document, no_such, out, show, table, w
 from webhook.errors import BadInput
 from webhook.policy.model import Policy
 from webhook.text import listed, number_of, plural, quoted
-
-_MIN_PODS_FOR_PROGRESS = 200
-"""Number of entries of a trace from which a progress bar is shown."""
 
 
 def simulate(
@@ -52,7 +47,7 @@ def simulate(
         Path | None, typer.Option(metavar="FILE", help="Also write a picture of the nodes before and after.")
     ] = None,
     namespace: options.Namespace = None,
-    output: options.Output = Format.table,
+    output: options.Output = "table",
     metrics: options.Metrics = None,
     policy: options.Policy = None,
     cluster: options.Snapshot = None,
@@ -82,13 +77,15 @@ def simulate(
         add_claims(snapshot, claims_in(text, name, where))
         pods += manifests(text, name, rules, where)
     measure_gpus(snapshot, rules, metrics)
-    outcome = run(snapshot, rules, _rounds(pods, _trace(trace, snapshot, rules, where)))
+    lines = _trace(trace, snapshot, rules, where)
+    with Console(stderr=True).status("simulating"):  # is shown on a terminal only
+        outcome = run(snapshot, rules, [pods, *[[line] for line in lines]])  # those of a trace line by line
     if not any(workload.pods or workload.notes for workload in outcome.workloads):
         raise BadInput(f"{', '.join(file or [])}: no pod and no workload in it that makes some")
     if html:
         write(html, picture(outcome, {name: pool_of(node) for name, node in snapshot.nodes.items()}))
     if not document(outcome.document(), output):
-        _print(outcome, wide=output is Format.wide)
+        _print(outcome, wide=output == "wide")
     raise typer.Exit(0 if all(workload.starts for workload in outcome.workloads) else REFUSED)
 
 
@@ -107,14 +104,6 @@ def _trace(file: str | None, snapshot: Snapshot, policy: Policy, namespace: str 
         return []
     taints = snapshot.state.view(snapshot.taken).gpu_taints(policy.gpus)
     return read_trace(file, namespace or "default", taints)
-
-
-def _rounds(pods: list[Planned], trace: list[Planned]) -> Iterator[Sequence[Planned]]:
-    """The pods of manifests are created at once, then those of a trace line by line."""
-    yield pods
-    quiet = len(trace) < _MIN_PODS_FOR_PROGRESS
-    for line in trace if quiet else track(trace, "simulating", console=Console(stderr=True), transient=True):
-        yield [line]
 
 
 def add_claims(snapshot: Snapshot, claims: Iterable[Object]) -> None:

@@ -20,11 +20,9 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from webhook.cli import offline
 from webhook.cli.options import Format
 from webhook.errors import BadInput, GpuAdmissionError, PolicyError
 from webhook.kube.yaml import to_yaml
-from webhook.policy.model import Policy
 from webhook.text import printable, printable_lines, quoted, suggestion
 
 _EVERY: Final = 5.0
@@ -80,15 +78,6 @@ def guarded(command: Callable[Arguments, None]) -> Callable[Arguments, None]:
     return run
 
 
-def policy_named(name: str | None) -> Policy:
-    """The policy of a file, or of stdin for `-`; the shipped one for `default` or None. Raises BadInput, or a PolicyError whose
-    problems begin with the file's name."""
-    try:
-        return offline.load_policy(None if name in (None, "default") else read(str(name)))
-    except PolicyError as error:
-        raise PolicyError([f"{name}: {problem}" for problem in error.problems]) from None
-
-
 def write(path: Path, text: str) -> None:
     """Write a file. Raises BadInput."""
     try:
@@ -123,9 +112,9 @@ Cell = str | Text
 
 def document(answer: Any, output: Format) -> bool:
     """Print `answer` if `output` is JSON or YAML. Returns False, and prints nothing, if it is a table."""
-    if output is Format.json:
+    if output == "json":
         out(orjson.dumps(answer, option=orjson.OPT_INDENT_2).decode())
-    elif output is Format.yaml:
+    elif output == "yaml":
         out(to_yaml(orjson.loads(orjson.dumps(answer))), end="")
     else:
         return False

@@ -14,9 +14,8 @@ from webhook.cli import options, terminal
 from webhook.cli.cluster.load import read_snapshot
 from webhook.cli.cluster.snapshot import Snapshot
 from webhook.cli.manifests import Planned, planned_in
-from webhook.cli.offline import load_policy, load_state
-from webhook.cli.options import Format
-from webhook.cli.terminal import COULD_NOT, DIFF_COLOURS, REFUSED, diff, document, policy_named, show, totals, write
+from webhook.cli.offline import load_policy, load_state, policy_named
+from webhook.cli.terminal import COULD_NOT, DIFF_COLOURS, REFUSED, diff, document, show, totals, write
 from webhook.cli.verdict import Outcome, Verdict, verdict
 from webhook.errors import BadInput, PolicyError
 from webhook.feeds.file import objects_in
@@ -44,19 +43,8 @@ class Expected(Settings):
     """The chosen node, or several of which one must be chosen; "": no node is chosen."""
 
 
-class Case(Settings):
-    name: str
-    pod: str | dict[str, Any]
-    """A manifest, or the name of a file with one. If it is a workload, a pod of its first template is tried."""
-    expect: Expected
-    policy: str | dict[str, Any] | None = None
-    cluster: str | list[dict[str, Any]] | None = None
-    namespace: str | None = None
-    """Policy, cluster and namespace replace those of the file."""
-
-
-class Cases(Settings):
-    """One file of cases. File names in it are relative to it."""
+class Given(Settings):
+    """What cases are decided by. File names are relative to the file of the cases."""
 
     policy: str | dict[str, Any] | None = None
     """The policy, or the name of its file. Left out, or `default`: the shipped policy."""
@@ -65,6 +53,20 @@ class Cases(Settings):
     cluster no node is chosen."""
     namespace: str | None = None
     """The namespace of pods that have none in their manifest."""
+
+
+class Case(Given):
+    """What is given here replaces what the file gives."""
+
+    name: str
+    pod: str | dict[str, Any]
+    """A manifest, or the name of a file with one. If it is a workload, a pod of its first template is tried."""
+    expect: Expected
+
+
+class Cases(Given):
+    """One file of cases."""
+
     cases: tuple[Case, ...]
 
 
@@ -78,8 +80,18 @@ class Result(NamedTuple):
     """Why the case could not be tried; "" if it was."""
 
     @property
-    def passed(self) -> bool:
-        return not self.problems and not self.error
+    def state(self) -> str:
+        return "error" if self.error else "failed" if self.problems else "passed"
+
+    def document(self) -> dict[str, Any]:
+        """The entry that `-o json` prints, described in docs/cli.md."""
+        return {
+            "file": self.file,
+            "case": self.case,
+            "state": self.state,
+            "problems": self.problems,
+            "error": self.error,
+        }
 
 
 def files_in(folder: Path) -> list[Path]:
@@ -185,7 +197,7 @@ def test(
         Path, typer.Argument(metavar="DIR|FILE", help="A folder with *.test.yaml, in it or below, or one file.")
     ],
     junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write the results as JUnit XML.")] = None,
-    output: options.Output = Format.table,
+    output: options.Output = "table",
     policy: options.Policy = None,
 ) -> None:
     """Try cases: each is a pod, a policy, a cluster, and the expected decision. Differences are shown as a diff.
@@ -198,32 +210,22 @@ def test(
     results = [result for file in files_in(folder) for result in try_cases(file, rules)]
     if junit is not None:
         write(junit, _xml(results))
-    if not document([_document(result) for result in results], output):
+    if not document([each.document() for each in results], output):
         _print(results)
     if any(result.error for result in results):
         raise typer.Exit(COULD_NOT)
-    if not all(result.passed for result in results):
+    if any(result.state != "passed" for result in results):
         raise typer.Exit(REFUSED)
-
-
-def _document(each: Result) -> dict[str, object]:
-    return {"file": each.file, "case": each.case, "state": _state(each), "problems": each.problems, "error": each.error}
-
-
-def _state(result: Result) -> str:
-    return "error" if result.error else "passed" if result.passed else "failed"
 
 
 def _print(results: Sequence[Result]) -> None:
     for result in results:
-        style = "green" if result.passed else "red"
-        show(
-            Text.assemble((f"{_state(result):6}", style), f"  {result.file}{f': {result.case}' if result.case else ''}")
-        )
+        style = "green" if result.state == "passed" else "red"
+        show(Text.assemble((f"{result.state:6}", style), f"  {result.file}{f': {result.case}' if result.case else ''}"))
         for problem in [*result.problems, *([result.error] if result.error else [])]:
             for line in problem.splitlines():
                 show(Text(f"        {line}", style=DIFF_COLOURS.get(line[:1], "")))
-    counts = totals(Counter(map(_state, results)), ("passed", "failed", "error"))
+    counts = totals(Counter([each.state for each in results]), ("passed", "failed", "error"))
     show(Text(f"{plural(len(results), 'case')}: {counts}", style="bold"))
 
 
@@ -232,7 +234,7 @@ def _xml(results: Sequence[Result]) -> str:
     root = Element("testsuites")
     for file in dict.fromkeys(result.file for result in results):
         cases = [result for result in results if result.file == file]
-        states = [_state(result) for result in cases]
+        states = [result.state for result in cases]
         counts = {"tests": len(cases), "failures": states.count("failed"), "errors": states.count("error")}
         suite = SubElement(root, "testsuite", {"name": file, **{key: str(value) for key, value in counts.items()}})
         for result in cases:

@@ -8,7 +8,8 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from webhook.cli import options
-from webhook.cli.terminal import out, policy_named
+from webhook.cli.offline import policy_named
+from webhook.cli.terminal import out
 from webhook.errors import BadInput
 from webhook.framework.interface import Rule
 from webhook.kube.yaml import to_yaml

@@ -47,21 +47,21 @@ def leaf_of(authority: Pair, since: timedelta = timedelta(), names: tuple[str, .
     }
 
 
-def replica(name: str, **labels: str) -> Json:
+def replica(name: str) -> Json:
     made = placed(pod(name, 0, labels={"app.kubernetes.io/name": "gpu-admission"}), "cpu-a")
     made["metadata"] |= {"namespace": "gpu-admission"}
     return made
 
 
-def replica_metrics(name: str, certificate: Json, policy: str = HASH, **changes: float | None) -> Json:
+def replica_metrics(name: str, certificate: Json) -> Json:
     """The metrics of a replica."""
     served = fingerprint(certificate["status"]["certificate"].encode())
     info = {
-        "policy_info": {"hash": policy},
+        "policy_info": {"hash": HASH},
         "build_info": {"version": PROGRAM},
         "certificate_info": {"sha256": served},
     }
-    numbers = {"cluster_fresh": 1.0, "policy_valid": 1.0, "gpu_metrics_age_seconds": None} | changes
+    numbers = {"cluster_fresh": 1.0, "policy_valid": 1.0, "gpu_metrics_age_seconds": None}
     samples = [[f"gpu_admission_{key}", labels, 1.0] for key, labels in info.items()]
     samples += [[f"gpu_admission_{key}", {}, value] for key, value in numbers.items()]
     return {"kind": "ReplicaMetrics", "metadata": {"name": name}, "status": {"samples": samples}}

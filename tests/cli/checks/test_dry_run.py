@@ -20,15 +20,16 @@ LOGS = "kubectl -n gpu logs deployment/gpu-admission"
 DENIED = 'admission webhook "validate.gpu-admission.io" denied the request: no [gpuFits]'
 
 
-async def answer(folder: Path, stored: object = None, refusal: tuple[int, str] | None = None) -> Result:
-    """What is said of a pod that is stored so, or refused."""
+async def answer(folder: Path, record: str, refusal: str) -> Result:
+    """What is said of a pod that is stored with this record, or refused."""
+    annotations = {DECISION: record} if record else {}
     async with fake_api() as fake:
         service = {"name": "gpu-admission", "namespace": "gpu"}
         fake.put(CONFIGURATIONS, "gpu-admission", webhooks=[{"clientConfig": {"service": service}}])
         if refusal:
-            fake.refuse["post", PODS] = refusal
+            fake.refuse["post", PODS] = (403, refusal)
         else:
-            fake.texts[PODS] = json.dumps(stored)
+            fake.texts[PODS] = json.dumps({"metadata": {"name": "p", "annotations": annotations}, "spec": {}})
         snapshot = await asyncio.to_thread(load, kubeconfig(folder, fake.url), None, ("Node",))
         assert snapshot.access
         result = await asyncio.to_thread(tried, snapshot.access, snapshot.release, "team")
@@ -41,41 +42,30 @@ def _once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dry_run, "_SECONDS", 1)
 
 
-def pod(record: dict[str, str] | None = None) -> dict[str, object]:
-    annotations = {DECISION: json.dumps(record)} if record else {}
-    return {"metadata": {"name": "p", "annotations": annotations}, "spec": {}}
-
-
-async def test_a_pod_with_a_decision_is_well(tmp_path: Path) -> None:
-    found = await answer(tmp_path, pod({"policy": "1f0c"}))
-    assert (found.state, found.next) == ("ok", "")
-    assert "decides by policy 1f0c" in found.text
-
-
-async def test_a_pod_that_a_rule_refuses_is_well_too(tmp_path: Path) -> None:
-    found = await answer(tmp_path, refusal=(403, DENIED))
-    assert found.state == "ok"
-    assert "would refuse it" in found.text
-
-
-async def test_a_pod_without_a_decision_is_broken(tmp_path: Path) -> None:
-    found = await answer(tmp_path, pod())
-    assert (found.state, found.next) == ("broken", f"see whether the namespace has opted in, and why: {LOGS}")
-    assert "without a decision" in found.text
+UNASKED = f"see whether the namespace has opted in, and why: {LOGS}"
 
 
 @pytest.mark.parametrize(
-    "said",
+    ("record", "refusal", "state", "said", "step"),
     [
-        'failed calling webhook "validate.gpu-admission.io": connection refused',
-        'pods is forbidden: User "me" cannot create resource "pods"',
-        'admission webhook "other.example" denied the request: no',
+        pytest.param('{"policy": "1f0c"}', "", "ok", "decides by policy 1f0c", "", id="a decision"),
+        pytest.param("", "", "broken", "without a decision", UNASKED, id="no decision"),
+        pytest.param("", DENIED, "ok", "would refuse it", "", id="a rule refuses it"),
+        *[
+            pytest.param("", refusal, "broken", refusal, LOGS, id=why)
+            for why, refusal in {
+                "nobody answers": 'failed calling webhook "validate.gpu-admission.io": connection refused',
+                "no right": 'pods is forbidden: User "me" cannot create resource "pods"',
+                "somebody else refuses": 'admission webhook "other.example" denied the request: no',
+            }.items()
+        ],
     ],
-    ids=["nobody answers", "no right", "somebody else refuses"],
 )
-async def test_a_pod_that_cannot_be_created_is_broken(tmp_path: Path, said: str) -> None:
-    found = await answer(tmp_path, refusal=(403, said))
-    assert (found.state, found.next) == ("broken", LOGS)
+async def test_what_becomes_of_a_pod(
+    tmp_path: Path, record: str, refusal: str, state: str, said: str, step: str
+) -> None:
+    found = await answer(tmp_path, record, refusal)
+    assert (found.state, found.next) == (state, step)
     assert said in found.text.replace("\\", "")
 
 

@@ -167,6 +167,8 @@ UNKNOWN = [
     pytest.param("failOpen", lambda o: o.remove(of(o, "ApiServerMetrics")), "has no metrics of the API server", id="no metrics of the API server"),
     pytest.param("apiServer", lambda o: o.remove(of(o, "ApiServerVersion")), "has no version of the API server", id="no version"),
     pytest.param("replicas", _unasked, "has no metrics of the replicas", id="no metrics of replicas"),
+    pytest.param("replicas", lambda o: of(o, "ReplicaMetrics", "two").update(status={"error": "504: no answer"}), "two gave no metrics through the API server: 504: no answer", id="a replica that does not answer"),
+    pytest.param("networkPolicy", lambda o: o.remove(of(o, "NetworkPolicy")), "has no networkpolicies", id="a kind that was not read"),
     pytest.param("policyLoaded", _unasked, "has no metrics of the replicas", id="the policy of nobody"),
 ]  # fmt: skip
 

@@ -1,12 +1,7 @@
-"""Polling GPU metrics from where the command runs: which way is taken, and the error if none works.
-
-Covers cli.cluster.heatmap, cli.page.
-"""
+"""Polling GPU metrics from where the command runs: which way is taken, and the error if none works."""
 
 import asyncio
 import json
-import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,21 +10,18 @@ import pytest
 import yaml
 from aiohttp import web
 
-from tests.cli.objects import Page, call, document, kubeconfig, placed, with_metrics, write
+from tests.cli.objects import call, kubeconfig, placed, with_metrics, write
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
-from tests.feeds import prometheus_server
 from tests.feeds.exporters import DATA, served
-from tests.feeds.prometheus_server import Exporter
-from tests.feeds.test_prometheus import program, until  # noqa: F401  a fixture
 from webhook.cli.cluster.metrics import way_to, with_url
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.errors import BadInput
 from webhook.feeds.access import Access
 
-BUSY, IDLE = ((DATA / f"dcgm-8-{kind}.txt").read_text() for kind in ("busy", "idle"))
+BUSY = (DATA / "dcgm-8-busy.txt").read_text()
 NODE = "gpu-a-0"
-"""The Hostname in those pages."""
+"""The Hostname in that page."""
 API = Access("https://api:6443", None, "Bearer t", None, 60.0)
 THROUGH = "https://api:6443/api/v1/namespaces"
 
@@ -120,6 +112,7 @@ async def test_exporters_are_asked_through_the_api_server(tmp_path: Path) -> Non
     assert api.proxied == [("/api/v1/namespaces/gpu-operator/pods/http:exporter:9400/proxy/metrics", "")]
 
 
+ASKED = {"source": "prometheus", "url": "http://prometheus.monitoring:9090"}
 FORBIDDEN = orjson.dumps({"kind": "Status", "message": 'services "http:p:9090" is forbidden'}).decode()
 
 
@@ -127,20 +120,20 @@ FORBIDDEN = orjson.dumps({"kind": "Status", "message": 'services "http:p:9090" i
     ("settings", "answer", "said"),
     [
         pytest.param(
-            {"source": "prometheus", "url": "http://prometheus.monitoring:9090"},
+            ASKED,
             (403, FORBIDDEN),
             "through the API server: no right to get services/proxy in namespace monitoring",
             id="no right to services/proxy, and the name is not known here",
         ),
         pytest.param(
-            {"source": "prometheus", "url": "http://prometheus.monitoring:9090"},
+            ASKED,
             (503, orjson.dumps({"kind": "Status", "message": "no endpoints available for service"}).decode()),
             'answered 503 "no endpoints available for service"; wanted 200',
             id="a Service without endpoints",
         ),
-        pytest.param({"source": "prometheus", "url": "http://prometheus.monitoring:9090"}, (200, "<html>"), "through the API server: an answer that is no JSON: ", id="not a Prometheus"),
+        pytest.param(ASKED, (200, "<html>"), "through the API server: an answer that is no JSON: ", id="not a Prometheus"),
         pytest.param(
-            {"source": "prometheus", "url": "http://prometheus.monitoring:9090"},
+            ASKED,
             (
                 200,
                 '{"status":"success","data":{"resultType":"vector","result":['
@@ -178,7 +171,7 @@ async def test_off_asks_nobody(tmp_path: Path) -> None:
     assert ("utilisation" in found, said, api.proxied) == (False, "", [])
 
 
-# --- a real Prometheus ------------------------------------------------------------------------------------------------
+# --- the table --------------------------------------------------------------------------------------------------------
 
 TABLE = """\
 NODE      POOL       MODEL                   HEALTH    RESOURCE         TOTAL   ALLOCATED   PROMISED   FREE   USED       IDLE   UTILISATION      MEMORY        HOTTEST
@@ -192,73 +185,19 @@ largest job that could start now: 1 node × 2 GPUs of NVIDIA-A100-SXM4-80GB, wit
 """
 
 
-@pytest.fixture
-def real(program: str) -> Iterator[prometheus_server.Prometheus]:  # noqa: F811
-    other = IDLE.replace(NODE, "gpu-b-0").replace("GPU-3b5f0c1e", "GPU-b")
-    with Exporter(BUSY + other) as exporter:
-        with prometheus_server.Prometheus(f"127.0.0.1:{exporter.server_address[1]}") as running:
-            yield running
-        exporter.shutdown()
-
-
-def cluster(folder: Path) -> Path:
-    labels = {"node-pool": "training"}
-    nodes = [node(name, labels=labels) for name in (NODE, "gpu-b-0")]
-    return write(folder, *nodes, placed(pod("trainer", 6), NODE), placed(pod("sleeper", 8), "gpu-b-0"))
-
-
-async def test_a_real_prometheus_by_its_address(tmp_path: Path, real: prometheus_server.Prometheus) -> None:
-    await until(real, "DCGM_FI_DEV_GPU_TEMP", 16)
-    file, page = cluster(tmp_path), tmp_path / "nodes.html"
-    given = ["nodes", "--cluster", file, "--metrics", real.url]
-    result = await asyncio.to_thread(call, *given, "--html", page)
+def test_the_table(tmp_path: Path) -> None:
+    """Against a real Prometheus: tests/e2e/test_nodes.py."""
+    nodes = [node(name, labels={"node-pool": "training"}) for name in (NODE, "gpu-b-0")]
+    file = write(tmp_path, *nodes, placed(pod("trainer", 6), NODE), placed(pod("sleeper", 8), "gpu-b-0"))
+    readings = {NODE: (99, 73797, 7214, 68), "gpu-b-0": (0, 1, 81010, 32)}
+    names = ("utilisation", "memory_used", "memory_free", "temperature")
+    samples = [
+        [of, str(gpu), name, value - (gpu if name == "temperature" else 0), ""]
+        for of, values in readings.items()
+        for gpu in range(8)
+        for name, value in zip(names, values, strict=True)
+    ]
+    result = call("nodes", "--cluster", with_metrics(file, samples))
     said = "whose the idle GPUs are, and for how long: nodes --by namespace\n"
     assert (result.exit_code, result.stderr) == (0, said)
     assert result.stdout == TABLE
-    text = page.read_text()
-    assert len(re.findall('title="GPU-', text)) == 16, "a square for each GPU"
-    assert "GPU-3b5f0c1e-7a42-9d1c-6f20-5e8c1a2b4d00: 98 %, 72/79 GiB, 64 °C" in text
-    assert text.count('class="idle"') == 8 + 1, "and one in the legend"
-    assert Page(text).links == []
-
-
-async def test_a_real_prometheus_says_whose_the_idle_gpus_are(tmp_path: Path, program: str) -> None:  # noqa: F811
-    """It has labels of its own for the exporter's pod. Two of the eight GPUs are free, and have no series."""
-    percents = {"research/notebook": (0, 0, 0), "legacy/old-api": (35,), "team/chat": (62, 62)}
-    held = [placed(pod(name.partition("/")[2], len(of)), NODE) for name, of in percents.items()]
-    for each, name in zip(held, percents, strict=True):
-        each["metadata"]["namespace"] = name.partition("/")[0]
-    series = [(*name.split("/"), percent) for name, of in percents.items() for percent in of]
-    page = "".join([
-        f'DCGM_FI_DEV_GPU_UTIL{{gpu="{at}",UUID="GPU-{at}",Hostname="{NODE}",namespace="{space}",pod="{name}"}} {percent}\n'
-        for at, (space, name, percent) in enumerate(series)
-    ])  # fmt: skip
-    with Exporter(page) as exporter:
-        target = f"127.0.0.1:{exporter.server_address[1]}"
-        with prometheus_server.Prometheus(target, namespace="gpu-operator", pod="dcgm-x") as running:
-            await until(running, "DCGM_FI_DEV_GPU_UTIL", 6)
-            given = ["nodes", "--cluster", write(tmp_path, node(NODE), *held), "--metrics", running.url]
-            held_by = await asyncio.to_thread(document, *given, "--by", "namespace")
-            shown = await asyncio.to_thread(document, *given)
-        exporter.shutdown()
-    assert {each["namespace"]: each["idle"] for each in held_by} == {"research": 3, "team": 0, "legacy": 0}
-    assert [each["idle"] for each in shown] == [3]
-
-
-def test_the_page_escapes_what_others_wrote(tmp_path: Path) -> None:
-    evil = "<script>alert(1)</script>"
-    made = node(
-        evil, labels={"node-pool": "<img src=x>", "nvidia.com/gpu.product": "<b>"}, taints=["<u>=<s>:NoSchedule"]
-    )
-    file = write(tmp_path, made, placed(pod('"><i onclick=x>', 1), evil))
-    with_metrics(file, [[evil, '"><svg onload=x>', "utilisation", 5.0, ""]])
-    assert call("nodes", "--cluster", file, "--html", tmp_path / "p.html").exit_code == 0
-    page = Page((tmp_path / "p.html").read_text())
-    assert page.links == []
-    assert {"script", "b", "u", "s", "img", "link", "svg"}.isdisjoint(page.tags)
-
-
-def test_a_page_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
-    result = call("nodes", "--cluster", cluster(tmp_path), "--html", tmp_path / "no" / "p.html")
-    assert result.exit_code == 2
-    assert "p.html: cannot be written: No such file or directory" in result.stderr

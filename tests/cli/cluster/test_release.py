@@ -60,16 +60,6 @@ def test_whoever_names_the_namespace_is_believed(monkeypatch: pytest.MonkeyPatch
     assert release_of({MUTATING: [configuration("gpu", HELM, "mine")]}) == Release("named", "mine")
 
 
-def test_next_steps_of_the_manifests() -> None:
-    release = Release("gpu")
-    assert release.logs == "kubectl -n gpu logs deployment/gpu-admission"
-    assert release.restart == "kubectl -n gpu rollout restart deployment/gpu-admission"
-    assert release.apply == "kubectl apply -k manifests/ (or your own kustomization)"
-    assert release.edit_policy == "kubectl -n gpu edit configmap gpu-admission-policy"
-    assert release.component("every-pod") == "install the component manifests/components/every-pod"
-    assert release.file("70-guards.yaml") == "kubectl apply -f manifests/70-guards.yaml"
-
-
 def test_next_steps_of_the_chart() -> None:
     release = Release("gpu", "mine")
     upgrade = "helm upgrade mine manifests/chart -n gpu --reset-then-reuse-values"

@@ -39,17 +39,6 @@ def test_a_minus_writes_it_to_stdout(tmp_path: Path) -> None:
     assert result.stderr.startswith("-: 4 nodes, 2 pods")
 
 
-def test_other_commands_read_a_snapshot(tmp_path: Path) -> None:
-    file = write(
-        tmp_path, *CLUSTER, {"apiVersion": "v1", "kind": "Event", "metadata": {"name": "e", "namespace": "team"}}
-    )
-    pods = tmp_path / "pod.json"
-    pods.write_text(json.dumps(pod("new", 2)))
-    printed = document("mutate", pods, "--cluster", file)
-    record = json.loads(printed["metadata"]["annotations"][DECISION])
-    assert record["nodes"][0][0] in ("gpu-a", "gpu-b")
-
-
 def test_an_anonymous_snapshot_has_no_names_and_the_same_answers(tmp_path: Path) -> None:
     labels = {"project": "acme", "nvidia.com/gpu.product": "NVIDIA-L4"}
     env = {"name": "main", "image": "acme/app", "env": [{"name": "KEY", "value": "s3cr3t"}], "command": ["s3cr3t"]}

@@ -1,17 +1,17 @@
 """What the page answers when it is asked equals what the commands print, in a real Chromium: served, and as a file."""
 
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import pytest_asyncio
 
-from tests.browser import Tab, browser
+from tests.browser import Tab
 from tests.cli.objects import call, document
 from tests.cli.ui import world
-from tests.cli.ui.test_shown import served
+from tests.cli.ui.opened import opened, served
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 Json = dict[str, Any]
@@ -34,12 +34,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def chromium() -> AsyncIterator[Tab]:
-    async with browser() as found:
-        yield found
-
-
 @pytest.fixture(scope="module")
 def addresses(cluster: Path) -> Iterator[dict[str, str]]:
     """The page as it is served, and as a file."""
@@ -50,13 +44,8 @@ def addresses(cluster: Path) -> Iterator[dict[str, str]]:
 
 
 @pytest_asyncio.fixture(loop_scope="module", params=["served", "file"])
-async def shown(request: pytest.FixtureRequest, chromium: Tab, addresses: dict[str, str]) -> AsyncIterator[Tab]:
-    await chromium.open("about:blank")
-    await chromium.look()
-    await chromium.open(addresses[request.param])
-    await chromium.until("!!document.querySelector('.node') && !!document.querySelector('[data-question]')")
-    yield chromium
-    assert chromium.errors == []
+async def shown(request: pytest.FixtureRequest, tab: Tab, addresses: dict[str, str]) -> Tab:
+    return await opened(tab, addresses[request.param])
 
 
 async def asked(tab: Tab, question: str, **fields: str) -> str:

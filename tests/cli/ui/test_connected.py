@@ -1,17 +1,16 @@
 """What the page says while the connection is lost and when it is back, of answers that come late, and of data that are old."""
 
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 from aiohttp import web
 
-from tests.browser import Tab, browser
+from tests.browser import Tab
 from tests.cli.objects import snapshot
 from tests.cli.ui import world
+from tests.cli.ui.opened import opened
 from webhook.cli.offline import load_policy
 from webhook.cli.ui.live import Live
 from webhook.cli.ui.picture import Picture
@@ -23,21 +22,10 @@ LATE = """(() => { const real = window.fetch; window.late = new Promise(done => 
 window.fetch = async (path, more) => { if (!path.includes(PART)) return real(path, more); await window.late; return new Response('{"error": "too late"}', {status: 404}); }; })()"""
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def chromium() -> AsyncIterator[Tab]:
-    async with browser() as found:
-        yield found
-
-
 @pytest.fixture
-def clock() -> list[float]:
-    return [time.time()]
-
-
-@pytest.fixture
-def live(tmp_path: Path, clock: list[float]) -> Live:
+def live(tmp_path: Path) -> Live:
     policy = load_policy()
-    return Live(snapshot(tmp_path, *world.world()), lambda each: Picture(each, policy), "somewhere", lambda: clock[0])
+    return Live(snapshot(tmp_path, *world.world()), lambda each: Picture(each, policy), "somewhere")
 
 
 @asynccontextmanager
@@ -52,12 +40,8 @@ async def serving(live: Live, port: int = 0) -> AsyncIterator[int]:
         await runner.cleanup()
 
 
-async def opened(chromium: Tab, port: int, more: str = "") -> Tab:
-    await chromium.open("about:blank")
-    await chromium.look()
-    await chromium.open(f"http://{ADDRESS}:{port}/#token={TOKEN}{more}")
-    await chromium.until("!!document.querySelector('.node') && !!document.querySelector('.row')")
-    return chromium
+async def connected(tab: Tab, port: int, more: str = "") -> None:
+    await opened(tab, f"http://{ADDRESS}:{port}/#token={TOKEN}{more}")
 
 
 async def changed(live: Live, name: str) -> None:
@@ -66,10 +50,10 @@ async def changed(live: Live, name: str) -> None:
     await live._made()
 
 
-async def test_a_lost_connection_is_said_until_it_is_back(chromium: Tab, live: Live) -> None:
+async def test_a_lost_connection_is_said_until_it_is_back(tab: Tab, live: Live) -> None:
     fresh = "document.getElementById('fresh').innerText"
     async with serving(live) as port:
-        tab = await opened(chromium, port)
+        await connected(tab, port)
         await tab.until(f"{fresh} === 'live'")
     await tab.until("document.getElementById('banner').innerText.includes('does not answer')")
     await tab.click("#by button:nth-child(2)")
@@ -85,91 +69,66 @@ async def test_a_lost_connection_is_said_until_it_is_back(chromium: Tab, live: L
         assert await tab.value("document.getElementById('banner').hidden")
         await tab.click("#answer .command button:last-child")
         await tab.until("!!document.querySelector('[data-answer=drain]')")
-    assert tab.errors == []
 
 
-async def test_a_server_that_has_stopped_is_not_called_live(chromium: Tab, live: Live) -> None:
+async def test_a_server_that_has_stopped_is_not_called_live(tab: Tab, live: Live) -> None:
     async with serving(live) as port:
-        tab = await opened(chromium, port)
+        await connected(tab, port)
         await tab.value("AbortSignal.timeout = (wait => () => wait.call(AbortSignal, 300))(AbortSignal.timeout); 0")
         await changed(live, "rank-1")  # the next question has that limit
         await tab.until("document.getElementById('fresh').innerText === 'not connected'")
-    assert tab.errors == []
 
 
-async def test_an_answer_that_comes_late_does_not_replace_that_of_another_pod(chromium: Tab, live: Live) -> None:
+@pytest.mark.parametrize(
+    ("part", "first", "then", "found"),
+    [
+        ("name=huge-1", '[data-pod="team-b/huge-1"] > button', '[data-pod="search/rank-1"] > button', ".cause"),
+        ("question=drain", "[data-question=drain]", "[data-question=preempt]", "[data-answer=preempt]"),
+    ],
+    ids=["about a pod", "to a question"],
+)
+async def test_an_answer_that_comes_late_does_not_replace_that_to_what_was_asked_since(
+    tab: Tab, live: Live, part: str, first: str, then: str, found: str
+) -> None:
     async with serving(live) as port:
-        tab = await opened(chromium, port)
-        await tab.value(LATE.replace("PART", "'name=huge-1'"))
-        await tab.click('[data-pod="team-b/huge-1"] > button')
-        await tab.click('[data-pod="search/rank-1"] > button')
-        await tab.until("!!document.querySelector('.cause')")
+        await connected(tab, port)
+        await tab.value(LATE.replace("PART", f"'{part}'"))
+        await tab.click(first)
+        await tab.click(then)
+        await tab.until(f"!!document.querySelector('{found}')")
         await tab.value("(async () => { window.letGo(); await new Promise(done => setTimeout(done)); })()")
         assert "too late" not in await tab.value("document.body.innerText")
-        assert await tab.value("document.querySelectorAll('.cause').length") > 0
-    assert tab.errors == []
+        assert await tab.value(f"document.querySelectorAll('{found}').length") > 0
 
 
-async def test_an_answer_that_comes_late_does_not_replace_that_of_another_question(chromium: Tab, live: Live) -> None:
+async def test_ages_go_on_while_nothing_changes(tab: Tab, live: Live) -> None:
     async with serving(live) as port:
-        tab = await opened(chromium, port)
-        await tab.value(LATE.replace("PART", "'question=drain'"))
-        await tab.click("[data-question=drain]")
-        await tab.click("[data-question=preempt]")
-        await tab.until("!!document.querySelector('[data-answer=preempt]')")
-        await tab.value("(async () => { window.letGo(); await new Promise(done => setTimeout(done)); })()")
-        assert "too late" not in await tab.value("document.body.innerText")
-    assert tab.errors == []
-
-
-async def test_an_answer_is_as_old_as_its_data(chromium: Tab, live: Live, clock: list[float]) -> None:
-    """The API server has not answered for two days: what is asked now is of then."""
-    async with serving(live) as port:
-        tab = await opened(chromium, port)
-        live._heard.answered("Pod")
-        live._heard.answered("Pod", 0)
-        clock[0] += 2 * 86400
-        await live._made()
-        await tab.until("document.getElementById('fresh').innerText === 'old'")
-        await tab.value("Date.now = (real => () => real() + 2 * 86400000)(Date.now); 0")
-        await tab.click("[data-question=drain]")
-        said = await tab.until("document.querySelector('#answer .command .label')?.innerText")
-        assert str(time.localtime(clock[0] - 2 * 86400).tm_year) in said, "with its day"
-        assert said.removeprefix("as of ") in await tab.value("document.getElementById('banner').innerText")
-    assert tab.errors == []
-
-
-async def test_ages_go_on_while_nothing_changes(chromium: Tab, live: Live) -> None:
-    async with serving(live) as port:
-        tab = await opened(chromium, port)
+        await connected(tab, port)
         before = await tab.texts(".holder")
         assert "oldest " in before[0]
         await tab.value("Date.now = (real => () => real() + 900 * 86400000)(Date.now); 0")
         await tab.until(f"document.querySelector('.holder').innerText.trim() !== {before[0].strip()!r}")
-    assert tab.errors == []
 
 
-async def test_the_address_of_another_server_at_the_same_port_is_taken(chromium: Tab, live: Live) -> None:
+async def test_the_address_of_another_server_at_the_same_port_is_taken(tab: Tab, live: Live) -> None:
     async with serving(live) as port:
-        await chromium.open("about:blank")
-        await chromium.open(f"http://{ADDRESS}:{port}/#token=wrong")
-        await chromium.until("document.getElementById('banner')?.innerText.includes('the token is missing or wrong')")
-        await chromium.value(f"location.hash = '#token={TOKEN}'; 0")
-        await chromium.until("!!document.querySelector('.node')")
+        await tab.open(f"http://{ADDRESS}:{port}/#token=wrong")
+        await tab.until("document.getElementById('banner')?.innerText.includes('the token is missing or wrong')")
+        await tab.value(f"location.hash = '#token={TOKEN}'; 0")
+        await tab.until("!!document.querySelector('.node')")
 
 
-async def test_what_a_link_says_wrongly_is_left_out(chromium: Tab, live: Live) -> None:
+async def test_what_a_link_says_wrongly_is_left_out(tab: Tab, live: Live) -> None:
     async with serving(live) as port:
-        tab = await opened(chromium, port, "&by=toString&ask=question%3Dconstructor")
+        await connected(tab, port, "&by=toString&ask=question%3Dconstructor")
         await tab.until("!!document.querySelector('.holder')")
         assert await tab.value("document.getElementById('banner').hidden")
         assert await tab.value("document.querySelector('#by [aria-pressed=true]').innerText") == "namespace"
-    assert tab.errors == []
 
 
-async def test_a_fault_of_the_page_is_not_called_a_lost_connection(chromium: Tab, live: Live) -> None:
+async def test_a_fault_of_the_page_is_not_called_a_lost_connection(tab: Tab, live: Live) -> None:
     async with serving(live) as port:
-        tab = await opened(chromium, port)
+        await connected(tab, port)
         await tab.value("document.getElementById('legend').remove()")
         await changed(live, "huge-1")
         said = await tab.until("document.getElementById('banner').innerText")

@@ -1,16 +1,16 @@
 """The page for those who search, use the keyboard or a screen reader, or see colours otherwise; and with text that misleads."""
 
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import pytest_asyncio
 
-from tests.browser import Tab, browser
+from tests.browser import Tab
 from tests.cli.objects import placed, unschedulable
 from tests.cli.ui import world
-from tests.cli.ui.test_shown import served
+from tests.cli.ui.opened import opened, search, served
 from tests.controlplane.objects import made, pod
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -55,31 +55,9 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield found
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def chromium() -> AsyncIterator[Tab]:
-    async with browser() as found:
-        yield found
-
-
 @pytest_asyncio.fixture(loop_scope="module")
-async def tab(chromium: Tab, address: str) -> AsyncIterator[Tab]:
-    await chromium.open("about:blank")
-    await chromium.look()
-    await chromium.open(address)
-    await chromium.until("!!document.querySelector('.node') && !!document.querySelector('.row')")
-    yield chromium
-    assert chromium.errors == []
-
-
-async def search(tab: Tab, text: str) -> list[str]:
-    """The nodes that are left."""
-    await tab.value(
-        f"(s => {{ s.value = {text!r}; s.dispatchEvent(new Event('input')); }})(document.getElementById('search'))"
-    )
-    found: list[str] = await tab.value(
-        "[...document.querySelectorAll('.node')].filter(each => !each.hidden).map(each => each.dataset.node)"
-    )
-    return found
+async def tab(tab: Tab, address: str) -> Tab:
+    return await opened(tab, address)
 
 
 @pytest.mark.parametrize(
@@ -195,12 +173,6 @@ async def test_the_question_about_a_pod_follows_the_choice(tab: Tab) -> None:
     await tab.click('[data-pod="team-b/huge-1"] > button')
     await tab.until("!!document.querySelector('[data-answer=pod] [data-cause=moreThanAnyNode]')")
     assert await tab.value("document.querySelector('#form [name=pod]').value") == "team-b/huge-1"
-
-
-async def test_the_legend_has_the_class_of_a_promise(tab: Tab) -> None:
-    found = await tab.value("document.getElementById('legend').innerText")
-    assert "training" in found
-    assert "development" in found
 
 
 async def test_what_a_search_does_not_find_is_not_called_nobody(tab: Tab) -> None:

@@ -14,10 +14,8 @@ from tests.cli.objects import snapshot as read
 from tests.cli.ui import world
 from tests.controlplane.nodes import GPU_TAINT, node
 from webhook.cli.cluster.load import read_snapshot
-from webhook.cli.cluster.report import gpu_nodes, report
 from webhook.cli.cluster.sums import PARTS, parts
 from webhook.cli.offline import load_policy
-from webhook.cli.pending import answers
 from webhook.cli.ui.picture import Picture
 from webhook.errors import BadInput
 from webhook.feeds.access import Access
@@ -48,20 +46,6 @@ def test_each_sum_is_that_of_its_parts_and_of_its_models(picture: Picture) -> No
         "free": 19,
         "unusable": 17,  # the nodes that are cordoned and not ready, and one GPU that is not offered
     }
-
-
-def test_the_nodes_are_those_of_the_command_and_so_are_their_numbers(picture: Picture, tmp_path: Path) -> None:
-    snapshot = read_snapshot(world.snapshot(tmp_path))
-    wanted = report(snapshot, POLICY, gpu_nodes(snapshot, POLICY))
-    shown = picture.document["nodes"]
-    assert [each["name"] for each in shown] == [each["name"] for each in wanted]
-    for mine, other in zip(shown, wanted, strict=True):
-        assert {key: mine[key] for key in other if key in mine} | {
-            key: other[key] for key in other if key not in mine
-        } == other
-        for resource, amounts in mine["gpus"].items():
-            assert mine["parts"][resource]["allocated"] == amounts["allocated"]
-            assert mine["parts"][resource]["promised"] == amounts["promised"]
 
 
 def test_whom_gpus_are_promised_to_is_named(picture: Picture) -> None:
@@ -102,7 +86,12 @@ def test_the_sums_of_the_terminal_are_those_of_the_page(tmp_path: Path) -> None:
     shared = node("shared", 4, "Tesla-T4", replicas=4, labels={"node-pool": "shared"})
     file = write(tmp_path, *world.world(), shared, world.held("in-share", "shared", 3))
     found = Picture(read_snapshot(file), POLICY).document["totals"]
-    titles, *lines = [line.split() for line in call("nodes", "--cluster", file).stdout.split("\n\n")[1].splitlines()]
+    printed = call("nodes", "--cluster", file)
+    assert (
+        "unusable: free on nodes that take no pods, or sick; of the free GPUs 22 are shares or slices\n"
+        in printed.stderr
+    )
+    titles, *lines = [line.split() for line in printed.stdout.split("\n\n")[1].splitlines()]
     shown = {line[1]: dict(zip(titles[3:], line[4:], strict=False)) for line in lines if line[0] == "all"}
     words = {"whole": "GPUs", "slice": "slices", "share": "shares"}
     assert sorted(shown) == sorted(words.values())
@@ -112,12 +101,6 @@ def test_the_sums_of_the_terminal_are_those_of_the_page(tmp_path: Path) -> None:
             hidden = 1 if each["kind"] == "whole" else 0  # one that a node has and does not offer
             assert int(line["UNUSABLE"]) == each["unusable"] - hidden
             assert {int(line[part.upper()]) - each[part] for part in ("allocated", "promised", "free")} == {0}
-
-
-def test_the_largest_job_is_that_with_most_gpus_on_a_node(tmp_path: Path) -> None:
-    objects = [node(f"n-{at}") for at in range(5)] + [world.held("a-1", "n-3", 4), world.held("a-2", "n-4", 7)]
-    first = Picture(read(tmp_path, *objects), POLICY).document["largest"][0]
-    assert first["steps"] == [{"nodes": 3, "gpus": 8}, {"nodes": 4, "gpus": 4}, {"nodes": 5, "gpus": 1}]
 
 
 def test_a_job_that_must_tolerate_more_than_the_webhook_adds_comes_after(tmp_path: Path) -> None:
@@ -146,12 +129,6 @@ def test_shares_of_gpus_under_the_name_of_whole_ones_are_counted_as_shares(tmp_p
     assert (sums, found["nodes"][0]["sharing"]) == ({"whole": 2, "share": 16}, 4)
 
 
-def test_nodes_that_take_no_pods_and_gpus_without_a_cpu_start_no_job(tmp_path: Path) -> None:
-    objects = [node("a", cordoned=True), node("b", ready=False), node("c", cpu="3")]
-    (found,) = Picture(read(tmp_path, *objects), POLICY).document["largest"]
-    assert found["steps"] == [{"nodes": 1, "gpus": 3}]
-
-
 @pytest.mark.parametrize(
     ("counts", "more", "wanted"),
     [
@@ -168,22 +145,15 @@ def test_the_parts_of_a_node(counts: Any, more: Any, wanted: Any) -> None:
     assert found == {GPU: dict(zip(PARTS, wanted, strict=True))}
 
 
-def test_each_waiting_pod_has_its_answer(picture: Picture, tmp_path: Path) -> None:
-    wanted = {
-        (each.namespace, each.name): each for each in answers(read_snapshot(world.snapshot(tmp_path)), POLICY, None)
-    }
-    rows = picture.document["waiting"]
-    assert sorted((row["namespace"], name) for row in rows for name in row["pods"]) == sorted(wanted)
-    for (namespace, name), answer in wanted.items():
-        about = picture.about(namespace, name)
-        assert about["pending"] == answer.document()
-        assert about["explain"]["name"] == name
+def test_a_workload_has_the_answer_of_its_first_pod_and_all_its_pods(picture: Picture) -> None:
+    """Of each pod: tests/cli/ui/test_shown.py."""
     with pytest.raises(BadInput, match='no pod "nobody"'):
         picture.about("research", "nobody")
-    about = picture.about("research", "llm")
-    assert [each["pods"] for each in about["explain"]["workload"]["groups"]] == [["llm-1", "llm-2"]]
-    assert about["explain"]["name"] == "llm-1"
-    assert picture.about("research", "job/pretrain")["pending"] == wanted["research", "pretrain-0"].document()
+    about = picture.about("research", "llm")["explain"]
+    assert (about["name"], [each["pods"] for each in about["workload"]["groups"]]) == ("llm-1", [["llm-1", "llm-2"]])
+    (first, workload) = (picture.about("research", name)["pending"] for name in ("pretrain-0", "job/pretrain"))
+    assert first == workload
+    assert first["name"] == "pretrain-0"
 
 
 def test_the_last_decisions_have_what_was_written_and_refusals_their_reason(picture: Picture) -> None:

@@ -8,20 +8,17 @@ Covers cli.ui.command.
 import json
 import os
 import re
-import signal
-import subprocess
-import sys
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import pytest_asyncio
 
-from tests.browser import Tab, browser
+from tests.browser import Tab
 from tests.cli.objects import TAKEN, call, document, placed, unschedulable
 from tests.cli.ui import world
+from tests.cli.ui.opened import opened, search, served
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
 from webhook.cli.terminal import age
@@ -51,25 +48,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return world.snapshot(tmp_path_factory.mktemp("ui"), *hostile())
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def chromium() -> AsyncIterator[Tab]:
-    async with browser() as found:
-        yield found
-
-
-@contextmanager
-def served(cluster: Path) -> Iterator[str]:
-    """Where the command serves the page."""
-    command = [sys.executable, "-m", "webhook", "ui", "--cluster", str(cluster)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
-        assert running.stdout is not None
-        found = running.stdout.readline().strip()
-        assert re.fullmatch(r"http://127\.0\.0\.1:\d+/#token=[\w-]{32}", found)
-        yield found
-        running.send_signal(signal.SIGINT)
-        assert running.wait(60) == 0
-
-
 @pytest.fixture(scope="module")
 def address(cluster: Path) -> Iterator[str]:
     with served(cluster) as found:
@@ -77,19 +55,8 @@ def address(cluster: Path) -> Iterator[str]:
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def tab(chromium: Tab) -> AsyncIterator[Tab]:
-    """An empty page. Nothing that its scripts or its content policy complain of is forgiven."""
-    await chromium.open("about:blank")
-    await chromium.look()
-    yield chromium
-    assert chromium.errors == []
-
-
-@pytest_asyncio.fixture(loop_scope="module")
 async def shown(tab: Tab, address: str) -> Tab:
-    await tab.open(address)
-    await tab.until("!!document.querySelector('.node') && !!document.querySelector('.row')")
-    return tab
+    return await opened(tab, address)
 
 
 async def chosen(tab: Tab, of: str) -> None:
@@ -143,28 +110,13 @@ async def test_the_page_equals_the_commands(shown: Tab, cluster: Path) -> None:
 
 async def test_a_search_for_a_model_shows_who_has_it(shown: Tab, cluster: Path) -> None:
     await shown.click("#by button:nth-child(2)")
-    await shown.value(
-        "(s => { s.value = 'h100'; s.dispatchEvent(new Event('input')); })(document.getElementById('search'))"
-    )
+    await search(shown, "h100")
     wanted = [
         f"{each['owner']}\n{each['gpus']['nvidia.com/gpu']} nvidia.com/gpu, {each['pods']} pods, oldest {age(each['since'], TAKEN)}"
         for each in document("nodes", "--model", "H100", "--by", "owner", "--cluster", cluster)
     ]
     assert len(wanted) == 2
     assert sorted(each.strip() for each in await shown.texts(".holder")) == sorted(wanted)
-
-
-async def test_a_link_shows_the_same(shown: Tab) -> None:
-    await chosen(shown, "research/pretrain-0")
-    link = await shown.value("location.href")
-    assert "pod=research%2Fpretrain-0" in link
-    await shown.send("Page.navigate", url="about:blank")
-    await shown.open(link)
-    await shown.until("!!document.querySelector('.cause')")
-    assert (
-        await shown.value("document.querySelector('[aria-expanded=true] .who').innerText")
-        == "research/job/pretrain × 4"
-    )
 
 
 async def test_everything_is_reached_by_keyboard(shown: Tab) -> None:

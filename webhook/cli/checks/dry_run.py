@@ -1,53 +1,134 @@
-"""Creates a GPU pod as a dry run: the whole way from the API server to a replica and back, and nothing is stored."""
+"""Creates pods as dry runs: the whole way from the API server to a replica and back. Nothing is stored.
+
+`dry_run` creates one. `conformance` creates those of `webhook/defaults/conformance.yaml`: whether this cluster, with all else
+that is in it, does what the tests of this version see. Both need the right to create pods there; the namespace has opted in.
+"""
 
 import asyncio
+from collections.abc import Iterator, Mapping
+from importlib.resources import files
 from typing import Any, Final
 
-from webhook.cli.checks.result import Result
+from webhook.cli.checks.result import Found, Result, broken, unknown
 from webhook.cli.cluster.release import Release
 from webhook.errors import ApiError
 from webhook.feeds.access import Access, always
 from webhook.feeds.api import Api
+from webhook.kube.pod import DECISION, Pod, annotations_of
 from webhook.kube.record import record_of
-from webhook.text import bare
+from webhook.kube.yaml import parse_documents
+from webhook.policy.model import Policy, named
+from webhook.text import bare, printable
 
-CHECK: Final = "dryRun"
 _SECONDS: Final = 30
 """The API server sees the label of a new namespace a moment after it is there."""
 _DENIED: Final = ("validate.gpu-admission.io", "denied the request")
 """Words of the API server's answer if a rule refuses a pod."""
+_FORBIDDEN: Final = "is forbidden: User "
+_REFUSED: Final = ("denied the request", "ValidatingAdmissionPolicy", "violates PodSecurity", "exceeded quota")
+"""Words of answers that are about the pod, and not about a webhook that cannot be called."""
+_MAX_TEXT: Final = 300
+Case = Mapping[str, Any]
+_ONE_GPU: Final[Case] = {"container": {"resources": {"limits": {"nvidia.com/gpu": "1"}}}}
+
+
+async def _created(api: Api, namespace: str, case: Case) -> Pod:
+    """The pod of a case as it would be stored. Raises ApiError."""
+    container = {"name": "main", "image": "none", **case.get("container", {})}
+    metadata = {"name": "gpu-admission-dry-run", "namespace": namespace, "labels": case.get("labels", {})}
+    spec = {**case.get("spec", {}), "containers": [container]}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+    return await api.post(f"/api/v1/namespaces/{namespace}/pods?dryRun=All", pod)
 
 
 def dry_run(access: Access, release: Release, namespace: str) -> Result:
-    """What happens to a pod with one GPU in a namespace that has opted in. It needs the right to create pods there."""
-    return asyncio.run(_try(access, release, namespace))
+    """What happens to a pod with one GPU."""
+    return Result("dryRun", *asyncio.run(_try(access, release, namespace)))
 
 
-async def _try(access: Access, release: Release, namespace: str) -> Result:
+async def _try(access: Access, release: Release, namespace: str) -> Found:
     async with Api(always(access)) as api:
         for _ in range(_SECONDS):
-            result = await _once(api, release, namespace)
-            if result.state == "ok":
+            found = await _once(api, release, namespace)
+            if found.state == "ok":
                 break
             await asyncio.sleep(1)
-        return result
+        return found
 
 
-async def _once(api: Api, release: Release, namespace: str) -> Result:
-    container = {"name": "main", "image": "none", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
-    metadata = {"name": "gpu-admission-dry-run", "namespace": namespace}
-    pod: dict[str, Any] = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container]}}
+async def _once(api: Api, release: Release, namespace: str) -> Found:
+    asked = f"the webhook is asked about a GPU pod in {namespace}, and"
     try:
-        created = await api.post(f"/api/v1/namespaces/{namespace}/pods?dryRun=All", pod)
+        stored = await _created(api, namespace, _ONE_GPU)
     except ApiError as error:
         if all(words in str(error) for words in _DENIED):
-            return Result(
-                CHECK, "ok", f"the webhook is asked about a GPU pod in {namespace}, and would refuse it: {error}"
-            )
-        return Result(CHECK, "broken", f"a GPU pod in {namespace} cannot be created: {error}", release.logs)
-    if policy := record_of(created).get("policy"):
-        return Result(
-            CHECK, "ok", f"the webhook is asked about a GPU pod in {namespace}, and decides by policy {bare(policy)}"
-        )
+            return Found("ok", f"{asked} would refuse it: {error}")
+        return broken(f"a GPU pod in {namespace} cannot be created: {error}", release.logs)
+    if policy := record_of(stored).get("policy"):
+        return Found("ok", f"{asked} decides by policy {bare(policy)}")
     text = f"a GPU pod in {namespace} would be created without a decision: the API server did not ask, or got no answer"
-    return Result(CHECK, "broken", text, f"see whether the namespace has opted in, and why: {release.logs}")
+    return broken(text, f"see whether the namespace has opted in, and why: {release.logs}")
+
+
+def conformance(access: Access, release: Release, namespace: str, policy: Policy, profile: str) -> list[Result]:
+    """A result for each case that the policy decides as the shipped one does."""
+    return asyncio.run(_all(access, release, namespace, [*_cases(policy, profile)]))
+
+
+def _cases(policy: Policy, profile: str) -> Iterator[Case]:
+    _, settings = policy.profile(profile)
+    refusing = {name for name, rule in named(settings.rules) if rule.action == "deny"}
+    injecting = {name for name, injector in named(settings.injectors) if injector.enabled}
+    (cases,) = parse_documents(files("webhook.defaults").joinpath("conformance.yaml").read_bytes())
+    for case in () if settings.shadow else cases:
+        if case.get("refused") in refusing | {None} and case.get("injector") in injecting | {None}:
+            yield case
+
+
+async def _all(access: Access, release: Release, namespace: str, cases: list[Case]) -> list[Result]:
+    async with Api(always(access)) as api:
+        found = [(case["case"], await _tried(api, release, namespace, case)) for case in cases]
+    return [Result("conformance", each.state, f"{case}: {each.text}", each.next) for case, each in found]
+
+
+async def _tried(api: Api, release: Release, namespace: str, case: Case) -> Found:
+    rule, see = case.get("refused"), f"gpu-admission doctor; {release.logs}"
+    try:
+        stored = await _created(api, namespace, case)
+    except ApiError as error:
+        return _refused(case, error.reason or str(error), see)
+    decided = DECISION in annotations_of(stored)
+    if rule:
+        step = f"see whether the validating webhook is called: {see}"
+        return broken(f"admitted, and {rule} of the policy refuses it", step)
+    if case.get("untouched"):
+        return Found("broken", "decided about") if decided else Found("ok", "not touched")
+    if missing := next(_missing(case.get("changes", {}), stored["spec"], "spec"), ""):
+        why = "no replica decided about it" if not decided else "another webhook or policy changed it after us"
+        return broken(f"stored without {missing}: {why}", see)
+    return Found("ok", "so it is stored")
+
+
+def _refused(case: Case, message: str, see: str) -> Found:
+    rule, said = case.get("refused"), printable(message)[:_MAX_TEXT]
+    for ours in (rule, case.get("or")):
+        if ours and f"[{ours}]" in message:
+            return Found("ok", f"refused by {ours}")
+    if _FORBIDDEN in message:
+        return unknown(f"no right to create pods there: {said}")
+    if any(words in message for words in _REFUSED):
+        return Found("ok" if rule else "unknown", f"something else refuses it: {said}")
+    return broken(f"not created: {said}", see)
+
+
+def _missing(wanted: Any, seen: Any, path: str) -> Iterator[str]:
+    """Paths of what is wanted and not there. An entry of a list may be anywhere in it, as others may add to it."""
+    if isinstance(wanted, dict) and isinstance(seen, dict):
+        for key, value in wanted.items():
+            yield from _missing(value, seen.get(key), f"{path}.{key}")
+    elif isinstance(wanted, list) and isinstance(seen, list):
+        for entry in wanted:
+            if all([any(_missing(entry, other, path)) for other in seen]):
+                yield f"{path}: {bare(str(entry))}"
+    elif wanted != seen:
+        yield f"{path}: {bare(str(wanted))}"

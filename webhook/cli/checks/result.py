@@ -1,6 +1,7 @@
 """A check of `gpu-admission doctor`, what it finds, and what several checks use."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import NamedTuple
 
 from webhook.cli.cluster.snapshot import Snapshot
@@ -25,18 +26,7 @@ class Found(NamedTuple):
     next: str = ""
 
 
-def warn(text: str, step: str) -> Found:
-    return Found("warn", text, step)
-
-
-def broken(text: str, step: str) -> Found:
-    return Found("broken", text, step)
-
-
-def unknown(text: str, step: str = "") -> Found:
-    return Found("unknown", text, step)
-
-
+warn, broken, unknown = (partial(Found, state) for state in ("warn", "broken", "unknown"))
 All = list[Found] | str
 """What a check finds; or a text, if all is good."""
 

@@ -64,21 +64,10 @@ _NAMES: Final = frozenset(_NAME_WORDS.split())
 """Fields whose values are names."""
 _LABELS: Final = frozenset(("labels", "matchLabels", "nodeSelector"))
 """Maps by label keys."""
-_MAPS: Final = _LABELS | frozenset(
-    (
-        "limits",
-        "requests",
-        "capacity",
-        "allocatable",
-        "hard",
-        "used",
-        "attributes",
-        "counters",
-        "consumedCapacity",
-        "overhead",
-        "podFixed",
-    )
+_MAP_WORDS: Final = (
+    "limits requests capacity allocatable hard used attributes counters consumedCapacity overhead podFixed"
 )
+_MAPS: Final = _LABELS.union(_MAP_WORDS.split())
 """Maps whose keys are no fields, and stay."""
 _PUBLIC_LABELS: Final = (
     *MODEL_LABELS,
@@ -88,21 +77,8 @@ _PUBLIC_LABELS: Final = (
 )
 """Beginnings of the labels and taints whose values describe hardware or are our own."""
 _PUBLIC_ATTRIBUTES: Final = ("productName", "architecture", "brand", "type", "driverVersion", "cudaComputeCapability")
-_KEPT: Final = frozenset(
-    (
-        "",
-        "default",
-        "kube-system",
-        "kube-public",
-        "kube-node-lease",
-        NAME,
-        RESERVATIONS,
-        "true",
-        "false",
-        "present",
-        "all",
-    )
-)
+_KEPT_WORDS: Final = "default kube-system kube-public kube-node-lease true false present all"
+_KEPT: Final = frozenset(("", NAME, RESERVATIONS, *_KEPT_WORDS.split()))
 """Names and values that are the same in every cluster."""
 _NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 _UUID: Final = re.compile(r"(?:GPU|MIG)-[A-Za-z0-9-]+")

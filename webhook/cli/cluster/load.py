@@ -91,20 +91,14 @@ def _namespace(paths: str, context: str | None) -> str:
 
 
 async def _list_all(api: Api, into: Snapshot, kinds: list[str], needed: Collection[str], namespace: str) -> None:
-    """List the kinds, then ask the questions among them: some need the objects. A terminal shows the progress."""
+    """List the kinds, then ask the questions among them: some need the objects."""
     questions = [name for name in kinds if name in QUESTIONS]
     kinds = [name for name in kinds if name not in QUESTIONS]
-    console, counts = Console(stderr=True), dict.fromkeys(kinds, 0)
-
-    def progress(kind: str, count: int) -> None:
-        counts[kind] = count
-        status.update(f"reading {sum(counts.values()):,} objects: {counts.get('Pod', 0):,} pods")
-
-    with console.status("reading the cluster") as status:
+    with Console(stderr=True).status("reading the cluster"):
         async with api:
             installed = await _configuration(api)
             into.release = release_of(installed)
-            await asyncio.gather(*[_list(api, kind, needed, namespace, into, progress) for kind in kinds])
+            await asyncio.gather(*[_list(api, kind, needed, namespace, into) for kind in kinds])
             into.objects = {kind: into.objects[kind] for kind in kinds if kind in into.objects}
             if not installed:
                 into.release = release_of(into.objects)
@@ -115,7 +109,7 @@ async def read_more(api: Api, into: Snapshot, kinds: Iterable[str]) -> None:
     """List further kinds, and ask further questions, for a snapshot that has the others. Raises BadInput."""
     wanted = list(kinds)
     lists = [name for name in wanted if name not in QUESTIONS]
-    await asyncio.gather(*[_list(api, name, (), EVERYWHERE, into, lambda *_: None) for name in lists])
+    await asyncio.gather(*[_list(api, name, (), EVERYWHERE, into) for name in lists])
     await ask_all(api, into, [name for name in wanted if name in QUESTIONS])
 
 
@@ -130,20 +124,18 @@ async def _configuration(api: Api) -> dict[str, list[Object]]:
         raise BadInput(_why(error, kind)) from None
 
 
-async def _list(
-    api: Api, name: str, needed: Collection[str], namespace: str, into: Snapshot, progress: Callable[[str, int], None]
-) -> None:
+async def _list(api: Api, name: str, needed: Collection[str], namespace: str, into: Snapshot) -> None:
     """List the objects of a kind. If it may not be listed, `into.missing` has the reason."""
     kind = KINDS[name]
     try:
-        into.objects[name] = await _pages(api, name, kind.path(into.only_in(name)), progress)
+        into.objects[name] = await _pages(api, name, kind.path(into.only_in(name)))
     except ApiError as error:
         if error.status == _ABSENT:
             into.objects[name] = []
             return
         if error.status == _FORBIDDEN and kind.namespaced and namespace and into.only_in(name) is None:
             try:
-                into.objects[name] = await _pages(api, name, kind.path(namespace), progress)
+                into.objects[name] = await _pages(api, name, kind.path(namespace))
                 into.missing[name] = _forbidden(kind, f"other namespaces than {namespace}")
                 return
             except ApiError as in_namespace:
@@ -188,12 +180,8 @@ def without_tls_object(message: str) -> str:
     return re.sub(r" ssl:(<[^>]*>|\w+)", "", message)
 
 
-async def _pages(api: Api, name: str, path: str, progress: Callable[[str, int], None]) -> list[Object]:
-    objects: list[Object] = []
-    async for page in api.pages(path, _PAGE):
-        objects += [complete(name, obj) for obj in page.get("items") or ()]
-        progress(name, len(objects))
-    return objects
+async def _pages(api: Api, name: str, path: str) -> list[Object]:
+    return [complete(name, obj) async for page in api.pages(path, _PAGE) for obj in page.get("items") or ()]
 
 
 def complete(name: str, obj: Object) -> Object:

@@ -232,13 +232,8 @@ def _is_ready(node: Object) -> bool:
 
 def pool_of(node: Object) -> str:
     """The name of the node's pool; "" if no label says."""
-    return _first_label(node, _POOL_LABELS)
-
-
-def _first_label(node: Object, keys: Iterable[str]) -> str:
-    """The value of the first of these labels that the node has, else ""."""
     labels = labels_of(node)
-    return next((labels[key] for key in keys if key in labels), "")
+    return next((labels[key] for key in _POOL_LABELS if key in labels), "")
 
 
 def taint_text(taint: Mapping[str, Any]) -> str:

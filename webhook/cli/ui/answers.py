@@ -16,7 +16,7 @@ from webhook.cli.cluster.answers import idle_by_namespace
 from webhook.cli.cluster.load import FORBIDDEN
 from webhook.cli.cluster.report import gpu_nodes, report
 from webhook.cli.cluster.snapshot import NEEDED, Snapshot
-from webhook.cli.nodes import By, idle_of_nobody, sums_by, why_not_measured, why_not_since
+from webhook.cli.nodes import idle_of_nobody, sums_by, why_not_measured, why_not_since
 from webhook.cli.reading import missing_right, namespace_of, policy_of, use_metrics
 from webhook.cli.simulate import manifests
 from webhook.cli.simulating.run import simulate
@@ -78,10 +78,10 @@ def idle(snapshot: Snapshot, named: str | None, _: Given) -> dict[str, Any]:
     policy = policy_of(named, snapshot)
     reports = report(snapshot, policy, gpu_nodes(snapshot, policy))
     known = any("idle" in each for each in reports)
-    sums = sums_by(By.namespace, reports, idle_by_namespace(snapshot), [])
+    sums = sums_by("namespace", reports, idle_by_namespace(snapshot), [])
     source = "it" if snapshot.access is None else None
     since = "" if any("idleFor" in each for each in sums) else why_not_since(snapshot)
-    unknown, more = "" if known else why_not_measured(source, policy), idle_of_nobody(reports, sums, By.namespace)
+    unknown, more = "" if known else why_not_measured(source, policy), idle_of_nobody(reports, sums, "namespace")
     return {"nodes": sums, "unknown": unknown, "more": more, "sinceUnknown": since}
 
 

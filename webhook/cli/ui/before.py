@@ -15,11 +15,12 @@ from webhook.kube.json_patch import Edit, Path
 from webhook.kube.pod import PREFERRED, Pod, containers
 from webhook.kube.record import record_of
 
-_TOLERATIONS: Final = ("spec", "tolerations")
 _SPREAD: Final = ("spec", "topologySpreadConstraints")
 _ANTI_AFFINITY: Final = ("spec", "affinity", "podAntiAffinity", PREFERRED)
 _PRIORITY_CLASS: Final = ("spec", "priorityClassName")
 _DEVICES: Final = "NVIDIA_VISIBLE_DEVICES"
+Undo = Callable[[Edit, Any, Gpus], None]
+"""Takes one thing back. Given are the detail that the record has of it, and what is a GPU."""
 
 
 def before(pod: Pod, gpus: Gpus) -> Pod:
@@ -51,22 +52,18 @@ def _prune(edit: Edit, path: Path) -> None:
             return
 
 
-def _tolerations(edit: Edit, keys: Any, _: Gpus) -> None:
-    for name in _texts(keys):
-        _drop(edit, _TOLERATIONS, lambda each, name=name: each.get("key") == name)  # type: ignore[misc]
+def _entries(path: Path, ours: Callable[[Mapping[str, Any]], bool]) -> Undo:
+    return lambda edit, _, __: _drop(edit, path, ours)
 
 
-def _spread(edit: Edit, keys: Any, _: Gpus) -> None:
-    for name in _texts(keys):
-        _drop(edit, _SPREAD, lambda each, name=name: each.get("topologyKey") == name)  # type: ignore[misc]
+def _entries_of(path: Path, field: str) -> Undo:
+    """The last entry of each of the keys that the record names, which `field` has."""
 
+    def undo(edit: Edit, keys: Any, _: Gpus) -> None:
+        for key in keys if isinstance(keys, list) else ():
+            _drop(edit, path, lambda each, key=key: each.get(field) == key)  # type: ignore[misc]
 
-def _neutral_spread(edit: Edit, _: Any, __: Gpus) -> None:
-    _drop(edit, _SPREAD, lambda each: (each.get("labelSelector") or {}).get("matchLabels") == NEUTRAL)
-
-
-def _anti_affinity(edit: Edit, _: Any, __: Gpus) -> None:
-    _drop(edit, _ANTI_AFFINITY, lambda _: True)
+    return undo
 
 
 def _priority_class(edit: Edit, name: Any, _: Gpus) -> None:
@@ -94,7 +91,7 @@ def _required(edit: Edit, node: Any, _: Gpus) -> None:
         _prune(edit, REQUIRED_TERMS)
 
 
-def _amounts(kind: str) -> Callable[[Edit, Any, Gpus], None]:
+def _amounts(kind: str) -> Undo:
     def undo(edit: Edit, _: Any, gpus: Gpus) -> None:
         """GPU requests that equal limits, or the reverse."""
         for path, resources in _resources(edit):
@@ -125,16 +122,14 @@ def _resources(edit: Edit) -> Iterator[tuple[Path, Mapping[str, Any]]]:
         yield (*container.path, "resources"), container.spec.get("resources") or {}
 
 
-def _texts(value: Any) -> list[str]:
-    return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
-
-
-_UNDO: Final[Mapping[tuple[str, str], Callable[[Edit, Any, Gpus], None]]] = {
-    ("tolerations", "added"): _tolerations,
+_UNDO: Final[Mapping[tuple[str, str], Undo]] = {
+    ("tolerations", "added"): _entries_of(("spec", "tolerations"), "key"),
     ("priorityClass", "set"): _priority_class,
-    ("topologySpread", "added"): _spread,
-    ("topologySpread", "neutral"): _neutral_spread,
-    ("topologySpread", "antiAffinity"): _anti_affinity,
+    ("topologySpread", "added"): _entries_of(_SPREAD, "topologyKey"),
+    ("topologySpread", "neutral"): _entries(
+        _SPREAD, lambda each: (each.get("labelSelector") or {}).get("matchLabels") == NEUTRAL
+    ),
+    ("topologySpread", "antiAffinity"): _entries(_ANTI_AFFINITY, lambda _: True),
     ("nodeAffinity", "preferred"): _preferred,
     ("nodeAffinity", "preferredPools"): _preferred,
     ("nodeAffinity", "notPinned"): _preferred,

@@ -117,26 +117,25 @@ class Picture:
                 break
             about[f"{namespace}/{name}"] = found
         left_out = sum(f"{namespace}/{name}" not in about for namespace, name in heads)
-        return {"about": about, "lists": list(lists), "leftOut": left_out, "answers": dict(self._answered())}
+        return {"about": about, "lists": list(lists), "leftOut": left_out, "answers": self._answered()}
 
-    def _answered(self) -> Iterator[tuple[str, dict[str, Any]]]:
+    def _answered(self) -> dict[str, Any]:
         """The answers to the questions that are likely to be asked, up to MAX_ANSWERS bytes, by their address."""
-        likely: list[tuple[str, dict[str, str]]] = [(name, {}) for name in ("drain", "idle", "preempt", "health")]
-        likely += [("start", {"gpus": str(most), "resource": name}) for name, most in self._most().items()]
-        size = 0
-        for question, given, found in self._found(likely):
-            if size + (more := len(orjson.dumps(found))) <= MAX_ANSWERS:
-                size += more
-                yield urlencode({"question": question, **given}), found
-
-    def _found(
-        self, likely: list[tuple[str, dict[str, str]]]
-    ) -> Iterator[tuple[str, Mapping[str, str], dict[str, Any]]]:
-        for question, given in likely:
+        likely = [{"question": name} for name in ("drain", "idle", "preempt", "health")]
+        likely += [{"question": "start", "gpus": str(most), "resource": name} for name, most in self._most().items()]
+        found = {}
+        for given in likely:
             with suppress(BadInput):  # such as a right that is missing: the file does not answer it
-                yield question, given, self.answer(question, given)
-        for namespace, found in asked.audits(replace(self._snapshot), self._named).items():
-            yield "audit", {"namespace": namespace}, found
+                found[urlencode(given)] = self.answer(given["question"], given)
+        for namespace, audit in asked.audits(replace(self._snapshot), self._named).items():
+            found[urlencode({"question": "audit", "namespace": namespace})] = audit
+        size = 0
+        for address, each in [*found.items()]:
+            if size + (more := len(orjson.dumps(each))) > MAX_ANSWERS:
+                del found[address]
+            else:
+                size += more
+        return found
 
     def _most(self) -> dict[str, int]:
         """By resource of a device plugin: how many GPUs the largest node has."""
