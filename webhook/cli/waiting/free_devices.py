@@ -10,7 +10,6 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from webhook.cluster.claims import PodClaims
 from webhook.cluster.device_demands import Asked
 from webhook.cluster.device_layout import Amounts, Layout
 from webhook.cluster.device_search import Unknown, passes_untold
@@ -85,7 +84,7 @@ class FreeDevices:
                 names.append(("ResourceClaimTemplate", f"{namespace}/{template}"))
             else:
                 names.append(("ResourceClaim", f"{namespace}/{claim}"))
-        return self._cluster.device_demands.asked(PodClaims(tuple(names)))
+        return self._cluster.device_demands.asked(tuple(names))
 
     def wants(self, pod: Pod, demand: Demand) -> Wants:
         """What a pod needs."""
