@@ -68,7 +68,7 @@ def test_pods_with_claims_are_simulated(
     tmp_path: Path, pods: list[Json], bound: dict[str, int], left: dict[str, float]
 ) -> None:
     """The stock scheduler takes the emptiest node by CPU: all are alike, so it is the first that can take the pod."""
-    objects = [*CLASSES, *PLUGIN, *DEVICES, *PARTITIONS, TEAM, ONE_CLAIM]
+    objects = [*CLASSES, *PLUGIN, *DEVICES, *PARTITIONS, TEAM, ONE_CLAIM, node("a", 0)]
     for each in pods:
         each["metadata"]["namespace"] = "team-a"
     given = orjson.dumps({"apiVersion": "v1", "kind": "List", "items": pods})
