@@ -23,10 +23,10 @@ def with_changes(situation: Situation, pod: Pod) -> Pod | None:
         return None
     view, placer = snapshot.state.view(snapshot.taken), Placer(snapshot.state)
     try:
-        asked = offline.ask(read.request, situation.policy, view, placer, chooses=False)
+        _, validated, admitted = offline.ask(read.request, situation.policy, view, placer, chooses=False)
     except BadReview:
         return None
-    return None if asked.validated.message else {**pod, "spec": {**pod["spec"], **asked.pod["spec"]}}
+    return None if validated.message else {**pod, "spec": {**pod["spec"], **admitted["spec"]}}
 
 
 def how_to_opt_in(namespace: str) -> str:
