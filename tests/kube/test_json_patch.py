@@ -110,6 +110,15 @@ def test_paths_begin_with_the_prefix() -> None:
     assert operations(edit) == [("add", "/spec/template/spec/containers/0/name", "a")]
 
 
+def test_later_edits_do_not_change_recorded_operations() -> None:
+    edit = Edit({})
+    edit.set(("a",), {"x": []})
+    edit.set(("a", "x"), [1])
+    edit.extend(("a", "x"), [2])
+    assert operations(edit)[0] == ("add", "/a", {"x": []})
+    assert edit.object == {"a": {"x": [1, 2]}}
+
+
 def test_the_pointer_of_a_whole_object() -> None:
     assert pointer(()) == ""
 

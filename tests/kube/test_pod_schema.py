@@ -45,7 +45,11 @@ EVERYTHING = pod(
     nodeSelector={"a": "b"},
     resources={"limits": {"cpu": 8}, "requests": {"cpu": 0.5}},
     overhead={"cpu": "1"},
-    securityContext={},
+    securityContext={
+        "windowsOptions": {"hostProcess": False},
+        **{f"{kind}Profile": {"type": "RuntimeDefault"} for kind in ("seccomp", "appArmor")},
+        "seLinuxOptions": {"type": "container_t"},
+    },
     affinity={
         "nodeAffinity": {
             "preferredDuringSchedulingIgnoredDuringExecution": [
@@ -110,6 +114,7 @@ MALFORMED: list[tuple[Path, object, str]] = [
     (("metadata", "annotations", "a\nb"), {}, r'metadata.annotations["a\nb"]: wanted a string, saw a map'),
     (("spec", "containers", 0), None, "spec.containers[0]: wanted a map, saw nothing"),
     (("spec", "initContainers", 0, "name"), True, "spec.initContainers[0].name: wanted a string, saw true"),
+    (("spec", "overhead", "cpu"), True, 'spec.overhead["cpu"]: wanted a quantity, saw true'),
     (("spec", "overhead", "cpu"), [], 'spec.overhead["cpu"]: wanted a quantity, saw a list'),
     (("spec", "containers", 0, "env"), {}, "spec.containers[0].env: wanted a list, saw a map"),
     (("spec", "hostPID"), "true", "spec.hostPID: wanted true or false, saw a string"),

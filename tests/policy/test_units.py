@@ -66,22 +66,15 @@ def test_a_policy_has_its_settings_and_says_what_is_wrong_in_them() -> None:
         read("profiles: {default: {injectors: {teamLabel: {lable: a}}}}", ToyFile)
 
 
-def test_a_pod_is_changed_and_the_record_and_the_metrics_say_so() -> None:
+def test_a_pod_is_changed_and_refused_and_the_record_and_the_metrics_say_so() -> None:
     metrics = Metrics()
-    decision = mutate(MOVING, POLICY, CLUSTER, None)
-    assert '"teamLabel":["added","default"]' in decision.record
-    metrics.decided("mutate", decision, 0.0)
+    changed, refused = mutate(MOVING, POLICY, CLUSTER, None), validate(MOVING, POLICY, CLUSTER, None)
+    assert '"teamLabel":["added","default"]' in changed.record
+    said = 'spec.containers[0].image: saw "latest", wanted a tag that stays. Name a version. [imageTag]'
+    assert said in refused.message
+    metrics.decided("mutate", changed, 0.0)
+    metrics.decided("validate", refused, 0.0)
     assert b'gpu_admission_injections_total{injector="teamLabel",result="added"} 1.0' in metrics.text()
-
-
-def test_a_pod_is_refused_and_the_metrics_say_so() -> None:
-    metrics = Metrics()
-    decision = validate(MOVING, POLICY, CLUSTER, None)
-    assert (
-        'spec.containers[0].image: saw "latest", wanted a tag that stays. Name a version. [imageTag]'
-        in decision.message
-    )
-    metrics.decided("validate", decision, 0.0)
     assert b'gpu_admission_findings_total{action="deny",rule="imageTag"} 1.0' in metrics.text()
 
 

@@ -181,11 +181,6 @@ async def test_requests_that_arrived_before_the_shutdown_are_answered(server: Ru
         writer.close()
 
 
-async def test_a_request_with_connection_close_is_answered_with_connection_close(server: Running) -> None:
-    answer = await server.raw(post(headers="Content-Type: application/json\r\nConnection: close") + b"{}")
-    assert b"\r\nConnection: close\r\n" in answer
-
-
 async def test_a_new_certificate_is_used_for_new_connections_and_the_old_ones_continue(server: Running) -> None:
     def shown(writer: asyncio.StreamWriter) -> Any:
         return writer.get_extra_info("ssl_object").getpeercert()["serialNumber"]

@@ -32,24 +32,18 @@ def head(line: str = "POST /mutate HTTP/1.1", headers: str = JSON, length: int |
 CHUNKS = b"1\r\n \r\n" * 20_000
 REFUSED: dict[str, tuple[list[bytes], int]] = {
     "CONNECT": ([head("CONNECT a:443 HTTP/1.1", length=None), BIG], 404),
-    "TRACE": ([head("TRACE /mutate HTTP/1.1")], 405),
     "OPTIONS of everything": ([head("OPTIONS * HTTP/1.1", length=None)], 404),
     "a method of many letters": ([head("A" * 1000 + " /mutate HTTP/1.1")], 400),
     "a path of 8 KB": ([head("POST /" + "a" * 8192 + " HTTP/1.1")], 400),
-    "an encoded path": ([head("POST /%6dutate HTTP/1.1")], 404),
     "a path with dots": ([head("POST /a/../mutate HTTP/1.1")], 404),
     "a proxy's path to elsewhere": ([head("POST http://169.254.169.254/latest HTTP/1.1")], 404),
     "two different lengths": ([head(headers=f"{JSON}Content-Length: 200000\r\n"), BIG], 400),
     "the same length twice": ([head(headers=f"{JSON}Content-Length: 2\r\n"), b"{}"], 400),
     "a folded length": ([head(length=None, headers=f"{JSON}Content-Length:\r\n 2\r\n"), BIG], 400),
     "a length with a sign": ([head(length="+2"), b"{}"], 400),
-    "a negative length": ([head(length="-2"), b"{}"], 400),
     "a length of a thousand digits": ([head(length="9" * 1000), BIG], 400),
-    "a length of 20 digits": ([head(length="9" * 20), BIG], 400),
     "a length of nine digits": ([head(length="9" * 9), BIG], 413),
-    "a length in hexadecimal": ([head(length="0x2"), b"{}"], 400),
     "chunks, written with a blank": ([head(headers=f"{JSON}Transfer-Encoding : chunked\r\n"), CHUNKS], 400),
-    "chunks twice": ([head(length=None, headers=f"{JSON}Transfer-Encoding: chunked, chunked\r\n"), CHUNKS], 400),
     "chunks that are compressed": (
         [head(length=None, headers=f"{JSON}Transfer-Encoding: gzip, chunked\r\n"), CHUNKS],
         411,
@@ -57,9 +51,7 @@ REFUSED: dict[str, tuple[list[bytes], int]] = {
     "two types": ([head(headers=f"{JSON}Content-Type: text/plain\r\n"), b"{}"], 400),
     "a form": ([head(headers="Content-Type: multipart/form-data; boundary=x\r\n"), b"{}"], 415),
     "a header with a null": ([head(headers=f"{JSON}A: a\0b\r\n"), b"{}"], 400),
-    "a header's name with a null": ([head(headers=f"{JSON}A\0: b\r\n"), b"{}"], 400),
     "a header with a lone line end": ([head(headers=f"{JSON}A: b\rC: d\r\n"), b"{}"], 400),
-    "a header without a colon": ([head(headers=f"{JSON}A\r\n"), b"{}"], 400),
     "a header of 9 KB": ([head(headers=f"{JSON}A: {'a' * 9000}\r\n"), b"{}"], 400),
     "too many headers": ([head(headers=JSON + "A: b\r\n" * 200), b"{}"], 400),
     "a length and chunks": ([head(headers=f"{JSON}Transfer-Encoding: chunked\r\n"), b"{}"], 400),
@@ -84,10 +76,7 @@ UNFINISHED: dict[str, list[bytes]] = {
     "a head one byte at a time": [post()[at : at + 1] for at in range(len(post()) - 2)],
     "a header without an end": [post()[:-2] + b"A: ", b"a" * (MAX_HEAD - 200)],
     "more of a header than a head may have": [post()[:-2] + b"A: ", BIG],
-    "a first line without an end": [b"POST /", BIG],
     "empty lines": [b"\r\n" * 100_000],
-    "line feeds": [b"\n" * 100_000],
-    "nulls": [b"\0" * 100_000],
     "a frame of HTTP/2": [b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0" * 10_000],
     "a handshake within": [HELLO * 100],
     "HTTP/0.9": [b"POST /mutate\r\n\r\n{}"],
@@ -111,9 +100,7 @@ async def test_what_never_becomes_a_request_keeps_nobody_waiting(server: Running
 
 ODD: dict[str, list[bytes]] = {
     "HTTP/1.0": [head("POST /mutate HTTP/1.0") + b"{}"],
-    "HTTP/1.0 that would stay": [head("POST /mutate HTTP/1.0", f"{JSON}Connection: keep-alive\r\n") + b"{}"],
     "a proxy's path": [head("POST http://localhost/mutate HTTP/1.1") + b"{}"],
-    "expecting more than 100-continue": [head(headers=f"{JSON}Expect: 100-continue\r\n"), b"{}"],
     "expecting something else": [head(headers=f"{JSON}Expect: tea\r\n"), b"{}"],
     "an upgrade to h2c": [head(headers=f"{JSON}Upgrade: h2c\r\nConnection: Upgrade, HTTP2-Settings\r\n") + b"{}", BIG],
     "an upgrade to TCP": [head(headers=f"{JSON}Upgrade: tcp\r\nConnection: Upgrade\r\n") + b"{}", BIG],
@@ -162,7 +149,6 @@ def get(path: str = "/metrics", headers: str = "", line: str = "GET %s HTTP/1.1"
 
 PROBES: dict[str, tuple[list[bytes], bytes]] = {
     "a review": ([post() + b"{}"], b"405"),
-    "a body of 8 MB": ([get(line="POST %s HTTP/1.1", headers="Content-Length: 8388608\r\n"), BIG, BIG], b"405"),
     "a GET with a body of 8 MB": ([get("/healthz", headers="Content-Length: 8388608\r\n"), BIG, BIG], b"200"),
     "a GET with chunks": ([get("/healthz", headers="Transfer-Encoding: chunked\r\n"), CHUNKS], b"200"),
     "a header without an end": ([get()[:-2] + b"A: ", BIG], b""),
@@ -172,7 +158,6 @@ PROBES: dict[str, tuple[list[bytes], bytes]] = {
     "an upgrade": ([get("/healthz", headers="Upgrade: websocket\r\nConnection: Upgrade\r\n"), BIG], b"200"),
     "metrics, 50 times at once": ([get() * 50], b"200"),
     "metrics in gzip": ([get(headers="Accept-Encoding: gzip\r\nRange: bytes=0-1\r\n")], b"200"),
-    "metrics of a name": ([get("/metrics?" + "name[]=a&" * 200)], b"200"),
     "a path of 1,900 letters": ([get("/" + "\\" * 1900)], b"404"),
 }
 

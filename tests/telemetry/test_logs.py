@@ -11,7 +11,6 @@ import pytest
 from tests.builders import request
 from webhook.admission.decision import Decision
 from webhook.errors import BadReview
-from webhook.framework.cluster_view import Placement, Ranked
 from webhook.server.process import Recorder
 from webhook.telemetry import logs
 from webhook.telemetry.metrics import Metrics
@@ -53,12 +52,6 @@ def test_a_decision_is_one_line_with_the_fields_to_find_it() -> None:
         "us": 123,
         "record": {"policy": "1f0c", "units": {}},
     }
-
-
-def test_the_line_has_the_chosen_node_or_the_reason_why_there_is_none() -> None:
-    chosen = Placement((Ranked("gpu-a1", 8, 0, 1.0), Ranked("gpu-a2", 8, 0, 0.5)), "pack")
-    assert line(Decision("patched", patch=b"[]", record="{}", placement=chosen))["node"] == "gpu-a1"
-    assert line(Decision("patched", placement=Placement((), "pack", "no node fits")))["why"] == "no node fits"
 
 
 def test_the_record_is_left_out_if_the_pod_gets_it() -> None:

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
 from webhook.cluster.device_layout import Amounts, Layout, Slot, amount_of, consumed, take
-from webhook.cluster.devices import Constraint, DeviceClaim, DeviceRequest, DeviceTaint
+from webhook.cluster.devices import Constraint, DeviceClaim, DeviceRequest
+from webhook.framework.taints import tolerates
 from webhook.kube.device_selectors import Facts, Work
 from webhook.kube.quantity import Number
 
@@ -113,7 +114,7 @@ class _Search:
         return matching and (request.devices > 0 or self._consumes(request, slot) is not None)
 
     def _tolerates(self, request: DeviceRequest, slot: Slot) -> bool:
-        return all([_tolerated(taint, request.tolerations) for taint in slot.taints])
+        return all([tolerates(request.tolerations, taint) for taint in slot.taints])
 
     def _taken_by(self, claim: DeviceClaim) -> int:
         return len([1 for each in self._taken if self._requests[each.number][0] is claim])
@@ -222,12 +223,3 @@ def _wanted(request: DeviceRequest, facts: Facts) -> dict[str, Number]:
         raise Unknown  # the scheduler compares names as they are written, and drivers leave out their own domain
     named = [(name if "/" in name else f"{facts.driver}/{name}", amount) for name, amount in request.amounts]
     return {name: amount_of(amount, facts.capacity.get(name, 1)) for name, amount in named}
-
-
-def _tolerated(taint: DeviceTaint, tolerations: tuple[tuple[str, str | None, str], ...]) -> bool:
-    return any(
-        [
-            key in ("", taint.key) and value in (None, taint.value) and effect in ("", taint.effect)
-            for key, value, effect in tolerations
-        ]
-    )

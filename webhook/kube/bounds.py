@@ -58,34 +58,29 @@ LIMITS: Final[Mapping[str, int]] = {
 if a template path of the policy contains `*`."""
 _ALL_TEMPLATES: Final = 4
 """The templates of one object together may have this many times the bound of one pod."""
-_Fields = tuple[tuple[str, str], ...]
-"""Pairs: the field of a list or map, and the bound in LIMITS that its entries count towards."""
-_METADATA: Final[_Fields] = tuple([(name, name) for name in ("labels", "annotations", "ownerReferences")])
-_CONTAINERS: Final[_Fields] = tuple([(kind, "containers") for kind in CONTAINER_LISTS])
-_SPEC: Final[_Fields] = (
-    ("volumes", "volumes"),
-    ("resourceClaims", "claims"),
-    ("tolerations", "tolerations"),
-    ("nodeSelector", "entries of the node selector"),
-    ("topologySpreadConstraints", "topologySpreadConstraints"),
-    ("schedulingGates", "schedulingGates"),
-    ("overhead", "names of resources"),
-)
-_CONTAINER: Final[_Fields] = (
-    ("env", "environment variables"),
-    ("envFrom", "envFrom"),
-    ("command", "arguments"),
-    ("args", "arguments"),
-    ("ports", "ports"),
-    ("volumeMounts", "volumeMounts"),
-    ("volumeDevices", "volumeDevices"),
-)
-_RESOURCES: Final[_Fields] = (
-    ("limits", "names of resources"),
-    ("requests", "names of resources"),
-    ("claims", "claims"),
-)
-_CAPABILITIES: Final[_Fields] = (("add", "capabilities"), ("drop", "capabilities"))
+_Fields = Mapping[str, str]
+"""By the field of a list or map: the bound in LIMITS that its entries count towards."""
+
+
+def _alike(*names: str) -> _Fields:
+    return {name: name for name in names}
+
+
+_METADATA: Final = _alike("labels", "annotations", "ownerReferences")
+_CONTAINERS: Final = dict.fromkeys(CONTAINER_LISTS, "containers")
+_SPEC: Final[_Fields] = {
+    **_alike("volumes", "tolerations", "topologySpreadConstraints", "schedulingGates"),
+    "resourceClaims": "claims",
+    "nodeSelector": "entries of the node selector",
+    "overhead": "names of resources",
+}
+_CONTAINER: Final[_Fields] = {
+    **_alike("envFrom", "ports", "volumeMounts", "volumeDevices"),
+    **dict.fromkeys(("command", "args"), "arguments"),
+    "env": "environment variables",
+}
+_RESOURCES: Final = {**dict.fromkeys(("limits", "requests"), "names of resources"), "claims": "claims"}
+_CAPABILITIES: Final = dict.fromkeys(("add", "drop"), "capabilities")
 
 
 class Excess(NamedTuple):
@@ -157,14 +152,14 @@ def _counted(pod: Any) -> dict[str, int]:
 
 def _count(counts: dict[str, int], fields: _Fields, parent: Any) -> None:
     if isinstance(parent, dict):
-        for field, noun in fields:
+        for field, noun in fields.items():
             if (entries := parent.get(field)) and isinstance(entries, (list, dict)):
                 counts[noun] = counts.get(noun, 0) + len(entries)
 
 
 def _excesses(counts: Mapping[str, int], times: int = 1) -> list[Excess]:
     return [
-        Excess("metadata" if (noun, noun) in _METADATA else "spec", count, noun, LIMITS[noun] * times)
+        Excess("metadata" if noun in _METADATA else "spec", count, noun, LIMITS[noun] * times)
         for noun, count in counts.items()
         if count > LIMITS[noun] * times
     ]

@@ -48,24 +48,28 @@ def check(pod: object) -> Pod:
 
 def conform(value: Any, schema: Schema, path: tuple[str, ...]) -> None:
     """Check `value`, which stands at `path`, against a schema. Raises BadPod with the path of the first wrong type."""
-    if isinstance(schema, _Scalar):
+    if isinstance(schema, dict):
+        if not isinstance(value, dict):
+            _refuse(path, "a map", value)
+        for key, item in value.items():
+            below = schema.get(key) if item is not None else None
+            if below is not None and not (type(below) is _Scalar and type(item) in below.types):
+                conform(item, below, (*path, f".{key}"))
+    elif isinstance(schema, _Scalar):
         if type(value) not in schema.types:
             _refuse(path, schema.name, value)
     elif isinstance(schema, list):
         if not isinstance(value, list):
             _refuse(path, "a list", value)
+        below = schema[0]
         for index, item in enumerate(value):
-            conform(item, schema[0], (*path, f"[{index}]"))
-    elif not isinstance(value, dict):
-        _refuse(path, "a map", value)
-    elif isinstance(schema, _MapOf):
+            if not (type(below) is _Scalar and type(item) in below.types):
+                conform(item, below, (*path, f"[{index}]"))
+    else:
+        if not isinstance(value, dict):
+            _refuse(path, "a map", value)
         for key, item in value.items():
             conform(item, schema.values, (*path, f"[{quoted(key)}]"))
-    else:
-        for key, item in value.items():
-            below = schema.get(key) if item is not None else None
-            if below is not None and not (type(below) is _Scalar and type(item) in below.types):
-                conform(item, below, (*path, f".{key}"))
 
 
 def _refuse(path: tuple[str, ...], wanted: str, seen: object) -> NoReturn:

@@ -67,8 +67,8 @@ def parse_review(body: bytes) -> Request:
         raise BadReview(f"request.uid: wanted 1 to {_MAX_UID} characters, saw {len(uid)}")
     if operation not in _OPERATIONS:
         raise BadReview(f"request.operation: wanted CREATE, UPDATE, DELETE or CONNECT, saw {quoted(operation)}")
-    kind, resource, user = (request.get(key) or {} for key in ("kind", "resource", "userInfo"))
-    obj = request.get("object") or {}
+    kind, resource = request.get("kind") or {}, request.get("resource") or {}
+    user, obj = request.get("userInfo") or {}, request.get("object") or {}
     name, generated = names_of(obj, request.get("name") or "")
     parsed = Request(
         uid=uid,

@@ -32,7 +32,7 @@ OTHERS_GPUS = "GPUs that another scheduler serves"
 
 
 class PlacementRequest(NamedTuple):
-    """What placement reads of a pod. Equal for pods that get the same nodes under the same settings."""
+    """What placement reads of a pod."""
 
     strategy: str
     demand: Demand
@@ -78,7 +78,6 @@ def placement_request(
 ) -> PlacementRequest | Placement:
     """The placement request of a pod, or a Placement without nodes if no node is to be chosen.
 
-    It keeps nothing of `pod` itself. Pods with equal specs, owners, labels and annotations have equal requests.
     `workload`: the class of the pod, for the preferences of the policy.
     """
     preferences = preferences_of(pod, settings.preferences, workload)
