@@ -20,7 +20,6 @@ from webhook.cli.reading import measure_gpus, namespace_of, policy_of, snapshot_
 from webhook.cli.terminal import COULD_NOT, DIFF_COLOURS, REFUSED, diff, document, say, show, table
 from webhook.cli.verdict import without_record
 from webhook.cli.waiting.causes import Cause
-from webhook.cli.waiting.opting_in import how_to_opt_in
 from webhook.cluster.pods import counted_demand
 from webhook.errors import BadInput, GpuAdmissionError, PolicyError
 from webhook.kube.pod import PROFILE_LABEL, Pod, controller_reference
@@ -150,7 +149,8 @@ def _undecided(snapshot: Snapshot, policy: Policy, pod: Pod) -> str:
 
 
 def _not_opted_in(namespace: str) -> str:
-    return f"the webhook is not asked: namespace {namespace} has not opted in ({how_to_opt_in(namespace)})"
+    label = f"kubectl label namespace {namespace} {PROFILE_LABEL}=default"
+    return f"the webhook is not asked: namespace {namespace} has not opted in ({label})"
 
 
 def _print_workload(explanation: dict[str, Any]) -> None:
