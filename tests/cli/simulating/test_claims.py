@@ -79,6 +79,17 @@ def test_pods_with_claims_are_simulated(
         assert {name: found.gpus[name]["free"][side] for name in left} == left
 
 
+def test_gpus_that_a_plugin_and_claims_give_out_are_counted_once(tmp_path: Path) -> None:
+    both = [
+        node("both", 4),
+        of_kind("ResourceSlice", dra.gpus_of("both", 4)),
+        claimed("one-x", "both", "gpu-0", "uid-x"),
+    ]
+    given = orjson.dumps(pod("a", 1))
+    found = simulate(snapshot(tmp_path, *both, TEAM), POLICY, [manifests(given, "-", POLICY, "team-a")])
+    assert found.gpus[GPU]["free"] == {"before": 3, "without": 2, "with": 2}
+
+
 def test_templates_of_the_manifest_are_known(tmp_path: Path, file: Any) -> None:
     new = of_kind("ResourceClaimTemplate", dra.template("new", dra.exactly(2)))
     cluster = write(tmp_path, *CLASSES, *DEVICES, TEAM)
