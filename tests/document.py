@@ -1,8 +1,9 @@
 """Writes a policy as YAML: every key with its value, and the docstrings of the models as comments.
 
 `manifests/policy.yaml` is the default policy written in this way. The comment on a key is the docstring of the field, or else
-that of the class of its value. In a docstring a blank line ends a paragraph, a line that begins with `---` is a heading, and a
-paragraph with indented lines is copied as it is. The fields of list entries are explained above the list.
+that of the class of its value; of a unit without one, the first paragraph of its page. In a docstring a blank line ends a
+paragraph, a line that begins with `---` is a heading, and a paragraph with indented lines is copied as it is. The fields of list
+entries are explained above the list.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from typing import Any, get_args
 
 import yaml
 
-from webhook.framework.interface import Settings
+from webhook.cli.units import documentation
+from webhook.framework.interface import Settings, Unit
 from webhook.policy.model import Injectors, PolicyFile, Profile
 from webhook.policy.written_for import LINE
 
@@ -105,7 +107,9 @@ def _explained(description: str, annotation: Any, value: Any, top: bool) -> Iter
     heading, _, text = description.partition("\n\n") if description.startswith(_HEADING) else ("", "", description)
     if heading:
         yield "# " + (f"{heading} ".ljust(_WIDTH - 10, "-") if top else heading)
-    if not text and isinstance(value, Settings):
+    if not text and isinstance(value, Unit):
+        text = type(value).__doc__ or documentation(value).partition("\n\n")[0]
+    elif not text and isinstance(value, Settings):
         text = type(value).__doc__ or ""
     first, *rest = text.split("\n\n") if text else [""]
     yield from _comment(first)

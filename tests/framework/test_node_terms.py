@@ -4,42 +4,25 @@ from typing import Any
 
 import pytest
 
-from webhook.framework.node_terms import named_node, preferred_node
+from webhook.framework.node_terms import has_name, named_node
 
-IN_ZONE = {"key": "zone", "operator": "In", "values": ["z1"]}
-
-
-def has_name(name: str) -> dict[str, Any]:
-    return {"key": "metadata.name", "operator": "In", "values": [name]}
-
-
-@pytest.mark.parametrize(
-    "term",
-    [
-        pytest.param(None, id="null"),
-        pytest.param({}, id="an empty term"),
-        pytest.param({"matchFields": []}, id="no field"),
-        pytest.param({"matchFields": [has_name("a"), has_name("b")]}, id="two fields"),
-        pytest.param({"matchFields": [has_name("a")], "matchExpressions": [IN_ZONE]}, id="another requirement besides"),
-        pytest.param({"matchFields": [has_name("a") | {"operator": "NotIn"}]}, id="all nodes but one"),
-        pytest.param({"matchFields": [has_name("a") | {"values": ["a", "b"]}]}, id="two names"),
-        pytest.param({"matchFields": [has_name("a") | {"values": None}]}, id="no name"),
-        pytest.param({"matchExpressions": [has_name("a")]}, id="a label of that name"),
-        pytest.param({"matchFields": [has_name("a") | {"key": "metadata.uid"}]}, id="another field"),
-    ],
-)
-def test_this_term_does_not_name_one_node(term: Any) -> None:
-    assert named_node(term) is None
+A, IN_ZONE = has_name("a"), {"key": "zone", "operator": "In", "values": ["z1"]}
+TERMS = {
+    "just it": ({"matchFields": [A]}, "a"),
+    "with an empty list": ({"matchFields": [A], "matchExpressions": []}, "a"),
+    "null": (None, None),
+    "an empty term": ({}, None),
+    "no field": ({"matchFields": []}, None),
+    "two fields": ({"matchFields": [A, has_name("b")]}, None),
+    "another requirement besides": ({"matchFields": [A], "matchExpressions": [IN_ZONE]}, None),
+    "all nodes but one": ({"matchFields": [A | {"operator": "NotIn"}]}, None),
+    "two names": ({"matchFields": [A | {"values": ["a", "b"]}]}, None),
+    "no name": ({"matchFields": [A | {"values": None}]}, None),
+    "a label of that name": ({"matchExpressions": [A]}, None),
+    "another field": ({"matchFields": [A | {"key": "metadata.uid"}]}, None),
+}
 
 
-@pytest.mark.parametrize(
-    "term",
-    [{"matchFields": [has_name("a")]}, {"matchFields": [has_name("a")], "matchExpressions": []}],
-    ids=["just it", "with an empty list"],
-)
-def test_this_term_names_one_node(term: Any) -> None:
-    assert named_node(term) == "a"
-
-
-def test_a_term_of_ours_names_its_node() -> None:
-    assert preferred_node("a", 7) == {"weight": 7, "preference": {"matchFields": [has_name("a")]}}
+@pytest.mark.parametrize(("term", "node"), TERMS.values(), ids=TERMS)
+def test_a_term_names_one_node(term: Any, node: str | None) -> None:
+    assert named_node(term) == node

@@ -1,10 +1,10 @@
-"""Taints that a policy may name, and which toleration covers another."""
+"""Taints that a policy may name, and which taints a toleration matches."""
 
 from typing import Any
 
 import pytest
 
-from webhook.framework.taints import AllowedTaint, PolicyTaint, covers
+from webhook.framework.taints import AllowedTaint, PolicyTaint, matched, tolerates
 
 
 @pytest.mark.parametrize(
@@ -40,89 +40,40 @@ def test_a_pattern_of_gpu_taints_is_accepted_in_a_policy(key: str) -> None:
     assert AllowedTaint(key=key).key == key
 
 
-# --- covers: the tables of pkg/util/tolerations/tolerations_test.go (TestIsSuperset) ----------------------------------
-
-TOLERATIONS: dict[str, dict[str, Any]] = {
-    "all": {"operator": "Exists"},
-    "all-nosched": {"operator": "Exists", "effect": "NoSchedule"},
-    "all-noexec": {"operator": "Exists", "effect": "NoExecute"},
-    "foo": {"key": "foo", "operator": "Exists"},
-    "foo-bar": {"key": "foo", "operator": "Equal", "value": "bar"},
-    "foo-nosched": {"key": "foo", "operator": "Exists", "effect": "NoSchedule"},
-    "foo-bar-nosched": {"key": "foo", "operator": "Equal", "value": "bar", "effect": "NoSchedule"},
-    "foo-baz-nosched": {"key": "foo", "operator": "Equal", "value": "baz", "effect": "NoSchedule"},
-    "faz-nosched": {"key": "faz", "operator": "Exists", "effect": "NoSchedule"},
-    "faz-baz-nosched": {"key": "faz", "operator": "Equal", "value": "baz", "effect": "NoSchedule"},
-    "foo-prefnosched": {"key": "foo", "operator": "Exists", "effect": "PreferNoSchedule"},
-    "foo-noexec": {"key": "foo", "operator": "Exists", "effect": "NoExecute"},
-    "foo-bar-noexec": {"key": "foo", "operator": "Equal", "value": "bar", "effect": "NoExecute"},
-    "foo-noexec-10": {"key": "foo", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 10},
-    "foo-noexec-0": {"key": "foo", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 0},
-    "foo-bar-noexec-10": {
-        "key": "foo",
-        "operator": "Equal",
-        "value": "bar",
-        "effect": "NoExecute",
-        "tolerationSeconds": 10,
-    },
-}
-SUPERSETS = {
-    "all": set(TOLERATIONS),
-    "all-nosched": {"foo-nosched", "foo-bar-nosched", "foo-baz-nosched", "faz-nosched", "faz-baz-nosched"},
-    "all-noexec": {"foo-noexec", "foo-bar-noexec", "foo-noexec-10", "foo-noexec-0", "foo-bar-noexec-10"},
-    "foo": {name for name in TOLERATIONS if name.startswith("foo-")},
-    "foo-bar": {"foo-bar-nosched", "foo-bar-noexec", "foo-bar-noexec-10"},
-    "foo-nosched": {"foo-bar-nosched", "foo-baz-nosched"},
-    "faz-nosched": {"faz-baz-nosched"},
-    "foo-noexec": {"foo-bar-noexec", "foo-noexec-10", "foo-noexec-0", "foo-bar-noexec-10"},
-    "foo-bar-noexec": {"foo-bar-noexec-10"},
-    "foo-noexec-10": {"foo-noexec-0", "foo-bar-noexec-10"},
+# The table of k8s.io/api core/v1/toleration_test.go, and what it leaves out.
+FOO = ("foo", "bar", "NoSchedule")
+TOLERATIONS = {
+    "Exists on a taint without a value": ({"key": "foo", "operator": "Exists"}, ("foo", "", "NoSchedule"), True),
+    "Exists on any value": ({"key": "foo", "operator": "Exists", "effect": "NoSchedule"}, FOO, True),
+    "an empty key is every key": ({"key": "", "operator": "Exists", "effect": "NoSchedule"}, FOO, True),
+    "no effect is every effect": ({"operator": "Exists"}, FOO, True),
+    "all equal": ({"key": "foo", "operator": "Equal", "value": "bar", "effect": "NoSchedule"}, FOO, True),
+    "no operator is Equal": ({"key": "foo", "value": "bar"}, FOO, True),
+    "null is nothing": ({"key": "foo", "operator": None, "value": "bar", "effect": None}, FOO, True),
+    "an empty value equals a missing one": ({"key": "foo"}, ("foo", "", "NoExecute"), True),
+    "whether a comparison holds is for the scheduler to say": (
+        {"key": "foo", "operator": "Gt", "value": "9"},
+        FOO,
+        True,
+    ),
+    "any value of a taint": ({"key": "foo", "operator": "Exists"}, ("foo", None, ""), True),
+    "another value": ({"key": "foo", "operator": "Equal", "value": "value1", "effect": "NoSchedule"}, FOO, False),
+    "another effect": ({"key": "foo", "value": "bar", "effect": "NoExecute"}, FOO, False),
+    "another key": ({"key": "fox", "operator": "Exists"}, FOO, False),
+    "no value is not any value": ({"key": "foo"}, FOO, False),
+    "operators are spelt as they are": ({"key": "foo", "operator": "exists"}, FOO, False),
+    "a comparison of another": ({"key": "fox", "operator": "Gt", "value": "1"}, ("foo", "5", "NoSchedule"), False),
+    "no key to compare": ({"operator": "Gt", "value": "1"}, FOO, False),
+    "no key without Exists": ({"operator": "Equal", "value": "bar"}, FOO, False),
+    "nothing at all": ({}, ("foo", "", "NoSchedule"), False),
+    "one value of any": ({"key": "foo", "value": "bar"}, ("foo", None, "NoSchedule"), False),
+    "one effect of all": ({"key": "foo", "value": "bar", "effect": "NoSchedule"}, ("foo", "bar", ""), False),
 }
 
 
-@pytest.mark.parametrize("other", TOLERATIONS)
-@pytest.mark.parametrize("one", TOLERATIONS)
-def test_one_toleration_covers_another_as_upstream_says(one: str, other: str) -> None:
-    expected = one == other or other in SUPERSETS.get(one, set())
-    assert covers(TOLERATIONS[one], TOLERATIONS[other]) is expected
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "want"),
-    [
-        pytest.param(
-            {"key": "foo", "value": "bar"},
-            {"key": "foo", "value": "bar", "effect": "NoSchedule"},
-            False,
-            id="upstream's quirk: a missing operator does not cover a missing operator",
-        ),
-        pytest.param(
-            {"key": "foo", "value": "bar"},
-            {"key": "foo", "operator": "Equal", "value": "bar"},
-            True,
-            id="a missing operator covers Equal",
-        ),
-        pytest.param(
-            {"key": "foo", "operator": "Lt", "value": "5"},
-            {"key": "foo", "operator": "Exists"},
-            True,
-            id="whoever tolerates some values is not made to tolerate all",
-        ),
-        pytest.param(
-            {"key": "foo", "operator": "Gt", "value": "5"},
-            {"key": "bar", "operator": "Exists"},
-            False,
-            id="another key",
-        ),
-        pytest.param({"key": "foo", "operator": "no"}, {"key": "foo", "operator": "Exists"}, False, id="no operator"),
-        pytest.param(
-            {"key": "foo", "operator": "no"}, {"key": "foo", "operator": "no"}, True, id="…but it equals itself"
-        ),
-        pytest.param(
-            {"key": None, "operator": "Exists", "effect": None}, {"key": "a", "operator": "Exists"}, True, id="nulls"
-        ),
-        pytest.param({"key": "", "operator": "Equal"}, {"key": "a", "operator": "Equal"}, False, id="no key, Equal"),
-    ],
-)
-def test_the_odd_cases_of_covers(one: dict[str, Any], other: dict[str, Any], want: bool) -> None:
-    assert covers(one, other) is want
+@pytest.mark.parametrize(("toleration", "taint", "want"), TOLERATIONS.values(), ids=TOLERATIONS)
+def test_a_toleration_matches_a_taint(
+    toleration: dict[str, Any], taint: tuple[str, str | None, str], want: bool
+) -> None:
+    found = matched(toleration)
+    assert (found is not None and tolerates([found], taint)) is want

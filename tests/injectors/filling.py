@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 from tests.builders import GPU, GPUS, Case, case
 from tests.cluster import objects
 from webhook.cluster.state_view import StateView
-from webhook.framework.interface import Outcome
 from webhook.framework.resources_per_gpu import CLASSES
 from webhook.injectors.cpu_per_gpu import CpuPerGpuRequests
 from webhook.kube.pod import Pod
@@ -48,7 +47,6 @@ def requests(made: Pod, kind: str = "containers", position: int = 0) -> dict[str
     return {name: asked[name] for name in asked if name != GPU}
 
 
-NONE = Outcome("none")
 LIMITED = {"name": "main", "resources": {"limits": {GPU: "1", "cpu": "1", "memory": "1Gi"}}}
 SLICE = {"name": "main", "resources": {"limits": {"nvidia.com/mig-1g.10gb": "1"}}}
 BOTH = (asking(name="a"), {"name": "b", "resources": {"limits": {"amd.com/gpu": "1"}}})

@@ -8,129 +8,126 @@ import pytest
 from tests.builders import GPU, Case, container, pod
 from tests.cluster import objects
 from tests.injectors.applied import applied, unchanged
-from tests.injectors.filling import BOTH, BUSY, FILL, LIMITED, NODE, NONE, OWN, SLICE, SMALL, asking, on, requests, view
+from tests.injectors.filling import BOTH, BUSY, FILL, LIMITED, NODE, OWN, SLICE, SMALL, asking, on, requests, view
 from webhook.framework.interface import Outcome
 from webhook.framework.resources_per_gpu import CLASSES, PerGpu
 from webhook.injectors.cpu_per_gpu import CpuPerGpuRequests
 from webhook.kube.pod import DECISION
 from webhook.policy.model import Policy
 
-LEFT_ALONE: dict[str, tuple[Case, Outcome]] = {
-    "requests of the user": (on(view(), pod(asking(cpu="1", memory="64Mi"))), NONE),
-    "requests of 0": (on(view(), pod(asking(cpu="0", memory="0"))), NONE),
-    "limits without requests, which the API server makes equal": (on(view(), pod(LIMITED)), NONE),
-    "a class without numbers": (on(view(), pod(asking()), workload="development"), NONE),
-    "a part of a GPU": (on(view(), pod(SLICE)), NONE),
-    "a container without a GPU": (on(view(), pod({"name": "main"})), NONE),
+
+def beside(**asked: str) -> Case:
+    """A container with a GPU beside one that has none and asks for this."""
+    return on(view(), pod(asking(), container("other", gpu=None, requests=asked)))
+
+
+LEFT_ALONE: dict[str, tuple[Case, str | None]] = {
+    "requests of the user": (on(view(), pod(asking(cpu="1", memory="64Mi"))), None),
+    "requests of 0": (on(view(), pod(asking(cpu="0", memory="0"))), None),
+    "limits without requests, which the API server makes equal": (on(view(), pod(LIMITED)), None),
+    "a class without numbers": (on(view(), pod(asking()), workload="development"), None),
+    "a part of a GPU": (on(view(), pod(SLICE)), None),
+    "a container without a GPU": (on(view(), pod({"name": "main"})), None),
     "an init container, which runs alone": (
         on(view(), pod(asking(cpu="8", memory="1Gi"), init=[asking(name="setup")])),
-        NONE,
+        None,
     ),
-    "an ephemeral container": (on(view(), pod({"name": "main"}, ephemeral=[asking(name="debug")])), NONE),
-    "GPUs by a claim": (on(view(), pod({"name": "m", "resources": {"claims": [{"name": "gpu"}]}})), NONE),
+    "an ephemeral container": (on(view(), pod({"name": "main"}, ephemeral=[asking(name="debug")])), None),
+    "GPUs by a claim": (on(view(), pod({"name": "m", "resources": {"claims": [{"name": "gpu"}]}})), None),
     "pod-level resources": (
         on(view(), pod(asking(), resources={"limits": {"memory": "64Gi"}})),
-        Outcome("skipped", "the pod has resources of its own"),
+        "the pod has resources of its own",
     ),
-    "a pod of a DaemonSet": (on(view(), pod(asking(), owned_by="DaemonSet")), Outcome("skipped", "its node is fixed")),
-    "a pod whose node is named": (on(view(), pod(asking(), nodeName="big")), Outcome("skipped", "its node is fixed")),
-    "a pod with an earlier decision": (
-        on(view(), pod(asking(), annotations={DECISION: "{}"})),
-        Outcome("skipped", "decided for before"),
-    ),
-    "a state that is not fresh": (on(view(fresh=False), pod(asking())), Outcome("skipped", "cluster state is stale")),
-    "a request that is no quantity": (
-        on(view(), pod(asking(), container("other", gpu=None, requests={"cpu": "many"}))),
-        Outcome("skipped", "a request is not a quantity"),
-    ),
-    "GPUs of two vendors": (on(view(), pod(*BOTH)), Outcome("skipped", "GPUs of several names")),
-    "more GPUs than any node has": (on(view(), pod(asking(16))), Outcome("skipped", "no node has as many GPUs")),
-    "GPUs that no node has": (
-        on(view(objects.node("plain", None)), pod(asking())),
-        Outcome("skipped", "no node has as many GPUs"),
-    ),
+    "a pod of a DaemonSet": (on(view(), pod(asking(), owned_by="DaemonSet")), "its node is fixed"),
+    "an earlier decision": (on(view(), pod(asking(), annotations={DECISION: "{}"})), "decided for before"),
+    "a state that is not fresh": (on(view(fresh=False), pod(asking())), "cluster state is stale"),
+    "a request that is no quantity": (beside(cpu="many"), "a request is not a quantity"),
+    "GPUs of two vendors": (on(view(), pod(*BOTH)), "GPUs of several names"),
+    "more GPUs than any node has": (on(view(), pod(asking(16))), "no node has as many GPUs"),
+    "GPUs that no node has": (on(view(objects.node("plain", None)), pod(asking())), "no node has as many GPUs"),
     "another container that requests the share of a node": (
-        on(view(), pod(asking(), container("other", gpu=None, requests={"cpu": "13", "memory": "100Gi"}))),
-        Outcome("skipped", "the pod requests its share of a node already"),
+        beside(cpu="13", memory="100Gi"),
+        "the pod requests its share of a node already",
     ),
     "a node with room for the pod, but not for more": (
         on(view(NODE, taken=[BUSY]), pod(asking())),
-        Outcome("skipped", "no node has as much free now"),
+        "no node has as much free now",
     ),
 }
 
 
-@pytest.mark.parametrize(("left", "outcome"), LEFT_ALONE.values(), ids=LEFT_ALONE)
-def test_left_alone(left: Case, outcome: Outcome) -> None:
-    assert unchanged(FILL, left) == outcome
+@pytest.mark.parametrize(("left", "why"), LEFT_ALONE.values(), ids=LEFT_ALONE)
+def test_left_alone(left: Case, why: str | None) -> None:
+    assert unchanged(FILL, left) == (Outcome("skipped", why) if why else Outcome("none"))
 
 
-FILLED: dict[str, tuple[Case, dict[str, str], Outcome]] = {
-    "neither": (
-        on(view(), pod(asking())),
-        {"cpu": "8", "memory": "32Gi"},
-        Outcome("filled", {"cpu": "8", "memory": "32Gi"}),
-    ),
+FULL = {"cpu": "8", "memory": "32Gi"}
+_OTHER = container("other", gpu=None, requests={"cpu": "3", "memory": "11Gi"})
+_MORE = container("other", gpu=None, requests={"cpu": "4", "memory": "1Gi"})
+# What the container has then, what it had before of that, and whether its class needs more.
+FILLED: dict[str, tuple[Case, dict[str, str], dict[str, str], bool]] = {
+    "neither": (on(view(), pod(asking())), FULL, {}, False),
     "no requests at all, of four GPUs": (
         on(view(), pod({"name": "m", "resources": {"limits": {GPU: "4"}, "requests": None}})),
         {"cpu": "32", "memory": "128Gi"},
-        Outcome("filled", {"cpu": "32", "memory": "128Gi"}),
+        {},
+        False,
     ),
     "only memory is missing": (
         on(view(), pod(asking(cpu="1"))),
         {"cpu": "1", "memory": "32Gi"},
-        Outcome("filled", {"memory": "32Gi"}),
+        {"cpu": "1"},
+        False,
     ),
     "a limit stands in for the request of CPU": (
         on(view(), pod({"name": "m", "resources": {"limits": {GPU: "1", "cpu": "2"}}})),
         {"memory": "32Gi"},
-        Outcome("filled", {"memory": "32Gi"}),
+        {},
+        False,
     ),
-    "another class": (
-        on(view(), pod(asking()), workload="inference"),
-        {"cpu": "4", "memory": "8Gi"},
-        Outcome("filled", {"cpu": "4", "memory": "8Gi"}),
-    ),
+    "another class": (on(view(), pod(asking()), workload="inference"), {"cpu": "4", "memory": "8Gi"}, {}, False),
     "no more than the share of the smallest node": (
         on(view(NODE, SMALL), pod(asking())),
         {"cpu": "3136m", "memory": "12Gi"},
-        Outcome("filledLess", {"cpu": "3136m", "memory": "12Gi"}),
+        {},
+        True,
     ),
     "a smaller node that has not as many GPUs does not count": (
         on(view(NODE, SMALL), pod(asking(2))),
         {"cpu": "16", "memory": "64Gi"},
-        Outcome("filled", {"cpu": "16", "memory": "64Gi"}),
+        {},
+        False,
     ),
     "the share less what other containers request": (
-        on(view(SMALL), pod(asking(), container("other", gpu=None, requests={"cpu": "3", "memory": "11Gi"}))),
+        on(view(SMALL), pod(asking(), _OTHER)),
         {"cpu": "136m", "memory": "1Gi"},
-        Outcome("filledLess", {"cpu": "136m", "memory": "1Gi"}),
+        {},
+        True,
     ),
-    "what is left of one resource only": (
-        on(view(SMALL), pod(asking(), container("other", gpu=None, requests={"cpu": "4", "memory": "1Gi"}))),
-        {"memory": "11Gi"},
-        Outcome("filledLess", {"memory": "11Gi"}),
-    ),
+    "what is left of one resource only": (on(view(SMALL), pod(asking(), _MORE)), {"memory": "11Gi"}, {}, True),
     "a node that is full now, where the pod waits in any case": (
         on(view(NODE, taken=[objects.pod("all", 8, on="big")]), pod(asking())),
-        {"cpu": "8", "memory": "32Gi"},
-        Outcome("filled", {"cpu": "8", "memory": "32Gi"}),
+        FULL,
+        {},
+        False,
     ),
     "a full node, where the scheduler chooses": (
         on(view(NODE, taken=[BUSY]), pod(asking()), strategy="off"),
-        {"cpu": "8", "memory": "32Gi"},
-        Outcome("filled", {"cpu": "8", "memory": "32Gi"}),
+        FULL,
+        {},
+        False,
     ),
 }
 
 
-@pytest.mark.parametrize(("starved", "wanted", "outcome"), FILLED.values(), ids=FILLED)
-def test_missing_requests_are_added(starved: Case, wanted: dict[str, str], outcome: Outcome) -> None:
-    before = starved.pod["spec"]["containers"][0]["resources"].get("limits")
+@pytest.mark.parametrize(("starved", "wanted", "before", "less"), FILLED.values(), ids=FILLED)
+def test_missing_requests_are_added(starved: Case, wanted: dict[str, str], before: dict[str, str], less: bool) -> None:
+    limits = starved.pod["spec"]["containers"][0]["resources"].get("limits")
     after, said = applied(FILL, starved, OWN)
     assert requests(after) == wanted
-    assert after["spec"]["containers"][0]["resources"]["limits"] == before, "no limits are added"
-    assert said[:3] == outcome[:3]
+    assert after["spec"]["containers"][0]["resources"]["limits"] == limits, "no limits are added"
+    added = {name: amount for name, amount in wanted.items() if name not in before}
+    assert said == Outcome("filledLess" if less else "filled", added)
 
 
 def test_containers_and_sidecars_share_by_their_numbers_of_gpus() -> None:
@@ -140,7 +137,7 @@ def test_containers_and_sidecars_share_by_their_numbers_of_gpus() -> None:
     assert requests(after, position=0) == {"cpu": "16", "memory": "64Gi"}
     assert requests(after, position=1) == {"cpu": "8", "memory": "1Gi"}
     assert after["spec"]["containers"][2] == container("c", gpu=None)
-    assert requests(after, "initContainers") == {"cpu": "8", "memory": "32Gi"}
+    assert requests(after, "initContainers") == FULL
     assert said[:2] == ("filled", {"cpu": "32", "memory": "96Gi"})
 
 
@@ -154,13 +151,12 @@ def test_numbers_and_share_are_settings() -> None:
 
 def test_a_new_or_changed_node_counts_at_once() -> None:
     of = objects.state([NODE])
-    assert of.view(0).least_per_gpu(GPU, 1) == {"cpu": 16000, "memory": 125 * 2**30}
+    big, small = {"cpu": 16000, "memory": 125 * 2**30}, {"cpu": 3920, "memory": 15 * 2**30}
+    assert of.view(0).least_per_gpu(GPU, 1) == big
     of.node_seen(SMALL)
-    assert of.view(0).least_per_gpu(GPU, 1) == {"cpu": 3920, "memory": 15 * 2**30}
-    assert of.view(0).least_per_gpu(GPU, 2) == {"cpu": 16000, "memory": 125 * 2**30}
+    assert [of.view(0).least_per_gpu(GPU, count) for count in (1, 2, 10**30)] == [small, big, None]
     of.node_gone("small")
-    assert of.view(0).least_per_gpu(GPU, 1) == {"cpu": 16000, "memory": 125 * 2**30}
-    assert of.view(0).least_per_gpu(GPU, 10**30) is None
+    assert of.view(0).least_per_gpu(GPU, 1) == big
     assert of.view(0).least_per_gpu("amd.com/gpu", 1) is None
 
 
@@ -182,7 +178,3 @@ def test_the_numbers_are_those_of_the_rule_unless_it_has_its_own(injector: str, 
     fill = dict(policy.units["default"].injectors)["cpuPerGpu"]
     assert isinstance(fill, CpuPerGpuRequests)
     assert {name: per.cpu[0] for name, per in (fill.classes or {}).items()} == cpu
-
-
-def test_it_is_off_by_default() -> None:
-    assert "cpuPerGpu" not in dict(Policy.load("{}").units["default"].injectors)

@@ -75,12 +75,6 @@ def test_a_pod_that_could_run_without_us_can_run_with_us(of: Known, gpus: int, o
         assert nodes.place(after).nodes
 
 
-@given(pods())
-def test_the_patch_always_applies(made: Pod) -> None:
-    stored = as_stored(Server().mutate(made, namespace="fed"), made)
-    assert stored["spec"].keys() >= made["spec"].keys()
-
-
 # --- as the webhook decides ----------------------------------------------------------------------------------------------
 
 
@@ -112,19 +106,6 @@ def test_pods_get_their_share_while_there_is_room_and_stay_unchanged_when_there_
     made.pod_gone(taken)
     assert [decided(server) for _ in range(3)] == [less] * 3, "the free capacity is read for each pod"
     assert decided(server) == (*less[:2], False), "it waits for GPUs with or without the requests"
-
-
-def test_each_pod_is_decided_by_itself_after_pods_without_a_free_gpu() -> None:
-    """Without added requests the first pods would wait too, but the last one would not."""
-    gpus, cpu = objects.pod("gpus", 8, on="one"), objects.pod("cpu", 0, on="one", asks={"cpu": "62"})
-    made = cluster()
-    made.replace("nodes", [objects.node("one", 8, cpu="64", memory="512Gi")], NOW)
-    made.pod_seen(gpus, NOW)
-    server = Server(made)
-    assert [decided(server)[0][0] for _ in range(2)] == ["filledLess"] * 2
-    made.pod_gone(gpus)
-    made.pod_seen(cpu, NOW)
-    assert decided(server) == (["skipped", "no node has as much free now"], {}, True)
 
 
 def test_the_added_requests_count_when_the_node_is_chosen() -> None:

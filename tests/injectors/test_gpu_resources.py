@@ -82,9 +82,3 @@ def test_made_equal(resources: dict[str, Any], want: dict[str, Any], kind: str) 
     filled = sum(map(len, want.values())) - sum(len(v or ()) for v in resources.values())
     limits = set(want["limits"]) - set(resources.get("limits") or ())
     assert outcome == Outcome("limitsFilled" if limits else "filled", filled)
-
-
-def test_a_sidecar_is_made_equal_too() -> None:
-    before = pod(container(gpu=None), init=[asks(limits={GPU: 1}) | {"restartPolicy": "Always"}])
-    after, _ = applied(GpuResources(), case(before), OWN)
-    assert after["spec"]["initContainers"][0]["resources"]["requests"] == {GPU: 1}

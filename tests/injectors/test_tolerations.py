@@ -14,16 +14,20 @@ from webhook.injectors.tolerations import Tolerations
 OWN = r"/spec/tolerations(/-)?"
 EXISTS = {"key": GPU, "operator": "Exists", "effect": "NoSchedule"}
 AMD = {"key": "amd.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
-NOT_READY = {
-    "key": "node.kubernetes.io/not-ready",
-    "operator": "Exists",
-    "effect": "NoExecute",
-    "tolerationSeconds": 300,
-}
+FOR_NOW = {"key": GPU, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
+HONOR = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", "nodeTaintsPolicy": "Honor"}
 
 
 def tainted(*taints: Taint, fresh: bool = True) -> ClusterFacts:
     return ClusterFacts(fresh=fresh, taints=taints)
+
+
+def schedule(key: str, value: str = "", effect: str = "NoSchedule") -> Taint:
+    return Taint(key, value, effect)
+
+
+def equal(key: str, value: str, effect: str = "NoSchedule") -> dict[str, str]:
+    return {"key": key, "operator": "Equal", "value": value, "effect": effect}
 
 
 @pytest.mark.parametrize(
@@ -33,54 +37,39 @@ def tainted(*taints: Taint, fresh: bool = True) -> ClusterFacts:
         pytest.param([{"key": GPU, "operator": "Exists"}], id="one for all effects"),
         pytest.param([{"operator": "Exists"}], id="a wildcard of the user's"),
         pytest.param([{"operator": "Exists", "effect": "NoSchedule"}], id="a wildcard for one effect"),
-        pytest.param([NOT_READY, EXISTS | {"somethingNew": 1}], id="one with a field that we do not know"),
+        pytest.param([FOR_NOW, EXISTS | {"somethingNew": 1}], id="one with a field that we do not know"),
+        pytest.param([{"key": GPU, "operator": "Gt", "value": "5"}], id="whoever names some values is not given all"),
     ],
 )
 def test_left_alone_where_the_pod_tolerates_the_taint(present: list[dict[str, Any]]) -> None:
     assert unchanged(Tolerations(), case(pod(tolerations=present))) == Outcome("covered")
 
 
-HONOR = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", "nodeTaintsPolicy": "Honor"}
-
-
 def test_left_alone_where_a_hard_spread_would_count_more_nodes() -> None:
     assert unchanged(Tolerations(), case(pod(topologySpreadConstraints=[HONOR]))) == Outcome("ownSpread")
 
 
-@pytest.mark.parametrize(
-    "spread",
-    [
-        pytest.param(HONOR | {"whenUnsatisfiable": "ScheduleAnyway"}, id="ScheduleAnyway"),
-        pytest.param(HONOR | {"nodeTaintsPolicy": "Ignore"}, id="a spread that ignores taints"),
-    ],
-)
-def test_added_where_a_spread_loses_nothing(spread: dict[str, Any]) -> None:
-    made = pod(topologySpreadConstraints=[spread])
-    assert applied(Tolerations(taints=(PolicyTaint(key=GPU),)), case(made), own=OWN)[1].result == "added"
+@pytest.mark.parametrize("more", [{"whenUnsatisfiable": "ScheduleAnyway"}, {"nodeTaintsPolicy": "Ignore"}], ids=str)
+def test_added_where_a_spread_loses_nothing(more: dict[str, Any]) -> None:
+    made = pod(topologySpreadConstraints=[HONOR | more])
+    assert applied(Tolerations(), case(made), own=OWN)[1].result == "added"
 
 
 @pytest.mark.parametrize(
-    ("taint", "allowed"),
+    ("cluster", "allowed"),
     [
+        pytest.param(tainted(schedule("team", "b")), AllowedTaint(key=GPU), id="what the policy does not allow"),
         pytest.param(
-            Taint("team", "b", "NoSchedule"), (AllowedTaint(key=GPU),), id="a taint that the policy does not allow"
+            tainted(schedule("dedicated", "db")), AllowedTaint(key="dedicated", value="gpu"), id="another value"
         ),
+        pytest.param(tainted(schedule("gpus")), AllowedTaint(key="gpu"), id="a key is no prefix"),
         pytest.param(
-            Taint("dedicated", "db", "NoSchedule"),
-            (AllowedTaint(key="dedicated", value="gpu"),),
-            id="an allowed key with another value",
+            tainted(schedule("sku", "gpu"), fresh=False), AllowedTaint(key="sku"), id="while the state is stale"
         ),
-        pytest.param(Taint("gpus", "", "NoSchedule"), (AllowedTaint(key="gpu"),), id="a key is no prefix"),
     ],
 )
-def test_left_alone_where_the_policy_does_not_allow_it(taint: Taint, allowed: tuple[AllowedTaint, ...]) -> None:
-    injector = Tolerations(taints=(), allowed=allowed)
-    assert unchanged(injector, case(pod(), cluster=tainted(taint))) == Outcome("covered")
-
-
-def test_taints_of_nodes_do_not_count_while_the_state_is_stale() -> None:
-    stale = tainted(Taint("sku", "gpu", "NoSchedule"), fresh=False)
-    assert unchanged(Tolerations(taints=()), case(pod(), cluster=stale)) == Outcome("covered")
+def test_left_alone_where_the_taints_of_nodes_do_not_count(cluster: ClusterFacts, allowed: AllowedTaint) -> None:
+    assert unchanged(Tolerations(taints=(), allowed=(allowed,)), case(pod(), cluster=cluster)) == Outcome("covered")
 
 
 def test_another_vendors_taint_is_not_tolerated() -> None:
@@ -91,79 +80,59 @@ def test_another_vendors_taint_is_not_tolerated() -> None:
 
 
 @pytest.mark.parametrize(
-    ("present", "want"),
+    "present",
     [
-        pytest.param({}, [EXISTS], id="no tolerations"),
-        pytest.param({"tolerations": None}, [EXISTS], id="tolerations of null"),
-        pytest.param({"tolerations": []}, [EXISTS], id="an empty list"),
-        pytest.param({"tolerations": [NOT_READY]}, [NOT_READY, EXISTS], id="others stay where they are"),
-        pytest.param(
-            {"tolerations": [{"key": GPU, "operator": "Exists", "effect": "NoExecute"}]},
-            [{"key": GPU, "operator": "Exists", "effect": "NoExecute"}, EXISTS],
-            id="another effect does not cover it",
-        ),
-        pytest.param(
-            {"tolerations": [{"key": GPU, "operator": "Equal", "value": "present", "effect": "NoSchedule"}]},
-            [{"key": GPU, "operator": "Equal", "value": "present", "effect": "NoSchedule"}, EXISTS],
-            id="one value does not cover all values",
-        ),
-        pytest.param(
-            {"tolerations": [{"key": "other", "operator": "Gt", "value": "5"}]},
-            [{"key": "other", "operator": "Gt", "value": "5"}, EXISTS],
-            id="a comparison with another taint",
-        ),
+        pytest.param(None, id="tolerations of null"),
+        pytest.param([], id="an empty list"),
+        pytest.param([{"key": GPU, "operator": "Exists", "effect": "NoExecute"}], id="another effect"),
+        pytest.param([equal(GPU, "present")], id="one value does not cover all values"),
+        pytest.param([{"key": "other", "operator": "Gt", "value": "5"}], id="a comparison with another taint"),
     ],
 )
-def test_the_vendors_taint_is_tolerated(present: dict[str, Any], want: list[dict[str, Any]]) -> None:
-    after, outcome = applied(Tolerations(), case(pod(**present), cluster=UNKNOWN), OWN)
-    assert after["spec"]["tolerations"] == want
+def test_the_vendors_taint_is_tolerated_and_others_stay_where_they_are(present: list[dict[str, Any]] | None) -> None:
+    after, outcome = applied(Tolerations(), case(pod(tolerations=present), cluster=UNKNOWN), OWN)
+    assert after["spec"]["tolerations"] == [*(present or ()), EXISTS]
     assert outcome == Outcome("added", [GPU])
+
+
+SKUS = [schedule("sku", "a100"), schedule("sku", "h100"), schedule("sku", "cpu")]
 
 
 @pytest.mark.parametrize(
     ("taints", "allowed", "want"),
     [
         pytest.param(
-            [Taint("sku", "gpu", "NoSchedule")],
+            [schedule("sku", "gpu")],
             [AllowedTaint(key="sku", value="gpu")],
-            [{"key": "sku", "operator": "Equal", "value": "gpu", "effect": "NoSchedule"}],
+            [equal("sku", "gpu")],
             id="only the value that is allowed",
         ),
         pytest.param(
-            [Taint("sku", "gpu", "NoSchedule")],
-            [AllowedTaint(key="sku")],
-            [{"key": "sku", "operator": "Exists", "effect": "NoSchedule"}],
-            id="any value where any is allowed",
-        ),
-        pytest.param(
-            [Taint("sku", "a100", "NoSchedule"), Taint("sku", "h100", "NoSchedule"), Taint("sku", "cpu", "NoSchedule")],
+            SKUS,
             [AllowedTaint(key="sku", value="a100"), AllowedTaint(key="sku", value="h100")],
-            [
-                {"key": "sku", "operator": "Equal", "value": "a100", "effect": "NoSchedule"},
-                {"key": "sku", "operator": "Equal", "value": "h100", "effect": "NoSchedule"},
-            ],
+            [equal("sku", "a100"), equal("sku", "h100")],
             id="two values of one key, and not a third one",
         ),
         pytest.param(
-            [Taint("sku", "a100", "NoSchedule"), Taint("sku", "h100", "NoSchedule")],
+            SKUS,
             [AllowedTaint(key="sku")],
             [{"key": "sku", "operator": "Exists", "effect": "NoSchedule"}],
-            id="two values of one key where any is allowed: the key once",
+            id="several values of one key where any is allowed: the key once",
         ),
         pytest.param(
-            [Taint("gpu", "", "NoExecute"), Taint("gpu", "", "NoSchedule")],
+            [schedule("gpu", effect="NoExecute"), schedule("gpu")],
             [AllowedTaint(key="gpu")],
             [{"key": "gpu", "operator": "Exists"}],
             id="two effects of one key: the key once, for all effects",
         ),
         pytest.param(
-            [Taint("gpu", "a", "NoExecute"), Taint("gpu", "a", "NoSchedule"), Taint("gpu", "a", "PreferNoSchedule")],
+            [schedule("gpu", "a", "NoExecute"), schedule("gpu", "a"), schedule("gpu", "a", "PreferNoSchedule")],
             [AllowedTaint(key="gpu", value="a")],
             [{"key": "gpu", "operator": "Equal", "value": "a"}],
             id="three effects of one value",
         ),
         pytest.param(
-            [Taint("nvidia.com/mig-strategy", "x", "NoSchedule")],
+            [schedule("nvidia.com/mig-strategy", "x")],
             [AllowedTaint(key="nvidia.com/mig*")],
             [{"key": "nvidia.com/mig-strategy", "operator": "Exists", "effect": "NoSchedule"}],
             id="a key by its prefix: the whole key is tolerated, never a pattern",
@@ -178,28 +147,43 @@ def test_taints_that_gpu_nodes_have(
     assert after["spec"]["tolerations"] == want
 
 
-def test_a_live_taint_that_the_policys_own_covers_adds_nothing() -> None:
-    after, outcome = applied(Tolerations(), case(pod(), cluster=TWO_NODES), OWN)
-    assert after["spec"]["tolerations"] == [EXISTS]
-    assert outcome == Outcome("added", [GPU])
-
-
-def test_a_live_taint_of_another_effect_widens_the_one_toleration_of_its_key() -> None:
-    cluster = tainted(Taint(GPU, "present", "NoExecute"), Taint(GPU, "present", "NoSchedule"))
-    after, _ = applied(Tolerations(), case(pod(), cluster=cluster), OWN)
-    assert after["spec"]["tolerations"] == [{"key": GPU, "operator": "Exists"}]
-
-
-def test_taints_of_the_policy_for_all_vendors_and_with_a_value() -> None:
-    injector = Tolerations(taints=(PolicyTaint(key="pool", value="gpu", effect="NoExecute"),), allowed=())
-    after, outcome = applied(injector, case(pod()), OWN)
-    assert after["spec"]["tolerations"] == [{"key": "pool", "operator": "Equal", "value": "gpu", "effect": "NoExecute"}]
-    assert outcome == Outcome("added", ["pool"])
-
-
-def test_a_second_pod_gets_its_own_copy_of_the_tolerations() -> None:
-    injector = Tolerations()
-    first, _ = applied(injector, case(pod()), OWN)
-    first["spec"]["tolerations"][0]["key"] = "changed"
-    second, _ = applied(injector, case(pod()), OWN)
-    assert second["spec"]["tolerations"] == [EXISTS]
+@pytest.mark.parametrize(
+    ("injector", "cluster", "present", "want"),
+    [
+        pytest.param(Tolerations(), TWO_NODES, [], [EXISTS], id="a live taint that the policy's own covers"),
+        pytest.param(
+            Tolerations(),
+            tainted(schedule(GPU, "present", "NoExecute"), schedule(GPU, "present")),
+            [],
+            [{"key": GPU, "operator": "Exists"}],
+            id="a live taint of another effect widens the one toleration of its key",
+        ),
+        pytest.param(
+            Tolerations(taints=(PolicyTaint(key=GPU, effect="NoExecute"),), allowed=()),
+            UNKNOWN,
+            [FOR_NOW],
+            [{"key": GPU, "operator": "Exists", "effect": "NoExecute"}],
+            id="one of some minutes does not cover one without an end",
+        ),
+        pytest.param(
+            Tolerations(taints=(PolicyTaint(key="a"), PolicyTaint(key="a", value="b")), allowed=()),
+            UNKNOWN,
+            [],
+            [{"key": "a", "operator": "Exists", "effect": "NoSchedule"}],
+            id="one of the policy's own covers another",
+        ),
+        pytest.param(
+            Tolerations(taints=(PolicyTaint(key="pool", value="gpu", effect="NoExecute"),), allowed=()),
+            TWO_NODES,
+            [],
+            [equal("pool", "gpu", "NoExecute")],
+            id="of all vendors, with a value",
+        ),
+    ],
+)
+def test_taints_of_the_policy(
+    injector: Tolerations, cluster: ClusterFacts, present: list[dict[str, Any]], want: list[dict[str, Any]]
+) -> None:
+    after, outcome = applied(injector, case(pod(tolerations=present), cluster=cluster), OWN)
+    assert after["spec"]["tolerations"] == [*present, *want]
+    assert outcome == Outcome("added", [one["key"] for one in want])

@@ -5,19 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.cluster.objects import node, state
-from tests.effort import times
-from tests.placement.oracle import matches as oracle
+from tests.placement.placed import affinity
 from webhook.cluster.nodes import Nodes
 from webhook.cluster.state import ClusterState
-from webhook.framework.cluster_view import Taint
 from webhook.placement.constraints import compiled, matches
-
-KEYS = ("zone", "size", "rare")
-VALUES = ("a", "b", "3", "-7", "9000000000000000000", "x1")
 
 
 def matching(of: ClusterState, term: dict[str, Any]) -> set[str]:
@@ -87,50 +80,6 @@ def test_a_term_matches_as_the_scheduler_matches_it(stated: dict[str, Any], foun
     assert matching(state(ZONES), stated) == set(found)
 
 
-_EXPRESSIONS = st.one_of(
-    st.builds(
-        lambda key, operator, values: {"key": key, "operator": operator, "values": values},
-        st.sampled_from(KEYS),
-        st.sampled_from(["In", "NotIn"]),
-        st.lists(st.sampled_from(VALUES), min_size=1, max_size=3),
-    ),
-    st.builds(
-        lambda key, operator: {"key": key, "operator": operator},
-        st.sampled_from(KEYS),
-        st.sampled_from(["Exists", "DoesNotExist"]),
-    ),
-    st.builds(
-        lambda key, operator, value: {"key": key, "operator": operator, "values": [str(value)]},
-        st.sampled_from(KEYS),
-        st.sampled_from(["Gt", "Lt"]),
-        st.sampled_from([-7, 0, 3, 4]),
-    ),
-)
-_LABELS = st.dictionaries(st.sampled_from(KEYS), st.sampled_from(VALUES))
-
-
-@given(
-    st.lists(_LABELS, min_size=1, max_size=12),
-    st.lists(_EXPRESSIONS, min_size=1, max_size=2),
-    st.data(),
-)
-@times(1.5)
-def test_labels_match_as_computed_node_by_node_also_after_changes(
-    labels: list[dict[str, str]], expressions: list[dict[str, Any]], data: st.DataObject
-) -> None:
-    stated = {"matchExpressions": expressions}
-    nodes = {f"n{i}": node(f"n{i}", labels=found) for i, found in enumerate(labels)}
-    of = state(nodes.values())
-    assert matching(of, stated) == {name for name, made in nodes.items() if oracle(made, stated)}
-    for name in data.draw(st.lists(st.sampled_from(sorted(nodes)))):
-        nodes[name] = node(name, labels=data.draw(_LABELS))
-        of.node_seen(nodes[name])
-    for i in range(data.draw(st.sampled_from([0, 0, 80]))):
-        nodes[f"m{i}"] = node(f"m{i}", labels=data.draw(_LABELS) if i < 4 else {})
-        of.node_seen(nodes[f"m{i}"])
-    assert matching(of, stated) == {name for name, made in nodes.items() if oracle(made, stated)}
-
-
 def test_the_number_of_label_columns_is_bounded_and_dropped_ones_are_built_again() -> None:
     keys = [f"key-{i}" for i in range(700)]
     of = state([node("a", labels=dict.fromkeys(keys, "v")), node("b")])
@@ -156,68 +105,8 @@ def test_label_values_of_deleted_nodes_are_forgotten() -> None:
     assert of.nodes.statuses[of.nodes.columns.status[0]].taints[0].value == "999"
 
 
-# --- tolerations: the table of k8s.io/api core/v1/toleration_test.go --------------------------------------------------
-
-FOO = {"key": "foo", "value": "bar", "effect": "NoSchedule"}
-
-
-@pytest.mark.parametrize(
-    ("toleration", "taint"),
-    [
-        pytest.param(
-            {"key": "foo", "operator": "Equal", "value": "value1", "effect": "NoSchedule"}, FOO, id="another value"
-        ),
-        pytest.param(
-            {"key": "foo", "operator": "Equal", "value": "bar", "effect": "NoSchedule"},
-            FOO | {"effect": "NoExecute"},
-            id="another effect",
-        ),
-        pytest.param({"key": "fox", "operator": "Exists"}, FOO, id="another key"),
-        pytest.param({"key": "foo"}, FOO, id="no value is not any value"),
-        pytest.param({"key": "foo", "operator": "exists"}, FOO, id="operators are spelt as they are"),
-        pytest.param(
-            {"key": "fox", "operator": "Gt", "value": "1"}, FOO | {"value": "5"}, id="a comparison of another"
-        ),
-        pytest.param({"operator": "Gt", "value": "1"}, FOO, id="no key to compare: the API refuses it"),
-        pytest.param({"operator": "Equal", "value": "bar"}, FOO, id="no key without Exists: the API refuses it"),
-        pytest.param({}, {"key": "foo", "effect": "NoSchedule"}, id="nothing at all"),
-    ],
-)
-def test_this_toleration_does_not_match(toleration: dict[str, Any], taint: dict[str, Any]) -> None:
-    assert not tolerates(toleration, taint)
-
-
-@pytest.mark.parametrize(
-    ("toleration", "taint"),
-    [
-        pytest.param(
-            {"key": "foo", "operator": "Exists", "effect": "NoSchedule"},
-            {"key": "foo", "effect": "NoSchedule"},
-            id="Exists on a taint without a value",
-        ),
-        pytest.param({"key": "foo", "operator": "Exists", "effect": "NoSchedule"}, FOO, id="Exists on any value"),
-        pytest.param({"key": "", "operator": "Exists", "effect": "NoSchedule"}, FOO, id="an empty key is every key"),
-        pytest.param({"operator": "Exists"}, FOO, id="no effect is every effect"),
-        pytest.param({"key": "foo", "operator": "Equal", "value": "bar", "effect": "NoSchedule"}, FOO, id="all equal"),
-        pytest.param({"key": "foo", "value": "bar"}, FOO, id="no operator is Equal"),
-        pytest.param({"key": "foo", "operator": None, "value": "bar", "effect": None}, FOO, id="null is nothing"),
-        pytest.param(
-            {"key": "foo", "value": ""}, {"key": "foo", "effect": "NoExecute"}, id="an empty value equals a missing one"
-        ),
-        pytest.param({"key": "foo"}, {"key": "foo", "value": None, "effect": "NoSchedule"}, id="no value on both"),
-        pytest.param({"key": "foo", "operator": "Lt", "value": "9"}, FOO | {"value": "5"}, id="a comparison"),
-        pytest.param(
-            {"key": "foo", "operator": "Gt", "value": "9"},
-            FOO | {"value": "5"},
-            id="whether a comparison holds is for the scheduler to say",
-        ),
-    ],
-)
-def test_this_toleration_matches(toleration: dict[str, Any], taint: dict[str, Any]) -> None:
-    assert tolerates(toleration, taint)
-
-
-def tolerates(toleration: dict[str, Any], taint: dict[str, Any]) -> bool:
-    constraints = compiled({"tolerations": [toleration]})
+@pytest.mark.parametrize("weight", [10**12, -1, 0, "1"])
+def test_a_weight_that_the_api_server_refuses_does_not_count(weight: Any) -> None:
+    constraints = compiled({"affinity": affinity(preferred=[(weight, term("Exists"))])})
     assert constraints is not None
-    return constraints.admits(Taint(taint["key"], taint.get("value") or "", taint["effect"]))
+    assert constraints.preferred == ()

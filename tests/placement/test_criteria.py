@@ -92,11 +92,3 @@ def test_the_documentation_has_the_criteria_in_their_order() -> None:
     page = (Path(__file__).parent.parent.parent / "docs" / "cli.md").read_text()
     names = [f"`{criterion.name}`" for criterion in CRITERIA]
     assert ", ".join(names) in " ".join(page.split())
-
-
-def test_names_are_told_apart_and_sentences_are_phrases() -> None:
-    names = [criterion.name for criterion in CRITERIA]
-    assert len({*names, NAME}) == len(names) + 1
-    for criterion in CRITERIA:
-        assert criterion.sentence[0].islower()
-        assert not criterion.sentence.endswith(".")

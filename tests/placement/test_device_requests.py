@@ -154,12 +154,3 @@ def test_a_constraint_on_an_attribute_that_is_not_kept_or_is_a_list_is_left_to_t
     of = cluster([*[dra.gpus_of(f"n{i}", 2) for i in range(40)], listed], templates, classes=[every], nodes=["n0", "x"])
     for name in ("uuid", "cards"):
         assert placed(of, claiming(name)).reason == "its claims cannot be decided"
-
-
-def test_tainted_devices_are_out_unless_tolerated() -> None:
-    taint = {"key": "gpu.example.com/xid", "value": "79", "effect": "NoExecute"}
-    slices = [dra.device_slice("a", [dra.gpu(0, taints=[taint])]), dra.gpus_of("b", 1)]
-    tolerant = dra.exactly(tolerations=[{"key": taint["key"], "operator": "Exists"}])
-    of = cluster(slices, [dra.template("one", dra.exactly()), dra.template("tolerant", tolerant)])
-    assert names(placed(of, claiming("one"))) == ["b"]
-    assert names(placed(of, claiming("tolerant"))) == ["a", "b"]

@@ -9,36 +9,20 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 _PROGRAM = """
 import sys
-from tests.builders import GPUS
-from tests.cluster.objects import admitted, node, pod, state
-from webhook.cluster.pods import reservation_request
-from webhook.placement.placer import Placer
-from webhook.placement.settings import PlacementSettings
+from tests.cluster.objects import node
+from tests.placement.placed import affinity, expression
+from tests.served import PROFILES, Server, after, plain_pod
 
-taint = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
-of = state([node(f"gpu-{i}", labels={"topology.kubernetes.io/zone": "ab"[i % 2]}, taints=[taint]) for i in range(70)])
-placer = Placer(of)
+named = expression("metadata.name", "In", "gpu-a1", part="matchFields")
+affinities = [None, affinity(expression("rank", "Gt", "1")), affinity(preferred=[(70, named)])]
+pods = [plain_pod(affinity=each) for each in affinities]
+server = Server()
+for number in range(70):
+    server.state.node_seen(node(f"more-{number}", labels={"rank": str(number)}))
 before = set(sys.modules)
-toleration = {"operator": "Exists"}
-required = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "rank", "operator": "Gt", "values": ["1"]}]}]}
-wished = [{"weight": 70000, "preference": {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["gpu-1"]}]}}]
-affinities = [
-    {},
-    {"requiredDuringSchedulingIgnoredDuringExecution": required},
-    {"preferredDuringSchedulingIgnoredDuringExecution": wished},
-]
-for strategy in ("pack", "spread", "off"):
-    for number in range(60):
-        affinity = {"nodeAffinity": affinities[number % 3]}
-        made = admitted(pod("p", 1 + number % 9, owner="o", tolerations=[toleration], affinity=affinity))
-        made["metadata"]["ownerReferences"][0]["kind"] = "Job"
-        view = of.view(0)
-        placement = placer.place(made, view, PlacementSettings(), strategy, GPUS)
-        of.reserve(reservation_request(made), placement, 0)
-        placer.obstacles(made, view, PlacementSettings(), GPUS)
-        view.gpu_taints(GPUS), view.domains("topology.kubernetes.io/zone", GPUS), view.resources()
-        view.label_values("rank", GPUS), view.elastic
-of.expire(99)
+for profile in PROFILES:
+    for pod in pods:
+        server.validate(after(server.mutate(pod, namespace=profile), pod), namespace=profile)
 print(*sorted(set(sys.modules) - before))
 """
 

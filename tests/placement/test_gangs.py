@@ -7,14 +7,16 @@ from typing import Any
 import pytest
 
 from tests.builders import GPUS
-from tests.cluster.objects import GPU, admitted, node, placer, pod, state
+from tests.cluster.objects import admitted, node, placer, pod, state
 from webhook.cluster.pods import reservation_request
 from webhook.cluster.state import ClusterState
-from webhook.placement.gangs import size_of
+from webhook.kube.pod import Owner
+from webhook.placement.gangs import gang_size
 from webhook.placement.settings import Gangs, PlacementSettings
 
 CLIQUE, RACK, ZONE = "nvidia.com/gpu.clique", "topology.kubernetes.io/rack", "topology.kubernetes.io/zone"
 DEFAULTS = PlacementSettings()
+JOB = Owner("Job", "train", "u")
 
 
 def racks(*gpus: int) -> ClusterState:
@@ -65,11 +67,6 @@ def test_no_domain_is_preferred(kind: str, settings: PlacementSettings) -> None:
     of = racks(8, 8, 8)
     of.pod_seen(member("first", kind=kind, on="2a"), 0)
     assert run(of, member("p", kind=kind), settings=settings) == "0a"
-
-
-def test_the_first_pod_of_a_gang_of_unknown_size_goes_where_any_pod_goes() -> None:
-    of = racks(8, 8)
-    assert run(of, member("p")) == run(racks(8, 8), pod("q", 8))
 
 
 def test_a_domain_has_no_room_on_nodes_that_are_closed_to_the_gang() -> None:
@@ -171,39 +168,33 @@ def test_a_gang_that_is_spread_goes_to_the_free_nodes_of_its_rack_first_and_name
 def test_the_size_of_a_gang_is_what_the_pod_says_if_it_makes_sense(text: str, size: int) -> None:
     made = pod("p")
     made["metadata"]["annotations"] = {"leaderworkerset.sigs.k8s.io/size": text}
-    assert size_of(made) == size
+    assert gang_size(made, JOB, Gangs()) == size
     elastic = pod("p")
     elastic["spec"]["containers"][0]["env"] = [{"name": "PET_NNODES", "value": text}]
-    assert size_of(elastic) == size
-
-
-def test_a_weight_that_the_api_server_refuses_does_not_count() -> None:
-    of = racks(8, 8)
-    term = {"matchExpressions": [{"key": RACK, "operator": "In", "values": ["r1"]}]}
-    for weight in (10**12, -1, 0):
-        preferred = [{"weight": weight, "preference": term}]
-        wish = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
-        assert placer(of).place(pod("p", affinity=wish), of.view(0), DEFAULTS, "pack", GPUS).nodes[0].node == "0a"
-    assert GPU in of.nodes.columns.free
+    assert gang_size(elastic, JOB, Gangs()) == size
 
 
 # --- sizes from Jobs --------------------------------------------------------------------------------------------------
 
 
-def test_a_job_of_known_size_begins_in_the_domain_that_holds_all() -> None:
-    of = state(
-        [node("a"), node("b", labels={RACK: "r1"}), node("c", labels={RACK: "r2"}), node("d", labels={RACK: "r2"})]
-    )
-    metadata = {"name": "train", "namespace": "team-a", "uid": "gang"}
-    of.replace("jobs", [{"metadata": metadata, "spec": {"parallelism": 2}}], 0)
-    assert {run(of, member("one")), run(of, member("two"))} == {"c", "d"}
+def of_size(of: ClusterState, pods: int) -> ClusterState:
+    metadata = {"name": "gang", "namespace": "team-a", "uid": "gang"}
+    of.replace("jobs", [{"metadata": metadata, "spec": {"parallelism": pods}}], 0)
+    return of
+
+
+@pytest.mark.parametrize("kind", ["Job", "PyTorchJob"])
+def test_a_workload_of_known_size_begins_in_the_domain_that_holds_all(kind: str) -> None:
+    of = state([node("a"), node("b", labels={RACK: "r1"}), *[node(name, labels={RACK: "r2"}) for name in "cd"]])
+    if kind == "Job":
+        of_size(of, 2)
+    else:
+        of.jobs.admitted("team-a/PyTorchJob/gang", 2, 0)
+    assert {run(of, member("one", kind=kind)), run(of, member("two", kind=kind))} == {"c", "d"}
 
 
 def test_the_size_in_the_pod_counts_before_the_size_of_its_job() -> None:
-    of = racks(8, 4)
-    metadata = {"name": "train", "namespace": "team-a", "uid": "gang"}
-    of.replace("jobs", [{"metadata": metadata, "spec": {"parallelism": 9}}], 0)
-    assert run(of, member("one", 4, size=2)) in ("1a", "1b")
+    assert run(of_size(racks(8, 4), 9), member("one", 4, size=2)) in ("1a", "1b")
 
 
 def test_a_gang_that_requests_a_resource_of_no_node_gets_no_node() -> None:
@@ -213,14 +204,6 @@ def test_a_gang_that_requests_a_resource_of_no_node_gets_no_node() -> None:
         part["vpc.amazonaws.com/efa"] = "1"
     placement = placer(of).place(made, of.view(0), DEFAULTS, "pack", GPUS)
     assert (placement.nodes, placement.reason) == ((), "no node fits")
-
-
-def test_the_size_of_a_workload_of_another_kind_is_known_from_its_admission() -> None:
-    of = state(
-        [node("a"), node("b", labels={RACK: "r1"}), node("c", labels={RACK: "r2"}), node("d", labels={RACK: "r2"})]
-    )
-    of.jobs.admitted("team-a/PyTorchJob/gang", 2, 0)
-    assert {run(of, member("one", kind="PyTorchJob")), run(of, member("two", kind="PyTorchJob"))} == {"c", "d"}
 
 
 # --- the GPU model ----------------------------------------------------------------------------------------------------
@@ -235,24 +218,11 @@ def models(**counts: tuple[int, int]) -> ClusterState:
     )
 
 
-def of_size(of: ClusterState, pods: int) -> ClusterState:
-    metadata = {"name": "gang", "namespace": "team-a", "uid": "gang"}
-    of.replace("jobs", [{"metadata": metadata, "spec": {"parallelism": pods}}], 0)
-    return of
-
-
 @pytest.mark.parametrize("strategy", ["pack", "apart", "spread"])
 def test_a_gang_of_known_size_goes_to_one_model_that_has_room_for_all(strategy: str) -> None:
     """Three of four had gone to the H100s, and one to an L4."""
     of = of_size(models(h100=(3, 8), l4=(4, 8)), 4)
     assert {run(of, member(f"p{i}"), strategy)[:2] for i in range(4)} == {"l4"}
-
-
-def test_of_models_with_room_for_all_the_score_decides() -> None:
-    of = of_size(models(h100=(4, 8), l4=(4, 8)), 4)
-    first = run(of, member("p0"))
-    assert first == run(models(h100=(4, 8), l4=(4, 8)), pod("q", 8))
-    assert {run(of, member(f"p{i}")).partition("-")[0] for i in (1, 2, 3)} == {first.partition("-")[0]}
 
 
 def test_a_gang_that_no_model_holds_uses_several() -> None:
@@ -264,9 +234,3 @@ def test_a_gang_of_unknown_size_follows_the_model_of_its_first_pod() -> None:
     of = models(h100=(2, 8), l4=(3, 8))
     of.pod_seen(member("first", on="l4-1"), 0)
     assert [run(of, member(f"p{i}"))[:2] for i in range(4)] == ["l4", "l4", "h1", "h1"]
-
-
-def test_pods_without_a_gang_use_any_model() -> None:
-    of = models(h100=(1, 8), l4=(1, 8))
-    of.pod_seen(member("first", kind="ReplicaSet", on="l4-0"), 0)
-    assert run(of, member("p", kind="ReplicaSet")) == "h100-0"

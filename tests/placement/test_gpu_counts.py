@@ -74,6 +74,7 @@ USABLE = [
     ),
     pytest.param(shrunk("a", 8, 6), 3, 2, id="two are sick for the device plugin"),
     pytest.param(shrunk("a", 8, 2), 0, 5, id="fewer offered than allocated"),
+    pytest.param(shrunk("a", 0, 0), 0, 0, id="a device plugin that is away"),
 ]
 
 
@@ -101,24 +102,8 @@ def test_a_node_is_empty_if_all_its_gpus_are_free() -> None:
     of = state(nodes, [pod("p", 1, on="used")])
     reserved(of, 1, "promised")
     assert counts(of).empty_nodes == {(GPU, "A100"): 1}
-
-
-def test_a_model_without_an_empty_node_is_counted_as_none() -> None:
-    """A series that ends cannot be told from a server that is away."""
-    of = state([a100()], [pod("p", 1, on="a")])
-    assert counts(of).empty_nodes == {(GPU, "A100"): 0}
-
-
-def test_a_pod_that_ends_or_moves_is_counted_no_more() -> None:
-    of = state([a100()], [pod("p", 3, on="a")])
-    of.pod_seen(pod("p", 3, on="a", phase="Succeeded"), 1.0)
-    assert states(of) == {"allocated": 0, "promised": 0, "free": 8, "unusable": 0}
-    assert counts(of).namespaces == {}
-
-
-def test_a_device_plugin_that_is_away_takes_nothing_from_the_pods_that_run() -> None:
-    of = state([shrunk("a", 0, 0)], [pod("p", 3, on="a")])
-    assert states(of) == {"allocated": 3, "promised": 0, "free": 0, "unusable": 0}
+    of.pod_seen(pod("q", 1, on="empty"), 0.0)
+    assert counts(of).empty_nodes == {(GPU, "A100"): 0}, "a series that ends cannot be told from a server that is away"
 
 
 def test_what_is_no_gpu_is_not_counted() -> None:

@@ -254,21 +254,6 @@ def test_shares_of_gpus_do_not_count_as_gpus_of_the_largest_node() -> None:
     assert (found.wanted, found.lasting) == ("at most 8, which is what the largest nodes have: a, shared", True)
 
 
-def test_several_gpus_that_only_nodes_with_shared_gpus_have_are_an_obstacle() -> None:
-    shared = [node("shared", 32, labels=SHARED), node("other", 16, labels=SHARED)]
-    (found,) = obstacles(state(shared), pod("p", 2))
-    assert (found.cause, found.lasting) == ("shared", False)
-    assert (
-        found.wanted == "1, or nodes with whole GPUs; those that have as many share theirs between pods: other, shared"
-    )
-    assert obstacles(state(shared), pod("p", 1)) == []
-    assert obstacles(state([*shared, node("whole")]), pod("p", 2)) == []
-    (found,) = obstacles(state([*shared, node("small", 4)]), pod("p", 6))
-    assert found.cause == "shared", "whole GPUs are too few on any node"
-    (found,) = obstacles(state([*shared, node("whole")]), pod("p", 12))
-    assert (found.cause, found.lasting) == ("gpus", True)
-
-
 def test_a_larger_node_ends_the_obstacle_and_a_stale_state_reports_none() -> None:
     of = state([node("a")])
     assert obstacles(of, pod("p", 9))

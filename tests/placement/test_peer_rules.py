@@ -71,6 +71,11 @@ _ONE_HOST = PeerRules((Apart(HOST),), one_per_host=True)
         pytest.param(
             spread(when="ScheduleAnyway", skew=3), PeerRules((Apart(HOST, 3, True),)), id="soft spread over hosts"
         ),
+        pytest.param(
+            {key: [*spread(ZONE, "ScheduleAnyway")[key], *spread()[key]] for key in spread()},
+            PeerRules((Apart(HOST, 1, True), Apart(ZONE, 1, True))),
+            id="a hard spread before a soft one",
+        ),
         pytest.param(spread(selector=OTHERS), PeerRules(), id="spread of others"),
         pytest.param(spread(selector=None), PeerRules(), id="spread without a selector"),
         pytest.param({"containers": PORT}, _ONE_HOST, id="a port of the host"),

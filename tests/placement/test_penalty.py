@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.cluster.objects import node, pod, state
-from tests.placement.placed import affinity, expression, names, placed
+from tests.placement.placed import names, placed
 from webhook.placement.strategies import STRATEGIES
 
 EVERYTHING = [{"operator": "Exists"}]
@@ -58,11 +58,6 @@ def test_a_node_with_a_penalty_comes_last_and_is_used_if_no_other_has_room(
     assert names(placed(of, made, strategy)) == ["a"]
 
 
-def test_a_soft_taint_that_is_tolerated_does_not_count() -> None:
-    of = state([node("a", taints=[taint("team", "PreferNoSchedule")]), node("b")], [pod("y", 7, on="a")])
-    assert names(placed(of, pod("p", tolerations=[{"key": "team", "operator": "Exists"}]))) == ["a", "b"]
-
-
 def test_the_higher_the_penalty_the_later_the_node_comes() -> None:
     soft, other = taint("team", "PreferNoSchedule"), taint("window", "PreferNoSchedule")
     of = state(
@@ -77,9 +72,3 @@ def test_the_higher_the_penalty_the_later_the_node_comes() -> None:
     )
     hard = [{"operator": "Exists", "effect": "NoSchedule"}]
     assert names(placed(of, pod("p", tolerations=hard))) == ["e", "d", "c", "more", "b", "a"]
-
-
-def test_preferences_of_the_author_do_not_outweigh_a_penalty() -> None:
-    wish = affinity(preferred=[(1, expression("fast", "Exists"))])
-    of = state([node("a", labels={"fast": ""}, taints=[taint("team", "PreferNoSchedule")]), node("b")])
-    assert names(placed(of, pod("p", affinity=wish))) == ["b", "a"]

@@ -11,12 +11,9 @@ from typing import Any
 import pytest
 
 from tests.builders import GPUS
-from tests.cluster.objects import GPU, admitted, node, placer, pod, state
+from tests.cluster.objects import GPU, node, placer, pod, state
 from tests.placement.placed import DEFAULTS, KEY, TAINT, affinity, expression, names, placed
-from webhook.cluster.pods import demand_of, reservation_request
-from webhook.cluster.state import ClusterState
-from webhook.framework.cluster_view import Placement
-from webhook.placement.placer import PlacementRequest, placement_request
+from webhook.cluster.pods import demand_of
 from webhook.placement.settings import Health, PlacementSettings
 from webhook.placement.shared_cache import SharedCache
 
@@ -121,32 +118,6 @@ def test_taints_that_always_change_do_not_fill_the_memory() -> None:
     assert of.nodes.renumbered > 0
 
 
-def test_a_placement_request_serves_all_equal_pods() -> None:
-    def fed() -> ClusterState:
-        return state([node(f"gpu-{i}", labels={"zone": "ab"[i % 2]}) for i in range(6)])
-
-    each, once = fed(), fed()
-    first = admitted(pod("p-0", 2, owner="o", nodeSelector={"zone": "a"}))
-    request, wanted_reservation = placement_request(first, DEFAULTS, "spread", GPUS), reservation_request(first)
-    assert isinstance(request, PlacementRequest)
-    first["spec"]["nodeSelector"]["zone"] = "b"  # a request keeps nothing of the pod
-    for i in range(12):
-        made = admitted(pod(f"p-{i}", 2, owner="o", nodeSelector={"zone": "a"}))
-        assert placement_request(made, DEFAULTS, "spread", GPUS) == request
-        assert reservation_request(made) == wanted_reservation
-        wanted, found = placed(each, made, "spread"), placer(once).rank(request, once.view(0), DEFAULTS, GPUS)
-        assert found == wanted
-        each.reserve(reservation_request(made), wanted, 0)
-        once.reserve(wanted_reservation, found, 0)
-    assert each.ledger.counts == once.ledger.counts
-    assert each.usage.peers == once.usage.peers
-
-
-def test_a_pod_that_others_place_is_answered_without_reading_the_cluster() -> None:
-    assert placement_request(pod("p", 0), DEFAULTS, "pack", GPUS) == Placement((), "pack", "no GPU is asked for")
-    assert placement_request(pod("p"), DEFAULTS, "off", GPUS) == placed(state([]), pod("p"), "off")
-
-
 def test_the_cache_of_shapes_is_bounded() -> None:
     of = state([node("a", labels={"zone": "x"})])
     for i in range(1500):
@@ -165,7 +136,7 @@ def test_shapes_of_one_namespace_push_out_none_of_another() -> None:
     placed(of, other)
     placed(of, asks_too_much)
     causes = ranker.obstacles(other, demand_of(other))
-    caches: list[SharedCache[Any, Any]] = [ranker._scores, ranker._obstacles, ranker._refusals._answers]
+    caches: list[SharedCache[Any, Any]] = [ranker._scores, ranker._obstacles]
     kept = [next(iter(cache.values())) for cache in caches]
     for i in range(600):
         for gpus in (1, 9):

@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -190,17 +189,3 @@ def test_the_answer_does_not_depend_on_the_hash_seed() -> None:
         )
         outputs.add(done.stdout)
     assert len(outputs) == 1
-
-
-@pytest.mark.parametrize(
-    "replicas", [5, 60, 700], ids=["a few", "more than fit elsewhere", "more than it pays to skip"]
-)
-def test_spread_skips_the_nodes_of_any_number_of_peers(replicas: int) -> None:
-    of = state([node(f"gpu-{i:04}") for i in range(replicas + 3)])
-    for i in range(replicas):
-        of.pod_seen(pod(f"p{i}", on=f"gpu-{i:04}", owner="o"), 0)
-    free_of_peers = [f"gpu-{i:04}" for i in range(replicas, replicas + 3)]
-    placement = placed(of, pod("p", owner="o"), "spread")
-    assert names(placement)[:3] == free_of_peers
-    assert [ranked.peers for ranked in placement.nodes[:5]] == [0, 0, 0, 1, 1]
-    assert names(placement)[3:5] == ["gpu-0000", "gpu-0001"]

@@ -83,11 +83,6 @@ def test_pods_that_others_place_get_no_preferences(made: Object, reason: str) ->
     assert placed(made) == Placement((), "pack", reason)
 
 
-def test_a_preference_requires_nothing() -> None:
-    of = state(POOLS, [pod(f"x-{name}", 8, on=name) for name in ("a1", "h1")])
-    assert names(placed(pod("p"), of=of)) == [name for name in PLAIN if name not in ("a1", "h1")]
-
-
 # --- what must change -------------------------------------------------------------------------------------------------
 
 
@@ -267,16 +262,6 @@ def test_a_misplaced_preference_gives_a_warning(part: str, key: str, warning: st
     made = pod("p")
     made["metadata"][part] = {f"gpu-admission.io/{key}": "H100"}
     assert placed(made, PlacementSettings()).warning == warning
-
-
-def test_preferences_follow_changes_of_nodes() -> None:
-    of = state(POOLS)
-    assert names(placed(pod("p"), of=of))[0] == "a1"
-    of.node_seen(node("a1", labels={MODEL: A100, "pool": "on-demand"}))
-    of.node_seen(node("h1", labels={MODEL: H100, "pool": "on-demand"}))
-    assert names(placed(pod("p"), of=of))[0] == "a1"
-    of.node_seen(node("l1", labels={MODEL: L4, "pool": "spot"}))
-    assert names(placed(pod("p"), of=of))[0] == "l1"
 
 
 def test_pods_with_different_preferences_are_ranked_apart() -> None:

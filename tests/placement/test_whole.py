@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.builders import GPUS
 from tests.cluster.objects import GPU, admitted, node, placer, pod, state
-from webhook.cluster.node_table import Columns, Demand, View
+from webhook.cluster.node_table import Demand
 from webhook.cluster.pods import reservation_request
 from webhook.cluster.state import ClusterState
 from webhook.placement.settings import PlacementSettings
-from webhook.placement.whole import Whole, whole_nodes
 
 
 def ranked(of: ClusterState, made: dict[str, Any], strategy: str) -> list[str]:
@@ -82,43 +78,3 @@ def test_two_owners_of_four_pods_share_two_empty_nodes_evenly() -> None:
 
 
 # --- which nodes are whole --------------------------------------------------------------------------------------------
-
-
-def columns(capacity: int = 8) -> Columns:
-    made = Columns()
-    made.rows = 40
-    made.add_resource(GPU)
-    made.capacity[GPU][:40] = made.free[GPU][:40] = capacity
-    return made
-
-
-def test_shared_gpus_make_no_whole_node() -> None:
-    of = columns()
-    of.capacity[GPU][:10] = of.free[GPU][:10] = 32
-    of.sharing[:10] = 4
-    assert Whole(of, GPU).among(of, slice(0, 40)).tolist() == [False] * 10 + [True] * 30
-
-
-def test_only_the_resources_that_a_pod_requests_count() -> None:
-    of, seen = columns(), View(1, (GPU,))
-    assert whole_nodes(of, seen, Demand((("cpu", 8), ("pods", 1)))) == []
-    (found,) = whole_nodes(of, seen, Demand(((GPU, 1), ("cpu", 8))))
-    assert whole_nodes(of, seen, Demand(((GPU, 2),))) == [found], "made once for a view"
-
-
-changes = st.lists(st.lists(st.tuples(st.integers(0, 39), st.integers(-1, 8)), max_size=100), max_size=8)
-
-
-@given(changes, st.booleans())
-def test_incremental_counts_equal_fresh_ones(made: list[list[tuple[int, int]]], grow: bool) -> None:
-    of = columns()
-    kept = Whole(of, GPU)
-    for number, batch in enumerate(made):
-        if grow and number == 1:
-            of.grow()
-        for row, free in batch:
-            of.free[GPU][row] = free
-            of.changes.add(row)
-        left = int(np.count_nonzero(of.free[GPU] == 8))
-        assert kept.scarce(of) is (left <= 2)
-        assert kept.among(of, slice(0, 40)).any() == (left > 0)

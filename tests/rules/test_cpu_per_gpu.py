@@ -18,9 +18,8 @@ def asking(gpu: int, **requests: str) -> dict[str, Any]:
 
 
 ALLOWED: dict[str, Case] = {
-    "enough for training": case(pod(asking(1, cpu="8", memory="32Gi"))),
-    "more than enough": case(pod(asking(1, cpu="64", memory="1Ti"))),
     "enough for two GPUs": case(pod(asking(2, cpu="16", memory="64Gi"))),
+    "more than enough": case(pod(asking(1, cpu="64", memory="1Ti"))),
     "less, for inference": case(pod(asking(1, cpu="4", memory="8Gi")), workload="inference"),
     "a limit, which stands in for the request": case(
         pod({"name": "main", "resources": {"limits": {GPU: "1", "cpu": "8", "memory": "32Gi"}}})
@@ -32,41 +31,37 @@ ALLOWED: dict[str, Case] = {
     "a quantity that is none": case(pod(asking(1, cpu="many"))),
 }
 
-_TRAINING = "wanted 8 to 16 CPUs and 32Gi to 64Gi per GPU for training."
+
+def message(seen: str, least: str, wanted: str = "8 to 16 CPUs and 32Gi to 64Gi per GPU for training") -> list[str]:
+    cpu, memory = least.split()
+    return [
+        f"spec.containers[0].resources.requests: saw {seen}, wanted {wanted}. "
+        f'Request at least cpu: "{cpu}" and memory: {memory}.'
+    ]
+
+
 REFUSED: dict[str, tuple[Case, list[str]]] = {
-    "neither": (
-        case(pod(asking(1))),
-        [
-            f'spec.containers[0].resources.requests: saw no CPU and no memory for 1 GPU in container "main", {_TRAINING} '
-            'Request at least cpu: "8" and memory: 32Gi.'
-        ],
-    ),
+    "neither": (case(pod(asking(1))), message('no CPU and no memory for 1 GPU in container "main"', "8 32Gi")),
     "too little CPU": (
         case(pod(asking(4, cpu="1500m", memory="128Gi"))),
-        [
-            f'spec.containers[0].resources.requests: saw 1.5 CPUs and 128Gi for 4 GPUs in container "main", {_TRAINING} '
-            'Request at least cpu: "32" and memory: 128Gi.'
-        ],
+        message('1.5 CPUs and 128Gi for 4 GPUs in container "main"', "32 128Gi"),
     ),
     "too little memory, for inference": (
         case(pod(asking(1, cpu="4", memory="512Mi")), workload="inference"),
-        [
-            'spec.containers[0].resources.requests: saw 4 CPUs and 512Mi for 1 GPU in container "main", wanted 4 to 8 CPUs and 8Gi to 16Gi per GPU for inference. '
-            'Request at least cpu: "4" and memory: 8Gi.'
-        ],
+        message(
+            '4 CPUs and 512Mi for 1 GPU in container "main"',
+            "4 8Gi",
+            "4 to 8 CPUs and 8Gi to 16Gi per GPU for inference",
+        ),
     ),
     "a sidecar with too little": (
         case(pod(container(), init=[sidecar("s") | {"resources": asking(1, cpu="1", memory="64Mi")["resources"]}])),
-        [
-            f'spec.initContainers[0].resources.requests: saw 1 CPU and 64Mi for 1 GPU in container "s", {_TRAINING} '
-            'Request at least cpu: "8" and memory: 32Gi.'
-        ],
+        [message('1 CPU and 64Mi for 1 GPU in container "s"', "8 32Gi")[0].replace("containers", "initContainers")],
     ),
 }
 
 
-def test_a_policy_with_numbers_that_are_no_quantities_is_refused() -> None:
-    with pytest.raises(ValidationError, match="is not a quantity"):
-        PerGpu(cpu=("8 cores", "16"), memory=("1Gi", "2Gi"))
-    with pytest.raises(ValidationError, match="wanted a quantity above 0"):
-        PerGpu(cpu=("0", "16"), memory=("1Gi", "2Gi"))
+@pytest.mark.parametrize(("cpu", "why"), [("8 cores", "is not a quantity"), ("0", "wanted a quantity above 0")])
+def test_a_policy_with_numbers_that_are_no_quantities_is_refused(cpu: str, why: str) -> None:
+    with pytest.raises(ValidationError, match=why):
+        PerGpu(cpu=(cpu, "16"), memory=("1Gi", "2Gi"))

@@ -17,42 +17,41 @@ ALLOWED: dict[str, Case] = {
     ),
 }
 
-_WANTED = "wanted no such variable: a container sees its own GPUs, numbered from 0."
+
+def message(seen: str, index: int = 0) -> list[str]:
+    fix = "Remove it, or ask for a GPU in the limits of the container." if "0 GPUs" in seen else "Remove it."
+    wanted = "no such variable: a container sees its own GPUs, numbered from 0"
+    return [f"spec.containers[0].env[{index}]: saw {seen}, wanted {wanted}. {fix}"]
+
+
+_REFERENCE = {CUDA: {"configMapKeyRef": {}}}
 REFUSED: dict[str, tuple[Case, list[str]]] = {
     "a GPU that is not there": (
         case(pod(container(env={CUDA: "3"}))),
-        [f'spec.containers[0].env[0]: saw {CUDA}="3" in container "main" with 1 GPU, {_WANTED} Remove it.'],
+        message(f'{CUDA}="3" in container "main" with 1 GPU'),
     ),
     "one of two": (
         case(pod(container(gpu=2, env={"A": "b", CUDA: "0"}))),
-        [f'spec.containers[0].env[1]: saw {CUDA}="0" in container "main" with 2 GPUs, {_WANTED} Remove it.'],
+        message(f'{CUDA}="0" in container "main" with 2 GPUs', 1),
     ),
     "one GPU too many": (
         case(pod(container(env={CUDA: "0,1"}))),
-        [f'spec.containers[0].env[0]: saw {CUDA}="0,1" in container "main" with 1 GPU, {_WANTED} Remove it.'],
+        message(f'{CUDA}="0,1" in container "main" with 1 GPU'),
     ),
     "a GPU in a container that asks for none": (
         case(pod(container(gpu=None, env={"HIP_VISIBLE_DEVICES": "0"}))),
-        [
-            f'spec.containers[0].env[0]: saw HIP_VISIBLE_DEVICES="0" in container "main" with 0 GPUs, {_WANTED} '
-            "Remove it, or ask for a GPU in the limits of the container."
-        ],
+        message('HIP_VISIBLE_DEVICES="0" in container "main" with 0 GPUs'),
     ),
     "a reference, without a GPU": (
-        case(pod(container(gpu=None, env={CUDA: {"configMapKeyRef": {}}}))),
-        [
-            f'spec.containers[0].env[0]: saw {CUDA}=(from a configMapKeyRef) in container "main" with 0 GPUs, {_WANTED} '
-            "Remove it, or ask for a GPU in the limits of the container."
-        ],
+        case(pod(container(gpu=None, env=_REFERENCE))),
+        message(f'{CUDA}=(from a configMapKeyRef) in container "main" with 0 GPUs'),
+    ),
+    "a reference": (
+        case(pod(container(env=_REFERENCE))),
+        message(f'{CUDA}=(from a configMapKeyRef) in container "main" with 1 GPU'),
     ),
     "a value that is not text": (
         case(pod(container() | {"env": [{"name": CUDA, "value": 3}]})),
-        [f'spec.containers[0].env[0]: saw {CUDA}="3" in container "main" with 1 GPU, {_WANTED} Remove it.'],
-    ),
-    "a reference": (
-        case(pod(container(env={CUDA: {"configMapKeyRef": {}}}))),
-        [
-            f'spec.containers[0].env[0]: saw {CUDA}=(from a configMapKeyRef) in container "main" with 1 GPU, {_WANTED} Remove it.'
-        ],
+        message(f'{CUDA}="3" in container "main" with 1 GPU'),
     ),
 }

@@ -28,17 +28,30 @@ ALLOWED: dict[str, Case] = {
     "a prefix that has part of it inside": case(pod(from_map("FOO_VISIBLE_NODES_"), from_map("IS_VISIBLE_TO_"))),
 }
 
-_WANTED = "wanted a prefix that cannot make NVIDIA_VISIBLE_DEVICES: it hands out devices past the GPU limit. Choose another prefix."
+
+def message(prefix: str, made: str = "NVIDIA_VISIBLE_DEVICES", field: str = "containers", name: str = "main") -> str:
+    return (
+        f'spec.{field}[0].envFrom[0]: saw prefix "{prefix}" in container "{name}", wanted a prefix that cannot make {made}: '
+        "it hands out devices past the GPU limit. Choose another prefix."
+    )
+
+
 _UNKNOWN = (
+    'spec.containers[0].envFrom[0]: saw variables of unknown names in container "main", which asks for a GPU, '
     "wanted variables by name: NVIDIA_VISIBLE_DEVICES among them would hand out devices past the limit. "
     "List the variables under env with valueFrom, or give the source a prefix."
 )
+_MADE = {
+    "NVIDIA_VIS": "NVIDIA_VISIBLE_DEVICES",
+    "ASCEND_RUNTIME_OPT": "ASCEND_RUNTIME_*",
+    **dict.fromkeys(("FOO_VISIBLE", "FOO_VISIBLE_", "FOO_VISIBLE_DEV", "FOO_VISIBLE_DEVICE"), "FOO_VISIBLE_DEVICES"),
+}
 REFUSED: dict[str, tuple[Case, list[str]]] = {
-    "a prefix that begins one of the variables": (
-        case(pod(from_map("NVIDIA_VIS"))),
-        [f'spec.containers[0].envFrom[0]: saw prefix "NVIDIA_VIS" in container "main", {_WANTED}'],
-    ),
-    "such a prefix in any kind of container, with or without a GPU": (
+    **{
+        f"the prefix {prefix}": (case(pod(from_map(prefix, gpu=None))), [message(prefix, made)])
+        for prefix, made in _MADE.items()
+    },
+    "a prefix in any kind of container, with or without a GPU": (
         case(
             pod(
                 from_map("N", gpu=None),
@@ -47,42 +60,17 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
             )
         ),
         [
-            f'spec.initContainers[0].envFrom[0]: saw prefix "N" in container "setup", {_WANTED}',
-            f'spec.containers[0].envFrom[0]: saw prefix "N" in container "main", {_WANTED}',
-            f'spec.ephemeralContainers[0].envFrom[0]: saw prefix "N" in container "debug", {_WANTED}',
+            message("N", field=field, name=name)
+            for field, name in (("initContainers", "setup"), ("containers", "main"), ("ephemeralContainers", "debug"))
         ],
     ),
-    "a prefix that makes a variable of a pattern": (
-        case(pod(from_map("ASCEND_RUNTIME_OPT"))),
-        [
-            f'spec.containers[0].envFrom[0]: saw prefix "ASCEND_RUNTIME_OPT" in container "main", '
-            f"{_WANTED.replace('NVIDIA_VISIBLE_DEVICES', 'ASCEND_RUNTIME_*')}"
-        ],
-    ),
-    **{
-        f"the prefix {prefix} of a vendor nobody knows": (
-            case(pod(from_map(prefix, gpu=None))),
-            [
-                f'spec.containers[0].envFrom[0]: saw prefix "{prefix}" in container "main", '
-                f"{_WANTED.replace('NVIDIA_VISIBLE_DEVICES', 'FOO_VISIBLE_DEVICES')}"
-            ],
-        )
-        for prefix in ("FOO_VISIBLE", "FOO_VISIBLE_", "FOO_VISIBLE_DEV", "FOO_VISIBLE_DEVICE")
-    },
     "unknown variables where the policy denies them": (
         case(pod(from_map()), rule=DeviceEnvFrom(unknown="deny")),
-        [
-            f'spec.containers[0].envFrom[0]: saw variables of unknown names in container "main", which asks for a GPU, {_UNKNOWN}'
-        ],
+        [_UNKNOWN],
     ),
 }
 WARNED: dict[str, tuple[Case, list[str]]] = {
-    "unknown variables in a container with a GPU": (
-        case(pod(from_map())),
-        [
-            f'spec.containers[0].envFrom[0]: saw variables of unknown names in container "main", which asks for a GPU, {_UNKNOWN}'
-        ],
-    )
+    "unknown variables in a container with a GPU": (case(pod(from_map())), [_UNKNOWN])
 }
 
 

@@ -22,6 +22,12 @@ ALLOWED: dict[str, Case] = {
     ),
 }
 
+
+def message(key: str, seen: str, wanted: str) -> list[str]:
+    return [f"metadata.annotations[{key}]: saw {seen}, wanted {wanted}"]
+
+
+_FRACTION = 'a number above 0 and below 1. Write a number such as "0.5".'
 REFUSED: dict[str, tuple[Case, list[str]]] = {
     "half a GPU beside a whole one": (
         case(part(gpu=1, gpu_fraction="0.5")),
@@ -32,60 +38,43 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
     ),
     "a fraction and an amount of memory": (
         case(part(gpu_fraction="0.5", gpu_memory="4096")),
-        [
-            'metadata.annotations[gpu-fraction]: saw "0.5" beside gpu-memory, wanted one of the two. '
-            "Keep gpu-fraction or gpu-memory, not both."
-        ],
+        message(
+            "gpu-fraction", '"0.5" beside gpu-memory', "one of the two. Keep gpu-fraction or gpu-memory, not both."
+        ),
     ),
-    "a fraction that is a whole GPU": (
-        case(part(gpu_fraction="1")),
-        [
-            'metadata.annotations[gpu-fraction]: saw "1", wanted a number above 0 and below 1. '
-            'Write a number such as "0.5".'
-        ],
-    ),
-    "a fraction of 0": (
-        case(part(gpu_fraction="0")),
-        [
-            'metadata.annotations[gpu-fraction]: saw "0", wanted a number above 0 and below 1. '
-            'Write a number such as "0.5".'
-        ],
-    ),
-    "a fraction with a unit": (
-        case(part(gpu_fraction="500m")),
-        [
-            'metadata.annotations[gpu-fraction]: saw "500m", wanted a number above 0 and below 1. '
-            'Write a number such as "0.5".'
-        ],
-    ),
+    **{
+        f"a fraction of {text}": (case(part(gpu_fraction=text)), message("gpu-fraction", f'"{text}"', _FRACTION))
+        for text in ("1", "0", "500m")
+    },
     "memory with a unit": (
         case(part(gpu_memory="4Gi")),
-        [
-            'metadata.annotations[gpu-memory]: saw "4Gi", wanted megabytes of GPU memory, as a whole number above 0. '
-            'Write a number such as "4096".'
-        ],
+        message(
+            "gpu-memory",
+            '"4Gi"',
+            'megabytes of GPU memory, as a whole number above 0. Write a number such as "4096".',
+        ),
     ),
     "half a device": (
         case(part(gpu_fraction="0.5", gpu_fraction_num_devices="0.5")),
-        [
-            'metadata.annotations[gpu-fraction-num-devices]: saw "0.5", wanted a whole number above 0. '
-            'Write a number such as "2".'
-        ],
+        message("gpu-fraction-num-devices", '"0.5"', 'a whole number above 0. Write a number such as "2".'),
     ),
     "a number of devices without a fraction": (
         case(part(gpu_fraction_num_devices="2")),
-        [
-            'metadata.annotations[gpu-fraction-num-devices]: saw "2", wanted gpu-fraction or gpu-memory beside it. '
-            "Add gpu-fraction or gpu-memory, or remove it."
-        ],
+        message(
+            "gpu-fraction-num-devices",
+            '"2"',
+            "gpu-fraction or gpu-memory beside it. Add gpu-fraction or gpu-memory, or remove it.",
+        ),
     ),
 }
 WARNED: dict[str, tuple[Case, list[str]]] = {
     "a scheduler that does not read it": (
         case(part(gpu_fraction="0.5", scheduler="default-scheduler")),
-        [
-            'metadata.annotations[gpu-fraction]: saw "0.5" for scheduler "default-scheduler", wanted a scheduler that reads it: kai-scheduler, runai-scheduler. '
-            "Set spec.schedulerName, or ask for a GPU in resources: this pod gets none."
-        ],
+        message(
+            "gpu-fraction",
+            '"0.5" for scheduler "default-scheduler"',
+            "a scheduler that reads it: kai-scheduler, runai-scheduler. "
+            "Set spec.schedulerName, or ask for a GPU in resources: this pod gets none.",
+        ),
     )
 }

@@ -26,43 +26,36 @@ ALLOWED: dict[str, Case] = {
     "a resource beside the GPU that is none": case(pod(container(limits={"nvidia.com/gpumem": "4000"}))),
 }
 
-_WHERE = "spec.containers[0].resources.limits"
+
+def message(seen: str, end: str, field: str = "containers[0]") -> list[str]:
+    return [f"spec.{field}.resources.limits: saw {seen}, wanted {end}"]
+
+
+_VENDORS = "GPUs of one vendor. Remove all from the container but those that its image is built for, as nvidia.com/gpu for CUDA."
+_KINDS = (
+    "either whole GPUs or parts of GPUs. Keep one of them: CUDA does not use whole GPUs and parts of GPUs together."
+)
 REFUSED: dict[str, tuple[Case, list[str]]] = {
     "two vendors": (
         case(pod(container(limits={"amd.com/gpu": "1"}))),
-        [
-            f'{_WHERE}: saw nvidia.com/gpu, amd.com/gpu in container "main", wanted GPUs of one vendor. '
-            "Remove all from the container but those that its image is built for, as nvidia.com/gpu for CUDA."
-        ],
+        message('nvidia.com/gpu, amd.com/gpu in container "main"', _VENDORS),
     ),
     "whole GPUs beside slices": (
         case(pod(container(limits={"nvidia.com/mig-1g.10gb": "1"}))),
-        [
-            f'{_WHERE}: saw nvidia.com/gpu, nvidia.com/mig-1g.10gb in container "main", '
-            "wanted either whole GPUs or parts of GPUs. "
-            "Keep one of them: CUDA does not use whole GPUs and parts of GPUs together."
-        ],
+        message('nvidia.com/gpu, nvidia.com/mig-1g.10gb in container "main"', _KINDS),
     ),
     "whole GPUs beside shares, in an init container": (
         case(pod(init=[container("setup", limits={"nvidia.com/gpu.shared": "1"})])),
-        [
-            'spec.initContainers[0].resources.limits: saw nvidia.com/gpu, nvidia.com/gpu.shared in container "setup", '
-            "wanted either whole GPUs or parts of GPUs. "
-            "Keep one of them: CUDA does not use whole GPUs and parts of GPUs together."
-        ],
+        message('nvidia.com/gpu, nvidia.com/gpu.shared in container "setup"', _KINDS, "initContainers[0]"),
     ),
     "a claim for GPUs of another vendor": (
         claiming({"name": "train", "request": "amd"}, gpu=1),
-        [
-            f'{_WHERE}: saw nvidia.com/gpu, GPUs of amd.com by template "train" in container "main", '
-            "wanted GPUs of one vendor. Remove all from the container but those that its image is built for, as nvidia.com/gpu for CUDA."
-        ],
+        message('nvidia.com/gpu, GPUs of amd.com by template "train" in container "main"', _VENDORS),
     ),
     "one claim for GPUs of two vendors": (
         claiming({"name": "train"}),
-        [
-            f'{_WHERE}: saw GPUs of nvidia.com by template "train", GPUs of amd.com by template "train" in container "main", '
-            "wanted GPUs of one vendor. Remove all from the container but those that its image is built for, as nvidia.com/gpu for CUDA."
-        ],
+        message(
+            'GPUs of nvidia.com by template "train", GPUs of amd.com by template "train" in container "main"', _VENDORS
+        ),
     ),
 }

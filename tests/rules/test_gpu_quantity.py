@@ -17,7 +17,6 @@ def only(**resources: dict[str, object]) -> dict[str, object]:
 ALLOWED: dict[str, Case] = {
     "one GPU, as the API server writes it": case(pod()),
     "none of another vendor beside it": case(pod(only(limits={GPU: "1000m", "amd.com/gpu": "0"}))),
-    "eight GPUs": case(pod(container(gpu=8))),
     "limits alone: the API server copies them into requests": case(pod(only(limits={GPU: "1"}))),
     "a whole number in thousandths": case(pod(only(limits={GPU: "2000m"}))),
     "request and limit that only differ in spelling": case(pod(only(limits={GPU: "1"}, requests={GPU: "1000m"}))),
@@ -30,99 +29,80 @@ ALLOWED: dict[str, Case] = {
     "devices by claim": case(pod(only(claims=[{"name": "gpu"}]), resourceClaims=[{"name": "gpu"}])),
 }
 
-_WHERE = "spec.containers[0].resources.limits[nvidia.com/gpu]"
+
+def message(
+    seen: str, end: str, part: str = "limits", gpu: str = GPU, name: str = "main", field: str = "containers[0]"
+) -> str:
+    return f'spec.{field}.resources.{part}[{gpu}]: saw {seen} in container "{name}", wanted {end}.'
+
+
+_HALF, _WHOLE = '"500m", the API server\'s spelling of 0.5,', "a whole number of GPUs. "
+_OFFERED = "or for a part of a GPU that this cluster offers: nvidia.com/gpu.shared, nvidia.com/mig-1g.10gb, nvidia.com/mig-3g.40gb"
+_NONE = "since this cluster offers no parts of GPUs: no MIG profiles and no shared GPUs"
+_NO_UNIT = f"{_WHOLE}Write a number without a unit, as 1"
+_NEGATIVE = (
+    "a whole number of GPUs, not below zero. Ask for the number of GPUs that the container needs, or remove the line"
+)
+_GONE = replace(POOLS, offers={"a": {"nvidia.com/gpu.shared": 0}})
 REFUSED: dict[str, tuple[Case, list[str]]] = {
     "half a GPU, where the cluster has parts of GPUs": (
         case(pod(container(gpu="500m")), cluster=POOLS),
-        [
-            f'{_WHERE}: saw "500m", the API server\'s spelling of 0.5, in container "main", wanted a whole number of GPUs. '
-            "Ask for 1, or for a part of a GPU that this cluster offers: "
-            "nvidia.com/gpu.shared, nvidia.com/mig-1g.10gb, nvidia.com/mig-3g.40gb."
-        ],
+        [message(_HALF, f"{_WHOLE}Ask for 1, {_OFFERED}")],
     ),
     "half a GPU, where the cluster has none": (
         case(pod(container(gpu="500m"))),
-        [
-            f'{_WHERE}: saw "500m", the API server\'s spelling of 0.5, in container "main", wanted a whole number of GPUs. '
-            "Ask for 1, since this cluster offers no parts of GPUs: no MIG profiles and no shared GPUs."
-        ],
+        [message(_HALF, f"{_WHOLE}Ask for 1, {_NONE}")],
     ),
     "half a GPU as the user wrote it, with a cluster not yet known": (
         case(pod(container(gpu="0.5")), cluster=UNKNOWN),
-        [
-            f'{_WHERE}: saw "0.5" in container "main", wanted a whole number of GPUs. '
-            "Ask for 1, or for a MIG profile or a shared GPU if the cluster offers them."
-        ],
+        [message('"0.5"', f"{_WHOLE}Ask for 1, or for a MIG profile or a shared GPU if the cluster offers them")],
     ),
     "one and a half": (
         case(pod(container(gpu="1500m")), cluster=EMPTY),
-        [
-            f'{_WHERE}: saw "1500m", the API server\'s spelling of 1.5, in container "main", wanted a whole number of GPUs. '
-            "Ask for 1 or 2, since this cluster offers no parts of GPUs: no MIG profiles and no shared GPUs."
-        ],
+        [message('"1500m", the API server\'s spelling of 1.5,', f"{_WHOLE}Ask for 1 or 2, {_NONE}")],
     ),
     "half a GPU of another vendor, whose parts would come first": (
         case(pod(only(limits={"amd.com/gpu": "500m"})), cluster=POOLS),
-        [
-            'spec.containers[0].resources.limits[amd.com/gpu]: saw "500m", the API server\'s spelling of 0.5, in container '
-            '"main", wanted a whole number of GPUs. Ask for 1, or for a part of a GPU that this cluster offers: '
-            "nvidia.com/gpu.shared, nvidia.com/mig-1g.10gb, nvidia.com/mig-3g.40gb."
-        ],
+        [message(_HALF, f"{_WHOLE}Ask for 1, {_OFFERED}", gpu="amd.com/gpu")],
     ),
     "half a GPU, where the parts of GPUs are gone for the moment": (
-        case(pod(container(gpu="500m")), cluster=replace(POOLS, offers={"a": {"nvidia.com/gpu.shared": 0}})),
-        [
-            f'{_WHERE}: saw "500m", the API server\'s spelling of 0.5, in container "main", wanted a whole number of GPUs. '
-            "Ask for 1, since this cluster offers no parts of GPUs: no MIG profiles and no shared GPUs."
-        ],
+        case(pod(container(gpu="500m")), cluster=_GONE),
+        [message(_HALF, f"{_WHOLE}Ask for 1, {_NONE}")],
     ),
-    "a digit of another script": (
-        case(pod(container(gpu="\u0661"))),
-        [
-            f'{_WHERE}: saw "\u0661" in container "main", wanted a whole number of GPUs. Write a number without a unit, as 1.'
-        ],
-    ),
-    "a negative number": (
-        case(pod(container(gpu=-1))),
-        [
-            f'{_WHERE}: saw "-1" in container "main", wanted a whole number of GPUs, not below zero. '
-            "Ask for the number of GPUs that the container needs, or remove the line."
-        ],
-    ),
+    "a digit of another script": (case(pod(container(gpu="\u0661"))), [message('"\u0661"', _NO_UNIT)]),
+    "a negative number": (case(pod(container(gpu=-1))), [message('"-1"', _NEGATIVE)]),
     "text that is no number": (
         case(pod(container("a\nb", gpu="one"))),
-        [
-            f'{_WHERE}: saw "one" in container "a\\nb", wanted a whole number of GPUs. Write a number without a unit, as 1.'
-        ],
+        [message('"one"', _NO_UNIT, name="a\\nb")],
     ),
     "a request that differs from its limit": (
         case(pod(only(limits={GPU: "2"}, requests={GPU: "1"}))),
         [
-            'spec.containers[0].resources.requests[nvidia.com/gpu]: saw a request of "1" beside a limit of "2" in container '
-            '"main", wanted the same number in both. '
-            "Keep only limits.nvidia.com/gpu, with the number of GPUs the container needs."
+            message(
+                'a request of "1" beside a limit of "2"',
+                f"the same number in both. Keep only limits.{GPU}, with the number of GPUs the container needs",
+                "requests",
+            )
         ],
     ),
     "a request without a limit, as in a template": (
         case(pod(only(requests={GPU: "1"})), template=Template(None)),
         [
-            'spec.containers[0].resources.requests[nvidia.com/gpu]: saw a request of "1" without a limit in container "main"'
-            ", wanted the same number as limit: GPUs cannot be overcommitted. "
-            "Write it under limits; nvidia.com/gpu needs no request."
+            message(
+                'a request of "1" without a limit',
+                f"the same number as limit: GPUs cannot be overcommitted. Write it under limits; {GPU} needs no request",
+                "requests",
+            )
         ],
     ),
     "a bad request beside a good limit": (
         case(pod(only(limits={GPU: "1"}, requests={GPU: "-1"}))),
-        [
-            'spec.containers[0].resources.requests[nvidia.com/gpu]: saw "-1" in container "main", wanted a whole number of '
-            "GPUs, not below zero. Ask for the number of GPUs that the container needs, or remove the line."
-        ],
+        [message('"-1"', _NEGATIVE, "requests")],
     ),
     "each container that is wrong, in field order, and no other": (
         case(pod(container("good"), container("bad", gpu=-2), init=[container("setup", gpu=-1), sidecar(gpu=-3)])),
         [
-            f'spec.{field}.resources.limits[nvidia.com/gpu]: saw "{seen}" in container "{name}", wanted a whole number of '
-            "GPUs, not below zero. Ask for the number of GPUs that the container needs, or remove the line."
+            message(f'"{seen}"', _NEGATIVE, name=name, field=field)
             for field, seen, name in (
                 ("initContainers[0]", -1, "setup"),
                 ("initContainers[1]", -3, "sidecar"),
@@ -140,7 +120,5 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
 }
 
 
-def test_the_rule_runs_in_the_mutating_hook_too_since_the_api_server_checks_the_pod_before_the_validating_hook() -> (
-    None
-):
+def test_the_mutating_hook_runs_it_too_since_the_api_server_checks_the_pod_before_the_validating_hook() -> None:
     assert RULE.early

@@ -14,39 +14,32 @@ ALLOWED: dict[str, Case] = {
     "no CPU": case(pod(container(gpu=None, limits={"cpu": "0"}))),
 }
 
-_WHERE = "resources.limits[nvidia.com/gpu]"
-_FIX = "Ask for 1, or remove the line and set NVIDIA_VISIBLE_DEVICES to void."
+
+def message(end: str, field: str = "containers[0]", name: str = "main") -> list[str]:
+    return [
+        f'spec.{field}.resources.limits[nvidia.com/gpu]: saw 0 GPUs in container "{name}", wanted at least 1, or no such line{end}'
+    ]
+
+
+_OPEN = f": with 0 nothing hides the node's GPUs. Ask for 1, or remove the line and set {VISIBLE} to void."
 REFUSED: dict[str, tuple[Case, list[str]]] = {
-    "zero": (
-        case(pod(container(gpu=0))),
-        [
-            f'spec.containers[0].{_WHERE}: saw 0 GPUs in container "main", wanted at least 1, or no such line: with 0 nothing hides the node\'s GPUs. {_FIX}'
-        ],
-    ),
+    "zero": (case(pod(container(gpu=0))), message(_OPEN)),
     "zero in another spelling, in an init container": (
         case(pod(init=[container("setup", gpu="0m")])),
-        [
-            f'spec.initContainers[0].{_WHERE}: saw 0 GPUs in container "setup", wanted at least 1, or no such line: with 0 nothing hides the node\'s GPUs. {_FIX}'
-        ],
+        message(_OPEN, "initContainers[0]", "setup"),
     ),
     "zero beside a claim, which may be of any device": (
         case(pod({"name": "main", "resources": {"limits": {"nvidia.com/gpu": "0"}, "claims": [{"name": "gpu"}]}})),
-        [
-            f'spec.containers[0].{_WHERE}: saw 0 GPUs in container "main", wanted at least 1, or no such line: with 0 nothing hides the node\'s GPUs. {_FIX}'
-        ],
+        message(_OPEN),
     ),
     "zero, and the last of two variables is all": (
         case(pod(container(gpu=0) | {"env": [{"name": VISIBLE, "value": v} for v in ("void", "all")]})),
-        [
-            f'spec.containers[0].{_WHERE}: saw 0 GPUs in container "main", wanted at least 1, or no such line: with 0 nothing hides the node\'s GPUs. {_FIX}'
-        ],
+        message(_OPEN),
     ),
 }
 WARNED: dict[str, tuple[Case, list[str]]] = {
     "zero, and the GPUs of the node are hidden": (
         case(pod(container(gpu=0, env={VISIBLE: "void"}))),
-        [
-            f'spec.containers[0].{_WHERE}: saw 0 GPUs in container "main", wanted at least 1, or no such line. Remove the line.'
-        ],
+        message(". Remove the line."),
     )
 }

@@ -16,29 +16,26 @@ _PID = (
     "spec.hostPID: saw true, wanted false: it shows the GPU processes of all pods of the node. "
     "Remove it; use shareProcessNamespace to see the processes of this pod."
 )
-_IPC = (
-    "wanted false: it shares memory with all pods of the node, and reaches its MPS server. "
-    "Remove it; for shared memory mount an emptyDir with medium Memory at /dev/shm."
-)
+
+
+def ipc(more: str = " in a pod that asks for no GPU") -> str:
+    return (
+        f"spec.hostIPC: saw true{more}, wanted false: it shares memory with all pods of the node, and reaches its MPS "
+        "server. Remove it; for shared memory mount an emptyDir with medium Memory at /dev/shm."
+    )
+
+
 REFUSED: dict[str, tuple[Case, list[str]]] = {
     "hostPID with a GPU": (case(pod(hostPID=True)), [_PID]),
-    "both without a GPU": (
-        case(pod(container(gpu=None), hostPID=True, hostIPC=True)),
-        [_PID, f"spec.hostIPC: saw true in a pod that asks for no GPU, {_IPC}"],
-    ),
+    "both without a GPU": (case(pod(container(gpu=None), hostPID=True, hostIPC=True)), [_PID, ipc()]),
     "hostIPC with a claim, which may be of any device": (
         case(pod(container(gpu=None), hostIPC=True, resourceClaims=[{"name": "gpu"}])),
-        [f"spec.hostIPC: saw true in a pod that asks for no GPU, {_IPC}"],
+        [ipc()],
     ),
     "hostIPC with 0 of a GPU that the policy does not know": (
         case(pod(container(gpu=None, limits={"x.io/gpu": "0"}), hostIPC=True)),
-        [f"spec.hostIPC: saw true in a pod that asks for no GPU, {_IPC}"],
+        [ipc()],
     ),
-    "hostIPC with 0 GPUs": (
-        case(pod(container(gpu=0), hostIPC=True)),
-        [f"spec.hostIPC: saw true in a pod that asks for no GPU, {_IPC}"],
-    ),
+    "hostIPC with 0 GPUs": (case(pod(container(gpu=0), hostIPC=True)), [ipc()]),
 }
-WARNED: dict[str, tuple[Case, list[str]]] = {
-    "hostIPC with a GPU": (case(pod(hostIPC=True)), [f"spec.hostIPC: saw true, {_IPC}"])
-}
+WARNED: dict[str, tuple[Case, list[str]]] = {"hostIPC with a GPU": (case(pod(hostIPC=True)), [ipc("")])}

@@ -1,110 +1,95 @@
 """Which priority classes a pod may name."""
 
 from dataclasses import replace
+from typing import Any
 
 from tests.builders import TWO_NODES, UNKNOWN, Case, ClusterFacts, case, classes, pod
 from webhook.framework.interface import ProfileView
 from webhook.rules.priority_class import PriorityClassAllowed
 
-RULE = PriorityClassAllowed(reserved={"system-*": (), "gpu-inference": ("serving", "team-b*")})
-
+SERVING = ("serving", "team-b*")
+RULE = PriorityClassAllowed(reserved={"system-*": (), "gpu-inference": SERVING})
 ENTITLED = PriorityClassAllowed(reserved={"system-*": (), "gpu-top": ("team-a",)}).completed(
-    ProfileView(injectors={}, rules={}, entitled={"gpu-inference": ("serving", "team-b*"), "gpu-top": ("serving",)})
+    ProfileView(injectors={}, rules={}, entitled={"gpu-inference": SERVING, "gpu-top": ("serving",)})
 )
-
 BY_LABEL = PriorityClassAllowed(
     reserved={**RULE.reserved, "gpu-inference": ("serving", "class.gpu-admission.io/inference")}
 )
 LABELLED = replace(TWO_NODES, namespaces={"team-a": {"class.gpu-admission.io/inference": ""}})
+TWO_ENTRIES = PriorityClassAllowed(reserved={"gpu-top": ("team-a",), "gpu-*": ("serving",)})
+
+
+def named(name: str, priority: int | None = None, **context: Any) -> Case:
+    return case(pod(priorityClassName=name, **({} if priority is None else {"priority": priority})), **context)
+
 
 ALLOWED: dict[str, Case] = {
     "no class": case(pod()),
-    "a class that is free for all": case(pod(priorityClassName="gpu-training")),
-    "a reserved class in a namespace it is reserved for": case(
-        pod(priorityClassName="gpu-inference"), namespace="team-b-prod"
+    "a class that is free for all": named("gpu-training"),
+    "a reserved class in a namespace it is reserved for": named("gpu-inference", namespace="team-b-prod"),
+    "any class while the classes are not yet known": named("gpu-training", cluster=UNKNOWN),
+    "a class that the API server knows, and our watch does not yet": named("new", 7),
+    "a class that the default settings do not reserve": named("gpu-inference", rule=PriorityClassAllowed()),
+    "the class of a workload, in a namespace that is entitled to it": named(
+        "gpu-inference", namespace="team-b-prod", rule=ENTITLED
     ),
-    "any class while the classes are not yet known": case(pod(priorityClassName="gpu-training"), cluster=UNKNOWN),
-    "a class that the API server knows, and our watch does not yet": case(pod(priorityClassName="new", priority=7)),
-    "a class that the default settings do not reserve": case(
-        pod(priorityClassName="gpu-inference"), rule=PriorityClassAllowed()
+    "the class of a workload, in a namespace with the label that entitles to it": named(
+        "gpu-inference", rule=BY_LABEL, cluster=LABELLED
     ),
-    "the class of a workload, in a namespace that is entitled to it": case(
-        pod(priorityClassName="gpu-inference"), namespace="team-b-prod", rule=ENTITLED
-    ),
-    "the class of a workload, in a namespace with the label that entitles to it": case(
-        pod(priorityClassName="gpu-inference"), rule=BY_LABEL, cluster=LABELLED
-    ),
-    "a class of two entries, by the first": case(
-        pod(priorityClassName="gpu-top", priority=7),
-        rule=PriorityClassAllowed(reserved={"gpu-top": ("team-a",), "gpu-*": ("serving",)}),
-    ),
-    "a class of no workload": case(pod(priorityClassName="gpu-training"), rule=ENTITLED),
-    "an exception that `reserved` makes": case(pod(priorityClassName="gpu-top", priority=7), rule=ENTITLED),
+    "a class of two entries, by the first": named("gpu-top", 7, rule=TWO_ENTRIES),
+    "a class of no workload": named("gpu-training", rule=ENTITLED),
+    "an exception that `reserved` makes": named("gpu-top", 7, rule=ENTITLED),
 }
 
+
+def unknown(name: str, end: str) -> list[str]:
+    return [f'spec.priorityClassName: saw "{name}", wanted a PriorityClass of this cluster: {end}']
+
+
+def others(name: str, end: str) -> list[str]:
+    return [
+        f'spec.priorityClassName: saw "{name}" in namespace "team-a", wanted another class: this one is {end} or remove the line.'
+    ]
+
+
+_CHOOSE = "Choose one of those, or remove the line."
+_NOBODY = "for no namespace of a tenant."
+_SERVING = "only for namespaces serving, team-b*. Use gpu-training,"
 REFUSED: dict[str, tuple[Case, list[str]]] = {
     "a class that does not exist, with a name similar to one that does": (
-        case(pod(priorityClassName="gpu-trainnig")),
-        [
-            'spec.priorityClassName: saw "gpu-trainnig", wanted a PriorityClass of this cluster: gpu-training. '
-            "Write gpu-training if that is meant, or remove the line."
-        ],
+        named("gpu-trainnig"),
+        unknown("gpu-trainnig", "gpu-training. Write gpu-training if that is meant, or remove the line."),
     ),
     "a class that does not exist, with a name of its own": (
-        case(pod(priorityClassName="urgent"), cluster=ClusterFacts(priority_classes=classes("b", "a"))),
-        [
-            'spec.priorityClassName: saw "urgent", wanted a PriorityClass of this cluster: a, b. '
-            "Choose one of those, or remove the line."
-        ],
+        named("urgent", cluster=ClusterFacts(priority_classes=classes("b", "a"))),
+        unknown("urgent", f"a, b. {_CHOOSE}"),
     ),
     "a class that does not exist, where there is none": (
-        case(pod(priorityClassName="urgent"), cluster=ClusterFacts(priority_classes=classes())),
-        [
-            'spec.priorityClassName: saw "urgent", wanted a PriorityClass of this cluster: none. '
-            "Choose one of those, or remove the line."
-        ],
+        named("urgent", cluster=ClusterFacts(priority_classes=classes())),
+        unknown("urgent", f"none. {_CHOOSE}"),
     ),
     "a reserved class that the watch does not know yet": (
-        case(pod(priorityClassName="system-new", priority=7)),
-        [
-            'spec.priorityClassName: saw "system-new" in namespace "team-a", wanted another class: this one is '
-            "for no namespace of a tenant. Use gpu-training, or remove the line."
-        ],
+        named("system-new", 7),
+        others("system-new", f"{_NOBODY} Use gpu-training,"),
     ),
     "a system class, by default": (
-        case(pod(priorityClassName="system-node-critical"), rule=PriorityClassAllowed()),
-        [
-            'spec.priorityClassName: saw "system-node-critical" in namespace "team-a", wanted another class: this one is '
-            "for no namespace of a tenant. Use gpu-inference, gpu-training, or remove the line."
-        ],
+        named("system-node-critical", rule=PriorityClassAllowed()),
+        others("system-node-critical", f"{_NOBODY} Use gpu-inference, gpu-training,"),
     ),
     "a system class while the classes are not yet known": (
-        case(pod(priorityClassName="system-node-critical"), cluster=UNKNOWN),
-        [
-            'spec.priorityClassName: saw "system-node-critical" in namespace "team-a", wanted another class: this one is '
-            "for no namespace of a tenant. Remove the line."
-        ],
+        named("system-node-critical", cluster=UNKNOWN),
+        [others("system-node-critical", _NOBODY)[0].replace(" or remove", " Remove")],
     ),
     "the PriorityClass of a class of workload that the namespace is not entitled to": (
-        case(pod(priorityClassName="gpu-inference"), rule=ENTITLED),
-        [
-            'spec.priorityClassName: saw "gpu-inference" in namespace "team-a", wanted another class: this one is '
-            "only for namespaces serving, team-b*. Use gpu-training, or remove the line."
-        ],
+        named("gpu-inference", rule=ENTITLED),
+        others("gpu-inference", _SERVING),
     ),
     "a class for namespaces with a label": (
-        case(pod(priorityClassName="gpu-inference"), rule=BY_LABEL),
-        [
-            'spec.priorityClassName: saw "gpu-inference" in namespace "team-a", wanted another class: this one is '
-            "only for namespaces serving, or those with the label class.gpu-admission.io/inference. Use gpu-training, or "
-            "remove the line."
-        ],
+        named("gpu-inference", rule=BY_LABEL),
+        others(
+            "gpu-inference",
+            "only for namespaces serving, or those with the label class.gpu-admission.io/inference. Use gpu-training,",
+        ),
     ),
-    "a class that is reserved for others": (
-        case(pod(priorityClassName="gpu-inference")),
-        [
-            'spec.priorityClassName: saw "gpu-inference" in namespace "team-a", wanted another class: this one is '
-            "only for namespaces serving, team-b*. Use gpu-training, or remove the line."
-        ],
-    ),
+    "a class that is reserved for others": (named("gpu-inference"), others("gpu-inference", _SERVING)),
 }

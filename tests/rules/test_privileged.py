@@ -5,11 +5,28 @@ from typing import Any
 import pytest
 
 from tests.builders import Case, case, container, pod, sidecar
+from webhook.kube.pod import Pod
 from webhook.rules.privileged import Privileged
 
 RULE = Privileged()
-YES: dict[str, Any] = {"privileged": True}
 
+
+def everywhere(**security: Any) -> Pod:
+    """A pod with every kind of container, with and without a GPU; all but one have this security context."""
+    return pod(
+        container(securityContext=security),
+        container("good"),
+        init=[container("setup", gpu=None, securityContext=security), sidecar(securityContext=security)],
+        ephemeral=[container("debug", gpu=None, securityContext=security)],
+    )
+
+
+PLACES = {
+    "initContainers[0]": "setup",
+    "initContainers[1]": "sidecar",
+    "containers[0]": "main",
+    "ephemeralContainers[0]": "debug",
+}
 ALLOWED: dict[str, Case] = {
     "no security context": case(pod()),
     "false": case(pod(container(securityContext={"privileged": False}))),
@@ -20,49 +37,38 @@ ALLOWED: dict[str, Case] = {
         )
     ),
     "other settings": case(pod(container(securityContext={"runAsUser": 0, "allowPrivilegeEscalation": True}))),
+    "other profiles": case(
+        everywhere(
+            seLinuxOptions={"type": "container_t", "level": "s0:c1,c2"},
+            seccompProfile={"type": "Localhost"},
+            appArmorProfile={"type": "RuntimeDefault"},
+        )
+    ),
+    "a level of SELinux": case(pod(securityContext={"seLinuxOptions": {"level": "s0"}})),
 }
 
-_END = "wanted false: a privileged container sees every GPU of the node. Remove it; a GPU limit is all that a container needs to use a GPU."
-_WINDOWS: dict[str, Any] = {"windowsOptions": {"hostProcess": True}}
-_NODE = "wanted false: such a container runs on the node itself and sees every GPU of it. Remove it; a GPU limit is all that a container needs to use a GPU."
+_FIX = "Remove it; a GPU limit is all that a container needs to use a GPU."
+_END = f"wanted false: a privileged container sees every GPU of the node. {_FIX}"
+_NODE = f"wanted false: such a container runs on the node itself and sees every GPU of it. {_FIX}"
+_PROCESS = {"windowsOptions": {"hostProcess": True}}
 REFUSED: dict[str, tuple[Case, list[str]]] = {
-    "hostProcess of the pod, and of every kind of container": (
-        case(
-            pod(
-                container(securityContext=_WINDOWS),
-                init=[container("setup", gpu=None, securityContext=_WINDOWS)],
-                ephemeral=[container("debug", gpu=None, securityContext=_WINDOWS)],
-                securityContext=_WINDOWS,
-            )
-        ),
-        [f"spec.securityContext.windowsOptions.hostProcess: saw true in the pod, {_NODE}"]
-        + [
-            f'spec.{field}.securityContext.windowsOptions.hostProcess: saw true in container "{name}", {_NODE}'
-            for field, name in (
-                ("initContainers[0]", "setup"),
-                ("containers[0]", "main"),
-                ("ephemeralContainers[0]", "debug"),
-            )
+    "every kind of container": (
+        case(everywhere(privileged=True)),
+        [
+            f'spec.{at}.securityContext.privileged: saw true in container "{name}", {_END}'
+            for at, name in PLACES.items()
         ],
     ),
-    "every kind of container, with and without a GPU": (
-        case(
-            pod(
-                container(securityContext=YES),
-                container("good"),
-                init=[container("setup", gpu=None, securityContext=YES), sidecar(securityContext=YES)],
-                ephemeral=[container("debug", gpu=None, securityContext=YES)],
-            )
-        ),
+    "hostProcess of every kind of container": (
+        case(everywhere(**_PROCESS)),
         [
-            f'spec.{field}.securityContext.privileged: saw true in container "{name}", {_END}'
-            for field, name in (
-                ("initContainers[0]", "setup"),
-                ("initContainers[1]", "sidecar"),
-                ("containers[0]", "main"),
-                ("ephemeralContainers[0]", "debug"),
-            )
+            f'spec.{at}.securityContext.windowsOptions.hostProcess: saw true in container "{name}", {_NODE}'
+            for at, name in PLACES.items()
         ],
+    ),
+    "hostProcess of the pod": (
+        case(pod(securityContext=_PROCESS)),
+        [f"spec.securityContext.windowsOptions.hostProcess: saw true in the pod, {_NODE}"],
     ),
 }
 
@@ -87,10 +93,3 @@ def test_a_setting_that_confines_a_container_less_gives_a_warning(
         f'spec.containers[0].securityContext.{field}: saw "{value}" in container "main", {end}',
     ]
     assert all(finding.only_warn for finding in warned.findings(RULE))
-
-
-def test_other_settings_that_confine_a_container_are_allowed() -> None:
-    options = {"seLinuxOptions": {"type": "container_t", "level": "s0:c1,c2"}}
-    profiles = {"seccompProfile": {"type": "Localhost"}, "appArmorProfile": {"type": "RuntimeDefault"}}
-    assert case(pod(container(securityContext=options | profiles), securityContext=options)).messages(RULE) == []
-    assert case(pod(securityContext={"seLinuxOptions": {"level": "s0"}})).messages(RULE) == []

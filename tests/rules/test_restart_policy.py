@@ -13,19 +13,24 @@ ALLOWED: dict[str, Case] = {
     "always, without a GPU": case(pod(container(gpu=None), restartPolicy="Always")),
 }
 
-_START = "spec.restartPolicy: saw Always in a pod of class training, wanted OnFailure or Never: finished work would start again, and hold its GPUs."
+
+def message(fix: str) -> list[str]:
+    return [
+        "spec.restartPolicy: saw Always in a pod of class training, wanted OnFailure or Never: finished work would start "
+        f"again, and hold its GPUs. {fix}."
+    ]
+
+
+_ALONE = message("Set restartPolicy to OnFailure or Never, or use a Job")
 REFUSED: dict[str, tuple[Case, list[str]]] = {
-    "always, in a pod by itself": (
-        case(pod(restartPolicy="Always")),
-        [f"{_START} Set restartPolicy to OnFailure or Never, or use a Job."],
-    ),
-    "nothing, which is always": (case(pod()), [f"{_START} Set restartPolicy to OnFailure or Never, or use a Job."]),
+    "always, in a pod by itself": (case(pod(restartPolicy="Always")), _ALONE),
+    "nothing, which is always": (case(pod()), _ALONE),
     "training in a Deployment": (
         case(pod(restartPolicy="Always", owned_by="ReplicaSet")),
-        [f"{_START} Use a Job instead of a Deployment."],
+        message("Use a Job instead of a Deployment"),
     ),
     "training in a StatefulSet, with a claim": (
         case(pod(container(gpu=None), resourceClaims=[{"name": "gpu"}], owned_by="StatefulSet")),
-        [f"{_START} Use a Job instead of a StatefulSet."],
+        message("Use a Job instead of a StatefulSet"),
     ),
 }

@@ -10,17 +10,18 @@ from typing import Any
 from tests.builders import TWO_NODES, Case, case, container, pod
 from webhook.framework.cluster_view import Autoscaler
 from webhook.framework.interface import Template
-from webhook.policy.model import Policy
 from webhook.rules.spread_missing import SpreadMissing
 
 RULE = SpreadMissing()
 SPREAD: dict[str, Any] = {"topologySpreadConstraints": [{"topologyKey": "kubernetes.io/hostname"}]}
 HASH = {"pod-template-hash": "5d9c"}
-Target = tuple[str, str, str]
+CHAT = "Deployment/chat"
 
 
-def scaled(*targets: Target, up_to: int = 40) -> dict[Target, Autoscaler]:
-    return {target: Autoscaler("chat-hpa", up_to) for target in targets or [("team-a", "Deployment", "chat")]}
+def scaled(*targets: str, up_to: int = 40, namespace: str = "team-a") -> dict[tuple[str, str, str], Autoscaler]:
+    """What scales workloads, each by its kind and name."""
+    named = [target.split("/") for target in targets]
+    return {(namespace, kind, name): Autoscaler("chat-hpa", up_to) for kind, name in named}
 
 
 def template(
@@ -29,7 +30,7 @@ def template(
     gpu: int | None = 1,
     rule: SpreadMissing | None = None,
     of: str = "Deployment",
-    autoscalers: Mapping[Target, Autoscaler] | None = None,
+    autoscalers: Mapping[tuple[str, str, str], Autoscaler] | None = None,
     **spec: Any,
 ) -> Case:
     made = pod(container(gpu=gpu), name="chat", owned_by=owned_by, **spec)
@@ -41,12 +42,13 @@ def replica(
     owned_by: str | None = "ReplicaSet",
     of: str = "chat-5d9c",
     labels: Mapping[str, str] = HASH,
-    autoscalers: Mapping[Target, Autoscaler] | None = None,
+    by: str = CHAT,
     **spec: Any,
 ) -> Case:
-    """A pod of a workload; by default a HorizontalPodAutoscaler scales Deployment "chat"."""
-    made = pod(name=of, owned_by=owned_by, labels=labels, **spec)
-    return case(made, cluster=replace(TWO_NODES, autoscalers=scaled() if autoscalers is None else autoscalers))
+    """A pod of a workload, where an autoscaler scales the workload `by`."""
+    return case(
+        pod(name=of, owned_by=owned_by, labels=labels, **spec), cluster=replace(TWO_NODES, autoscalers=scaled(by))
+    )
 
 
 ALLOWED: dict[str, Case] = {
@@ -57,20 +59,16 @@ ALLOWED: dict[str, Case] = {
     "a Job, whose pods talk to each other": template(owned_by="Job", of=""),
     "without a GPU": template(gpu=None),
     "fewer than the policy calls many": template(rule=SpreadMissing(replicas=5)),
-    "scaled, and spread over nodes": template(1, autoscalers=scaled(), **SPREAD),
-    "scaled, and without a GPU": template(1, gpu=None, autoscalers=scaled()),
+    "scaled, and spread over nodes": template(1, autoscalers=scaled(CHAT), **SPREAD),
     "scaled to fewer than the policy calls many": template(
-        1, autoscalers=scaled(up_to=4), rule=SpreadMissing(replicas=5)
+        1, autoscalers=scaled(CHAT, up_to=4), rule=SpreadMissing(replicas=5)
     ),
-    "a workload of this name in another namespace is scaled": template(
-        1, autoscalers=scaled(("team-b", "Deployment", "chat"))
+    "a workload of this name in another namespace is scaled": template(1, autoscalers=scaled(CHAT, namespace="team-b")),
+    "workloads of this name and other kinds, and of other names, are scaled": template(
+        1, autoscalers=scaled("StatefulSet/chat", "ReplicaSet/chat", "Deployment/search")
     ),
-    "a workload of this name and another kind is scaled": template(
-        1, autoscalers=scaled(("team-a", "StatefulSet", "chat"), ("team-a", "ReplicaSet", "chat"))
-    ),
-    "a workload of another name is scaled": template(1, autoscalers=scaled(("team-a", "Deployment", "search"))),
-    "a Job of that name": template(1, owned_by="Job", of="", autoscalers=scaled()),
-    "a pod of a workload that nothing scales": replica(autoscalers={}),
+    "a Job of that name": template(1, owned_by="Job", of="", autoscalers=scaled(CHAT)),
+    "a pod of a workload that nothing scales": replica(by="Deployment/search"),
     "a pod of a workload that is scaled, spread over nodes": replica(**SPREAD),
     "a pod on its own, with that label": replica(owned_by=None),
     "a pod of a ReplicaSet of that name that no Deployment made": replica(of="chat", labels={}),
@@ -90,34 +88,23 @@ def message(seen: str) -> list[str]:
 SCALED = message('up to 40 replicas by HorizontalPodAutoscaler "chat-hpa"')
 REFUSED: dict[str, tuple[Case, list[str]]] = {
     "exactly as many as the setting": (template(2), message("2 replicas")),
-    "four replicas": (template(), message("4 replicas")),
     "four replicas of a StatefulSet": (template(owned_by="StatefulSet", of="StatefulSet"), message("4 replicas")),
     "one, where the setting is 1": (template(None, rule=SpreadMissing(replicas=1)), message("1 replica")),
-    "a Deployment that may be scaled to many": (template(1, autoscalers=scaled()), SCALED),
-    "a Deployment that does not state its replicas": (template(None, autoscalers=scaled()), SCALED),
-    "a Deployment that states fewer": (template(4, autoscalers=scaled()), SCALED),
-    "a Deployment that states more": (template(50, autoscalers=scaled()), message("50 replicas")),
-    "a Deployment that states as many": (template(40, autoscalers=scaled()), message("40 replicas")),
+    "a Deployment that does not state its replicas": (template(None, autoscalers=scaled(CHAT)), SCALED),
+    "a Deployment that states fewer": (template(4, autoscalers=scaled(CHAT)), SCALED),
+    "a Deployment that states as many": (template(40, autoscalers=scaled(CHAT)), message("40 replicas")),
     "a StatefulSet that may be scaled to many": (
-        template(1, "StatefulSet", of="StatefulSet", autoscalers=scaled(("team-a", "StatefulSet", "chat"))),
+        template(1, "StatefulSet", of="StatefulSet", autoscalers=scaled("StatefulSet/chat")),
         SCALED,
     ),
     "a ReplicaSet that may be scaled to many": (
-        template(1, of="ReplicaSet", autoscalers=scaled(("team-a", "ReplicaSet", "chat"))),
+        template(1, of="ReplicaSet", autoscalers=scaled("ReplicaSet/chat")),
         SCALED,
     ),
 }
 WARNED: dict[str, tuple[Case, list[str]]] = {
     "a pod of a scaled Deployment": (replica(), SCALED),
-    "one with a hyphen and a hash in its name": (
-        replica(of="chat-5d9c-5d9c", autoscalers=scaled(("team-a", "Deployment", "chat-5d9c"))),
-        SCALED,
-    ),
-    "of a StatefulSet": (replica("StatefulSet", "chat", {}, scaled(("team-a", "StatefulSet", "chat"))), SCALED),
-    "of a ReplicaSet": (replica("ReplicaSet", "chat", {}, scaled(("team-a", "ReplicaSet", "chat"))), SCALED),
+    "one with a hyphen and a hash in its name": (replica(of="chat-5d9c-5d9c", by="Deployment/chat-5d9c"), SCALED),
+    "of a StatefulSet": (replica("StatefulSet", "chat", {}, "StatefulSet/chat"), SCALED),
+    "of a ReplicaSet": (replica("ReplicaSet", "chat", {}, "ReplicaSet/chat"), SCALED),
 }
-
-
-def test_it_warns_unless_the_policy_says_otherwise() -> None:
-    assert SpreadMissing().action == "warn"
-    assert Policy.load("{}").profile("default")[1].rules.spread_missing.action == "warn"

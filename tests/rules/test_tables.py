@@ -2,27 +2,65 @@
 warns about."""
 
 import importlib
-from collections.abc import Iterator
+import random
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from tests.builders import Case
-from tests.rules.test_contract import NAMES
+from tests.builders import EMPTY, GPUS, POOLS, TWO_NODES, UNKNOWN, Case, ClusterFacts
+from tests.effort import times
+from tests.rules.test_contract import NAMES, RULES
+from tests.strategies import WRONG, damaged
+from webhook.admission.record import MAX_WARNING_LENGTH
+from webhook.errors import BadPod
 from webhook.framework.interface import Rule
+from webhook.kube.pod import gpu_names
+from webhook.kube.pod_schema import check
+
+LONGEST_MESSAGE = 2000
+ROWS: dict[str, tuple[Rule, Case, list[str], bool]] = {}
+for _name in NAMES:
+    _tests = importlib.import_module(f"tests.rules.test_{_name}")
+    for _shows, _row in _tests.ALLOWED.items():
+        ROWS[f"{_name}, allowed: {_shows}"] = _tests.RULE, _row, [], False
+    for _table in ("REFUSED", "WARNED"):
+        for _shows, (_row, _messages) in getattr(_tests, _table, {}).items():
+            ROWS[f"{_name}, {_table.lower()}: {_shows}"] = _tests.RULE, _row, _messages, _table == "WARNED"
 
 
-def rows() -> Iterator[Any]:
-    for name in NAMES:
-        tests = importlib.import_module(f"tests.rules.test_{name}")
-        for shows, row in tests.ALLOWED.items():
-            yield pytest.param(tests.RULE, row, [], False, id=f"{name}, allowed: {shows}")
-        for table, only_warns in (("REFUSED", False), ("WARNED", True)):
-            for shows, (row, messages) in getattr(tests, table, {}).items():
-                yield pytest.param(tests.RULE, row, messages, only_warns, id=f"{name}, {table.lower()}: {shows}")
-
-
-@pytest.mark.parametrize(("rule", "row", "messages", "only_warns"), [*rows()])
+@pytest.mark.parametrize(("rule", "row", "messages", "only_warns"), ROWS.values(), ids=ROWS)
 def test_a_rule_finds_what_its_tables_say(rule: Rule, row: Case, messages: list[str], only_warns: bool) -> None:
-    assert row.messages(rule) == messages
-    assert all(finding.only_warn is only_warns for finding in row.findings(rule))
+    findings = row.findings(rule)
+    assert [finding.message for finding in findings] == messages
+    for finding in findings:
+        assert finding.only_warn is only_warns
+        if (only_warns or rule.action == "warn") and "…" not in finding.seen:
+            assert len(finding.brief(0)) <= MAX_WARNING_LENGTH - 24, (
+                "it is shown as a warning, after the name of the rule"
+            )
+
+
+@given(
+    st.sampled_from([row for _, row, _, _ in ROWS.values()]),
+    WRONG | st.sampled_from(["\n\u202e\x00", "x" * 300]),
+    st.randoms(use_true_random=False),
+    st.sampled_from([EMPTY, UNKNOWN, TWO_NODES, POOLS]),
+)
+@times(5)
+def test_no_pod_makes_a_rule_fail_and_its_findings_are_printable_and_repeatable(
+    row: Case, wrong: Any, rng: random.Random, cluster: ClusterFacts
+) -> None:
+    """Pods of all tables with a value that is wrong, as far as the mutating hook lets them pass."""
+    try:
+        made = check(damaged(row.pod, wrong, rng))
+    except BadPod:
+        return
+    context = row.context._replace(cluster=cluster, gpu_names=gpu_names(made, GPUS))
+    for name, rule in RULES.items():
+        messages = Case(made, context).messages(rule)
+        assert messages == Case(made, context).messages(rule), name
+        for message in messages:
+            assert message.isprintable(), (name, message)
+            assert len(message) <= LONGEST_MESSAGE, (name, message)

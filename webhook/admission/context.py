@@ -9,11 +9,21 @@ from webhook.admission.decision import Decision, Result, UnitFinding
 from webhook.admission.record import refusal_message
 from webhook.errors import BadPod
 from webhook.framework.cluster_view import Cluster
-from webhook.framework.interface import Contents, Context, Finding, Rule, Template
+from webhook.framework.interface import Context, Finding, Rule, Template
 from webhook.kube import bounds
 from webhook.kube.claim_requests import ClaimRequest
 from webhook.kube.other_gpus import other_gpus
-from webhook.kube.pod import INJECTION, OFF, PROFILE_LABEL, Pod, annotations_of, claims_devices, gpu_names, owner
+from webhook.kube.pod import (
+    INJECTION,
+    OFF,
+    PROFILE_LABEL,
+    Pod,
+    annotations_of,
+    claims_devices,
+    containers,
+    gpu_names,
+    owner,
+)
 from webhook.kube.review import Request
 from webhook.placement.placer import Placer, Places
 from webhook.policy.model import Policy, Profile
@@ -126,11 +136,11 @@ def findings_of(pod: Pod, context: Context, rules: Rules) -> Iterator[UnitFindin
     rules with the same cause are reported by one of them: the first that denies, else the first.
     """
     old = None if context.old is None else _without_changed(context.old, pod)
-    now = context._replace(checked=Contents(pod))
+    now = context._replace(checked=tuple(containers(pod)))
     if old is None:
         found = [(name, rule, f) for name, rule in rules for f in islice(rule.check(pod, now), _MAX_FINDINGS)]
     else:
-        before = context._replace(checked=Contents(old))
+        before = context._replace(checked=tuple(containers(old)))
         new = ((name, rule, _new(rule.check(pod, now), rule, old, before)) for name, rule in rules)
         found = [(name, rule, f) for name, rule, of_rule in new for f in islice(of_rule, _MAX_FINDINGS)]
     findings: list[UnitFinding] = []

@@ -15,6 +15,7 @@ Names of devices and pools are left out where nodes are compared. So equal nodes
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, Protocol
 
+from webhook.framework.taints import Tolerated
 from webhook.kube.device_selectors import Facts
 from webhook.kube.pod import Pod
 from webhook.kube.quantity import Number
@@ -75,10 +76,8 @@ class DeviceRequest(NamedTuple):
     amounts: tuple[tuple[str, Number | float], ...] = ()
     """What is requested of each capacity, by qualified name; a float is a part of all of it. Of a shared device a capacity that
     is not named is taken whole."""
-    tolerations: tuple[tuple[str, str | None, str], ...] = ()
+    tolerations: tuple[Tolerated, ...] = ()
     """Tolerations of device taints: key ("": any), value (None: any), effect ("": any)."""
-    admin: bool = False
-    """Allocates nothing: devices may be in use, and stay free for others."""
 
 
 class Constraint(NamedTuple):

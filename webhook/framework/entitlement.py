@@ -15,32 +15,29 @@ CLASS_LABELS: Final = "class.gpu-admission.io/"
 
 def covers(entries: Iterable[str], namespace: str, labels: Container[str]) -> bool:
     """Whether one of the entries is for this namespace with these labels."""
-    entries = tuple(entries)
-    return matches_any(_names(entries), namespace) or any([key in labels for key in _labels(entries)])
+    names, keys = _divided(entries)
+    return matches_any(names, namespace) or any([key in labels for key in keys])
 
 
 def described(entries: Iterable[str]) -> str:
     """The namespaces in words, after "for": "namespaces a, b*, or those with the label c/d"."""
-    entries = tuple(entries)
-    names, labels = _names(entries), _labels(entries)
+    names, keys = _divided(entries)
     parts = [f"namespaces {listed(names)}"] if names else []
-    if labels:
-        parts.append(f"{'those' if names else 'namespaces'} with the label {listed(labels)}")
+    if keys:
+        parts.append(f"{'those' if names else 'namespaces'} with the label {listed(keys)}")
     return ", or ".join(parts) or "no namespace of a tenant"
 
 
 def in_cel(entries: Iterable[str]) -> str:
     """`covers` for the namespace of the request."""
-    entries = tuple(entries)
-    terms = [cel.matches("request.namespace", _names(entries))] if _names(entries) else []
-    if labels := _labels(entries):
-        terms.append(f"namespaceObject.metadata.?labels.orValue({{}}).exists(k, k in {cel.literal(labels)})")
+    names, keys = _divided(entries)
+    terms = [cel.matches("request.namespace", names)] if names else []
+    if keys:
+        terms.append(f"namespaceObject.metadata.?labels.orValue({{}}).exists(k, k in {cel.literal(keys)})")
     return cel.any_of(terms)
 
 
-def _names(entries: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple([entry for entry in entries if "/" not in entry])
-
-
-def _labels(entries: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple([entry for entry in entries if "/" in entry])
+def _divided(entries: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The name patterns and the keys of labels among the entries."""
+    entries = tuple(entries)
+    return tuple([each for each in entries if "/" not in each]), tuple([each for each in entries if "/" in each])

@@ -7,7 +7,6 @@ logging.
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
-from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Protocol, Self
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -117,18 +116,6 @@ class Places(Protocol):
         """Why no node could take it even if all nodes were up and empty."""
 
 
-class Contents:
-    """What several rules read of a pod."""
-
-    def __init__(self, pod: Pod) -> None:
-        self.pod, self.containers = pod, tuple(containers(pod))
-
-    @cached_property
-    def variables(self) -> frozenset[str]:
-        """The rules of the mutating hook do not read them."""
-        return frozenset([e.get("name") or "" for c in self.containers for e in c.spec.get("env") or ()])
-
-
 class Context(NamedTuple):
     """Everything that a unit may read besides the pod. One per request, or per template of a workload."""
 
@@ -158,18 +145,12 @@ class Context(NamedTuple):
     """Chooses nodes for the pod. None if that is not possible here."""
     placement: Placement | None = None
     """The ranked nodes, for the injectors that need them: topology spread and node affinity must agree."""
-    checked: Contents | None = None
-    """The contents of the pod that the rules check, read once for all of them."""
+    checked: tuple[Container, ...] | None = None
+    """The containers of the pod that the rules check, read once for all of them."""
 
     def containers(self, pod: Pod) -> tuple[Container, ...]:
         """The containers of the pod that the rules check. Not for injectors, which change the pod."""
-        checked = self.checked
-        return checked.containers if checked is not None and checked.pod is pod else tuple(containers(pod))
-
-    def variables(self, pod: Pod) -> frozenset[str]:
-        """The names of the environment variables of all its containers. Most rules need no more than the names."""
-        checked = self.checked
-        return (checked if checked is not None and checked.pod is pod else Contents(pod)).variables
+        return tuple(containers(pod)) if self.checked is None else self.checked
 
     def asks_for_gpu(self, pod: Pod) -> bool:
         """Whether a container asks for at least one GPU. Then the pod may have what only GPU pods may have."""
@@ -208,7 +189,8 @@ class ProfileView(NamedTuple):
 
 
 class Unit(Settings):
-    """An injector or a rule. Its docstring and those of its fields are the comments in `manifests/policy.yaml`."""
+    """An injector or a rule. The first paragraph of its module, or its own docstring, and those of its fields are the comments in
+    `manifests/policy.yaml`."""
 
     not_exported: ClassVar[str] = ""
     """Why there is no equivalent in CEL; "" if `exported` returns one."""

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 from pydantic import AfterValidator
 
 from webhook.framework.interface import Settings
 from webhook.kube.gpus import Gpus
-from webhook.kube.pod import Container, requests_of
+from webhook.kube.pod import Container
 from webhook.kube.quantity import milli, whole
 from webhook.text import quoted
 
@@ -49,18 +49,3 @@ def containers_with_whole_gpus(
         counts = {name: count for name, count in container.gpu_counts(gpus).items() if gpus.kind(name) == "whole"}
         if counts and (container.list_name == "containers" or container.sidecar):
             yield container, counts
-
-
-class MissingRequests(NamedTuple):
-    """A container with whole GPUs, the number of these, and the requests that it lacks: `cpu`, `memory` or both."""
-
-    container: Container
-    gpus: int
-    resources: tuple[str, ...]
-
-
-def missing_requests(containers: Iterable[Container], gpus: Gpus) -> Iterator[MissingRequests]:
-    for container, counts in containers_with_whole_gpus(containers, gpus):
-        requests = requests_of(container.spec)
-        if missing := tuple([name for name in ("cpu", "memory") if name not in requests]):
-            yield MissingRequests(container, sum(counts.values()), missing)

@@ -1,9 +1,9 @@
-"""Taints of GPU nodes: how a policy writes them, and the tolerations for them.
+"""Taints and tolerations: how a policy writes taints of GPU nodes, and which taints a toleration matches.
 
-Source: pkg/util/tolerations/tolerations.go (isSuperset).
+Source: k8s.io/api core/v1 (Toleration.ToleratesTaint).
 """
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator
@@ -20,6 +20,8 @@ _KUBERNETES_TAINTS = (
     "node-role.kubernetes.io/master",
 )
 Effect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
+Tolerated = tuple[str, str | None, str]
+"""Key, value and effect of taints: "" means any key and any effect, None any value."""
 
 
 def _gpu_taint(pattern: Any) -> Any:
@@ -61,38 +63,36 @@ class AllowedTaint(Settings):
         return matches(self.key, taint.key) and self.value in (None, taint.value)
 
 
-def toleration(key: str, value: str | None, effects: tuple[str, ...]) -> dict[str, Any]:
-    """A toleration for a taint with these effects. If there are several, it tolerates every effect."""
+def toleration(key: str, value: str | None, effect: str) -> dict[str, Any]:
+    """A toleration as a pod has it. `value` None: of any value; `effect` "": of every effect."""
     operator = {"operator": "Exists"} if value is None else {"operator": "Equal", "value": value}
-    return {"key": key, **operator} | ({"effect": effects[0]} if len(effects) == 1 else {})
+    return {"key": key, **operator} | ({"effect": effect} if effect else {})
 
 
-def covers(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether toleration `one` tolerates everything that `other` does.
+def matched(toleration: Mapping[str, Any]) -> Tolerated | None:
+    """What a toleration matches; None if nothing.
 
-    As isSuperset: a missing operator is not the same as Equal there. `Gt` and `Lt` count as if they did: whoever tolerates
-    some values of a taint is not made to tolerate all.
+    Which values `Gt` and `Lt` match depends on a feature gate (KEP-5471). The scheduler decides it: here they match any.
     """
-    if one == other:
-        return True
-    key, operator, effect = one.get("key") or "", one.get("operator") or "", one.get("effect") or ""
-    if key != (other.get("key") or "") and not (key == "" and operator == "Exists"):
-        return False
-    if effect not in ("", other.get("effect") or ""):
-        return False
-    if effect == "NoExecute" and (seconds := one.get("tolerationSeconds")) is not None:
-        other_seconds = other.get("tolerationSeconds")
-        if other_seconds is None or other_seconds > seconds:
-            return False
-    if operator in ("Gt", "Lt"):
-        return bool(key)
-    if operator in ("Equal", ""):
-        return other.get("operator") == "Equal" and (other.get("value") or "") == (one.get("value") or "")
-    return operator == "Exists"
+    key, operator = toleration.get("key") or "", toleration.get("operator") or "Equal"
+    effect = toleration.get("effect") or ""
+    if operator == "Exists" or (operator in ("Gt", "Lt") and key):
+        return key, None, effect
+    return (key, toleration.get("value") or "", effect) if operator == "Equal" and key else None
 
 
-def tolerated(taint: PolicyTaint) -> str:
-    """`covers` in CEL: whether the pod tolerates the taint already."""
+def tolerates(tolerations: Container[Tolerated], taint: Tolerated) -> bool:
+    """Whether one of these matches a taint, or all taints that `taint` stands for.
+
+    Every node may have different taints, and a pod hundreds of tolerations: these are looked up, not tried one by one.
+    """
+    key, value, effect = taint
+    every = [(k, v, e) for k, v in (("", None), (key, None), (key, value)) for e in ("", effect)]
+    return any([each in tolerations for each in every])
+
+
+def in_cel(taint: PolicyTaint) -> str:
+    """Whether the pod tolerates the taint already, in CEL."""
     key, effect = 't.?key.orValue("")', 't.?effect.orValue("")'
     terms = [f"{key} == {cel.literal(taint.key)}", f'({effect} == "" || {effect} == {cel.literal(taint.effect)})']
     exists = 't.?operator.orValue("") == "Exists"'

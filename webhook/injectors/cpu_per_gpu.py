@@ -24,15 +24,15 @@ Fields: resources.requests of spec.containers and of sidecars. Not for other ini
 for parts of GPUs, and not for GPUs by DRA, whose number is in the claim.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import ClassVar, Self
 
 from pydantic import Field
 
 from webhook.errors import QuantityError
-from webhook.framework.interface import Context, Edit, Injector, Outcome, Pod, ProfileView
-from webhook.framework.resources_per_gpu import PerGpu, missing_requests
-from webhook.kube.pod import DECISION, annotations_of, containers
+from webhook.framework.interface import Context, Edit, Gpus, Injector, Outcome, Pod, ProfileView
+from webhook.framework.resources_per_gpu import PerGpu, containers_with_whole_gpus
+from webhook.kube.pod import DECISION, Container, annotations_of, containers, requests_of
 from webhook.kube.pod_requests import total_requests
 from webhook.kube.quantity import quantity_text
 
@@ -69,19 +69,17 @@ class CpuPerGpuRequests(Injector):
 
     def inject(self, edit: Edit, context: Context) -> Outcome:
         per = (self.classes or {}).get(context.workload.name)
-        missing = [*missing_requests(containers(edit.object), context.gpus)] if per and context.gpu_names else []
+        missing = [*_missing(edit.object, context.gpus)] if per and context.gpu_names else []
         if per is None or not missing:
             return Outcome("none")
-        gpus = {r: sum(entry.gpus for entry in missing if r in entry.resources) for r in _STEPS}
+        gpus = {r: sum(count for _, count, lacking in missing if r in lacking) for r in _STEPS}
         amounts = self._amounts(edit.object, gpus, per.least, context)
         if isinstance(amounts, str):
             return Outcome("skipped", amounts)
         filled = {
-            (*entry.container.path, "resources", "requests", resource): quantity_text(
-                resource, amounts[resource] * entry.gpus
-            )
-            for entry in missing
-            for resource in entry.resources
+            (*container.path, "resources", "requests", resource): quantity_text(resource, amounts[resource] * count)
+            for container, count, lacking in missing
+            for resource in lacking
             if amounts[resource]
         }
         after = Edit(edit.object)
@@ -123,6 +121,14 @@ class CpuPerGpuRequests(Injector):
                     least[resource], max(available, 0) // count // _STEPS[resource] * _STEPS[resource]
                 )
         return amounts if any(amounts.values()) else "the pod requests its share of a node already"
+
+
+def _missing(pod: Pod, gpus: Gpus) -> Iterator[tuple[Container, int, list[str]]]:
+    """Containers with whole GPUs, the number of these, and the requests that they lack: `cpu`, `memory` or both."""
+    for container, counts in containers_with_whole_gpus(containers(pod), gpus):
+        requests = requests_of(container.spec)
+        if lacking := [name for name in _STEPS if name not in requests]:
+            yield container, sum(counts.values()), lacking
 
 
 def _why_not(pod: Pod, context: Context) -> str:

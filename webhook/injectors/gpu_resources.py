@@ -17,8 +17,6 @@ from webhook.kube.pod import containers
 
 
 class GpuResources(Injector):
-    """GPU requests are made equal to GPU limits, in containers, init containers and sidecars."""
-
     sentences: ClassVar[Mapping[str, str]] = {
         "filled": "GPU requests were filled in from limits in {place}",
         "limitsFilled": "GPU limits were filled in from requests, or requests from limits, in {place}",

@@ -33,8 +33,6 @@ from webhook.framework.node_terms import PREFERRED_TERMS, REQUIRED_TERMS, has_na
 
 
 class NodeAffinity(Injector):
-    """Adds the chosen nodes to the pod's node affinity."""
-
     needs_placement: ClassVar[bool] = True
     not_exported: ClassVar[str] = "needs the state of the cluster"
     sentences: ClassVar[Mapping[str, str]] = {

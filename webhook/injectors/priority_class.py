@@ -22,8 +22,6 @@ _NAME, _PRIORITY, _PREEMPTION = ("spec", "priorityClassName"), ("spec", "priorit
 
 
 class PriorityClassName(Injector):
-    """Sets the PriorityClass by class of workload. One that the author chose is kept; one that does not exist is never set."""
-
     handles_claims: ClassVar[bool] = True
     sentences: ClassVar[Mapping[str, str]] = {
         "none": "the policy has no priority class for its class of workload",

@@ -9,8 +9,8 @@ A spread constraint with DoNotSchedule and `nodeTaintsPolicy: Honor` counts the 
 tolerates. A full node with such a taint could then keep the pod off all other nodes. So a pod with such a constraint gets no
 toleration: its author has to say which nodes it is for.
 
-Fields: spec.tolerations. Sources: pkg/util/tolerations/tolerations.go (isSuperset),
-plugin/pkg/admission/extendedresourcetoleration (the in-tree plugin, which tolerates one exact form of taint).
+Fields: spec.tolerations. Source: plugin/pkg/admission/extendedresourcetoleration (the in-tree plugin, which tolerates one exact
+form of taint).
 """
 
 from collections.abc import Iterable, Mapping, Set
@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 
 from webhook.framework.cluster_view import Taint
 from webhook.framework.interface import Context, Edit, Gpus, Injector, Outcome
-from webhook.framework.taints import AllowedTaint, PolicyTaint, covers, tolerated, toleration
+from webhook.framework.taints import AllowedTaint, PolicyTaint, Tolerated, in_cel, matched, tolerates, toleration
 from webhook.kube import cel
 from webhook.kube.gpus import vendor
 
@@ -26,8 +26,6 @@ _VENDORS = ("nvidia.com/gpu", "amd.com/gpu", "habana.ai/gaudi")
 
 
 class Tolerations(Injector):
-    """Adds tolerations for the taints of GPU nodes. Never one without a key: that tolerates control planes too."""
-
     handles_claims: ClassVar[bool] = True
     sentences: ClassVar[Mapping[str, str]] = {
         "covered": "it tolerates the taints of GPU nodes already",
@@ -53,14 +51,14 @@ class Tolerations(Injector):
             vendors |= context.other_gpus
         if not vendors:
             return Outcome("covered")
-        needed = self._needed(vendors, taints)
-        added = [one for one in needed if not any([covers(other, one) for other in present])]
+        tolerated = {found for each in present if _lasts(each) and (found := matched(each))}
+        added = [one for one in self._needed(vendors, taints) if not tolerates(tolerated, one)]
         if not added:
             return Outcome("covered")
         if _spread_honors_taints(edit.object["spec"]):
             return Outcome("ownSpread")
-        edit.extend(("spec", "tolerations"), added)
-        return Outcome("added", [one["key"] for one in added])
+        edit.extend(("spec", "tolerations"), [toleration(*one) for one in added])
+        return Outcome("added", [key for key, _, _ in added])
 
     def exported(self, gpus: Gpus) -> Iterable[str]:
         if not self.taints:
@@ -76,15 +74,15 @@ class Tolerations(Injector):
                 f"{value}, effect: {cel.literal(taint.effect)}}}"
             )
             patch = f'[JSONPatch{{op: "add", path: "/spec/tolerations/-", value: {ours}}}]'
-            parts.append(f"({asks} && !{tolerated(taint)} ? {patch} : [])")
+            parts.append(f"({asks} && !{in_cel(taint)} ? {patch} : [])")
         yield " +\n".join(parts)
 
-    def _needed(self, vendors: Set[str], taints: tuple[Taint, ...]) -> list[dict[str, Any]]:
-        """Tolerations for a pod with GPUs of these vendors: one per key, or one per value that the policy names."""
-        effects: dict[tuple[str, str | None], dict[str, None]] = {}
+    def _needed(self, vendors: Set[str], taints: tuple[Taint, ...]) -> list[Tolerated]:
+        """What a pod with GPUs of these vendors is to tolerate: each key once, or once for each value that the policy names."""
+        effects: dict[tuple[str, str | None], set[str]] = {}
         for taint in self.taints:
             if taint.vendor is None or taint.vendor in vendors:
-                effects.setdefault((taint.key, taint.value), {})[taint.effect] = None
+                effects.setdefault((taint.key, taint.value), set()).add(taint.effect)
         for live in taints:
             if any([live.effect in effects.get((live.key, value), ()) for value in (None, live.value)]):
                 continue
@@ -92,11 +90,14 @@ class Tolerations(Injector):
                 continue  # the taint of another vendor
             if values := [allowed.value for allowed in self.allowed if allowed.allows(live)]:
                 value = None if None in values else live.value
-                effects.setdefault((live.key, value), {})[live.effect] = None
-        tolerations = [toleration(key, value, tuple(key_effects)) for (key, value), key_effects in effects.items()]
-        return [
-            one for one in tolerations if not any([other is not one and covers(other, one) for other in tolerations])
-        ]
+                effects.setdefault((live.key, value), set()).add(live.effect)
+        needed = [(key, value, "".join(of) if len(of) == 1 else "") for (key, value), of in effects.items()]
+        return [one for one in needed if not tolerates({*needed} - {one}, one)]
+
+
+def _lasts(toleration: Mapping[str, Any]) -> bool:
+    """Whether it holds for as long as the pod runs."""
+    return toleration.get("effect") != "NoExecute" or toleration.get("tolerationSeconds") is None
 
 
 def _spread_honors_taints(spec: Mapping[str, Any]) -> bool:

@@ -30,9 +30,6 @@ from webhook.kube.pod import annotations_of, containers, gpu_counts
 
 
 class VoidDevices(Injector):
-    """Keeps containers without a GPU from getting one by their image: CUDA images set NVIDIA_VISIBLE_DEVICES=all, and some nodes
-    obey it. A container that sets the variable itself is left alone; the rule deviceEnv checks it."""
-
     handles_claims: ClassVar[bool] = True
     protects: ClassVar[bool] = True
     sentences: ClassVar[Mapping[str, str]] = {

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from webhook.cluster.node_table import Rows
 from webhook.cluster.nodes import Nodes
 from webhook.framework.cluster_view import Expression, Taint
+from webhook.framework.taints import Tolerated, matched, tolerates
 from webhook.kube.pod import PREFERRED, REQUIRED
 
 Mask = NDArray[np.bool_]
@@ -32,8 +33,6 @@ _LABEL_INTEGER = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 
 
 Term = tuple[Expression, ...]
-Tolerated = tuple[str, str | None, str]
-"""Key, value and effect: "" means any key and any effect, None any value."""
 
 
 class Constraints(NamedTuple):
@@ -48,15 +47,7 @@ class Constraints(NamedTuple):
         return taint.effect not in _BLOCKING or self.tolerates(taint)
 
     def tolerates(self, taint: Taint) -> bool:
-        """Whether the pod tolerates a taint (Toleration.ToleratesTaint).
-
-        Every node may have different taints, and a pod hundreds of tolerations: these are looked up, not tried one by
-        one.
-        """
-        key, value, effect = taint
-        return not self.tolerations.isdisjoint(
-            [(k, v, e) for k, v in (("", None), (key, None), (key, value)) for e in ("", effect)]
-        )
+        return tolerates(self.tolerations, taint)
 
     def soft(self, taints: Iterable[Taint]) -> int:
         """The number of PreferNoSchedule taints that the pod does not tolerate."""
@@ -99,25 +90,13 @@ def compiled(spec: Mapping[str, Any]) -> Constraints | None:
         tuple(Expression(key, "In", (value,)) for key, value in sorted((spec.get("nodeSelector") or {}).items())),
         None if selector is None else terms_of(terms),
         tuple(preferred),
-        frozenset([tolerated for toleration in tolerations if (tolerated := _tolerated(toleration)) is not None]),
+        frozenset([tolerated for toleration in tolerations if (tolerated := matched(toleration)) is not None]),
     )
 
 
 def terms_of(terms: Iterable[Mapping[str, Any]]) -> tuple[Term, ...]:
     """Compile NodeSelectorTerms, without those that match nothing."""
     return tuple([parsed for term in terms if (parsed := _term(term)) is not None])
-
-
-def _tolerated(toleration: Mapping[str, Any]) -> Tolerated | None:
-    """None if the toleration matches nothing.
-
-    Which values `Gt` and `Lt` match depends on a feature gate (KEP-5471). The scheduler decides it: here they match any.
-    """
-    key, operator = toleration.get("key") or "", toleration.get("operator") or "Equal"
-    effect = toleration.get("effect") or ""
-    if operator == "Exists" or (operator in ("Gt", "Lt") and key):
-        return key, None, effect
-    return (key, toleration.get("value") or "", effect) if operator == "Equal" and key else None
 
 
 def _term(term: Mapping[str, Any]) -> Term | None:

@@ -73,7 +73,6 @@ class Filter:
         self._claims = claims
         self._health = health
         self._reasons = _ByStatus(self._reason)
-        self._tolerated = _ByStatus(self._tolerates_lasting_taints)
         self._penalty = _ByStatus(self._penalty_of)
 
     def mask(self, nodes: Nodes, rows: Rows) -> Mask:
@@ -100,11 +99,6 @@ class Filter:
         """
         return self._penalty.of(nodes, rows)
 
-    def tolerated(self, nodes: Nodes, rows: Rows) -> Mask:
-        """Which of `rows` have no lasting taint that keeps the pod away: taints in PASSING do not count."""
-        mask: Mask = self._tolerated.of(nodes, rows) == 1
-        return mask
-
     def checks(self, nodes: Nodes, rows: Rows) -> Iterator[Check]:
         """Each reason with the rows that pass. Node pressure is read from taints, as the scheduler does."""
         numbers = self._reasons.of(nodes, rows)
@@ -121,9 +115,6 @@ class Filter:
         if not all([self.constraints.admits(taint) for taint in status.taints]):
             return 3
         return 0 if status.conditions.isdisjoint(self._health.conditions.items()) else 4
-
-    def _tolerates_lasting_taints(self, status: Status) -> int:
-        return all([t.key.startswith(PASSING) or self.constraints.admits(t) for t in status.taints])
 
     def _penalty_of(self, status: Status) -> int:
         penalty = min(self.constraints.soft(status.taints), _MAX_SOFT_TAINTS)

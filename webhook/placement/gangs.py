@@ -32,11 +32,8 @@ def gang_size(pod: Pod, controller: Owner | None, settings: Gangs) -> int:
         or (JOBSET in labels and "JobSet" in settings.kinds)
         or (LWS_GROUP in labels and "LeaderWorkerSet" in settings.kinds)
     )
-    return size_of(pod) if in_gang else 0
-
-
-def size_of(pod: Pod) -> int:
-    """How many pods the gang has if the pod says so, else 1."""
+    if not in_gang:
+        return 0
     text = annotations_of(pod).get(_SIZE)
     if text is None:
         variables = (v for c in pod["spec"].get("containers") or () for v in c.get("env") or ())

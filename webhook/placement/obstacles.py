@@ -4,7 +4,7 @@ Only CPU, memory, ephemeral storage, pods and GPUs are compared: a provider of a
 that pass by themselves do not count either: a node that is down, cordoned or full, and taints that come and go.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import numpy as np
@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from webhook.cluster.node_table import Demand
 from webhook.cluster.nodes import GENERAL, Nodes
-from webhook.framework.cluster_view import Expression, Obstacle
+from webhook.framework.cluster_view import Expression, Obstacle, Taint
 from webhook.kube.gpus import Gpus, vendor
-from webhook.placement.constraints import Mask, matches, matches_any
-from webhook.placement.filters import PASSING, Filter
+from webhook.placement.constraints import Constraints, Mask, matches, matches_any
+from webhook.placement.filters import PASSING
 from webhook.placement.nearest_label import label_words, nearest_label
 from webhook.text import amount_number, amount_words, bare, listed, plural, suggestion
 
@@ -24,21 +24,17 @@ _MAX_NAMED: Final = 3
 _MAX_LOOKED_AT: Final = 1000
 
 
-def obstacles(demand: Demand, pod_filter: Filter, nodes: Nodes, gpus: Gpus) -> Iterator[Obstacle]:
-    """Each cause once, missing resources first; nothing if some node could take the pod."""
-    return _Search(demand, pod_filter, nodes, gpus).obstacles()
-
-
-class _Search:
+class Search:
     """Searches the obstacles of one pod, on the nodes as they are now."""
 
-    def __init__(self, demand: Demand, pod_filter: Filter, nodes: Nodes, gpus: Gpus) -> None:
-        self._demand, self._filter, self._nodes, self._gpus = demand, pod_filter, nodes, gpus
+    def __init__(self, demand: Demand, constraints: Constraints, nodes: Nodes, gpus: Gpus) -> None:
+        self._demand, self._constraints, self._nodes, self._gpus = demand, constraints, nodes, gpus
         self._rows = slice(0, nodes.columns.rows)
         self._asked = {name: amount for name, amount in demand.requests if gpus.kind(name) is not None}
         self._without_plugin = self._labelled_without_gpus()
 
     def obstacles(self) -> Iterator[Obstacle]:
+        """Each cause once, missing resources first; nothing if some node could take the pod."""
         missing = [name for name, _ in self._demand.requests if _may_be_missing(name) and not self._most(name)]
         yield from map(self._on_no_node, missing)
         if any([name in missing or not self._devices(name).any() for name in self._asked]):
@@ -55,7 +51,7 @@ class _Search:
         if not selected.any():
             yield self._not_selected(with_gpus)
             return
-        left = selected & self._filter.tolerated(self._nodes, self._rows)
+        left = selected & self._tolerated()
         if not left.any():
             yield self._tainted(selected)
             return
@@ -165,15 +161,23 @@ class _Search:
     # --- labels and taints --------------------------------------------------------------------------------------------
 
     def _selected(self) -> Mask:
-        constraints = self._filter.constraints
+        constraints = self._constraints
         mask = matches(constraints.selector, self._nodes, self._rows)
         return (
             mask if constraints.required is None else mask & matches_any(constraints.required, self._nodes, self._rows)
         )
 
+    def _tolerated(self) -> Mask:
+        """Nodes that have no lasting taint that keeps the pod away."""
+        tolerated = [not self._lasting(status.taints) for status in self._nodes.statuses]
+        return np.array(tolerated)[self._nodes.columns.status[self._rows]]
+
+    def _lasting(self, taints: Iterable[Taint]) -> list[Taint]:
+        """The taints that keep the pod away and do not pass by themselves."""
+        return [t for t in taints if not (t.key.startswith(PASSING) or self._constraints.admits(t))]
+
     def _not_selected(self, among: Mask) -> Obstacle:
-        constraints = self._filter.constraints
-        required = constraints.required
+        constraints, required = self._constraints, self._constraints.required
         for expression in constraints.selector:
             mask = matches((expression,), self._nodes, self._rows)
             if not (among & mask).any():
@@ -215,9 +219,8 @@ class _Search:
     def _tainted(self, among: Mask) -> Obstacle:
         statuses = dict.fromkeys(self._nodes.columns.status[self._sorted(among)].tolist())
         taints = {taint for number in [*statuses][:_MAX_LOOKED_AT] for taint in self._nodes.statuses[number].taints}
-        tolerate = self._filter.constraints.admits
-        not_tolerated = [taint for taint in taints if not (taint.key.startswith(PASSING) or tolerate(taint))]
-        shown = sorted(f"{t.key}={t.value}:{t.effect}" if t.value else f"{t.key}:{t.effect}" for t in not_tolerated)
+        lasting = self._lasting(taints)
+        shown = sorted(f"{t.key}={t.value}:{t.effect}" if t.value else f"{t.key}:{t.effect}" for t in lasting)
         seen = f"no toleration of {listed(map(bare, shown), 3)}"
         wanted = f"one: {plural(int(among.sum()), 'node')} would take the pod but for that"
         return Obstacle(

@@ -1,9 +1,4 @@
-"""Chooses nodes for pods: reads the pod, and ranks the nodes of the cluster for it.
-
-`placement_request` reads the pod, `Placer.rank` ranks the nodes, `Placer.place` does both. Equal pods have equal
-requests, so the replicas of a template share one. Nothing here changes the cluster state. A `Placer` caches the scores
-of each shape of pod, and updates only those of changed nodes.
-"""
+"""Chooses nodes for pods: reads the pod, and ranks the nodes of the cluster for it. Nothing here changes the cluster state."""
 
 from functools import partial
 from typing import NamedTuple
@@ -19,12 +14,10 @@ from webhook.kube.pod import Pod
 from webhook.placement.devices import plans
 from webhook.placement.preferences import NO_PREFERENCES, resolved
 from webhook.placement.ranker import Ranker
-from webhook.placement.request import PlacementRequest, ineligible, placement_request
+from webhook.placement.request import ineligible, placement_request
 from webhook.placement.settings import PlacementSettings
 from webhook.placement.strategies import STRATEGIES
 from webhook.placement.volumes import volume_topology
-
-__all__ = ["PlacementRequest", "Placer", "demand_of", "placement_request"]
 
 _MAX_RANKERS = 16
 
@@ -47,10 +40,8 @@ class Placer:
         If no node is chosen, `reason` is a constant phrase, and `rejected` counts the nodes by why the pod does not fit.
         """
         request = placement_request(pod, settings, strategy, gpus, workload)
-        return request if isinstance(request, Placement) else self.rank(request, cluster, settings, gpus)
-
-    def rank(self, request: PlacementRequest, cluster: Cluster, settings: PlacementSettings, gpus: Gpus) -> Placement:
-        """Rank nodes for a pod with this request. `settings` and `gpus` must be those that the request was made with."""
+        if isinstance(request, Placement):
+            return request
         preferences, asked = NO_PREFERENCES, Demand(())
         if request.preferences is not None:
             preferences = resolved(request.preferences, self._state.nodes, cluster, gpus)

@@ -9,21 +9,21 @@ from webhook.cluster.state import ClusterState
 from webhook.framework.cluster_view import MetricsStatus, Obstacle, Placement, Ranked
 from webhook.kube.gpus import Gpus
 from webhook.kube.pod import REQUIRED, Pod
-from webhook.placement.constraints import compiled
+from webhook.placement.constraints import Constraints, compiled
 from webhook.placement.criteria import Candidates, Indices, best
 from webhook.placement.devices import LEFT_ALONE
 from webhook.placement.filters import Filter
 from webhook.placement.node_scores import NodeScores
-from webhook.placement.obstacles import obstacles
+from webhook.placement.obstacles import Search
 from webhook.placement.peer_rules import Peers
-from webhook.placement.preferences import NO_PREFERENCES, ResolvedPreferences
-from webhook.placement.refusals import Refusals
+from webhook.placement.preferences import ResolvedPreferences
+from webhook.placement.refusals import refusals
 from webhook.placement.request import PlacementRequest, Spec, shape_key, spec_of
 from webhook.placement.settings import PlacementSettings
 from webhook.placement.shared_cache import SharedCache
 from webhook.placement.strategies import STRATEGIES, WEIGHTS
 from webhook.placement.use import usable_gpus
-from webhook.placement.volumes import UNCONFINED, VolumeTopology
+from webhook.placement.volumes import VolumeTopology
 
 _MAX_BYTES: Final = 64 << 20
 """Maximum memory for cached scores: tenants write the shapes of pods."""
@@ -44,7 +44,6 @@ class Ranker:
         self._gpus = gpus
         self._scores = SharedCache[bytes, NodeScores](_MAX_SHAPES)
         """By shape of pod. Without these a choice filters and scores all nodes: 0.5 ms at 1,213 nodes, 4 ms at 65,000."""
-        self._refusals = Refusals(state, gpus)
         self._obstacles = SharedCache[tuple[bytes, Demand], tuple[int, tuple[Obstacle, ...]]](_MAX_SHAPES)
         """By shape of pod, with the version of the nodes. Controllers retry often: this saves 0.2 ms at 1,213 nodes."""
         self._view = View(0, ())
@@ -70,7 +69,7 @@ class Ranker:
         pods = request.gang if request.gang > 1 else self._state.jobs.pods(request.owner, request.workload) or 1
         chosen, decided = best(Candidates(request, nodes, scores, peers, pods, self._view, self._settings))
         if not len(chosen):
-            rejected = self._refusals.reasons(key, scores.filter, request)
+            rejected = refusals(nodes, self._gpus, scores.filter, request.demand)
             return Placement((), request.strategy, reason="no node fits", total=nodes.count, rejected=rejected)
         ranked = self._ranked(scores, chosen, peers)
         numbers = _numbers(metrics, ranked) if scores.gpu is not None else ()
@@ -90,8 +89,8 @@ class Ranker:
         nodes, namespace = self._state.nodes, namespace_of(pod)
         known = self._obstacles.get((key, demand), namespace)
         if known is None or known[0] != nodes.changes.position:
-            pod_filter = self._filter(spec_json)
-            causes = () if pod_filter is None else tuple(obstacles(demand, pod_filter, nodes, self._gpus))
+            constraints = _constraints(spec_json)
+            causes = tuple(Search(demand, constraints, nodes, self._gpus).obstacles()) if constraints else ()
             known = nodes.changes.position, causes
             self._obstacles.put((key, demand), known, namespace)
         return known[1]
@@ -104,9 +103,11 @@ class Ranker:
         """The scores for this shape of pod; None if it has more constraints than can be ranked by."""
         scores = self._scores.get(key, request.namespace)
         if scores is None:
-            pod_filter = self._filter(request.spec_json, volumes, preferences)
-            if pod_filter is None:
+            constraints = _constraints(request.spec_json)
+            if constraints is None:
                 return None
+            ranked_by = preferences.below(constraints)
+            pod_filter = Filter(ranked_by, self._settings.health, volumes.terms, volumes.claims)
             gpu = next((name for name, _ in request.demand.requests if self._is_gpu(name)), None)
             size = _BYTES_PER_CHARACTER * len(request.spec_json)
             scores = NodeScores(pod_filter, request.demand, STRATEGIES[request.strategy], gpu, size)
@@ -115,17 +116,6 @@ class Ranker:
                 left += sum([each.kept_bytes for each in evicted])
             self._scores.put(key, scores, request.namespace)
         return scores
-
-    def _filter(
-        self,
-        spec_json: bytes,
-        volumes: VolumeTopology = UNCONFINED,
-        preferences: ResolvedPreferences = NO_PREFERENCES,
-    ) -> Filter | None:
-        constraints = compiled(spec_of(spec_json)) if len(spec_json) <= _MAX_CHARACTERS else None
-        if constraints is None:
-            return None
-        return Filter(preferences.below(constraints), self._settings.health, volumes.terms, volumes.claims)
 
     def _current_view(self) -> View:
         columns, demands = self._state.nodes.columns, self._state.demands
@@ -158,6 +148,11 @@ class Ranker:
                     load = round(100 * columns.utilisation.item(row)) if columns.measured[row] else None
                     ranked[number] = ranked[number]._replace(usable=max(0, int(usable[number])), load=load)
         return tuple(ranked)
+
+
+def _constraints(spec_json: bytes) -> Constraints | None:
+    """None if they are too many to rank by."""
+    return compiled(spec_of(spec_json)) if len(spec_json) <= _MAX_CHARACTERS else None
 
 
 def _numbers(metrics: MetricsStatus, ranked: tuple[Ranked, ...]) -> tuple[str | int, ...]:

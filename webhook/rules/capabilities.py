@@ -22,8 +22,6 @@ from webhook.text import quoted
 
 
 class Capabilities(Rule):
-    """No container gets one of these capabilities."""
-
     everywhere: ClassVar[bool] = True
 
     denied: tuple[str, ...] = (

@@ -17,8 +17,6 @@ from webhook.framework.interface import Action, Context, Finding, Pod, Rule
 
 
 class ClaimTolerations(Rule):
-    """A claim tolerates no taint of a device that it does not name."""
-
     of_claims: ClassVar[bool] = True
     not_exported: ClassVar[str] = "needs the state of the cluster"
 

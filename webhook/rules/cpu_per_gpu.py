@@ -21,13 +21,11 @@ from webhook.text import amount_number, amount_words, plural, quoted
 
 
 class CpuPerGpu(Rule):
-    """Containers with GPUs request CPU and memory for them: [minimum, usual maximum] per GPU, by class of workload."""
-
     not_exported: ClassVar[str] = "compares quantities by class of workload"
 
     action: Action = "warn"
     classes: dict[str, PerGpu] = CLASSES
-    """By class of workload. Pods of other classes are not checked."""
+    """By class of workload: [minimum, usual maximum] for each GPU. Pods of other classes are not checked."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         workload = context.workload.name

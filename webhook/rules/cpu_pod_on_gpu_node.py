@@ -18,11 +18,9 @@ from webhook.text import matches_any, quoted
 
 
 class CpuPodOnGpuNode(Rule):
-    """Pods without a GPU do not tolerate the taints of GPU nodes (name patterns)."""
-
     action: Action = "warn"
     taints: tuple[str, ...] = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/*", "habana.ai/gaudi")
-    """Keys of the taints of GPU nodes."""
+    """Keys of the taints of GPU nodes (name patterns)."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         tolerations = pod["spec"].get("tolerations")

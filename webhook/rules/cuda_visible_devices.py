@@ -21,8 +21,6 @@ _NOTHING = ("", "-1", "none", "void", "NoDevFiles")
 
 
 class CudaVisibleDevices(Rule):
-    """No container selects some of its own GPUs by a variable such as CUDA_VISIBLE_DEVICES."""
-
     not_exported: ClassVar[str] = "compares a list with the number of GPUs"
 
     action: Action = "warn"
@@ -30,8 +28,6 @@ class CudaVisibleDevices(Rule):
     """Variables by which a GPU library selects among the GPUs of a container."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
-        if context.variables(pod).isdisjoint(self.names):
-            return
         for container in context.containers(pod):
             if (container.spec.get("resources") or {}).get("claims"):
                 continue

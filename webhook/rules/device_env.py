@@ -36,8 +36,6 @@ _PLUGIN = "Remove it: the device plugin sets it to the GPUs that the limits ask 
 
 
 class DeviceEnv(Rule):
-    """No container selects its devices by an environment variable: it would override the variable of the device plugin."""
-
     everywhere: ClassVar[bool] = True
 
     names: tuple[str, ...] = device_variables.DEVICES
@@ -49,21 +47,23 @@ class DeviceEnv(Rule):
     """Variables that hand out devices for use with GPUs: refused in a container without a GPU, warned about in one with a GPU."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
-        named = self._named(context.variables(pod))
-        if not named:
-            return
         for container in context.containers(pod):
-            with_gpu, hidden = container.has_gpu(context.gpus), hides_devices(container.spec)
-            for index, entry in enumerate(container.spec.get("env") or ()):
-                if entry.get("name") in named and (violation := self._violation(entry, with_gpu, hidden)):
+            env = container.spec.get("env") or ()
+            named = [(index, entry) for index, entry in enumerate(env) if self._is_named(entry.get("name") or "")]
+            with_gpu, hidden = (
+                bool(named) and container.has_gpu(context.gpus),
+                bool(named) and hides_devices(container.spec),
+            )
+            for index, entry in named:
+                if violation := self._violation(entry, with_gpu, hidden):
                     besides, wanted, fix, only_warn = violation
                     seen = f"{bare(entry['name'])}={value_of(entry)} in container {quoted(container.name)}{besides}"
                     yield Finding(f"{container.field}.env[{index}]", seen, wanted, fix, only_warn)
 
-    def _named(self, names: Iterable[str]) -> set[str]:
-        """The names that this rule checks."""
-        by_suffix = {name for name in names if name.endswith(_SUFFIX) and not matches_any(self.programs, name)}
-        return by_suffix | self._patterns.among(names)
+    def _is_named(self, name: str) -> bool:
+        """Whether this rule checks variables of this name."""
+        by_suffix = name.endswith(_SUFFIX) and not matches_any(self.programs, name)
+        return by_suffix or self._patterns.match(name)
 
     @cached_property
     def _patterns(self) -> Patterns:

@@ -28,8 +28,6 @@ _PARTS = tuple([_SUFFIX[:end] for end in range(len("_VISIBLE"), len(_SUFFIX))])
 
 
 class DeviceEnvFrom(Rule):
-    """No variable that hands out devices comes from a ConfigMap or a Secret."""
-
     everywhere: ClassVar[bool] = True
 
     names: tuple[str, ...] | None = None

@@ -23,8 +23,6 @@ _NAME = "nvidia-container-devices"
 
 
 class DeviceMounts(Rule):
-    """No mount under /var/run/nvidia-container-devices: NVIDIA's runtime takes names of devices from there."""
-
     everywhere: ClassVar[bool] = True
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:

@@ -37,8 +37,6 @@ _DRA = "deviceclass.resource.kubernetes.io/*"
 
 
 class GpuFits(Rule):
-    """Some node could take the pod if that node were empty. A pod that no node could ever take is refused."""
-
     of_claims: ClassVar[bool] = True
     not_exported: ClassVar[str] = "needs the state of the cluster"
 

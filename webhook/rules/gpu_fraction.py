@@ -29,8 +29,6 @@ _NUMBERS = {
 
 
 class GpuFraction(Rule):
-    """Annotations that ask for a part of a GPU (gpu-fraction, gpu-memory) agree with the resources."""
-
     not_exported: ClassVar[str] = "needs to parse numbers that its author wrote as text"
 
     schedulers: tuple[str, ...] = ("kai-scheduler", "runai-scheduler")

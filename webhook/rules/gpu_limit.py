@@ -35,8 +35,6 @@ _FEWER = "Ask for fewer, or spread the work over several pods, as a Job with par
 
 
 class GpuLimit(Rule):
-    """A container and a pod ask for no more GPUs than this; null: no limit."""
-
     of_claims: ClassVar[bool] = True
     differs: ClassVar[str] = (
         "does not see claims, nor what DeviceClasses are for; rounds fractions of a DeviceClass up for each container, not for "
@@ -44,9 +42,9 @@ class GpuLimit(Rule):
     )
 
     per_container: int | None = Field(default=16, ge=1)
-    """The limit for one container. No server in wide use has more than 16 GPUs."""
+    """The limit for one container; null: none. No server in wide use has more than 16 GPUs."""
     per_pod: int | None = Field(default=16, ge=1)
-    """The limit for all containers of a pod together."""
+    """The limit for all containers of a pod together; null: none."""
     sizes: tuple[int, ...] = ()
     """The numbers of GPUs that a container may ask for, as [1, 2, 4, 8]: a pod with 3 GPUs leaves GPUs of a node of 8 unused. []:
     any."""

@@ -22,8 +22,6 @@ from webhook.text import bare, listed, quoted
 
 
 class GpuMixing(Rule):
-    """One container asks for GPUs of one vendor, and not for whole GPUs together with parts of GPUs."""
-
     differs: ClassVar[str] = "does not see claims"
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:

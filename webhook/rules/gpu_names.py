@@ -24,8 +24,6 @@ _ALIKE = 0.83
 
 
 class GpuNames(Rule):
-    """Names of GPU resources are spelt right: nvdia.com/gpu, nvidia/gpu and amd.com/gpus are not."""
-
     not_exported: ClassVar[str] = "compares names by similarity"
 
     action: Action = "warn"

@@ -31,8 +31,6 @@ _MAX_ARGUMENTS = 32 << 10
 
 
 class GpuParallelism(Rule):
-    """The parallelism in the arguments (--tensor-parallel-size, --nproc_per_node, …) equals the number of GPUs."""
-
     not_exported: ClassVar[str] = "reads command lines"
 
     action: Action = "warn"

@@ -25,9 +25,6 @@ from webhook.text import bare, listed, quoted
 
 
 class GpuQuantity(Rule):
-    """A GPU quantity is a whole number, not negative, and the same in requests and limits. The API server refuses anything
-    else in any case; this rule says what to write instead, together with the findings of the other rules."""
-
     not_exported: ClassVar[str] = "the API server refuses the same by itself"
 
     early: ClassVar[bool] = True

@@ -25,8 +25,6 @@ _SHARED = ("time-slicing", "mps")
 
 
 class GpuSharing(Rule):
-    """No container asks for more than one share of a shared GPU: two shares may be of the same GPU."""
-
     not_exported: ClassVar[str] = "is advice by node labels"
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:

@@ -22,8 +22,6 @@ from webhook.text import quoted
 
 
 class GpuZero(Rule):
-    """No limit of 0 GPUs: the container may see every GPU of the node, if its runtime reads the environment of the image."""
-
     everywhere: ClassVar[bool] = True
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:

@@ -17,8 +17,6 @@ from webhook.framework.interface import Check, Context, Finding, Gpus, Pod, Rule
 
 
 class HostNamespaces(Rule):
-    """No pod joins the process or IPC namespace of the node."""
-
     everywhere: ClassVar[bool] = True
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:

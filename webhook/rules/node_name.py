@@ -20,8 +20,6 @@ from webhook.text import quoted
 
 
 class NodeName(Rule):
-    """Only kubelets name the node of a new pod: with a node name no scheduler counts the GPUs, and taints have no effect."""
-
     everywhere: ClassVar[bool] = True
 
     groups: tuple[str, ...] = ("system:nodes",)

@@ -23,8 +23,6 @@ _KINDS = ("ReplicaSet", "StatefulSet", "ReplicationController")
 
 
 class PdbMissing(Rule):
-    """Workloads of these classes with more than one replica are covered by a PodDisruptionBudget. Only templates are checked."""
-
     not_exported: ClassVar[str] = "is about templates, and needs the state of the cluster"
 
     action: Action = "warn"

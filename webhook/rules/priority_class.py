@@ -29,9 +29,6 @@ _OTHERWISE = "Choose one of those, or remove the line"
 
 
 class PriorityClassAllowed(Rule):
-    """The PriorityClass exists, and this namespace may use it. If the injector gives a PriorityClass to a class of workload, only
-    the namespaces that `classes` entitles to that class may use it."""
-
     reserved: dict[str, tuple[str, ...]] = Field(default={"system-*": ()})
     """PriorityClass: the namespaces that may use it (name patterns, or keys of labels as in `classes`). The first entry that
     matches decides, even for the PriorityClass of a class of workload. A PriorityClass without an entry and without a class

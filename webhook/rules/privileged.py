@@ -27,8 +27,6 @@ _PROFILES = ("seccompProfile", "appArmorProfile")
 
 
 class Privileged(Rule):
-    """No container is privileged, or a hostProcess of Windows: it would see every device."""
-
     everywhere: ClassVar[bool] = True
 
     selinux_types: tuple[str, ...] = Field(

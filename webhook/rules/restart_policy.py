@@ -19,8 +19,6 @@ _ENDLESS = ("ReplicaSet", "Deployment", "StatefulSet", "ReplicationController")
 
 
 class RestartPolicy(Rule):
-    """Pods of these classes finish, and are not started again."""
-
     not_exported: ClassVar[str] = "is advice by class of workload"
 
     action: Action = "warn"

@@ -18,8 +18,6 @@ from webhook.text import matches_any, quoted
 
 
 class RuntimeClass(Rule):
-    """Only pods that ask for a GPU use a GPU runtime: under it a CUDA image gets all GPUs by itself."""
-
     everywhere: ClassVar[bool] = True
     differs: ClassVar[str] = "knows a RuntimeClass by its name alone, not by its handler"
 

@@ -28,9 +28,6 @@ _KINDS = ("ReplicaSet", "StatefulSet")
 
 
 class SpreadMissing(Rule):
-    """Workloads with this many replicas or more are spread over nodes. The maxReplicas of a HorizontalPodAutoscaler counts too.
-    The injector topologySpread adds what is missing, so this rule matters where that is off."""
-
     not_exported: ClassVar[str] = "is about templates, and needs the state of the cluster"
 
     action: Action = "warn"

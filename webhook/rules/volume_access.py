@@ -24,9 +24,6 @@ _USERS = {"ReadWriteOnce": "one node", "ReadWriteOncePod": "one pod"}
 
 
 class VolumeAccess(Rule):
-    """Replicas do not share a volume that only one node or one pod can use (ReadWriteOnce, ReadWriteOncePod). Only templates are
-    checked."""
-
     not_exported: ClassVar[str] = "is about templates, and needs the state of the cluster"
 
     action: Action = "warn"
@@ -42,6 +39,5 @@ class VolumeAccess(Rule):
                     path=f"spec.volumes[{index}].persistentVolumeClaim.claimName",
                     seen=f"{replicas} and one PersistentVolumeClaim {quoted(name)}, which {_USERS[access]} can use ({access})",
                     wanted="a claim with ReadWriteMany or ReadOnlyMany, or a StatefulSet with volumeClaimTemplates",
-                    fix="Give each replica a claim of its own, or all of them one that many nodes can use: otherwise replicas on "
-                    "other nodes wait for ever",
+                    fix="Give each replica a claim of its own, or all of them one that many nodes can use",
                 )

@@ -67,6 +67,14 @@ def test_the_values_to_choose_from_are_those_of_nodes_with_the_label(tmp_path: P
     assert found.causes[0].fix.startswith("set spec.affinity.nodeAffinity to 40, or label")
 
 
+@pytest.mark.parametrize(("name", "more"), [("gone", ""), ("full", ", or free that node")])
+def test_a_pin_may_go_or_its_node_be_freed(tmp_path: Path, name: str, more: str) -> None:
+    pinned = waiting(affinity=required("kubernetes.io/hostname", "In", name))
+    causes = answer(tmp_path, node("n"), node("full"), held(8, "full"), pinned).causes
+    (pin,) = [cause for cause in causes if cause.cause == "pinnedNode"]
+    assert pin.fix == f"remove the node's name from spec.affinity.nodeAffinity{more}"
+
+
 def test_the_fix_for_taints_is_their_tolerations(tmp_path: Path) -> None:
     found = snapshot(tmp_path, node("n", taints=["team=x:NoSchedule", "mine:NoExecute"]), waiting())
     assert answers(found, load_policy(), None)[0].causes[0].fix == (
@@ -107,6 +115,17 @@ def test_an_object_of_a_kind_that_could_not_be_read_is_not_missing(tmp_path: Pat
     found = snapshot(tmp_path, node("n"), mounting("d"), obj("PersistentVolumeClaim", "other"))
     found.missing["PersistentVolumeClaim"] = "no right"
     assert [cause.cause for cause in answers(found, load_policy(), None)[0].causes] == ["fitsNow"]
+
+
+def test_a_gang_that_is_complete_and_a_domain_with_fewer_pods_keep_nothing_away(tmp_path: Path) -> None:
+    skew = {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule"}
+    apart = [{**skew, "labelSelector": {"matchLabels": {"pod-group.scheduling.sigs.k8s.io": "ring"}}}]
+    there, pods = (
+        placed(pod("there", 1, labels=BY_LABELS), "a"),
+        waiting(labels=BY_LABELS, topologySpreadConstraints=apart),
+    )
+    causes = answer(tmp_path, node("a"), node("b"), there, pods).causes
+    assert [(cause.cause, cause.nodes) for cause in causes] == [("fitsNow", ("b",)), ("topologySpread", ("a",))]
 
 
 def test_where_a_node_could_take_the_pod_now_that_is_said_first(tmp_path: Path) -> None:

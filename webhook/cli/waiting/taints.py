@@ -88,7 +88,7 @@ def taints(case: Case) -> NodeCheck:
                 taints_text = listed([bare(taint_text(taint._asdict())) for taint in not_tolerated[code]])
                 fix = f"if the pod may run there, add to spec.tolerations: {'; '.join(map(_toleration, not_tolerated[code]))}"
                 text = f"{s.where(rows)}: tainted {taints_text}, which the pod does not tolerate"
-                more = [toleration(taint.key, taint.value or None, (taint.effect,)) for taint in not_tolerated[code]]
+                more = [toleration(taint.key, taint.value or None, taint.effect) for taint in not_tolerated[code]]
                 fixed = with_spec(case.pod, tolerations=[*(case.pod["spec"].get("tolerations") or ()), *more])
                 yield s.cause("untoleratedTaint", text, fix, rows, alone, fixed)
 
