@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.controlplane import toolchain
-from tests.controlplane.programs import Unavailable, find
+from tests.controlplane.programs import MAIN, SOURCES, Unavailable, find
 
 ROOT = Path(__file__).parents[2]
 

@@ -1,6 +1,10 @@
-"""Every query answered by a real Prometheus that scrapes the webhook and the API server, once what it asks about has happened."""
+"""Every query answered by a real Prometheus that scrapes the webhook and the API server, once what it asks about has happened.
+
+The panels of docs/dashboard.svg are drawn from these answers: `DRAW=1 pytest -m controlplane` on this file.
+"""
 
 import asyncio
+import os
 import re
 import ssl
 import urllib.error
@@ -19,6 +23,7 @@ from tests.controlplane.plane import ControlPlane
 from tests.feeds.prometheus_server import Exporter, Prometheus
 from tests.installed import ROOT, SHIPPED, Installed, MakeTeam
 from tests.manifests.files import documents
+from tests.manifests.monitoring import drawn
 from tests.manifests.monitoring.files import COMPONENT, panels, queries, without_variables
 from tests.manifests.monitoring.promql import selectors, sums
 
@@ -176,3 +181,9 @@ async def test_every_query_is_answered(
                 for selector in added.of:
                     series = await prometheus.ask(selector.text)
                     assert added.by <= set().union(*[entry["metric"] for entry in series]), (query, selector)
+        if os.environ.get("DRAW"):
+            for extra in range(number + 1, number + 260):
+                await happen(api, installed, team, extra)
+                if extra > 25 + extra % 11:
+                    await api.delete("Pod", f"p{extra - 20}", team, grace=0)
+            await drawn.draw(prometheus)
