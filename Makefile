@@ -19,7 +19,7 @@ help: ## Print this help
 demo: $(READY) ## Show what the webhook does to example pods; no cluster needed
 	@$(BIN)/gpu-admission explain -f webhook/defaults/pods.yaml --cluster webhook/defaults/cluster.yaml || test $$? -eq 1
 
-BUILD = $(BIN)/python -m tests.controlplane build --k8s $(K8S)
+BUILD = $(BIN)/python -m tests.controlplane --k8s $(K8S)
 LIVE = $(BIN)/pytest -q -m controlplane
 test: check chromium ## Run every test; builds a real Kubernetes control plane on first use (K8S=1.34 for the oldest)
 	@# The tests on a control plane wait most of the time: they run beside the others.
@@ -33,7 +33,7 @@ ON_A_PLANE = $(filter-out $(UNCHANGED),$(sort $(shell grep -rl --include='test_*
 AT_THE_END = tests/e2e/test_every_decision.py
 PARTS = RELEASES REPLICAS BEHAVIOUR MANIFESTS OTHERS
 RELEASES = $(filter tests/e2e/test_helm.py tests/e2e/test_upgrade.py,$(ON_A_PLANE))
-REPLICAS = $(filter $(patsubst %,tests/e2e/test_%.py,client_certificate doctor events operator pod_groups),$(ON_A_PLANE))
+REPLICAS = $(filter $(patsubst %,tests/e2e/test_%.py,client_certificate doctor events operator),$(ON_A_PLANE))
 WAITING = $(filter tests/e2e/test_pending.py tests/e2e/test_tried_fixes.py,$(ON_A_PLANE))
 BEHAVIOUR = $(WAITING) $(filter tests/e2e/behaviour/% tests/e2e/test_strangers.py,$(ON_A_PLANE)) $(AT_THE_END)
 POLICIES = cpu_per_gpu examples policy_configmap preferences refusals templates theft

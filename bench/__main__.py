@@ -17,7 +17,6 @@ _BENCHMARKS: dict[str, tuple[str, list[str]]] = {
     "hostile": ("time and memory of bodies made to be expensive; Linux, some minutes", []),
     "overload": ("what becomes of calls when there is too much to do; half a minute", []),
     "choose": ("time to choose a node, up to 65,000 nodes", []),
-    "burst": ("time to choose a node while replicas of one owner come in a burst", []),
     "placement": (
         "quality of the placement, on a small trace",
         ["--nodes", str(_DATA / "nodes.csv"), "--pods", str(_DATA / "pods.csv")],
@@ -27,7 +26,7 @@ _BENCHMARKS: dict[str, tuple[str, list[str]]] = {
     "creates": ("time added to a pod's creation, on a real control plane; three minutes", []),
 }
 """What each benchmark measures, and its arguments."""
-_DEFAULT = ("reviews", "loop", "choose", "burst", "placement")
+_DEFAULT = ("reviews", "loop", "choose", "placement")
 
 
 def main() -> int:

@@ -31,9 +31,3 @@ def percentile(values: list[float], share: float) -> float:
     """`share`: 0.99 for the 99th percentile."""
     ranked = sorted(values)
     return ranked[min(len(ranked) - 1, int(share * len(ranked)))]
-
-
-def tenths(values: list[float]) -> list[list[float]]:
-    """The values in ten parts of equal length, in order. A remainder at the end is left out."""
-    size = len(values) // TENTHS
-    return [values[start : start + size] for start in range(0, TENTHS * size, size)]

@@ -5,30 +5,29 @@ instead of in its Deployment, and the webhook configurations name it by URL inst
 is applied as it is, the access rules above all.
 """
 
-import copy
 import json
 import os
-import socket
 import sys
-import time
 import urllib.request
 import uuid
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
-from urllib.error import HTTPError, URLError
+from urllib.error import HTTPError
 
 import pytest
 
+from tests import pretended
 from tests.controlplane.api import Api, ApiError, wait_until
 from tests.controlplane.fixtures import remove_namespace
 from tests.controlplane.kinds import path
 from tests.controlplane.objects import made, pod
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.process import Program, wait_for
-from tests.controlplane.settings import free_port
-from tests.manifests.files import kustomized
+from tests.controlplane.settings import address_of_this_machine, free_port
+from tests.manifests.files import HOOKS, kustomized
 
 ROOT = Path(__file__).resolve().parent.parent
 SHIPPED = (ROOT / "manifests" / "policy.yaml").read_text()
@@ -36,53 +35,45 @@ DECISION = "gpu-admission.io/decision"
 NAMESPACE = ACCOUNT = "gpu-admission"
 PROFILE_LABEL = "gpu-admission.io/profile"
 OPTED_IN = {PROFILE_LABEL: "default"}
-_HOOKS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 _LEFT_OUT = ("Deployment", "PodDisruptionBudget")
 """Without kubelets its pods would only look as if they ran."""
 
 
+@dataclass(eq=False)
 class Installed:
-    """A running webhook. `policy`: the text of a policy instead of the shipped one. `replicas`: processes; connections are
+    """A running webhook. `text`: of a policy instead of the shipped one. `replicas`: processes; connections are
     shared out among those that are ready, as a Service does. `before`: Python that each runs first, to wait less. `settings`:
     more of the environment. `routed`: the API server finds the Service's endpoints itself, so the hooks stay as they are.
     `release`: the namespace where all is installed already. `source`: the files of this version.
     `flags`: more of `kubectl apply`."""
 
-    def __init__(
-        self,
-        plane: ControlPlane,
-        policy: str | None = None,
-        replicas: int = 1,
-        before: str = "",
-        settings: Mapping[str, str] | None = None,
-        reachable: bool = False,
-        routed: bool = False,
-        release: str | None = None,
-        source: Path = ROOT,
-        flags: tuple[str, ...] = (),
-    ) -> None:
-        self.plane = plane
-        self._source, self._flags = source, flags
-        self._routed = routed
-        self._release = release
-        self._namespace = release or NAMESPACE
-        self._host = address_of_this_machine() if reachable else "127.0.0.1"
-        self._settings = dict(settings or {})
-        self._before = before
-        self._text = policy
-        self.ports = [free_port() for _ in range(replicas)]
-        self.ops_ports = [free_port() for _ in range(replicas)]
+    plane: ControlPlane
+    text: str | None = None
+    replicas: int = 1
+    before: str = ""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    reachable: bool = False
+    routed: bool = False
+    release: str = ""
+    source: Path = ROOT
+    flags: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        self.ports = [free_port() for _ in range(self.replicas)]
+        self.ops_ports = [free_port() for _ in range(self.replicas)]
         self.members: list[Program] = []
-        self._front = self.ports[0] if replicas == 1 else free_port()
+        self._front = self.ports[0] if self.replicas == 1 else free_port()
         self._balancer: Program | None = None
+        self._namespace = self.release or NAMESPACE
+        self._host = address_of_this_machine() if self.reachable else "127.0.0.1"
 
     def __enter__(self) -> Self:
         try:
-            if not self._release:
+            if not self.release:
                 self._install()
             kubeconfig = self.plane.kubeconfig_for(self._namespace, ACCOUNT)
-            if len(self.ports) > 1:
-                self._pretend([found for found in kustomized(self.plane) if found["kind"] == "Deployment"])
+            if self.replicas > 1:
+                self._pretend()
             self.members = [self._program(number, kubeconfig) for number in range(len(self.ports))]
             for member in self.members:
                 member.start()
@@ -101,13 +92,13 @@ class Installed:
 
     def _install(self, *kinds: str) -> None:
         """Without `kinds`: all of them. Hooks come last: kustomize sees to that."""
-        shipped = kustomized(self.plane, str(self._source / "manifests"))
+        shipped = kustomized(self.plane, str(self.source / "manifests"))
         wanted = [each for each in shipped if each["kind"] not in _LEFT_OUT and each["kind"] in (kinds or each["kind"])]
         self._apply([self._adjusted(each) for each in wanted])
 
     def upgrade(self) -> None:
         """To the version that is tested: its manifests, then one replica after another."""
-        self._source = ROOT
+        self.source = ROOT
         self._install()
         self._replace(patience=60)
 
@@ -123,12 +114,12 @@ class Installed:
     @contextmanager
     def running(self, before: str) -> Iterator[None]:
         """With other replicas, which run this first."""
-        ours, self._before = self._before, before
+        ours, self.before = self.before, before
         try:
             self._replace(patience=0)
             yield
         finally:
-            self._before = ours
+            self.before = ours
             self._replace(patience=0)
 
     def __exit__(self, *unused: object) -> None:
@@ -142,7 +133,7 @@ class Installed:
             self._remove_hooks()
 
     def _remove_hooks(self) -> None:
-        for kind in _HOOKS:
+        for kind in HOOKS:
             with suppress(HTTPError):  # there are none
                 self.plane.request("DELETE", path(kind, name="gpu-admission"))
 
@@ -153,34 +144,36 @@ class Installed:
         try:
             yield
         finally:
-            self._install(*_HOOKS)
+            self._install(*HOOKS)
             wait_for(self._trusted, "caBundle in both webhook configurations", self.members, 120)
 
     def await_ready(self, number: int = 0, within: float = 120) -> None:
         """Until the replica says that it is ready."""
-        url = f"http://127.0.0.1:{self.ops_ports[number]}/readyz"
-        wait_for(lambda: _ok(url), url, [self.members[number]], within)
+
+        def ready() -> bool:
+            with suppress(OSError):
+                return bool(self.readiness(number))
+            return False
+
+        wait_for(ready, f"replica {number} to be ready", [self.members[number]], within)
 
     def metrics(self, number: int = 0) -> dict[str, float]:
         """Every sample of /metrics, by its name with labels."""
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.ops_ports[number]}/metrics", timeout=120) as answer:
-            lines = [line for line in answer.read().decode().splitlines() if line and not line.startswith("#")]
+        lines = [line for line in self._page(number, "metrics").splitlines() if line and not line.startswith("#")]
         return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
 
     def readiness(self, number: int = 0) -> str:
         """What a replica that is ready says of itself."""
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.ops_ports[number]}/readyz", timeout=120) as answer:
-            text: str = answer.read().decode()
-        return text
+        return self._page(number, "readyz", timeout=5)
+
+    def _page(self, number: int, name: str, timeout: float = 120) -> str:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.ops_ports[number]}/{name}", timeout=timeout) as answer:
+            return str(answer.read().decode())
 
     def decisions(self) -> list[dict[str, Any]]:
         """The log lines of all replicas so far."""
-        found = []
-        for member in self.members:
-            for line in member.log.read_text().splitlines():
-                if line.startswith("{"):
-                    found.append(json.loads(line))
-        return found
+        lines = [line for member in self.members for line in member.log.read_text().splitlines()]
+        return [json.loads(line) for line in lines if line.startswith("{")]
 
     def set_policy(self, text: str) -> None:
         """Replace the policy in its ConfigMap. The webhook takes it up by its watch."""
@@ -196,70 +189,52 @@ class Installed:
         finally:
             self.set_policy(SHIPPED)
 
-    def _pretend(self, deployments: list[dict[str, Any]]) -> None:
-        """The pods that the replicas would run in: ready, and not for any scheduler. Replicas know each other by them."""
-        template = next(found["spec"]["template"] for found in deployments)
-        objects: list[dict[str, Any]] = []
-        ready: dict[str, Any] = {}
-        for number in range(len(self.ports)):
-            metadata = template["metadata"] | {"name": f"replica-{number}", "namespace": self._namespace}
-            spec = copy.deepcopy(template["spec"]) | {"schedulerName": "nobody"}
-            for port in spec["containers"][0]["ports"]:
-                port["containerPort"] = {"https": self.ports, "ops": self.ops_ports}[port["name"]][number]
-            objects.append(made("Pod", spec=spec) | {"metadata": metadata})
-            status: dict[str, Any] = {"conditions": [{"type": "Ready", "status": "True"}]}
-            if self._host != "127.0.0.1":
-                status |= {"podIP": self._host, "podIPs": [{"ip": self._host}]}
-            if self._routed:
-                objects.append(self._endpoint(number))
-            ready[metadata["name"]] = status
+    def _pretend(self) -> None:
+        """The pods of the replicas, and if need be their places behind the Service."""
+        (server,) = [found for found in kustomized(self.plane) if found["kind"] == "Deployment"]
+        template, numbers = server["spec"]["template"], range(self.replicas)
+        ports = [{"https": self.ports[number], "ops": self.ops_ports[number]} for number in numbers]
+        objects = [pretended.pod(template, number, self._namespace, ports[number]) for number in numbers]
+        if self.routed:
+            objects += [pretended.endpoint(n, self._namespace, self._host, self.ports[n]) for n in numbers]
         self._apply(objects)
-        for name, status in ready.items():
-            where = path("Pod", self._namespace, name, "status")
-            self.plane.request("PATCH", where, {"status": status}, "application/merge-patch+json")
-
-    def _endpoint(self, number: int) -> dict[str, Any]:
-        """A replica behind the Service. Its own controller looks for the node of the pod, and there is none."""
-        labels = {"kubernetes.io/service-name": "gpu-admission", "endpointslice.kubernetes.io/managed-by": "tests"}
-        metadata = {"name": f"replica-{number}", "namespace": self._namespace, "labels": labels}
-        ports = [{"name": "https", "port": self.ports[number], "protocol": "TCP"}]
-        kind = {"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4"}
-        return kind | {"metadata": metadata, "endpoints": [{"addresses": [self._host]}], "ports": ports}
+        for number in numbers:
+            where = path("Pod", self._namespace, pretended.name_of(number), "status")
+            change = {"status": pretended.status(self._host)}
+            self.plane.request("PATCH", where, change, "application/merge-patch+json")
 
     def _program(self, number: int, kubeconfig: Path) -> Program:
-        run = f"{self._before}; import runpy; runpy.run_module('webhook', run_name='__main__', alter_sys=True)"
+        run = f"{self.before}; import runpy; runpy.run_module('webhook', run_name='__main__', alter_sys=True)"
         listen = "127.0.0.1" if self._host == "127.0.0.1" else "0.0.0.0"
-        program = ["-c", run] if self._before else ["-m", "webhook"]
+        program = ["-c", run] if self.before else ["-m", "webhook"]
         command = [sys.executable, *program, "serve", "--kubeconfig", str(kubeconfig), "--host", listen]
         command += ["--port", str(self.ports[number]), "--ops-port", str(self.ops_ports[number])]
-        environment = _environment(self._source) | {
-            "GPU_ADMISSION_REPLICA": f"replica-{number}" if len(self.ports) > 1 else ""
-        }
-        environment |= {
-            "TMPDIR": str(self.plane.folder),
+        environment = _environment(self.source) | {
+            "GPU_ADMISSION_REPLICA": pretended.name_of(number) if self.replicas > 1 else "",
+            "TMPDIR": str(self.plane.folder),  # what a killed replica leaves goes with the plane
             "GPU_ADMISSION_NAMESPACE": self._namespace,
-            **self._settings,
-        }  # what a killed replica leaves goes with the plane
+            **self.settings,
+        }
         return Program(f"webhook-{number}-{self.ports[number]}", command, self.plane.folder, environment)
 
     def _adjusted(self, found: dict[str, Any]) -> dict[str, Any]:
-        if found["kind"] in _HOOKS and not self._routed:
+        if found["kind"] in HOOKS and not self.routed:
             for hook in found["webhooks"]:
                 path = hook["clientConfig"].pop("service")["path"]
                 hook["clientConfig"]["url"] = f"https://127.0.0.1:{self._front}{path}"
                 if self._host == "127.0.0.1":  # otherwise `doctor` looks at them
                     hook["timeoutSeconds"] = 30  # the most: no pod is refused or left alone because the machine is busy
-        if found["kind"] == "ConfigMap" and self._text is not None:
-            return _policy_map(self._text)
+        if found["kind"] == "ConfigMap" and self.text is not None:
+            return _policy_map(self.text)
         return found
 
     def _apply(self, objects: list[dict[str, Any]]) -> None:
         self.plane.kubectl(
-            "apply", *self._flags, "-f", "-", input=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
+            "apply", *self.flags, "-f", "-", input=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
         )
 
     def _trusted(self) -> bool:
-        found = [json.loads(self.plane.request("GET", path(kind, name="gpu-admission"))) for kind in _HOOKS]
+        found = [json.loads(self.plane.request("GET", path(kind, name="gpu-admission"))) for kind in HOOKS]
         return all(hook["clientConfig"].get("caBundle") for each in found for hook in each["webhooks"])
 
 
@@ -270,21 +245,6 @@ def _environment(source: Path = ROOT) -> dict[str, str]:
 def _policy_map(text: str) -> dict[str, Any]:
     found = made("ConfigMap", "gpu-admission-policy", data={"policy.yaml": text})
     return found | {"metadata": found["metadata"] | {"namespace": NAMESPACE}}
-
-
-def _ok(url: str) -> bool:
-    try:
-        with urllib.request.urlopen(url, timeout=5) as answer:
-            return bool(answer.status == 200)
-    except (URLError, OSError):
-        return False
-
-
-def address_of_this_machine() -> str:
-    """As others see it. No packet is sent."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.connect(("192.0.2.1", 9))
-        return str(probe.getsockname()[0])
 
 
 @pytest.fixture(scope="session")
@@ -336,11 +296,3 @@ def decision(found: Mapping[str, Any]) -> dict[str, Any]:
     """The decision record of a pod; empty where it has none."""
     record: dict[str, Any] = json.loads((found["metadata"].get("annotations") or {}).get(DECISION, "{}"))
     return record
-
-
-def settle(condition: Callable[[], bool], within: float, what: str) -> None:
-    """Wait for something outside of the API server."""
-    deadline = time.monotonic() + within
-    while not condition():
-        assert time.monotonic() < deadline, f"{what}: not within {within:g} s"
-        time.sleep(0.1)

@@ -61,9 +61,6 @@ CASES = [
         False,
         id="an alternative that is too many with the other request",
     ),
-    pytest.param([dra.gpu(0)], [dra.exactly(adminAccess=True)] * 2, False, id="admin access twice to one device"),
-    pytest.param([dra.gpu(0)], [dra.exactly(adminAccess=True), dra.exactly()], False, id="admin access beside a use"),
-    pytest.param([dra.gpu(0), dra.gpu(1)], [dra.exactly(adminAccess=True), dra.exactly()], True, id="on two devices"),
 ]
 
 
@@ -72,13 +69,6 @@ def test_what_a_node_can_give(devices: list[Object], requests: list[Object], fit
     of = cluster([dra.device_slice("a", devices)], [dra.template("t", *requests)], nodes=["a"])
     found = placed(of, claiming("t"))
     assert (names(found), found.reason) == ((["a"], "") if fits else ([], "no node fits"))
-
-
-def test_admin_access_leaves_the_devices_to_other_pods() -> None:
-    template = dra.template("t", dra.exactly(adminAccess=True), dra.exactly())
-    of = cluster([dra.gpus_of("a", 2)], [template, dra.template("one", dra.exactly())], nodes=["a"])
-    assert placed(of, claiming("t")).nodes[0].free == 2
-    assert placed(of, claiming("t", "one")).reason == "no node fits", "the same pod does not get it"
 
 
 def test_a_capacity_that_is_asked_for_by_another_name_than_drivers_write_is_left_to_the_scheduler() -> None:

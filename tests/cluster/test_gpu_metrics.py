@@ -21,11 +21,8 @@ from webhook.cluster.gpu_metrics import GpuMetricsSettings
         pytest.param({"queries": {"utilisation": "", "engine": ""}}, "nothing would say", id="no utilisation at all"),
         pytest.param({"interval": "10 parsecs"}, '"30s", "5m" or "1h"', id="a malformed duration"),
         pytest.param({"interval": "2m"}, "Raise staleAfter", id="polled more rarely than samples grow stale"),
-        pytest.param({"idle": {"utilisation": 0}}, "greater than or equal to 1", id="a limit that nothing is below"),
-        pytest.param({"idle": {"utilisation": "30 %"}}, "integer", id="a percent sign"),
         pytest.param({"dcgm": {"selector": {}}}, "at least 1", id="a selector that matches every pod"),
         pytest.param({"dcgm": {"namespace": "../nodes"}}, "pattern", id="a malformed namespace"),
-        pytest.param({"nodeLabel": "node"}, "Extra inputs", id="a misspelt key"),
     ],
 )
 def test_wrong_settings_are_refused(settings: dict[str, object], says: str) -> None:

@@ -126,25 +126,17 @@ def test_pods_that_were_created_and_deleted_give_no_right_to_more() -> None:
     assert untouched(of, "other") == 35
 
 
-def test_a_reservation_counts_for_all_once_its_pod_is_seen() -> None:
+@pytest.mark.parametrize("bound", [False, True], ids=["seen", "bound before it was seen"])
+def test_a_reservation_counts_for_all_once_its_pod_is_seen(bound: bool) -> None:
     of = forty()
     for name in NODES:
         ask(of, name)
     assert (untouched(of, "other"), of.ledger.counts) == (35, Counts(40, 0))
     for number, name in enumerate(NODES):
-        of.pod_seen(pod(f"p{number}", 8, owner="o", ranked=[name]), 1)
-    assert (untouched(of, "other"), of.ledger.counts) == (0, Counts(0, 40))
+        of.pod_seen(pod(f"p{number}", 8, owner="o", ranked=[name], on=name if bound else None), 1)
+    assert (untouched(of, "other"), of.ledger.counts) == (0, Counts(0, 0 if bound else 40))
     assert (of.usage._private, of.ledger.parts._shared, of.ledger.parts._private) == ({}, {}, {})
-
-
-def test_a_pod_that_is_bound_before_it_is_seen_counts_for_all() -> None:
-    of = forty()
-    for name in NODES:
-        ask(of, name)
-    for number, name in enumerate(NODES):
-        of.pod_seen(pod(f"p{number}", 8, owner="o", ranked=[name], on=name), 1)
-    assert untouched(of, "other") == 0
-    assert (of.ledger.honoured["first"], of.usage._private) == (40, {})
+    assert of.ledger.honoured["first"] == (40 if bound else 0)
 
 
 def test_a_burst_sees_all_of_its_reservations_however_late_the_watch_is() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.cluster import dra
@@ -129,7 +129,11 @@ def events(draw: st.DrawFn) -> tuple[str, str, Any]:
     return kind, f"s{number}", None if gone else dra.device_slice(on, devices, name=f"s{number}", pool=pool, **where)
 
 
+ONE = dra.device_slice("a", [dra.gpu(0)], name="s0")
+
+
 @given(st.lists(events(), max_size=30))
+@example([("nodes", "a", None), ("resourceslices", "s0", ONE), ("nodes", "a", node("a", None))])
 def test_what_was_seen_before_and_is_gone_leaves_nothing_behind(seen: list[tuple[str, str, Any]]) -> None:
     """Pods were left to the scheduler or not by devices of no single node that there had been at the first decision."""
     templates = [dra.template("one", dra.exactly()), dra.template("all", dra.exactly(allocationMode="All"))]

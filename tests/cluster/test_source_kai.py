@@ -53,46 +53,37 @@ def labelled(made: Object) -> Object:
     return made
 
 
-@pytest.mark.parametrize(
-    "pods",
-    [
-        pytest.param([], id="nobody has a part"),
-        pytest.param([pod("p", 1, on="a")], id="whole GPUs"),
-        pytest.param([part("p", "0.5", "g", on="a")], id="a group that a tenant made up"),
-        pytest.param([reservation("g", "a", namespace="team-a")], id="a reservation pod in a tenant's namespace"),
-        pytest.param(
-            [reservation("g", "a", namespace="runai-reservation")],
-            id="where KAI up to 0.5 had them: a tenant may have that name now",
-        ),
-        pytest.param([reservation("g", "a", gpus=0)], id="one that holds no GPU"),
-        pytest.param([reservation("g", "a", gpus=8)], id="one that holds all"),
-        pytest.param([reservation("", "a")], id="no group"),
-        pytest.param([reservation("g", "b")], id="on another node"),
-    ],
-)
-def test_nothing_is_told(pods: list[Object]) -> None:
-    assert parts_of(state([node("a", labels=LABELS)], pods), "a") == []
+HELD = reservation("g", "a")
 
 
 @pytest.mark.parametrize(
     ("pods", "left"),
     [
-        pytest.param([], [81500], id="its pods are not bound yet"),
-        pytest.param([part("p", "0.5", "g", on="a")], [40750], id="half of it"),
-        pytest.param([part("p", "0.5", "g", on="a"), part("q", "0.25", "g", on="a")], [20375], id="two pods"),
-        pytest.param([part("p", "2000", "g", on="a", key="gpu-memory")], [79500], id="MiB"),
-        pytest.param([part("p", "0.5", "other", on="a")], [81500], id="of a group that nobody reserved"),
-        pytest.param([part("p", "0.5", "g", on="b")], [81500], id="of a group of another node"),
-        pytest.param([part("p", "0.5", on="a")], [81500], id="no group"),
-        pytest.param([labelled(part("p", "0.5", on="a"))], [81500], id="a label that KAI did not write"),
-        pytest.param([part("p", "0.5", "g", on="a", schedulerName="team")], [40750], id="KAI by another name"),
-        pytest.param([reservation("h", "a")], [81500, 81500], id="two groups"),
-        pytest.param([reservation("h", "a"), part("p", "0.4", "g", "h", on="a")], [48900, 48900], id="a pod of two groups"),
-        pytest.param([reservation("g", "a", name="again")], [81500, 81500], id="KAI reserved two GPUs for it"),
+        pytest.param([], [], id="nobody has a part"),
+        pytest.param([pod("p", 1, on="a")], [], id="whole GPUs"),
+        pytest.param([part("p", "0.5", "g", on="a")], [], id="a group that a tenant made up"),
+        pytest.param([reservation("g", "a", namespace="team-a")], [], id="a reservation pod in a tenant's namespace"),
+        pytest.param([reservation("g", "a", namespace="runai-reservation")], [], id="where KAI up to 0.5 had them"),
+        pytest.param([reservation("g", "a", gpus=0)], [], id="one that holds no GPU"),
+        pytest.param([reservation("g", "a", gpus=8)], [], id="one that holds all"),
+        pytest.param([reservation("", "a")], [], id="without a group"),
+        pytest.param([reservation("g", "b")], [], id="on another node"),
+        pytest.param([HELD], [81500], id="its pods are not bound yet"),
+        pytest.param([HELD, part("p", "0.5", "g", on="a")], [40750], id="half of it"),
+        pytest.param([HELD, part("p", "0.5", "g", on="a"), part("q", "0.25", "g", on="a")], [20375], id="two pods"),
+        pytest.param([HELD, part("p", "2000", "g", on="a", key="gpu-memory")], [79500], id="MiB"),
+        pytest.param([HELD, part("p", "0.5", "other", on="a")], [81500], id="of a group that nobody reserved"),
+        pytest.param([HELD, part("p", "0.5", "g", on="b")], [81500], id="of a group of another node"),
+        pytest.param([HELD, part("p", "0.5", on="a")], [81500], id="no group"),
+        pytest.param([HELD, labelled(part("p", "0.5", on="a"))], [81500], id="a label that KAI did not write"),
+        pytest.param([HELD, part("p", "0.5", "g", on="a", schedulerName="team")], [40750], id="KAI by another name"),
+        pytest.param([HELD, reservation("h", "a")], [81500, 81500], id="two groups"),
+        pytest.param([HELD, reservation("h", "a"), part("p", "0.4", "g", "h", on="a")], [48900, 48900], id="a pod of two groups"),
+        pytest.param([HELD, reservation("g", "a", name="again")], [81500, 81500], id="KAI reserved two GPUs for it"),
     ],
 )  # fmt: skip
 def test_what_is_left_of_each_shared_gpu(pods: list[Object], left: list[int]) -> None:
-    of = state([node("a", labels=LABELS), node("b")], [reservation("g", "a"), *pods])
+    of = state([node("a", labels=LABELS), node("b")], pods)
     assert parts_of(of, "a") == left
 
 
@@ -152,6 +143,10 @@ def test_what_ends_and_what_changes() -> None:
     half["metadata"]["labels"] = {}
     of.pod_seen(half, 0)
     assert parts_of(of, "a") == [81500]
+    del reserved["metadata"]["labels"]
+    of.pod_seen(reserved, 0)
+    assert (parts_of(of, "a"), free(of, "a")) == ([], 7)
+    of.pod_seen(reservation("g", "a"), 0)
     of.pod_gone(reserved)
     assert (parts_of(of, "a"), free(of, "a")) == ([], 8)
 

@@ -104,6 +104,7 @@ TWICE = [*gpu(utilisation=80.0, memory=70.0), *gpu(utilisation=10.0, memory=20.0
         pytest.param(gpu(temperature=85.0), {"hot": 1, "avoid": 1}, id="hot"),
         pytest.param(gpu(sick=1.0), {"sick": 1, "avoid": 1}, id="sick"),
         pytest.param(gpu(temperature=99.0, sick=1.0), {"avoid": 1}, id="hot and sick, once"),
+        pytest.param(gpu(utilisation=90.0, temperature=99.0), {"busy": 1, "hot": 1, "avoid": 0}, id="hot and busy, once"),
         pytest.param(gpu(memory=97.9), {"full": 0}, id="nearly full"),
         pytest.param(gpu(memory=98.0), {"full": 1}, id="full"),
         pytest.param(TWICE, {"idle": 0, "utilisation": 0.8}, id="of two numbers the busier one"),
@@ -152,7 +153,7 @@ def test_stale_samples_are_dropped_also_while_no_source_answers_or_none_has_a_gp
     utilisation = seen(gpu("a"), gpu("b"))
     changes(utilisation)
     utilisation.observe(gpu("b"), START + 100)
-    utilisation.refresh(START + 181)
+    utilisation.observe([], START + 181)
     assert changes(utilisation) == [("a", UNKNOWN)]
     assert (utilisation.gpus, utilisation.node("b").measured) == (1, 1)
     utilisation.observe([], START + 281)
@@ -163,7 +164,7 @@ def test_stale_samples_are_dropped_also_while_no_source_answers_or_none_has_a_gp
 
 def test_a_gpu_that_comes_back_starts_a_new_history() -> None:
     utilisation = seen(gpu(utilisation=95.0, temperature=99.0, sick=1.0))
-    utilisation.refresh(START + 181)
+    utilisation.observe([], START + 181)
     changes(utilisation)
     utilisation.observe(gpu(), START + 200)
     assert utilisation.node("a") == NodeUse(1, 1, 0.0, 40.0, 0, 0, 0, 0, 1)

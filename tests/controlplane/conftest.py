@@ -8,5 +8,4 @@ import pytest
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("GPU_ADMISSION_CACHE", str(tmp_path / "cache"))
-    monkeypatch.delenv("KUBEBUILDER_ASSETS", raising=False)
     return tmp_path / "cache"

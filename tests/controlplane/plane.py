@@ -27,12 +27,11 @@ import yaml
 
 from tests.controlplane import settings
 from tests.controlplane.kinds import path
-from tests.controlplane.process import Failed, Guard, Program, wait_for
+from tests.controlplane.process import Guard, Program, wait_for
 from tests.controlplane.programs import Programs
 from tests.controlplane.settings import HOST, USERS, Options, write_private
 
 PATIENCE = 1.0  # seconds; an API server stops listening at once, and then waits a minute for its watches to end
-ATTEMPTS = 3  # the port was free when it was chosen, and may not be when it is taken
 
 
 class ControlPlane:
@@ -42,8 +41,6 @@ class ControlPlane:
         self.programs = programs
         self.options = options or Options()
         self._tokens = {user: secrets.token_urlsafe(24) for user in USERS}
-        self._audited: list[dict[str, Any]] = []
-        self._audit_offset = 0
 
     def __enter__(self) -> Self:
         # In /tmp unless told otherwise: the path of a socket may have about 100 characters.
@@ -53,15 +50,7 @@ class ControlPlane:
         self._members: dict[str, Program] = {}
         try:
             self._write_keys()
-            for attempt in range(1, ATTEMPTS + 1):
-                try:
-                    self._start()
-                    break
-                except Failed as error:
-                    if attempt == ATTEMPTS or "address already in use" not in str(error):
-                        raise
-                    for member in reversed(self._members.values()):
-                        member.stop(patience=0)
+            self._start()
         except BaseException:
             self.close()
             raise
@@ -175,34 +164,15 @@ class ControlPlane:
         self._members[name].start()
         self._await(name)
 
-    def restart(self, name: str, patience: float = PATIENCE) -> None:
-        self.stop(name, patience)
-        self.start(name)
-
     def check(self) -> None:
         """Raises Failed, with its last words, if a program ended by itself."""
         for member in self._members.values():
             member.check()
 
-    def pids(self) -> dict[str, int]:
-        """The programs that run, by name."""
-        return {name: member.pid for name, member in self._members.items() if member.pid is not None}
-
-    def audit_events(self, **wanted: str) -> list[dict[str, Any]]:
-        """The audit events (audit.k8s.io/v1) so far, oldest first, that fit: verb="create", namespace="a", name="b", ….
-
-        The keywords are fields of the event or of its objectRef. An event may come a moment after its answer.
-        """
-        with (self.folder / "audit.log").open("rb") as file:
-            file.seek(self._audit_offset)
-            whole, newline, _ = file.read().rpartition(b"\n")
-        self._audit_offset += len(whole) + len(newline)
-        self._audited += [json.loads(line) for line in whole.splitlines()]
-        return [
-            event
-            for event in self._audited
-            if all(value in (event.get(key), event.get("objectRef", {}).get(key)) for key, value in wanted.items())
-        ]
+    def audit_events(self) -> list[dict[str, Any]]:
+        """The audit events (audit.k8s.io/v1) so far, oldest first. An event may come a moment after its answer."""
+        whole, _, _ = (self.folder / "audit.log").read_text().rpartition("\n")
+        return [json.loads(line) for line in whole.splitlines()]
 
     # How it starts
 

@@ -9,7 +9,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
@@ -117,12 +117,12 @@ def _signal_group(process: subprocess.Popen[bytes], number: signal.Signals) -> N
             os.killpg(process.pid, number)
 
 
-def wait_for(ready: Callable[[], bool], what: str, programs: list[Program], timeout: float) -> None:
+def wait_for(ready: Callable[[], bool], what: str, programs: Sequence[Program] = (), timeout: float = 120) -> None:
     """Calls `ready()` until it is true. Raises Failed if a program ends before, or after `timeout` seconds."""
     deadline = time.monotonic() + timeout
     while not ready():
         for program in programs:
             program.check()
         if time.monotonic() > deadline:
-            raise Failed(f"{what} not within {timeout:.0f} s; " + programs[-1].tail())
+            raise Failed(f"{what} not within {timeout:.0f} s; " + (programs[-1].tail() if programs else ""))
         time.sleep(0.05)

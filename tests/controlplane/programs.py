@@ -1,7 +1,9 @@
 """Where the programs of a control plane come from.
 
-In this order: the folder named by KUBEBUILDER_ASSETS, if it has all of them in the wanted version; a cache folder,
-keyed by the version and by a hash of everything that goes into the build; else a build from Go modules, once.
+A cache folder, keyed by the version and by a hash of everything that goes into the build; else a build from Go modules, once.
+
+A new release: copy the last folder in go/, change `k8s.io/kubernetes`, its staging modules and etcd to what the go.mod of that
+release says, run `go mod tidy` with main.go beside it, and name it in KUBERNETES.
 """
 
 import fcntl
@@ -9,7 +11,6 @@ import hashlib
 import os
 import platform
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -60,8 +61,7 @@ def find(version: str = MAIN, build: Builder | None = None) -> Programs:
     `build(minor, folder)` fills the folder; the default is build.build. Raises Unavailable.
     """
     minor = minor_of(version)
-    release = KUBERNETES[minor]
-    return _in_assets_folder(minor) or _in_cache(minor, release, build or _build)
+    return _in_cache(minor, KUBERNETES[minor], build or _build)
 
 
 def minor_of(version: str) -> str:
@@ -75,22 +75,6 @@ def minor_of(version: str) -> str:
 def say(line: str) -> None:
     """One line for the person who waits: on stderr, which is never parsed."""
     print(line, file=sys.stderr, flush=True)
-
-
-def _in_assets_folder(minor: str) -> Programs | None:
-    named = os.environ.get("KUBEBUILDER_ASSETS")
-    if not named:
-        return None
-    folder = Path(named).expanduser().absolute()
-    if lacking := missing(folder):
-        say(f"KUBEBUILDER_ASSETS={named} is not used: it has no {', '.join(lacking)}")
-        return None
-    answer = subprocess.run([folder / "kube-apiserver", "--version"], capture_output=True, text=True, check=False)
-    release = answer.stdout.strip().removeprefix("Kubernetes v")
-    if not release.startswith(f"{minor}."):
-        say(f"KUBEBUILDER_ASSETS={named} is not used: its kube-apiserver is {release or 'unknown'}, wanted {minor}")
-        return None
-    return Programs(folder, release)
 
 
 def cache_folder() -> Path:

@@ -1,8 +1,6 @@
 """The files that the programs are started with."""
 
 import itertools
-import json
-from pathlib import Path
 
 import yaml
 
@@ -29,19 +27,3 @@ def test_no_object_matches_two_stages_with_different_outcomes() -> None:
         if first["resourceRef"] == second["resourceRef"] and first["next"] != second["next"]:
             pairs = itertools.product(first["selector"]["matchExpressions"], second["selector"]["matchExpressions"])
             assert any(_exclude(*pair) for pair in pairs), (one["metadata"], other["metadata"])
-
-
-def test_a_scheduler_configuration_goes_into_a_file_with_its_connection(tmp_path: Path) -> None:
-    options = settings.Options(scheduler=settings.most_allocated())
-    (configuration, *_) = settings.scheduler(tmp_path, options)
-    content = json.loads(Path(configuration.removeprefix("--config=")).read_text())
-    assert content["clientConnection"]["kubeconfig"].startswith(str(tmp_path))
-    strategy = content["profiles"][0]["pluginConfig"][0]["args"]["scoringStrategy"]
-    assert strategy == {"type": "MostAllocated", "resources": [{"name": "nvidia.com/gpu", "weight": 1}]}
-
-
-def test_a_kubeconfig_is_for_its_owner_only(tmp_path: Path) -> None:
-    file = settings.write_private(
-        tmp_path / "kubeconfig", yaml.safe_dump(settings.kubeconfig("https://a", b"ca", "u", "t"))
-    )
-    assert file.stat().st_mode & 0o777 == 0o600

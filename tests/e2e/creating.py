@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from tests.controlplane.api import Api, ApiError, wait_until
+from tests.controlplane.api import Api, ApiError
 from tests.controlplane.objects import pod
 from tests.installed import decision
 
@@ -17,32 +17,35 @@ class Created:
         self.refused: list[str] = []
         self.unchanged: list[str] = []
 
+    async def more(self, number: int) -> None:
+        """Until so many more were tried."""
+        until = self.count + number
+        async with asyncio.timeout(120):
+            while self.count < until:  # noqa: ASYNC110  it has no event
+                await asyncio.sleep(0.05)
+
 
 @asynccontextmanager
-async def creating(api: Api, namespace: str) -> AsyncIterator[Created]:
-    """Creates GPU pods in a namespace, up to twenty a second, until twenty more have been created after the block."""
+async def creating(api: Api, namespace: str, clients: int = 1) -> AsyncIterator[Created]:
+    """Each client creates GPU pods as dry runs, at most ten a second: more would take the machine from what is changed. They
+    go on until twenty more have been created after the block."""
     found, go_on = Created(), True
 
     async def create() -> None:
         while go_on:
-            name = f"p{found.count}"
             found.count += 1
+            name = f"p{found.count}"
             try:
                 if not decision(await api.create(pod(name, 1), namespace, dryRun="All")):
                     found.unchanged.append(name)
             except ApiError as error:
                 found.refused.append(str(error))
-            await asyncio.sleep(0.05)  # more would take the machine from what is changed
+            await asyncio.sleep(0.1)
 
-    task = asyncio.create_task(create())
+    tasks = [asyncio.create_task(create()) for _ in range(clients)]
     try:
         yield found
-        before = found.count
-
-        async def more() -> bool:
-            return found.count > before + 20
-
-        await wait_until(more, 120, "more pods after the change")
+        await found.more(20)
     finally:
         go_on = False
-        await task
+        await asyncio.gather(*tasks)

@@ -1,4 +1,4 @@
-"""Two replicas that issue their own certificates, and clients that create pods all the time."""
+"""Two replicas that issue their own certificates."""
 
 import asyncio
 import ssl
@@ -6,11 +6,10 @@ import time
 from base64 import b64decode, b64encode
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
-from tests.controlplane.api import Api, ApiError
-from tests.controlplane.objects import pod
+from tests.controlplane.api import Api
 from tests.controlplane.plane import ControlPlane
 from tests.e2e.heard import Heard
 from tests.installed import NAMESPACE, Installed
@@ -21,8 +20,7 @@ POLICY = "gpu-admission-policy"
 TICK, STANDS, TRUSTED, ROUND = 0.5, 2.0, 4.0, 0.5
 """Seconds, all but ROUND by the clock of `Scene.ticking`. A replica waits for ten seconds, an hour and five seconds otherwise."""
 PAUSE = 0.2
-"""Between two ticks, two looks, and two creations of one client; by the clock of this machine."""
-CREATORS = 4
+"""Between two ticks and two looks, by the clock of this machine."""
 
 
 def sooner(clock: Path | None = None) -> str:
@@ -120,42 +118,3 @@ class Scene:
         end = self.now() + seconds
         while self.now() < end:  # noqa: ASYNC110  it has no event
             await asyncio.sleep(PAUSE)
-
-    @asynccontextmanager
-    async def creating(self) -> AsyncIterator["Creations"]:
-        """Some clients create pods, each one after another, until the block ends."""
-        count = Creations()
-        ended = False
-
-        async def create(number: int) -> None:
-            while not ended:
-                count.tried += 1
-                try:
-                    await self.api.create(pod(f"p-{number}"), "ours", dryRun="All")
-                except ApiError as error:
-                    count.failed.append((time.monotonic(), error.message))
-                await asyncio.sleep(PAUSE)  # more would take the machine from what is changed
-
-        creators = [asyncio.create_task(create(number)) for number in range(CREATORS)]
-        try:
-            await count.more(CREATORS)
-            yield count
-            await count.more(10 * CREATORS)
-        finally:
-            ended = True
-            await asyncio.gather(*creators)
-
-
-@dataclass
-class Creations:
-    tried: int = 0
-    failed: list[tuple[float, str]] = field(default_factory=list)
-
-    async def more(self, number: int) -> None:
-        """Until so many more were tried."""
-        until = self.tried + number
-        while self.tried < until:  # noqa: ASYNC110  it has no event
-            await asyncio.sleep(0.05)
-
-    def none_failed(self) -> None:
-        assert not self.failed, f"{len(self.failed)} of {self.tried} failed: {self.failed[0][1]}"

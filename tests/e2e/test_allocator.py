@@ -29,7 +29,6 @@ BY_NAME = {f"case-{number}": case for number, case in enumerate(CASES)}
 async def test_pods_get_devices_exactly_where_they_are_said_to(
     control_plane: ControlPlane, api: Api, namespace: str
 ) -> None:
-    await api.patch("Namespace", namespace, {"metadata": {"labels": {"resource.kubernetes.io/admin-access": "true"}}})
     objects, pods = [made("DeviceClass", dra.DRIVER, spec=dra.device_class()["spec"])], list[Json]()
     for name, case in BY_NAME.items():
         devices, requests, _ = case.values

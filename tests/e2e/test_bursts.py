@@ -2,15 +2,13 @@
 tenant leaves beside them makes no creation fail."""
 
 import asyncio
-from typing import Any
 
 import pytest
 
-from tests.controlplane.api import Api, wait_until
+from tests.controlplane.api import Api
 from tests.controlplane.clusters import IMAGE
 from tests.controlplane.fixtures import MakeNodes
-from tests.controlplane.objects import REQUIRED, deployment, job, pod
-from tests.e2e.behaviour.case import HOST, ZONE
+from tests.controlplane.objects import deployment, job
 from tests.installed import Installed, decision
 
 pytestmark = pytest.mark.controlplane
@@ -30,41 +28,3 @@ async def test_a_burst_keeps_its_first_choices_while_the_watch_of_pods_is_two_se
     chosen = [decision(one)["nodes"][0][0] for one in found]
     first = sum(one["spec"]["nodeName"] == node for one, node in zip(found, chosen, strict=True))
     assert first >= 230, f"{first} of 232"
-
-
-def about_everybody(kind: str, key: str, but: str) -> dict[str, Any]:
-    """The affinity of a pod: 8 terms about the pods of all namespaces, no two alike."""
-    terms = []
-    for number in range(8):
-        selector = {"matchExpressions": [{"key": "app", "operator": "NotIn", "values": [f"{but}-{number}"]}]}
-        terms.append({"topologyKey": key, "namespaceSelector": {}, "labelSelector": selector})
-    return {kind: {REQUIRED: terms}}
-
-
-async def test_no_creation_of_a_burst_fails_beside_pods_with_many_terms_about_others(
-    api: Api, team: str, namespace: str, nodes: MakeNodes
-) -> None:
-    """Reviews took 35 to 102 ms beside these pods, and those at the end of a burst more than the 5 s of the shipped hook."""
-    names = await nodes("100x8")
-    waiting = [
-        pod(f"waits-{number}", 9, affinity=about_everybody("podAffinity", ZONE, f"{number}")) for number in range(64)
-    ]
-    running = [
-        pod(
-            f"alone-{number}",
-            0,
-            affinity=about_everybody("podAntiAffinity", HOST, f"{number}"),
-            nodeName=names[number],
-        )
-        for number in range(32)
-    ]
-    for made in (*running, *waiting):
-        await api.create(made, namespace)
-
-    async def there() -> bool:
-        return len(await api.pods(namespace)) == 96
-
-    await wait_until(there, 120, "what the tenant leaves")
-    stored = await asyncio.gather(*[api.create(pod(f"burst-{number}", 1), team) for number in range(100)])
-    assert [made["metadata"]["name"] for made in stored if not decision(made).get("nodes")] == []
-    assert len(await api.pods(team)) == 100

@@ -17,7 +17,7 @@ from tests.controlplane.plane import ControlPlane
 from tests.controlplane.programs import find
 from tests.controlplane.settings import Options
 from tests.installed import ROOT, Installed, decision, opt_in
-from tests.strangers import anybody, attacked
+from tests.strangers import anybody
 
 pytestmark = pytest.mark.controlplane
 
@@ -70,24 +70,6 @@ async def test_the_api_server_is_heard_and_nobody_else(asked: tuple[ControlPlane
     assert [after[name] for name in after if name.startswith(parsed)] == [
         before[name] for name in before if name.startswith(parsed)
     ], "not a byte was parsed: there is neither an answer nor a bad request"
-
-
-@pytest.mark.parametrize("attack", ["1,100 silent connections", "1,100 connections without a handshake"])
-async def test_clients_with_a_certificate_are_served_while_others_attack(
-    asked: tuple[ControlPlane, Installed], attack: str
-) -> None:
-    """The same address as the API server's: nothing but the certificate tells them apart."""
-    plane, installed = asked
-    async with Api.of(plane.kubeconfig) as api:
-        namespace = f"crowd-{len(attack)}"
-        await api.namespace(namespace)
-        await opt_in(api, namespace)
-        async with attacked(installed.ports[0], attack, "127.0.0.1"):
-            for number in range(20):
-                stored = await api.create(pod(f"p-{number}", gpus=1), namespace)
-                assert stored["metadata"]["name"] == f"p-{number}"
-        cut = installed.metrics()
-    assert cut.get('gpu_admission_connections_cut_total{stage="idle"}', 0) == 0
 
 
 async def answer(port: int, sent: bytes, tls: ssl.SSLContext | None) -> bytes:

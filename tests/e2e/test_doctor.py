@@ -21,8 +21,9 @@ from tests.controlplane.api import Api, ApiError, wait_until
 from tests.controlplane.nodes import GPU_TAINT, node
 from tests.controlplane.objects import made, pod
 from tests.controlplane.plane import ControlPlane
-from tests.controlplane.programs import MUTATES, Programs
-from tests.installed import NAMESPACE, PROFILE_LABEL, ROOT, SHIPPED, Installed, address_of_this_machine, opt_in
+from tests.controlplane.programs import Programs
+from tests.controlplane.settings import address_of_this_machine
+from tests.installed import NAMESPACE, ROOT, SHIPPED, Installed, opt_in
 from tests.manifests.files import only
 from webhook.cli.cluster.load import load
 from webhook.cli.doctor import READ, results
@@ -145,26 +146,6 @@ def gone(kind: str, name: str) -> Broken:
     return broken_by(lambda scene: scene.api.delete(kind, name), lambda scene: scene.api.create(shipped))
 
 
-def changed(change: Json, back: Json) -> Broken:
-    """The namespace of the team."""
-    return broken_by(
-        lambda scene: scene.api.patch("Namespace", TEAM, change), lambda scene: scene.api.patch("Namespace", TEAM, back)
-    )
-
-
-def labelled(value: str) -> Json:
-    return {"metadata": {"labels": {PROFILE_LABEL: value}}}
-
-
-def entitled(value: str | None) -> Json:
-    return {"metadata": {"labels": {"class.gpu-admission.io/inference-critical": value}}}
-
-
-def image(name: str) -> Callable[[Scene], Awaitable[Any]]:
-    change = {"spec": {"containers": [{"name": "gpu-admission", "image": name}]}}
-    return lambda scene: scene.api.patch("Pod", "replica-1", change, NAMESPACE, strategy="strategic-merge")
-
-
 async def broken_policy(scene: Scene) -> None:
     """It got in while no webhook looked at it."""
     await asyncio.to_thread(stop, scene)
@@ -184,51 +165,13 @@ def start(scene: Scene) -> None:
         scene.webhook.await_ready(number)
 
 
-RULES = [{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["CREATE"]}]
-OTHER = {
-    "name": "other.example.com",
-    "clientConfig": {"url": "https://127.0.0.1:1/"},
-    "rules": RULES,
-    "failurePolicy": "Ignore",
-    "sideEffects": "None",
-    "timeoutSeconds": 1,
-    "admissionReviewVersions": ["v1"],
-}
-ANOTHER = made(MUTATING, "z-other", webhooks=[OTHER])
-EXPRESSION = 'Object{spec: Object.spec{tolerations: [Object.spec.tolerations{key: "a", operator: "Exists"}]}}'
-CHANGES = {
-    "matchConstraints": {"resourceRules": RULES},
-    "failurePolicy": "Ignore",
-    "reinvocationPolicy": "Never",
-    "matchConditions": [{"name": "never", "expression": "false"}],
-    "mutations": [{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": EXPRESSION}}],
-}
-MUTATION = made("MutatingAdmissionPolicy", "theirs", spec=CHANGES)
-BINDING = made("MutatingAdmissionPolicyBinding", "theirs", spec={"policyName": "theirs"})
-PROFILE = "profiles: {default: {%s}}"
 CASES = [
     pytest.param("webhooks", "warn", "timeoutSeconds", hook(VALIDATING, timeoutSeconds=30), id="a time limit"),
-    pytest.param("webhooks", "warn", "rules", hook(MUTATING, rules=RULES), id="rules"),
-    pytest.param("failurePolicies", "warn", "Ignore, shipped is Fail", hook(VALIDATING, failurePolicy="Ignore"), id="a failure policy"),
     pytest.param("matchConditions", "warn", "not-a-mirror-pod is missing", hook(VALIDATING, matchConditions=[]), id="a condition"),
-    pytest.param("matchConditions", "warn", "everyPod", policy(PROFILE % "placement: {everyPod: true}"), id="every pod"),
-    pytest.param("templates", "warn", "Train.example.com", policy(PROFILE % "templates: {custom: [{group: example.com, kind: Train, path: spec.template}]}"), id="a template"),
     pytest.param("policyLoaded", "broken", "cannot use the newest", broken_by(broken_policy, lambda scene: scene.policy(SHIPPED)), id="a policy that replicas cannot use"),
-    pytest.param("versions", "warn", "different images", broken_by(image("gpu-admission:9"), image("gpu-admission:0.1.0")), id="an image"),
-    pytest.param("gpuMetrics", "broken", "has none from prometheus", policy("gpuMetrics: {source: prometheus, url: 'http://127.0.0.1:9'}"), id="a source of metrics"),
     pytest.param("gpuMetrics", "broken", "no DCGM exporter", policy("gpuMetrics: {source: dcgm}"), id="exporters"),
-    pytest.param("otherWebhooks", "ok", "after us: z-other, and we are asked again", there(ANOTHER), id="another webhook"),
-    *([pytest.param("mutatingPolicies", "warn", "theirs changes tolerations", there(MUTATION, BINDING), id="a mutating policy")] if MUTATES else []),
     pytest.param("guards", "warn", "gpu-admission-profile-label does not guard", gone("ValidatingAdmissionPolicyBinding", "gpu-admission-profile-label"), id="a guard"),
-    pytest.param("guards", "warn", "gpu-admission-running-pods does not guard", gone("ValidatingAdmissionPolicyBinding", "gpu-admission-running-pods"), id="the guard of running pods"),
-    pytest.param("namespaces", "warn", "names profile defalt", changed(labelled("defalt"), labelled("default")), id="a profile"),
-    pytest.param("classes", "warn", '1 GPU pod: label workload-type="trainig" gives no class', there(pod("typo", 1, labels={"workload-type": "trainig"}), namespace=TEAM), id="the class of a pod"),
-    pytest.param("classes", "warn", "entry 2", policy("classes: [{class: a}, {class: training, ownerKinds: [Job]}]"), id="a class that no pod can have"),
     pytest.param("priorityClasses", "broken", "gpu-training", gone("PriorityClass", "gpu-training"), id="a priority class"),
-    pytest.param("preemption", "warn", f"pods of namespace {TEAM}; the API server refuses them", policy("classes: [{class: inference-critical, labels: {a: [b]}, namespaces: ['*']}, {class: training}]"), id="a namespace that only the policy entitles"),
-    pytest.param("preemption", "ok", f"by gpu-inference-critical: {TEAM}", changed(entitled(""), entitled(None)), id="an entitled namespace"),
-    pytest.param("policyTaints", "warn", "example.com/gpus", policy(PROFILE % "injectors: {tolerations: {taints: [{key: example.com/gpus}]}}"), id="a taint"),
-    pytest.param("policyLabels", "broken", "wait for ever", policy(PROFILE % "injectors: {topologySpread: {constraints: [{key: example.com/rack, whenUnsatisfiable: DoNotSchedule}]}}"), id="a label"),
     pytest.param("nodes", "warn", "offersNoGpus", there(node("doc-c", resources={"nvidia.com/gpu": "0"})), id="a node without a device plugin"),
 ]  # fmt: skip
 

@@ -21,7 +21,6 @@ from webhook.feeds import cluster, watch
 from webhook.feeds.access import Access, from_kubeconfig
 from webhook.feeds.api import Api
 from webhook.feeds.tasks import Tasks
-from webhook.feeds.watch import Feed, Sink, Watches
 from webhook.telemetry import logs
 from webhook.telemetry.metrics import Metrics
 
@@ -128,61 +127,3 @@ async def test_the_state_equals_a_fresh_list_after(
     await fault(fed, meanwhile)
     noticed = watch.SILENCE_SECONDS if fault is half_open_for_ever else 0.0
     await wait_until(fed.equal_to_a_fresh_list, RECOVERY + noticed, f"the truth after {fault.__name__}")
-
-
-async def test_a_watch_that_is_silent_alone_is_stuck_and_none_is_while_all_are_silent(
-    control_plane: ControlPlane, api: Client, monkeypatch: pytest.MonkeyPatch, nodes: MakeNodes
-) -> None:
-    """Two watches on connections of their own. A replica is not ready while one is stuck: see `Process.missing`.
-
-    The clock goes on with each answer to the first watch, so that a busy machine makes no difference. Each look at what is
-    stuck changes a node, so that there is an answer.
-    """
-    monkeypatch.setattr(watch, "WATCH_SECONDS", 6)
-    (node,) = await nodes("1x4")
-    now = [0.0]
-    metrics, log, watches = Metrics(), logs.configure(), Watches(("nodes", "namespaces"), 12.0, lambda: now[0])
-    seen: dict[str, int] = {"nodes": 0, "namespaces": 0}
-    answered = watches.answered
-
-    def counted(name: str, status: int = 200) -> None:
-        now[0] += 3.0 * (name == "nodes")
-        answered(name, status)
-        seen[name] += bool(status)
-
-    monkeypatch.setattr(watches, "answered", counted)
-
-    async def stuck(*names: str) -> bool:
-        await api.patch("Node", node, {"metadata": {"labels": {"at": str(now[0])}}})
-        return watches.stuck() == [*names]
-
-    async def both() -> bool:
-        return min(seen.values()) > 0 and not watches.stuck()
-
-    async with AsyncExitStack() as stack:
-        tasks, proxies = await stack.enter_async_context(Tasks(metrics, log)), []
-        for name in seen:
-            proxies.append(await stack.enter_async_context(Proxy(control_plane.port)))
-            ours = await stack.enter_async_context(Api(partial(_through, proxies[-1], control_plane)))
-            feed = Feed(ours, name, f"/api/v1/{name}", Sink(), metrics, log, watches=watches)
-            tasks.start(name, feed.run)
-        await wait_until(both, 300, "both watches")
-        proxies[1].silence()
-        await wait_until(partial(stuck, "namespaces"), 300, "the silence of one to be noticed")
-        proxies[1].resume()
-        await wait_until(partial(stuck), 300, "its return")
-        for proxy in proxies:
-            proxy.silence()
-        await asyncio.sleep(1)
-        now[0] += 1000.0
-        assert watches.stuck() == [], "nothing is answered: the API server may be gone"
-        seen.update(dict.fromkeys(seen, 0))
-        for proxy in proxies:
-            proxy.resume()
-        while not min(seen.values()):
-            assert watches.stuck() == [], "one of the two is heard first"
-            await asyncio.sleep(0.01)
-
-
-async def _through(proxy: Proxy, plane: ControlPlane) -> Access:
-    return (await from_kubeconfig(plane.kubeconfig))._replace(base=f"https://127.0.0.1:{proxy.port}")

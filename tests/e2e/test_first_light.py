@@ -1,15 +1,12 @@
 """A GPU pod goes all the way through a real cluster: asserted on the stored and the bound pod, never on our patch."""
 
-import asyncio
-from collections import Counter
 from typing import Any
 
 import pytest
 
 from tests.controlplane.api import Api, ApiError, wait_until
-from tests.controlplane.clusters import IMAGE
 from tests.controlplane.fixtures import MakeNodes
-from tests.controlplane.objects import deployment, made, pod
+from tests.controlplane.objects import deployment, pod
 from tests.installed import OPTED_IN, Installed, decision, opt_in
 
 pytestmark = pytest.mark.controlplane
@@ -20,10 +17,6 @@ Json = dict[str, Any]
 def preferred_nodes(found: Json) -> list[str]:
     terms = found["spec"]["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
     return [term["preference"]["matchFields"][0]["values"][0] for term in terms]
-
-
-def gpus_per_node(pods: list[Json]) -> list[int]:
-    return sorted(Counter(found["spec"]["nodeName"] for found in pods).values(), reverse=True)
 
 
 def comparable(found: Json) -> Json:
@@ -75,78 +68,6 @@ async def test_a_deployment_with_only_a_gpu_limit_gets_every_injection_and_runs(
         assert (record["profile"], record["class"], record["strategy"]) == ("default", "service", "apart")
         assert [ranked[0] for ranked in record["nodes"]] == preferred_nodes(found)
         assert spec["nodeName"] in names
-
-
-async def test_a_priority_class_that_the_user_chose_is_kept(api: Api, team: str, nodes: MakeNodes) -> None:
-    await nodes("two-node")
-    async with api.having(made("PriorityClass", "mine", value=7)):
-        found = await api.create(pod("one", priorityClassName="mine"), team)
-        assert (found["spec"]["priorityClassName"], found["spec"]["priority"]) == ("mine", 7)
-
-
-async def test_a_global_default_class_counts_as_not_chosen(api: Api, team: str, nodes: MakeNodes) -> None:
-    await nodes("two-node")
-    async with api.having(made("PriorityClass", "ordinary", value=5, globalDefault=True)):
-
-        async def ours_in_place_of_the_default() -> bool:
-            spec = (await api.create(pod("one"), team, dryRun="All"))["spec"]
-            return (spec["priorityClassName"], spec["priority"]) == ("gpu-development", 1000)
-
-        async def filled_in_by_the_api_server() -> bool:
-            spec = (await api.create(pod("one", gpus=0), team, dryRun="All"))["spec"]
-            return bool(spec.get("priorityClassName") == "ordinary")
-
-        await wait_until(filled_in_by_the_api_server, 120, "the API server to know the default class")
-        await wait_until(ours_in_place_of_the_default, 120, "our class in place of the default one")
-
-
-async def test_a_missing_class_leaves_the_pod_alone(api: Api, team: str, nodes: MakeNodes) -> None:
-    await nodes("two-node")
-    (kept,) = [c for c in await api.list("PriorityClass") if c["metadata"]["name"] == "gpu-development"]
-    await api.delete("PriorityClass", "gpu-development")
-    try:
-
-        async def left_as_it_was() -> bool:
-            answer = await api.create(pod("one"), team, dryRun="All")
-            assert answer.warnings, answer["spec"].get("priorityClassName")
-            assert "gpu-development" in answer.warnings[0]
-            return answer["spec"]["priority"] == 0 and "priorityClassName" not in answer["spec"]
-
-        await wait_until(left_as_it_was, 120, "a pod without the missing class")
-    finally:
-        await api.create(dict(kept) | made("PriorityClass", "gpu-development"))
-
-
-async def test_two_deployments_of_four_share_two_nodes_evenly(api: Api, team: str, nodes: MakeNodes) -> None:
-    """Node two-b has the image, so the scheduler prefers it."""
-    await nodes("two-node")
-    await asyncio.gather(
-        *[api.create(deployment(name, 4, container={"image": IMAGE}), team) for name in ("one", "two")]
-    )
-    assert gpus_per_node(await api.running(team, 8)) == [4, 4]
-
-
-async def test_64_one_gpu_pods_at_once_fill_8_nodes_of_8(api: Api, team: str, nodes: MakeNodes) -> None:
-    await nodes("8x8")
-    await asyncio.gather(*(api.create(pod(f"p{number}"), team) for number in range(64)))
-    assert gpus_per_node(await api.running(team, 64)) == [8] * 8
-
-
-async def test_a_request_without_a_limit_is_repaired(api: Api, team: str, nodes: MakeNodes) -> None:
-    await nodes("two-node")
-    found = await api.create(pod("asked", container={"resources": {"requests": {"nvidia.com/gpu": "1"}}}), team)
-    assert found["spec"]["containers"][0]["resources"]["limits"] == {"nvidia.com/gpu": "1"}
-
-
-async def test_the_stored_choice_survives_a_second_call_of_the_hook(api: Api, team: str, nodes: MakeNodes) -> None:
-    """IfNeeded calls again when another hook changed the pod: the record and the nodes are those of the first call."""
-    await nodes("two-node")
-    found = await api.create(pod("one"), team)
-    again = {k: v for k, v in found["metadata"].items() if k in ("labels", "annotations")}
-    spec = {k: v for k, v in found["spec"].items() if k != "nodeName"}
-    second = await api.create(made("Pod", "two", **again, spec=spec), team)
-    assert second["spec"]["affinity"] == found["spec"]["affinity"]
-    assert decision(second) == decision(found)
 
 
 async def test_a_dead_server_stops_only_opted_in_namespaces(

@@ -10,21 +10,14 @@ import pytest
 import yaml
 
 from tests.cli.objects import call
-from tests.controlplane import clusters
 from tests.controlplane.api import Api, wait_until
 from tests.controlplane.fixtures import MakeNodes
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import made, pod
 from tests.controlplane.plane import ControlPlane
-from tests.controlplane.programs import SERVES_EXTENDED_RESOURCES
-from tests.e2e.pending.claims import BACKED, asking, has_claims, offered
+from tests.controlplane.settings import address_of_this_machine
 from tests.feeds.prometheus_server import Exporter, Prometheus
 from tests.feeds.test_prometheus import program  # noqa: F401  a fixture
-from tests.installed import address_of_this_machine
-from webhook.cli.cluster.load import load
-from webhook.cli.cluster.report import report
-from webhook.cli.cluster.snapshot import ENGINE
-from webhook.cli.offline import load_policy
 
 pytestmark = pytest.mark.controlplane
 
@@ -109,27 +102,3 @@ async def test_a_service_is_asked_with_the_rights_of_the_kubeconfig(
     assert (await wait_until(granted, 120, "the right"))["utilisation"] == 99
     for kind in ("clusterrole", "clusterrolebinding"):
         await asyncio.to_thread(kubectl, "delete", kind, f"reader-{namespace}")
-
-
-async def test_gpus_of_dra_are_counted_as_the_scheduler_gave_them(
-    control_plane: ControlPlane, api: Api, namespace: str
-) -> None:
-    """One pod names a claim; another asks for an extended resource, for which newer schedulers make a claim."""
-    devices = api.having(BACKED, offered({}, {}, {}))
-    async with clusters.applied(api, [node("p-a", 0)]), devices:
-        await api.create(asking("c"), namespace)
-        await api.create(pod("by-claim", 0, **has_claims("c")), namespace)
-        wanted = ["by-claim"]
-        if SERVES_EXTENDED_RESOURCES:
-            await api.create(pod("by-name", resource="example.com/gpu"), namespace)
-            wanted.append("by-name")
-
-        async def counted() -> dict[str, Any]:
-            snapshot = await asyncio.to_thread(load, control_plane.kubeconfig, None, (*ENGINE, "ResourceClaim"))
-            (found,) = report(snapshot, load_policy(), ["p-a"])
-            assert sorted(each["name"] for each in found["pods"]) == wanted, found
-            return found
-
-        found, count = await wait_until(counted, 120, "the pods with a GPU"), len(wanted)
-        assert found["gpus"] == {"gpu.example.com": {"total": 3, "allocated": count, "promised": 0, "free": 3 - count}}
-        assert [each["gpus"] for each in found["pods"]] == [{"gpu.example.com": 1}] * count

@@ -5,7 +5,6 @@ here, and no GPU. In the kubelet's place stands a second kwok: it serves `exec` 
 and starts a program of this machine, not one in a container. That program says what nvidia-smi would.
 """
 
-import asyncio
 import json
 import os
 import re
@@ -25,7 +24,7 @@ from tests.controlplane.objects import pod, required
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.process import Program, wait_for
 from tests.controlplane.settings import HOST, STAGES, free_port
-from tests.installed import ACCOUNT, NAMESPACE, ROOT, SHIPPED, Installed, decision, settle
+from tests.installed import ACCOUNT, NAMESPACE, ROOT, SHIPPED, Installed, decision
 from webhook.feeds.nvidia_smi import COMMAND
 
 pytestmark = pytest.mark.controlplane
@@ -37,8 +36,6 @@ COMPONENT = ROOT / "manifests" / "components" / "nvidia-smi"
 SCRIPT = """#!/bin/sh
 [ "$*" = "$WANTED" ] || { echo "asked for $*"; exit 64; }
 case $SAYS in
-endless) yes "GPU-0, 0, 4, 81559, 29" | head -c 16777216; exec sleep 600 ;;
-hangs) exec sleep 600 ;;
 fails) echo "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."; exit 9 ;;
 *) printf '%b' "$SAYS" ;;
 esac
@@ -53,12 +50,8 @@ def gpus(*rows: str) -> str:
 IDLE = "0, 4, 81559, 29"
 SAYS = {
     "a-busy": gpus("98, 73797, 81559, 66", *["100, 73797, 81559, 64"] * 7),
-    "b-lost": gpus("[GPU is lost], [GPU is lost], [GPU is lost], [GPU is lost]", *[IDLE] * 7),
     "c-idle": gpus(*[IDLE] * 8),
     "d-fails": "fails",
-    "e-hangs": "hangs",
-    "f-endless": "endless",
-    "g-lies": "</td>\\n,,,,\\nGPU-00000000, 1e999, -1, \\\\x00, 9\\n\\0\\033[2J",
     "h-absent": "",
 }
 """By node. The pod on the last one has a kubelet that cannot run the command."""
@@ -161,23 +154,12 @@ def source(installed: Installed) -> Iterator[Installed]:
         yield installed
 
 
-MEASURED = required("kubernetes.io/hostname", "In", "a-busy", "b-lost", "c-idle")
+MEASURED = required("kubernetes.io/hostname", "In", "a-busy", "c-idle")
 """A node of which nothing is known is as good as an idle one."""
 
 
 def said(installed: Installed, event: str) -> list[Json]:
     return [line for line in installed.decisions() if event in line.get("event", "")]
-
-
-async def test_without_the_component_the_log_says_what_to_apply(
-    source: Installed, control_plane: ControlPlane, plugins: None
-) -> None:
-    def refused() -> bool:
-        return any("403" in line["why"] for line in said(source, "GPU metrics cannot be read"))
-
-    await asyncio.to_thread(settle, refused, 120, "a line in the log")
-    line = said(source, "GPU metrics cannot be read")[-1]
-    assert line["why"].endswith("403; wanted a WebSocket. Apply manifests/components/nvidia-smi")
 
 
 async def test_what_nvidia_smi_says_decides_where_a_pod_is_bound_and_silent_nodes_are_named(
@@ -192,9 +174,9 @@ async def test_what_nvidia_smi_says_decides_where_a_pod_is_bound_and_silent_node
     assert (await api.bound(team, "p"))["spec"]["nodeName"] == "c-idle", decision(made)
     numbers = {entry[0]: entry[4:] for entry in decision(made)["nodes"] if len(entry) > 4}
     assert numbers["c-idle"] == [8, 0]
-    assert source.metrics()["gpu_admission_gpu_metrics_gpus"] == 8 * 3
+    assert source.metrics()["gpu_admission_gpu_metrics_gpus"] == 8 * 2
     named = {name: line["why"] for line in said(source, "some nodes gave no") for name in line["nodes"]}
-    assert named.keys() == {"d-fails", "e-hangs", "f-endless", "g-lies", "h-absent"}
+    assert named.keys() == {"d-fails", "h-absent"}
     first = next(why for name, why in named.items() if name == "d-fails")
     assert re.search(r'it wrote "NVIDIA-SMI has failed because it couldn', first)
 

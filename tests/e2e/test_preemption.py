@@ -5,34 +5,16 @@ What the guard of the API server refuses is in tests/manifests/test_preemption.p
 
 import pytest
 
-from tests.controlplane.api import Api, ApiError, refusal, wait_until
+from tests.controlplane.api import Api, wait_until
 from tests.controlplane.fixtures import MakeNodes, remove_namespace
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import Json, deployment, job, pod
-from tests.controlplane.plane import ControlPlane
-from tests.installed import OPTED_IN, PROFILE_LABEL, ROOT, Installed
+from tests.installed import OPTED_IN
 
 pytestmark = pytest.mark.controlplane
 
 CLASS, PREEMPTS = "class.gpu-admission.io/", "PreemptLowerPriority"
 CRITICAL = {"workload-type": "inference-critical"}
-
-
-async def test_pods_that_serve_users_go_before_those_that_train(api: Api, team: str, nodes: MakeNodes) -> None:
-    """They wait for the only GPU, and the scheduler takes them by the stored priority."""
-    await nodes([node("first", 1)])
-    await api.create(pod("holder", priorityClassName="gpu-service"), team)
-    await api.running(team, 1)
-    await api.create(job("train"), team)
-    await api.create(deployment("serve"), team)
-
-    async def waiting() -> dict[str, tuple[int, str]]:
-        found = [each for each in await api.pods(team) if each["metadata"]["name"] != "holder"]
-        assert len(found) == 2
-        return {each["metadata"]["labels"]["app"]: _rank(each) for each in found}
-
-    ranks = await wait_until(waiting, 120, "both pods")
-    assert ranks == {"serve": (50000, "Never"), "train": (10000, "Never")}
 
 
 def _rank(found: Json) -> tuple[int, str]:
@@ -66,54 +48,3 @@ async def test_only_pods_of_an_entitled_namespace_are_critical(api: Api, team: s
         return _rank(await api.create(pod("one", labels=CRITICAL), team, dryRun="All")) == (200000, PREEMPTS)
 
     await wait_until(entitled, 120, "the API server and the webhook to see the label")
-
-
-async def test_in_the_profile_strict_pods_preempt_only_in_an_entitled_namespace(
-    api: Api, team: str, installed: Installed
-) -> None:
-    with installed.policy((ROOT / "manifests" / "examples" / "profiles" / "strict.yaml").read_text()):
-        await api.patch("Namespace", team, {"metadata": {"labels": {PROFILE_LABEL: "strict"}}})
-
-        async def by_label(name: str) -> tuple[int, str]:
-            return _rank(await api.create(pod("one", labels={"workload-type": name}), team, dryRun="All"))
-
-        async def strict_is_in_force() -> bool:
-            return await by_label("inference") == (50000, "Never")
-
-        await wait_until(strict_is_in_force, 120, "the policy and the profile")
-        by_name = pod("two", priorityClassName="gpu-inference")
-        said = await refusal(api.create(by_name, team, dryRun="All"))
-        assert "namespaces with the label class.gpu-admission.io/inference. Use gpu-" in said
-        labels = {f"{CLASS}inference": "", f"{CLASS}inference-critical": ""}
-        await api.patch("Namespace", team, {"metadata": {"labels": labels}})
-
-        async def entitled() -> bool:
-            try:
-                found = _rank(await api.create(by_name, team, dryRun="All"))
-            except ApiError:
-                return False
-            return found == (100000, PREEMPTS) and await by_label("inference-critical") == (200000, PREEMPTS)
-
-        await wait_until(entitled, 120, "the API server and the webhook to see the labels")
-
-
-@pytest.mark.usefixtures("installed")
-@pytest.mark.parametrize(
-    ("label", "warning"),
-    [
-        (f"{PROFILE_LABEL}=strickt", 'the policy has no profile "strickt", so "default" is used; it has "default"'),
-        (
-            f"{CLASS}inferense-critical=",
-            'the policy has no class "inferense-critical"; did you mean "inference-critical"?',
-        ),
-        ("gpu-admission.io/profil=default", f"means nothing; did you mean {PROFILE_LABEL}?"),
-    ],
-    ids=["profile", "class", "key"],
-)
-def test_who_labels_a_namespace_is_told_of_a_typo_at_once(
-    control_plane: ControlPlane, namespace: str, label: str, warning: str
-) -> None:
-    said = control_plane.kubectl("label", "namespace", namespace, label).stderr
-    assert said.startswith(f"Warning: label {label.partition('=')[0]}")
-    assert said.strip().endswith(warning)
-    assert control_plane.kubectl("label", "namespace", namespace, "team=a").stderr == ""

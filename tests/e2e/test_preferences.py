@@ -12,7 +12,7 @@ from tests.controlplane.api import Api, wait_until
 from tests.controlplane.clusters import IMAGE
 from tests.controlplane.fixtures import MakeNodes
 from tests.controlplane.nodes import node
-from tests.controlplane.objects import REQUIRED, deployment, job, pod
+from tests.controlplane.objects import REQUIRED, job, pod
 from tests.controlplane.programs import MISSES_ANTI_AFFINITY
 from tests.installed import SHIPPED, Installed, MakeTeam, decision
 
@@ -73,14 +73,6 @@ async def test_training_fills_the_spot_nodes_the_better_one_first_and_goes_elsew
     assert sum(count for at, count in placed(found).items() if at.endswith("on-demand")) == 8
 
 
-async def test_inference_is_spread_over_the_nodes_on_demand(api: Api, team_of: MakeTeam, nodes: MakeNodes) -> None:
-    await nodes(FOUR)
-    name = await team_of("pools")
-    await api.create(deployment("chat", 8, **WITH_IMAGE), name)
-    found = await api.running(name, 8)
-    assert placed(found) == chosen(found) == {"a-on-demand": 4, "b-on-demand": 4}
-
-
 async def test_where_no_node_is_chosen_the_scheduler_keeps_to_the_pool(
     api: Api, team_of: MakeTeam, nodes: MakeNodes
 ) -> None:
@@ -111,14 +103,6 @@ async def test_a_pod_gets_what_it_wishes_for_before_what_the_policy_prefers(
     assert placed(await api.running(name, 4)) == {lands: 4}
 
 
-async def test_a_wish_that_cannot_be_granted_is_told_and_no_more(api: Api, team_of: MakeTeam, nodes: MakeNodes) -> None:
-    await nodes(FOUR)
-    name = await team_of("pools")
-    answer = await api.create(pod("one", annotations={"gpu-admission.io/gpu-model": "B300"}), name)
-    assert answer.warnings == ('gpu-admission.io/gpu-model: no GPU node has a model like "B300"',)
-    await api.running(name, 1)
-
-
 async def test_a_pinned_pod_waits_while_its_node_is_taken_which_is_counted(
     installed: Installed, api: Api, team_of: MakeTeam, nodes: MakeNodes
 ) -> None:
@@ -145,23 +129,6 @@ async def test_a_pinned_pod_waits_while_its_node_is_taken_which_is_counted(
         await api.create(pod("late"), name)
     (found,) = await api.running(name, 1, app="late")
     assert found["spec"]["nodeName"] == "a-on-demand"
-
-
-async def test_a_pod_of_a_scheduler_that_weighs_no_preference_has_the_node_required(
-    api: Api, team_of: MakeTeam, nodes: MakeNodes
-) -> None:
-    """KAI filters by required node affinity, and scores by none (KAI-Scheduler, k8s_internal/predicates/predicates.go)."""
-    await nodes([node("large"), node("small", 2)])
-    stored = {}
-    for profile in ("kai", "pools"):
-        made = pod("of-kai", 2, schedulerName="kai-scheduler")
-        stored[profile] = await api.create(made, await team_of(profile))
-    affinity = stored["kai"]["spec"]["affinity"]["nodeAffinity"]
-    named = {"key": "metadata.name", "operator": "In", "values": ["small"]}
-    assert affinity == {REQUIRED: {"nodeSelectorTerms": [{"matchFields": [named]}]}}
-    assert decision(stored["kai"])["nodes"][0][0] == "small"
-    assert "affinity" not in stored["pools"]["spec"]
-    assert "another scheduler" in json.dumps(decision(stored["pools"]))
 
 
 async def test_a_part_by_kai_has_the_node_required_on_which_a_shared_gpu_has_room(

@@ -32,10 +32,6 @@ def trainer(gpus: str = "1", name: str = "trainer", **spec: Any) -> Json:
     return pod(name, 0, labels=labels, container=container, **{"restartPolicy": "Never"} | spec)
 
 
-def asking(limits: Json, requests: Json | None = None) -> Json:
-    return trainer(container={"resources": {"limits": limits, "requests": FED | (requests or {})}})
-
-
 def env(**variables: str) -> Json:
     return {"container": {"env": [{"name": name, "value": value} for name, value in variables.items()]}}
 
@@ -43,7 +39,6 @@ def env(**variables: str) -> Json:
 # --- Some mistakes, word by word (tests/rules has those of all rules) ----------------------------------------------------
 
 LIMIT = "spec.containers[0].resources.limits[nvidia.com/gpu]"
-CLASSES = "gpu-development, gpu-inference, gpu-service, gpu-training"
 MISTAKES: dict[str, tuple[Json, str, list[str]]] = {
     "half a GPU": (
         trainer("0.5"),
@@ -51,30 +46,6 @@ MISTAKES: dict[str, tuple[Json, str, list[str]]] = {
         [
             f'{LIMIT}: saw "500m", the API server\'s spelling of 0.5, in container "main", wanted a whole number of GPUs. Ask '
             "for 1, since this cluster offers no parts of GPUs: no MIG profiles and no shared GPUs. [gpuQuantity]"
-        ],
-    ),
-    "more GPUs than any node has": (
-        trainer("16"),
-        "validate",
-        [
-            f'{LIMIT}: saw 16 nvidia.com/gpu in container "main", wanted at most 8, which is what the largest nodes have: '
-            "sides-a, sides-b. Ask for 8 or fewer, or use a Job of 2 × 8. [gpuFits]"
-        ],
-    ),
-    "more memory than any node has beside its GPUs": (
-        trainer("8", container={"resources": {"limits": {GPU: "8"}, "requests": {"cpu": "64", "memory": "2Ti"}}}),
-        "validate",
-        [
-            "spec: saw a pod that asks 2Ti memory with 8 GPUs, wanted what some node has; the largest node with 8 has 1Ti: "
-            "sides-a, sides-b. Ask for at most 1Ti memory. [gpuFits]"
-        ],
-    ),
-    "a privileged container": (
-        trainer(container={"securityContext": {"privileged": True}}),
-        "validate",
-        [
-            'spec.containers[0].securityContext.privileged: saw true in container "main", wanted false: a privileged container '
-            "sees every GPU of the node. Remove it; a GPU limit is all that a container needs to use a GPU. [privileged]"
         ],
     ),
     "everything at once, what cannot run before what takes too much": (
@@ -112,26 +83,6 @@ WARNED: dict[str, tuple[Json, list[str]]] = {
             "Wanted 8 to 16 CPUs and 32Gi to 64Gi per GPU for training.",
             "restartPolicy: Always in a pod of class training. Set restartPolicy to OnFailure or Never, or use a Job. Wanted "
             "OnFailure or Never: finished work would start again, and hold its GPUs.",
-        ],
-    ),
-    "a MIG profile that no node offers": (
-        asking({"nvidia.com/mig-1g.10gb": "1"}),
-        [
-            'gpuFits: 1 nvidia.com/mig-1g.10gb in container "main". Ask for nvidia.com/gpu, which is the nearest, or ask those '
-            "who run this cluster. Wanted a resource that some node has: nvidia.com/mig-1g.10gb is on no node; nodes have "
-            "nvidia.com/gpu."
-        ],
-    ),
-    "more parallelism than GPUs": (
-        trainer(
-            container={
-                "args": ["--tensor-parallel-size=8"],
-                "resources": {"limits": {GPU: "4"}, "requests": {"cpu": "32", "memory": "128Gi"}},
-            }
-        ),
-        [
-            'gpuParallelism: --tensor-parallel-size=8 beside 4 GPUs in container "main". Ask for 8 GPUs, or write 4. Wanted the '
-            "same number: the program would fail once it has started."
         ],
     ),
 }
@@ -191,10 +142,6 @@ async def test_tolerations_of_gpu_nodes_that_are_patched_into_a_pod_without_a_gp
 # As much as we look at: of larger ones we answer one in ten seconds.
 HUGE: dict[str, Json] = {
     "30,000 tolerations": trainer(tolerations=[{"key": f"k{n}", "operator": "Exists"} for n in range(30_000)]),
-    "30,000 variables that take devices": trainer(
-        container={"env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}] * 30_000}
-    ),
-    "5,000 names of resources": asking({f"nvidia.com/mig-{n}": "1" for n in range(5_000)}),
 }
 
 

@@ -1,4 +1,4 @@
-"""What `gpu-admission simulate` says of manifests is what the real scheduler then does, with the webhook and without."""
+"""What `simulate` and `explain -f` say of manifests is what the webhook and the real scheduler then do."""
 
 import asyncio
 from collections import Counter
@@ -13,8 +13,9 @@ from tests.controlplane.fixtures import MakeNodes
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import deployment, job
 from tests.controlplane.plane import ControlPlane
-from tests.installed import Installed
+from tests.installed import Installed, decision
 from webhook.cli.cluster.load import load
+from webhook.cli.explain import of_files
 from webhook.cli.pending import KINDS
 from webhook.cli.simulate import manifests
 from webhook.cli.simulating.run import Outcome, simulate
@@ -35,24 +36,32 @@ async def test_as_many_start_as_was_said_and_where(
 ) -> None:
     await nodes([node(f"sim-{letter}") for letter in "abc"])
 
-    def said(made: Json) -> Outcome:
+    def said(made: Json) -> tuple[Outcome, Json]:
         file = tmp_path / "manifest.yaml"
         file.write_text(yaml.safe_dump(made))
         snapshot = load(control_plane.kubeconfig, None, KINDS)
-        assert snapshot.policy is not None
-        return simulate(snapshot, snapshot.policy, [manifests(file.read_bytes(), str(file), snapshot.policy, team)])
+        assert snapshot.policy is not None, "the policy is the cluster's own"
+        (explained,) = of_files(snapshot, snapshot.policy, team, [str(file)])
+        return simulate(
+            snapshot, snapshot.policy, [manifests(file.read_bytes(), str(file), snapshot.policy, team)]
+        ), explained
 
     for made in MADE:
         name, kind = made["metadata"]["name"], made["kind"]
-        (told,) = (await asyncio.to_thread(said, made)).workloads
+        outcome, explained = await asyncio.to_thread(said, made)
+        (told,) = outcome.workloads
         await api.create(made, team)
 
         async def settled(name: str = name, wanted: int = told.pods) -> list[Json] | None:
-            pods = [pod for pod in await api.pods(team) if pod["metadata"]["labels"].get("app") == name]
+            pods = await api.pods(team, app=name)
             tried = [p for p in pods if p["spec"].get("nodeName") or (p["status"].get("conditions") or ())]
             return pods if len(tried) == wanted else None
 
-        pods = await wait_until(settled, 120, f"the pods of {kind} {name}")
+        pods = await wait_until(settled, 120, f"the pods of {kind} {name}") or []
         bound = Counter(pod["spec"]["nodeName"] for pod in pods if pod["spec"].get("nodeName"))
         assert bound == told.sides["with"].bound
         assert len(pods) - bound.total() == len(told.sides["with"].waiting)
+        records = [decision(pod) for pod in pods]
+        assert explained["nodes"][0]["name"] in [record["nodes"][0][0] for record in records if record.get("nodes")]
+        for key in ("class", "profile", "policy", "strategy"):
+            assert {record.get(key) for record in records if record.get("nodes")} == {explained[key]}, key

@@ -3,12 +3,8 @@ component `reader`, and to an administrator."""
 
 import asyncio
 import re
-import signal
-import subprocess
-import sys
 import uuid
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +13,6 @@ import pytest_asyncio
 import yaml
 from typer.testing import CliRunner
 
-from tests.browser import browser
 from tests.controlplane import clusters
 from tests.controlplane.api import Api, wait_until
 from tests.controlplane.fixtures import remove_namespace
@@ -30,8 +25,6 @@ pytestmark = pytest.mark.controlplane
 
 READER = Path(__file__).parents[2] / "manifests" / "components" / "reader" / "access.yaml"
 COMMANDS = ("pending", "pending waits", "explain waits", "audit", "nodes", "doctor")
-PARTS = ("banner", "head", "map", "waiting", "holders", "decisions")
-"""The parts of the page."""
 Told = Mapping[str, tuple[int, str, str]]
 """The exit status, stdout and stderr of each command."""
 
@@ -98,17 +91,6 @@ async def _ask(command: str, config: Path, namespace: str) -> tuple[int, str, st
     return result.exit_code, result.stdout, result.stderr
 
 
-@contextmanager
-def page_of(config: Path, namespace: str) -> Iterator[str]:
-    """The address at which `ui` serves the page."""
-    command = [sys.executable, "-m", "webhook", "ui", "--kubeconfig", str(config), "-n", namespace]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
-        assert running.stdout is not None
-        yield running.stdout.readline().strip()
-        running.send_signal(signal.SIGINT)
-        assert running.wait(120) == 0
-
-
 GRANT = (
     "kubectl create clusterrole gpu-reader --verb=get,list --resource=%s && "
     "kubectl create clusterrolebinding gpu-reader --clusterrole=gpu-reader --user=NAME"
@@ -157,49 +139,3 @@ async def test_each_is_told_what_he_may_know_and_which_right_says_more(told: Map
     assert {states(views)[check] for check in ("nodes", "versions", "namespaces", "policyTaints")} == {"unknown"}
     assert states(reads)["nodes"] == states(admin)["nodes"] != "unknown"
     assert all(told[who]["doctor"][0] in (0, 1) for who in told)
-
-
-@pytest.mark.asyncio(loop_scope="module")
-async def test_the_page_shows_what_each_may_know(tenants: tuple[str, Mapping[str, Path]]) -> None:
-    mine, configs = tenants
-    shown: dict[str, dict[str, str]] = {}
-    async with browser() as tab:
-        for who, config in configs.items():
-            with page_of(config, mine) as address:
-                await tab.open(address)
-                await tab.until("!!document.querySelector('.row')")
-                await tab.click(".row > button")
-                await tab.until("!!document.querySelector('.cause')")
-                shown[who] = {each: await tab.value(f"document.getElementById('{each}').innerText") for each in PARTS}
-                await tab.click("[data-question=drain]")
-                shown[who]["drain"] = await tab.until(
-                    "document.querySelector('#answer > :first-child')?.innerText.replace('Asking …', '')"
-                )
-                await tab.click("[data-question=audit]")
-                await tab.value(f"document.querySelector('[name=namespace]').value = '{mine}'")
-                await tab.click("#form button")
-                shown[who]["audit"] = await tab.until("document.querySelector('[data-answer=audit]')?.innerText")
-        assert tab.errors == []
-
-    views, reads, admin = (shown[who] for who in ("views", "reads", "admin"))
-    assert admin["banner"] == ""
-    assert "3 of 9 GPUs in use" in admin["head"]
-    assert "1 node × 6" in admin["head"]
-    assert "wait for pod/secret-of-others" in admin["waiting"]
-    assert "Free as a whole after a few pods have moved" in admin["drain"]
-    for each in (views, reads, admin):
-        assert "pod/runs" in each["audit"]
-    for tenant, grant in ((views, "nodes,pods"), (reads, "pods")):
-        assert tenant["drain"].startswith(f"no right to list {grant.split(',')[0]}")
-        assert tenant["drain"].endswith(f"An operator gives it by: {GRANT % grant}")
-        assert tenant["banner"].endswith(f"An operator gives the right by: {GRANT % grant}")
-        assert f"not known without the right to list {' and '.join(grant.split(','))}" in tenant["head"]
-        assert "GPUs taken: 1 node: Insufficient nvidia.com/gpu, says the scheduler" in tenant["waiting"]
-        for text in tenant.values():
-            assert not re.search("secret-of-others|in use|free|could take it", text)
-    assert views["map"].split("\n")[-3:] == ["t-a", "D", "yours; the rest is not known"], "the GPUs of his own pods"
-    assert "Yours: 2 GPUs" in views["head"]
-    assert "2 nvidia.com/gpu, 1 pod" in views["holders"]
-    assert "untolerated taint: node t-a: tainted team=x:NoSchedule" in reads["waiting"]
-    assert reads["map"].split("t-b")[1].split("\n")[1:] == ["?", "not known"]
-    assert [line.split() for line in reads["head"].splitlines() if "All" in line] == [["All", "GPUs", "9", "2", "7"]]

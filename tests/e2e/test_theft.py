@@ -127,25 +127,6 @@ async def test_cell(cell: Cell, api: Api, victims: Sides) -> None:
         assert (f"[{cell.vector.rule}]" if cell.opted_in else "'gpu-admission-preemption'") in refusal
 
 
-async def test_the_pods_of_a_template_that_steals_are_never_made_and_one_event_says_why_however_often(
-    api: Api, victims: Sides
-) -> None:
-    await api.create(deployment("thief", hostPID=True), victims.ours)
-
-    async def told() -> list[Json]:
-        events = await api.list("Event", victims.ours, fieldSelector="reason=FailedCreate")
-        found = [event for event in events if event["involvedObject"]["name"].startswith("thief-")]
-        return found if sum(event["count"] for event in found) >= 4 else []
-
-    (event,) = await wait_until(told, 120, "four tries of the ReplicaSet")
-    assert "[hostNamespaces]" in event["message"]
-    assert (
-        f'denied the request: pod generateName "{event["involvedObject"]["name"]}-": spec.hostPID' in event["message"]
-    )
-    assert await api.pods(victims.ours, app="thief") == []
-    await api.delete("Deployment", "thief", victims.ours)
-
-
 async def test_containers_without_a_gpu_beside_one_with_are_given_none_by_their_image(api: Api, victims: Sides) -> None:
     spec = pod_spec(1)
     spec["containers"].append({"name": "beside", "image": "i", "envFrom": [FROM_MAP]})
@@ -157,27 +138,6 @@ async def test_containers_without_a_gpu_beside_one_with_are_given_none_by_their_
     stored = {each["name"]: each.get("env") for each in (*found["containers"], *found["initContainers"])}
     void = env("NVIDIA_VISIBLE_DEVICES", "void")["env"]
     assert stored == {"main": None, "beside": void, "before": void, "along": void}
-
-
-async def test_containers_of_a_pod_whose_devices_are_claimed_are_given_no_gpu_by_their_image(
-    api: Api, victims: Sides
-) -> None:
-    spec = pod_spec(0) | CLAIM
-    spec["containers"][0]["resources"] = {"claims": [{"name": "any"}]}
-    spec["containers"].append({"name": "beside", "image": "i"})
-    found = (await api.create(made("Pod", "a", spec=spec), victims.ours, dryRun="All"))["spec"]
-    assert [each["env"] for each in found["containers"]] == [env("NVIDIA_VISIBLE_DEVICES", "void")["env"]] * 2
-
-
-async def test_a_container_that_asks_for_0_gpus_beside_a_claim_is_given_none_by_its_image(
-    api: Api, victims: Sides
-) -> None:
-    """Nor does CUDA_VERSION give it one: it counts for nothing beside `void`."""
-    spec = pod_spec(0) | CLAIM
-    spec["containers"][0] |= env("CUDA_VERSION", "12.4")
-    spec["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": "0"}, "claims": [{"name": "any"}]}
-    (found,) = (await api.create(made("Pod", "a", spec=spec), victims.ours, dryRun="All"))["spec"]["containers"]
-    assert env("NVIDIA_VISIBLE_DEVICES", "void")["env"][0] in found["env"]
 
 
 # --- SECURITY.md ------------------------------------------------------------------------------------------------------

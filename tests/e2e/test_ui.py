@@ -1,7 +1,6 @@
 """A person with the page and a real cluster: finds the waiting pod, reads why, does what the page says, and sees the pod run."""
 
 import asyncio
-import json
 import signal
 import subprocess
 import sys
@@ -10,7 +9,6 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from tests.browser import Tab, browser
-from tests.cli.objects import call
 from tests.controlplane.api import Api
 from tests.controlplane.fixtures import MakeNodes
 from tests.controlplane.nodes import node
@@ -67,27 +65,6 @@ async def test_the_way_from_a_waiting_pod_to_one_that_runs(
     points = await tab.value("document.querySelector('.spark').getAttribute('aria-label')")
     assert points.startswith("GPUs in use since ")
     assert await tab.value("document.getElementById('banner').hidden")
-
-
-async def test_what_is_not_watched_is_read_when_it_is_asked_for(tab: Tab, control_plane: ControlPlane) -> None:
-    await tab.click("[data-question=health]")
-    await tab.until("!!document.querySelector('.check')")
-    found = await tab.value(
-        "[...document.querySelectorAll('.check')].map(row => [row.dataset.check, row.dataset.state])"
-    )
-    said = await asyncio.to_thread(call, "doctor", "--kubeconfig", control_plane.kubeconfig, "-o", "json")
-    wanted = [[each["check"], each["state"]] for each in json.loads(said.stdout)]
-    assert sorted(found) == sorted(wanted)
-    assert ["apiServer", "ok"] in found, "the API server was asked for its version"
-    assert ["certificate", "unknown"] not in found, "and for the Secret"
-
-    await tab.click("[data-question=start]")
-    text = await tab.until("document.querySelector('[data-answer=start]')?.innerText")
-    assert "uncordon ui-a" in text
-    await asyncio.to_thread(control_plane.kubectl, "uncordon", "ui-a")
-    await tab.until("!document.querySelector('[data-node=\"ui-a\"]').innerText.includes('cordoned')")
-    await tab.click("#answer .command button:last-child")
-    await tab.until("document.querySelector('[data-answer=start]')?.innerText.startsWith('It would start, on ui-a ')")
 
 
 async def test_old_data_are_called_old(tab: Tab, control_plane: ControlPlane) -> None:

@@ -11,7 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-import yaml
 from aiohttp import ClientTimeout
 
 from tests.edge import LEAF, TRUST
@@ -25,18 +24,6 @@ from webhook.tls.issue import make_ca
 NODES = "/api/v1/nodes"
 CA = make_ca(NOW).certificate.decode()
 POD = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
-
-
-async def test_a_written_object_comes_back_with_a_new_version() -> None:
-    async with fake_api() as fake, client_of(fake) as api:
-        fake.put(NODES, "a")
-        node = await api.get(f"{NODES}/a")
-        node["spec"] = {"unschedulable": True}
-        await api.put(f"{NODES}/a", node)
-        assert (await api.get(f"{NODES}/a"))["spec"] == {"unschedulable": True}
-        with pytest.raises(ApiError, match="409") as conflict:
-            await api.put(f"{NODES}/a", node)
-        assert conflict.value.status == 409
 
 
 async def test_an_error_has_the_request_and_the_message_of_the_server() -> None:
@@ -161,29 +148,6 @@ async def test_outside_of_a_cluster_it_says_what_to_give(tmp_path: Path) -> None
         await in_cluster(tmp_path, {})
     with pytest.raises(BadInput, match="token: cannot be read: No such file"):
         await in_cluster(tmp_path, POD)
-
-
-def kubeconfig(path: Path, user: dict[str, object], **cluster: object) -> Path:
-    document = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": "c",
-        "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
-        "clusters": [{"name": "k", "cluster": {"server": "https://10.1.1.1:6443/", **cluster}}],
-        "users": [{"name": "u", "user": user}],
-    }
-    path.write_text(yaml.safe_dump(document))
-    return path
-
-
-async def test_a_kubeconfig_gives_server_ca_and_token(tmp_path: Path) -> None:
-    (tmp_path / "ca.crt").write_text(CA)
-    file = kubeconfig(tmp_path / "config", {"token": "abc"}, **{"certificate-authority": str(tmp_path / "ca.crt")})
-    access = await from_kubeconfig(file)
-    assert (access.base, access.authorization) == ("https://10.1.1.1:6443", "Bearer abc")
-    assert access.tls is not None
-    assert access.tls.verify_mode == ssl.CERT_REQUIRED
-    assert len(access.tls.get_ca_certs()) == 1
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,12 @@ from typing import Any
 import orjson
 import pytest
 
+from tests.cluster.objects import pod
 from tests.feeds.fake_api import FakeApi, client_of, fake_api
 from tests.waiting import until
 from webhook.cluster.state import REQUIRED, ClusterState
 from webhook.feeds import cluster, watch
-from webhook.feeds.cluster import PATHS
+from webhook.feeds.cluster import PATHS, ClusterSink
 from webhook.feeds.tasks import Tasks
 from webhook.framework.cluster_view import Autoscaler
 from webhook.telemetry import logs
@@ -183,3 +184,13 @@ async def test_a_refused_optional_kind_is_asked_for_only_rarely(monkeypatch: pyt
         async with fed(fake):
             await until(lambda: len(fake.asked("list", PODS)) > 4)
             assert len(fake.asked("list", BUDGETS)) == 1
+
+
+def test_a_pod_is_announced_once_when_it_becomes_bound() -> None:
+    """Not those that a list has: nobody knows when they were bound."""
+    bound: list[str] = []
+    sink = ClusterSink(ClusterState(), "pods", lambda: 0.0, lambda made: bound.append(made["metadata"]["name"]))
+    sink.seen(pod("old", on="b"), listed=True)
+    for made in (pod("p"), pod("p", on="b"), pod("p", on="b"), pod("old", on="b")):
+        sink.seen(made)
+    assert bound == ["p"]

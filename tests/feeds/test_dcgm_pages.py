@@ -31,31 +31,22 @@ def read(page: str, node: str = "a") -> Utilisation:
 @pytest.mark.parametrize(
     ("page", "ignored"),
     [
-        pytest.param("", {}, id="an empty page"),
         pytest.param("<html><body>404</body></html>", {}, id="a page of another program"),
         pytest.param('node_cpu_seconds_total{cpu="0"} 7\n', {}, id="other metrics"),
-        pytest.param("# TYPE DCGM_FI_DEV_GPU_UTIL gauge\n", {}, id="a metric without a sample"),
         pytest.param("DCGM_FI_DEV_GPU_UTIL 7\n", {"no GPU label": 1}, id="no labels at all"),
         pytest.param('DCGM_FI_DEV_GPU_UTIL{Hostname="a"} 7\n', {"no GPU label": 1}, id="no label for the GPU"),
         pytest.param('DCGM_FI_DEV_GPU_UTIL{UUID=""} 7\n', {"no GPU label": 1}, id="an empty UUID"),
         pytest.param(f'DCGM_FI_DEV_GPU_UTIL{{UUID="{"x" * 200}"}} 7\n', {"no GPU label": 1}, id="an endless UUID"),
-        pytest.param('DCGM_FI_DEV_GPU_UTIL{UUID="x"} NaN\n', {"not a number": 1}, id="NaN"),
-        pytest.param('DCGM_FI_DEV_GPU_UTIL{UUID="x"} +Inf\n', {"out of range": 1}, id="infinity"),
         pytest.param(
             'DCGM_FI_DEV_GPU_UTIL{UUID="x"} 9223372036854775794\n', {"out of range": 1}, id="a blank value of DCGM"
         ),
-        pytest.param(f'DCGM_FI_DEV_GPU_UTIL{{UUID="x"}} 1{"0" * 400}\n', {"out of range": 1}, id="a giant integer"),
         pytest.param('DCGM_FI_DEV_GPU_UTIL{UUID="x"} busy\n', {"not in the text format": 1}, id="a word for a number"),
-        pytest.param('DCGM_FI_DEV_GPU_UTIL{UUID="x"}\n', {"not in the text format": 1}, id="no number"),
-        pytest.param('DCGM_FI_DEV_GPU_UTIL{UUID="x 7\n', {"not in the text format": 1}, id="a quote without an end"),
-        pytest.param('DCGM_FI_DEV_GPU_UTIL{UUID=x} 7\n', {"not in the text format": 1}, id="a value without quotes"),
         pytest.param(
             'DCGM_FI_DEV_GPU_UTIL{UUID="x",UUID="y"} 7\n', {"not in the text format": 1}, id="a label given twice"
         ),
         pytest.param(
             f'DCGM_FI_DEV_GPU_UTIL{{UUID="x",a="{"x" * 5000}"}} 7\n', {"line too long": 1}, id="an endless line"
         ),
-        pytest.param('DCGM_FI_DEV_XID_ERRORS{UUID="x"} NaN\n', {"not a number": 1}, id="an Xid that is NaN"),
     ],
 )  # fmt: skip
 def test_a_sample_without_a_gpu_is_counted_and_changes_nothing(page: str, ignored: dict[str, int]) -> None:
@@ -112,13 +103,9 @@ def exported(namespace: object, pod: object) -> dict[str, object]:
         pytest.param({}, "", id="no labels"),
         pytest.param({"namespace": "", "pod": "", "container": ""}, "", id="empty ones, as of a free GPU"),
         pytest.param({"pod": "train"}, "", id="no namespace"),
-        pytest.param({"namespace": "team"}, "", id="no pod"),
-        pytest.param({"namespace": 7, "pod": ["train"]}, "", id="no strings"),
         pytest.param({"namespace": "team", "pod": "x" * 254}, "", id="longer than a name can be"),
-        pytest.param({"namespace": "te\u202eam", "pod": "train"}, "", id="what no name has"),
         pytest.param({"namespace": "team", "pod": "a/b"}, "", id="two names in one"),
         pytest.param({"namespace": "team", "pod": "train\n"}, "", id="a line break"),
-        pytest.param(exported("team", "x" * 254) | SERVED, "", id="exported, longer than a name can be"),
         pytest.param({"namespace": "team", "pod": "train", "container": "main"}, "team/train", id="of an exporter"),
         pytest.param(exported("team", "train") | SERVED, "team/train", id="where Prometheus has labels of its own"),
         pytest.param({"exported_pod": "train", "namespace": "team", "pod": "x"}, "team/train", id="of its own for pods"),

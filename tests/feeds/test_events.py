@@ -109,17 +109,6 @@ async def test_a_refusal_that_repeats_is_one_event_with_a_count() -> None:
         assert scene.count("written") == 2
 
 
-async def test_two_replicas_count_the_same_event() -> None:
-    async with started() as scene:
-        other = scene.another()
-        scene.refuse(times=2)
-        scene.refuse(times=3, by=other)
-        await scene.write()
-        await scene.write(by=other)
-        (event,) = scene.stored()
-        assert event["count"] == 5
-
-
 async def test_replicas_that_count_at_once_lose_no_count() -> None:
     async with started() as scene:
         others = [scene.another(), scene.another()]

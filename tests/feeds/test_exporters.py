@@ -18,7 +18,6 @@ SETTINGS = GpuMetricsSettings(source="dcgm")
         pytest.param(pod(namespace="team-a"), id="a tenant's pod with the label of an exporter"),
         pytest.param(pod(phase="Pending"), id="an exporter that does not run yet"),
         pytest.param(pod(deletionTimestamp="2026-01-01T00:00:00Z"), id="an exporter that is being deleted"),
-        pytest.param(pod(address=""), id="an exporter without an address"),
         pytest.param(pod(address="example.com/x?"), id="a malformed address"),
         pytest.param(pod(address="169.254.169.254"), id="the address of a cloud's metadata service"),
     ],

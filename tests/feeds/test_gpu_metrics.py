@@ -5,7 +5,7 @@ Covers feeds.gpu_source.
 
 import asyncio
 import io
-from collections.abc import Callable
+import random
 from typing import Any
 
 import orjson
@@ -55,7 +55,7 @@ class Scripted:
 class World:
     """A feed whose clock moves when it waits, with everything that it reports."""
 
-    def __init__(self, *script: float | BaseException, jitter: Callable[[float, float], float] = max) -> None:
+    def __init__(self, *script: float | BaseException) -> None:
         self.now, self.source = 1000.0, Scripted(*script)
         self.pauses: list[float] = []
         self.reported: list[tuple[str, NodeUse]] = []
@@ -70,7 +70,6 @@ class World:
             logs.configure(self.out),
             clock=lambda: self.now,
             pause=self.pause,
-            jitter=jitter,
         )
 
     async def pause(self, seconds: float) -> None:
@@ -113,20 +112,24 @@ async def test_a_failed_poll_changes_nothing_and_the_next_one_succeeds(error: Ba
     assert b'polls_total{result="failed"} 1.0' in world.metrics.text()
 
 
-async def test_it_waits_longer_after_each_failure_but_never_longer_than_the_interval() -> None:
-    world = World(*[FAILED] * 8, 10.0, FAILED)
+@pytest.mark.parametrize(
+    ("script", "jitter", "pauses"),
+    [
+        pytest.param([*[FAILED] * 8, 10.0, FAILED], max, [1, 2, 4, 8, 16, 30, 30, 30, 33, 1], id="longer, up to the interval"),
+        pytest.param([10.0, 10.0, FAILED], min, [27, 27, 0.5], id="replicas that start together drift apart"),
+    ],
+)  # fmt: skip
+async def test_how_long_it_waits(
+    script: Any, jitter: Any, pauses: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(random, "uniform", jitter)
+    world = World(*script)
     await world.play()
-    assert world.pauses == [1, 2, 4, 8, 16, 30, 30, 30, 33, 1]
-
-
-async def test_replicas_that_start_together_drift_apart() -> None:
-    world = World(10.0, 10.0, FAILED, jitter=min)
-    await world.play()
-    assert world.pauses == [27, 27, 0.5]
+    assert world.pauses == pauses
 
 
 async def test_stale_metrics_are_withdrawn_while_the_source_does_not_answer() -> None:
-    world = World(10.0, *[FAILED] * 12)
+    world = World(10.0, *[FAILED] * 20)
     await world.play()
     assert [(name, use.measured) for name, use in world.reported] == [("a", 1), ("a", 0)]
     assert world.reported[-1] == ("a", UNKNOWN)

@@ -135,15 +135,6 @@ async def test_at_a_start_without_a_valid_policy_the_shipped_one_is_in_force_and
         assert b"gpu_admission_policy_shipped 0.0" in scene.metrics.text()
 
 
-async def test_the_shipped_policy_does_not_replace_a_valid_one() -> None:
-    async with started(OTHER) as scene:
-        await until(lambda: scene.shadow is True)
-        scene.api.delete(MAPS, NAME)
-        await until(lambda: scene.api.objects[EVENTS])
-        assert (scene.shadow, scene.holder.shipped) == (True, False)
-        assert scene.holder.remark.startswith("the policy does not take effect; the last good one stays: ConfigMap ")
-
-
 async def test_a_bad_policy_is_reported_by_one_event_on_the_config_map() -> None:
     async with started() as scene:
         await until(lambda: scene.shadow is False)
@@ -183,13 +174,3 @@ async def test_an_event_that_cannot_be_written_does_no_harm() -> None:
         await until(lambda: scene.lines("event not written"))
         scene.apply(OTHER)
         await until(lambda: scene.shadow is True)
-
-
-async def test_other_config_maps_are_not_read() -> None:
-    async with started() as scene:
-        await until(lambda: scene.shadow is False)
-        scene.api.put(MAPS, "another", metadata=META, data={"policy.yaml": OTHER})
-        scene.apply(GOOD + "\n")
-        await until(lambda: len(scene.api.asked("watch", MAPS)))
-        assert scene.shadow is False
-        assert scene.lines("policy refused") == []

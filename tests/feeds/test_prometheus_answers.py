@@ -16,13 +16,10 @@ from webhook.feeds.prometheus import node_of, series, vector
     ("labels", "node"),
     [
         pytest.param({}, None, id="no label"),
-        pytest.param({"Hostname": ""}, None, id="an empty one"),
         pytest.param({"Hostname": 7}, None, id="a number"),
         pytest.param({"Hostname": "Node A"}, None, id="no valid node name"),
-        pytest.param({"Hostname": "x" * 400}, None, id="a very long name"),
         pytest.param({"Hostname": "a\nb"}, None, id="a name with a line break"),
         pytest.param({"Hostname": "gpu-a-0"}, "gpu-a-0", id="Hostname of a newer exporter"),
-        pytest.param({"hostname": "gpu-a-0"}, "gpu-a-0", id="the label in lower case"),
         pytest.param({"Hostname": "nvidia-dcgm-exporter-cwbcm"}, "gpu-a-1", id="the pod's name, of an older exporter"),
         pytest.param({"node": "gpu-a-2", "Hostname": "x"}, "gpu-a-2", id="the label `node` before Hostname"),
         pytest.param({"instance": "10.0.0.7:9400"}, "gpu-a-1", id="the address of the exporter"),
@@ -39,14 +36,11 @@ def test_the_node_of_a_series_is_found_by_its_labels(labels: dict[str, Any], nod
 @pytest.mark.parametrize(
     "element",
     [
-        pytest.param(None, id="null"),
         pytest.param([], id="a list"),
         pytest.param({"metric": {"gpu": "0"}}, id="no value"),
         pytest.param({"metric": {}, "histogram": [1, {"count": "5"}]}, id="a histogram"),
         pytest.param({"metric": "x", "value": [1, "5"]}, id="labels that are a string"),
         pytest.param({"metric": {}, "value": [1, 5]}, id="a number that is not a string"),
-        pytest.param({"metric": {}, "value": [1]}, id="no number"),
-        pytest.param({"metric": {}, "value": [1, "5", "6"]}, id="two numbers"),
         pytest.param({"metric": {}, "value": "15"}, id="a string of two characters"),
         pytest.param({"metric": {}, "value": [1, "many"]}, id="a word"),
         pytest.param({"metric": {}, "value": [1, "1_0"]}, id="a number that only Python accepts"),
@@ -103,7 +97,6 @@ def test_an_answer_is_parsed_in_parts() -> None:
         pytest.param(b"", "no JSON", id="nothing"),
         pytest.param(b"<html>", "no JSON", id="a login page"),
         pytest.param(b"[]", "without status success", id="another API"),
-        pytest.param(b'{"status":"success","data":[]}', "without status success", id="another query of it"),
         pytest.param(
             b'{"status":"error","errorType":"timeout","error":"x"}', "without status success", id="an error with 200"
         ),
@@ -112,12 +105,6 @@ def test_an_answer_is_parsed_in_parts() -> None:
             "without status success",
             id="an error with a part of the data",
         ),
-        pytest.param(
-            b'{"status":"success","data":{"resultType":"matrix","result":[]}}',
-            'a "matrix"; wanted an instant vector',
-            id="a range",
-        ),
-        pytest.param(answer([{"metric": {}, "value": [1, "2"]}] * 3)[:-1], "no JSON", id="cut short at the end"),
         pytest.param(answer([{"metric": {}, "value": [1, "2"]}] * 3)[:-40], "no JSON", id="cut short in a series"),
         pytest.param(
             b'{"status":"success","data":{"resultType":"vector","result":[{"metric":{},{"metric":', "no JSON", id="junk"

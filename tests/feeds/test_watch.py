@@ -150,15 +150,6 @@ async def test_a_bookmark_advances_the_version_of_a_quiet_watch() -> None:
         assert scene.mirror.lists == 1
 
 
-async def test_a_silent_watch_is_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch, "SILENCE_SECONDS", 0.1)
-    async with started() as scene:
-        await scene.agreed()
-        await scene.watching(3)
-        scene.api.put(NODES, "n9")
-        await scene.agreed()
-
-
 async def test_an_unavailable_api_server_is_asked_again_and_logged_once() -> None:
     async with started() as scene:
         await scene.agreed()

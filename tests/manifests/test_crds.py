@@ -10,7 +10,7 @@ import yaml
 from tests.controlplane.plane import ControlPlane
 from tests.manifests import chart
 from tests.manifests.crds import MODULES, definitions
-from tests.manifests.files import HOOKS, Json
+from tests.manifests.files import Json
 from tests.manifests.test_chart import by_name, rendered
 from tests.manifests.test_install import composed
 
@@ -64,17 +64,3 @@ def test_a_field_that_there_is_not_is_refused(applied: ControlPlane, tmp_path: P
         answer = applied.kubectl(*STRICT, "--dry-run=server", input=yaml.safe_dump(each), check=False)
         assert answer.returncode == 1
         assert "nothing" in answer.stderr
-
-
-@pytest.mark.parametrize("name", MODULES)
-def test_without_the_definitions_kubectl_says_what_is_missing_and_takes_the_rest(
-    applied: ControlPlane, tmp_path: Path, name: str
-) -> None:
-    # Another test may have hooks there that are called by URL.
-    every = [each for each in composed(applied, tmp_path, name) if each["kind"] not in HOOKS]
-    others = of_others(every, definitions(name))
-    rest = [each for each in every if each not in others]
-    answer = applied.kubectl(*STRICT, "--dry-run=server", input=yaml.safe_dump_all(every), check=False)
-    assert answer.returncode == 1
-    assert {f'no matches for kind "{each["kind"]}"' in answer.stderr for each in others} == {True}
-    assert len(answer.stdout.splitlines()) == len(rest)

@@ -48,33 +48,19 @@ def hook(field: str) -> str:
 SECRETS = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["secrets"], "operations": ["*"], "scope": "*"}
 NOT_OURS: list[tuple[str, list[Json]]] = [
     ("the objects it is asked about", [{"op": "add", "path": hook("rules/-"), "value": SECRETS}]),
-    ("the namespaces it is asked about", [{"op": "remove", "path": hook("namespaceSelector")}]),
-    ("one value of the namespaces", [{"op": "remove", "path": hook("namespaceSelector/matchExpressions/0")}]),
     ("a label of the objects", [{"op": "add", "path": hook("objectSelector"), "value": {"matchLabels": {"a": "b"}}}]),
     ("the conditions", [{"op": "remove", "path": hook("matchConditions")}]),
-    ("the failure policy", [{"op": "replace", "path": hook("failurePolicy"), "value": "FLIP"}]),
-    ("the time-out", [{"op": "replace", "path": hook("timeoutSeconds"), "value": 29}]),
-    ("the match policy", [{"op": "replace", "path": hook("matchPolicy"), "value": "Exact"}]),
     ("the name of a webhook", [{"op": "replace", "path": hook("name"), "value": "another.gpu-admission.io"}]),
-    ("the number of webhooks", [{"op": "remove", "path": "/webhooks/0"}]),
     ("all webhooks", [{"op": "remove", "path": "/webhooks"}]),
     ("a label of the configuration", [{"op": "add", "path": "/metadata/labels", "value": {"a": "b"}}]),
-    ("an owner", [{"op": "add", "path": "/metadata/finalizers", "value": ["example.com/stay"]}]),
     ("another server", [{"op": "add", "path": hook("clientConfig"), "value": {"url": "https://198.51.100.7/"}}]),
 ]
-
-
-def put(change: list[Json], before: Json) -> list[Json]:
-    """The change, with FLIP as the failure policy that is not there now."""
-    flipped = "Fail" if before["webhooks"][0]["failurePolicy"] == "Ignore" else "Ignore"
-    return [{**each, "value": flipped} if each.get("value") == "FLIP" else each for each in change]
 
 
 @pytest.mark.parametrize("kind", HOOKS)
 @pytest.mark.parametrize("change", [pytest.param(change, id=what) for what, change in NOT_OURS])
 async def test_our_account_may_not_change(us: Api, api: Api, kind: str, change: list[Json]) -> None:
     """Our account may only replace the whole; an administrator tells what the whole would be, and that it is accepted."""
-    change = put(change, await api.get(kind, "gpu-admission"))
     wanted = await api.patch(kind, "gpu-admission", change, dryRun="All")
     assert GUARDED in await refusal(us.replace(wanted, dryRun="All"))
 

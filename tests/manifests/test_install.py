@@ -13,7 +13,7 @@ from tests.controlplane.api import Api, refusal, wait_until
 from tests.controlplane.objects import pod
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.programs import Programs
-from tests.manifests.files import AUTHORITY, HOOKS, MANIFESTS, ORDER, kustomized, only
+from tests.manifests.files import MANIFESTS, ORDER, kustomized
 from webhook.kube.pod import PROFILE_LABEL
 from webhook.server.settings import PREFIX, ServeSettings
 
@@ -149,20 +149,6 @@ def test_every_pod_takes_away_the_condition_on_devices_and_nothing_else(applied:
     applied.kubectl("apply", "-f", "-", "--dry-run=server", input=yaml.safe_dump(changed))
 
 
-def test_events_gives_the_right_to_write_events_and_no_other_and_the_setting(
-    applied: ControlPlane, tmp_path: Path
-) -> None:
-    shipped, found = kustomized(applied), composed(applied, tmp_path, "events")
-    more = [each for each in found if each not in shipped]
-    assert [each["kind"] for each in more] == ["ClusterRole", "ClusterRoleBinding", "Deployment"]
-    assert more[0]["rules"] == [{"apiGroups": [""], "resources": ["events"], "verbs": ["create", "patch"]}]
-    assert more[1]["subjects"] == [{"kind": "ServiceAccount", "name": "gpu-admission", "namespace": "gpu-admission"}]
-    (container,) = more[2]["spec"]["template"]["spec"]["containers"]
-    environment = {entry["name"]: entry.get("value", "") for entry in container["env"]}
-    assert ServeSettings().with_environment(environment).events
-    applied.kubectl("apply", "-f", "-", "--dry-run=server", input=yaml.safe_dump_all(more))
-
-
 MOUNTED = [
     ("prometheus", "/prometheus/", {"prometheus_ca": "ca.crt", "prometheus_token": "token"}),
     ("client-certificate", "/clients/", {"client_ca": "clients.crt"}),
@@ -245,23 +231,3 @@ async def test_applying_again_takes_no_key_out_of_the_secret(applied: ControlPla
         assert after == {**(before or {}), "test-probe": "eA=="}
     finally:
         await api.patch("Secret", "gpu-admission-tls", {"data": {"test-probe": None}}, OWN)
-
-
-@pytest.mark.parametrize("way", [["apply"], ["apply", "--server-side"]], ids=["client-side", "server-side"])
-@pytest.mark.parametrize("kind", HOOKS)
-async def test_applying_again_takes_no_ca_bundle_away(
-    applied: ControlPlane, api: Api, kind: str, way: list[str]
-) -> None:
-    """Nor does it ask to force a conflict with the server that wrote it."""
-    text = yaml.safe_dump({**only(kind), "metadata": {"name": "again"}}).replace(PROFILE_LABEL, "again.example/profile")
-    try:
-        applied.kubectl(*way, "-f", "-", input=text)
-        found = await api.get(kind, "again")
-        for hook in found["webhooks"]:
-            hook["clientConfig"]["caBundle"] = AUTHORITY
-        await api.replace(found, fieldManager="gpu-admission")
-        applied.kubectl(*way, "-f", "-", input=text.replace("timeoutSeconds: 5", "timeoutSeconds: 4"))
-        found = await api.get(kind, "again")
-        assert {hook["clientConfig"].get("caBundle") for hook in found["webhooks"]} == {AUTHORITY}
-    finally:
-        await api.delete(kind, "again", missing_ok=True)

@@ -1,8 +1,5 @@
 """What the manifests must and must not say, without a cluster. What they do is in the tests beside this one."""
 
-from collections.abc import Iterator
-from typing import Any
-
 import pytest
 import yaml
 
@@ -133,13 +130,6 @@ def test_a_hook_fails_as_documented(name: str, policy: str, seconds: int, effect
     assert (hook["failurePolicy"], hook["timeoutSeconds"], hook["sideEffects"]) == (policy, seconds, effects)
 
 
-def test_the_conditions_of_the_validating_hook_for_pods() -> None:
-    """A pod that takes GPUs without asking for one is what it is for: test_matching.py has what each condition lets through."""
-    hook = only("ValidatingWebhookConfiguration")["webhooks"][0]
-    names = [condition["name"] for condition in hook["matchConditions"]]
-    assert names == ["not-a-mirror-pod", "may-break-a-rule"]
-
-
 # --- Names agree with the program -------------------------------------------------------------------------------------
 
 
@@ -252,31 +242,6 @@ def test_the_shipped_policy_is_the_default_one() -> None:
 def test_the_package_carries_the_shipped_policy() -> None:
     carried = MANIFESTS.parent / "webhook" / "defaults" / "policy.yaml"
     assert carried.resolve() == MANIFESTS / "policy.yaml"
-
-
-def missing(wanted: Any, written: Any, path: str = "") -> Iterator[str]:
-    """The keys of settings that are not written. In lists each key must be written, or named in a comment."""
-    if isinstance(wanted, dict) and isinstance(written, dict):
-        for key, value in wanted.items():
-            if key not in written and not (value is None or path.endswith("]")):
-                yield f"{path}.{key}"
-            yield from missing(value, written.get(key), f"{path}.{key}")
-            if path.endswith("]") and f"{key}:" not in POLICY:
-                yield f"{path}.{key}: in no entry and in no comment"
-    elif isinstance(wanted, list) and isinstance(written, list):
-        for index, (value, other) in enumerate(zip(wanted, written, strict=True)):
-            yield from missing(value, other, f"{path}[{index}]")
-
-
-def test_every_key_is_written_with_its_default() -> None:
-    default = PolicyFile().model_dump(mode="json", by_alias=True)
-    assert list(missing(default, yaml.safe_load(POLICY))) == []
-
-
-def test_nothing_is_commented_out() -> None:
-    """A comment that is YAML looks like a setting that is switched off."""
-    lines = [line.strip().removeprefix("#").strip() for line in POLICY.splitlines() if line.strip().startswith("#")]
-    assert not [line for line in lines if line.startswith("- ") or line.endswith(":")]
 
 
 # --- The examples -----------------------------------------------------------------------------------------------------

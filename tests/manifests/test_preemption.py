@@ -1,16 +1,14 @@
 """The guard of the classes that preempt, on a real API server. No webhook of ours is needed for it."""
 
 import re
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 
 from tests.controlplane.api import Api, refusal, wait_until
-from tests.controlplane.fixtures import MakeNodes
-from tests.controlplane.objects import deployment, job, made, pod, workload
+from tests.controlplane.objects import made, pod
 from tests.controlplane.plane import ControlPlane
-from tests.manifests.files import Json, only, shipped
+from tests.manifests.files import only, shipped
 from webhook.kube.pod import PROFILE_LABEL
 
 pytestmark = pytest.mark.controlplane
@@ -82,32 +80,6 @@ async def test_a_pod_keeps_its_class_when_its_namespace_leaves(guarded: Api) -> 
     finally:
         await guarded.patch("Namespace", INSIDE, [{"op": "add", "path": label, "value": "default"}])
         await guarded.delete("Pod", "kept", INSIDE)
-
-
-def daemon_set(name: str, gpus: int, **spec: Any) -> Json:
-    return workload("DaemonSet", name, gpus, of={"selector": {"matchLabels": {"app": name}}}, **spec)
-
-
-@pytest.mark.parametrize("make", [deployment, job, daemon_set])
-async def test_a_controller_that_may_not_create_such_pods_says_so(
-    guarded: Api, nodes: MakeNodes, make: Callable[..., Json]
-) -> None:
-    await nodes("two-node")
-    asking = make("guarded", gpus=0, priorityClassName="gpu-inference")
-    await guarded.create(asking, OUTSIDE)
-
-    async def told() -> list[str]:
-        events = await guarded.list("Event", OUTSIDE, fieldSelector="reason=FailedCreate")
-        named = [each for each in events if each["involvedObject"]["name"].startswith("guarded")]
-        return [each["message"] for each in named]
-
-    try:
-        messages = await wait_until(told, 120, "an Event about the pods")
-        assert all("has not opted in" in each for each in messages)
-        assert await guarded.pods(OUTSIDE, app="guarded") == []
-    finally:
-        await guarded.delete(asking["kind"], "guarded", OUTSIDE)
-        await guarded.delete_all("Event", OUTSIDE)
 
 
 async def test_the_system_is_not_guarded(guarded: Api) -> None:

@@ -13,6 +13,8 @@ from tests.placement.placed import names, placed
 from webhook.cluster import device_kinds, device_search, device_table
 from webhook.cluster.claims import NO_SPEC, Specs
 
+SHARED = [dra.device_slice("a", [dra.gpu(0, allowMultipleAllocations=True, capacity={})])]
+
 
 def test_devices_that_cannot_be_read_and_too_many_are_left_out() -> None:
     bad = dra.gpu(1) | {"attributes": {"type": {"string": 7}}}
@@ -88,13 +90,11 @@ def test_searches_of_one_decision_are_bounded_together(monkeypatch: pytest.Monke
 
 
 def test_claims_for_more_devices_than_a_node_has_are_no_deeper_than_the_stack() -> None:
-    """Claims for admin access leave devices free for each other, so that 256 requests find some."""
-    admin = dra.template("admin", *[dra.exactly(adminAccess=True) for _ in range(7)])
-    of = cluster(TWO, [admin, dra.template("one", dra.exactly())])
-    assert placed(of, claiming(*["admin"] * 32)).reason == "its claims are too large"
-    assert placed(of, claiming(*["admin"] * 19)).reason == "its claims cannot be decided"
-    assert placed(of, claiming("one", *["admin"] * 3)).nodes
-    of.pod_seen(claiming(*["admin"] * 32, ranked=["a"]), 0)
+    """A device that pods share is free for each other, so that 256 requests find one."""
+    of = cluster(SHARED, [dra.template("seven", *[dra.exactly() for _ in range(7)])])
+    assert placed(of, claiming(*["seven"] * 19)).reason == "its claims cannot be decided"
+    assert placed(of, claiming(*["seven"] * 3)).nodes
+    of.pod_seen(claiming(*["seven"] * 32, ranked=["a"]), 0)
 
 
 def searches(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
@@ -109,12 +109,14 @@ def searches(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return found
 
 
-@pytest.mark.parametrize(("admin", "most", "left"), [(False, 4, 0), (True, device_table._MAX_HELD, 4000)])
+@pytest.mark.parametrize(
+    ("slices", "most", "left", "every"), [(TWO, 4, 0, 4000), (SHARED, device_table._MAX_HELD, 999, 1000)]
+)
 def test_the_claims_that_are_reserved_on_one_node_are_bounded(
-    monkeypatch: pytest.MonkeyPatch, admin: bool, most: int, left: int
+    monkeypatch: pytest.MonkeyPatch, slices: list[Any], most: int, left: int, every: int
 ) -> None:
     """Anybody can create pods that wait with a preference for one node. Each changed the node, and all were looked at again."""
-    of = cluster(TWO, [dra.template(f"t{number}", dra.exactly(adminAccess=admin)) for number in range(300)])
+    of = cluster(slices, [dra.template(f"t{number}", dra.exactly()) for number in range(300)])
     for number in range(300):
         of.pod_seen(claiming(f"t{number}", name=f"p{number}", ranked=["a"]), 0)
     searched = searches(monkeypatch)
@@ -122,7 +124,7 @@ def test_the_claims_that_are_reserved_on_one_node_are_bounded(
     assert len(searched) == most
     assert free(of, "a") == left
     of.expire(1000)
-    assert free(of, "a") == 4000
+    assert free(of, "a") == every
 
 
 def test_one_more_claim_on_a_node_is_looked_at_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ in the group apps are kept. With another group, or none, the autoscaler finds no
 from collections.abc import Mapping
 from typing import Any, Final
 
-from webhook.cluster.grouped import Grouped
+from webhook.cluster.grouped import Grouped, full_name
 from webhook.framework.cluster_view import Autoscaler
 
 _KINDS: Final = frozenset(("Deployment", "ReplicaSet", "StatefulSet"))
@@ -28,11 +28,10 @@ class Autoscalers(Grouped[str, tuple[str, str, str], Autoscaler]):
             raise TypeError("spec.maxReplicas: wanted a whole number")
         namespace, kind, of = metadata["namespace"], reference["kind"], reference["name"]
         in_apps = (reference.get("apiVersion") or "").startswith("apps/")
-        key = f"{namespace}/{name}"
         if in_apps and kind in _KINDS and len(of) <= _MAX_NAME:
-            self.put(key, (namespace, kind, of), Autoscaler(name, max_replicas))
+            self.put(full_name(obj), (namespace, kind, of), Autoscaler(name, max_replicas))
         else:
-            self.gone(key)
+            self.gone(full_name(obj))
 
     def scaling(self, namespace: str, kind: str, name: str) -> Autoscaler | None:
         """The autoscaler of a workload with the highest maximum; ties are broken by name.

@@ -6,7 +6,7 @@ Follows policy/v1: an empty selector selects every pod of the namespace, a missi
 from collections.abc import Mapping
 from typing import Any, Final
 
-from webhook.cluster.grouped import Grouped
+from webhook.cluster.grouped import Grouped, full_name
 from webhook.kube.selectors import Selector, compiled, selects
 
 _MAX_BUDGETS: Final = 1000
@@ -18,9 +18,8 @@ class Budgets(Grouped[str, str, Selector]):
 
     def seen(self, obj: Mapping[str, Any]) -> None:
         """A budget was added or changed. Raises ValueError, TypeError or LookupError if its selector is malformed."""
-        metadata, spec = obj["metadata"], obj.get("spec") or {}
-        namespace, selector = metadata["namespace"], compiled(spec.get("selector"))
-        self.put(f"{namespace}/{metadata['name']}", namespace, selector)
+        selector = compiled((obj.get("spec") or {}).get("selector"))
+        self.put(full_name(obj), obj["metadata"]["namespace"], selector)
 
     def covers(self, namespace: str, labels: Mapping[str, str]) -> bool | None:
         """Whether a budget of the namespace selects a pod with these labels. None if that is not known."""

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import orjson
 
+from webhook.cluster.grouped import full_name
 from webhook.framework.cluster_view import PriorityClass
 
 T = TypeVar("T")
@@ -32,9 +33,7 @@ class ByName(dict[str, T]):
 
     def seen(self, obj: Mapping[str, Any]) -> None:
         """An object was added or changed."""
-        metadata = obj["metadata"]
-        name = f"{metadata['namespace']}/{metadata['name']}" if "namespace" in metadata else metadata["name"]
-        self[name] = self._read(obj)
+        self[full_name(obj)] = self._read(obj)
 
     def gone(self, name: str) -> None:
         self.pop(name, None)

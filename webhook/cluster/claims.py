@@ -8,6 +8,7 @@ import orjson
 
 from webhook.cluster.device_table import DeviceTable
 from webhook.cluster.devices import DRA, Use
+from webhook.cluster.grouped import full_name
 from webhook.cluster.pods import namespace_of
 from webhook.cluster.slices import device_id
 from webhook.errors import QuantityError
@@ -24,25 +25,20 @@ _MAX_TEXTS: Final = 4096
 NO_SPEC: Final = b"null"
 
 
-class PodClaims(NamedTuple):
-    """The claims of a pod: (`ResourceClaim` or `ResourceClaimTemplate`, namespace and name) of each."""
-
-    names: tuple[tuple[str, str], ...] = ()
-
-
-NO_CLAIMS: Final = PodClaims()
+PodClaims = tuple[tuple[str, str], ...]
+"""The claims of a pod: (`ResourceClaim` or `ResourceClaimTemplate`, namespace and name) of each."""
 
 
 def claims_of(pod: Pod, namespace: str = "") -> PodClaims:
     """The claims that a pod names. `namespace`: of a pod that names none."""
     if not (entries := pod["spec"].get("resourceClaims")):
-        return NO_CLAIMS
+        return ()
     names = []
     for entry in entries[: MAX_CLAIMS + 1]:
         claim = entry.get("resourceClaimName")
         kind = "ResourceClaim" if claim else "ResourceClaimTemplate"
         names.append((kind, f"{namespace or namespace_of(pod)}/{claim or entry.get('resourceClaimTemplateName')}"))
-    return PodClaims(tuple(names))
+    return tuple(names)
 
 
 def made_for(pod: Pod) -> list[str]:
@@ -89,7 +85,7 @@ class Specs(dict[str, bytes]):
 
     def seen(self, obj: Mapping[str, Any]) -> None:
         """A ResourceClaimTemplate was added or changed."""
-        self.put(_name(obj), _spec((obj.get("spec") or {}).get("spec") or {}))
+        self.put(full_name(obj), _spec((obj.get("spec") or {}).get("spec") or {}))
 
     def gone(self, name: str) -> None:
         text = self.pop(name, b"")
@@ -110,7 +106,7 @@ class Claims:
         self._specs = Specs()
 
     def seen(self, obj: Mapping[str, Any]) -> None:
-        name, status = _name(obj), obj.get("status") or {}
+        name, status = full_name(obj), obj.get("status") or {}
         allocation = status.get("allocation")
         terms, node = None, ""
         if allocation is not None:
@@ -137,10 +133,6 @@ class Claims:
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._claims)
-
-
-def _name(obj: Mapping[str, Any]) -> str:
-    return f"{obj['metadata']['namespace']}/{obj['metadata']['name']}"
 
 
 def _only_node(terms: Any) -> str:

@@ -56,10 +56,10 @@ class DeviceDemands:
 
     def asked(self, pod: PodClaims) -> Asked:
         """What the claims of a pod ask for now."""
-        if len(pod.names) > MAX_CLAIMS:
+        if len(pod) > MAX_CLAIMS:
             return Asked(reason="it has too many claims")
         found, terms, size = [], [], 0
-        for kind, name in pod.names:
+        for kind, name in pod:
             if kind == "ResourceClaim":
                 claim = self._claims.get(name)
                 if claim is None:
@@ -192,6 +192,8 @@ def _request(request: Mapping[str, Any], classes: Mapping[str, DeviceClass]) -> 
         raise _Left("the class of its claim is not known")
     if request.get("derivedAttributes"):
         raise _Left("derived attributes of its claim are left to the scheduler")
+    if request.get("adminAccess"):
+        raise _Left("admin access of its claim is left to the scheduler")
     tolerations = [found for each in request.get("tolerations") or () if (found := matched(each)) is not None]
     amounts = ((request.get("capacity") or {}).get("requests") or {}).items()
     return DeviceRequest(
@@ -199,5 +201,4 @@ def _request(request: Mapping[str, Any], classes: Mapping[str, DeviceClass]) -> 
         selectors=(*known.selectors, *selectors_of(request)),
         amounts=tuple([(each, parse_quantity(amount)) for each, amount in amounts]),
         tolerations=tuple(tolerations),
-        admin=request.get("adminAccess") is True,
     )

@@ -32,8 +32,8 @@ class _Taken(NamedTuple):
     number: int
     """Of its request."""
     slot: Slot
-    takes: list[tuple[int, Number]] | None
-    """What it takes of each capacity. None for admin access, which takes nothing that other pods could have."""
+    takes: list[tuple[int, Number]]
+    """What it takes of each capacity."""
 
 
 class Fit(NamedTuple):
@@ -74,8 +74,7 @@ class _Search:
             return None
         left = self._before
         for each in self._taken:
-            if each.takes is not None:
-                take(each.slot, left, each.takes)
+            take(each.slot, left, each.takes)
         free = [self._layout.free_of(unit, left) for unit in {each.slot.unit for each in self._taken}]
         return Fit(self._rank, float(sum(free)), tuple(left), self._spoiled)
 
@@ -123,7 +122,7 @@ class _Search:
         """Choose `count` of `slots`, then go on with the next request."""
         if not count:
             return self._from(number + 1)
-        usable = [(slot, takes) for slot in slots if (takes := self._takes(number, request, slot)) is not None]
+        usable = [(slot, takes) for slot in slots if (takes := self._takes(request, slot)) is not None]
         if claim.source:
             usable.sort(key=lambda each: self._layout.free_of(each[0].unit, self._left))
         for index, (slot, takes) in enumerate(usable):
@@ -136,7 +135,7 @@ class _Search:
                 continue
             before = self._left.copy()
             take(slot, self._left, takes)
-            self._taken.append(_Taken(number, slot, None if request.admin else takes))
+            self._taken.append(_Taken(number, slot, takes))
             spoils = self._spoils(request, slot, takes)
             self._spoiled += spoils
             rest = [each for each, _ in usable[index + 1 :]]
@@ -150,22 +149,17 @@ class _Search:
                 return False
         return False
 
-    def _takes(self, number: int, request: DeviceRequest, slot: Slot) -> list[tuple[int, Number]] | None:
+    def _takes(self, request: DeviceRequest, slot: Slot) -> list[tuple[int, Number]] | None:
         """What the request would take of each capacity; None if the device cannot take it now."""
         left, takes = self._left, self._consumes(request, slot)
         if takes is None or any([left[budget] < amount for budget, amount in takes]):
             return None
-        if self._has(number, slot) if request.admin else left[slot.uses] < 1:
+        if left[slot.uses] < 1:
             return None
-        unused = request.admin or self._layout.totals[slot.uses] == left[slot.uses]
+        unused = self._layout.totals[slot.uses] == left[slot.uses]
         if unused and any([left[budget] < amount for budget, amount in slot.draws]):
             return None
         return takes
-
-    def _has(self, number: int, slot: Slot) -> bool:
-        """Whether the claim of a request has this device already: it is not given to admin access again."""
-        claim = self._requests[number][0]
-        return any([each.slot is slot and self._requests[each.number][0] is claim for each in self._taken])
 
     def _consumes(self, request: DeviceRequest, slot: Slot) -> list[tuple[int, Number]] | None:
         """What the request takes of each capacity of an empty device; None if the device is too small, or does not allow it."""
@@ -181,8 +175,6 @@ class _Search:
         return takes
 
     def _spoils(self, request: DeviceRequest, slot: Slot, takes: list[tuple[int, Number]]) -> bool:
-        if request.admin:
-            return False
         if slot.parts:
             return all([amount >= total for (_, amount), (_, _, total, _) in zip(takes, slot.parts, strict=True)])
         wanted = _wanted(request, slot.facts).items()

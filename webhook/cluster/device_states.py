@@ -22,15 +22,15 @@ class DeviceStates:
         """By number, all and what is free of the GPUs of DRA."""
         self._resources: set[str] = set()
         """All resources of `_free`."""
-        self.public: dict[int, int] = {}
-        """Of the rows where private claims count: the number without them."""
+        self.public: dict[int, State] = {}
+        """Of the rows where private claims count: the state without them."""
 
     def __getitem__(self, number: int) -> State | None:
         return self._states[number]
 
     def without_private(self, row: int) -> State | None:
         """The state of a row, without what is private to the namespace that the table is seen from."""
-        return self._states[self.public.get(row, int(self._columns.devices[row]))]
+        return self.public.get(row) or self._states[int(self._columns.devices[row])]
 
     def __iter__(self) -> Iterator[State]:
         return (state for state in self._states if state is not None)
@@ -48,11 +48,8 @@ class DeviceStates:
 
     def _number_again(self) -> None:
         """Most states are of the past: forget them."""
-        columns, states, public = self._columns, self._states, self.public
-        self._states, self._numbers, self._free, self.public = [None], {}, [{}], {}
-        for row, number in public.items():
-            if (state := states[number]) is not None:
-                self.public[row] = self.number(*state)
+        columns, states = self._columns, self._states
+        self._states, self._numbers, self._free = [None], {}, [{}]
         for row, number in enumerate(columns.devices.tolist()):
             if (state := states[number]) is not None:
                 columns.devices[row] = self.number(*state)

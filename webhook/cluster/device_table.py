@@ -53,7 +53,7 @@ class DeviceTable:
         """By name of a claim that pods share, the nodes where it is reserved, and how often."""
         self._answers = Answers()
         self._told = 0
-        """Rises when a node has other devices."""
+        """Rises when a node comes, or has other devices."""
 
     # --- what nodes have ----------------------------------------------------------------------------------------------
 
@@ -70,7 +70,6 @@ class DeviceTable:
         layout, slots = self._layout_of(known.sets), {pair: number for number, pair in enumerate(pairs)}
         if layout is known.layout and slots == known.slots and not self.kinds.dropped:
             return
-        self._told += 1
         if layout is not known.layout:  # there may be more to have
             known.held += [claim for claims in known.unfit for claim in claims]
             known.layout, known.unfit = layout, []
@@ -146,8 +145,8 @@ class DeviceTable:
     def seen_from(self, namespace: str) -> None:
         """From now on, what is private to `namespace` counts, and what is private to others does not: it costs them no search."""
         public, self._states.public, self._namespace = self._states.public, {}, namespace
-        for row, number in public.items():
-            self._states.write(row, number)
+        for row, state in public.items():
+            self._states.write(row, self._states.number(*state))
         self.allow()
         for row in self._private.get(namespace, ()):
             self._show_private(row)
@@ -156,7 +155,7 @@ class DeviceTable:
         """Count what is private to the namespace, if there is any, on a row whose state is the one without it."""
         claims, number = self._private.get(self._namespace, {}).get(row), int(self._columns.devices[row])
         if claims and (state := self._states[number]) is not None:
-            self._states.public[row] = number
+            self._states.public[row] = state
             left, _ = self._placed(*state, claims[:_MAX_HELD], self._nodes[self._columns.name[row]].held)
             self._states.write(row, self._states.number(state[0], left))
 
@@ -166,6 +165,7 @@ class DeviceTable:
 
     def refresh(self, name: str, *, changed: bool = False, left: Amounts | None = None) -> None:
         """Count again what is left on a node. `changed`: its devices are other ones. `left`: what is left, if known."""
+        self._told += changed
         row, node = self._row_of.get(name), self._nodes.get(name)
         if node is not None and node.layout is None and not (node.uses or node.held or node.unfit):
             del self._nodes[name]

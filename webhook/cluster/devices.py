@@ -78,8 +78,6 @@ class DeviceRequest(NamedTuple):
     is not named is taken whole."""
     tolerations: tuple[Tolerated, ...] = ()
     """Tolerations of device taints: key ("": any), value (None: any), effect ("": any)."""
-    admin: bool = False
-    """Allocates nothing: devices may be in use, and stay free for others."""
 
 
 class Constraint(NamedTuple):

@@ -1,11 +1,17 @@
 """Values by name that are also asked for by the group to which each belongs: autoscalers by workload, pods by node."""
 
-from collections.abc import Hashable, Iterator
-from typing import Generic, TypeVar
+from collections.abc import Hashable, Iterator, Mapping
+from typing import Any, Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
 G = TypeVar("G", bound=Hashable)
 V = TypeVar("V")
+
+
+def full_name(obj: Mapping[str, Any]) -> str:
+    """Namespace and name of an object, or the name of one that is in no namespace."""
+    metadata = obj["metadata"]
+    return f"{metadata['namespace']}/{metadata['name']}" if "namespace" in metadata else str(metadata["name"])
 
 
 class Grouped(Generic[K, G, V]):

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
-from webhook.cluster.grouped import Grouped
+from webhook.cluster.grouped import Grouped, full_name
 from webhook.cluster.pods import JOBSET, namespace_of
 from webhook.text import number_of
 
@@ -44,13 +44,11 @@ class Jobs(Grouped[str, str, _Job]):
 
     def seen(self, obj: Mapping[str, Any]) -> None:
         """A Job was added or changed. Raises TypeError, LookupError or AttributeError if it is malformed."""
-        metadata = obj["metadata"]
-        gang, job = _read(metadata, obj["spec"])
-        key = f"{metadata['namespace']}/{metadata['name']}"
+        gang, job = _read(obj["metadata"], obj["spec"])
         if gang and not _finished(obj.get("status") or {}):
-            self.put(key, gang, job)
+            self.put(full_name(obj), gang, job)
         else:
-            self.gone(key)
+            self.gone(full_name(obj))
 
     def admitted(self, workload: str, pods: int, now: float) -> None:
         """A workload of another kind is created with so many pods. `workload`: its `workload_key`."""

@@ -103,9 +103,7 @@ class Ledger:
         self._reserved.setdefault((pod, node), []).append(reservation)
 
     def seen(self, uid: int | str, pod: PodKey, nodes: tuple[str, ...], kind: PodKind, now: float) -> None:
-        """The pod exists and is not bound. Does nothing if that is known."""
-        if uid in self._seen:
-            return
+        """The pod exists and is not bound, which was not known."""
         reservation = self._take(pod, nodes[0], kind)
         if reservation is None:
             reservation = self._reserve(pod, nodes[0], kind, now)

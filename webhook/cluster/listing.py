@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, Literal, Protocol, get_args
 
+from webhook.cluster.grouped import full_name
 from webhook.cluster.pods import pod_id
 from webhook.kube.kinds import KINDS
 
@@ -29,7 +30,6 @@ STATE_KINDS: Final[Mapping[str, ListKind]] = {
     name: plural for name, kind in KINDS.items() for plural in get_args(ListKind) if plural == kind.plural
 }
 """The kinds that the cluster state is made of, by their names in objects."""
-_IN_NAMESPACES: Final = frozenset([kind.plural for kind in KINDS.values() if kind.namespaced])
 
 
 class Index(Protocol):
@@ -45,10 +45,7 @@ class Index(Protocol):
 def name_of(kind: ListKind, obj: Mapping[str, Any]) -> int | str:
     """The name that identifies an object: the uid for pods (see `pods.pod_id`), else the name, after the namespace if it
     has one."""
-    metadata = obj["metadata"]
-    if kind == "pods":
-        return pod_id(metadata)
-    return f"{metadata['namespace']}/{metadata['name']}" if kind in _IN_NAMESPACES else str(metadata["name"])
+    return pod_id(obj["metadata"]) if kind == "pods" else full_name(obj)
 
 
 class Freshness:

@@ -65,8 +65,22 @@ class Nodes:
 
     def row(self, name: str) -> int:
         """The row of a node; a new one, which is not alive, if there is none."""
-        row = self.row_of.get(name)
-        return self._new_row(name) if row is None else row
+        if (known := self.row_of.get(name)) is not None:
+            return known
+        columns = self.columns
+        if self._free_rows:
+            row = self._free_rows.pop()
+            columns.name[row] = name
+        else:
+            row = columns.rows
+            if row == columns.size:
+                columns.grow()
+            columns.rows += 1
+            columns.name.append(name)
+        self.row_of[name] = row
+        self._unordered = True
+        columns.place[row] = place_of(name)
+        return row
 
     def seen(self, node: Mapping[str, Any]) -> int:
         """A node was added or changed. Returns its row."""
@@ -80,7 +94,9 @@ class Nodes:
         changed = self.labels.put(row, labels) or not columns.alive[row]
         model = next((labels[key] for key in MODEL_LABELS if key in labels), "")
         if columns.models[columns.model[row]] != model:
-            columns.model[row] = self._model_number(model)
+            if model not in columns.models:
+                columns.models.append(model)
+            columns.model[row] = columns.models.index(model)
             self._undivided = True
         columns.sharing[row] = pods_per_gpu(labels, allocatable.get(SHARED, 0))
         if status != self.statuses[columns.status[row]]:
@@ -90,7 +106,7 @@ class Nodes:
             columns.alive[row] = self._undivided = True
             self.count += 1
             self._set_use(row, self.uses.get(metadata["name"], UNKNOWN))
-            self.devices.refresh(metadata["name"])
+            self.devices.refresh(metadata["name"], changed=True)
         for source in SOURCES:
             if (told := source.devices(node)) is not None:
                 self.devices.tell(metadata["name"], source.name, told)
@@ -168,31 +184,7 @@ class Nodes:
             self._by_name = np.array([self.row_of[name] for name in sorted(self.row_of)], np.intp)
         return self._by_name
 
-    # --- rows ---------------------------------------------------------------------------------------------------------
-
-    def _new_row(self, name: str) -> int:
-        columns = self.columns
-        if self._free_rows:
-            row = self._free_rows.pop()
-            columns.name[row] = name
-        else:
-            row = columns.rows
-            if row == columns.size:
-                columns.grow()
-            columns.rows += 1
-            columns.name.append(name)
-        self.row_of[name] = row
-        self._unordered = True
-        columns.place[row] = place_of(name)
-        return row
-
     # --- values -------------------------------------------------------------------------------------------------------
-
-    def _model_number(self, model: str) -> int:
-        models = self.columns.models
-        if model not in models:
-            models.append(model)
-        return models.index(model)
 
     def _status_number_of(self, status: Status) -> int:
         # A taint's value may be a time, so old statuses are dropped now and then.

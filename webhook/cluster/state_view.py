@@ -11,7 +11,7 @@ from webhook.cluster.budgets import Budgets
 from webhook.cluster.by_name import ByName, VolumeClaim
 from webhook.cluster.device_demands import DeviceDemands
 from webhook.cluster.listing import Freshness
-from webhook.cluster.node import SHARED, Status
+from webhook.cluster.node import SHARED
 from webhook.cluster.node_table import Answers
 from webhook.cluster.nodes import Nodes
 from webhook.cluster.slices import Slices
@@ -83,7 +83,9 @@ class StateView:
 
     def gpu_taints(self, gpus: Gpus) -> tuple[Taint, ...]:
         def answer() -> tuple[Taint, ...]:
-            return tuple(sorted({taint for status in self._statuses(self._with_gpus(gpus)) for taint in status.taints}))
+            nodes, among = self._state.nodes, self._with_gpus(gpus)
+            numbers = {*nodes.columns.status[: len(among)][among].tolist()}
+            return tuple(sorted({taint for number in numbers for taint in nodes.statuses[number].taints}))
 
         return self._cached(("taints", gpus.names), answer)
 
@@ -156,11 +158,6 @@ class StateView:
         codes = column.padded(len(mask))[: len(mask)]
         present: NDArray[np.int64] = np.nonzero(np.bincount(codes[mask], minlength=1))[0]
         return present[present > 0]
-
-    def _statuses(self, rows: NDArray[np.bool_]) -> list[Status]:
-        """The statuses of these nodes, without duplicates."""
-        nodes = self._state.nodes
-        return [nodes.statuses[number] for number in {*nodes.columns.status[: nodes.columns.rows][rows].tolist()}]
 
     def _with_gpus(self, gpus: Gpus) -> NDArray[np.bool_]:
         """Which rows are nodes with allocatable GPUs."""

@@ -1,6 +1,6 @@
 """GPU metrics by node: idle GPUs, mean utilisation, temperature and sick GPUs, smoothed over a window.
 
-One poll of a source is a round: `discard`, `add` for each number, then `commit`, or `refresh` if the poll failed. Either moves
+One poll of a source is a round: `discard`, `add` for each number, `discard` again if the poll failed, then `commit`, which moves
 the time. Then `changed` is asked for each of the `nodes`, some in each turn of the event loop: 10,000 take a fifth of a second.
 
     nothing -- commit --> measured -- `staleAfter` without a sample --> gone
@@ -210,14 +210,9 @@ class Utilisation:
         self._round, self._measures = [], False
 
     def commit(self, now: float) -> None:
-        """Complete the round."""
+        """Complete the round, which may be empty: time passes, and metrics become stale."""
         if self._measures:
             self._newest = now
-        self._now = now
-
-    def refresh(self, now: float) -> None:
-        """Let time pass while polls fail, so that metrics become stale."""
-        self.discard()
         self._now = now
 
     def observe(self, samples: Iterable[Sample], now: float) -> None:
@@ -245,7 +240,7 @@ class Utilisation:
         return use
 
     def node(self, name: str) -> NodeUse:
-        """The metrics of a node as of the last `commit` or `refresh`. Those that are stale are dropped."""
+        """The metrics of a node as of the last `commit`. Those that are stale are dropped."""
         gpus, oldest = self._nodes.get(name, {}), self._now - self._settings.stale_after
         for (gpu, instance), found in [*gpus.items()]:
             found.read(self._now, instance, self._settings)

@@ -19,6 +19,7 @@ from webhook.errors import GpuAdmissionError
 from webhook.feeds.api import Api
 from webhook.feeds.exporters import Exporters
 from webhook.feeds.gpu_source import Source, Wiring, http_session, source_of
+from webhook.feeds.tasks import Backoff
 from webhook.feeds.watch import Feed
 from webhook.policy.model import Policy
 from webhook.telemetry.logs import Logger, cause
@@ -53,12 +54,11 @@ class GpuMetrics:
         token_file: Path | None = None,
         clock: Callable[[], float] = time.monotonic,
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        jitter: Callable[[float, float], float] = random.uniform,
     ) -> None:
         self._current, self._sink, self._report_use = current, sink, report_use
         self._api, self._metrics, self._log = api, metrics, log
         self._ca_file, self._token_file = ca_file, token_file
-        self._clock, self._pause, self._jitter = clock, pause, jitter
+        self._clock, self._pause = clock, pause
         self._failure = ""
         self._silent: Mapping[str, str] = {}
         self._polls = {"succeeded": 0, "failed": 0}
@@ -109,14 +109,14 @@ class GpuMetrics:
 
     async def keep_polling(self, settings: GpuMetricsSettings, source: Source) -> None:
         """Poll, wait, and poll again. After a failure it waits a second, then twice as long, up to the interval."""
-        failures = 0
+        backoff = Backoff(1.0, limit=settings.interval)
         while True:
-            failures = 0 if await self.poll(settings, source) else failures + 1
-            # The jitter keeps replicas that started together from polling together.
-            if failures:
-                await self._pause(min(settings.interval, 2.0 ** min(failures - 1, 20)) * self._jitter(0.5, 1.0))
+            if await self.poll(settings, source):
+                backoff.reset()
+                # Replicas that started together do not poll together.
+                await self._pause(settings.interval * random.uniform(0.9, 1.1))  # noqa: S311  not a secret
             else:
-                await self._pause(settings.interval * self._jitter(0.9, 1.1))
+                await self._pause(backoff.next())
 
     async def poll(self, settings: GpuMetricsSettings, source: Source) -> bool:
         """Poll once. Returns whether it succeeded."""
@@ -125,7 +125,6 @@ class GpuMetrics:
             async with asyncio.timeout(settings.stale_after):
                 silent = await source.poll(self._sink)
             self._report_silent(silent, settings.source)
-            self._sink.commit(self._clock())
             failure = ""
         except (GpuAdmissionError, TimeoutError, aiohttp.ClientError, OSError) as error:
             failure = f"{type(error).__name__}: {error}"[:500]
@@ -133,7 +132,8 @@ class GpuMetrics:
             failure = f"a bug: {type(error).__name__}"
             self._log.error("GPU metrics", **cause(error))
         if failure:
-            self._sink.refresh(self._clock())
+            self._sink.discard()
+        self._sink.commit(self._clock())
         self._polls["failed" if failure else "succeeded"] += 1
         self._report(failure, settings.source)
         await self._publish()

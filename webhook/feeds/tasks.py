@@ -23,9 +23,13 @@ class Backoff:
     def reset(self) -> None:
         self._next = self._first
 
-    async def pause(self) -> None:
+    def next(self) -> float:
+        """The seconds of the next pause."""
         pause, self._next = self._next, min(self._next * 2, self._limit or MAX_PAUSE)
-        await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311  not a secret
+        return pause * random.uniform(0.5, 1.0)  # noqa: S311  not a secret
+
+    async def pause(self) -> None:
+        await asyncio.sleep(self.next())
 
 
 class Tasks:

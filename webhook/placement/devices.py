@@ -45,7 +45,7 @@ def plans(
     """The ways to rank a pod, the first that has nodes counts; or why no node is ranked."""
     found = state.device_demands
     every = claims = tuple[DeviceClaim, ...]()
-    if request.claims.names:
+    if request.claims:
         if not state.freshness.listed.issuperset(_READ):
             yield Placement((), request.strategy, reason="GPUs only through DRA")
             return

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from webhook.cluster.claims import NO_CLAIMS, PodClaims, claims_of
+from webhook.cluster.claims import PodClaims, claims_of
 from webhook.cluster.device_sources import only_of_parts, scheduler_of, shared_claims
 from webhook.cluster.devices import DeviceClaim
 from webhook.cluster.jobs import workload_key
@@ -48,7 +48,7 @@ class PlacementRequest(NamedTuple):
     """The `jobs.workload_key` of the workload that created the pod; "" if there is none."""
     peer_rules: PeerRules = NO_PEER_RULES
     volume_claims: VolumeClaims = NO_VOLUME_CLAIMS
-    claims: PodClaims = NO_CLAIMS
+    claims: PodClaims = ()
     """Its ResourceClaims."""
     shared: tuple[DeviceClaim, ...] = ()
     """The parts of GPUs that it asks for: see `device_sources`."""

@@ -67,6 +67,14 @@ def test_the_values_to_choose_from_are_those_of_nodes_with_the_label(tmp_path: P
     assert found.causes[0].fix.startswith("set spec.affinity.nodeAffinity to 40, or label")
 
 
+@pytest.mark.parametrize(("name", "more"), [("gone", ""), ("full", ", or free that node")])
+def test_a_pin_may_go_or_its_node_be_freed(tmp_path: Path, name: str, more: str) -> None:
+    pinned = waiting(affinity=required("kubernetes.io/hostname", "In", name))
+    causes = answer(tmp_path, node("n"), node("full"), held(8, "full"), pinned).causes
+    (pin,) = [cause for cause in causes if cause.cause == "pinnedNode"]
+    assert pin.fix == f"remove the node's name from spec.affinity.nodeAffinity{more}"
+
+
 def test_the_fix_for_taints_is_their_tolerations(tmp_path: Path) -> None:
     found = snapshot(tmp_path, node("n", taints=["team=x:NoSchedule", "mine:NoExecute"]), waiting())
     assert answers(found, load_policy(), None)[0].causes[0].fix == (

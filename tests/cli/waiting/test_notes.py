@@ -1,7 +1,4 @@
-"""What is said of a waiting pod beside its causes: preemption, who is ahead, whether a node will come, and opting in.
-
-Covers cli.waiting.opting_in.
-"""
+"""What is said of a waiting pod beside its causes: preemption, who is ahead, whether a node will come, and opting in."""
 
 from pathlib import Path
 

@@ -7,7 +7,6 @@ as the slowest. What happens without us is observed: in no case may more pods ru
 To add a case: one `Case(…)` in the table of the file with its subject. Its id is a sentence. Names are the case's own: nodes,
 pods and volumes of other cases are out of its sight. A text `"@a"` stands for the node (or volume) `a` wherever a value of an
 object names one. `expect` has checks from `case`, on the stored and bound pods; `without` says what happens without us, where
-the case is about the difference. A case that is not yet as it should be says why in `not_yet`; once it is, its test fails until
-that is taken out. What the whole cluster has (the largest node, the taints of GPU nodes, labels of pools) is seen by all cases:
-no node has more than 8 GPUs. To add a subject: a file with `CASES`, and its name in `test_cases.py`.
+the case is about the difference. What the whole cluster has (the largest node, the taints of GPU nodes, labels of pools) is seen
+by all cases: no node has more than 8 GPUs. To add a subject: a file with `CASES`, and its name in `test_cases.py`.
 """

@@ -76,8 +76,6 @@ class Case:
     """Of the policy."""
     fewer: str = ""
     """Why fewer pods run with us than without: a refusal that is meant."""
-    not_yet: str = ""
-    """Why it is not as it should be. Its test fails once it is."""
 
 
 def _workload(pod: Json) -> str:

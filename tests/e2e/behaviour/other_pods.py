@@ -5,22 +5,14 @@ from tests.controlplane.objects import deployment, job, pod
 from tests.e2e.behaviour.case import ZONE, Case, apart, as_chosen, counts, runs, together, waits
 from tests.e2e.behaviour.made import affinity, goes_to, goes_to_b, port, spread, taken
 
-A, B, C = node("a"), node("b"), node("c")
+A, B = node("a"), node("b")
 ZONES = [node("a"), node("b", zone="zone-b")]
-FULLER = [taken("a", 7)]
-"""Packing prefers `a` for one pod."""
 HALF = [taken("a", 4)]
 CASES = [
     # --- required affinity
     goes_to_b(
         "a pod goes to the pod that it must be with, though another node is fuller",
         affinity=affinity("cache"),
-        there=[taken("b", 1, "cache")],
-    ),
-    goes_to_b(
-        "a pod goes to the zone of the pod that it must be with",
-        ZONES,
-        affinity=affinity("cache", ZONE),
         there=[taken("b", 1, "cache")],
     ),
     Case(
@@ -47,27 +39,6 @@ CASES = [
         [apart()],
         there=HALF,
     ),
-    Case(
-        "pods of a Job that must not share a host do not",
-        [A, B, C],
-        [job("train", 3, affinity=affinity("train", anti=True))],
-        [apart()],
-        there=HALF,
-    ),
-    Case(
-        "pods that must not share a zone do not",
-        ZONES,
-        [job("train", 2, affinity=affinity("train", ZONE, anti=True))],
-        [apart(ZONE)],
-        there=HALF,
-    ),
-    goes_to(
-        "b",
-        "a pod keeps off the host of a pod that it must not be with",
-        [A, B],
-        affinity=affinity("noisy", anti=True),
-        there=[taken("a", 7, "noisy")],
-    ),
     goes_to(
         "b",
         "a pod keeps off the host of a pod that does not want it",
@@ -82,11 +53,6 @@ CASES = [
         without=[waits(count=1)],
     ),
     # --- preferences about pods
-    goes_to_b(
-        "preferred affinity to a pod is not outweighed",
-        affinity=affinity("cache", weight=100),
-        there=[taken("b", 1, "cache")],
-    ),
     goes_to_b(
         "preferred affinity of little weight is not outweighed",
         affinity=affinity("cache", weight=1),
@@ -105,13 +71,6 @@ CASES = [
         [apart()],
         there=HALF,
     ),
-    goes_to(
-        "b",
-        "preferred anti-affinity to another's pod is not outweighed",
-        [A, B],
-        affinity=affinity("noisy", anti=True, weight=50),
-        there=[taken("a", 7, "noisy")],
-    ),
     Case(
         "pods that prefer to share a host do, where they fit",
         [A, B],
@@ -127,14 +86,6 @@ CASES = [
         [counts(a=2, b=2)],
         there=HALF,
     ),
-    goes_to(
-        "b",
-        "a hard spread counts pods that are there",
-        [A, B],
-        labels={"app": "chat"},
-        topologySpreadConstraints=spread("chat"),
-        there=[taken("a", 6), taken("a", 1, "chat")],
-    ),
     Case(
         "a hard spread of two pods a host and a full host wait as without us",
         [A, B],
@@ -144,22 +95,9 @@ CASES = [
         without=[waits(count=1)],
     ),
     Case(
-        "a spread over three domains at least is kept",
-        [A, B, C],
-        [job("train", 3, topologySpreadConstraints=spread("train", minDomains=3))],
-        [apart()],
-        there=HALF,
-    ),
-    Case(
         "a soft spread over hosts is not outweighed",
         [A, B],
         [job("train", 4, topologySpreadConstraints=spread("train", hard=False))],
-        [counts(a=2, b=2)],
-    ),
-    Case(
-        "a soft spread over zones is not outweighed",
-        ZONES,
-        [job("train", 4, topologySpreadConstraints=spread("train", ZONE, hard=False))],
         [counts(a=2, b=2)],
     ),
     Case(
@@ -176,26 +114,5 @@ CASES = [
         [job("train", 2, container=port(7070))],
         [apart()],
         there=HALF,
-    ),
-    goes_to(
-        "b",
-        "a pod keeps off a host whose port is taken",
-        [A, B],
-        container=port(7070),
-        there=[taken("a", 7, container=port(7070))],
-    ),
-    goes_to(
-        "a",
-        "another port of the host does not matter",
-        [A, B],
-        container=port(7071),
-        there=[taken("a", 7, container=port(7070))],
-    ),
-    Case(
-        "one pod more than hosts with its port waits, as without us",
-        [A, B],
-        [job("train", 3, container=port(7070))],
-        [waits(count=1)],
-        without=[waits(count=1)],
     ),
 ]

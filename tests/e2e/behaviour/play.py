@@ -106,16 +106,13 @@ def _named(value: Any, tag: str) -> Any:
 
 
 def judged(case: Case, played: dict[str, Played]) -> None:
-    """The case is as it should be, or as `not_yet` says it is not."""
+    """The case is as it should be."""
     ours, plain = played[case.id]
     wrong = [said for check in case.expect if (said := check(ours))]
     worse = len(plain.running) - len(ours.running)
     if worse > 0 and not case.fewer:
         wrong.append(f"{worse} fewer run with us: {[p['metadata']['name'] for p in ours.pods]}, {ours.refused}")
-    if case.not_yet:
-        assert wrong, f"as it should be: take out not_yet ({case.not_yet})"
-    else:
-        assert not wrong, "\n".join(wrong)
+    assert not wrong, "\n".join(wrong)
     without = [said for check in case.without if (said := check(plain))]
     assert not without, "without us: " + "\n".join(without)
 
@@ -202,7 +199,7 @@ async def _claims_on_their_way(api: Api, sides: Sequence[_Sides]) -> bool:
 
 def _as_wanted(sides: _Sides) -> bool:
     case, ours, plain = sides
-    wrong = any(check(ours) for check in case.expect) and not case.not_yet
+    wrong = any(check(ours) for check in case.expect)
     return not wrong and not any(check(plain) for check in case.without)
 
 

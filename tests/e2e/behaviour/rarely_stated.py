@@ -3,7 +3,7 @@
 from typing import Any
 
 from tests.controlplane.nodes import GPU_TAINT, node
-from tests.controlplane.objects import REQUIRED, deployment, job, made, pod, required
+from tests.controlplane.objects import REQUIRED, job, made, pod
 from tests.e2e.behaviour.case import (
     HOST,
     ZONE,
@@ -16,14 +16,13 @@ from tests.e2e.behaviour.case import (
     on,
     runs,
     together,
-    told,
     waits,
 )
 from tests.e2e.behaviour.made import affinity, claim, goes_to_b, spread, taken, using, volume
 from tests.e2e.behaviour.workloads import in_zones, indexed
 
-GPU, RDMA, PROFILE = "nvidia.com/gpu", "rdma/hca_shared_devices_a", "nvidia.com/mig-3g.40gb"
-A, B, C, D = (node(name) for name in "abcd")
+GPU, RDMA = "nvidia.com/gpu", "rdma/hca_shared_devices_a"
+A, B = node("a"), node("b")
 FULLER, HALF = [taken("a", 7)], [taken("a", 4)]
 
 
@@ -48,7 +47,6 @@ GPU_BY_DEFAULT = made("LimitRange", "gpus", spec={"limits": [DEFAULTS]})
 GUARDED = {"minAvailable": 1, "selector": {"matchLabels": {"app": "guarded"}}}
 GUARD = made("PodDisruptionBudget", "guard", spec=GUARDED)
 TENANTS = {"matchExpressions": [{"key": "tenant", "operator": "Exists"}]}
-TIER = rule("podAntiAffinity", HOST, {"matchLabels": {"tier": "x"}})
 CASES = [
     # --- near and apart at once
     Case(
@@ -72,19 +70,6 @@ CASES = [
         there=HALF,
     ),
     Case(
-        "two workloads that must not meet on a host",
-        [A, B, C, D],
-        [deployment(name, 2, labels={"tier": "x"}, affinity=TIER) for name in ("one", "two")],
-        [apart()],
-        there=HALF,
-    ),
-    Case(
-        "a hard spread that counts no nodes with taints of others",
-        [A, node("b", taints=["team=other:NoSchedule"])],
-        [job("train", 3, topologySpreadConstraints=spread("train", nodeTaintsPolicy="Honor"))],
-        [counts(a=3)],
-    ),
-    Case(
         "a hard spread that counts no nodes with taints, beside a full one with the taint of GPUs",
         [A, node("b", taints=[GPU_TAINT])],
         [job("train", 3, topologySpreadConstraints=spread("train", nodeTaintsPolicy="Honor"))],
@@ -96,15 +81,6 @@ CASES = [
         "a network card beside the GPU",
         [A, node("b", resources={RDMA: "8"})],
         container=limits(**{GPU: "1", RDMA: "1"}),
-        also=[as_chosen()],
-    ),
-    goes_to_b(
-        "a GPU for one container and a slice for the other",
-        [A, node("b", resources={PROFILE: "4"})],
-        containers=[
-            {"name": "x", "image": "i", **limits(**{GPU: "1"})},
-            {"name": "y", "image": "i", **limits(**{PROFILE: "1"})},
-        ],
         also=[as_chosen()],
     ),
     goes_to_b(
@@ -127,25 +103,6 @@ CASES = [
         [pod("one", 0)],
         [on("a"), as_chosen()],
         there=[GPU_BY_DEFAULT, *FULLER],
-        without=[waits("one")],
-    ),
-    goes_to_b(
-        "a node by its name in a field",
-        affinity=required("metadata.name", "NotIn", "@a", part="matchFields"),
-        also=[as_chosen()],
-    ),
-    Case(
-        "an affinity that matches nothing is told",
-        [A],
-        [pod("one", affinity=required("nvidia.com/gpu.memory", "Gt", "80Gi"))],
-        [waits("one"), told("one", "Gt and Lt compare with one whole number")],
-        without=[waits("one")],
-    ),
-    Case(
-        "huge pages that no node has are told",
-        [A],
-        [pod("one", container=limits(**{GPU: "1", "hugepages-1Gi": "1Gi", "memory": "2Gi", "cpu": "1"}))],
-        [waits("one"), told("one", "hugepages-1Gi")],
         without=[waits("one")],
     ),
     Case(
@@ -183,11 +140,5 @@ CASES = [
             GUARD,
         ],
         without=[waits("chat")],
-    ),
-    Case(
-        "a class that is nearly right is told",
-        [A],
-        [pod("one", labels={"workload-type": "Inference"})],
-        [runs("one"), told("one", "nearest: inference")],
     ),
 ]

@@ -3,13 +3,12 @@
 from dataclasses import replace
 
 from tests.controlplane.nodes import node
-from tests.controlplane.objects import deployment, job, pod, required
-from tests.e2e.behaviour.case import HOST, Case, Change, as_chosen, on, recorded, runs, waits
-from tests.e2e.behaviour.made import EVERYTHING, affinity, claim, goes_to, goes_to_b, port, spread, taken, using, volume
+from tests.controlplane.objects import job, pod, required
+from tests.e2e.behaviour.case import HOST, Case, Change, as_chosen, on, recorded, runs
+from tests.e2e.behaviour.made import EVERYTHING, affinity, claim, goes_to, goes_to_b, taken, using, volume
 
 A, B = node("a"), node("b")
 FULLER = [taken("a", 7)]
-HALF = [taken("a", 4)]
 PINNED = ("nodeAffinity", "required")
 NOT_PINNED = ("nodeAffinity", "notPinned")
 
@@ -25,7 +24,6 @@ CASES = [
             also=[as_chosen(), recorded("one", unit=PINNED)],
         ),
         Case("sixteen pods are pinned and fill two nodes", [A, B], [job("train", 16)], [runs(count=16), as_chosen()]),
-        Case("replicas are pinned apart", [A, B], [deployment("chat", 4)], [runs(count=4), as_chosen()]),
         goes_to_b(
             "a pod with affinity of its own is pinned within it",
             affinity=required(HOST, "In", "@b"),
@@ -37,32 +35,11 @@ CASES = [
             there=[taken("b", 1, "cache")],
             also=[recorded("one", why="pod affinity")],
         ),
-        Case(
-            "pods with required anti-affinity are not pinned",
-            [A, B],
-            [job("train", 2, affinity=affinity("train", anti=True))],
-            [runs(count=2)],
-            there=HALF,
-        ),
-        Case(
-            "pods with a hard spread are not pinned",
-            [A, B],
-            [job("train", 4, topologySpreadConstraints=spread("train"))],
-            [runs(count=4)],
-            there=HALF,
-        ),
         goes_to_b(
             "a pod with a volume is not pinned",
             volumes=using("data"),
             there=[volume("disk", "@b"), claim("data", "disk")],
             also=[recorded("one", unit=NOT_PINNED)],
-        ),
-        Case(
-            "pods with a port of the host are not pinned",
-            [A, B],
-            [job("train", 2, container=port(7070))],
-            [runs(count=2)],
-            there=HALF,
         ),
         Case(
             "a pod that finds no room waits unpinned, and runs where room comes",
@@ -76,14 +53,6 @@ CASES = [
             "a pod that tolerates everything is not pinned to a cordoned node while there is another",
             [node("a", cordoned=True), B],
             tolerations=EVERYTHING,
-        ),
-        Case(
-            "pods that fit no node wait, as without us",
-            [A],
-            [pod("one", 8)],
-            [waits("one")],
-            there=[taken("a", 1)],
-            without=[waits("one")],
         ),
     ]
 ]

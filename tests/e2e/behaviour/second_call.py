@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tests.controlplane.nodes import node
-from tests.controlplane.objects import deployment, job, pod
+from tests.controlplane.objects import job, pod
 from tests.controlplane.plane import ControlPlane
 from tests.e2e.behaviour.case import Case, Json, as_chosen, counts, on, recorded, runs
 from tests.e2e.behaviour.made import goes_to, goes_to_b, taken
@@ -14,12 +14,11 @@ from tests.manifests.recorder import Recorder, allowed
 A, B, C = node("a"), node("b"), node("c")
 SIDECAR = "behaviour/sidecar"
 """Label of a pod: the requests of the container that the other hook adds, as JSON in a label's letters."""
-GPU, TWO, CPU, SMALL = ({SIDECAR: name} for name in ("gpu", "two", "cpu", "small"))
+GPU, TWO, CPU = ({SIDECAR: name} for name in ("gpu", "two", "cpu"))
 _ADDED: dict[str, Json] = {
     "gpu": {"nvidia.com/gpu": "1"},
     "two": {"nvidia.com/gpu": "2"},
     "cpu": {"cpu": "100"},
-    "small": {"cpu": "100m"},
 }
 
 
@@ -56,14 +55,6 @@ CASES = [
         labels=CPU,
         also=[as_chosen()],
     ),
-    goes_to(
-        "a",
-        "a pod that grew by a little CPU keeps its node",
-        [A, B],
-        labels=SMALL,
-        there=[taken("a", 7)],
-        also=[as_chosen()],
-    ),
     Case(
         "what a pod grew to is reserved",
         [A, B, C],
@@ -72,7 +63,6 @@ CASES = [
         there=[taken("a", 4)],
     ),
     Case("pods of a Job that grow fill two nodes", [A, B], [job("train", 8, labels=GPU)], [counts(a=4, b=4)]),
-    Case("replicas that grow are apart", [A, B], [deployment("chat", 4, labels=GPU)], [counts(a=2, b=2), as_chosen()]),
     Case(
         "a pinned pod that grew out of its node is pinned to another",
         [A, B],
@@ -82,26 +72,11 @@ CASES = [
         profile="pinned",
     ),
     Case(
-        "a pinned pod that grew by CPU out of its node is pinned to another",
-        [node("a", cpu="64"), B],
-        [pod("one", labels=CPU)],
-        [on("b"), as_chosen()],
-        there=[taken("a", 7)],
-        profile="pinned",
-    ),
-    Case(
         "a pinned pod that grew and still fits its node stays pinned to it",
         [A, B],
         [pod("one", labels=GPU)],
         [on("a"), as_chosen()],
         there=[taken("a", 6)],
-        profile="pinned",
-    ),
-    Case(
-        "pinned pods that grow fill two nodes",
-        [A, B],
-        [job("train", 8, labels=GPU)],
-        [counts(a=4, b=4)],
         profile="pinned",
     ),
     goes_to("a b", "a pod that had no GPU before runs: the API server does not call us for it", [A, B], 0, labels=GPU),

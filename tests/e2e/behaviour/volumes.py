@@ -31,12 +31,6 @@ CASES = [
         volumes=using("data"),
         there=[volume("disk", "zone-b", ZONE), claim("data", "disk")],
     ),
-    goes_to_b(
-        "a pod goes to the zone that the label of its volume names",
-        ZONES,
-        volumes=using("data"),
-        there=[volume("disk", labels={ZONE: "zone-b"}), claim("data", "disk")],
-    ),
     Case(
         "a pod waits while the node of its volume is full, as without us",
         [A, B],
@@ -51,37 +45,16 @@ CASES = [
         there=[LATE, volume("disk", "@b", late=True), claim("data", late=True)],
     ),
     Case(
-        "two pods with volumes of two nodes go to them",
-        [A, B],
-        [pod("one", volumes=using("first")), pod("two", volumes=using("second"))],
-        [on("a", "one"), on("b", "two")],
-        there=[volume("disk-a", "@a"), volume("disk-b", "@b"), claim("first", "disk-a"), claim("second", "disk-b")],
-    ),
-    Case(
         "replicas with volumes of their own go where these are",
         [A, B],
         [stateful("db", 2)],
         [runs(count=2), apart()],
         there=[LATE, volume("disk-a", "@a", late=True), volume("disk-b", "@b", late=True)],
     ),
-    Case(
-        "replicas with two volumes on one node go there",
-        [A, B],
-        [stateful("db", 2)],
-        [on("b"), runs(count=2)],
-        there=[*FULLER, LATE, volume("disk-a", "@b", late=True), volume("disk-b", "@b", late=True)],
-    ),
     goes_to_b(
         "a volume of the pod's own that is bound late goes where there is one",
         volumes=[{"name": "own", "ephemeral": {"volumeClaimTemplate": {"spec": claim("own", late=True)["spec"]}}}],
         there=[LATE, volume("disk", "@b", late=True)],
-    ),
-    Case(
-        "a pod with a claim that nobody made waits, as without us",
-        [A, B],
-        [pod("one", volumes=using("nothing"))],
-        [waits("one")],
-        without=[waits("one")],
     ),
     Case(
         "a pod whose claim comes later runs then",
@@ -97,14 +70,6 @@ CASES = [
         [A, B],
         volumes=using("data"),
         there=[*FULLER, volume("disk"), claim("data", "disk")],
-        also=[as_chosen()],
-    ),
-    goes_to(
-        "a",
-        "volumes that are no disks do not matter",
-        [A, B],
-        volumes=[{"name": "tmp", "emptyDir": {}}, {"name": "who", "downwardAPI": {"items": []}}],
-        there=FULLER,
         also=[as_chosen()],
     ),
     Case(

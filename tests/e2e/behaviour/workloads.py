@@ -3,8 +3,8 @@
 from typing import Any
 
 from tests.controlplane.nodes import node
-from tests.controlplane.objects import deployment, job, pod
-from tests.e2e.behaviour.case import RACK, ZONE, Case, Json, counts, runs, together
+from tests.controlplane.objects import job, pod
+from tests.e2e.behaviour.case import ZONE, Case, Json, counts, runs, together
 from tests.e2e.behaviour.made import taken
 
 CLIQUE = "nvidia.com/gpu.clique"
@@ -44,15 +44,11 @@ ZONES, EQUAL = in_zones(a=1, b=2), in_zones(a=2, b=2)
 EIGHTS = job("train", 2, 8)
 """Two pods of eight GPUs."""
 CASES = [
-    Case("a Job of two pods of eight goes to the zone that holds both", ZONES, [EIGHTS], [together(ZONE)]),
     Case(
         "a Job of two pods of eight goes to the smallest zone that holds both",
         in_zones(a=4, b=2),
         [EIGHTS],
         [counts(b1=1, b2=1)],
-    ),
-    Case(
-        "a Job of four pods of four goes to the zone that holds all", ZONES, [job("train", 4, 4)], [counts(b1=2, b2=2)]
     ),
     Case(
         "a Job of three pods of eight, of which one zone has a node that is partly taken",
@@ -71,29 +67,12 @@ CASES = [
         [counts(l1=1, l2=1, l3=1, l4=1)],
     ),
     Case(
-        "a Job with more completions than pods at once",
-        ZONES,
-        [indexed("train", 2, 8, completions=10)],
-        [together(ZONE)],
-    ),
-    Case(
         "a Job with fewer completions than it may run at once",
         in_zones(a=2, b=3),
         [indexed("train", 5, 8, completions=2)],
         [counts(a1=1, a2=1)],
     ),
     Case("a Job that no zone holds runs all the same", EQUAL, [job("train", 3, 8)], [runs(count=3)]),
-    Case(
-        "a Job in the rack that holds all",
-        [
-            node("a", labels={RACK: "r1"}),
-            node("b", labels={RACK: "r2"}),
-            node("c", labels={RACK: "r2"}),
-            node("d", labels={RACK: "r3"}),
-        ],
-        [EIGHTS],
-        [counts(b=1, c=1)],
-    ),
     Case(
         "a Job in the clique that holds all",
         [node("a", labels={CLIQUE: "x.1"}), *[node(name, labels={CLIQUE: "x.2"}) for name in "bc"]],
@@ -107,12 +86,6 @@ CASES = [
         [together(ZONE, "one"), together(ZONE, "two")],
     ),
     Case(
-        "a Job of one pod of eight leaves the zone whole that a larger one needs",
-        ZONES,
-        [job("small", 1, 8)],
-        [runs(count=1)],
-    ),
-    Case(
         "the Jobs of a JobSet go to the zone that holds all of them",
         ZONES,
         [of_jobset("w-0"), of_jobset("w-1")],
@@ -123,11 +96,5 @@ CASES = [
         ZONES,
         [of_group("w-0"), of_group("w-1")],
         [counts(b1=1, b2=1)],
-    ),
-    Case(
-        "pods of a ReplicaSet need no domain of their own",
-        ZONES,
-        [deployment("chat", 3, 8, "ReplicaSet")],
-        [runs(count=3)],
     ),
 ]

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from webhook.cli.cluster.snapshot import Object, full_name
+from webhook.cli.cluster.snapshot import Object
 from webhook.cli.waiting.causes import Cause, NodeCheck
 from webhook.cli.waiting.free_devices import Wants, claim_entries, is_simulated
 from webhook.cli.waiting.situation import Case, Situation
@@ -17,8 +17,7 @@ from webhook.cli.waiting.unoffered import without
 from webhook.cli.waiting.volumes import selected
 from webhook.cli.waiting.workloads import refusal
 from webhook.cluster.claims import selectors_of
-from webhook.cluster.devices import DRA, DeviceClaim
-from webhook.cluster.gpu_amounts import parts
+from webhook.cluster.devices import DeviceClaim
 from webhook.cluster.source_kai import KAI, asking
 from webhook.placement.constraints import Mask
 from webhook.text import bare, listed, plural
@@ -127,7 +126,8 @@ def _requests(case: Case) -> Iterator[_Request]:
                 first, every = written[0], not alternatives[0].devices
                 yield _Request(who, first["deviceClassName"], selectors_of(first), Wants((alone,)), alone, every)
     for resource, alone in case.wants.extended.items():
-        yield _Request(bare(resource), case.device_class_of[resource], (), Wants(extended={resource: alone}), alone)
+        name = s.snapshot.state.device_demands.class_of(resource)
+        yield _Request(bare(resource), name, (), Wants(extended={resource: alone}), alone)
 
 
 def devices(case: Case) -> NodeCheck:
@@ -185,12 +185,12 @@ def _short(s: Situation, request: _Request, off: Mask, alone: Mask) -> Iterator[
         alone = nobody  # nobody can try it: what it should say is not known
     else:
         text = f"{asked}, at most {free} free on a node: not on {s.where(off)}"
-        others = _users(s, request.device_class, off)
         if not most:
             fix = f"let the pod run where they are, or repair the driver on {s.where(off)}: {_SLICES}"
         elif most < number:
             fix = f"ask for at most {most} in a claim, or repair the driver there: {_SLICES}"
         else:
+            others = _users(s, request.device_class, off)
             fix = f"wait for pod/{others[0]} to end" if others else "wait for a claim to be released"
             fix = f"{fix}, or ask for fewer devices: {free} {'are' if free != 1 else 'is'} free" if free else fix
     yield s.cause("noDevice", text, fix, off, alone)
@@ -198,8 +198,8 @@ def _short(s: Situation, request: _Request, off: Mask, alone: Mask) -> Iterator[
 
 def _users(s: Situation, device_class: str, nodes: Mask) -> list[str]:
     """The pods for which claims with devices of this class on these nodes are reserved."""
-    here = {part.holder for part in parts(s.snapshot.state) if part.source == DRA and nodes[part.row]}
-    claims = [claim for claim in s.snapshot.of("ResourceClaim") if full_name(claim) in here]
+    known = s.snapshot.named("ResourceClaim")
+    claims = [known[namespace, name] for namespace, name in s.devices.holders(nodes)]
     return sorted(
         {
             f"{user.get('name')} in {claim['metadata']['namespace']}"

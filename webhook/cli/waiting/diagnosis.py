@@ -6,7 +6,8 @@ from typing import Final, NamedTuple
 import numpy as np
 import orjson
 
-from webhook.cli.waiting import claims, nodes, notes, opting_in, peers, resources, taints, volumes
+from webhook.cli import offline
+from webhook.cli.waiting import claims, nodes, notes, peers, resources, taints, volumes
 from webhook.cli.waiting.causes import Cause, NodeCheck, ordered
 from webhook.cli.waiting.free_devices import is_simulated
 from webhook.cli.waiting.prerequisites import prerequisites
@@ -15,8 +16,10 @@ from webhook.cli.waiting.situation import Case, Situation
 from webhook.cli.waiting.workloads import refusal
 from webhook.cluster.device_sources import SOURCES
 from webhook.cluster.source_kai import KAI
-from webhook.kube.pod import REQUIRED, Pod, annotations_of, labels_of
+from webhook.errors import BadInput, BadReview
+from webhook.kube.pod import PROFILE_LABEL, REQUIRED, Pod, annotations_of, labels_of
 from webhook.placement.constraints import Mask
+from webhook.placement.placer import Placer
 from webhook.text import bare, listed, nearest
 
 _CHECKS: Final[tuple[Callable[[Case], NodeCheck], ...]] = (
@@ -105,11 +108,15 @@ class Diagnosis:
     def _offered(self, case: Case, causes: list[Cause]) -> list[Cause]:
         """The causes. The fix for a taint says that opting in would do too, where that was tried."""
         tainted = any(cause.cause == "untoleratedTaint" for cause in causes)
-        if not tainted or opting_in.has_opted_in(self.situation, case.namespace):
+        if not tainted or offline.opted_in(
+            case.namespace, self.situation.snapshot.state.view(self.situation.snapshot.taken)
+        ):
             return causes
-        pod = opting_in.with_changes(self.situation, case.pod)
+        pod = _changed(self.situation, case.pod)
         able = set(self.situation.named(fits(Case(self.situation, pod)))) if pod else set()
-        more = f", or opt in, and create the pod again: {opting_in.how_to_opt_in(case.namespace)}"
+        more = (
+            f", or opt in, and create the pod again: kubectl label namespace {case.namespace} {PROFILE_LABEL}=default"
+        )
         return [
             each._replace(fix=f"{each.fix}{more}")
             if each.cause == "untoleratedTaint" and not able.isdisjoint(each.nodes)
@@ -206,9 +213,24 @@ def causes_before_filtering(case: Case) -> list[Cause]:
     return [*prerequisites(case), *claims.missing(case), *volumes.missing(case)]
 
 
+def _changed(situation: Situation, pod: Pod) -> Pod | None:
+    """The pod as the webhook would change it if it were created now and its namespace had opted in; None: it would refuse it.
+    No node is chosen."""
+    snapshot = situation.snapshot
+    (read,) = offline.documents(orjson.dumps(offline.as_submitted(pod)), pod["metadata"]["name"])
+    if isinstance(read, BadInput):
+        return None
+    view, placer = snapshot.state.view(snapshot.taken), Placer(snapshot.state)
+    try:
+        asked = offline.ask(read.request, situation.policy, view, placer, chooses=False)
+    except BadReview:
+        return None
+    return None if asked.validated.message else {**pod, "spec": {**pod["spec"], **asked.pod["spec"]}}
+
+
 def would_start(situation: Situation, pod: Pod) -> bool:
     """Whether a node could take the pod if it were created now and changed by the webhook."""
-    changed = opting_in.with_changes(situation, pod)
+    changed = _changed(situation, pod)
     if changed is None:
         return False
     case = Case(situation, changed)

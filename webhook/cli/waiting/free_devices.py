@@ -10,12 +10,11 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from webhook.cluster.claims import PodClaims
 from webhook.cluster.device_demands import Asked
 from webhook.cluster.device_layout import Amounts, Layout
 from webhook.cluster.device_search import Unknown, passes_untold
 from webhook.cluster.device_sources import shared_claims
-from webhook.cluster.devices import WHOLE, DeviceClaim
+from webhook.cluster.devices import DRA, WHOLE, DeviceClaim
 from webhook.cluster.node_table import Demand
 from webhook.cluster.state import ClusterState
 from webhook.kube.pod import Pod
@@ -85,7 +84,7 @@ class FreeDevices:
                 names.append(("ResourceClaimTemplate", f"{namespace}/{template}"))
             else:
                 names.append(("ResourceClaim", f"{namespace}/{claim}"))
-        return self._cluster.device_demands.asked(PodClaims(tuple(names)))
+        return self._cluster.device_demands.asked(tuple(names))
 
     def wants(self, pod: Pod, demand: Demand) -> Wants:
         """What a pod needs."""
@@ -129,6 +128,12 @@ class FreeDevices:
                 while found < enough and self._look(layout, left if free else layout.totals, (claim(found + 1),)):
                     found += 1
         return found
+
+    def holders(self, rows: Mask) -> list[tuple[str, str]]:
+        """Namespace and name of the claims that have devices of these nodes."""
+        told = [node for row, node, _, _ in self._table.told() if rows[row]]
+        every = [str(holder).partition("/") for node in told for source, holder in node.uses if source == DRA]
+        return [(namespace, name) for namespace, _, name in every]
 
     def taints(self, rows: Mask) -> list[str]:
         """The keys of the taints of devices of these nodes."""

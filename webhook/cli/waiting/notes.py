@@ -90,8 +90,9 @@ def sick_words(names: list[str]) -> str:
 def ending(case: Case, only_full: Mask) -> Iterator[str]:
     """The pods that are being deleted on nodes that nothing but their pods excludes, and hold GPUs until then."""
     s = case.situation
-    there = [pod for name in s.named(only_full) for pod in s.pods_on.get(name, ()) if gpus_of(pod, s.policy)]
-    if names := [full_name(pod) for pod in there if pod["metadata"].get("deletionTimestamp")]:
+    there = [pod for name in s.named(only_full) for pod in s.pods_on.get(name, ())]
+    leaving = [pod for pod in there if pod["metadata"].get("deletionTimestamp")]
+    if names := [full_name(pod) for pod in leaving if gpus_of(pod, s.policy)]:
         yield f"being deleted there, and has its GPUs until it has ended: {listed(names, _MAX_NAMED)}"
 
 

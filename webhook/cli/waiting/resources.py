@@ -11,10 +11,9 @@ import numpy as np
 from webhook.cli.cluster.report import gpus_of, workload_name
 from webhook.cli.cluster.snapshot import full_name
 from webhook.cli.waiting.causes import Cause, NodeCheck
-from webhook.cli.waiting.situation import Case, Situation, priority_of
+from webhook.cli.waiting.situation import Case, priority_of
 from webhook.cli.waiting.unoffered import unknown, without
 from webhook.cluster.device_sources import SOURCES
-from webhook.cluster.node_table import Integers
 from webhook.cluster.pods import counted_demand
 from webhook.cluster.source_kai import KAI
 from webhook.kube.pod import Pod
@@ -37,7 +36,7 @@ def resources(case: Case) -> NodeCheck:
     s = case.situation
     nothing = np.zeros(len(s.alive), np.int64)
     short = {name: s.free.get(name, nothing) < amount for name, amount in _counted(case)}
-    for name in case.device_class_of:
+    for name in case.wants.extended:
         short[name] = short[name] & (s.capacity.get(name, nothing) > 0)
     fails = s.alive & np.any([*short.values()], axis=0)
 
@@ -45,7 +44,7 @@ def resources(case: Case) -> NodeCheck:
         nowhere = [
             name
             for name in short
-            if name not in {*_CAUSE_OF, *case.device_class_of} and not s.capacity.get(name, nothing)[s.alive].any()
+            if name not in {*_CAUSE_OF, *case.wants.extended} and not s.capacity.get(name, nothing)[s.alive].any()
         ]
         for name in nowhere:
             yield unknown(case, name, mask, alone)
@@ -79,7 +78,7 @@ def without_gpus(case: Case) -> Mask:
 def large_enough(case: Case) -> Mask:
     """Nodes that could take the pod if they were empty."""
     s, nothing = case.situation, np.zeros(len(case.situation.alive), np.int64)
-    requests = [(name, amount) for name, amount in _counted(case) if name not in case.device_class_of]
+    requests = [(name, amount) for name, amount in _counted(case) if name not in case.wants.extended]
     if case.part is not None:
         requests.append((KAI.whole, case.part.requests[0][0].devices))
     large: Mask = np.all([s.capacity.get(name, nothing) >= amount for name, amount in requests], axis=0)
@@ -107,7 +106,7 @@ def _short(case: Case, name: str, amount: int, off: Mask, alone: Mask) -> Iterat
                 if now
                 else ", and wait until so much is free"
             )
-        if gpu and (lost := small & (_installed(s, name) >= amount)).any():
+        if gpu and (lost := small & (s.nodes.columns.installed[name][: len(small)] >= amount)).any():
             yield from _not_allocatable(case, name, amount, lost, alone)
             small &= ~lost
         if not small.any():
@@ -144,16 +143,11 @@ def _beside(pod: Pod, name: str, amount: int) -> tuple[str, int]:
     return f" in container {quoted(most.get('name'))}" if stays > extra else "", stays
 
 
-def _installed(s: Situation, name: str) -> Integers:
-    """How much of a resource each node has, of which not all need be allocatable."""
-    return s.nodes.columns.installed[name][: len(s.alive)]
-
-
 def _not_allocatable(case: Case, name: str, amount: int, rows: Mask, alone: Mask) -> Iterator[Cause]:
     """The cause for nodes that would be large enough if all of their GPUs were allocatable."""
     s = case.situation
     first = int(np.flatnonzero(rows)[0])
-    there, has = int(s.capacity[name][rows].max()), int(_installed(s, name)[first])
+    there, has = int(s.capacity[name][rows].max()), int(s.nodes.columns.installed[name][first])
     text = f"{s.where(rows)}: {there} of {has} {bare(name)} are allocatable, {amount} asked for"
     why = "a GPU is sick, or the device plugin has not found it"
     fix = f"see why: kubectl describe node {s.names[first]} ({why}), or ask for {there}"

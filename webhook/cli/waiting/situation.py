@@ -227,15 +227,6 @@ class Case:
         """How many of the GPUs of which KAI gives parts are free on each node, whole ones."""
         return self.situation.free.get(KAI.whole, np.zeros(len(self.situation.alive), np.int64))
 
-    @cached_property
-    def device_class_of(self) -> Mapping[str, str]:
-        """The device class behind each extended resource that the pod requests (KEP-5004).
-
-        On a node whose device plugin does not offer such a resource, the scheduler makes a claim for it.
-        """
-        class_of = self.situation.snapshot.state.device_demands.class_of
-        return {name: found for name, _ in self.demand.requests if (found := class_of(name))}
-
     def absent(self, word: str, kind: str, name: str, of: str = "") -> Iterator[Cause]:
         """The cause that an object does not exist, if its kind could be read. `of` says in the text who refers to it."""
         if kind in self.situation.snapshot.missing:

@@ -13,9 +13,9 @@ from webhook.cli.waiting.causes import Cause, NodeCheck
 from webhook.cli.waiting.nodes import unselected
 from webhook.cli.waiting.resources import large_enough
 from webhook.cli.waiting.situation import Case, Situation, with_spec, without_affinity
-from webhook.kube.pod import REQUIRED, Pod
+from webhook.kube.pod import Pod
 from webhook.kube.quantity import parse_quantity
-from webhook.placement.constraints import Mask, compiled
+from webhook.placement.constraints import Mask, terms_of
 from webhook.text import bare, listed, quoted
 
 _BOUND_WITH_POD: Final = "WaitForFirstConsumer"
@@ -177,11 +177,8 @@ def _reachable(s: Situation, volume: Object) -> Mask:
 
 
 def selected(s: Situation, node_selector: Object | None) -> Mask:
-    """The nodes that a NodeSelector selects; all if there is none, or it has more terms than this program reads."""
-    constraints = compiled({"affinity": {"nodeAffinity": {REQUIRED: node_selector}}})
-    if constraints is None or constraints.required is None:
-        return s.alive
-    return s.alive & s.matching(constraints.required)
+    """The nodes that a NodeSelector selects; all if there is none."""
+    return s.alive & s.matching(terms_of(node_selector.get("nodeSelectorTerms") or ())) if node_selector else s.alive
 
 
 def _suits(volume: Object, claim: Object) -> bool:
