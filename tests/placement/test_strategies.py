@@ -244,3 +244,9 @@ def test_with_no_history_pack_is_best_fit(of: list[Node], gpus: int) -> None:
     broken = np.array([free == 8 > gpus for free, *_ in of])
     fits = np.array([cores >= 8 for _, cores, *_ in of])
     assert -64 * (score + LAST * broken)[fits] == pytest.approx(np.array(left)[fits], abs=1e-5)
+
+
+@pytest.mark.parametrize("name", ["pack", "apart", "spread"])
+@given(views)
+def test_another_list_of_gpu_resources_has_another_score_key(name: str, view: View) -> None:
+    assert STRATEGIES[name].score_key(view) != STRATEGIES[name].score_key(View(3, (), view.popular))

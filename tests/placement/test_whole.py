@@ -7,10 +7,11 @@ from typing import Any
 from tests.builders import GPUS
 from tests.cluster.objects import GPU, admitted, node, placer, pod, state
 from tests.tables import table
-from webhook.cluster.node_table import Demand
+from webhook.cluster.node_table import Columns, Demand, View
 from webhook.cluster.pods import reservation_request
 from webhook.cluster.state import ClusterState
 from webhook.placement.settings import PlacementSettings
+from webhook.placement.whole import Whole, whole_nodes
 
 
 def ranked(of: ClusterState, made: dict[str, Any], strategy: str) -> list[str]:
@@ -77,3 +78,25 @@ def test_two_owners_of_four_pods_share_two_empty_nodes_evenly() -> None:
 
 
 # --- which nodes are whole --------------------------------------------------------------------------------------------
+
+
+def columns(capacity: int = 8) -> Columns:
+    made = Columns()
+    made.rows = 40
+    made.add_resource(GPU)
+    made.capacity[GPU][:40] = made.free[GPU][:40] = capacity
+    return made
+
+
+def test_shared_gpus_make_no_whole_node() -> None:
+    of = columns()
+    of.capacity[GPU][:10] = of.free[GPU][:10] = 32
+    of.sharing[:10] = 4
+    assert Whole(of, GPU).among(of, slice(0, 40)).tolist() == [False] * 10 + [True] * 30
+
+
+def test_only_the_resources_that_a_pod_requests_count() -> None:
+    of, seen = columns(), View(1, (GPU,))
+    assert whole_nodes(of, seen, Demand((("cpu", 8), ("pods", 1)))) == []
+    (found,) = whole_nodes(of, seen, Demand(((GPU, 1), ("cpu", 8))))
+    assert whole_nodes(of, seen, Demand(((GPU, 2),))) == [found], "made once for a view"
