@@ -33,7 +33,7 @@ ON_A_PLANE = $(filter-out $(UNCHANGED),$(sort $(shell grep -rl --include='test_*
 AT_THE_END = tests/e2e/test_every_decision.py
 PARTS = RELEASES REPLICAS BEHAVIOUR MANIFESTS OTHERS
 RELEASES = $(filter tests/e2e/test_helm.py tests/e2e/test_upgrade.py,$(ON_A_PLANE))
-REPLICAS = $(filter $(patsubst %,tests/e2e/test_%.py,client_certificate doctor events operator),$(ON_A_PLANE))
+REPLICAS = $(filter $(patsubst %,tests/e2e/test_%.py,doctor events operator),$(ON_A_PLANE))
 WAITING = $(filter tests/e2e/test_pending.py tests/e2e/test_tried_fixes.py,$(ON_A_PLANE))
 BEHAVIOUR = $(WAITING) $(filter tests/e2e/behaviour/% tests/e2e/test_strangers.py,$(ON_A_PLANE)) $(AT_THE_END)
 POLICIES = cpu_per_gpu examples policy_configmap preferences refusals templates theft

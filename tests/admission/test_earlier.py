@@ -16,7 +16,7 @@ from webhook.admission.earlier import earlier_choice
 from webhook.admission.record import encoded, record
 from webhook.cluster.pods import demand_of
 from webhook.framework.cluster_view import Placement, Ranked
-from webhook.framework.node_terms import preferred_node, remove_terms
+from webhook.framework.node_terms import PREFERRED_TERMS, REQUIRED_TERMS, has_name, preferred_node, remove_terms
 from webhook.kube.json_patch import Edit
 from webhook.kube.pod import DECISION, Pod
 
@@ -169,50 +169,22 @@ def test_an_older_record_without_the_demand_still_holds() -> None:
 
 # --- removing the terms for the earlier choice ------------------------------------------------------------------------
 
-OWN = {"weight": 50, "preference": {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a1"]}]}}
-PIN = {"key": "metadata.name", "operator": "In", "values": ["a1"]}
+PREFERRED, REQUIRED = PREFERRED_TERMS[-1], REQUIRED_TERMS[-2]
+OWN = {"weight": 50, "preference": {"matchFields": [has_name("a1")]}}
 MODEL = {"key": "nvidia.com/gpu.product", "operator": "Exists"}
+TERMS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "our preferences": (AFFINITY["nodeAffinity"], {}),
+    "not the pod's own": ({PREFERRED: [OWN, preferred_node("a1", 100)]}, {PREFERRED: [OWN]}),
+    "our pin": ({REQUIRED: {"nodeSelectorTerms": [{"matchFields": [has_name("a1")]}]}}, {}),
+    "our pin in a term of the pod's own": (
+        {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [MODEL], "matchFields": [has_name("a1")]}, {}]}},
+        {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [MODEL], "matchFields": []}, {}]}},
+    ),
+}
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        pytest.param({}, {}, id="nothing"),
-        pytest.param(AFFINITY, {"nodeAffinity": {}}, id="our preferences"),
-        pytest.param(
-            {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [OWN, preferred_node("a1", 100)]}},
-            {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [OWN]}},
-            id="not the pod's own",
-        ),
-        pytest.param(
-            {
-                "nodeAffinity": {
-                    "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchFields": [PIN]}]}
-                }
-            },
-            {"nodeAffinity": {}},
-            id="our pin",
-        ),
-        pytest.param(
-            {
-                "nodeAffinity": {
-                    "requiredDuringSchedulingIgnoredDuringExecution": {
-                        "nodeSelectorTerms": [{"matchExpressions": [MODEL], "matchFields": [PIN]}, {}]
-                    }
-                }
-            },
-            {
-                "nodeAffinity": {
-                    "requiredDuringSchedulingIgnoredDuringExecution": {
-                        "nodeSelectorTerms": [{"matchExpressions": [MODEL], "matchFields": []}, {}]
-                    }
-                }
-            },
-            id="our pin in a term of the pod's own",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("before", "after"), TERMS.values(), ids=TERMS)
 def test_the_terms_for_the_nodes_are_removed(before: dict[str, Any], after: dict[str, Any]) -> None:
-    edit = Edit(pod(affinity=before))
+    edit = Edit(pod(affinity={"nodeAffinity": before}))
     remove_terms(edit, CHOSEN)
-    assert edit.object["spec"]["affinity"] == after
+    assert edit.object["spec"]["affinity"] == {"nodeAffinity": after}

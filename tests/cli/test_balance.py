@@ -3,6 +3,7 @@
 Covers cli.simulating.moves.
 """
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from tests.cli.objects import call, document, of_job, placed, write
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
+from webhook.kube.pod import DECISION, PREFERRED
 
 MUCH_CPU = {"resources": {"limits": {"nvidia.com/gpu": "1"}, "requests": {"cpu": "120"}}}
 
@@ -58,6 +60,18 @@ def test_a_named_workload_has_the_nodes_it_would_be_re_created_on(tmp_path: Path
     assert sum(again["nodes"].values()) == 4
     assert again["skew"] <= 1
     assert again["waits"] == 0
+
+
+def test_what_was_decided_before_is_not_kept(tmp_path: Path) -> None:
+    fields = [{"key": "metadata.name", "operator": "In", "values": ["gpu-a"]}]
+    affinity = {"nodeAffinity": {PREFERRED: [{"weight": 100, "preference": {"matchFields": fields}}]}}
+    pods = [replica(f"chat-{number}", "gpu-a", affinity=affinity) for number in range(2)]
+    for each in pods:
+        record = {"units": {"nodeAffinity": ["preferred", 1]}, "nodes": [["gpu-a", 8, 0, 1.0]]}
+        each["metadata"]["annotations"] = {DECISION: json.dumps(record)}
+    file = write(tmp_path, node("gpu-a"), node("gpu-b"), *pods)
+    (found,) = document("balance", "deployment/chat", "--cluster", file)["workloads"]
+    assert found["recreated"]["nodes"] == {"gpu-a": 1, "gpu-b": 1}
 
 
 def test_the_table(tmp_path: Path) -> None:

@@ -68,11 +68,8 @@ def test_a_pod_has_the_same_key_at_admission_and_in_the_watch() -> None:
         assert key_of(made) == key_of(admitted(made))
 
 
-def test_pods_of_one_controller_have_the_same_owner() -> None:
+def test_pods_of_one_controller_or_else_app_label_and_namespace_have_the_same_owner() -> None:
     assert owner_key(pod("p", owner="o")) == owner_key(pod("q", owner="o")) != owner_key(pod("q", owner="r"))
-
-
-def test_pods_without_a_controller_have_one_owner_by_app_label_and_namespace() -> None:
     made, other = pod("p"), pod("q")
     assert owner_key(made) == ""
     made["metadata"]["labels"] = {"app": "chat"}

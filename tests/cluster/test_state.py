@@ -154,21 +154,19 @@ def use(**known: Any) -> Any:
     return UNKNOWN._replace(known=8, **known)
 
 
-def test_gpu_metrics_of_a_node_that_is_not_there_yet_wait_for_it() -> None:
+def test_gpu_metrics_of_a_node_wait_for_it_and_are_there_until_there_are_none() -> None:
     of = state()
-    of.nodes.use_seen("gpu-a", use(measured=8, idle=3, utilisation=0.5))
-    of.node_seen(node("gpu-a"))
-    columns, row = of.nodes.columns, of.nodes.row_of["gpu-a"]
-    assert (columns.measured[row], columns.idle[row], columns.utilisation[row]) == (8, 3, 0.5)
-
-
-def test_gpu_metrics_of_a_node_that_has_none_any_more_are_forgotten() -> None:
-    of = state([node("gpu-a")])
     of.nodes.use_seen("gpu-a", use(measured=8, idle=3, utilisation=0.5, avoid=1))
-    of.nodes.use_seen("gpu-a", UNKNOWN)
     columns = of.nodes.columns
-    assert (columns.measured[0], columns.avoid[0]) == (0, 0)
-    assert (columns.idle[0], columns.utilisation[0]) == (0, 0)
+    for _ in range(2):  # the second time it comes back
+        of.node_seen(node("gpu-a"))
+        assert (columns.measured[0], columns.idle[0], columns.utilisation[0], columns.avoid[0]) == (8, 3, 0.5, 1)
+        assert of.nodes.metered == 1
+        of.node_gone("gpu-a")
+        assert (columns.measured[0], of.nodes.metered) == (0, 0)
+    of.nodes.use_seen("gpu-a", UNKNOWN)
+    of.node_seen(node("gpu-a"))
+    assert (columns.measured[0], columns.idle[0], columns.utilisation[0], columns.avoid[0]) == (0, 0, 0, 0)
 
 
 def test_small_changes_of_utilisation_and_whose_the_gpus_are_change_nothing() -> None:

@@ -133,6 +133,7 @@ class AnyOrder(RuleBasedStateMachine):
             "no rest is kept"
         )
         assert not any(array.any() for array in columns.free.values())
+        assert not [*self.of.nodes.labels.keys()]
 
 
 TestAnyOrder = AnyOrder.TestCase

@@ -14,8 +14,12 @@ def host(path: str, kind: str = "") -> Json:
     return pod("p", volumes=[{"name": "v", "hostPath": {"path": path, "type": kind}}])
 
 
+def secured(**context: Any) -> Json:
+    return pod("p", container={"securityContext": context})
+
+
 def adds(*names: str) -> Json:
-    return pod("p", container={"securityContext": {"capabilities": {"add": list(names)}}})
+    return secured(capabilities={"add": list(names)})
 
 
 def limits(**counts: int) -> Json:
@@ -42,23 +46,17 @@ VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 PODS: list[Json] = [
     # GPUs
     *(pod("p", gpus) for gpus in (0, 1, 3, 8, 16)),
-    *(
-        pod("p", container=limits(nvidia_com__gpu=1, **more))
-        for more in ({"amd_com__gpu": 1}, {"nvidia_com__mig-1g.10gb": 1})
-    ),
+    pod("p", container=limits(nvidia_com__gpu=1, amd_com__gpu=1)),
+    pod("p", container=limits(nvidia_com__gpu=1, **{"nvidia_com__mig-1g.10gb": 1})),
     pod("p", container=limits(nvidia_com__gpu=0) | env(VISIBLE, "void")),
     pod("p", 8, initContainers=[other("i", **limits(nvidia_com__gpu=8)), other("j", **limits(nvidia_com__gpu=6))]),
     pod("p", 8, initContainers=[other("s", restartPolicy="Always", **limits(nvidia_com__gpu=4))]),
     # Variables
-    *(
-        pod("p", container=env(*of))
-        for of in ((VISIBLE,), (VISIBLE, "none"), (VISIBLE.lower(),), ("CUDA_VERSION", "12"))
-    ),
-    *(pod("p", container=env(*of)) for of in (("NVIDIA_MOFED", "enabled"), ("CUDA_VISIBLE_DEVICES", "0"))),
-    *(
-        pod("p", 0, container=env(*of))
-        for of in ((VISIBLE, "void"), ("CUDA_VERSION", "12"), ("NVIDIA_MOFED", "enabled"))
-    ),
+    *(pod("p", container=env(VISIBLE, value)) for value in ("all", "none")),
+    *(pod("p", gpus, container=env("CUDA_VERSION", "12")) for gpus in (0, 1)),
+    *(pod("p", gpus, container=env("NVIDIA_MOFED", "enabled")) for gpus in (0, 1)),
+    *(pod("p", container=env(name, "0")) for name in (VISIBLE.lower(), "CUDA_VISIBLE_DEVICES")),
+    pod("p", 0, container=env(VISIBLE, "void")),
     *(pod("p", 0, container=env(f"{vendor}_VISIBLE_DEVICES")) for vendor in ("HABANA", "NOBODY", "MUSA")),
     pod("p", 0, container=env("DOCKER_RESOURCE_GPU")),
     pod("p", 0, container={"env": [*env("CUDA_VERSION", "12")["env"], *env(VISIBLE, "void")["env"]]}),
@@ -67,14 +65,10 @@ PODS: list[Json] = [
     *map(prefix, ("NVIDIA_", "APP_", "ASCEND_RUNTIME_O", "FOO_VISIBLE_")),
     pod("p", container={"envFrom": [{"configMapRef": {"name": "c", "optional": True}}]}),
     # Mounts and folders of the host
-    *map(
-        mount,
-        ("/var/run/nvidia", "/var/run/nvidia-container-devices/all", "/var//run/x/../nvidia-container-devices/all"),
-    ),
-    *map(
-        host,
-        ("/home/kubernetes/bin/nvidia/lib64", "/home/kubernetes/bin/kubelet", "/mnt/models", "/mnt2", "/mnt\\..\\dev"),
-    ),
+    *map(mount, ("/var/run/nvidia", "/var/run/nvidia-container-devices/all")),
+    mount("/var//run/x/../nvidia-container-devices/all"),
+    *map(host, ("/home/kubernetes/bin/nvidia/lib64", "/home/kubernetes/bin/kubelet")),
+    *map(host, ("/mnt/models", "/mnt2", "/mnt\\..\\dev")),
     *map(host, ("/dev", "/dev/shm", "/dev/nvidia0", "/", "/proc/sys", "/proc/1/root/", "//var/./run/nvidia//")),
     *map(host, ("/var/lib/kubelet/device-plugins", "//mnt/k8s-disks/./0/kubelet/device-plugins", "/mnt/k8s-disks/0")),
     host("//data1/./sets/", "Directory"),
@@ -89,26 +83,20 @@ PODS: list[Json] = [
     *(annotated("dev.gvisor.internal.nvproxy", gpus, "true") for gpus in (0, 1)),
     # Rights
     *map(adds, ("IPC_LOCK", "CAP_DAC_READ_SEARCH", "ALL", "cap_sys_admin")),
-    *(pod("p", container={"securityContext": {"privileged": value}}) for value in (True, False)),
-    pod("p", container={"securityContext": {"seccompProfile": {"type": "Unconfined"}}}),
+    *(secured(privileged=value) for value in (True, False)),
+    secured(seccompProfile={"type": "Unconfined"}),
+    secured(seLinuxOptions={"level": "s0:c1"}),
+    secured(seLinuxOptions={"type": "spc_t"}),
     pod("p", securityContext={"appArmorProfile": {"type": "Unconfined"}}),
-    *(
-        pod("p", container={"securityContext": {"seLinuxOptions": options}})
-        for options in ({"level": "s0:c1"}, {"type": "spc_t"})
-    ),
     pod("p", hostNetwork=True, securityContext={"windowsOptions": {"hostProcess": True}}),
     pod("p", hostPID=True),
     *(pod("p", gpus, hostIPC=True, **more) for gpus, more in ((0, {}), (1, {}), (0, CLAIM))),
     pod("p", 0, hostIPC=True, container={"resources": {"limits": {"x.io/gpu": "0"}}}),
     # What a pod names
-    *(
-        pod("p", gpus, runtimeClassName=name, **more)
-        for gpus, name, more in ((0, "gvisor", {}), (0, "nvidia", {}), (1, "nvidia", {}), (0, "nvidia", CLAIM))
-    ),
-    *(
-        pod("p", priorityClassName=name)
-        for name in ("export-low", "export-kept", "export-entitled", "system-node-critical")
-    ),
+    *(pod("p", 0, runtimeClassName=name) for name in ("gvisor", "nvidia")),
+    *(pod("p", gpus, runtimeClassName="nvidia", **more) for gpus, more in ((1, {}), (0, CLAIM))),
+    *(pod("p", priorityClassName=f"export-{name}") for name in ("low", "kept", "entitled")),
+    pod("p", priorityClassName="system-node-critical"),
     pod("p", nodeName="a"),
     pod("p", 0, tolerations=[{"key": "nvidia.com/gpu", "operator": "Exists"}]),
     pod("p", 0, serviceAccountName="exporter", volumes=[{"name": "v", "hostPath": {"path": "/dev", "type": ""}}]),

@@ -8,7 +8,6 @@ import pytest
 
 from tests.builders import GPUS
 from tests.cluster.objects import admitted, node, placer, pod, state
-from tests.tables import table
 from webhook.cluster.pods import reservation_request
 from webhook.cluster.state import ClusterState
 from webhook.placement.peer_rules import NO_PEER_RULES, Apart, PeerRules, peer_rules_of
@@ -53,48 +52,57 @@ def chat(name: str = "p", gpus: int = 1, **made: Any) -> dict[str, Any]:
 _ONE_HOST = PeerRules((Apart(HOST),), one_per_host=True)
 
 
-@table(
+@pytest.mark.parametrize(
     ("spec", "peer_rules"),
-    {
-        "nothing": ({}, NO_PEER_RULES),
-        "affinity to nodes": ({"affinity": {"nodeAffinity": {}}}, NO_PEER_RULES),
-        "affinity to no pods": ({"affinity": {"podAffinity": {}}}, NO_PEER_RULES),
-        "never on one host": (away(term()), _ONE_HOST),
-        "its own namespace, named": (away(term(namespaces=["team-a"])), _ONE_HOST),
-        "all namespaces, its own among them": (away(term(namespaceSelector={})), _ONE_HOST),
-        "never beside those with its own value": (away(term(matchLabelKeys=["app"])), _ONE_HOST),
-        "never beside those with another value": (away(term(mismatchLabelKeys=["app"])), PeerRules()),
-        "a label that it does not have": (away(term(mismatchLabelKeys=["no"])), _ONE_HOST),
-        "away from others, of whom nothing is known": (away(term(selector=OTHERS)), PeerRules()),
-        "a zone each": (away(term(ZONE)), PeerRules((Apart(ZONE),))),
-        "preferred anti-affinity": (away(weighed(term()), kind=PREFERRED), PeerRules((Apart(HOST),))),
-        "spread over zones": (spread(ZONE, skew=2), PeerRules((Apart(ZONE, 2, True),))),
-        "soft spread over hosts": (spread(when="ScheduleAnyway", skew=3), PeerRules((Apart(HOST, 3, True),))),
-        "spread of others": (spread(selector=OTHERS), PeerRules()),
-        "spread without a selector": (spread(selector=None), PeerRules()),
-        "a port of the host": ({"containers": PORT}, _ONE_HOST),
-        "a port of the host, of a sidecar": ({"initContainers": PORT}, _ONE_HOST),
-    },
+    [
+        pytest.param({}, NO_PEER_RULES, id="nothing"),
+        pytest.param({"affinity": {"nodeAffinity": {}}}, NO_PEER_RULES, id="affinity to nodes"),
+        pytest.param({"affinity": {"podAffinity": {}}}, NO_PEER_RULES, id="affinity to no pods"),
+        pytest.param(away(term()), _ONE_HOST, id="never on one host"),
+        pytest.param(away(term(namespaces=["team-a"])), _ONE_HOST, id="its own namespace, named"),
+        pytest.param(away(term(namespaceSelector={})), _ONE_HOST, id="all namespaces, its own among them"),
+        pytest.param(away(term(matchLabelKeys=["app"])), _ONE_HOST, id="never beside those with its own value"),
+        pytest.param(away(term(mismatchLabelKeys=["app"])), PeerRules(), id="never beside those with another value"),
+        pytest.param(away(term(mismatchLabelKeys=["no"])), _ONE_HOST, id="a label that it does not have"),
+        pytest.param(away(term(selector=OTHERS)), PeerRules(), id="away from others, of whom nothing is known"),
+        pytest.param(away(term(ZONE)), PeerRules((Apart(ZONE),)), id="a zone each"),
+        pytest.param(away(weighed(term()), kind=PREFERRED), PeerRules((Apart(HOST),)), id="preferred anti-affinity"),
+        pytest.param(spread(ZONE, skew=2), PeerRules((Apart(ZONE, 2, True),)), id="spread over zones"),
+        pytest.param(
+            spread(when="ScheduleAnyway", skew=3), PeerRules((Apart(HOST, 3, True),)), id="soft spread over hosts"
+        ),
+        pytest.param(
+            {key: [*spread(ZONE, "ScheduleAnyway")[key], *spread()[key]] for key in spread()},
+            PeerRules((Apart(HOST, 1, True), Apart(ZONE, 1, True))),
+            id="a hard spread before a soft one",
+        ),
+        pytest.param(spread(selector=OTHERS), PeerRules(), id="spread of others"),
+        pytest.param(spread(selector=None), PeerRules(), id="spread without a selector"),
+        pytest.param({"containers": PORT}, _ONE_HOST, id="a port of the host"),
+        pytest.param({"initContainers": PORT}, _ONE_HOST, id="a port of the host, of a sidecar"),
+    ],
 )
 def test_what_a_pod_states_about_its_peers(spec: dict[str, Any], peer_rules: PeerRules) -> None:
     assert peer_rules_of(chat(**spec)) == peer_rules
 
 
-@table(
+@pytest.mark.parametrize(
     ("spec", "why"),
-    {
-        "to its own": (towards(term()), "pod affinity"),
-        "to others": (towards(term(selector=OTHERS)), "pod affinity"),
-        "preferred, to its own": (towards(weighed(term()), kind=PREFERRED), "pod affinity"),
-        "preferred, away from others": (
+    [
+        pytest.param(towards(term()), "pod affinity", id="to its own"),
+        pytest.param(towards(term(selector=OTHERS)), "pod affinity", id="to others"),
+        pytest.param(towards(weighed(term()), kind=PREFERRED), "pod affinity", id="preferred, to its own"),
+        pytest.param(
             away(weighed(term(selector=OTHERS)), kind=PREFERRED),
             "preferred anti-affinity to other pods",
+            id="preferred, away from others",
         ),
-        "preferred, away from its own and from others": (
+        pytest.param(
             away(weighed(term()), weighed(term(selector=OTHERS)), kind=PREFERRED),
             "preferred anti-affinity to other pods",
+            id="preferred, away from its own and from others",
         ),
-    },
+    ],
 )
 def test_what_few_pods_state_is_left_to_the_scheduler(spec: dict[str, Any], why: str) -> None:
     of = state([node("a")])

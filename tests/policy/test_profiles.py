@@ -67,6 +67,7 @@ def test_a_class_that_another_profile_gives_is_for_the_namespaces_entitled_there
     policy = Policy.load("""
 classes:
   - {class: inference, labels: {workload-type: [inference]}, namespaces: [serving]}
+  - {class: inference, ownerKinds: [Job], namespaces: [team-*, serving]}
   - {class: development, namespaces: ['*']}
 profiles:
   default: {}
@@ -74,13 +75,14 @@ profiles:
   slow: {injectors: {priorityClass: {classes: {inference: slow}}}}
   off: {injectors: {priorityClass: {enabled: false}}}
 """)
-    kept = {name: policy.profile(name)[1].rules.priority_class.reserved for name in policy.file.profiles}
-    defaults = {"system-*": (), "gpu-inference": ("serving",), "fast": ("serving",), "slow": ("serving",)}
-    assert kept == {
+    found = {name: policy.profile(name)[1].rules.priority_class.reserved for name in policy.file.profiles}
+    kept = ("serving", "team-*")
+    defaults = {"system-*": (), "gpu-inference": kept, "fast": kept, "slow": kept}
+    assert found == {
         "default": defaults,
         "off": defaults,
-        "fast": {"system-*": (), "fast": ("serving",), "slow": ("serving",)},
-        "slow": {"system-*": (), "fast": ("serving",), "slow": ("serving",)},
+        "fast": {"system-*": (), "fast": kept, "slow": kept},
+        "slow": {"system-*": (), "fast": kept, "slow": kept},
     }
 
 

@@ -80,8 +80,8 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
         for kind in ("CharDevice", "BlockDevice", "Socket")
     },
     "a backslash, which Windows reads as a slash": (
-        case(host(r"/mnt\..\dev")),
-        [f'spec.volumes[0].hostPath.path: saw "/mnt\\\\..\\\\dev", {_MAY} {_FIX}'],
+        case(host(r"/mnt/x\..\..\dev")),
+        [f'spec.volumes[0].hostPath.path: saw "/mnt/x\\\\..\\\\..\\\\dev", {_MAY} {_FIX}'],
     ),
     **{
         f"{path}, which the node itself needs": (

@@ -22,6 +22,7 @@ from webhook.tls.issue import (
     certificates,
     check,
     fingerprint,
+    is_ca,
     is_issued,
     is_trusted,
     make_ca,
@@ -69,6 +70,7 @@ def test_a_leaf_is_not_accepted_for_another_name_or_time(name: str, when: dateti
 
 
 def test_the_ca_signs_nothing_but_leaves() -> None:
+    assert (is_ca(CA, NOW), is_ca(LEAF, NOW), is_ca(CA, NOW + CA_LIFE)) == (True, False, False)
     constraints = certificate(CA).extensions.get_extension_for_class(x509.BasicConstraints)
     assert constraints.critical
     assert constraints.value == x509.BasicConstraints(ca=True, path_length=0)

@@ -37,6 +37,7 @@ NEW_LEAF = [
 def test_a_bad_leaf_is_replaced_and_the_ca_stays(stored: Material, names: tuple[str, ...], now: datetime) -> None:
     desired = desired_material(stored, names, now)
     assert desired.ca == CA
+    assert desired.leaf != stored.leaf
     assert is_issued(desired.leaf, CA.certificate, names, now)
 
 

@@ -11,6 +11,7 @@ import typer
 from rich.text import Text
 
 from webhook.cli import offline, options
+from webhook.cli.before import before
 from webhook.cli.cluster.devices import PodGpus
 from webhook.cli.cluster.report import workload_name
 from webhook.cli.cluster.snapshot import CLAIMS, ENGINE, Snapshot
@@ -23,9 +24,7 @@ from webhook.cli.terminal import document, no_such, out, say, show, table
 from webhook.cli.waiting.situation import Situation
 from webhook.cluster.gpu_amounts import gpu_number
 from webhook.errors import BadInput
-from webhook.framework.node_terms import named_node
-from webhook.kube.pod import DECISION, PREFERRED, Pod
-from webhook.kube.record import record_of
+from webhook.kube.pod import Pod
 from webhook.policy.model import DEFAULT_PROFILE, Policy
 from webhook.text import listed, plural
 
@@ -168,7 +167,7 @@ def _recreated(snapshot: Snapshot, policy: Policy, workload: dict[str, Any]) -> 
         if workload_name(pod) == name and pod["metadata"]["namespace"] == namespace
     ]
     pods.sort(key=lambda pod: str(pod["metadata"]["name"]))
-    outcome = simulate(snapshot.without(pods), policy, [[Planned(_document(pod), name, 1) for pod in pods]])
+    outcome = simulate(snapshot.without(pods), policy, [[Planned(_document(pod, policy), name, 1) for pod in pods]])
     pods_on = sum([each.sides["with"].bound for each in outcome.workloads], Counter[str]())
     return {
         "nodes": dict(sorted(pods_on.items())),
@@ -178,14 +177,9 @@ def _recreated(snapshot: Snapshot, policy: Policy, workload: dict[str, Any]) -> 
     }
 
 
-def _document(pod: Pod) -> offline.Document:
-    """The pod without its decision record and without the preference for the nodes in it. Raises BadInput."""
-    submitted: Pod = orjson.loads(orjson.dumps(offline.as_submitted(pod)))
-    (submitted["metadata"].get("annotations") or {}).pop(DECISION, None)
-    ranked = {entry[0] for entry in record_of(pod).get("nodes") or () if isinstance(entry, list)}
-    affinity = (submitted["spec"].get("affinity") or {}).get("nodeAffinity") or {}
-    if PREFERRED in affinity:
-        affinity[PREFERRED] = [term for term in affinity[PREFERRED] if named_node(term.get("preference")) not in ranked]
+def _document(pod: Pod, policy: Policy) -> offline.Document:
+    """The pod as its controller makes it anew. Raises BadInput."""
+    submitted = offline.as_submitted(before(pod, policy.gpus))
     (parsed,) = offline.documents(orjson.dumps(submitted), pod["metadata"]["name"])
     if isinstance(parsed, BadInput):
         raise parsed

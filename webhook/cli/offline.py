@@ -178,27 +178,20 @@ def opted_in(namespace: str, view: StateView) -> bool:
     return labels is None or PROFILE_LABEL in labels
 
 
-class Asked(NamedTuple):
-    """The decisions of both hooks on a new pod."""
+def ask(
+    request: review.Request, policy: Policy, view: StateView, placer: Placer, *, chooses: bool = True
+) -> tuple[Decision, Decision, dict[str, Any]]:
+    """Ask both hooks about a new pod in the order of the API server: their decisions, and the pod with the mutating hook's patch.
+    If that hook refuses the pod, the API server asks no other: both decisions are the same object. No node is reserved.
 
-    mutated: Decision
-    validated: Decision
-    """The same object as `mutated` if the mutating hook refuses the pod: the API server then asks no other."""
-    pod: dict[str, Any]
-    """The pod with the mutating hook's patch."""
-
-
-def ask(request: review.Request, policy: Policy, view: StateView, placer: Placer, *, chooses: bool = True) -> Asked:
-    """Ask both hooks about a new pod in the order of the API server. No node is reserved. Raises BadReview.
-
-    `chooses`: whether the mutating hook chooses a node.
+    `chooses`: whether the mutating hook chooses a node. Raises BadReview.
     """
     pod = request.object or {}
     mutated = mutate(request, policy, view, placer if chooses else None)
     if mutated.result == "denied":
-        return Asked(mutated, mutated, pod)
+        return mutated, mutated, pod
     pod = patched(pod, mutated)
-    return Asked(mutated, validate(request._replace(object=pod), policy, view, placer), pod)
+    return mutated, validate(request._replace(object=pod), policy, view, placer), pod
 
 
 DecideDocument = Callable[[Document, Policy, ClusterState, float], Decision]

@@ -14,7 +14,6 @@ from typing import Any
 
 from webhook.framework import entitlement
 from webhook.framework.interface import Action
-from webhook.kube import cel
 from webhook.kube.cel import (
     LEFT_ALONE,
     Check,
@@ -268,15 +267,11 @@ def _workload_class(rules: tuple[ClassRule, ...]) -> str:
     for rule in reversed(rules):
         terms = []
         if rule.labels:
-            label_terms = [
-                f'{labels}[?{cel.literal(k)}].orValue("") in {cel.literal(v)}' for k, v in rule.labels.items()
-            ]
-            terms.append(cel.any_of(label_terms))
+            terms.append(any_of(f'{labels}[?{literal(k)}].orValue("") in {literal(v)}' for k, v in rule.labels.items()))
         if rule.owner_kinds:
-            terms.append(
-                f"{owners}.exists(o, o.?controller.orValue(false) && o.kind in {cel.literal(rule.owner_kinds)})"
-            )
+            kinds = literal(rule.owner_kinds)
+            terms.append(f"{owners}.exists(o, o.?controller.orValue(false) && o.kind in {kinds})")
         if "*" not in rule.namespaces:
             terms.append(entitlement.in_cel(rule.namespaces))
-        expression = f"{cel.all_of(terms)} ? {cel.literal(rule.name)} :\n{expression}"
+        expression = f"{all_of(terms)} ? {literal(rule.name)} :\n{expression}"
     return expression

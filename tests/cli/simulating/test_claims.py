@@ -68,7 +68,7 @@ def test_pods_with_claims_are_simulated(
     tmp_path: Path, pods: list[Json], bound: dict[str, int], left: dict[str, float]
 ) -> None:
     """The stock scheduler takes the emptiest node by CPU: all are alike, so it is the first that can take the pod."""
-    objects = [*CLASSES, *PLUGIN, *DEVICES, *PARTITIONS, TEAM, ONE_CLAIM]
+    objects = [*CLASSES, *PLUGIN, *DEVICES, *PARTITIONS, TEAM, ONE_CLAIM, node("a", 0)]
     for each in pods:
         each["metadata"]["namespace"] = "team-a"
     given = orjson.dumps({"apiVersion": "v1", "kind": "List", "items": pods})
@@ -77,6 +77,17 @@ def test_pods_with_claims_are_simulated(
         on = sum([each.sides[side].bound for each in found.workloads], Counter[str]())
         assert on == bound
         assert {name: found.gpus[name]["free"][side] for name in left} == left
+
+
+def test_gpus_that_a_plugin_and_claims_give_out_are_counted_once(tmp_path: Path) -> None:
+    both = [
+        node("both", 4),
+        of_kind("ResourceSlice", dra.gpus_of("both", 4)),
+        claimed("one-x", "both", "gpu-0", "uid-x"),
+    ]
+    given = orjson.dumps(pod("a", 1))
+    found = simulate(snapshot(tmp_path, *both, TEAM), POLICY, [manifests(given, "-", POLICY, "team-a")])
+    assert found.gpus[GPU]["free"] == {"before": 3, "without": 2, "with": 2}
 
 
 def test_templates_of_the_manifest_are_known(tmp_path: Path, file: Any) -> None:

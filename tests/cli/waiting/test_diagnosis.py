@@ -117,6 +117,17 @@ def test_an_object_of_a_kind_that_could_not_be_read_is_not_missing(tmp_path: Pat
     assert [cause.cause for cause in answers(found, load_policy(), None)[0].causes] == ["fitsNow"]
 
 
+def test_a_gang_that_is_complete_and_a_domain_with_fewer_pods_keep_nothing_away(tmp_path: Path) -> None:
+    skew = {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule"}
+    apart = [{**skew, "labelSelector": {"matchLabels": {"pod-group.scheduling.sigs.k8s.io": "ring"}}}]
+    there, pods = (
+        placed(pod("there", 1, labels=BY_LABELS), "a"),
+        waiting(labels=BY_LABELS, topologySpreadConstraints=apart),
+    )
+    causes = answer(tmp_path, node("a"), node("b"), there, pods).causes
+    assert [(cause.cause, cause.nodes) for cause in causes] == [("fitsNow", ("b",)), ("topologySpread", ("a",))]
+
+
 def test_where_a_node_could_take_the_pod_now_that_is_said_first(tmp_path: Path) -> None:
     found = snapshot(tmp_path, node("full"), placed(pod("has", 8), "full"), node("free"), waiting())
     assert [cause.cause for cause in answers(found, load_policy(), None)[0].causes] == ["fitsNow", "gpusTaken"]

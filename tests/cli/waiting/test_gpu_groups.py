@@ -90,6 +90,7 @@ CASES = [
     pytest.param([gpus("a")], [parts("half", 2, fraction="0.5"), job("whole", 2, 1)], [{"a": 2}, {"a": 1}], id="a GPU of which somebody has a part is no whole one"),
     pytest.param([gpus("a", 1)], [job("whole", 1, 1), HALF], [{"a": 1}, {}], id="a whole GPU has no part"),
     pytest.param([gpus("a", 1)], [parts("third", 4, fraction="0.3333333333333333")], [{"a": 3}], id="as Python writes a third"),
+    pytest.param([gpus("a", 1)], [parts("most", 1, fraction="0.9"), parts("rest", 1, fraction="0.1")], [{"a": 1}, {"a": 1}], id="a tenth beside nine: of floats, less is left"),
     pytest.param([unlabelled("a", 1)], [parts("third", 4, fraction="0.335")], [{"a": 3}], id="MiB are cut off: 33 of 100"),
     pytest.param([unlabelled("a", 1)], [parts("mib", 1, memory="50")], [{}], id="memory where no label tells it"),
     *[pytest.param([*without, gpus("b")], [HALF], [{"b": 1}], id=f"no part of a node with {name}") for name, without in (

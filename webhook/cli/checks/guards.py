@@ -6,7 +6,7 @@ from typing import Final
 from webhook.cli.checks.result import All, opted_in, warn
 from webhook.cli.cluster.answers import replica_pods
 from webhook.cli.cluster.release import NAME
-from webhook.cli.cluster.snapshot import Snapshot
+from webhook.cli.cluster.snapshot import Object, Snapshot
 from webhook.framework import entitlement
 from webhook.kube.pod import PROFILE_LABEL
 from webhook.policy.model import Policy
@@ -74,7 +74,7 @@ def preemption(snapshot: Snapshot, policy: Policy) -> All:
     guarded, critical = _guarded(snapshot)
     given = {name for each in policy.file.profiles.values() for name in each.injectors.priority_class.classes.values()}
     found, able, anybody = [], [], False
-    for (_, name), priority_class in sorted(snapshot.named("PriorityClass").items()):
+    for name, priority_class in sorted(_classes(snapshot)):
         if name not in given or priority_class.get("preemptionPolicy") == "Never":
             continue
         if f"'{name}'" not in guarded:
@@ -95,29 +95,27 @@ def preemption(snapshot: Snapshot, policy: Policy) -> All:
 
 def _whom(snapshot: Snapshot, given: Set[str]) -> str:
     """Whose pods give way: those of a lower priority. `given`: the classes that the policy gives."""
-    values = {name: int(each.get("value") or 0) for (_, name), each in snapshot.named("PriorityClass").items()}
-    ours = sorted([(-values[name], bare(name)) for name in given & values.keys()])
-    never = {
-        bare(name)
-        for (_, name), each in snapshot.named("PriorityClass").items()
-        if each.get("preemptionPolicy") == "Never"
-    }
-    order = ", ".join([f"{name} {-value}{' (never preempts)' if name in never else ''}" for value, name in ours])
-    classes = snapshot.of("PriorityClass")
-    default = next((int(each.get("value") or 0) for each in classes if each.get("globalDefault")), 0)
+    values = {name: int(each.get("value") or 0) for name, each in _classes(snapshot)}
+    never = {name for name, each in _classes(snapshot) if each.get("preemptionPolicy") == "Never"}
+    order = ", ".join(
+        f"{bare(name)} {values[name]}{' (never preempts)' if name in never else ''}"
+        for name in sorted(given & values.keys(), key=lambda name: (-values[name], name))
+    )
+    default = next((values[name] for name, each in _classes(snapshot) if each.get("globalDefault")), 0)
     system = "Kubernetes lets namespaces that have not opted in use system-cluster-critical, before all of these"
     return f". Pods of a lower priority give way, in any namespace: {order}; without a class {default}. {system}"
 
 
+def _classes(snapshot: Snapshot) -> list[tuple[str, Object]]:
+    return [(name, each) for (_, name), each in snapshot.named("PriorityClass").items()]
+
+
 def _guarded(snapshot: Snapshot) -> tuple[str, str]:
     """The expressions of the guard that name all classes, and those for entitled namespaces."""
-    for (_, name), guard in snapshot.named("ValidatingAdmissionPolicy").items():
-        if name == GUARD:
-            spec = guard["spec"]
-            every = [each.get("expression") or "" for each in spec.get("matchConditions") or ()]
-            some = [v.get("expression") or "" for v in spec.get("variables") or () if v.get("name") == "critical"]
-            return " ".join(every), " ".join(some)
-    return "", ""
+    spec = snapshot.named("ValidatingAdmissionPolicy").get(("", GUARD), {}).get("spec", {})
+    every = [each.get("expression") or "" for each in spec.get("matchConditions") or ()]
+    some = [each.get("expression") or "" for each in spec.get("variables") or () if each.get("name") == "critical"]
+    return " ".join(every), " ".join(some)
 
 
 def _may_name(name: str, namespace: str, labels: Mapping[str, str], policy: Policy) -> bool:

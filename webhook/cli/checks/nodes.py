@@ -1,12 +1,11 @@
 """Checks the nodes with GPUs and the pods on them."""
 
-from collections.abc import Mapping
 from typing import Final
 
 from webhook.cli.checks.result import All, Found, broken, opted_in, warn
 from webhook.cli.cluster.report import gpu_nodes, gpus_of, healths
-from webhook.cli.cluster.snapshot import Object, Snapshot
-from webhook.kube.pod import MIRROR, Pod, annotations_of, labels_of, owner
+from webhook.cli.cluster.snapshot import Snapshot
+from webhook.kube.pod import MIRROR, Pod, annotations_of, owner
 from webhook.kube.record import record_of
 from webhook.policy.model import Policy
 from webhook.text import listed, plural
@@ -58,25 +57,17 @@ def _could_run_elsewhere(pod: Pod, policy: Policy) -> bool:
 
 def time_slicing(snapshot: Snapshot, policy: Policy) -> All:
     """`nvidia.com/gpu` does not stand for whole GPUs on some nodes, and for shares on others."""
-    nodes = [snapshot.nodes[name] for name in gpu_nodes(snapshot, policy)]
-    offering = {node["metadata"]["name"]: _shares_gpus(node) for node in nodes if _offers_nvidia_gpus(node)}
-    shared = [name for name, shares in offering.items() if shares]
-    whole = [name for name, shares in offering.items() if not shares]
+    row_of, columns = snapshot.state.nodes.row_of, snapshot.state.nodes.columns
+    offered = columns.capacity.get("nvidia.com/gpu", columns.sharing * 0)
+    offering = [name for name in gpu_nodes(snapshot, policy) if offered[row_of[name]]]
+    shared = [name for name in offering if columns.sharing[row_of[name]] > 1]
+    whole = [name for name in offering if name not in shared]
     if not shared or not whole:
         return "nvidia.com/gpu is the same on every node"
     text = (
         f"nvidia.com/gpu is a share of a GPU on {listed(shared)}, and a whole one on {listed(whole)}: pods cannot tell"
     )
     return [warn(text, "set renameByDefault: true in the device plugin's time-slicing configuration")]
-
-
-def _offers_nvidia_gpus(node: Object) -> bool:
-    allocatable: Mapping[str, str] = node["status"].get("allocatable") or {}
-    return allocatable.get("nvidia.com/gpu", "0") != "0"
-
-
-def _shares_gpus(node: Object) -> bool:
-    return labels_of(node).get("nvidia.com/gpu.replicas", "1") not in ("0", "1")
 
 
 def decisions(snapshot: Snapshot, policy: Policy) -> All:

@@ -249,13 +249,17 @@ def gpus_of(pod: Pod, policy: Policy) -> dict[str, int]:
 
 def _gpu_pods(pods: Iterable[Pod], policy: Policy, devices: PodGpus) -> Iterator[dict[str, Any]]:
     for pod in pods:
-        metadata = pod["metadata"]
-        if not (gpus := devices.of(pod)):
-            continue
-        recorded = record_of(pod).get("class") or policy.classify(pod, owner(pod), metadata["namespace"]).name
-        names = {"namespace": metadata["namespace"], "name": metadata["name"], "owner": workload_name(pod)}
-        since, shared = int(seconds(pod["status"].get("startTime")) or created(pod)), devices.shared(pod)
-        yield {**names, "class": recorded, "since": since, "gpus": gpus, **({"shared": shared} if shared else {})}
+        if gpus := devices.of(pod):
+            since, shared = int(seconds(pod["status"].get("startTime")) or created(pod)), devices.shared(pod)
+            yield {**named(pod, policy), "since": since, "gpus": gpus, **({"shared": shared} if shared else {})}
+
+
+def named(pod: Pod, policy: Policy) -> dict[str, Any]:
+    """The pod's names, workload and class."""
+    metadata = pod["metadata"]
+    recorded = record_of(pod).get("class") or policy.classify(pod, owner(pod), metadata["namespace"]).name
+    names = {"namespace": metadata["namespace"], "name": metadata["name"]}
+    return {**names, "owner": workload_name(pod), "class": recorded}
 
 
 def workload_name(pod: Pod) -> str:

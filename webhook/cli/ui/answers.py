@@ -12,6 +12,7 @@ import orjson
 from webhook.cli import doctor
 from webhook.cli.audit import audited
 from webhook.cli.balance import balanced
+from webhook.cli.checks.result import opted_in
 from webhook.cli.cluster.answers import idle_by_namespace
 from webhook.cli.cluster.load import FORBIDDEN
 from webhook.cli.cluster.report import gpu_nodes, report
@@ -23,7 +24,7 @@ from webhook.cli.simulating.run import simulate
 from webhook.cli.terminal import no_such
 from webhook.errors import BadInput
 from webhook.kube.gpus import MODEL_LABELS
-from webhook.kube.pod import PROFILE_LABEL, labels_of
+from webhook.kube.pod import labels_of
 from webhook.policy.model import Policy
 from webhook.text import bare, quoted
 
@@ -101,10 +102,8 @@ def _manifest(snapshot: Snapshot, policy: Policy, given: Given) -> dict[str, Any
         raise BadInput(f"GPUs: saw {quoted(gpus)}, wanted a number from 1 to {_MAX_GPUS}")
     if policy.gpus.kind(resource) is None:
         raise BadInput(f"resource: saw {quoted(resource)}, wanted one that the policy calls GPUs, as nvidia.com/gpu")
-    opted_in = sorted(
-        [name for (_, name), each in snapshot.named("Namespace").items() if PROFILE_LABEL in labels_of(each)]
-    )
-    own = snapshot.namespace if snapshot.namespace in opted_in or not opted_in else opted_in[0]
+    opted = sorted(opted_in(snapshot))
+    own = snapshot.namespace if snapshot.namespace in opted or not opted else opted[0]
     namespace = namespace_of(given.get("namespace") or own, False, snapshot) or "default"
     selector: dict[str, Any] = {"nodeSelector": _selector(snapshot, model)} if (model := given.get("model", "")) else {}
     if taints := given.get("tolerates", ""):

@@ -4,11 +4,11 @@ from heapq import nlargest
 from typing import Any, Final
 
 from webhook.admission.events import MAX_MESSAGE, REFUSED, WOULD
+from webhook.cli.before import before
 from webhook.cli.cluster.report import workload_name
 from webhook.cli.cluster.snapshot import Object, Snapshot, created, creation_timestamp
 from webhook.cli.explain import of_record
 from webhook.cli.terminal import diff
-from webhook.cli.ui.before import before
 from webhook.cli.verdict import without_record
 from webhook.cli.waiting.situation import last_seen
 from webhook.kube.pod import DECISION, Pod, annotations_of

@@ -11,7 +11,7 @@ import orjson
 from webhook.cli.alike import alike
 from webhook.cli.cluster.devices import PodGpus
 from webhook.cli.cluster.measured import Figures, Gpu
-from webhook.cli.cluster.report import gpu_nodes, holders, report, report_of_pods, workload_name
+from webhook.cli.cluster.report import gpu_nodes, holders, named, report, report_of_pods, workload_name
 from webhook.cli.cluster.snapshot import Snapshot
 from webhook.cli.cluster.sums import PARTS, largest, parts, totals, without_others
 from webhook.cli.explain import explained
@@ -25,8 +25,7 @@ from webhook.cluster.utilisation import Reading
 from webhook.errors import BadInput
 from webhook.framework.node_terms import REQUIRED_TERMS
 from webhook.kube.json_patch import Edit
-from webhook.kube.pod import Pod, owner
-from webhook.kube.record import record_of
+from webhook.kube.pod import Pod
 from webhook.policy.model import Policy
 
 NEEDS: Final = {"Node": "nodes", "Pod": "pods"}
@@ -192,11 +191,8 @@ def _promises(
     """By node: the pods that are not bound yet and for which GPUs of it are reserved, in the form of `report`."""
     by_node: dict[str, list[dict[str, Any]]] = {}
     for pod in waiting:
-        metadata = pod["metadata"]
-        if snapshot.state.ledger.holds(pod_id(metadata)) and (ranked := ranked_nodes(pod)):
-            names = {"namespace": metadata["namespace"], "name": metadata["name"], "owner": workload_name(pod)}
-            of = record_of(pod).get("class") or policy.classify(pod, owner(pod), metadata["namespace"]).name
-            by_node.setdefault(ranked[0], []).append({**names, "class": of, "gpus": devices.asked(pod)})
+        if snapshot.state.ledger.holds(pod_id(pod["metadata"])) and (ranked := ranked_nodes(pod)):
+            by_node.setdefault(ranked[0], []).append({**named(pod, policy), "gpus": devices.asked(pod)})
     return by_node
 
 

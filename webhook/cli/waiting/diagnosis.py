@@ -222,10 +222,10 @@ def _changed(situation: Situation, pod: Pod) -> Pod | None:
         return None
     view, placer = snapshot.state.view(snapshot.taken), Placer(snapshot.state)
     try:
-        asked = offline.ask(read.request, situation.policy, view, placer, chooses=False)
+        _, validated, admitted = offline.ask(read.request, situation.policy, view, placer, chooses=False)
     except BadReview:
         return None
-    return None if asked.validated.message else {**pod, "spec": {**pod["spec"], **asked.pod["spec"]}}
+    return None if validated.message else {**pod, "spec": {**pod["spec"], **admitted["spec"]}}
 
 
 def would_start(situation: Situation, pod: Pod) -> bool:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.served import POLICY, PROFILES, Server, after, plain_pod
 from tests.strategies import pods
-from webhook.cli.ui.before import before
+from webhook.cli.before import before
 from webhook.kube.pod import DECISION, Pod, annotations_of
 
 VOID = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}
