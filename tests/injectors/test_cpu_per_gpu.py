@@ -9,6 +9,7 @@ from tests.builders import GPU, Case, container, pod
 from tests.cluster import objects
 from tests.injectors.applied import applied, unchanged
 from tests.injectors.filling import BOTH, BUSY, FILL, LIMITED, NODE, OWN, SLICE, SMALL, asking, on, requests, view
+from tests.tables import table
 from webhook.framework.interface import Outcome
 from webhook.framework.resources_per_gpu import CLASSES, PerGpu
 from webhook.injectors.cpu_per_gpu import CpuPerGpuRequests
@@ -164,12 +165,12 @@ RULES = "rules: {cpuPerGpu: {classes: {training: {cpu: ['2', '4'], memory: [1Gi,
 OWN_CLASSES = "classes: {notebook: {cpu: ['1', '2'], memory: [1Gi, 2Gi]}}"
 
 
-@pytest.mark.parametrize(
+@table(
     ("injector", "cpu"),
-    [
-        pytest.param("enabled: true", {"training": "2"}, id="those of the rule"),
-        pytest.param(f"enabled: true, {OWN_CLASSES}", {"notebook": "1"}, id="its own"),
-    ],
+    {
+        "those of the rule": ("enabled: true", {"training": "2"}),
+        "its own": (f"enabled: true, {OWN_CLASSES}", {"notebook": "1"}),
+    },
 )
 def test_the_numbers_are_those_of_the_rule_unless_it_has_its_own(injector: str, cpu: dict[str, str]) -> None:
     policy = Policy.load(

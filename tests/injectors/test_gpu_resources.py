@@ -6,6 +6,7 @@ import pytest
 
 from tests.builders import GPU, case, container, pod
 from tests.injectors.applied import applied, unchanged
+from tests.tables import table
 from webhook.framework.interface import Outcome
 from webhook.injectors.gpu_resources import GpuResources
 from webhook.kube.pod import Pod
@@ -18,59 +19,50 @@ def asks(name: str = "main", **resources: Any) -> dict[str, Any]:
     return {"name": name, "image": "app", "somethingNew": {"deep": [1]}, "resources": {**resources, "claims": None}}
 
 
-@pytest.mark.parametrize(
+@table(
     "before",
-    [
-        pytest.param(pod(container(gpu=None)), id="no GPU"),
-        pytest.param(pod(), id="equal already"),
-        pytest.param(pod(container(gpu=0)), id="0 in both"),
-        pytest.param(pod(asks(limits={GPU: "1000m"}, requests={GPU: 1})), id="equal in two spellings"),
-        pytest.param(pod(asks(limits={GPU: "2"}, requests={GPU: "1"})), id="a conflict, which a rule reports"),
-        pytest.param(pod(asks(limits={"cpu": "4"}, requests={"memory": "1Gi"})), id="CPU and memory are the user's"),
-        pytest.param(pod(asks(limits={"nvidia.com/gpumem": "4000"})), id="GPU memory is no GPU"),
-        pytest.param(pod(asks(limits=None, requests=None)), id="limits and requests of null"),
-        pytest.param(pod({"name": "a", "resources": None}), id="resources of null"),
-        pytest.param(pod({"name": "a"}), id="no resources"),
-        pytest.param(pod(container(gpu=None), ephemeral=[asks(limits={GPU: 1})]), id="an ephemeral container"),
-        pytest.param(pod(resources={"limits": {GPU: 1}}), id="pod-level resources"),
-    ],
+    {
+        "no GPU": pod(container(gpu=None)),
+        "equal already": pod(),
+        "0 in both": pod(container(gpu=0)),
+        "equal in two spellings": pod(asks(limits={GPU: "1000m"}, requests={GPU: 1})),
+        "a conflict, which a rule reports": pod(asks(limits={GPU: "2"}, requests={GPU: "1"})),
+        "CPU and memory are the user's": pod(asks(limits={"cpu": "4"}, requests={"memory": "1Gi"})),
+        "GPU memory is no GPU": pod(asks(limits={"nvidia.com/gpumem": "4000"})),
+        "limits and requests of null": pod(asks(limits=None, requests=None)),
+        "resources of null": pod({"name": "a", "resources": None}),
+        "no resources": pod({"name": "a"}),
+        "an ephemeral container": pod(container(gpu=None), ephemeral=[asks(limits={GPU: 1})]),
+        "pod-level resources": pod(resources={"limits": {GPU: 1}}),
+    },
 )
 def test_left_alone(before: Pod) -> None:
     assert unchanged(GpuResources(), case(before)) == Outcome("equal")
 
 
-@pytest.mark.parametrize(
+@table(
     ("resources", "want"),
-    [
-        pytest.param({"limits": {GPU: "1"}}, {"limits": {GPU: "1"}, "requests": {GPU: "1"}}, id="only a limit"),
-        pytest.param({"requests": {GPU: "2"}}, {"limits": {GPU: "2"}, "requests": {GPU: "2"}}, id="only a request"),
-        pytest.param(
-            {"limits": {GPU: 1}, "requests": None}, {"limits": {GPU: 1}, "requests": {GPU: 1}}, id="requests of null"
-        ),
-        pytest.param(
-            {"limits": None, "requests": {GPU: 1}}, {"limits": {GPU: 1}, "requests": {GPU: 1}}, id="limits of null"
-        ),
-        pytest.param(
-            {"limits": {}, "requests": {MIG: 1}}, {"limits": {MIG: 1}, "requests": {MIG: 1}}, id="a MIG slice"
-        ),
-        pytest.param(
+    {
+        "only a limit": ({"limits": {GPU: "1"}}, {"limits": {GPU: "1"}, "requests": {GPU: "1"}}),
+        "only a request": ({"requests": {GPU: "2"}}, {"limits": {GPU: "2"}, "requests": {GPU: "2"}}),
+        "requests of null": ({"limits": {GPU: 1}, "requests": None}, {"limits": {GPU: 1}, "requests": {GPU: 1}}),
+        "limits of null": ({"limits": None, "requests": {GPU: 1}}, {"limits": {GPU: 1}, "requests": {GPU: 1}}),
+        "a MIG slice": ({"limits": {}, "requests": {MIG: 1}}, {"limits": {MIG: 1}, "requests": {MIG: 1}}),
+        "CPU and memory stay as they are": (
             {"limits": {"cpu": "4", GPU: 1}, "requests": {"memory": "1Gi"}},
             {"limits": {"cpu": "4", GPU: 1}, "requests": {"memory": "1Gi", GPU: 1}},
-            id="CPU and memory stay as they are",
         ),
-        pytest.param(
+        "several GPU resources": (
             {"limits": {GPU: 1, "amd.com/gpu": 2}, "requests": {MIG: 3}},
             {"limits": {GPU: 1, "amd.com/gpu": 2, MIG: 3}, "requests": {MIG: 3, GPU: 1, "amd.com/gpu": 2}},
-            id="several GPU resources",
         ),
-        pytest.param(
+        "a name that has to be escaped in a patch": (
             {"limits": {"nvidia.com/mig-a~b/c": 1}},
             {"limits": {"nvidia.com/mig-a~b/c": 1}, "requests": {"nvidia.com/mig-a~b/c": 1}},
-            id="a name that has to be escaped in a patch",
         ),
-        pytest.param({"limits": {GPU: "0.5"}}, {"limits": {GPU: "0.5"}, "requests": {GPU: "0.5"}}, id="half a GPU"),
-        pytest.param({"limits": {GPU: "0"}}, {"limits": {GPU: "0"}, "requests": {GPU: "0"}}, id="0 GPUs"),
-    ],
+        "half a GPU": ({"limits": {GPU: "0.5"}}, {"limits": {GPU: "0.5"}, "requests": {GPU: "0.5"}}),
+        "0 GPUs": ({"limits": {GPU: "0"}}, {"limits": {GPU: "0"}, "requests": {GPU: "0"}}),
+    },
 )
 @pytest.mark.parametrize("kind", ["containers", "init"], ids=["a container", "an init container"])
 def test_made_equal(resources: dict[str, Any], want: dict[str, Any], kind: str) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from tests.builders import Case, case, container, pod
 from tests.injectors.applied import applied, unchanged
+from tests.tables import table
 from webhook.framework.cluster_view import Expression, Placement, Preferred, Ranked
 from webhook.framework.interface import Outcome
 from webhook.framework.node_terms import has_name, preferred_node
@@ -60,19 +61,18 @@ def test_left_alone_where_no_node_was_chosen(mode: Any, placement: Placement | N
     assert unchanged(NodeAffinity(mode=mode), case(there, placement=placement)) == Outcome("none", reason)
 
 
-@pytest.mark.parametrize(
+@table(
     ("injector", "affinity"),
-    [
-        pytest.param(NodeAffinity(), preferring(OURS[1], USERS, OURS[0]), id="all nodes are preferred already"),
-        pytest.param(PINNED, requiring(PIN), id="the node is required already"),
-        pytest.param(
+    {
+        "all nodes are preferred already": (NodeAffinity(), preferring(OURS[1], USERS, OURS[0])),
+        "the node is required already": (PINNED, requiring(PIN)),
+        "empty terms match nothing: the pin would make them match": (
             PINNED,
             requiring({}, {"matchExpressions": []}, {"matchFields": None}),
-            id="empty terms match nothing: the pin would make them match",
         ),
-        pytest.param(PINNED, requiring(), id="no terms at all, which the API server refuses"),
-        pytest.param(PINNED, {"nodeAffinity": {REQUIRED: {}}}, id="a selector without terms"),
-    ],
+        "no terms at all, which the API server refuses": (PINNED, requiring()),
+        "a selector without terms": (PINNED, {"nodeAffinity": {REQUIRED: {}}}),
+    },
 )
 def test_left_alone_where_nothing_is_to_be_added(injector: NodeAffinity, affinity: dict[str, Any]) -> None:
     assert unchanged(injector, placed(affinity)) == Outcome("present")
@@ -85,31 +85,26 @@ def test_the_choice_of_an_earlier_call_has_no_weights_and_adds_nothing() -> None
 # --- what must --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@table(
     ("affinity", "want"),
-    [
-        pytest.param(..., preferring(*OURS), id="no affinity"),
-        pytest.param(None, preferring(*OURS), id="null"),
-        pytest.param({}, preferring(*OURS), id="an empty one"),
-        pytest.param(
+    {
+        "no affinity": (..., preferring(*OURS)),
+        "null": (None, preferring(*OURS)),
+        "an empty one": ({}, preferring(*OURS)),
+        "another kind of affinity stays": (
             {"podAffinity": {"x": 1}, "nodeAffinity": None},
             {"podAffinity": {"x": 1}, **preferring(*OURS)},
-            id="another kind of affinity stays",
         ),
-        pytest.param(
-            preferring(USERS, new=True), preferring(USERS, *OURS, new=True), id="the user's preferences come first"
-        ),
-        pytest.param(
+        "the user's preferences come first": (preferring(USERS, new=True), preferring(USERS, *OURS, new=True)),
+        "a node with a small weight of the user gets our weight too: otherwise it would come after the others": (
             preferring(preferred_node("a1", 3)),
             preferring(preferred_node("a1", 3), *OURS),
-            id="a node with a small weight of the user gets our weight too: otherwise it would come after the others",
         ),
-        pytest.param(
+        "what is required stays": (
             requiring({"matchExpressions": [IN_ZONE]}),
             requiring({"matchExpressions": [IN_ZONE]}, **{PREFERRED: OURS}),
-            id="what is required stays",
         ),
-    ],
+    },
 )
 def test_preferred(affinity: Any, want: dict[str, Any]) -> None:
     after, outcome = applied(NodeAffinity(), placed(affinity), OWN)
@@ -123,17 +118,16 @@ def test_the_node_is_required_where_the_scheduler_weighs_no_preference() -> None
     assert changed["spec"]["affinity"] == requiring(PIN)
 
 
-@pytest.mark.parametrize(
+@table(
     ("affinity", "terms"),
-    [
-        pytest.param(..., [PIN], id="no affinity"),
-        pytest.param({"nodeAffinity": {REQUIRED: None}}, [PIN], id="null"),
-        pytest.param(
+    {
+        "no affinity": (..., [PIN]),
+        "null": ({"nodeAffinity": {REQUIRED: None}}, [PIN]),
+        "added to every term that matches something, not beside it": (
             requiring({"matchExpressions": [IN_ZONE], "matchFields": None}, {}, {"matchFields": [has_name("b")]}),
             [{"matchExpressions": [IN_ZONE], **PIN}, {}, {"matchFields": [has_name("b"), has_name("a1")]}],
-            id="added to every term that matches something, not beside it",
         ),
-    ],
+    },
 )
 def test_required(affinity: Any, terms: list[Any]) -> None:
     after, outcome = applied(PINNED, placed(affinity), OWN)

@@ -6,6 +6,7 @@ import pytest
 
 from tests.builders import UNKNOWN, ClusterFacts, case, pod
 from tests.injectors.applied import applied, unchanged
+from tests.tables import table
 from webhook.framework.cluster_view import PriorityClass
 from webhook.framework.interface import Outcome
 from webhook.injectors.priority_class import PriorityClassName
@@ -78,50 +79,40 @@ def test_left_alone(spec: dict[str, Any], facts: ClusterFacts, workload: str, ou
     assert unchanged(PriorityClassName(), case(pod(**spec), cluster=facts, workload=workload)) == outcome
 
 
-@pytest.mark.parametrize(
+@table(
     ("injector", "outcome"),
-    [
-        pytest.param(
-            PriorityClassName(override_global_default=False), Outcome("kept", "everyday"), id="it respects it"
-        ),
-        pytest.param(PriorityClassName(classes={"training": ""}), Outcome("none"), id="an empty name means no class"),
-    ],
+    {
+        "it respects it": (PriorityClassName(override_global_default=False), Outcome("kept", "everyday")),
+        "an empty name means no class": (PriorityClassName(classes={"training": ""}), Outcome("none")),
+    },
 )
 def test_the_global_default_is_kept_where_the_policy_says_so(injector: PriorityClassName, outcome: Outcome) -> None:
     assert unchanged(injector, case(pod(priorityClassName="everyday", priority=7), cluster=KNOWN)) == outcome
 
 
-@pytest.mark.parametrize(
+@table(
     ("before", "facts", "after"),
-    [
-        pytest.param(NUMBERS, KNOWN, SET, id="the numbers are set from the class"),
-        pytest.param(
+    {
+        "the numbers are set from the class": (NUMBERS, KNOWN, SET),
+        "a class that does not preempt": (
             NUMBERS,
             cluster(GENTLE),
             {"priorityClassName": "gpu-training", "priority": 500, "preemptionPolicy": "Never"},
-            id="a class that does not preempt",
         ),
-        pytest.param({}, KNOWN, {"priorityClassName": "gpu-training"}, id="numbers that are not there are not added"),
-        pytest.param(
-            {"priority": None},
-            KNOWN,
-            {"priorityClassName": "gpu-training", "priority": 1000},
-            id="a number of null is set",
-        ),
-        pytest.param({"priorityClassName": "", **NUMBERS}, KNOWN, SET, id="an empty name"),
-        pytest.param(
+        "numbers that are not there are not added": ({}, KNOWN, {"priorityClassName": "gpu-training"}),
+        "a number of null is set": ({"priority": None}, KNOWN, {"priorityClassName": "gpu-training", "priority": 1000}),
+        "an empty name": ({"priorityClassName": "", **NUMBERS}, KNOWN, SET),
+        "the global default counts as not chosen": (
             {"priorityClassName": "everyday", "priority": 7},
             KNOWN,
             {"priorityClassName": "gpu-training", "priority": 1000},
-            id="the global default counts as not chosen",
         ),
-        pytest.param(
+        "numbers are removed while the class may be stale: the API server computes them again": (
             NUMBERS,
             STALE,
             {"priorityClassName": "gpu-training"},
-            id="numbers are removed while the class may be stale: the API server computes them again",
         ),
-    ],
+    },
 )
 def test_set(before: dict[str, Any], facts: ClusterFacts, after: dict[str, Any]) -> None:
     changed, outcome = applied(PriorityClassName(), case(pod(**before), cluster=facts), OWN)

@@ -6,6 +6,7 @@ import pytest
 
 from tests.builders import GPU, UNKNOWN, Case, ClusterFacts, case, pod
 from tests.injectors.applied import applied, unchanged
+from tests.tables import table
 from webhook.framework.cluster_view import Placement, Ranked
 from webhook.framework.interface import Outcome
 from webhook.injectors.topology_spread import HOST, NEUTRAL, ZONE, Constraint, TopologySpread
@@ -59,40 +60,35 @@ HARD_HOST = Constraint(key=HOST, when_unsatisfiable="DoNotSchedule")
 UNSELECTABLE = {"pod-template-hash": "5f6d", "statefulset.kubernetes.io/pod-name": "db-0"}
 
 
-@pytest.mark.parametrize(
+@table(
     ("known", "injector", "outcome"),
-    [
-        pytest.param(replica(owner=""), SPREAD, "noOwner", id="a pod on its own"),
-        pytest.param(replica({}), SPREAD, "noLabels", id="no labels: a constraint would match nothing"),
-        pytest.param(replica(UNSELECTABLE), SPREAD, "noLabels", id="only labels that differ from pod to pod"),
-        pytest.param(replica(owner="DaemonSet"), SPREAD, "nodeIsFixed", id="a pod of a DaemonSet"),
-        pytest.param(replica(owner="Node"), SPREAD, "nodeIsFixed", id="a static pod"),
-        pytest.param(replica(nodeName="n1"), SPREAD, "nodeIsFixed", id="a pod on its node"),
-        pytest.param(replica(schedulingGroup={"podGroupName": "g"}), SPREAD, "podGroup", id="a pod of a group"),
-        pytest.param(
+    {
+        "a pod on its own": (replica(owner=""), SPREAD, "noOwner"),
+        "no labels: a constraint would match nothing": (replica({}), SPREAD, "noLabels"),
+        "only labels that differ from pod to pod": (replica(UNSELECTABLE), SPREAD, "noLabels"),
+        "a pod of a DaemonSet": (replica(owner="DaemonSet"), SPREAD, "nodeIsFixed"),
+        "a static pod": (replica(owner="Node"), SPREAD, "nodeIsFixed"),
+        "a pod on its node": (replica(nodeName="n1"), SPREAD, "nodeIsFixed"),
+        "a pod of a group": (replica(schedulingGroup={"podGroupName": "g"}), SPREAD, "podGroup"),
+        "the pod spreads over that key": (
             replica(topologySpreadConstraints=[constraint(HOST, whenUnsatisfiable="DoNotSchedule")]),
             SPREAD,
             "present",
-            id="the pod spreads over that key",
         ),
-        pytest.param(
+        "packed, and the pod has a constraint of its own": (
             replica(topologySpreadConstraints=[constraint("rack")], placement=CHOSEN),
             SPREAD,
             "present",
-            id="packed, and the pod has a constraint of its own",
         ),
-        pytest.param(
-            replica(affinity=avoiding(HOST)), ANTI, "present", id="the pod has an anti-affinity to its replicas"
-        ),
-        pytest.param(replica(cluster=UNKNOWN), OVER_ZONES, "present", id="zones that are not known"),
-        pytest.param(replica(), OVER_ZONES, "present", id="a single zone"),
-        pytest.param(
+        "the pod has an anti-affinity to its replicas": (replica(affinity=avoiding(HOST)), ANTI, "present"),
+        "zones that are not known": (replica(cluster=UNKNOWN), OVER_ZONES, "present"),
+        "a single zone": (replica(), OVER_ZONES, "present"),
+        "a hard spread over hosts that are not known": (
             replica(cluster=UNKNOWN),
             TopologySpread(constraints=(HARD_HOST,)),
             "present",
-            id="a hard spread over hosts that are not known",
         ),
-    ],
+    },
 )
 def test_left_alone(known: Case, injector: TopologySpread, outcome: str) -> None:
     assert unchanged(injector, known) == Outcome(outcome)
@@ -106,40 +102,32 @@ NEUTRALISED = {
 }
 
 
-@pytest.mark.parametrize(
+@table(
     ("known", "want"),
-    [
-        pytest.param(replica(placement=NOT_CHOSEN), [constraint(HOST)], id="over hosts"),
-        pytest.param(replica(cluster=UNKNOWN), [constraint(HOST)], id="over hosts, without any state"),
-        pytest.param(replica(cluster=TWO_ZONES), [constraint(HOST), constraint(ZONE)], id="over hosts and zones"),
-        pytest.param(
+    {
+        "over hosts": (replica(placement=NOT_CHOSEN), [constraint(HOST)]),
+        "over hosts, without any state": (replica(cluster=UNKNOWN), [constraint(HOST)]),
+        "over hosts and zones": (replica(cluster=TWO_ZONES), [constraint(HOST), constraint(ZONE)]),
+        "over what the pod does not yet spread over": (
             replica(cluster=TWO_ZONES, topologySpreadConstraints=[constraint(HOST, 5)]),
             [constraint(HOST, 5), constraint(ZONE)],
-            id="over what the pod does not yet spread over",
         ),
-        pytest.param(replica(topologySpreadConstraints=None), [constraint(HOST)], id="a list of null"),
-        pytest.param(
+        "a list of null": (replica(topologySpreadConstraints=None), [constraint(HOST)]),
+        "with a chosen node: with a maxSkew that does not work against it": (
             replica(placement=APART, cluster=TWO_ZONES),
             [constraint(HOST, 100), constraint(ZONE, 100)],
-            id="with a chosen node: with a maxSkew that does not work against it",
         ),
-        pytest.param(
+        "without a revision": (
             replica({"app": "web"}),
             [{k: v for k, v in constraint(HOST).items() if k != "matchLabelKeys"}],
-            id="without a revision",
         ),
-        pytest.param(
+        "no key stands in the selector and in matchLabelKeys": (
             replica({"app": "web", "controller-revision-hash": "a", "pod-template-hash": "b"}),
             [constraint(HOST, matchLabelKeys=["pod-template-hash", "controller-revision-hash"])],
-            id="no key stands in the selector and in matchLabelKeys",
         ),
-        pytest.param(
-            replica(placement=CHOSEN),
-            [NEUTRALISED],
-            id="packed: one that selects nothing turns the scheduler's own off",
-        ),
-        pytest.param(replica({}, owner="", placement=CHOSEN), [NEUTRALISED], id="packed, without owner or labels"),
-    ],
+        "packed: one that selects nothing turns the scheduler's own off": (replica(placement=CHOSEN), [NEUTRALISED]),
+        "packed, without owner or labels": (replica({}, owner="", placement=CHOSEN), [NEUTRALISED]),
+    },
 )
 def test_constraints(known: Case, want: list[dict[str, Any]]) -> None:
     after, outcome = applied(SPREAD, known, OWN)

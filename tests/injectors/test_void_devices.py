@@ -6,6 +6,7 @@ import pytest
 
 from tests.builders import case, container, pod
 from tests.injectors.applied import applied, unchanged
+from tests.tables import table
 from webhook.framework.interface import Outcome
 from webhook.injectors.void_devices import VoidDevices
 from webhook.kube.pod import Pod
@@ -16,16 +17,14 @@ VOID = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}
 PLAIN = {"name": "main", "image": "cuda"}
 
 
-@pytest.mark.parametrize(
+@table(
     "before",
-    [
-        pytest.param(pod(), id="a container with a GPU"),
-        pytest.param(pod(container(), ephemeral=[container("debug", gpu=None)]), id="an ephemeral container"),
-        pytest.param(pod(container(gpu=None, env={"NVIDIA_VISIBLE_DEVICES": "all"})), id="the user's own value"),
-        pytest.param(
-            pod(container(gpu=None, env={"NVIDIA_VISIBLE_DEVICES": {"fieldRef": {}}})), id="the user's own reference"
-        ),
-    ],
+    {
+        "a container with a GPU": pod(),
+        "an ephemeral container": pod(container(), ephemeral=[container("debug", gpu=None)]),
+        "the user's own value": pod(container(gpu=None, env={"NVIDIA_VISIBLE_DEVICES": "all"})),
+        "the user's own reference": pod(container(gpu=None, env={"NVIDIA_VISIBLE_DEVICES": {"fieldRef": {}}})),
+    },
 )
 def test_left_alone(before: Pod) -> None:
     assert unchanged(VoidDevices(), case(before)) == Outcome("none")
@@ -63,23 +62,22 @@ def test_all_but_the_container_that_gets_the_part_of_a_gpu_see_none(named: dict[
     assert [each["name"] for each in after["spec"]["containers"] if "env" not in each] == [gets] * (gets is not None)
 
 
-@pytest.mark.parametrize(
+@table(
     ("fields", "env"),
-    [
-        pytest.param({}, [VOID], id="no environment"),
-        pytest.param({"env": None}, [VOID], id="an environment of null"),
-        pytest.param({"env": []}, [VOID], id="an empty environment"),
-        pytest.param({"env": [{"name": "A", "value": "b"}]}, [{"name": "A", "value": "b"}, VOID], id="other variables"),
-        pytest.param(
+    {
+        "no environment": ({}, [VOID]),
+        "an environment of null": ({"env": None}, [VOID]),
+        "an empty environment": ({"env": []}, [VOID]),
+        "other variables": ({"env": [{"name": "A", "value": "b"}]}, [{"name": "A", "value": "b"}, VOID]),
+        "names are case sensitive": (
             {"env": [{"name": "nvidia_visible_devices", "value": "all"}]},
             [{"name": "nvidia_visible_devices", "value": "all"}, VOID],
-            id="names are case sensitive",
         ),
-        pytest.param({"envFrom": [{"configMapRef": {"name": "x"}}]}, [VOID], id="envFrom loses against env"),
-        pytest.param({"resources": {"limits": {"nvidia.com/gpu": 0}}}, [VOID], id="0 GPUs are none"),
-        pytest.param({"resources": {"limits": {"nvidia.com/rdma-vf": 1}}}, [VOID], id="another device of the vendor"),
-        pytest.param({"resources": {"claims": [{"name": "gpu"}]}}, [VOID], id="a claim, which CDI serves"),
-    ],
+        "envFrom loses against env": ({"envFrom": [{"configMapRef": {"name": "x"}}]}, [VOID]),
+        "0 GPUs are none": ({"resources": {"limits": {"nvidia.com/gpu": 0}}}, [VOID]),
+        "another device of the vendor": ({"resources": {"limits": {"nvidia.com/rdma-vf": 1}}}, [VOID]),
+        "a claim, which CDI serves": ({"resources": {"claims": [{"name": "gpu"}]}}, [VOID]),
+    },
 )
 def test_a_container_without_a_gpu_gets_void(fields: dict[str, Any], env: list[Any]) -> None:
     after, outcome = applied(VoidDevices(), case(pod(PLAIN | fields)), OWN)

@@ -51,6 +51,10 @@ TAKEN: dict[str, tuple[Object, Object]] = {
     "a tolerated cordon": (node("n", cordoned=True), pod("p", tolerations=CORDON)),
     "a driver upgrade that is done": (node("n", labels={UPGRADE: "upgrade-done"}), pod("p")),
     "an upgrade that has not begun": (node("n", labels={UPGRADE: "upgrade-required"}), pod("p")),
+    "the first of two terms matches": (
+        node("n", labels={"zone": "a"}),
+        pod("p", affinity=affinity(expression("zone", "Exists"), expression("rack", "Exists"))),
+    ),
     "one of the terms matches": (
         node("n"),
         pod("p", affinity=affinity({}, expression("metadata.name", "In", "n", part="matchFields"))),

@@ -8,6 +8,7 @@ import pytest
 
 from tests.builders import GPUS
 from tests.cluster.objects import admitted, node, placer, pod, state
+from tests.tables import table
 from webhook.cluster.pods import reservation_request
 from webhook.cluster.state import ClusterState
 from webhook.kube.pod import Owner
@@ -52,16 +53,14 @@ def labelled(name: str, key: str, value: str) -> dict[str, Any]:
 # --- what must not change ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@table(
     ("kind", "settings"),
-    [
-        pytest.param("ReplicaSet", DEFAULTS, id="pods of a ReplicaSet do not work together"),
-        pytest.param("Job", PlacementSettings(gangs=Gangs(enabled=False)), id="gangs are off"),
-        pytest.param(
-            "Job", PlacementSettings(gangs=Gangs(kinds=("PyTorchJob",))), id="a kind that the policy leaves out"
-        ),
-        pytest.param("Job", PlacementSettings(gangs=Gangs(keys=("no/such",))), id="a label that no node has"),
-    ],
+    {
+        "pods of a ReplicaSet do not work together": ("ReplicaSet", DEFAULTS),
+        "gangs are off": ("Job", PlacementSettings(gangs=Gangs(enabled=False))),
+        "a kind that the policy leaves out": ("Job", PlacementSettings(gangs=Gangs(kinds=("PyTorchJob",)))),
+        "a label that no node has": ("Job", PlacementSettings(gangs=Gangs(keys=("no/such",)))),
+    },
 )
 def test_no_domain_is_preferred(kind: str, settings: PlacementSettings) -> None:
     of = racks(8, 8, 8)
@@ -110,12 +109,12 @@ def test_the_closest_label_counts_first() -> None:
     assert run(of, member("p")) == "2b"
 
 
-@pytest.mark.parametrize(
+@table(
     ("key", "value"),
-    [
-        pytest.param("jobset.sigs.k8s.io/jobset-uid", "u-1", id="the Jobs of one JobSet"),
-        pytest.param("leaderworkerset.sigs.k8s.io/group-key", "abc", id="leader and workers of one group"),
-    ],
+    {
+        "the Jobs of one JobSet": ("jobset.sigs.k8s.io/jobset-uid", "u-1"),
+        "leader and workers of one group": ("leaderworkerset.sigs.k8s.io/group-key", "abc"),
+    },
 )
 def test_a_gang_over_several_controllers_is_known_by_its_label(key: str, value: str) -> None:
     of = racks(8, 8, 8)

@@ -275,9 +275,6 @@ def test_utilisation_is_that_of_the_allocated_gpus() -> None:
     assert counts(of).utilisation == {"A100": 0.5}, "2 of 8 are at work: so 2 of the 4 that a pod has"
 
 
-# --- Problems and bounds ----------------------------------------------------------------------------------------------
-
-
 def test_problems_are_named_by_node() -> None:
     uses = {"a": NodeUse(8, 0, 0.5, 90.0, 2, 1, 3, known=8, full=4)}
     assert counts(state([shrunk("a", 8, 7), a100("b")]), uses).problems == {

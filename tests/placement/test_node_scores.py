@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -111,6 +112,63 @@ def test_more_changes_than_the_journal_keeps_are_applied() -> None:
 
 
 # --- cached and new scores --------------------------------------------------------------------------------------------
+
+_TERM = {"matchExpressions": [{"key": "fast", "operator": "Exists"}]}
+_FIELD = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n3"]}]}
+SPECS: dict[str, dict[str, Any]] = {
+    "nothing": {},
+    "a selector": {"nodeSelector": {"pool": "a"}},
+    "a node by name": {
+        "affinity": {
+            "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [_FIELD]}}
+        }
+    },
+    "a preference": {
+        "affinity": {
+            "nodeAffinity": {
+                "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 7, "preference": _TERM}],
+            }
+        },
+        "tolerations": [{"operator": "Exists"}],
+    },
+}
+_nodes = st.builds(
+    lambda number, labels, taints, conditions, cordoned, named: (
+        node(f"n{number}", labels=labels, taints=taints, conditions=conditions, cordoned=cordoned),
+        named,
+    ),
+    st.integers(0, 5),
+    st.dictionaries(st.sampled_from(["pool", "sick", "fast"]), st.sampled_from(["a", "true"])),
+    st.sampled_from([(), ({"key": "k", "value": "v", "effect": "NoSchedule"},)]),
+    st.sampled_from([{}, {"Ready": "False"}, {"GpuBroken": "True"}]),
+    st.booleans(),
+    st.booleans(),
+)
+_steps = st.lists(st.lists(st.tuples(st.sampled_from(["seen", "gone", "pod"]), _nodes), max_size=4), max_size=8)
+
+
+@pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
+@given(steps=_steps)
+def test_cached_scores_equal_new_ones(spec: dict[str, Any], steps: list[Any]) -> None:
+    of, kept, view = state(), scores(spec), View(1, (GPU,))
+    of.nodes.columns.add_resource(GPU)
+    kept.refresh(of.nodes, view)
+    for step in steps:
+        for what, (made, named) in step:
+            if not named:
+                made["metadata"]["labels"] = {}
+            if what == "seen":
+                of.node_seen(made)
+            elif what == "gone":
+                of.node_gone(made["metadata"]["name"])
+            else:  # the row is there before the node is
+                of.pod_seen(pod("p", on=made["metadata"]["name"]), 0)
+        kept.refresh(of.nodes, view)
+        new = scores(spec)
+        new.refresh(of.nodes, view)
+        assert (kept.rows.tolist(), kept.score.tolist()) == (new.rows.tolist(), new.score.tolist())
+        if kept.preference is not None and new.preference is not None:
+            assert kept.preference.tolist() == new.preference.tolist()
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 5)), max_size=200), st.integers(1, 12))

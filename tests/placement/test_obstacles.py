@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.builders import GPUS
 from tests.cluster.objects import Object, node, placer, pod, state
 from tests.placement.placed import affinity, expression
+from tests.tables import table
 from webhook.cluster.state import ClusterState
 from webhook.framework.cluster_view import Obstacle
 from webhook.placement.settings import PlacementSettings
@@ -165,33 +166,29 @@ def test_two_causes_are_reported_once_each() -> None:
 MODEL = {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"}
 
 
-@pytest.mark.parametrize(
+@table(
     ("nodes", "lasting"),
-    [
-        pytest.param([node("a", 4)], True, id="every node lists its GPUs"),
-        pytest.param([node("a", 4), node("cpu", None)], True, id="a node without GPUs"),
-        pytest.param([node("a", 4), node("b", 0)], False, id="a node whose device plugin is away"),
-        pytest.param(
-            [node("a", 4), node("b", 0, **{"nvidia.com/gpu.shared": "8"})], True, id="a node with renamed shares"
-        ),
-        pytest.param(
-            [node("a", 4), node("b", None, labels=MODEL)], False, id="a node whose device plugin never came up"
-        ),
-    ],
+    {
+        "every node lists its GPUs": ([node("a", 4)], True),
+        "a node without GPUs": ([node("a", 4), node("cpu", None)], True),
+        "a node whose device plugin is away": ([node("a", 4), node("b", 0)], False),
+        "a node with renamed shares": ([node("a", 4), node("b", 0, **{"nvidia.com/gpu.shared": "8"})], True),
+        "a node whose device plugin never came up": ([node("a", 4), node("b", None, labels=MODEL)], False),
+    },
 )
 def test_how_many_gpus_a_node_may_have_that_lists_none_now_is_not_known(nodes: list[Object], lasting: bool) -> None:
     (found,) = obstacles(state(nodes), pod("p", 8))
     assert (found.cause, found.lasting) == ("gpus", lasting)
 
 
-@pytest.mark.parametrize(
+@table(
     ("other", "lasting"),
-    [
-        pytest.param(node("b", 0, cpu="200"), False, id="away"),
-        pytest.param(node("b", None, cpu="200", labels=MODEL), False, id="never came up"),
-        pytest.param(node("b", 0, cpu="64"), True, id="away, but with fewer CPUs too"),
-        pytest.param(node("b", None, cpu="200"), True, id="no GPU node"),
-    ],
+    {
+        "away": (node("b", 0, cpu="200"), False),
+        "never came up": (node("b", None, cpu="200", labels=MODEL), False),
+        "away, but with fewer CPUs too": (node("b", 0, cpu="64"), True),
+        "no GPU node": (node("b", None, cpu="200"), True),
+    },
 )
 def test_cpus_beside_gpus_whose_device_plugin_is(other: Object, lasting: bool) -> None:
     (found,) = obstacles(state([node("a", 4), other]), pod("p", 4, asks={"cpu": "150"}))

@@ -13,6 +13,7 @@ import pytest
 from tests.cluster import kai
 from tests.cluster.objects import admitted, free, node, pod, state
 from tests.placement.placed import DEFAULTS, affinity, expression, names, placed
+from tests.tables import table
 from webhook.cluster.device_sources import scheduler_of
 from webhook.cluster.node_table import Demand
 from webhook.cluster.pods import ranked_nodes, reservation_request
@@ -44,17 +45,17 @@ def part(name: str, memory: int, **spec: Any) -> dict[str, Any]:
 CARDS = [with_cards("a", 8192, 8192), with_cards("b", 16384)]
 
 
-@pytest.mark.parametrize(
+@table(
     ("made", "settings", "reason"),
-    [
-        pytest.param(pod("p", **KAI), DEFAULTS, "another scheduler", id="the policy as shipped"),
-        pytest.param(pod("p", schedulerName="volcano"), SETTINGS, "another scheduler", id="one that it does not name"),
-        pytest.param(part("p", 12000), DEFAULTS, "GPUs that another scheduler serves", id="a part by HAMi, as shipped"),
-        pytest.param(pod("p", volumes=[{"csi": {}}], **KAI), SETTINGS, "another scheduler, and volumes", id="volumes"),
-        pytest.param(pod("p", schedulingGates=[{"name": "g"}], **KAI), SETTINGS, "scheduling gates", id="a gate"),
-        pytest.param(pod("p", schedulingGroup={"podGroupName": "g"}, **KAI), SETTINGS, "pod group", id="a pod group"),
-    ],
-)  # fmt: skip
+    {
+        "the policy as shipped": (pod("p", **KAI), DEFAULTS, "another scheduler"),
+        "one that it does not name": (pod("p", schedulerName="volcano"), SETTINGS, "another scheduler"),
+        "a part by HAMi, as shipped": (part("p", 12000), DEFAULTS, "GPUs that another scheduler serves"),
+        "volumes": (pod("p", volumes=[{"csi": {}}], **KAI), SETTINGS, "another scheduler, and volumes"),
+        "a gate": (pod("p", schedulingGates=[{"name": "g"}], **KAI), SETTINGS, "scheduling gates"),
+        "a pod group": (pod("p", schedulingGroup={"podGroupName": "g"}, **KAI), SETTINGS, "pod group"),
+    },
+)
 def test_left_alone(made: dict[str, Any], settings: Any, reason: str) -> None:
     of = state([node("a"), *CARDS])
     found = placed(of, made, settings=settings)
@@ -95,15 +96,15 @@ GROUPS = [
 TO_KAI = "GPUs that another scheduler serves"
 
 
-@pytest.mark.parametrize(
+@table(
     ("made", "settings", "reason"),
-    [
-        pytest.param(HALF, DEFAULTS, "another scheduler", id="the policy as shipped"),
-        pytest.param(kai.part("p", schedulerName="default-scheduler"), SETTINGS, TO_KAI, id="for nobody"),
-        pytest.param(kai.part("p", "0.8"), SETTINGS, TO_KAI, id="no shared GPU has enough: KAI reserves a whole one"),
-        pytest.param(kai.part("p", "0.2", "x", "y"), SETTINGS, TO_KAI, id="of two GPUs of one node"),
-        pytest.param(kai.part("p", "110", key="gpu-memory"), SETTINGS, TO_KAI, id="more than all of its memory"),
-    ],
+    {
+        "the policy as shipped": (HALF, DEFAULTS, "another scheduler"),
+        "for nobody": (kai.part("p", schedulerName="default-scheduler"), SETTINGS, TO_KAI),
+        "no shared GPU has enough: KAI reserves a whole one": (kai.part("p", "0.8"), SETTINGS, TO_KAI),
+        "of two GPUs of one node": (kai.part("p", "0.2", "x", "y"), SETTINGS, TO_KAI),
+        "more than all of its memory": (kai.part("p", "110", key="gpu-memory"), SETTINGS, TO_KAI),
+    },
 )
 def test_a_part_by_kai_is_left_alone(made: dict[str, Any], settings: Any, reason: str) -> None:
     of = state([node("a", 2), node("b", 1), node("c", 4), node("cpu", None), with_cards("cards", 8192)], GROUPS)
@@ -112,13 +113,13 @@ def test_a_part_by_kai_is_left_alone(made: dict[str, Any], settings: Any, reason
     assert placed(state([node("a", 2)]), made, settings=settings).reason in (reason, TO_KAI)
 
 
-@pytest.mark.parametrize(
+@table(
     ("made", "nodes"),
-    [
-        pytest.param(kai.part("p", "0.3"), ["a", "b"], id="the fullest GPU that has enough"),
-        pytest.param(kai.part("p", "0.5"), ["b"], id="one has enough"),
-        pytest.param(kai.part("p", "60", key="gpu-memory"), ["b"], id="MiB, of the 100 that KAI takes it for"),
-    ],
+    {
+        "the fullest GPU that has enough": (kai.part("p", "0.3"), ["a", "b"]),
+        "one has enough": (kai.part("p", "0.5"), ["b"]),
+        "MiB, of the 100 that KAI takes it for": (kai.part("p", "60", key="gpu-memory"), ["b"]),
+    },
 )
 def test_a_part_by_kai_goes_where_a_shared_gpu_has_room(made: dict[str, Any], nodes: list[str]) -> None:
     of = state([node("a", 2), node("b", 1), node("c", 4), node("cpu", None)], GROUPS)

@@ -58,6 +58,11 @@ def test_a_node_with_a_penalty_comes_last_and_is_used_if_no_other_has_room(
     assert names(placed(of, made, strategy)) == ["a"]
 
 
+def test_a_soft_taint_that_is_tolerated_does_not_count() -> None:
+    of = state([node("a", taints=[taint("team", "PreferNoSchedule")]), node("b")], [pod("y", 7, on="a")])
+    assert names(placed(of, pod("p", tolerations=[{"key": "team", "operator": "Exists"}]))) == ["a", "b"]
+
+
 def test_the_higher_the_penalty_the_later_the_node_comes() -> None:
     soft, other = taint("team", "PreferNoSchedule"), taint("window", "PreferNoSchedule")
     of = state(

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tables import table
 from webhook.cluster.node_table import LAST, Columns, Demand, PopularDemand, View
 from webhook.placement.strategies import STRATEGIES, WEIGHTS, Pack
 
@@ -215,17 +216,17 @@ def test_views_with_the_same_score_key_score_the_same(
         assert (strategy(made, rows, wanted, one) == strategy(made, rows, wanted, other)).all()
 
 
-@pytest.mark.parametrize(
+@table(
     ("free", "measured", "idle", "expected"),
-    [
-        pytest.param(8, 0, 0, 8, id="nothing is measured: what is free"),
-        pytest.param(8, 8, 3, 3, id="all is measured: what is idle"),
-        pytest.param(2, 8, 5, 2, id="what is idle but allocated is not to be had"),
-        pytest.param(4, 4, 0, 4, id="only the busy half is measured: the other half is idle"),
-        pytest.param(4, 2, 1, 4, id="six unmeasured GPUs, of which four are free"),
-        pytest.param(6, 6, 1, 3, id="one measured idle GPU and two unmeasured ones"),
-        pytest.param(3, 12, 1, 1, id="more is measured than there is"),
-    ],
+    {
+        "nothing is measured: what is free": (8, 0, 0, 8),
+        "all is measured: what is idle": (8, 8, 3, 3),
+        "what is idle but allocated is not to be had": (2, 8, 5, 2),
+        "only the busy half is measured: the other half is idle": (4, 4, 0, 4),
+        "six unmeasured GPUs, of which four are free": (4, 2, 1, 4),
+        "one measured idle GPU and two unmeasured ones": (6, 6, 1, 3),
+        "more is measured than there is": (3, 12, 1, 1),
+    },
 )
 def test_unmeasured_free_gpus_count_as_idle(free: int, measured: int, idle: int, expected: int) -> None:
     made = columns((free, 96, 768, 0))
@@ -243,3 +244,9 @@ def test_with_no_history_pack_is_best_fit(of: list[Node], gpus: int) -> None:
     broken = np.array([free == 8 > gpus for free, *_ in of])
     fits = np.array([cores >= 8 for _, cores, *_ in of])
     assert -64 * (score + LAST * broken)[fits] == pytest.approx(np.array(left)[fits], abs=1e-5)
+
+
+@pytest.mark.parametrize("name", ["pack", "apart", "spread"])
+@given(views)
+def test_another_list_of_gpu_resources_has_another_score_key(name: str, view: View) -> None:
+    assert STRATEGIES[name].score_key(view) != STRATEGIES[name].score_key(View(3, (), view.popular))

@@ -10,6 +10,7 @@ import pytest
 from tests.builders import GPUS
 from tests.cluster.objects import GPU, node, placer, pod, state
 from tests.placement.placed import names
+from tests.tables import table
 from webhook.cluster.state import ClusterState
 from webhook.cluster.utilisation import UNKNOWN
 from webhook.framework.cluster_view import MetricsStatus, Placement
@@ -35,17 +36,17 @@ def used(of: ClusterState, **uses: dict[str, Any]) -> ClusterState:
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("replicas", [(), ("x", "y", "z")], ids=["one replica", "three replicas"])
-@pytest.mark.parametrize(
+@table(
     ("first", "second"),
-    [
-        pytest.param(BUSY, IDLE, id="all GPUs are busy, but none is allocated"),
-        pytest.param(IDLE | {"idle": 7, "busy": 1, "utilisation": 0.1}, IDLE, id="one GPU is busy"),
-        pytest.param(IDLE | {"avoid": 1}, IDLE, id="one GPU is hot or sick"),
-        pytest.param(IDLE | {"measured": 7, "idle": 7, "avoid": 1}, IDLE, id="one GPU is lost, and still offered"),
-        pytest.param(BUSY, {}, id="busy ones, and a node without metrics"),
-        pytest.param(IDLE | {"utilisation": 0.2}, IDLE, id="both idle, one of them less so"),
-        pytest.param(IDLE | {"hottest": 80.0}, IDLE, id="both idle, one of them warm"),
-    ],
+    {
+        "all GPUs are busy, but none is allocated": (BUSY, IDLE),
+        "one GPU is busy": (IDLE | {"idle": 7, "busy": 1, "utilisation": 0.1}, IDLE),
+        "one GPU is hot or sick": (IDLE | {"avoid": 1}, IDLE),
+        "one GPU is lost, and still offered": (IDLE | {"measured": 7, "idle": 7, "avoid": 1}, IDLE),
+        "busy ones, and a node without metrics": (BUSY, {}),
+        "both idle, one of them less so": (IDLE | {"utilisation": 0.2}, IDLE),
+        "both idle, one of them warm": (IDLE | {"hottest": 80.0}, IDLE),
+    },
 )
 def test_the_other_node_comes_first(
     strategy: str, replicas: tuple[str, ...], first: dict[str, Any], second: dict[str, Any]
@@ -59,15 +60,15 @@ def test_the_other_node_comes_first(
 
 
 @pytest.mark.parametrize("strategy", ["pack", "apart"])
-@pytest.mark.parametrize(
+@table(
     "use",
-    [
-        pytest.param(IDLE | {"idle": 4, "busy": 4, "utilisation": 0.5}, id="the busy GPUs are those that were given"),
-        pytest.param(IDLE | {"idle": 8}, id="the GPUs that were given are not used"),
-        pytest.param(IDLE | {"measured": 4, "idle": 0, "busy": 4, "utilisation": 1.0}, id="only those are measured"),
-        pytest.param(IDLE | {"known": 9, "avoid": 1}, id="the sick GPU was withdrawn by the device plugin"),
-        pytest.param({}, id="no metrics"),
-    ],
+    {
+        "the busy GPUs are those that were given": IDLE | {"idle": 4, "busy": 4, "utilisation": 0.5},
+        "the GPUs that were given are not used": IDLE | {"idle": 8},
+        "only those are measured": IDLE | {"measured": 4, "idle": 0, "busy": 4, "utilisation": 1.0},
+        "the sick GPU was withdrawn by the device plugin": IDLE | {"known": 9, "avoid": 1},
+        "no metrics": {},
+    },
 )
 def test_a_partly_used_node_whose_free_gpus_are_fit_stays_first(strategy: str, use: dict[str, Any]) -> None:
     of = used(state([node("a"), node("b")], [pod(f"x{i}", 1, on="b") for i in range(4)]), a=IDLE, b=use)
@@ -93,22 +94,19 @@ def test_of_nodes_with_shared_gpus_the_least_used_comes_first(strategy: str) -> 
     assert names(placed(of, pod("p"), strategy)) == ["a", "b"]
 
 
-@pytest.mark.parametrize(
+@table(
     ("status", "use", "by", "usable"),
-    [
-        pytest.param(FRESH, BUSY, ("metrics", "dcgm", 12), [(8, 0), (0, 99)], id="metrics"),
-        pytest.param(
-            FRESH, {}, ("allocation", "no GPU metrics of these nodes"), [(None, None)] * 2, id="of other nodes"
-        ),
-        pytest.param(MetricsStatus(), {}, ("allocation", "GPU metrics are off"), [(None, None)] * 2, id="off"),
-        pytest.param(
+    {
+        "metrics": (FRESH, BUSY, ("metrics", "dcgm", 12), [(8, 0), (0, 99)]),
+        "of other nodes": (FRESH, {}, ("allocation", "no GPU metrics of these nodes"), [(None, None)] * 2),
+        "off": (MetricsStatus(), {}, ("allocation", "GPU metrics are off"), [(None, None)] * 2),
+        "stale": (
             MetricsStatus("dcgm", "GPU metrics are stale", 400.0),
             {},
             ("allocation", "GPU metrics are stale"),
             [(None, None)] * 2,
-            id="stale",
         ),
-    ],
+    },
 )
 def test_a_placement_says_what_it_was_ranked_by(
     status: MetricsStatus, use: dict[str, Any], by: tuple[str | int, ...], usable: list[Any]

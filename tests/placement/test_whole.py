@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from tests.builders import GPUS
 from tests.cluster.objects import GPU, admitted, node, placer, pod, state
-from webhook.cluster.node_table import Demand
+from tests.tables import table
+from webhook.cluster.node_table import Columns, Demand, View
 from webhook.cluster.pods import reservation_request
 from webhook.cluster.state import ClusterState
 from webhook.placement.settings import PlacementSettings
+from webhook.placement.whole import Whole, whole_nodes
 
 
 def ranked(of: ClusterState, made: dict[str, Any], strategy: str) -> list[str]:
@@ -25,16 +25,16 @@ def filled(nodes: int, whole: int) -> ClusterState:
     return state([node(name) for name in names], [pod("r", 1, on=names[0], owner="o"), *others])
 
 
-@pytest.mark.parametrize(
+@table(
     ("nodes", "whole", "first"),
-    [
-        pytest.param(2, 1, "gpu-01", id="of two nodes both are used"),
-        pytest.param(19, 1, "gpu-01", id="the last whole one of nineteen"),
-        pytest.param(20, 2, "gpu-01", id="two whole ones of twenty"),
-        pytest.param(20, 1, "gpu-00", id="the last whole one of twenty stays whole"),
-        pytest.param(59, 2, "gpu-00", id="two of fifty-nine stay whole"),
-        pytest.param(59, 3, "gpu-01", id="but not a third"),
-    ],
+    {
+        "of two nodes both are used": (2, 1, "gpu-01"),
+        "the last whole one of nineteen": (19, 1, "gpu-01"),
+        "two whole ones of twenty": (20, 2, "gpu-01"),
+        "the last whole one of twenty stays whole": (20, 1, "gpu-00"),
+        "two of fifty-nine stay whole": (59, 2, "gpu-00"),
+        "but not a third": (59, 3, "gpu-01"),
+    },
 )
 def test_replicas_are_kept_apart_while_more_whole_nodes_are_left_than_one_in_twenty(
     nodes: int, whole: int, first: str
@@ -78,3 +78,25 @@ def test_two_owners_of_four_pods_share_two_empty_nodes_evenly() -> None:
 
 
 # --- which nodes are whole --------------------------------------------------------------------------------------------
+
+
+def columns(capacity: int = 8) -> Columns:
+    made = Columns()
+    made.rows = 40
+    made.add_resource(GPU)
+    made.capacity[GPU][:40] = made.free[GPU][:40] = capacity
+    return made
+
+
+def test_shared_gpus_make_no_whole_node() -> None:
+    of = columns()
+    of.capacity[GPU][:10] = of.free[GPU][:10] = 32
+    of.sharing[:10] = 4
+    assert Whole(of, GPU).among(of, slice(0, 40)).tolist() == [False] * 10 + [True] * 30
+
+
+def test_only_the_resources_that_a_pod_requests_count() -> None:
+    of, seen = columns(), View(1, (GPU,))
+    assert whole_nodes(of, seen, Demand((("cpu", 8), ("pods", 1)))) == []
+    (found,) = whole_nodes(of, seen, Demand(((GPU, 1), ("cpu", 8))))
+    assert whole_nodes(of, seen, Demand(((GPU, 2),))) == [found], "made once for a view"

@@ -36,6 +36,9 @@ ALLOWED: dict[str, Case] = {
     "a variable that the policy does not name": case(
         pod(container(env={"NVIDIA_NVSWITCH": "enabled"})), rule=DeviceEnv(names=("AMD_VISIBLE_DEVICES",))
     ),
+    "devices for use with GPUs, switched off": case(
+        pod(container(gpu=None, env={"NVIDIA_GDS": "", "NVIDIA_MOFED": "void"}))
+    ),
     "variables that only programs read": case(pod(container(gpu=None, env=dict.fromkeys(_PROGRAMS, "0")))),
     "void beside a claim, as our injector writes it": case(
         pod(claiming(VISIBLE, "void"), resourceClaims=[{"name": "gpu"}])

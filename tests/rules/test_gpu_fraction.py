@@ -44,7 +44,7 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
     ),
     **{
         f"a fraction of {text}": (case(part(gpu_fraction=text)), message("gpu-fraction", f'"{text}"', _FRACTION))
-        for text in ("1", "0", "500m")
+        for text in ("1", "0", "0.0", "500m")
     },
     "memory with a unit": (
         case(part(gpu_memory="4Gi")),

@@ -1,13 +1,9 @@
 """What a pod states about its peers (anti-affinity, spread constraints, host ports), and which nodes rank first by that.
 
-The labels of other pods are not kept here. But most of these rules are about a pod's own peers: they must not share a
-host, are spread over racks, or take the same host port. A rule whose selector matches the pod itself matches its peers,
-and the nodes of these are known. So domains with fewer peers rank first.
-
-What few pods state is left to the scheduler, and no node is chosen: pod affinity, and preferred anti-affinity to other
-pods. The weights of ranked nodes would outweigh a preference, and a pod that is packed onto a node leaves no room there
-for those that must follow it. Required anti-affinity to or of other pods is left to the scheduler too, which then takes
-the next of the ranked nodes.
+A rule whose selector matches the pod itself matches its peers, and the nodes of these are known, so domains with fewer
+peers rank first. The labels of other pods are not kept: pod affinity, and preferred anti-affinity to other pods, are left
+to the scheduler, and no node is chosen, since the weights of ranked nodes would outweigh a preference. For required
+anti-affinity to or of other pods it takes the next of the ranked nodes.
 
 Follows k8s.io/kubernetes pkg/scheduler/framework/plugins/{interpodaffinity,podtopologyspread,nodeports}.
 """

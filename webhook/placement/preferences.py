@@ -12,18 +12,15 @@ nodes that it names, then the models, then the policy. The policy never contradi
 - Models named by annotation remove the policy's preferences on models. Nodes named by annotation remove all of them.
 - A key that no GPU node has changes nothing.
 
-Preferences are also added to the pod's affinity: if all ranked nodes are taken, the scheduler still keeps to the
-preferred pool. There they must not change the order of the ranked nodes. So their weights are a tenth of the policy's,
-and less if their sum would exceed _ROOM:
+Preferences are also added to the pod's affinity: if all ranked nodes are taken, the scheduler still keeps to the preferred
+pool. Their weights there are a tenth of the policy's, and less if their sum would exceed _ROOM, so that they do not change
+the order of the ranked nodes:
 
-- A pod without preferred terms has its nodes ranked by the sum of these weights first. So a node never has a smaller sum
-  than one that ranks later, and the weights of the ranked nodes only widen the distance. The scheduler scales the best sum
-  to 100 and doubles it (see `strategies.WEIGHTS`). So the first node stays (100 - 35) / (100 + _ROOM) * 200 = 108 points
-  ahead of the second (92 for a pod that also names a model).
-- Among nodes that are not ranked, the same scaling makes 200 points of the best sum: small weights lose nothing there.
+- A pod without preferred terms has its nodes ranked by the sum of these weights first, so they only widen the distance. The
+  scheduler scales the best sum to 100 and doubles it (see `strategies.WEIGHTS`): the first node stays
+  (100 - 35) / (100 + _ROOM) * 200 = 108 points ahead of the second (92 for a pod that also names a model).
 - A pod with preferred terms of its own is ranked by these first. Sums of their weights differ by at least their greatest
-  common divisor, so smaller sums of ours change no order. Preferences with larger sums are ranked by, but not added to the
-  affinity. Nor are preferences of a pod whose author names nodes.
+  common divisor: preferences with larger sums are ranked by, but not added. Nor are those of a pod whose author names nodes.
 """
 
 from collections.abc import Mapping, Sequence

@@ -18,11 +18,8 @@ WEIGHTS: Final = (100, 35, 12, 8, 7, 6, 5, 4, 3, 2)
 The scheduler scales NodeAffinity to 100 for the best feasible node and doubles it (plugins/nodeaffinity, weight 2). So
 the first node is 130 points ahead of the second, and if the first is full, the second is 131 ahead of the third. A node
 that has the pod's large image gets 100 points (ImageLocality); an emptier node gets up to 200 from LeastAllocated and
-BalancedAllocation, in practice less than half of that.
-
-Weights that fall more slowly (100, 60, 36 …: 80 points) lost the first choice for one pod in six if a tenth of the nodes
-had the image, and for one in thirty if none had it. With these weights it is one in twenty and none. The last weights
-only fall: they keep a burst on ranked nodes when the first ones are taken.
+BalancedAllocation, in practice less than half of that. The last weights only fall: they keep a burst on ranked nodes when
+the first ones are taken.
 """
 
 
