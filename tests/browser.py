@@ -10,7 +10,7 @@ import signal
 import tempfile
 from base64 import b64decode
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,10 @@ def program() -> str:
             pytest.fail(why, pytrace=False)
         pytest.skip(why)
     return found
+
+
+class Navigated(Exception):
+    """The page was left for another one before it answered."""
 
 
 class Tab:
@@ -60,7 +64,10 @@ class Tab:
         answer = self._answers[number] = asyncio.get_running_loop().create_future()
         await self._socket.send_json({"id": number, "method": method, "params": params})
         said = await asyncio.wait_for(answer, DEADLINE)
-        assert "error" not in said, (method, said["error"])
+        if "error" in said:
+            raise (
+                Navigated(method) if "navigated" in said["error"]["message"] else AssertionError(method, said["error"])
+            )
         found: Json = said["result"]
         return found
 
@@ -76,11 +83,13 @@ class Tab:
         return found["result"].get("value")
 
     async def until(self, expression: str) -> Any:
-        """The value of the expression once it is true."""
+        """The value of the expression once it is true, of the page that is there then."""
         async with asyncio.timeout(DEADLINE):
-            while not (found := await self.value(expression)):  # noqa: ASYNC110  the page has no event for it
+            while True:
+                with suppress(Navigated):
+                    if found := await self.value(expression):
+                        return found
                 await asyncio.sleep(0.05)
-        return found
 
     async def texts(self, selector: str) -> list[str]:
         found: list[str] = await self.value(f"[...document.querySelectorAll({selector!r})].map(e => e.innerText)")

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.tables import table
@@ -249,4 +249,5 @@ def test_with_no_history_pack_is_best_fit(of: list[Node], gpus: int) -> None:
 @pytest.mark.parametrize("name", ["pack", "apart", "spread"])
 @given(views)
 def test_another_list_of_gpu_resources_has_another_score_key(name: str, view: View) -> None:
+    assume(view.gpus)
     assert STRATEGIES[name].score_key(view) != STRATEGIES[name].score_key(View(3, (), view.popular))

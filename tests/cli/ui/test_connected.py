@@ -1,5 +1,6 @@
 """What the page says while the connection is lost and when it is back, of answers that come late, and of data that are old."""
 
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -23,9 +24,14 @@ window.fetch = async (path, more) => { if (!path.includes(PART)) return real(pat
 
 
 @pytest.fixture
-def live(tmp_path: Path) -> Live:
+def clock() -> list[float]:
+    return [time.time()]
+
+
+@pytest.fixture
+def live(tmp_path: Path, clock: list[float]) -> Live:
     policy = load_policy()
-    return Live(snapshot(tmp_path, *world.world()), lambda each: Picture(each, policy), "somewhere")
+    return Live(snapshot(tmp_path, *world.world()), lambda each: Picture(each, policy), "somewhere", lambda: clock[0])
 
 
 @asynccontextmanager
@@ -99,6 +105,22 @@ async def test_an_answer_that_comes_late_does_not_replace_that_to_what_was_asked
         await tab.value("(async () => { window.letGo(); await new Promise(done => setTimeout(done)); })()")
         assert "too late" not in await tab.value("document.body.innerText")
         assert await tab.value(f"document.querySelectorAll('{found}').length") > 0
+
+
+async def test_an_answer_is_as_old_as_its_data(tab: Tab, live: Live, clock: list[float]) -> None:
+    """The API server has not answered for two days: what is asked now is of then."""
+    async with serving(live) as port:
+        await connected(tab, port)
+        live._heard.answered("Pod")
+        live._heard.answered("Pod", 0)
+        clock[0] += 2 * 86400
+        await live._made()
+        await tab.until("document.getElementById('fresh').innerText === 'old'")
+        await tab.value("Date.now = (real => () => real() + 2 * 86400000)(Date.now); 0")
+        await tab.click("[data-question=drain]")
+        said = await tab.until("document.querySelector('#answer .command .label')?.innerText")
+        assert str(time.localtime(clock[0] - 2 * 86400).tm_year) in said, "with its day"
+        assert said.removeprefix("as of ") in await tab.value("document.getElementById('banner').innerText")
 
 
 async def test_ages_go_on_while_nothing_changes(tab: Tab, live: Live) -> None:
