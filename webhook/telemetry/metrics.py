@@ -5,10 +5,7 @@ models. So tenants cannot create series without end.
 """
 
 import collections
-from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
-from itertools import accumulate
-from math import inf
 from typing import Any
 
 from prometheus_client import (
@@ -16,43 +13,20 @@ from prometheus_client import (
     Counter,
     Gauge,
     GCCollector,
+    Histogram,
     PlatformCollector,
     ProcessCollector,
     disable_created_metrics,
     generate_latest,
 )
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
-from prometheus_client.utils import floatToGoString
 
 from webhook.admission.decision import Decision
 
 BUCKETS = (0.00001, 0.000025, 0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.25, 1.0)
 """Seconds. A decision takes about a millisecond, and the API server waits 3 s for a mutation."""
 disable_created_metrics()  # type: ignore[no-untyped-call]  # they double the series of counters, and nobody reads them
-
-
-class _Times(Collector):
-    """A histogram of seconds."""
-
-    def __init__(self, name: str, help_: str, *labels: str) -> None:
-        self._name, self._help, self._labels = name, help_, labels
-        self._counts: dict[tuple[str, ...], list[float]] = {}
-        """By label: how many are in each bucket and above the last, and the sum of all."""
-
-    def add(self, labels: tuple[str, ...], seconds: float) -> None:
-        if labels not in self._counts:
-            self._counts[labels] = [0.0] * (len(BUCKETS) + 2)
-        counts = self._counts[labels]
-        counts[bisect_left(BUCKETS, seconds)] += 1
-        counts[-1] += seconds
-
-    def collect(self) -> Iterator[Metric]:
-        family = HistogramMetricFamily(f"gpu_admission_{self._name}", self._help, labels=self._labels)
-        ends = [floatToGoString(end) for end in (*BUCKETS, inf)]  # type: ignore[no-untyped-call]
-        for labels, (*counts, total) in self._counts.items():
-            family.add_metric(labels, list(zip(ends, accumulate(counts), strict=True)), total)
-        yield family
 
 
 Families = Mapping[str, tuple[str, tuple[str, ...]]]
@@ -81,9 +55,14 @@ class Metrics:
         self.registry = CollectorRegistry()
         for process in (ProcessCollector, PlatformCollector, GCCollector):
             process(registry=self.registry)
+        self._reviews = Histogram(
+            "gpu_admission_review_seconds",
+            "Time to decide, by webhook and result.",
+            ["hook", "result"],
+            registry=self.registry,
+            buckets=BUCKETS,
+        )
         # Plain counts and no `Counter`: a decision adds to about ten of them, and each would take a microsecond or two.
-        self._reviews = _Times("review_seconds", "Time to decide, by webhook and result.", "hook", "result")
-        self.registry.register(self._reviews)
         self._injections = self._counts("injections", "Results of injectors.", "injector", "result")
         self._findings = self._counts("findings", "Violations found, by rule and action.", "rule", "action")
         self._placements = self._counts("placements", "Choices of a node, or why there is none.", "strategy", "result")
@@ -102,7 +81,7 @@ class Metrics:
 
     def decided(self, hook: str, decision: Decision, seconds: float) -> None:
         """Count one decision. `hook`: `mutate` or `validate`. `seconds`: the time that it took."""
-        self._reviews.add((hook, decision.result), seconds)
+        self._reviews.labels(hook, decision.result).observe(seconds)
         for injector, outcome in decision.outcomes.items():
             self._injections[injector, outcome.result] += 1
         for rule, action, _ in decision.findings:
