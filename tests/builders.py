@@ -22,6 +22,7 @@ from webhook.framework.cluster_view import (
     Workload,
 )
 from webhook.framework.interface import Context, Finding, Rule
+from webhook.framework.node_terms import has_name
 from webhook.kube.claim_requests import Alternative, ClaimRequest
 from webhook.kube.gpus import GpuName, Gpus
 from webhook.kube.pod import Pod, gpu_names, owner
@@ -59,6 +60,11 @@ def container(
     entries = [{"name": k, "valueFrom" if isinstance(v, Mapping) else "value": v} for k, v in (env or {}).items()]
     made = {"name": name, "image": "registry.example/app:1", "resources": resources, **fields}
     return made | ({"env": entries} if entries else {})
+
+
+def preferred_node(node: str, weight: int) -> dict[str, Any]:
+    """The preferred term of node affinity that names a node."""
+    return {"weight": weight, "preference": {"matchFields": [has_name(node)]}}
 
 
 def pod(

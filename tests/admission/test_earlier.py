@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders import pod
+from tests.builders import pod, preferred_node
 from webhook.admission.earlier import earlier_choice
 from webhook.admission.record import encoded, record
 from webhook.cluster.pods import demand_of
 from webhook.framework.cluster_view import Placement, Ranked
-from webhook.framework.node_terms import PREFERRED_TERMS, REQUIRED_TERMS, has_name, preferred_node, remove_terms
+from webhook.framework.node_terms import PREFERRED_TERMS, REQUIRED_TERMS, has_name, remove_terms
 from webhook.kube.json_patch import Edit
 from webhook.kube.pod import DECISION, Pod
 

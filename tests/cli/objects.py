@@ -95,7 +95,7 @@ def kubeconfig(folder: Path, url: str) -> Path:
         {"name": name, "context": {"cluster": "c", "user": "u", "namespace": of}}
         for name, of in (("one", "team"), ("two", "other"))
     ]
-    users, clusters = [{"name": "u", "user": {}}], [{"name": "c", "cluster": {"server": url}}]
+    users, clusters = [{"name": "u", "user": {"token": "abc"}}], [{"name": "c", "cluster": {"server": url}}]
     found = {"clusters": clusters, "users": users, "contexts": contexts, "current-context": "one"}
     path.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "Config", **found}))
     return path

@@ -10,7 +10,6 @@ from typing import Any
 
 import orjson
 import pytest
-import structlog
 from aiohttp import web
 
 from tests.feeds.exporters import DATA, pod, served
@@ -84,12 +83,6 @@ class World:
     @property
     def lines(self) -> list[Any]:
         return [orjson.loads(line) for line in self.out.getvalue().splitlines()]
-
-
-@pytest.fixture(autouse=True)
-def plain_logs() -> Any:
-    yield
-    structlog.reset_defaults()
 
 
 FAILED = SourceFailed("it answered 503; wanted 200")

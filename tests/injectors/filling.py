@@ -36,7 +36,7 @@ def view(*nodes: Mapping[str, Any], taken: Iterable[Mapping[str, Any]] = (), fre
 
 def on(of: Known, made: Pod, *, workload: str = "training", strategy: str = "pack") -> Case:
     """A pod with a context of that cluster, in which nodes can be ranked for it."""
-    places = Places(of.placer, of.cluster, PlacementSettings(), strategy, GPUS, workload)
+    places = Places(of.placer, of.cluster, PlacementSettings(), strategy, GPUS, workload, ())
     found = case(made, workload=workload, nodes=places)
     return found._replace(context=found.context._replace(cluster=of.cluster))
 

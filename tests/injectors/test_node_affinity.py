@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from tests.builders import Case, case, container, pod
+from tests.builders import Case, case, container, pod, preferred_node
 from tests.injectors.applied import applied, unchanged
 from tests.tables import table
 from webhook.framework.cluster_view import Expression, Placement, Preferred, Ranked
 from webhook.framework.interface import Outcome
-from webhook.framework.node_terms import has_name, preferred_node
+from webhook.framework.node_terms import has_name
 from webhook.injectors.node_affinity import NodeAffinity
 from webhook.kube.pod import PREFERRED, REQUIRED
 

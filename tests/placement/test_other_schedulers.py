@@ -18,6 +18,7 @@ from webhook.cluster.device_sources import scheduler_of
 from webhook.cluster.node_table import Demand
 from webhook.cluster.pods import ranked_nodes, reservation_request
 from webhook.cluster.vgpu import HAMI
+from webhook.kube.other_gpus import other_gpus
 from webhook.placement.settings import Preference
 
 SETTINGS = DEFAULTS.model_copy(update={"required_for": ("kai-scheduler", "hami-scheduler")})
@@ -80,7 +81,7 @@ def test_preferences_of_the_policy_are_not_written_where_nobody_weighs_them() ->
 @pytest.mark.parametrize("spec", [{}, {"schedulerName": "hami-scheduler"}], ids=["before its webhook", "after it"])
 def test_a_part_by_hami_goes_where_one_card_has_enough_and_is_held_there(spec: dict[str, Any]) -> None:
     of, made = state(CARDS), part("p", 12000, **spec)
-    assert scheduler_of(made) == "hami-scheduler"
+    assert scheduler_of(made, other_gpus(made)) == "hami-scheduler"
     found = placed(of, admitted(made), settings=SETTINGS)
     assert (names(found), found.required) == (["b"], True)
     of.reserve(reservation_request(made, Demand(found.asked, found.devices)), found, 0)

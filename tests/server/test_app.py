@@ -14,8 +14,8 @@ import aiohttp
 import pytest
 import trustme
 
+from tests.cli.objects import kubeconfig as written_kubeconfig
 from tests.feeds.fake_api import FakeApi, fake_api
-from tests.feeds.test_api import kubeconfig as written_kubeconfig
 from tests.server.started import CA, CLUSTER, NOW, REGISTRATION, serving, start
 from webhook.errors import GpuAdmissionError
 from webhook.feeds.cluster import PATHS
@@ -120,7 +120,7 @@ def install(fake: FakeApi) -> None:
 
 
 def kubeconfig(folder: Path, fake: FakeApi) -> list[str]:
-    return ["--kubeconfig", str(written_kubeconfig(folder / "kubeconfig", {"token": "abc"}, server=fake.url))]
+    return ["--kubeconfig", str(written_kubeconfig(folder, fake.url))]
 
 
 async def test_with_an_api_server_it_is_ready_when_nothing_is_missing_and_answers_while_it_drains(

@@ -87,13 +87,13 @@ def context_of(
 ) -> Context:
     """The context of the units for one pod. `placer` ranks the nodes of `cluster`; None: no node is chosen. The others: see
     `Context`. Only the rules of the validating hook read `claimed`."""
-    controller, names = owner(pod), gpu_names(pod, policy.gpus)
+    controller, names, others = owner(pod), gpu_names(pod, policy.gpus), other_gpus(pod)
     workload = policy.classify(pod, controller, request.namespace, cluster.namespace_labels(request.namespace) or ())
     nodes = None
     if placer is not None:
         settings = profile.settings.placement
         strategy = settings.strategy(workload.name) if names or claims_devices(pod) else "pack"
-        nodes = Places(placer, cluster, settings, strategy, policy.gpus, workload.name)
+        nodes = Places(placer, cluster, settings, strategy, policy.gpus, workload.name, others)
     return Context(
         namespace=request.namespace,
         gpus=policy.gpus,
@@ -101,7 +101,7 @@ def context_of(
         workload=workload,
         owner=controller,
         gpu_names=names,
-        other_gpus=_other_gpus(pod, cluster),
+        other_gpus=others if not claims_devices(pod) else others | _claimable(cluster),
         claimed=claimed,
         left_alone=annotations_of(pod).get(INJECTION) == OFF,
         written=written,
@@ -113,15 +113,9 @@ def context_of(
     )
 
 
-def _other_gpus(pod: Pod, cluster: Cluster) -> frozenset[str]:
-    """The vendors of GPUs that the pod gets in other ways than by a resource of the policy.
-
-    A claim counts for every vendor with a DRA driver: which device it is for is not known here.
-    """
-    vendors = other_gpus(pod)
-    if not claims_devices(pod):
-        return vendors
-    return vendors | {d.removeprefix("gpu.") if "intel" not in d else d for d in cluster.dra_drivers}
+def _claimable(cluster: Cluster) -> frozenset[str]:
+    """Every vendor with a DRA driver: which device a claim is for is not known here."""
+    return frozenset([d.removeprefix("gpu.") if "intel" not in d else d for d in cluster.dra_drivers])
 
 
 def exempt(request: Request, pod: Pod, profile: NamespaceProfile) -> bool:
@@ -136,7 +130,7 @@ def findings_of(pod: Pod, context: Context, rules: Rules) -> Iterator[UnitFindin
     rules with the same cause are reported by one of them: the first that denies, else the first.
     """
     old = None if context.old is None else _without_changed(context.old, pod)
-    now = context._replace(checked=tuple(containers(pod)))
+    now = context._replace(checked=tuple(containers(pod))) if len(rules) > 1 else context  # read once for all
     if old is None:
         found = [(name, rule, f) for name, rule in rules for f in islice(rule.check(pod, now), _MAX_FINDINGS)]
     else:

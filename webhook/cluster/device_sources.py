@@ -3,6 +3,7 @@
 The devices of DRA come from objects of their own: see `slices` and `claims`.
 """
 
+from collections.abc import Collection
 from typing import Final
 
 from webhook.cluster.devices import DeviceClaim, DeviceSource
@@ -34,8 +35,9 @@ def only_of_parts(claims: tuple[DeviceClaim, ...]) -> frozenset[str]:
     )
 
 
-def scheduler_of(pod: Pod) -> str:
+def scheduler_of(pod: Pod, others: Collection[str]) -> str:
     """The name of the scheduler that chooses the node of a pod: that of its parts of GPUs, whose webhook sets it later, else
-    the one that it names."""
-    own = [source.own_scheduler for source in SOURCES if source.own_scheduler and source.claim(pod) is not None]
+    the one that it names. `others`: its `other_gpus`, without which it has no parts."""
+    with_scheduler = [source for source in SOURCES if source.own_scheduler] if others else []
+    own = [source.own_scheduler for source in with_scheduler if source.claim(pod) is not None]
     return own[0] if own else pod["spec"].get("schedulerName") or SCHEDULER

@@ -18,9 +18,9 @@ from webhook.kube.pod import (
     REQUIRED,
     Pod,
     annotations_of,
+    controller_reference,
     in_pod_group,
     labels_of,
-    owner,
 )
 from webhook.kube.pod_requests import as_given, total_requests
 from webhook.kube.record import record_of
@@ -51,22 +51,25 @@ class PodKey(NamedTuple):
 
 
 def demand_of(pod: Pod) -> Demand:
-    """The resources that the scheduler counts for the pod on its node. Raises QuantityError."""
-    requests = {name: min(amount, _MAX_AMOUNT) for name, amount in total_requests(pod).items() if amount > 0}
-    requests["pods"] = 1
-    return Demand(tuple(sorted(requests.items())))
+    """The resources that the scheduler counts for the pod on its node. Raises QuantityError.
+
+    Replicas have equal requests, so the last demands are cached: adding them up is most of the cost of an event.
+    """
+    try:
+        asked = _as_asked(pod["spec"])
+    except TypeError:  # a number beyond 64 bits, or a key that is no text
+        return _added_up(pod["spec"])
+    return _demand(asked) if len(asked) <= _MAX_REQUESTS else _demand.__wrapped__(asked)
 
 
 def counted_demand(pod: Pod) -> Demand:
     """As `demand_of`, for a pod that exists: one with unreadable quantities counts as one pod and no more.
 
     So does a pod that requests more kinds of resources than any node has: no kubelet runs it, and nothing large is kept.
-    Replicas have equal requests, so the last demands are cached: adding them up is most of the cost of an event.
     """
     try:
-        asked = _as_asked(as_given(pod)["spec"])
-        demand = _demand(asked) if len(asked) <= _MAX_REQUESTS else _demand.__wrapped__(asked)
-    except (TypeError, QuantityError):  # TypeError: a number beyond 64 bits, or a key that is no text
+        demand = demand_of(as_given(pod))
+    except (TypeError, QuantityError):
         return _ONE_POD
     return demand if is_bounded(demand) else _ONE_POD
 
@@ -80,7 +83,13 @@ def _demand(asked: bytes) -> Demand:
         "resources": resources,
         "overhead": overhead,
     }
-    return demand_of({"spec": spec})
+    return _added_up(spec)
+
+
+def _added_up(spec: Mapping[str, Any]) -> Demand:
+    requests = {name: min(amount, _MAX_AMOUNT) for name, amount in total_requests({"spec": spec}).items() if amount > 0}
+    requests["pods"] = 1
+    return Demand(tuple(sorted(requests.items())))
 
 
 def _as_asked(spec: Mapping[str, Any]) -> bytes:
@@ -169,10 +178,10 @@ def has_extended_resource(demand: Demand) -> bool:
 def unmanaged_reason(pod: Pod) -> str:
     """Why this webhook leaves the node of the pod to others; "" if it does not. Looks neither at `nodeName` nor at
     `schedulerName`."""
-    spec, controller = pod["spec"], owner(pod)
-    if controller is not None and controller.kind == "DaemonSet":
+    spec, kind = pod["spec"], (controller_reference(pod) or {}).get("kind")
+    if kind == "DaemonSet":
         return "pod of a DaemonSet"
-    if MIRROR in annotations_of(pod) or (controller is not None and controller.kind == "Node"):
+    if MIRROR in annotations_of(pod) or kind == "Node":
         return "static pod"
     if spec.get("schedulingGates"):
         return "scheduling gates"

@@ -13,7 +13,13 @@ REQUIRED_TERMS = (*_NODE, REQUIRED, "nodeSelectorTerms")
 
 def preferred_terms(placement: Placement) -> list[dict[str, Any]]:
     """The PreferredSchedulingTerms of a placement: those that name the ranked nodes, then its further ones."""
-    terms = [preferred_node(r.node, weight) for weight, r in zip(placement.weights, placement.nodes, strict=False)]
+    terms = [
+        {
+            "weight": weight,
+            "preference": {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]},
+        }
+        for weight, (node, *_) in zip(placement.weights, placement.nodes, strict=False)
+    ]
     for preferred in placement.preferred:
         term: dict[str, Any] = {}
         for key, operator, values, field in preferred.expressions:
@@ -21,10 +27,6 @@ def preferred_terms(placement: Placement) -> list[dict[str, Any]]:
             term.setdefault("matchFields" if field else "matchExpressions", []).append(expression)
         terms.append({"weight": preferred.weight, "preference": term})
     return terms
-
-
-def preferred_node(node: str, weight: int) -> dict[str, Any]:
-    return {"weight": weight, "preference": {"matchFields": [has_name(node)]}}
 
 
 def remove_terms(edit: Edit, placement: Placement) -> None:

@@ -144,7 +144,7 @@ def gpu_names(pod: Pod, gpus: Gpus) -> frozenset[str]:
         resources = container.get("resources") or {}
         for part in ("limits", "requests"):
             for name, quantity in (resources.get(part) or {}).items():
-                if gpus.kind(name) is not None and not is_zero(quantity):
+                if gpus.kind(name) is not None and name not in names and not is_zero(quantity):
                     names.add(name)
     return frozenset(names)
 

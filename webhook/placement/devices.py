@@ -68,16 +68,16 @@ def plans(
         every, claims = (*every, *request.shared), (*claims, *request.shared)
     try:
         demand = found.told(request.demand, claims)
-        offered = gpus.among([name for name, _ in demand.requests]) or state.nodes.devices.asked(claims) is None
-        if claims and not (
-            offered or request.shared or every_pod or any([name.startswith(TOLD) for name, _ in demand.requests])
-        ):
-            yield Placement((), request.strategy, reason=NO_GPU)
-            return
+        if claims and not (request.shared or every_pod):
+            names = [name for name, _ in demand.requests]
+            told = any([name.startswith(TOLD) for name in names])
+            if not (told or gpus.among(names) or state.nodes.devices.asked(claims) is None):
+                yield Placement((), request.strategy, reason=NO_GPU)
+                return
         made = found.extended(request.demand) if state.nodes.dra else {}
         capacity = state.nodes.columns.capacity
         if all([name in capacity and capacity[name].any() for name in made]):
-            yield Plan(_of(request, demand), confined, demand._replace(devices=every))
+            yield Plan(_of(request, demand), confined, Demand(demand.requests, every))
         if any([claim.told for claim in request.shared]):
             yield Placement((), request.strategy, reason=OTHERS_GPUS)
             return

@@ -1,5 +1,6 @@
 """Filters and scores nodes for the pods of one shape."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,7 @@ class NodeScores:
         """For each of `rows`, how many devices it would take whole that others could have in parts; None without devices."""
         self._by_name: NDArray[np.intp] = np.zeros(0, np.intp)
         self._index: NDArray[np.intp] = np.zeros(0, np.intp)
-        """By row, its index in `rows`."""
+        """By row, its index in `rows`; their number for those that are not among them."""
         self._selected: Mask = np.zeros(0, bool)
         self._open: Mask = np.zeros(0, bool)
         """By row, whether the pod may go there now if it selects it. Kept apart from `_selected` because nodes are cordoned
@@ -88,6 +89,13 @@ class NodeScores:
     def undecided(self) -> bool:
         """Whether it cannot be told of some node if it has devices for the pod."""
         return self.alternatives is not None and bool((self.alternatives == UNDECIDED).any())
+
+    def of_rows(self, numbers: Mapping[int, int]) -> NDArray[np.int64]:
+        """These numbers by row for each of `rows`; 0 for all others."""
+        found = np.zeros(len(self.rows) + 1, np.int64)
+        indices = self._index[np.fromiter(numbers, np.intp, len(numbers))]
+        found[indices] = np.fromiter(numbers.values(), np.int64, len(numbers))
+        return found[:-1]
 
     def refresh(self, nodes: Nodes, view: View, *, burst: bool = False) -> None:
         """Filter and score again the rows that changed. `burst`: see `Ledger.burst`."""
@@ -129,7 +137,7 @@ class NodeScores:
         self._penalty[rows] = self.filter.penalty(nodes, rows)
         if not same:
             self._by_name, self.rows = by_name, by_name[self._selected[by_name]]
-            self._index = np.zeros(size, np.intp)
+            self._index = np.full(size, len(self.rows))
             self._index[self.rows] = np.arange(len(self.rows))
         self.penalty = self._penalty[self.rows] if self._penalty.any() else None
         if preferred := self.filter.constraints.preferred:
@@ -142,8 +150,8 @@ class NodeScores:
         """Scores of selected rows. The score of a state is computed once, on one of its rows."""
         numbers = known.of_row[rows]
         scores: Floats = self._state_scores[numbers]
-        unknown = np.isnan(scores)
-        if unknown.any():
+        unknown = np.isnan(scores).nonzero()[0]
+        if len(unknown):
             row_of = np.full(known.count, -1)
             row_of[numbers[unknown]] = rows[unknown]
             new = (row_of >= 0).nonzero()[0]

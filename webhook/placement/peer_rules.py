@@ -57,7 +57,8 @@ def peer_rules_of(pod: Pod) -> PeerRules:
     spec = pod["spec"]
     affinity, spread = spec.get("affinity") or {}, spec.get("topologySpreadConstraints") or ()
     anti_affinity, host_port = affinity.get("podAntiAffinity") or {}, _has_host_port(spec)
-    if any([(affinity.get("podAffinity") or {}).get(kind) for kind in (REQUIRED, PREFERRED)]):
+    near = affinity.get("podAffinity") or {}
+    if near.get(REQUIRED) or near.get(PREFERRED):
         return PeerRules(left="pod affinity")
     if not (anti_affinity or spread or host_port):
         return NO_PEER_RULES

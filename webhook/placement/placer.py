@@ -1,5 +1,6 @@
 """Chooses nodes for pods: reads the pod, and ranks the nodes of the cluster for it. Nothing here changes the cluster state."""
 
+from collections.abc import Collection
 from functools import partial
 from typing import NamedTuple
 
@@ -10,6 +11,7 @@ from webhook.cluster.state import ClusterState
 from webhook.errors import QuantityError
 from webhook.framework.cluster_view import Cluster, Obstacle, Placement
 from webhook.kube.gpus import MODEL_LABELS, GpuName, Gpus
+from webhook.kube.other_gpus import other_gpus
 from webhook.kube.pod import Pod
 from webhook.placement.devices import plans
 from webhook.placement.preferences import NO_PREFERENCES, resolved
@@ -33,13 +35,21 @@ class Placer:
         self._rankers: dict[tuple[bytes, tuple[GpuName, ...]], Ranker] = {}
 
     def place(
-        self, pod: Pod, cluster: Cluster, settings: PlacementSettings, strategy: str, gpus: Gpus, workload: str = ""
+        self,
+        pod: Pod,
+        cluster: Cluster,
+        settings: PlacementSettings,
+        strategy: str,
+        gpus: Gpus,
+        workload: str = "",
+        others: Collection[str] | None = None,
     ) -> Placement:
         """Rank nodes for `pod` as it will be stored. `strategy`: "apart", "spread", "pack" or "off". `workload`: its class.
+        `others`: its `other_gpus`, if they are known.
 
         If no node is chosen, `reason` is a constant phrase, and `rejected` counts the nodes by why the pod does not fit.
         """
-        request = placement_request(pod, settings, strategy, gpus, workload)
+        request = placement_request(pod, settings, strategy, gpus, workload, others)
         if isinstance(request, Placement):
             return request
         preferences, asked = NO_PREFERENCES, Demand(())
@@ -59,7 +69,7 @@ class Placer:
                 if isinstance(plan, Placement):
                     placement = plan
                     break
-                rank = partial(ranker.place, plan.request, cluster.gpu_metrics, preferences, plan.confined)
+                rank = partial(ranker.place, plan.request, cluster.gpu_metrics, preferences, plan.confined, plan.asked)
                 self._state.usage.seen_from(request.namespace)
                 placement = rank()
                 if not placement.nodes and self._state.usage.seen_from(""):
@@ -68,9 +78,8 @@ class Placer:
                     asked = plan.asked
                     break
         warning = self._only_shares(placement, asked)
-        placement = placement._replace(
-            asked=asked.requests, devices=asked.devices, required=request.required, warning=warning
-        )
+        if warning or request.required:
+            placement = placement._replace(required=request.required, warning=warning)
         if preferences is NO_PREFERENCES or request.required:
             return placement
         by_name = () if placement.nodes else preferences.by_name
@@ -122,9 +131,11 @@ class Places(NamedTuple):
     strategy: str
     gpus: Gpus
     workload: str
+    others: Collection[str]
+    """The `other_gpus` of the pod, which no injector changes."""
 
     def place(self, pod: Pod) -> Placement:
-        return self.placer.place(pod, self.cluster, self.settings, self.strategy, self.gpus, self.workload)
+        return self.placer.place(pod, self.cluster, self.settings, self.strategy, self.gpus, self.workload, self.others)
 
     def obstacles(self, pod: Pod) -> tuple[Obstacle, ...]:
         return self.placer.obstacles(pod, self.cluster, self.settings, self.gpus)
@@ -132,7 +143,7 @@ class Places(NamedTuple):
 
 def _comparable_demand(pod: Pod, cluster: Cluster, gpus: Gpus) -> Demand | None:
     """The demand of a pod; None if it cannot be compared with nodes."""
-    if not cluster.fresh or ineligible(pod):
+    if not cluster.fresh or ineligible(pod, other_gpus(pod)):
         return None
     try:
         demand = demand_of(pod)

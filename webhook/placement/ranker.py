@@ -55,8 +55,9 @@ class Ranker:
         metrics: MetricsStatus,
         preferences: ResolvedPreferences,
         volumes: VolumeTopology,
+        asked: Demand,
     ) -> Placement:
-        """Rank nodes for a pod. `volumes`: to which nodes its volumes confine it."""
+        """Rank nodes for a pod. `volumes`: to which nodes its volumes confine it. `asked`: what is reserved for it."""
         nodes = self._state.nodes
         key = request.key + preferences.key + volumes.key
         scores = self._scores_of(key, request, preferences, volumes)
@@ -80,6 +81,8 @@ class Ranker:
             total=nodes.count,
             numbers=numbers,
             decided=decided,
+            asked=asked.requests,
+            devices=asked.devices,
             apart=scores.strategy.peers_first,
         )
 
@@ -137,10 +140,11 @@ class Ranker:
         gpu = scores.gpu if scores.gpu in columns.free else None
         unit = WHOLE if gpu is not None and gpu.startswith(TOLD) else 1
         free = (columns.free[gpu][rows] // unit).tolist() if gpu is not None else [0] * len(rows)
-        ranked = [
-            Ranked(columns.name[row], gpus, peers.get(row, 0), score)
-            for row, gpus, score in zip(rows.tolist(), free, scores.score[chosen].tolist(), strict=True)
-        ]
+        names = [columns.name[row] for row in rows.tolist()]
+        near = [peers.get(row, 0) for row in rows.tolist()]
+        unknown = [None] * len(names)
+        each = zip(names, free, near, scores.score[chosen].tolist(), unknown, unknown, strict=True)
+        ranked = list(map(Ranked._make, each))
         if self._state.nodes.metered and scores.gpu is not None:
             usable = usable_gpus(columns, rows, self._view.gpus, scores.gpu).tolist()
             for number, row in enumerate(rows.tolist()):

@@ -1,6 +1,6 @@
 """The placement request: what placement reads of a pod, whatever the cluster; or why no node is to be chosen."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -74,19 +74,24 @@ def spec_of(spec_json: bytes) -> Spec:
 
 
 def placement_request(
-    pod: Pod, settings: PlacementSettings, strategy: str, gpus: Gpus, workload: str = ""
+    pod: Pod,
+    settings: PlacementSettings,
+    strategy: str,
+    gpus: Gpus,
+    workload: str = "",
+    others: Collection[str] | None = None,
 ) -> PlacementRequest | Placement:
     """The placement request of a pod, or a Placement without nodes if no node is to be chosen.
 
-    `workload`: the class of the pod, for the preferences of the policy.
+    `workload`: the class of the pod, for the preferences of the policy. `others`: its `other_gpus`, if they are known.
     """
     preferences = preferences_of(pod, settings.preferences, workload)
     if strategy not in STRATEGIES and preferences is None:
         return Placement((), strategy, reason="the policy leaves it to the scheduler")
-    if reason := ineligible(pod, settings.required_for):
+    others = other_gpus(pod) if others is None else others
+    if reason := ineligible(pod, others, settings.required_for):
         return Placement((), strategy, reason=reason)
-    others = other_gpus(pod)
-    required = scheduler_of(pod) != SCHEDULER
+    required = scheduler_of(pod, others) != SCHEDULER
     if required and (part := unchecked_part(pod["spec"])):
         return Placement((), strategy, reason=f"another scheduler, and {part}")
     shared = shared_claims(pod) if others else ()
@@ -123,10 +128,11 @@ def placement_request(
     )
 
 
-def ineligible(pod: Pod, schedulers: tuple[str, ...] = ()) -> str:
-    """Why no node is to be chosen for this pod; "" if one may be chosen. `schedulers`: the others whose pods get one."""
+def ineligible(pod: Pod, others: Collection[str], schedulers: tuple[str, ...] = ()) -> str:
+    """Why no node is to be chosen for this pod; "" if one may be chosen. `others`: its `other_gpus`. `schedulers`: the others
+    whose pods get one."""
     if reason := unmanaged_reason(pod) or ("nodeName is set" if pod["spec"].get("nodeName") else ""):
         return reason
     if (pod["spec"].get("schedulerName") or SCHEDULER) not in (SCHEDULER, *schedulers):
         return "another scheduler"
-    return "" if scheduler_of(pod) in (SCHEDULER, *schedulers) else OTHERS_GPUS
+    return "" if scheduler_of(pod, others) in (SCHEDULER, *schedulers) else OTHERS_GPUS

@@ -54,7 +54,10 @@ UNCONFINED: Final = VolumeTopology()
 def volume_claims_of(pod: Pod, controller: Owner | None) -> VolumeClaims:
     if not (volumes := pod["spec"].get("volumes")):
         return NO_VOLUME_CLAIMS
-    named = [(volume.get("persistentVolumeClaim") or {}).get("claimName") for volume in volumes]
+    claims = [claim for volume in volumes if (claim := volume.get("persistentVolumeClaim"))]
+    if not claims:
+        return NO_VOLUME_CLAIMS
+    named = [claim.get("claimName") for claim in claims]
     names = tuple([f"{namespace_of(pod)}/{name}" for name in named if name][:_MAX_CLAIMS])
     if not names:
         return NO_VOLUME_CLAIMS

@@ -101,10 +101,12 @@ class Edge:
         try:
             handler = self._handler(request)
             size = self._size(request)
-            peer = request.remote or ""
-            line = f"{peer} {request.rel_url.raw_path}{' large' if size > bounds.SMALL_REVIEW else ''}"
-            body = await self._body(request, size, peer, line)
-            started = thread_time()
+            line = f"{request.remote} {request.rel_url.raw_path}{' large' if size > bounds.SMALL_REVIEW else ''}"
+            if request.content.is_eof():  # all of it is there: the parser bounds it, and keeps it until its turn
+                started = await self._turn(request, line, size)
+                body = request.content.read_nowait()
+            else:
+                body, started = await self._body(request, line, size)
             try:
                 status, answer = handler(body)
             finally:
@@ -158,12 +160,12 @@ class Edge:
             self._check_large(request.rel_url.raw_path)
         return size
 
-    async def _body(self, request: web.BaseRequest, size: int, peer: str, line: str) -> bytes:
-        """The body, when it is this request's turn in its line."""
+    async def _body(self, request: web.BaseRequest, line: str, size: int) -> tuple[bytes, float]:
+        """A body that is not all there yet, when it is its turn; and the result of `_turn`."""
         body, loop = bytearray(), asyncio.get_running_loop()
         limit = asyncio.timeout(BODY_SECONDS)
-        held = Held(peer, lambda: limit.reschedule(loop.time()))
-        if hdrs.EXPECT in request.headers and not request.content.is_eof() and request.transport is not None:
+        held = Held(request.remote or "", lambda: limit.reschedule(loop.time()))
+        if hdrs.EXPECT in request.headers and request.transport is not None:
             request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         try:
             async with limit:
@@ -171,12 +173,7 @@ class Edge:
                     body += chunk
                     self.held.add(held, len(chunk))
                 limit.reschedule(None)
-                arrived = thread_time()
-                await self.turns.wait(line, cost(size))
-                if thread_time() - arrived > LATE_SECONDS:
-                    raise _Refused(503, shed="late")
-                if request.transport is None:  # nobody waits for the answer any more
-                    raise ConnectionResetError
+                return bytes(body), await self._turn(request, line, size)
         except TimeoutError:
             if body and not held.size:  # cut: too many bytes are held
                 raise _Refused(503, shed="bodies") from None
@@ -185,7 +182,16 @@ class Edge:
             raise _Refused(400, f"the body broke off after {len(body)} bytes ({type(error).__name__})") from None
         finally:
             self.held.remove(held)
-        return bytes(body)
+
+    async def _turn(self, request: web.BaseRequest, line: str, size: int) -> float:
+        """Wait for a turn in this line. Returns the CPU time of this thread. Raises _Refused if it is too late."""
+        arrived = thread_time()
+        await self.turns.wait(line, cost(size))
+        if (now := thread_time()) - arrived > LATE_SECONDS:
+            raise _Refused(503, shed="late")
+        if request.transport is None:
+            raise _Refused(400, "nobody waits for the answer any more")
+        return now
 
     def _check_large(self, path: str) -> None:
         """Raises _Refused if another large body came on this path less than LARGE_SECONDS ago."""

@@ -39,7 +39,7 @@ FREE_FRAMES: Final = 64 << 10
 record of one byte takes 23, and as long as one of a KiB."""
 LINGER_SECONDS: Final = 1.0
 """Time that a connection stays open after a refusal, so that the client reads the answer before the connection is reset."""
-_LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]{1,9})[ \t]*\r\n", re.IGNORECASE)
+_LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]{1,9})[ \t]*\r\n")
 
 
 class Listener:
@@ -127,7 +127,7 @@ class Listener:
                 held.peer = held.peer.removesuffix(" silent")
                 self.metrics.cut.inc(self.connections.add(held))
                 await self._turns.wait(f"{held.peer} handshakes", 1)
-            connection = Connection(self, held, self._keepalive)
+            connection = Connection(self, held, self._keepalive, accepted)
             await loop.connect_accepted_socket(
                 lambda: connection, accepted, ssl=self._tls, ssl_handshake_timeout=seconds, ssl_shutdown_timeout=seconds
             )
@@ -170,7 +170,7 @@ class Connection(web.RequestHandler, asyncio.BufferedProtocol):
     _buffer: Final = memoryview(bytearray(MAX_UNREAD))
     """One for all connections: what is read is passed on at once."""
 
-    def __init__(self, listener: Listener, held: Held, keepalive: float) -> None:
+    def __init__(self, listener: Listener, held: Held, keepalive: float, accepted: socket.socket) -> None:
         super().__init__(
             listener.server,
             loop=asyncio.get_running_loop(),
@@ -180,12 +180,12 @@ class Connection(web.RequestHandler, asyncio.BufferedProtocol):
             lingering_time=0.0,
             access_log=cast(Any, None),
         )
-        self.listener, self.held = listener, held
+        self.listener, self.held, self.accepted = listener, held, accepted
         self.head = bytearray()
         self.expected: float | None = None
         """Bytes of the body that are still to come; None while the head is not complete, infinite if nobody says how many."""
-        self.received, self.before = 0, 0
-        """Bytes of this request; all bytes on the wire before it."""
+        self.received, self.before, self.wire = 0, 0, 0
+        """Bytes of this request; all bytes on the wire before it, and now."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
@@ -198,8 +198,12 @@ class Connection(web.RequestHandler, asyncio.BufferedProtocol):
         self.listener.lost(self.held)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        if not self.listener.authenticated and self._beyond() > 2 * FREE_FRAMES:
-            self.held.cut()
+        if not self.listener.authenticated:
+            # Bytes that the kernel has received on this connection: `tcpi_bytes_received` of linux/tcp.h.
+            info = self.accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 136)
+            self.wire = struct.unpack_from("Q", info, 128)[0] if len(info) == 136 else 0
+            if self._beyond() > 2 * FREE_FRAMES:
+                self.held.cut()
         return self._buffer
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -212,30 +216,36 @@ class Connection(web.RequestHandler, asyncio.BufferedProtocol):
         self.received += len(data)
         if len(self.head) > MAX_HEAD or self._beyond() > FREE_FRAMES:
             self.held.cut()
-        elif self.expected is not None:
-            self._of_body(data, self.expected)
-        else:
-            searched = max(0, len(self.head) - 3)
-            self.head += data
-            if (end := self.head.find(b"\r\n\r\n", searched) + 4) > 3:
-                head, rest = bytes(self.head[:end]), bytes(self.head[end:])
-                length = None if b"\r\ntransfer-encoding:" in head.lower() else _LENGTH.search(head)
-                self.head = bytearray()
-                self.listener.connections.unused(self.held)  # since now
-                super().data_received(head)
-                self._of_body(rest, int(length[1]) if length else inf)
+        elif self.expected is None:
+            self._of_head(data)
+        elif self.expected < inf:
+            self._of_body(data, self.expected - len(data))
 
     def _beyond(self) -> int:
         """Bytes that this request took on the wire beside twice its own."""
-        return self._on_the_wire() - self.before - 2 * self.received
+        return self.wire - self.before - 2 * self.received
 
-    def _of_body(self, data: bytes, expected: float) -> None:
-        self.expected = left = expected - len(data)
+    def _of_head(self, data: bytes) -> None:
+        searched = max(0, len(self.head) - 3)
+        self.head += data
+        if (end := self.head.find(b"\r\n\r\n", searched) + 4) > 3:
+            whole, self.head = bytes(self.head), bytearray()
+            head = whole[:end]
+            lower = head.lower()
+            length = None if b"\r\ntransfer-encoding:" in lower else _LENGTH.search(lower)
+            left = int(length[1]) - len(whole) + end if length else inf
+            if 0 < left < inf:
+                self.listener.connections.unused(self.held)  # since now
+            self._of_body(whole if length else head, left)
+
+    def _of_body(self, data: bytes, left: float) -> None:
+        """`left`: bytes of the body that come after `data`."""
+        self.expected = left
         if left in (0, inf):
             self.listener.connections.used(self.held)
         if left < 0:  # a second request: no API server sends one before the first is answered
             self.held.cut()
-        elif data and left < inf:
+        else:
             super().data_received(data)
 
     def handle_error(
@@ -251,7 +261,7 @@ class Connection(web.RequestHandler, asyncio.BufferedProtocol):
     async def finish_response(self, request: web.BaseRequest, resp: web.StreamResponse, start: Any) -> Any:
         """Send the answer; the next request may come. Until then the connection is unused, whether the answer is read or not."""
         self.expected = None
-        self.received, self.before = 0, self._on_the_wire()
+        self.received, self.before = 0, self.wire
         if self.held.size and not self.listener.authenticated:
             self.listener.connections.unused(self.held)
         try:
@@ -262,9 +272,3 @@ class Connection(web.RequestHandler, asyncio.BufferedProtocol):
                 transport.pause_reading()
                 await asyncio.sleep(LINGER_SECONDS)
                 transport.abort()  # close() would read, in TLS, everything that the client still sends
-
-    def _on_the_wire(self) -> int:
-        """Bytes that the kernel has received on this connection: `tcpi_bytes_received` of linux/tcp.h."""
-        found = self.transport.get_extra_info("socket") if self.transport else None
-        info = found.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 136) if found else b""
-        return int(struct.unpack_from("Q", info, 128)[0]) if len(info) == 136 else 0

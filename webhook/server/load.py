@@ -97,15 +97,17 @@ class Turns:
         self._next: asyncio.Handle | None = None
 
     async def wait(self, line: str, cost: float) -> None:
-        """Wait in this line. A connection waits at most once, so the number of connections bounds those that wait."""
+        """Wait in this line. While nobody waits, the first in a turn of the event loop goes on at once. A connection waits at
+        most once, so the number of connections bounds those that wait."""
         loop = asyncio.get_running_loop()
-        if self._next is None:
-            self._next = loop.call_soon(self._give)
         if line not in self._waiting:
-            self._waiting[line] = deque()
             self._done[line] = max(self._last + 1, self._done.get(line, 0.0))
+        if self._next is None:
+            self._next, self._last = loop.call_soon(self._give), self._done[line]
+            self._done[line] += cost
+            return
         turn = loop.create_future()
-        self._waiting[line].append((cost, turn))
+        self._waiting.setdefault(line, deque()).append((cost, turn))
         await turn
 
     def spent(self, line: str, seconds: float, cost: float) -> None:
