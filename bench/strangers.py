@@ -80,7 +80,7 @@ def _close_all(server: socket.socket) -> None:
     live.swap(make_leaf(make_ca(now), ["localhost"], now), now)
 
     async def serve() -> None:
-        await (await asyncio.start_server(_close, sock=server, ssl=live.listening)).serve_forever()
+        await (await asyncio.start_server(_close, sock=server, ssl=live.context())).serve_forever()
 
     asyncio.run(serve())
 

@@ -79,7 +79,7 @@ async def running(
 
     turns = Turns()
     edge = Edge({"/mutate": echo, "/validate": echo}, metrics, logs.configure(log), turns)
-    listener = Listener(edge.handle, metrics, turns, live.listening, **options)
+    listener = Listener(edge.handle, metrics, turns, live.context, **options)
     port = await listener.start("localhost", 0)
     try:
         async with asyncio.timeout(300):  # a server that never answers fails its test, and does not hang it

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 
 from webhook.errors import CertificateError
 from webhook.tls.issue import Pair, make_ca, make_leaf
-from webhook.tls.serve import LiveContext
+from webhook.tls.serve import HANDSHAKES, LiveContext
 
 NOW = datetime.now(UTC)
 CA = make_ca(NOW)
@@ -47,7 +47,7 @@ def handshake(
     if client is not None:
         client.issue_cert("kube-apiserver").configure_cert(context)
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
-    ours = live.listening.wrap_bio(to_server, to_client, server_side=True)
+    ours = live.context().wrap_bio(to_server, to_client, server_side=True)
     theirs = context.wrap_bio(to_client, to_server, server_hostname=name)
     for _ in range(4):
         for side in (theirs, ours):
@@ -56,6 +56,9 @@ def handshake(
     shown = theirs.getpeercert(binary_form=True)
     assert shown
     assert bool(ours.getpeercert(binary_form=True)) is bool(client)
+    for side in (theirs, ours):  # as every client ends it: else OpenSSL forgets the session
+        with suppress(ssl.SSLWantReadError):
+            side.unwrap()
     return shown
 
 
@@ -97,6 +100,12 @@ def test_a_swap_takes_effect_in_the_next_handshake(live: LiveContext) -> None:
     assert handshake(live, CA.certificate) == der(LEAF)
     assert live.swap(OTHER, NOW) is True
     assert handshake(live, CA.certificate) == der(OTHER)
+
+
+def test_sessions_which_nobody_resumes_are_forgotten(live: LiveContext) -> None:
+    for _ in range(3 * HANDSHAKES):
+        handshake(live, CA.certificate)
+    assert live.context().session_stats()["number"] < HANDSHAKES
 
 
 def test_a_client_without_sni_gets_the_current_pair_too(live: LiveContext) -> None:

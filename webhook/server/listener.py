@@ -50,13 +50,14 @@ class Listener:
         handle: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]],
         metrics: Metrics,
         turns: Turns,
-        tls: ssl.SSLContext | None = None,
+        tls: Callable[[], ssl.SSLContext] | None = None,
         *,
         limit: int = MAX_CONNECTIONS,
         keepalive: float = KEEPALIVE_SECONDS,
         authenticated: bool = False,
     ) -> None:
-        """`authenticated`: handshakes demand a client certificate. Strangers end there, and requests are not bounded."""
+        """`tls` gives the context of each handshake. `authenticated`: handshakes demand a client certificate. Strangers end
+        there, and requests are not bounded."""
         self.metrics, self.authenticated = metrics, authenticated
         self._handle, self._turns, self._tls, self._keepalive = handle, turns, tls, keepalive
         self.open: set[Held] = set()
@@ -118,7 +119,7 @@ class Listener:
 
     async def _serve(self, accepted: socket.socket, held: Held) -> bool:
         """Whether the handshake ended well."""
-        loop, seconds = asyncio.get_running_loop(), HANDSHAKE_SECONDS if self._tls else None
+        loop, tls, seconds = asyncio.get_running_loop(), None, None
         with suppress(OSError):  # the handshake broke off, took too long, or showed no accepted certificate
             if self._tls is not None:
                 await _hello(accepted)
@@ -127,9 +128,10 @@ class Listener:
                 held.peer = held.peer.removesuffix(" silent")
                 self.metrics.cut.inc(self.connections.add(held))
                 await self._turns.wait(f"{held.peer} handshakes", 1)
+                tls, seconds = self._tls(), HANDSHAKE_SECONDS
             connection = Connection(self, held, self._keepalive, accepted)
             await loop.connect_accepted_socket(
-                lambda: connection, accepted, ssl=self._tls, ssl_handshake_timeout=seconds, ssl_shutdown_timeout=seconds
+                lambda: connection, accepted, ssl=tls, ssl_handshake_timeout=seconds, ssl_shutdown_timeout=seconds
             )
             if self.authenticated:
                 self.connections.used(held)

@@ -95,7 +95,7 @@ class Process:
             self.edge.handle,
             self.metrics,
             turns,
-            self.live.listening,
+            self.live.context,
             authenticated=settings.authenticated,
         )
         probes = ops(self.metrics, self.missing, lambda: self.policies.remark)
