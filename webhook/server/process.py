@@ -1,7 +1,6 @@
 """Builds the long-lived objects of one server. `app` starts and stops them."""
 
 import asyncio
-import logging
 import math
 import os
 import time
@@ -59,7 +58,7 @@ class Recorder:
         if self._refused is not None and decision.result == "denied":
             self._refused.add(request.namespace)
         if decision.result != "ignored" and self._decisions.allowed():
-            self._log.write(logging.INFO, decision.result, fields(hook, request, decision, seconds))
+            self._log.info(decision.result, **fields(hook, request, decision, seconds))
         if self._events is not None and (decision.result == "denied" or (decision.quiet and hook == "validate")):
             self._events.refused(request, decision)
 

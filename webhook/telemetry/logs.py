@@ -6,43 +6,18 @@ Text of a tenant (the name of a pod or namespace) is always inside a JSON string
 import logging
 import sys
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
 from datetime import UTC, datetime
 from time import monotonic
 from typing import Any, BinaryIO, Final
 
 import orjson
+import structlog
 
 from webhook.admission.decision import Decision
 from webhook.kube.review import Request
 
-_MAX_NAME: Final = 500
-"""Maximum length of a name. No object has a longer one, but a forged review may."""
-_OPTIONS: Final = orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS | orjson.OPT_APPEND_NEWLINE
-_MAX_MESSAGE: Final = 500
-"""Maximum length of a message from another library. It may contain text of a stranger."""
-
-
-class Logger:
-    """Writes each event with its fields as one line. `least`: events of a lower level are left out."""
-
-    def __init__(self, stream: BinaryIO, least: int = logging.INFO) -> None:
-        self._stream, self._least = stream, least
-
-    def info(self, event: str, **fields: Any) -> None:
-        self.write(logging.INFO, event, fields)
-
-    def warning(self, event: str, **fields: Any) -> None:
-        self.write(logging.WARNING, event, fields)
-
-    def error(self, event: str, **fields: Any) -> None:
-        self.write(logging.ERROR, event, fields)
-
-    def write(self, level: int, event: str, fields: Mapping[str, Any]) -> None:
-        if level >= self._least:
-            line = {"time": datetime.now(UTC), "level": logging.getLevelName(level).lower(), "event": event, **fields}
-            self._stream.write(orjson.dumps(line, default=str, option=_OPTIONS))
-            self._stream.flush()
+Logger = structlog.typing.FilteringBoundLogger
 
 
 class LineLimit:
@@ -72,13 +47,33 @@ class LineLimit:
         return False
 
 
-def configure(stream: BinaryIO | None = None, least: int = logging.INFO) -> Logger:
-    """The logger of the program. From now on, other libraries log the same JSON lines."""
-    logger = Logger(stream or sys.stderr.buffer, least)
+_MAX_NAME: Final = 500
+"""Maximum length of a name. No object has a longer one, but a forged review may."""
+_OPTIONS = orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS
+_MAX_MESSAGE = 500
+"""Maximum length of a message from another library. It may contain text of a stranger."""
+
+
+def configure(stream: BinaryIO | None = None) -> Logger:
+    """Set up logging. Returns the logger of the program. From now on, other libraries log the same JSON lines."""
+    out = stream or sys.stderr.buffer
+    structlog.configure(
+        processors=[_render],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
+        logger_factory=structlog.BytesLoggerFactory(out),
+        cache_logger_on_first_use=False,
+    )
+    logger: Logger = structlog.get_logger().bind()
     root = logging.getLogger()
     root.handlers = [_LibraryLogs(logger)]
     root.setLevel(logging.WARNING)
     return logger
+
+
+def _render(_: Any, level: str, event: MutableMapping[str, Any]) -> bytes:
+    """The only structlog processor."""
+    fields = {"time": datetime.now(UTC), "level": level, "event": event.pop("event"), **event}
+    return orjson.dumps(fields, default=str, option=_OPTIONS)
 
 
 class _LibraryLogs(logging.Handler):
@@ -90,7 +85,7 @@ class _LibraryLogs(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         fields = cause(record.exc_info[1]) if record.exc_info and record.exc_info[1] else {}
-        self._logger.write(record.levelno, record.getMessage()[:_MAX_MESSAGE], {"source": record.name, **fields})
+        self._logger.log(record.levelno, record.getMessage()[:_MAX_MESSAGE], source=record.name, **fields)
 
 
 def cause(error: BaseException) -> Mapping[str, Any]:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Final
 
+import structlog
 import typer
 
 from webhook.cli import options
@@ -137,10 +138,11 @@ async def _follow(
     from webhook.telemetry.logs import configure  # noqa: PLC0415
     from webhook.telemetry.metrics import Metrics  # noqa: PLC0415
 
-    log = configure(least=logging.ERROR)  # the page says what fails
+    configure()
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))  # the page says what fails
     live = Live(snapshot, making, source)
     async with Api(way_to_api(kubeconfig, context)[1]) as api:
-        following = asyncio.create_task(live.run(api, Metrics(), log))
+        following = asyncio.create_task(live.run(api, Metrics(), structlog.get_logger()))
         try:
             await _serve(live, port, browser)
         finally:
