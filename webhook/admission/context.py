@@ -130,7 +130,7 @@ def findings_of(pod: Pod, context: Context, rules: Rules) -> Iterator[UnitFindin
     rules with the same cause are reported by one of them: the first that denies, else the first.
     """
     old = None if context.old is None else _without_changed(context.old, pod)
-    now = context._replace(checked=tuple(containers(pod))) if len(rules) > 1 else context  # read once for all
+    now = context._replace(checked=tuple(containers(pod)))  # read once for all rules
     if old is None:
         found = [(name, rule, f) for name, rule in rules for f in islice(rule.check(pod, now), _MAX_FINDINGS)]
     else:

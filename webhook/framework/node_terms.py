@@ -14,11 +14,8 @@ REQUIRED_TERMS = (*_NODE, REQUIRED, "nodeSelectorTerms")
 def preferred_terms(placement: Placement) -> list[dict[str, Any]]:
     """The PreferredSchedulingTerms of a placement: those that name the ranked nodes, then its further ones."""
     terms = [
-        {
-            "weight": weight,
-            "preference": {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]},
-        }
-        for weight, (node, *_) in zip(placement.weights, placement.nodes, strict=False)
+        {"weight": weight, "preference": {"matchFields": [has_name(ranked.node)]}}
+        for weight, ranked in zip(placement.weights, placement.nodes, strict=False)
     ]
     for preferred in placement.preferred:
         term: dict[str, Any] = {}

@@ -145,9 +145,7 @@ def best(of: Candidates) -> tuple[Indices, str]:
     """The best candidates that fit, in order, as indices into `scores.rows`; and the criterion that decided between the first
     two, or "" if there is no second."""
     named = [(criterion.name, values) for criterion in CRITERIA for values in criterion.values(of)]
-    score = of.scores.score
-    all_fit = len(score) > 0 and score[score.argmin()] > NEVER
-    fits = np.arange(len(score)) if all_fit else (score > NEVER).nonzero()[0]
+    fits = (of.scores.score > NEVER).nonzero()[0]
     chosen = smallest(of.settings.nodes, [values for _, values in named], fits)
     if len(chosen) < 2:
         return chosen, ""
@@ -162,9 +160,7 @@ def smallest(count: int, keys: list[Tier], left: Indices) -> Indices:
         values = key if len(left) == len(key) else key[left]  # most often all are left, and to index them is the cost
         if len(values) <= count:
             break
-        limit = values[values.argmin()]  # twice as fast as min()
-        if limit == values[values.argmax()]:
-            continue
+        limit = values.min()
         equal = (values == limit).nonzero()[0]
         if len(equal) < count:
             limit = np.partition(values, count - 1)[count - 1]

@@ -91,7 +91,7 @@ class Edge:
         self._failures = LineLimit(log, "failed handlers", MAX_FAILURE_LINES)
         self.turns = turns
         self.held = Bounded(MAX_BYTES)
-        """The bytes of all bodies."""
+        """The bytes of bodies that come in parts. Of others each connection has one, of `MAX_UNREAD` at most."""
         self._large_at: dict[str, float] = {}
         """Time of the last large body, by path."""
         self.draining = False
