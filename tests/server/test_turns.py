@@ -1,5 +1,7 @@
 """Whose reviews are decided next on a real server. Covers webhook/server/load.py beside test_load.py."""
 
+import asyncio
+
 import pytest
 
 from tests.edge import ANSWER, API_SERVER, asked, dial, post, running, streams
@@ -26,6 +28,17 @@ async def test_a_review_waits_for_few_turns_while_others_wait_for_many(
         for reader, _ in opened:
             assert (await reader.readuntil(ANSWER)).startswith(b"HTTP/1.1 200")
         assert server.bodies.index(b"{ours}") < 90
+
+
+async def test_what_goes_at_once_counts_for_its_line() -> None:
+    turns, order = load.Turns(), list[str]()
+
+    async def work(line: str) -> None:
+        await turns.wait(line, load.TURN)
+        order.append(line)
+
+    await asyncio.gather(work("a"), work("a"), work("b"))
+    assert order == ["a", "b", "a"]
 
 
 @pytest.mark.parametrize("address", ["127.0.7.2", API_SERVER])
