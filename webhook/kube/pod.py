@@ -134,7 +134,7 @@ def gpu_counts(container: Mapping[str, Any], gpus: Gpus) -> dict[str, int]:
     """The number of each GPU resource that a container asks for. A limit counts before a request."""
     resources = container.get("resources") or {}
     limits, requests = (positive_counts(resources.get(part) or {}, gpus.knows) for part in ("limits", "requests"))
-    return requests | limits
+    return limits | requests | limits  # messages name first what has a limit
 
 
 def gpu_names(pod: Pod, gpus: Gpus) -> frozenset[str]:
