@@ -77,7 +77,10 @@ class Tab:
         await self.send("Page.navigate", url=url)
 
     async def value(self, expression: str) -> Any:
-        """The value of an expression of JavaScript; a promise is awaited."""
+        """The value of an expression of JavaScript; a promise is awaited.
+
+        `innerText` of what the page does not draw, as nodes outside the window, is empty: `textContent` has it.
+        """
         found = await self.send("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in found, (expression, found["exceptionDetails"])
         return found["result"].get("value")

@@ -19,7 +19,7 @@ TURNED = "\u202egpj.exe"
 CONTRASTS = """(() => {
   const light = text => { const [r, g, b] = text.match(/[\\d.]+/g).map(Number).map(each => each / 255).map(each => each <= .04045 ? each / 12.92 : ((each + .055) / 1.055) ** 2.4);
     return .2126 * r + .7152 * g + .0722 * b; };
-  return [...document.querySelectorAll('.cell.held')].filter(each => each.innerText).map(each => { const look = getComputedStyle(each), [a, b] = [light(look.color), light(look.backgroundColor)].sort((x, y) => y - x);
+  return [...document.querySelectorAll('.cell.held')].filter(each => each.textContent).map(each => { const look = getComputedStyle(each), [a, b] = [light(look.color), light(look.backgroundColor)].sort((x, y) => y - x);
     return [each.className, (a + .05) / (b + .05)]; }); })()"""
 
 
@@ -96,7 +96,7 @@ async def test_a_search_hides_no_pod_that_waits(tab: Tab) -> None:
 async def test_the_keyboard_reaches_what_a_search_leaves(tab: Tab) -> None:
     await tab.value("document.querySelector('#map [tabindex=\"0\"]').focus()")
     await search(tab, "serve-2")
-    assert await tab.value("document.querySelector('.node:not([hidden]) [tabindex=\"0\"]')?.innerText") == "serve-2"
+    assert await tab.value("document.querySelector('.node:not([hidden]) [tabindex=\"0\"]')?.textContent") == "serve-2"
     assert await tab.value("document.querySelectorAll('#map [tabindex=\"0\"]').length") == 1
 
 
@@ -108,7 +108,7 @@ async def test_the_reason_beside_a_node_is_reached_and_is_that_of_the_chosen_pod
         await tab.value("document.querySelector('[data-node=\"train-1\"] .name').focus()")
         await tab.press("End")
         (said, *text) = (await tab.value("document.activeElement.getAttribute('aria-label')")).split(", ")
-        assert said == await tab.value("document.querySelector('[data-node=\"train-1\"] .say').innerText")
+        assert said == await tab.value("document.querySelector('[data-node=\"train-1\"] .say').textContent")
         assert any(", ".join(text) in each for each in causes), name
         assert (await tab.value("document.getElementById('tip').innerText")).split("\n")[0] == said
 
