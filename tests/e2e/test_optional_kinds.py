@@ -68,9 +68,8 @@ def test_every_kind_is_watched_without_an_error(installed: Installed) -> None:
 
     wait_for(heard, "a word of each kind", installed.members, 120)
 
-    def works() -> (
-        bool
-    ):  # another test may have taken the API server away; a bookmark, once a minute, says that it works again
+    # Another test may have taken the API server away. A bookmark, once a minute, says that the feed works again.
+    def works() -> bool:
         last = {line["feed"]: line["event"] for line in installed.decisions() if line.get("feed") in kinds}
         return set(last.values()) <= {"feed works again"}
 
