@@ -90,13 +90,18 @@ async def test_a_body_of_any_allowed_size_arrives_whole(
     assert server.bodies == [body[:size]]
 
 
-async def test_an_answer_of_the_handler_other_than_200_is_plain_text(client: aiohttp.ClientSession) -> None:
+@pytest.mark.parametrize(("status", "again"), [(400, None), (503, "1")])
+async def test_an_answer_of_the_handler_other_than_200_is_plain_text(
+    client: aiohttp.ClientSession, status: int, again: str | None
+) -> None:
+    """The API server asks again only where an answer says when."""
     async with (
-        running(lambda _: (400, b"not a review")) as server,
+        running(lambda _: (status, b"no answer")) as server,
         client.post(server.url + "/mutate", json={}) as answer,
     ):
-        assert (answer.status, await answer.text()) == (400, "not a review")
+        assert (answer.status, await answer.text()) == (status, "no answer")
         assert answer.headers["Content-Type"].startswith("text/plain")
+        assert (answer.headers.get("Retry-After"), answer.headers["Connection"]) == (again, "close")
 
 
 async def test_a_client_that_expects_100_continue_gets_it(server: Running) -> None:
