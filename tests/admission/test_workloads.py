@@ -1,5 +1,6 @@
 """Warnings, changes and refusals when a workload is applied, before its controller creates the pods; and how many they are."""
 
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any
@@ -21,9 +22,12 @@ from tests.admission.templates import (
     validated,
 )
 from tests.builders import GPU, TWO_NODES, ClusterFacts, container
+from webhook.admission.decision import Decision
 from webhook.admission.response import warnings_of
+from webhook.errors import BadPod
 from webhook.framework.cluster_view import Autoscaler
 from webhook.kube import bounds
+from webhook.kube.pod import INJECTION
 from webhook.kube.review import Request
 from webhook.policy.model import Policy
 
@@ -147,6 +151,12 @@ def test_a_bad_quantity_in_a_custom_resource_is_refused_in_mode_deny_only() -> N
     assert "spec.workerGroupSpecs[0].template.spec.containers[0].resources" in denied.message
 
 
+@pytest.mark.parametrize("ask", [mutated, validated])
+def test_a_template_without_the_form_of_a_pod_is_a_bad_review(ask: Callable[[Request, Policy], Decision]) -> None:
+    with pytest.raises(BadPod, match=r"containers\[0\]\.env: wanted"):
+        ask(asked(deployment(env="all")), policy())
+
+
 def test_what_exceeds_a_bound_is_not_looked_at_and_mode_deny_refuses_it() -> None:
     many = deployment(NO_LIMIT)
     many["spec"]["template"]["spec"]["containers"] += ["no container"] * bounds.LIMITS["containers"]
@@ -198,6 +208,13 @@ def test_changes_of_the_pods_are_announced() -> None:
     labelled = deployment(labels={"workload-type": "inference"})
     warnings = warnings_of(validated(asked(labelled), policy()))
     assert "its pods will get: tolerations, priorityClass, topologySpread" in warnings
+
+
+def test_labels_of_a_template_count_as_those_of_its_pods_do() -> None:
+    labelled = deployment(labels={"workload-type": "inferense", INJECTION: "off"})
+    warnings = warnings_of(validated(asked(labelled, deployment()), policy()))
+    assert 'label workload-type="inferense" gives no class; nearest: inference' in warnings
+    assert any(text.startswith(f"{INJECTION} is a label here") for text in warnings)
 
 
 def test_a_rule_about_new_pods_checks_a_changed_template_too() -> None:
