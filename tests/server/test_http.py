@@ -139,7 +139,7 @@ async def test_a_crash_in_a_handler_is_a_500_that_names_the_log_and_leaks_nothin
     def crash(body: bytes) -> tuple[int, bytes]:
         raise KeyError(SECRET)
 
-    review = {"request": {"uid": "u-1\n2", "object": {"env": SECRET}}}
+    review = {"request": {"uid": "u-1\n2" + "x" * 99, "object": {"env": SECRET}}}
     async with running(crash) as server:
         async with client.post(server.url + "/mutate", json=review) as answer:
             assert answer.status == 500
@@ -152,7 +152,7 @@ async def test_a_crash_in_a_handler_is_a_500_that_names_the_log_and_leaks_nothin
         ) as answer:
             assert answer.status == 500
         lines = [orjson.loads(line) for line in server.log.getvalue().splitlines()]
-        assert [line["uid"] for line in lines] == ["u-1\n2", ""]
+        assert [line["uid"] for line in lines] == ["u-1\n2" + "x" * 59, ""]
         assert lines[0]["event"] == "handler failed"
         assert lines[0]["error"] == "KeyError"
         assert re.fullmatch(r".*test_http\.py:\d+ crash", lines[0]["trace"][-1])
