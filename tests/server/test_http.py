@@ -7,13 +7,14 @@ import asyncio
 import gzip
 import io
 import re
+import socket
 from typing import Any
 
 import aiohttp
 import orjson
 import pytest
 
-from tests.edge import ANSWER, NOW, OTHER, SECRET, Running, https, post, running
+from tests.edge import ANSWER, NOW, OTHER, SECRET, TRUST, Running, asked, dial, https, post, running
 from tests.waiting import until
 from webhook.server import http
 from webhook.server import listener as listen
@@ -179,11 +180,33 @@ async def test_requests_that_arrived_before_the_shutdown_are_answered(server: Ru
     connections = [await server.open() for _ in range(5)]
     for _, writer in connections:
         writer.write(post() + b"{}")
-    await until(lambda: server.bodies)
     await server.listener.stop(1)
     for reader, writer in connections:
         assert (await reader.read()).endswith(ANSWER)
         writer.close()
+
+
+async def test_a_connection_that_was_not_accepted_yet_is_served_at_the_shutdown(
+    server: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listen, "CLOSE_SECONDS", 60.0)
+    waiting = socket.create_connection(("localhost", server.port))
+    stopping = asyncio.create_task(server.listener.stop(1))
+    stream = await asyncio.open_connection(sock=waiting, ssl=TRUST, server_hostname="localhost")
+    assert await asked(stream) == 200
+    stream[1].close()
+    await stopping
+
+
+async def test_neither_an_idle_nor_a_silent_connection_delays_the_shutdown(
+    server: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listen, "HANDSHAKE_SECONDS", 600.0)
+    assert await asked(await server.open()) == 200
+    server.opened.append(await dial(server, trust=None))
+    await until(lambda: len(server.listener.open) == 2)
+    async with asyncio.timeout(60):  # it would take ten times as long
+        await server.listener.stop(600)
 
 
 async def test_a_new_certificate_is_used_for_new_connections_and_the_old_ones_continue(server: Running) -> None:
