@@ -59,7 +59,7 @@ def expected(of: ClusterState, version: int, count: int) -> list[int]:
 
 
 @given(st.data())
-@times(0.6)
+@times(0.4)
 def test_the_best_rows_are_found_after_any_changes(data: st.DataObject) -> None:
     number = data.draw(st.integers(1, 70))
     of = state([node(f"n{i * 37 % 71:02}", 8, labels={"pool": "ab"[i % 3 == 0]}) for i in range(number)])
