@@ -149,6 +149,7 @@ _steps = st.lists(st.lists(st.tuples(st.sampled_from(["seen", "gone", "pod"]), _
 
 @pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
 @given(steps=_steps)
+@times(0.5)
 def test_cached_scores_equal_new_ones(spec: dict[str, Any], steps: list[Any]) -> None:
     of, kept, view = state(), scores(spec), View(1, (GPU,))
     of.nodes.columns.add_resource(GPU)
