@@ -107,9 +107,10 @@ def test_each_node_belongs_to_one_replica_and_all_have_equally_many(names: tuple
 
 
 def test_the_nodes_of_each_gpu_model_are_divided_equally() -> None:
-    few = [node(f"h100-{i}", labels={"nvidia.com/gpu.product": "H100"}) for i in range(4)]
+    few = [node(f"m{i // 2}-{i}", labels={"nvidia.com/gpu.product": f"M{i // 2}"}) for i in range(16)]
     for name, other in ("ab", "ba"):
-        assert len([each for each in own(shared(name, other, nodes=NODES + few)) if each.startswith("h100")]) == 2
+        models = sorted(each[:2] for each in own(shared(name, other, nodes=NODES + few)) if each.startswith("m"))
+        assert models == [f"m{i}" for i in range(8)]
 
 
 def test_a_node_that_comes_or_goes_moves_one_node_at_most_between_two_replicas() -> None:

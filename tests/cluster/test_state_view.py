@@ -9,8 +9,10 @@ from typing import Any
 
 from tests.builders import GPUS
 from tests.cluster.objects import GPU, node, state
+from webhook.cluster.node import SHARED
 from webhook.cluster.state import ClusterState
 from webhook.framework.cluster_view import Cluster, Taint
+from webhook.kube.gpus import GpuName, Gpus
 
 ZONE = "topology.kubernetes.io/zone"
 PRODUCT = "nvidia.com/gpu.product"
@@ -60,6 +62,19 @@ def test_domains_and_label_values_are_those_of_nodes_with_gpus() -> None:
     assert seen.label_values(ZONE, GPUS) == ("x", "y")
     assert seen.label_values(PRODUCT, GPUS) == ("A100", "H100", "L4")
     assert seen.domains("no/such", GPUS) == 0
+
+
+def test_each_set_of_gpus_has_its_own_answers() -> None:
+    seen, others = pools().view(0), Gpus((GpuName("example.com/thing", "whole"),))
+    assert seen.gpu_taints(GPUS) != seen.gpu_taints(others) == ()
+    assert seen.domains(ZONE, GPUS) != seen.domains(ZONE, others) == 0
+    assert seen.label_values(PRODUCT, GPUS) != seen.label_values(PRODUCT, others) == ()
+
+
+def test_shared_gpus_count_once() -> None:
+    labels = {"nvidia.com/gpu.sharing-strategy": "time-slicing", "nvidia.com/gpu.replicas": "4"}
+    of = state([node("a", None, labels=labels, **{SHARED: "10"})])
+    assert of.view(0).resources() == {SHARED: 3}
 
 
 def test_resources_are_the_extended_ones_with_the_most_that_one_node_has() -> None:

@@ -65,7 +65,7 @@ def test_tainted_devices_are_out_unless_tolerated(selector: Object, left: list[s
 
 def test_a_rule_ends_changes_and_comes_before_its_devices() -> None:
     of = two(rule(selector={"pool": "a"}))
-    of.seen("devicetaintrules", rule(selector={"pool": "b"}), 0)
+    of.seen("devicetaintrules", rule(selector={"pool": "b"}, effect="NoExecute"), 0)
     assert nodes_of(of) == ["a"]
     of.seen("resourceslices", dra.gpus_of("b", 2), 0)
     assert nodes_of(of) == ["a"]

@@ -39,7 +39,7 @@ ALLOWED: dict[str, Case] = {
     "a volume without a source, which is an emptyDir": template(2, {"name": "weights"}),
     "a claim that the pod makes for itself": template(2, {"name": "weights", "ephemeral": {"volumeClaimTemplate": {}}}),
     "without a GPU": template(gpu=None),
-    "a pod, whose workload is not asked about": template(template=None),
+    "a pod, whose workload is not asked about": template(template=None, owned_by="Deployment", up_to=9),
 }
 
 

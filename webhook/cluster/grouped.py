@@ -22,8 +22,7 @@ class Grouped(Generic[K, G, V]):
         """The values by group and name; only groups that have one. Others only read it."""
 
     def put(self, name: K, group: G, value: V) -> None:
-        """Keep a value, instead of the one with this name. Raises TypeError, and changes nothing, if `group` has no hash."""
-        hash(group)
+        """Keep a value, instead of the one with this name."""
         Grouped.gone(self, name)
         self.group_of[name] = group
         self.groups.setdefault(group, {})[name] = value

@@ -119,7 +119,7 @@ class StateView:
     def resources(self) -> Mapping[str, int]:
         def answer() -> dict[str, int]:
             installed = self._state.nodes.columns.installed
-            names = [name for name in sorted(installed) if "/" in name and installed[name].any()]
+            names = [name for name in sorted(installed) if installed[name].any()]
             return {name: int(self._devices(name).max(initial=0)) for name in names}
 
         return self._cached(("resources",), answer)
@@ -165,7 +165,7 @@ class StateView:
         mask = np.zeros(columns.rows, bool)
         for resource in gpus.among(columns.capacity):
             mask |= columns.capacity[resource][: columns.rows] > 0
-        return mask & columns.alive[: columns.rows]
+        return mask
 
     def _cached(self, question: tuple[object, ...], answer: Callable[[], T]) -> T:
         return self._state.answers.get(self._state.nodes.changes.position, question, answer)
@@ -173,6 +173,6 @@ class StateView:
 
 def _shown(part: str, value: object) -> str:
     """The value of an attribute or a capacity of a device, for a message."""
-    if part == "capacity" and isinstance(value, int) and value:
+    if part == "capacity" and isinstance(value, int):
         return quantity_text("", value)
     return quoted(value) if isinstance(value, str) else quoted(str(value).lower())[1:-1]
