@@ -42,6 +42,8 @@ def read(text: str) -> Utilisation:
         pytest.param("", {}, id="nothing"),
         pytest.param("NVIDIA-SMI has failed because it couldn't communicate", {"not nvidia-smi": 1}, id="no driver"),
         pytest.param(f"{A}, 0, 4, 81559\n", {"not nvidia-smi": 1}, id="too few fields"),
+        pytest.param(f"{A}, 0, 4, 81559, 29, 0\n", {"not nvidia-smi": 1}, id="too many fields"),
+        pytest.param(f"{A}, [N/A], 4, [N/A], [N/A]\n", {}, id="used memory of an unknown size"),
         pytest.param("0, 0, 4, 81559, 29\n", {"not nvidia-smi": 1}, id="no UUID"),
         pytest.param(f"{A}{'0' * 99}, 0, 4, 81559, 29\n", {"not nvidia-smi": 1}, id="an endless UUID"),
         pytest.param(f"{A}, a, b, c, d\n", {"not nvidia-smi": 1}, id="words"),
@@ -197,6 +199,7 @@ async def test_a_pod_that_misbehaves_is_named_with_its_node_and_the_others_count
     assert errors.keys() == {"a"}
     assert "in pod exporter-a" in errors["a"] or "pod exporter-a answered" in errors["a"]
     assert why in errors["a"]
+    assert "Apply" not in errors["a"], "it has the right"
     assert (into.node("a").measured, into.node("b").measured) == (0, 2)
     async with Runs(script).source() as source:
         with pytest.raises(SourceFailed, match="no answer from any of 1 node; the first, a: "):
