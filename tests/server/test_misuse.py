@@ -212,3 +212,4 @@ async def test_a_review_whose_client_has_gone_before_its_turn_is_not_decided(
         assert await asked(ours) == 200
         assert server.bodies == [b"{}"]
         assert server.edge.held.total == 0
+        assert server.log.getvalue() == b""

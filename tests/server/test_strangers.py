@@ -59,6 +59,9 @@ async def test_one_large_body_is_read_for_a_while_and_small_ones_are_answered_me
         assert server.edge.held.total < http.MAX_BODY_BYTES
         for _ in range(3):
             assert await asked(ours, b"{" + b" " * (1 << 20) + b"}") == 200
+        opened.append(last := await dial(server))
+        last[1].write(post(length=http.MAX_BODY_BYTES))
+        assert b"\r\nConnection: close\r\n" in await last[0].readuntil(b"\r\n\r\n")
     await until(lambda: server.edge.held.total == 0)
 
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from tests.edge import ANSWER, API_SERVER, asked, dial, post, running, streams
-from tests.waiting import until
+from tests.waiting import time_passes, until
 from webhook.kube import bounds
 from webhook.server import http, load
 
@@ -56,12 +56,27 @@ async def test_what_goes_at_once_counts_for_its_line() -> None:
     assert order == ["a", "b", "a"]
 
 
+async def test_a_body_may_wait_for_its_turn_longer_than_for_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def wait(_: load.Turns, line: str, work: float) -> None:
+        if line.endswith("/mutate"):
+            time_passes(http.BODY_SECONDS)
+            await asyncio.sleep(0.01)
+
+    monkeypatch.setattr(load.Turns, "wait", wait)
+    async with running() as server, streams() as opened:
+        opened.append(ours := await dial(server))
+        ours[1].write(post(length=6) + b"{ou")
+        await until(lambda: server.edge.held.total == 3)
+        ours[1].write(b"rs}")
+        assert (await ours[0].readline()).startswith(b"HTTP/1.1 200")
+
+
 @pytest.mark.parametrize("address", ["127.0.7.2", API_SERVER])
 async def test_few_bodies_that_take_long_are_decided_before_small_ones(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Such as policies of 60 kB, which take 90 times as long as a pod. None is slow by this clock but those."""
-    clock, slow = [0.0], b"x" * 60_000
+    """Such as policies, which take 90 times as long as a pod. None is slow by this clock but those."""
+    clock, slow = [0.0], b"{slow}"
     monkeypatch.setattr(load, "TURN", 1.0)
     monkeypatch.setattr(http, "thread_time", lambda: clock[0])
 
@@ -74,12 +89,11 @@ async def test_few_bodies_that_take_long_are_decided_before_small_ones(
         ours = [await dial(server) for _ in range(50)]
         opened += [*strangers, *ours]
         for _, writer in strangers:
-            writer.write(post(length=len(slow)) + slow)
-        await until(lambda: len(server.bodies) > 5)
+            writer.write(post("/validate", length=6) + slow)
         for _, writer in ours:
             writer.write(post(length=6) + b"{ours}")
         for reader, _ in ours:
-            await reader.readuntil(ANSWER)
+            assert (await reader.readline()).startswith(b"HTTP/1.1 200")
         between = server.bodies[server.bodies.index(b"{ours}") :]
         assert between[: between.count(b"{ours}") + 3].count(b"{ours}") == 50
 
@@ -99,6 +113,11 @@ async def test_a_body_whose_turn_comes_too_late_is_asked_for_again(monkeypatch: 
         meanwhile = http.LATE_SECONDS + 0.1
         assert await asked(ours) == 503
         assert server.count('shed_total{reason="late"}') == 1
+        server.edge.draining = True
+        ours[1].write(post() + b"{}")
+        assert b"\r\nConnection: close\r\n" in await ours[0].readuntil(b"\r\n\r\n")
+        server.edge.draining = False
+        opened.append(ours := await dial(server))
         assert server.edge.held.total == 0
         meanwhile = http.LATE_SECONDS - 0.1
         assert await asked(ours) == 200
