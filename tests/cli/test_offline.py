@@ -123,6 +123,8 @@ def test_a_pod_is_validated_as_the_mutating_hook_leaves_it_and_a_review_as_it_is
         run(one(admission_review(only_a_request)), decide_validate, POLICY, load_state(None)).decision.result
         == "denied"
     )
+    misspelt = run(one(pod(labels={"workload-type": "inferense"})), decide_validate, POLICY, load_state(None))
+    assert any("nearest: inference" in warning for warning in misspelt.decision.warnings)
 
 
 @pytest.mark.parametrize("decide", [decide_mutate, decide_validate], ids=["mutate", "validate"])

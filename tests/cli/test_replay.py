@@ -124,6 +124,12 @@ def test_a_pod_that_would_be_placed_otherwise_has_both_nodes(
     assert (each["change"], each["text"], each["fields"]) == (change, text, fields)
 
 
+def test_the_groups_of_the_user_count(tmp_path: Path, policies: list[Any]) -> None:
+    kubelet = {"username": "system:node:a", "groups": ["system:nodes"]}
+    (entry,) = found(lines(tmp_path, event(replica(nodeName="a"), user=kubelet)), *policies)
+    assert entry["after"]["outcome"] != "refused"
+
+
 def test_requests_that_create_no_pod_are_left_out_and_counted(tmp_path: Path, policies: list[Any]) -> None:
     file = lines(
         tmp_path,

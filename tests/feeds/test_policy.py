@@ -151,6 +151,25 @@ async def test_a_bad_policy_is_reported_by_one_event_on_the_config_map() -> None
         assert "the last good one stays: line 1: profiles.default.shadwo: unknown key" in event["message"]
 
 
+async def test_the_same_policy_takes_effect_again_when_its_config_map_is_back() -> None:
+    log = io.BytesIO()
+    holder = CurrentPolicy(Metrics(), logs.configure(log))
+    sink = ConfigMapSink(holder, "gpu-admission", NAME)
+    config_map = {"metadata": {"uid": "u", "resourceVersion": "1"}, "data": {"policy.yaml": GOOD}}
+    for _ in range(2):
+        sink.seen(config_map)
+        assert holder.error is None
+        sink.complete(set())
+        assert "does not exist" in holder.remark
+    assert log.getvalue().count(b'"event":"policy"') == 1, "it is the one that was in force"
+
+
+def test_the_remark_of_the_probe_is_bounded() -> None:
+    holder = CurrentPolicy(Metrics(), logs.configure(io.BytesIO()))
+    holder.load("profiles:\n" + "".join(f"  p{number}: {{shadwo: 1}}\n" for number in range(100)))
+    assert len(holder.remark) == 1000
+
+
 async def test_if_the_policy_changes_faster_than_events_are_written_the_newest_is_reported(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

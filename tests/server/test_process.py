@@ -1,14 +1,27 @@
 """When a replica is ready."""
 
+import io
 from datetime import UTC, datetime
+from typing import cast
 
+import orjson
 import pytest
 
+from tests.builders import pod, request
+from webhook.admission.decision import IGNORED, Decision
 from webhook.cluster.state import REQUIRED
+from webhook.errors import BadReview
+from webhook.feeds.events import Events
 from webhook.feeds.policy import shipped_policy
 from webhook.feeds.watch import Watches
-from webhook.server.process import Process
+from webhook.kube.pod import PROFILE_LABEL
+from webhook.kube.review import Request
+from webhook.server import process
+from webhook.server.process import Process, Recorder
 from webhook.server.settings import ServeSettings
+from webhook.telemetry import logs
+from webhook.telemetry.metrics import Metrics
+from webhook.telemetry.refused import Refused
 from webhook.tls.issue import make_ca, make_leaf
 
 BOUND = 60.0
@@ -27,6 +40,35 @@ async def replica() -> tuple[Process, list[float]]:
     today = datetime.now(UTC)
     process.live.swap(make_leaf(make_ca(today), ["localhost"], today), today)
     return process, now
+
+
+class Reported:
+    """In place of the queue of Events."""
+
+    def __init__(self) -> None:
+        self.results: list[str] = []
+
+    def refused(self, request: Request, decision: Decision) -> None:
+        self.results.append(decision.result)
+
+
+@pytest.mark.parametrize("lines", [0, 9])
+def test_a_refusal_is_counted_logged_and_reported_and_what_is_ignored_is_not(
+    lines: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "MAX_DECISION_LINES", lines)
+    monkeypatch.setattr(process, "MAX_BAD_REVIEW_LINES", lines)
+    log, events, refused = io.BytesIO(), Reported(), Refused({"team-a": {PROFILE_LABEL: ""}})
+    recorder = Recorder(Metrics(), logs.configure(log), cast(Events, events), refused)
+    for decision in (IGNORED, Decision("denied"), Decision("shadow", quiet=True)):
+        for hook in ("mutate", "validate"):
+            recorder.decided(hook, request(pod()), decision, 0.001)
+    recorder.bad_review("mutate", BadReview("forged"))
+    assert events.results == ["denied", "denied", "shadow"]
+    assert refused.counts()["team-a"] == 2
+    logged = [orjson.loads(line)["event"] for line in log.getvalue().splitlines()]
+    wanted = ["denied", "denied", "shadow", "shadow", "bad review"] if lines else []
+    assert [event for event in logged if event != "lines left out"] == wanted
 
 
 async def test_a_replica_that_has_heard_nothing_says_what_is_missing() -> None:

@@ -18,7 +18,6 @@ from webhook.text import quoted
 
 MAX_BYTES = 64 << 20
 """Maximum size of the answer to one query."""
-_MAX_NODE = 300
 _NODE = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?", re.ASCII)
 _PART = 1 << 16
 """Bytes parsed in one turn of the event loop."""
@@ -84,7 +83,7 @@ def node_of(labels: Mapping[str, Any], settings: GpuMetricsSettings, exporters: 
     (dcgm-exporter pull request 129).
     """
     value = next((labels[key] for key in settings.node_labels if labels.get(key)), None)
-    if not isinstance(value, str) or len(value) > _MAX_NODE:
+    if not isinstance(value, str):
         return None
     host = value[1:].partition("]")[0] if value.startswith("[") else value.partition(":")[0]  # [fd00::7]:9400
     return exporters.get(host) or (host if _NODE.fullmatch(host) else None)
