@@ -2,6 +2,7 @@
 
 import io
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import cast
 
 import orjson
@@ -13,7 +14,6 @@ from webhook.cluster.state import REQUIRED
 from webhook.errors import BadReview
 from webhook.feeds.events import Events
 from webhook.feeds.policy import shipped_policy
-from webhook.feeds.watch import Watches
 from webhook.kube.pod import PROFILE_LABEL
 from webhook.kube.review import Request
 from webhook.server import process
@@ -28,18 +28,18 @@ BOUND = 60.0
 
 
 @pytest.fixture
-async def replica() -> tuple[Process, list[float]]:
+async def replica(monkeypatch: pytest.MonkeyPatch) -> tuple[Process, list[float]]:
     """A replica that is ready, and its time."""
-    process, now = Process(ServeSettings(max_age=BOUND)), [1000.0]
-    process.watches = Watches((*REQUIRED, "policy"), BOUND, lambda: now[0])
+    now = [1000.0]
+    monkeypatch.setattr(process, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    ready = Process(ServeSettings(max_age=BOUND))
     for kind in REQUIRED:
-        process.state.replace(kind, [], 0.0)
-        process.watches.answered(kind)
-    process.policies.load(shipped_policy())
-    process.watches.answered("policy")
+        ready.state.replace(kind, [], 0.0)
+    answered(ready)
+    ready.policies.load(shipped_policy())
     today = datetime.now(UTC)
-    process.live.swap(make_leaf(make_ca(today), ["localhost"], today), today)
-    return process, now
+    ready.live.swap(make_leaf(make_ca(today), ["localhost"], today), today)
+    return ready, now
 
 
 class Reported:
