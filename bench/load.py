@@ -117,9 +117,11 @@ class _Connection(asyncio.Protocol):
             self.done.set_exception(exc or ConnectionError("the server closed the connection"))
 
 
-def client_context() -> ssl.SSLContext:
-    """Does not verify the server's certificate."""
-    context = ssl.create_default_context()
+def anybody() -> ssl.SSLContext:
+    """Trusts every server, and shows no certificate."""
+    context = ssl.SSLContext(
+        ssl.PROTOCOL_TLS_CLIENT
+    )  # without the authorities of the machine, which take 20 ms to read
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     return context
 
@@ -135,7 +137,7 @@ def run(port: int, cpu: Callable[[], float], requests: list[bytes], connections:
 
 
 async def _run(port: int, cpu: Callable[[], float], requests: list[bytes], connections: int) -> Outcome:
-    context = client_context()
+    context = anybody()
     loop = asyncio.get_running_loop()
     load = _Load(requests, cpu)
     made = []
@@ -147,8 +149,8 @@ async def _run(port: int, cpu: Callable[[], float], requests: list[bytes], conne
         if awake:
             loop.call_soon(stay_awake)
 
-    stay_awake()
     await asyncio.sleep(0.1)  # until the handshakes are over on the server's side too
+    stay_awake()
     started = time.perf_counter()
     load.outcome.cpu.append(cpu())
     for connection in made:

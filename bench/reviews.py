@@ -29,7 +29,7 @@ from rich.table import Table
 
 from bench import recorded, samples, watched
 from bench.least import command, started
-from bench.load import Outcome, client_context, cpu_seconds, request, run
+from bench.load import Outcome, anybody, cpu_seconds, request, run
 from bench.output import percentile, stdout
 from webhook.tls.issue import write_certificates
 
@@ -60,7 +60,7 @@ class Server:
         if self.watch is None:
             return
         address = ("127.0.0.1", self.port)
-        with socket.create_connection(address) as plain, client_context().wrap_socket(plain) as connection:
+        with socket.create_connection(address) as plain, anybody().wrap_socket(plain) as connection:
             connection.sendall(request("/clear", b"{}"))
             assert b" 200 " in connection.recv(4096)
 

@@ -1,7 +1,6 @@
 """What a stranger with any pod's reach does to the HTTPS port, for as long as it is let: for the tests and `bench.strangers`."""
 
 import asyncio
-import ssl
 import sys
 from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -10,17 +9,11 @@ from contextlib import asynccontextmanager, suppress
 import orjson
 
 from bench.bodies import BODIES
+from bench.load import anybody
 from tests.builders import admission_review
 
 MIB = 1 << 20
 Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
-
-
-def anybody() -> ssl.SSLContext:
-    """Trusts every server, and shows no certificate."""
-    context = ssl.create_default_context()
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    return context
 
 
 def head(length: int, path: str = "/mutate") -> bytes:

@@ -10,6 +10,7 @@ import pytest_asyncio
 import trustme
 import yaml
 
+from bench.load import anybody
 from tests.controlplane import clusters
 from tests.controlplane.api import Api, ApiError
 from tests.controlplane.objects import pod
@@ -17,7 +18,6 @@ from tests.controlplane.plane import ControlPlane
 from tests.controlplane.programs import find
 from tests.controlplane.settings import Options
 from tests.installed import ROOT, Installed, decision, opt_in
-from tests.strangers import anybody
 
 pytestmark = pytest.mark.controlplane
 

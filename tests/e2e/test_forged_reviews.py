@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
+from bench.load import anybody
 from tests.builders import GPU, admission_review
 from tests.controlplane.api import Api, wait_until
 from tests.controlplane.fixtures import MakeNodes
@@ -18,7 +19,6 @@ from tests.e2e.conftest import Sides
 from tests.edge import post
 from tests.installed import Installed, decision
 from tests.manifests.recorder import Recorder, allowed
-from tests.strangers import anybody
 
 pytestmark = pytest.mark.controlplane
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.effort import times
 from webhook.cluster.node_table import Columns
 from webhook.placement import node_states as module
 from webhook.placement.node_states import states
@@ -55,6 +56,7 @@ def test_the_number_of_states_is_bounded(monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize("dearer", [1, 100], ids=["a few rows by themselves", "always all anew"])
 @pytest.mark.parametrize("spare", [-100, 4096], ids=["no room for old ones", "room for old ones"])
 @given(steps=_steps)
+@times(0.5)
 def test_rows_have_the_same_number_if_and_only_if_they_are_equal(dearer: int, spare: int, steps: list[Any]) -> None:
     of = _columns()
     with pytest.MonkeyPatch.context() as patched:

@@ -35,5 +35,5 @@ async def beside(server: Running, misuses: list[asyncio.Task[bytes]]) -> list[by
             opened.append(fresh := await dial(server))
             assert [await asked(kept), await asked(fresh)] == [200, 200]
             fresh[1].close()
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(0.1)
     return [misuse.result() for misuse in misuses]

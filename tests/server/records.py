@@ -9,8 +9,8 @@ from pathlib import Path
 
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
+from bench.load import anybody
 from tests.edge import Stream
-from tests.strangers import anybody
 
 _HELLO = b"\x01\0\0\0"
 """A ClientHello without content. After the handshake it asks for another one."""

@@ -16,14 +16,14 @@ from typing import Any
 import aiohttp
 import orjson
 
+from bench.load import anybody
 from tests.builders import admission_review
 from webhook.tls.issue import make_ca
 
 CLUSTER = str(files("webhook.defaults").joinpath("cluster.yaml"))
 NOW = datetime.now(UTC)
 CA = make_ca(NOW)
-ANYONE = ssl.create_default_context()
-ANYONE.check_hostname, ANYONE.verify_mode = False, ssl.CERT_NONE
+ANYONE = anybody()
 REGISTRATION = "/apis/admissionregistration.k8s.io/v1"
 
 

@@ -16,7 +16,7 @@ import trustme
 
 from tests.cli.objects import kubeconfig as written_kubeconfig
 from tests.feeds.fake_api import FakeApi, fake_api
-from tests.server.started import CA, CLUSTER, NOW, REGISTRATION, serving, start
+from tests.server.started import CA, CLUSTER, NOW, REGISTRATION, serving
 from webhook.errors import GpuAdmissionError
 from webhook.feeds.cluster import PATHS
 from webhook.server.app import run
@@ -25,7 +25,7 @@ from webhook.tls.issue import Pair, make_leaf
 
 
 async def test_offline_it_serves_a_cluster_file_with_the_shipped_policy_and_a_certificate_of_its_own() -> None:
-    async with serving("--cluster", CLUSTER) as server:
+    async with serving("--cluster", CLUSTER, GPU_ADMISSION_DRAIN_SECONDS="600") as server:
         assert await server.get("/readyz") == (200, "ok\n")
         assert await server.get("/healthz") == (200, "ok\n")
         mutated, _ = await server.ask("mutate")
@@ -36,17 +36,16 @@ async def test_offline_it_serves_a_cluster_file_with_the_shipped_policy_and_a_ce
         assert "gpu_admission_cluster_fresh 1.0" in metrics
         assert 'gpu_admission_reservations{state="reserved"} 1.0' in metrics
         status, out, log = await server.end()
-    assert (status, out) == (0, b"")
+    assert (status, out) == (0, b""), "it ends at once, because no API server could still call it"
     events = [line["event"] for line in log]
     assert (events[:2], events[-1], len(events)) == (["policy", "patched"], "terminating", 4)
     assert isinstance(log[-1]["connections"], int)
     assert {line["level"] for line in log} == {"info"}
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-async def test_offline_either_signal_ends_it_at_once_and_cleanly(number: signal.Signals) -> None:
+async def test_offline_an_interrupt_ends_it_at_once_and_cleanly_too() -> None:
     async with serving("--cluster", CLUSTER, GPU_ADMISSION_DRAIN_SECONDS="600") as server:
-        status, out, _ = await server.end(number)
+        status, out, _ = await server.end(signal.SIGINT)
         assert (status, out) == (0, b"")
 
 
@@ -75,10 +74,9 @@ async def test_wrong_settings_are_reported_before_a_port_is_opened(given: dict[s
 async def test_a_port_in_use_is_reported() -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        process = await start("--cluster", CLUSTER, "--port", str(port), "--ops-port", "0")
-        _, log = await process.communicate()
-    assert process.returncode == 2
-    assert f"error: cannot listen on 127.0.0.1:{port}: Address already in use. Give another --port" in log.decode()
+        with pytest.raises(GpuAdmissionError) as caught:
+            await run(ServeSettings(host="127.0.0.1", port=port, ops_port=0, cluster=CLUSTER))
+    assert str(caught.value) == f"cannot listen on 127.0.0.1:{port}: Address already in use. Give another --port"
 
 
 def written(folder: Path, pair: Pair) -> list[str]:

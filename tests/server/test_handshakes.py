@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from bench.load import anybody
 from tests.edge import Running, asked, dial, running, streams
 from tests.server.misuse import BIG, COUNT, MOST, STRANGER, beside, heard
 from tests.server.records import client_hello, in_records, renegotiations
-from tests.strangers import anybody
 from tests.waiting import until
 from webhook.server import listener
 from webhook.server.load import Turns

@@ -13,7 +13,7 @@ from tests.cli.objects import call, document
 from tests.cli.ui import world
 from tests.cli.ui.opened import opened, served
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="package")
 Json = dict[str, Any]
 GPU = "nvidia.com/gpu"
 IDLE = [
@@ -43,7 +43,7 @@ def addresses(cluster: Path) -> Iterator[dict[str, str]]:
         yield {"served": address, "file": f"file://{file}"}
 
 
-@pytest_asyncio.fixture(loop_scope="module", params=["served", "file"])
+@pytest_asyncio.fixture(loop_scope="package", params=["served", "file"])
 async def shown(request: pytest.FixtureRequest, tab: Tab, addresses: dict[str, str]) -> Tab:
     return await opened(tab, addresses[request.param])
 

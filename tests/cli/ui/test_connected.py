@@ -17,7 +17,7 @@ from webhook.cli.ui.live import Live
 from webhook.cli.ui.picture import Picture
 from webhook.cli.ui.server import ADDRESS, app
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="package")
 TOKEN = "the-token"
 LATE = """(() => { const real = window.fetch; window.late = new Promise(done => { window.letGo = done; });
 window.fetch = async (path, more) => { if (!path.includes(PART)) return real(path, more); await window.late; return new Response('{"error": "too late"}', {status: 404}); }; })()"""

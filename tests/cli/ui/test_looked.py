@@ -13,7 +13,7 @@ from tests.cli.ui import world
 from tests.cli.ui.opened import opened, search, served
 from tests.controlplane.objects import made, pod
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="package")
 Json = dict[str, Any]
 TURNED = "\u202egpj.exe"
 CONTRASTS = """(() => {
@@ -55,7 +55,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield found
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="package")
 async def tab(tab: Tab, address: str) -> Tab:
     return await opened(tab, address)
 

@@ -24,7 +24,7 @@ from tests.controlplane.objects import pod
 from webhook.cli.terminal import age
 from webhook.cli.ui import picture
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="package")
 
 DOCS = Path(__file__).parents[3] / "docs"
 MAX_PICTURE = 150_000
@@ -54,7 +54,7 @@ def address(cluster: Path) -> Iterator[str]:
         yield found
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="package")
 async def shown(tab: Tab, address: str) -> Tab:
     return await opened(tab, address)
 
