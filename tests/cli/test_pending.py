@@ -103,6 +103,8 @@ def test_wrong_arguments_exit_with_status_2(tmp_path: Path, arguments: list[str]
 def test_without_waiting_pods_it_says_so(tmp_path: Path) -> None:
     result = call("pending", "-n", "quiet", "--cluster", write(tmp_path, *CLUSTER))
     assert (result.exit_code, result.stdout, result.stderr) == (0, "", "no pod waits in quiet\n")
+    result = call("pending", "-A", "-l", "app=none", "--cluster", write(tmp_path, *CLUSTER))
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "no pod with app=none waits\n")
 
 
 def test_every_cause_is_documented() -> None:

@@ -65,7 +65,7 @@ def pending(
         if document([each.document() for each in waiting], output):
             return
         if not waiting:
-            say(f"no pod waits{f' in {wanted}' if wanted else ''}")
+            say(f"no pod{f' with {labels}' if labels else ''} waits{f' in {wanted}' if wanted else ''}")
             return
         rows = rows_of(waiting, PodGpus(snapshot, rules))
         if pod is None and output != "wide":

@@ -195,7 +195,13 @@ def test(
     ],
     junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write the results as JUnit XML.")] = None,
     output: options.Output = "table",
-    policy: options.Policy = None,
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            help="A policy file, or `default` for the shipped one. Default: what the cases name.",
+            metavar="FILE|default",
+        ),
+    ] = None,
 ) -> None:
     """Try cases: each is a pod, a policy, a cluster, and the expected decision. Differences are shown as a diff.
 
