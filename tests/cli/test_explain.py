@@ -272,11 +272,15 @@ def test_a_refused_pod_of_a_file_has_the_message_of_the_webhook_and_hides_no_oth
         pytest.param(["chat", "-f", "x"], "error: wanted the name of a pod, or -f FILE, and not both\n", id="both"),
         pytest.param(["char", "-n", "team"], 'error: no pod "char" in namespace team; did you mean chat?\n', id="a pod that is not there"),
         pytest.param(["-f", "{empty}"], "error: {empty}: no .yaml, .yml or .json in this folder\n", id="an empty folder"),
+        pytest.param(["-f", "{service}"], "error: {service}: no pod and no workload in it that makes some\n", id="no pod in a file"),
         pytest.param(["-f", "/no"], "error: /no: cannot be read: No such file or directory. Give a file, or - for stdin\n", id="no file"),
     ],
 )  # fmt: skip
 def test_wrong_input_is_an_error_with_status_2(tmp_path: Path, arguments: list[str], said: str) -> None:
     cluster, empty = write(tmp_path, *CLUSTER, decided()), tmp_path / "empty"
     empty.mkdir()
-    result = call("explain", *[each.format(empty=empty) for each in arguments], "--cluster", cluster)
-    assert (result.exit_code, result.stdout, result.stderr) == (2, "", said.format(empty=empty))
+    service = tmp_path / "service.yaml"
+    service.write_text('{"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}}')
+    given = [each.format(empty=empty, service=service) for each in arguments]
+    result = call("explain", *given, "--cluster", cluster)
+    assert (result.exit_code, result.stdout, result.stderr) == (2, "", said.format(empty=empty, service=service))

@@ -14,7 +14,7 @@ from webhook.cli.alike import alike
 from webhook.cli.cluster.report import gpus_of
 from webhook.cli.cluster.snapshot import FINISHED, NEEDED, Snapshot
 from webhook.cli.elsewhere import elsewhere
-from webhook.cli.manifests import Planned, planned_in, texts_of
+from webhook.cli.manifests import NO_PODS, Planned, planned_in, texts_of
 from webhook.cli.pending import KINDS, answers, cause_lines, pods_named
 from webhook.cli.reading import measure_gpus, namespace_of, policy_of, snapshot_of
 from webhook.cli.terminal import COULD_NOT, DIFF_COLOURS, REFUSED, diff, document, say, show, table
@@ -67,6 +67,8 @@ def explain(
         return
     measure_gpus(snapshot, rules, metrics)
     explanations, status = list(of_files(snapshot, rules, where, file or [])), 0
+    if not explanations:
+        raise BadInput(f"{', '.join(file or [])}: {NO_PODS}")
     for explanation in explanations:
         status = max(status, COULD_NOT if "error" in explanation else REFUSED if explanation["refused"] else 0)
     if not document(explanations, output):

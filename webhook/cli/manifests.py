@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import orjson
 
@@ -16,6 +16,8 @@ from webhook.kube.pod import Pod, with_requests
 from webhook.kube.pod_schema import check
 from webhook.policy.model import DEFAULT_PROFILE, Policy
 from webhook.policy.templates import templates
+
+NO_PODS: Final = "no pod and no workload in it that makes some"
 
 
 class Planned(NamedTuple):

@@ -14,7 +14,7 @@ from rich.text import Text
 from webhook.cli import options
 from webhook.cli.cluster.report import pool_of
 from webhook.cli.cluster.snapshot import Object, Snapshot, key_of
-from webhook.cli.manifests import Planned, claims_in, planned_in, texts_of
+from webhook.cli.manifests import NO_PODS, Planned, claims_in, planned_in, texts_of
 from webhook.cli.pending import KINDS, cause_lines, words_of
 from webhook.cli.reading import measure_gpus, namespace_of, policy_of, snapshot_of
 from webhook.cli.simulating.picture import picture
@@ -90,7 +90,7 @@ def simulate(
         with console.status("simulating"):  # is shown on a terminal only
             outcome = run(snapshot, rules, rounds)
     if not any(workload.pods or workload.notes for workload in outcome.workloads):
-        raise BadInput(f"{', '.join(file or [])}: no pod and no workload in it that makes some")
+        raise BadInput(f"{', '.join(file or [])}: {NO_PODS}")
     if html:
         write(html, picture(outcome, {name: pool_of(node) for name, node in snapshot.nodes.items()}))
     if not document(outcome.document(), output):
