@@ -66,6 +66,13 @@ def test_causes_of_other_nodes_are_one_line_unless_wide(tmp_path: Path) -> None:
     assert "noGpus: node c" in wide
 
 
+def test_a_node_that_lacks_several_things_is_one_of_the_others(tmp_path: Path) -> None:
+    made = waiting(container={"resources": {"limits": {"nvidia.com/gpu": "8", "cpu": "4", "memory": "8Gi"}}})
+    file = write(tmp_path, node("a"), held(8, "a"), node("b", renamed=True, cpu="1", memory="1Gi"), made)
+    (line,) = [each for each in call("pending", "waits", "--cluster", file).stdout.splitlines() if "other node" in each]
+    assert line.startswith("  1 other node is not for this pod: 1 by nodesTooSmall, 1 by otherGpuResource")
+
+
 @pytest.mark.parametrize("name", ["train-3", "job/train-3"])
 @pytest.mark.parametrize("command", ["pending", "explain"])
 def test_a_workload_stands_for_its_pods_that_wait(tmp_path: Path, command: str, name: str) -> None:

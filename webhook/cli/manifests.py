@@ -34,6 +34,8 @@ def texts_of(files: Iterable[str]) -> Iterator[tuple[str, bytes]]:
     for file in files:
         if file != "-" and Path(file).is_dir():
             paths = [path for path in Path(file).iterdir() if path.suffix in (".yaml", ".yml", ".json")]
+            if not paths:
+                raise BadInput(f"{file}: no .yaml, .yml or .json in this folder")
             yield from texts_of(sorted(map(str, paths)))
         else:
             yield file, read(file)

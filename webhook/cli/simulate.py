@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.progress import track
 from rich.text import Text
 
 from webhook.cli import options
@@ -24,6 +25,9 @@ from webhook.cli.terminal import REFUSED, document, no_such, out, show, table, w
 from webhook.errors import BadInput
 from webhook.policy.model import Policy
 from webhook.text import listed, number_of, plural, quoted
+
+_LONG_TRACE = 200
+"""From so many lines on a bar shows how far it is."""
 
 
 def simulate(
@@ -78,8 +82,13 @@ def simulate(
         pods += manifests(text, name, rules, where)
     measure_gpus(snapshot, rules, metrics)
     lines = _trace(trace, snapshot, rules, where)
-    with Console(stderr=True).status("simulating"):  # is shown on a terminal only
-        outcome = run(snapshot, rules, [pods, *[[line] for line in lines]])  # those of a trace line by line
+    rounds = [pods, *[[line] for line in lines]]  # those of a trace line by line
+    console = Console(stderr=True)
+    if console.is_terminal and len(lines) >= _LONG_TRACE:
+        outcome = run(snapshot, rules, track(rounds, "simulating", console=console, transient=True))
+    else:
+        with console.status("simulating"):  # is shown on a terminal only
+            outcome = run(snapshot, rules, rounds)
     if not any(workload.pods or workload.notes for workload in outcome.workloads):
         raise BadInput(f"{', '.join(file or [])}: no pod and no workload in it that makes some")
     if html:
