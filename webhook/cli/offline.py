@@ -5,7 +5,7 @@ on a server.
 """
 
 from collections.abc import Callable, Iterator
-from importlib.resources import files
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,6 +21,7 @@ from webhook.cluster.state import ClusterState
 from webhook.cluster.state_view import StateView
 from webhook.errors import BadInput, BadReview, PolicyError
 from webhook.feeds.file import fill
+from webhook.feeds.policy import shipped_policy
 from webhook.kube import review
 from webhook.kube.pod import PROFILE_LABEL, Pod
 from webhook.kube.pod_schema import check
@@ -62,8 +63,13 @@ class Result(NamedTuple):
 def load_policy(text: str | bytes | None = None) -> Policy:
     """The policy in `text`, which is a policy or a ConfigMap with one; with None the shipped policy. Raises PolicyError."""
     if text is None:
-        text = files("webhook.defaults").joinpath("policy.yaml").read_bytes()
+        return _shipped()
     return Policy.load(_unwrapped(text.encode() if isinstance(text, str) else text))
+
+
+@cache  # a command may ask for it several times
+def _shipped() -> Policy:
+    return Policy.load(shipped_policy())
 
 
 def policy_named(name: str | None) -> Policy:

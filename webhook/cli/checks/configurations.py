@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import lru_cache
 from importlib.resources import files
 from typing import Any, Final
 
@@ -35,10 +36,11 @@ def our_hooks(snapshot: Snapshot) -> list[Object]:
     return [hook for kind in KINDS for hook in hooks_of(snapshot, kind).values()]
 
 
-def _shipped(snapshot: Snapshot, kind: str) -> Mapping[str, Object]:
+@lru_cache(maxsize=2)  # three checks ask for both
+def _shipped(namespace: str, kind: str) -> Mapping[str, Object]:
     """The webhooks of this kind of configuration in the manifests of this version, by name, for the namespace that it is in."""
     text = files("webhook.defaults").joinpath(_MANIFESTS[kind]).read_bytes()
-    text = text.replace(b"values: [gpu-admission", f"values: [{snapshot.release.namespace}".encode())
+    text = text.replace(b"values: [gpu-admission", f"values: [{namespace}".encode())
     (configuration,) = parse_documents(text)
     return {hook["name"]: hook for hook in configuration["webhooks"]}
 
@@ -63,7 +65,7 @@ def webhooks(snapshot: Snapshot, policy: Policy) -> All:
 
 def _differing(snapshot: Snapshot, kind: str, hooks: Mapping[str, Object]) -> Iterator[tuple[str, str]]:
     """The name of each webhook that differs from the shipped one, and how."""
-    shipped = _shipped(snapshot, kind)
+    shipped = _shipped(snapshot.release.namespace, kind)
     for name, wanted in shipped.items():
         hook = hooks.get(name)
         if hook is None:
@@ -86,7 +88,11 @@ def _differing(snapshot: Snapshot, kind: str, hooks: Mapping[str, Object]) -> It
 def failure_policies(snapshot: Snapshot, policy: Policy) -> All:
     """What happens to a request while no replica answers is as shipped."""
     ours = {hook["name"]: hook.get("failurePolicy", "Fail") for hook in our_hooks(snapshot)}
-    shipped = {name: hook["failurePolicy"] for kind in KINDS for name, hook in _shipped(snapshot, kind).items()}
+    shipped = {
+        name: hook["failurePolicy"]
+        for kind in KINDS
+        for name, hook in _shipped(snapshot.release.namespace, kind).items()
+    }
     if shipped.items() <= ours.items():
         return listed([f"{name} {how}" for name, how in ours.items()], len(ours))
     return [
@@ -100,7 +106,7 @@ def match_conditions(snapshot: Snapshot, policy: Policy) -> All:
     """The conditions under which requests reach the webhook are as shipped, and as the policy needs them."""
     found, every_pod = [], False
     for kind in KINDS:
-        hooks, shipped = hooks_of(snapshot, kind), _shipped(snapshot, kind)
+        hooks, shipped = hooks_of(snapshot, kind), _shipped(snapshot.release.namespace, kind)
         for name in hooks.keys() & shipped.keys():
             seen, wanted = _conditions(hooks[name]), _conditions(shipped[name])
             if name == MUTATE_HOOK and _DEVICE_CONDITION not in seen:
