@@ -206,7 +206,7 @@ def test_a_file_of_pods_that_would_be_admitted(tmp_path: Path, file: Any) -> Non
 @pytest.mark.parametrize(
     ("policy", "made", "said"),
     [
-        pytest.param({}, pod("none", 0), "nothing is changed: it asks for no GPU", id="no GPU"),
+        pytest.param({}, pod("none", 0), "nothing is changed: it asks for no GPU (gpus of the policy names them)", id="no GPU"),
         pytest.param({"profiles": {"default": {"shadow": True}}}, pod("one"), "nothing is changed: profile default is in shadow", id="shadow"),
     ],
 )  # fmt: skip
@@ -272,7 +272,7 @@ def test_a_refused_pod_of_a_file_has_the_message_of_the_webhook_and_hides_no_oth
         pytest.param(["chat", "-f", "x"], "error: wanted the name of a pod, or -f FILE, and not both\n", id="both"),
         pytest.param(["char", "-n", "team"], 'error: no pod "char" in namespace team; did you mean chat?\n', id="a pod that is not there"),
         pytest.param(["-f", "{empty}"], "error: {empty}: no .yaml, .yml or .json in this folder\n", id="an empty folder"),
-        pytest.param(["-f", "{service}"], "error: {service}: no pod and no workload in it that makes some\n", id="no pod in a file"),
+        pytest.param(["-f", "{service}"], "error: {service}: no pod and no workload in it that makes some (templates.custom of the policy names other kinds)\n", id="no pod in a file"),
         pytest.param(["-f", "/no"], "error: /no: cannot be read: No such file or directory. Give a file, or - for stdin\n", id="no file"),
     ],
 )  # fmt: skip

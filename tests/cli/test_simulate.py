@@ -232,7 +232,9 @@ def test_wrong_input_is_an_error_with_status_2(tmp_path: Path, cluster: Path, ar
 def test_a_file_without_pods_is_an_error(tmp_path: Path, cluster: Path) -> None:
     result = call("simulate", "-f", manifest(tmp_path, PLAIN), "--cluster", cluster)
     assert result.exit_code == 2
-    assert result.stderr.endswith("no pod and no workload in it that makes some\n")
+    assert result.stderr.endswith(
+        "no pod and no workload in it that makes some (templates.custom of the policy names other kinds)\n"
+    )
 
 
 @pytest.mark.parametrize(

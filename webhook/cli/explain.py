@@ -135,7 +135,7 @@ def _would(snapshot: Snapshot, policy: Policy, plan: Planned) -> dict[str, Any]:
     if mutated.decision.result == "shadow":
         head["undecided"] = f"nothing is changed: profile {mutated.decision.profile} is in shadow"
     elif not record and not head["refused"]:
-        head["undecided"] = "nothing is changed: it asks for no GPU"
+        head["undecided"] = "nothing is changed: it asks for no GPU (gpus of the policy names them)"
     return head | {
         "diff": [] if head["refused"] else list(diff(request.object or {}, without_record(mutated.pod), around=2)),
         "findings": findings,
