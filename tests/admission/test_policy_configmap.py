@@ -38,16 +38,22 @@ def test_a_deletion_of_the_config_map_is_ignored() -> None:
     assert judged("profiles: [", operation="DELETE").result == "ignored"
 
 
+def test_a_forged_review_without_an_object_is_ignored() -> None:
+    assert policy_configmap.validate(request(None, resource="configmaps"), CLUSTER).result == "ignored"
+
+
 LATER = "# For gpu-admission 99.0.0.\n"
 UNKNOWN_KEY = "profiles: {default: {rules: {ofTomorrow: {action: warn}}}}\n"
 
 
 def test_a_policy_of_a_later_version_is_stored_and_the_author_told_who_cannot_use_it() -> None:
-    decision = judged(LATER + UNKNOWN_KEY)
+    decision = judged(LATER + UNKNOWN_KEY + "another: 1\n")
     assert (decision.result, decision.message) == ("allowed", "")
     (said,) = decision.warnings
     assert "the policy is for version 99.0.0, and a replica of" in said
     assert "ofTomorrow: unknown key" in said
+    assert "another" not in said
+    assert " and 1 more; it keeps" in said
 
 
 @pytest.mark.parametrize(
@@ -65,6 +71,10 @@ GOOD = {
         "profiles: {default: {injectors: {priorityClass: {classes: {inference: b}}}}}",
         UNKNOWN,
     ),
+    "what a cluster may have again: its state is old": (
+        "gpus: [{name: vendor.example/gpu}]",
+        replace(CLUSTER, fresh=False),
+    ),
     "a cluster without nodes": (
         "profiles: {default: {injectors: {topologySpread: {constraints: [{key: rack}]}}}}",
         replace(EMPTY, priority_classes=SHIPPED_CLASSES),
@@ -75,6 +85,10 @@ GOOD = {
     ),
     "a taint for GPUs of a vendor that no node has yet": (
         "profiles: {default: {injectors: {tolerations: {taints: [{key: amd.com/gpu, effect: NoSchedule, vendor: amd.com}]}}}}",
+        CLUSTER,
+    ),
+    "a pattern of a taint that GPU nodes carry": (
+        "profiles: {default: {injectors: {tolerations: {allowed: [{key: nvidia.com/g*}]}}}}",
         CLUSTER,
     ),
     "a label that GPU nodes have": (
@@ -147,6 +161,7 @@ WITHOUT = {
     "no data": (None, "saw no data"),
     "data that is no map": ([], "saw no data"),
     "a policy that is no text": ({"policy.yaml": {"profiles": {}}}, 'saw "policy.yaml"'),
+    "many other keys": (dict.fromkeys("abcdefghijklmnopqrstu", ""), '"d", "e" and 16 more'),
 }
 
 

@@ -53,6 +53,13 @@ def test_a_pod_is_not_left_alone(annotations: dict[str, str], labels: dict[str, 
     assert (switch_warning(found) in decision.warnings) is bool(annotations or labels)
 
 
+@pytest.mark.parametrize("labels", [{}, {CHOICE: "off"}], ids=["alone", "beside a label"])
+def test_a_switch_with_an_effect_gets_no_warning(labels: dict[str, str]) -> None:
+    found = made(**{CHOICE: "off"})
+    found["metadata"]["labels"] = labels
+    assert switch_warning(found) is None
+
+
 def test_no_node_is_chosen_and_all_else_is_done() -> None:
     decision, after = decided(made(**{CHOICE: "off"}))
     record = orjson.loads(decision.record)

@@ -1,5 +1,6 @@
 """Warnings, changes and refusals when a workload is applied, before its controller creates the pods; and how many they are."""
 
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any
@@ -21,8 +22,12 @@ from tests.admission.templates import (
     validated,
 )
 from tests.builders import GPU, TWO_NODES, ClusterFacts, container
+from webhook.admission.decision import Decision
 from webhook.admission.response import warnings_of
+from webhook.errors import BadPod
 from webhook.framework.cluster_view import Autoscaler
+from webhook.kube import bounds
+from webhook.kube.pod import INJECTION
 from webhook.kube.review import Request
 from webhook.policy.model import Policy
 
@@ -109,6 +114,15 @@ def test_a_limit_is_added_in_a_template_inside_a_template() -> None:
     assert operation["path"] == "/spec/jobTemplate/spec/template/spec/containers/0/resources/limits"
 
 
+def test_no_limit_is_added_where_a_resource_holds_no_whole_template() -> None:
+    served = {
+        "kind": "InferenceService",
+        "metadata": {"name": "app"},
+        "spec": {"predictor": {"model": {"resources": NO_LIMIT}}},
+    }
+    assert mutated(asked(served, group="serving.kserve.io"), policy("fix")).result == "ignored"
+
+
 # --- What is refused --------------------------------------------------------------------------------------------------
 
 
@@ -135,6 +149,30 @@ def test_a_bad_quantity_in_a_custom_resource_is_refused_in_mode_deny_only() -> N
     assert validated(request, policy()).result == "allowed"
     denied = validated(request, policy("deny"))
     assert "spec.workerGroupSpecs[0].template.spec.containers[0].resources" in denied.message
+
+
+@pytest.mark.parametrize("ask", [mutated, validated])
+def test_a_template_without_the_form_of_a_pod_is_a_bad_review(ask: Callable[[Request, Policy], Decision]) -> None:
+    with pytest.raises(BadPod, match=r"containers\[0\]\.env: wanted"):
+        ask(asked(deployment(env="all")), policy())
+
+
+def test_what_exceeds_a_bound_is_not_looked_at_and_mode_deny_refuses_it() -> None:
+    many = deployment(NO_LIMIT)
+    many["spec"]["template"]["spec"]["containers"] += ["no container"] * bounds.LIMITS["containers"]
+    for beyond in (asked(many), asked(deployment(NO_LIMIT), size=bounds.MAX_REVIEW_BYTES + 1)):
+        assert mutated(beyond, policy("fix")).result == "ignored"
+        denied = validated(beyond, policy("deny"))
+        assert (denied.result, [unit for unit, *_ in denied.findings]) == ("denied", ["podSize"])
+
+
+def test_as_many_templates_as_the_bound_are_looked_at() -> None:
+    each = {"template": deployment(HALF)["spec"]["template"]}
+    for more, found in ((0, "gpuQuantity"), (1, "podSize")):
+        spec = {"workerGroupSpecs": [each] * (bounds.LIMITS["templates"] + more)}
+        ray = {"kind": "RayCluster", "metadata": {"name": "app"}, "spec": spec}
+        decision = validated(asked(ray, group="ray.io"), policy())
+        assert decision.findings[0].unit == found
 
 
 def test_only_mode_deny_refuses_a_template_that_the_api_server_would_accept() -> None:
@@ -170,6 +208,13 @@ def test_changes_of_the_pods_are_announced() -> None:
     labelled = deployment(labels={"workload-type": "inference"})
     warnings = warnings_of(validated(asked(labelled), policy()))
     assert "its pods will get: tolerations, priorityClass, topologySpread" in warnings
+
+
+def test_labels_of_a_template_count_as_those_of_its_pods_do() -> None:
+    labelled = deployment(labels={"workload-type": "inferense", INJECTION: "off"})
+    warnings = warnings_of(validated(asked(labelled, deployment()), policy()))
+    assert 'label workload-type="inferense" gives no class; nearest: inference' in warnings
+    assert any(text.startswith(f"{INJECTION} is a label here") for text in warnings)
 
 
 def test_a_rule_about_new_pods_checks_a_changed_template_too() -> None:
@@ -229,7 +274,7 @@ def test_the_pods_of_a_workload_that_is_created_are_counted() -> None:
     "request_",
     [
         pytest.param(asked(deployment({"limits": {"cpu": "1"}})), id="no GPU"),
-        pytest.param(asked(deployment(THIEF), deployment()), id="an update"),
+        pytest.param(asked(deployment(nodeName="gpu-a1"), deployment()), id="an update"),
         pytest.param(asked(RAY, group="ray.io"), id="a group of workers of unknown size"),
         pytest.param(
             asked({**pytorch_job(Worker=2), "metadata": {"name": "x", "ownerReferences": [{"controller": True}]}}),

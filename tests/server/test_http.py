@@ -7,13 +7,14 @@ import asyncio
 import gzip
 import io
 import re
+import socket
 from typing import Any
 
 import aiohttp
 import orjson
 import pytest
 
-from tests.edge import ANSWER, NOW, OTHER, SECRET, Running, https, post, running
+from tests.edge import ANSWER, NOW, OTHER, SECRET, TRUST, Running, asked, dial, https, post, running
 from tests.waiting import until
 from webhook.server import http
 from webhook.server import listener as listen
@@ -90,13 +91,18 @@ async def test_a_body_of_any_allowed_size_arrives_whole(
     assert server.bodies == [body[:size]]
 
 
-async def test_an_answer_of_the_handler_other_than_200_is_plain_text(client: aiohttp.ClientSession) -> None:
+@pytest.mark.parametrize(("status", "again"), [(400, None), (503, "1")])
+async def test_an_answer_of_the_handler_other_than_200_is_plain_text(
+    client: aiohttp.ClientSession, status: int, again: str | None
+) -> None:
+    """The API server asks again only where an answer says when."""
     async with (
-        running(lambda _: (400, b"not a review")) as server,
+        running(lambda _: (status, b"no answer")) as server,
         client.post(server.url + "/mutate", json={}) as answer,
     ):
-        assert (answer.status, await answer.text()) == (400, "not a review")
+        assert (answer.status, await answer.text()) == (status, "no answer")
         assert answer.headers["Content-Type"].startswith("text/plain")
+        assert (answer.headers.get("Retry-After"), answer.headers["Connection"]) == (again, "close")
 
 
 async def test_a_client_that_expects_100_continue_gets_it(server: Running) -> None:
@@ -134,7 +140,7 @@ async def test_a_crash_in_a_handler_is_a_500_that_names_the_log_and_leaks_nothin
     def crash(body: bytes) -> tuple[int, bytes]:
         raise KeyError(SECRET)
 
-    review = {"request": {"uid": "u-1\n2", "object": {"env": SECRET}}}
+    review = {"request": {"uid": "u-1\n2" + "x" * 99, "object": {"env": SECRET}}}
     async with running(crash) as server:
         async with client.post(server.url + "/mutate", json=review) as answer:
             assert answer.status == 500
@@ -147,7 +153,7 @@ async def test_a_crash_in_a_handler_is_a_500_that_names_the_log_and_leaks_nothin
         ) as answer:
             assert answer.status == 500
         lines = [orjson.loads(line) for line in server.log.getvalue().splitlines()]
-        assert [line["uid"] for line in lines] == ["u-1\n2", ""]
+        assert [line["uid"] for line in lines] == ["u-1\n2" + "x" * 59, ""]
         assert lines[0]["event"] == "handler failed"
         assert lines[0]["error"] == "KeyError"
         assert re.fullmatch(r".*test_http\.py:\d+ crash", lines[0]["trace"][-1])
@@ -174,11 +180,33 @@ async def test_requests_that_arrived_before_the_shutdown_are_answered(server: Ru
     connections = [await server.open() for _ in range(5)]
     for _, writer in connections:
         writer.write(post() + b"{}")
-    await until(lambda: server.bodies)
     await server.listener.stop(1)
     for reader, writer in connections:
         assert (await reader.read()).endswith(ANSWER)
         writer.close()
+
+
+async def test_a_connection_that_was_not_accepted_yet_is_served_at_the_shutdown(
+    server: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listen, "CLOSE_SECONDS", 60.0)
+    waiting = socket.create_connection(("localhost", server.port))
+    stopping = asyncio.create_task(server.listener.stop(1))
+    stream = await asyncio.open_connection(sock=waiting, ssl=TRUST, server_hostname="localhost")
+    assert await asked(stream) == 200
+    stream[1].close()
+    await stopping
+
+
+async def test_neither_an_idle_nor_a_silent_connection_delays_the_shutdown(
+    server: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listen, "HANDSHAKE_SECONDS", 600.0)
+    assert await asked(await server.open()) == 200
+    server.opened.append(await dial(server, trust=None))
+    await until(lambda: len(server.listener.open) == 2)
+    async with asyncio.timeout(60):  # it would take ten times as long
+        await server.listener.stop(600)
 
 
 async def test_a_new_certificate_is_used_for_new_connections_and_the_old_ones_continue(server: Running) -> None:

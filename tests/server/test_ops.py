@@ -1,6 +1,8 @@
 """The port for probes and metrics."""
 
 import asyncio
+import itertools
+import resource
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -9,17 +11,17 @@ import aiohttp
 import pytest
 
 from tests.edge import API_SERVER, streams
-from webhook.server.http import ops
+from webhook.server import http
 from webhook.server.listener import Listener
 from webhook.server.load import Turns
 from webhook.telemetry.metrics import Metrics
 
 
 @asynccontextmanager
-async def ops_running(missing: list[str], **options: Any) -> AsyncIterator[str]:
+async def ops_running(missing: list[str], host: str = "127.0.0.1", **options: Any) -> AsyncIterator[str]:
     metrics = Metrics()
-    listener = Listener(ops(metrics, lambda: missing), metrics, Turns(), **options)
-    port = await listener.start("127.0.0.1", 0)
+    listener = Listener(http.ops(metrics, lambda: missing), metrics, Turns(), **options)
+    port = await listener.start(host, 0)
     try:
         yield f"http://127.0.0.1:{port}"
     finally:
@@ -39,11 +41,41 @@ async def test_a_server_that_is_not_ready_is_alive(client: aiohttp.ClientSession
             assert (answer.status, await answer.text()) == (200, "ok\n")
 
 
+async def test_the_address_of_all_interfaces_of_ipv6_is_that_of_ipv4_too(client: aiohttp.ClientSession) -> None:
+    async with ops_running([], "::") as url, client.get(url + "/healthz") as answer:
+        assert answer.status == 200
+
+
+async def test_as_many_files_may_be_open_as_the_system_allows() -> None:
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (1024, hard))
+    async with ops_running([]):
+        assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == hard
+
+
 async def test_metrics_have_the_format_of_prometheus(client: aiohttp.ClientSession) -> None:
     async with ops_running([]) as url, client.get(url + "/metrics") as answer:
         assert answer.status == 200
         assert answer.headers["Content-Type"].startswith("text/plain; version=")
         assert "# TYPE gpu_admission_review_seconds histogram" in await answer.text()
+
+
+async def test_metrics_are_rendered_a_few_times_a_second(
+    client: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, renderings = [7.0], itertools.count(1)
+    monkeypatch.setattr(http, "monotonic", lambda: now[0])
+    monkeypatch.setattr(Metrics, "text", lambda _: b"%d" % next(renderings))
+    async with ops_running([]) as url:
+
+        async def metrics() -> str:
+            async with client.get(url + "/metrics") as answer:
+                return await answer.text()
+
+        for second in (1, 2):
+            now[0] += 1
+            last = [await metrics() for _ in range(http.MAX_RENDERINGS + 2)][-1]
+            assert last == str(second * http.MAX_RENDERINGS)
 
 
 async def test_probes_are_answered_however_many_connections_are_idle() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from tests.edge import ANSWER, API_SERVER, asked, dial, post, running, streams
 from tests.waiting import until
+from webhook.kube import bounds
 from webhook.server import http, load
 
 
@@ -28,6 +29,20 @@ async def test_a_review_waits_for_few_turns_while_others_wait_for_many(
         for reader, _ in opened:
             assert (await reader.readuntil(ANSWER)).startswith(b"HTTP/1.1 200")
         assert server.bodies.index(b"{ours}") < 90
+
+
+async def test_large_reviews_wait_in_a_line_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines: list[str] = []
+
+    async def wait(_: load.Turns, line: str, work: float) -> None:
+        lines.append(line)
+
+    monkeypatch.setattr(load.Turns, "wait", wait)
+    async with running() as server, streams() as opened:
+        opened.append(ours := await dial(server))
+        for size in (bounds.SMALL_REVIEW, bounds.SMALL_REVIEW + 1):
+            assert await asked(ours, b"x" * size) == 200
+    assert lines[1:] == [f"{API_SERVER} /mutate", f"{API_SERVER} /mutate large"]
 
 
 async def test_what_goes_at_once_counts_for_its_line() -> None:

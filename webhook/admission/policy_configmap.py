@@ -29,9 +29,7 @@ def validate(request: Request, cluster: Cluster) -> Decision:
     data = request.object.get("data")
     text = data.get(KEY) if isinstance(data, dict) else None
     if not isinstance(text, str):
-        keys = "no data"
-        if isinstance(data, dict) and data:
-            keys = plural(len(data), "key") if len(data) > _MAX_PROBLEMS else listed(sorted(data), show=quoted)
+        keys = listed(data, show=quoted) if isinstance(data, dict) and data else "no data"
         return _refused(request, [f"saw {keys}, wanted the key {quoted(KEY)} with the policy as text"])
     try:
         policy = Policy.load(text)
