@@ -62,12 +62,13 @@ chromium:
 
 PROFILE ?= quick
 UNIT = $(BIN)/pytest -q -m "not controlplane" --hypothesis-profile=$(PROFILE)
-# Three parts side by side: one starts programs, one waits most of the time, one has all the rest.
-STARTING = $(filter-out $(UNCHANGED),tests/bench/ tests/cli/ tests/controlplane/ tests/server/)
-REST = $(filter-out $(STARTING) $(UNCHANGED) tests/feeds/ tests/__pycache__/,$(wildcard tests/test_*.py) $(wildcard tests/*/))
+# Three parts side by side, which take about as much CPU time: one starts programs, one serves requests, one has all the rest.
+STARTING = $(filter-out $(UNCHANGED),tests/bench/ tests/cli/ tests/controlplane/)
+SERVING = tests/feeds/ tests/server/ tests/test_hostile.py tests/test_tenants.py
+REST = $(filter-out $(STARTING) $(SERVING) $(UNCHANGED) tests/__pycache__/,$(wildcard tests/test_*.py) $(wildcard tests/*/))
 test-unit: $(READY) chromium ## Run the tests that need no control plane; three minutes on two cores
 	@# Properties are tried on fewer examples than by `make test` (PROFILE=unhurried).
-	@trap 'kill $$(jobs -p); exit 130' INT; $(UNIT) $(STARTING) & one=$$!; $(UNIT) tests/feeds & two=$$!; $(UNIT) $(REST); status=$$?; \
+	@trap 'kill $$(jobs -p); exit 130' INT; $(UNIT) $(STARTING) & one=$$!; $(UNIT) $(SERVING) & two=$$!; $(UNIT) $(REST); status=$$?; \
 	  wait $$one || status=1; wait $$two || status=1; exit $$status
 
 up: $(READY) ## Start a control plane, simulated GPU nodes and the webhook (CLUSTER=pools|two-node|4x8)

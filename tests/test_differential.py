@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import GPU, container, pod
-from tests.effort import times
 from tests.served import NODES, NOW, PROFILES, Server, review
 from tests.strategies import WRONG, damaged, pods
 from webhook.kube.pod import DECISION
@@ -95,7 +94,6 @@ def _roomy() -> Server:
 
 
 @given(st.lists(DAMAGE, min_size=2, max_size=4), st.randoms(use_true_random=False))
-@times(0.5)
 def test_a_server_that_has_seen_all_others_and_a_fresh_one_answer_alike(drawn: list[Any], rng: random.Random) -> None:
     """Each pod comes twice, and in between with one wrong value."""
     seen_all = _roomy()

@@ -18,7 +18,7 @@ In another shell:
     export KUBECONFIG={kubeconfig}
     alias kubectl={kubectl}
 
-1. Create an inference Deployment that only asks for one GPU. See where its pods run, and why:
+1. Create a Deployment that only asks for one GPU. See where its pods run, and why:
 
     kubectl -n team create deployment chat --image=vllm/vllm-openai --replicas=2 --dry-run=client -o yaml |
       kubectl set resources -f - --local --limits=nvidia.com/gpu=1 -o yaml | kubectl -n team apply -f -

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import pod, preferred_node
-from tests.effort import times
 from webhook.admission.earlier import earlier_choice
 from webhook.admission.record import encoded, record
 from webhook.cluster.pods import demand_of
@@ -77,7 +76,6 @@ def test_the_strategy_comes_from_the_policy_and_not_from_the_record() -> None:
         st.none() | st.integers() | st.floats() | st.text(), lambda i: st.lists(i) | st.dictionaries(st.text(), i)
     )
 )
-@times(0.5)
 def test_any_annotation_can_be_recorded_again_or_does_not_count(value: Any) -> None:
     for text in (json.dumps(value), json.dumps({"nodes": value}), json.dumps({"nodes": [["a1", value, 0, value]]})):
         found = recorded(text)

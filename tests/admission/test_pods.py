@@ -38,6 +38,30 @@ def test_the_request_is_ignored(obj: Pod | None, tweaks: dict[str, Any]) -> None
     assert Decision("ignored") == IGNORED, "the shared object was not changed"
 
 
+@pytest.mark.parametrize("containers", [None, []], ids=["null", "none"])
+@pytest.mark.parametrize(
+    ("notes", "limits"),
+    [
+        *[pytest.param({note: "1"}, {}, id=note) for note in ("gpu-fraction", "gpu-memory")],
+        *[
+            pytest.param({}, {name: 1}, id=name)
+            for name in ("nvidia.com/gpumem", "volcano.sh/vgpu-memory", "aliyun.com/gpu-mem")
+        ],
+    ],
+)
+def test_a_pod_without_containers_is_no_error(
+    notes: dict[str, str], limits: dict[str, int], containers: list[Any] | None
+) -> None:
+    """The API server asks about it, and refuses it afterwards."""
+    first = container(limits=limits)
+    made = {
+        "metadata": {"name": "p", "annotations": notes},
+        "spec": {"containers": containers, "initContainers": [first]},
+    }
+    assert mutated(made).result == "patched"
+    assert validated(made)
+
+
 def test_a_decision_says_what_was_done() -> None:
     decision = mutated(pod({"name": "a", "image": "b", "resources": {"limits": {GPU: 1}}}))
     assert decision.result == "patched"

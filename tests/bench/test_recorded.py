@@ -31,7 +31,9 @@ def test_a_recording_is_of_a_new_pod_without_secrets(creator: str, version: str)
 
 
 def test_the_benchmark_of_reviews_has_a_row_for_each_kind() -> None:
-    command = [sys.executable, "-m", "bench.reviews", "--nodes", "20", "--rounds", "1", "--count", "20"]
+    # As on a machine with one core: the client sleeps while it waits.
+    run = "import os; os.cpu_count = lambda: 1; import bench.reviews; bench.reviews.main()"
+    command = [sys.executable, "-c", run, "--nodes", "20", "--rounds", "1", "--count", "20"]
     command += ["--replicas", "40", "--connections", "2"]
     # Its exit status says whether a review costs too much, which a busy machine decides.
     found = subprocess.run(command, capture_output=True, text=True, check=False).stdout

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.objects import call, document, of_job, placed, write
+from tests.cli.objects import call, document, of_job, placed, terminal, write
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
 from webhook.kube.pod import DECISION, PREFERRED
@@ -149,6 +149,12 @@ def test_it_says_which_pods_to_move(tmp_path: Path, objects: list[dict[str, Any]
     assert [each for each in said if each.startswith("team/")] == moves
     for each in [*found["drainable"], *found["suggestions"]]:
         assert any(line.split(None, 1)[0] == each["node"] and each["of"] in line for line in table)
+
+
+def test_a_narrow_terminal_shows_what_goes_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal(monkeypatch, 50)
+    printed = call("balance", "--suggest", "--cluster", write(tmp_path, node("a"), node("b"))).stdout
+    assert "TO DRAIN   POD TO MOVE   IT GOES TO\n" in printed
 
 
 def test_nodes_that_are_free_come_first_those_whose_loss_costs_least_before_others(tmp_path: Path) -> None:

@@ -55,6 +55,13 @@ def test_an_unexpected_exception_is_a_message(
         cli.main()
 
 
+def test_a_full_disk_is_no_mistake_of_ours(tmp_path: Path) -> None:
+    command = [*BASE, "nodes", "-o", "json", "--cluster", str(write(tmp_path, *CLUSTER))]
+    with Path("/dev/full").open("wb") as stdout:
+        ended = subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, check=False)
+    assert (ended.returncode, ended.stderr) == (2, b"error: [Errno 28] No space left on device\n")
+
+
 @pytest.mark.parametrize("text", ["", "\n", "---\n", "# nothing\n"])
 def test_an_empty_file_is_an_error(tmp_path: Path, text: str) -> None:
     (tmp_path / "c.yaml").write_text(text)

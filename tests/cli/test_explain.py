@@ -12,7 +12,7 @@ import pytest
 
 from tests.cli.objects import CLUSTER, OPTED_IN, call, document, namespace, placed, with_metrics, write
 from tests.controlplane.nodes import node
-from tests.controlplane.objects import deployment, pod
+from tests.controlplane.objects import deployment, job, pod
 from webhook.cli.offline import load_policy
 from webhook.kube.pod import DECISION
 
@@ -203,6 +203,31 @@ def test_a_file_of_pods_that_would_be_admitted(tmp_path: Path, file: Any) -> Non
     assert DECISION not in result.stdout
 
 
+@pytest.mark.parametrize(
+    ("policy", "made", "said"),
+    [
+        pytest.param({}, pod("none", 0), "nothing is changed: it asks for no GPU (gpus of the policy names them)", id="no GPU"),
+        pytest.param({"profiles": {"default": {"shadow": True}}}, pod("one"), "nothing is changed: profile default is in shadow", id="shadow"),
+    ],
+)  # fmt: skip
+def test_a_file_of_pods_that_are_left_alone_says_so(
+    tmp_path: Path, file: Any, policy: Any, made: Any, said: str
+) -> None:
+    given = ["-f", file(made), "--policy", file(policy, name="policy.yaml"), "-n", "team"]
+    result = call("explain", *given, "--cluster", write(tmp_path, *CLUSTER, OPTED_IN))
+    assert result.exit_code == 0
+    assert result.stdout.endswith(f"\n  {said}\n")
+
+
+def test_a_workload_whose_pods_cannot_be_created_has_the_cause(tmp_path: Path) -> None:
+    held = job("big")
+    held["metadata"]["namespace"], held["spec"]["suspend"] = "team", True
+    given = ("explain", "big", "-n", "team", "--cluster", write(tmp_path, *CLUSTER, held))
+    printed = call(*given).stdout
+    assert printed.startswith("team/job/big\n  it has no pod\n  it waits, ! marks what is enough alone:\n  suspended: ")
+    assert [cause["cause"] for cause in document(*given)["causes"]] == ["suspended"]
+
+
 def test_a_file_is_ranked_by_the_gpu_metrics_of_the_snapshot(tmp_path: Path, file: Any) -> None:
     cluster = write(tmp_path, *CLUSTER, OPTED_IN)
     asks = {"gpuMetrics": {"source": "prometheus", "url": "http://prometheus.monitoring:9090"}}
@@ -246,9 +271,16 @@ def test_a_refused_pod_of_a_file_has_the_message_of_the_webhook_and_hides_no_oth
         pytest.param([], "error: wanted the name of a pod, or -f FILE, and not both\n", id="nothing"),
         pytest.param(["chat", "-f", "x"], "error: wanted the name of a pod, or -f FILE, and not both\n", id="both"),
         pytest.param(["char", "-n", "team"], 'error: no pod "char" in namespace team; did you mean chat?\n', id="a pod that is not there"),
+        pytest.param(["-f", "{empty}"], "error: {empty}: no .yaml, .yml or .json in this folder\n", id="an empty folder"),
+        pytest.param(["-f", "{service}"], "error: {service}: no pod and no workload in it that makes some (templates.custom of the policy names other kinds)\n", id="no pod in a file"),
         pytest.param(["-f", "/no"], "error: /no: cannot be read: No such file or directory. Give a file, or - for stdin\n", id="no file"),
     ],
 )  # fmt: skip
 def test_wrong_input_is_an_error_with_status_2(tmp_path: Path, arguments: list[str], said: str) -> None:
-    result = call("explain", *arguments, "--cluster", write(tmp_path, *CLUSTER, decided()))
-    assert (result.exit_code, result.stdout, result.stderr) == (2, "", said)
+    cluster, empty = write(tmp_path, *CLUSTER, decided()), tmp_path / "empty"
+    empty.mkdir()
+    service = tmp_path / "service.yaml"
+    service.write_text('{"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}}')
+    given = [each.format(empty=empty, service=service) for each in arguments]
+    result = call("explain", *given, "--cluster", cluster)
+    assert (result.exit_code, result.stdout, result.stderr) == (2, "", said.format(empty=empty, service=service))

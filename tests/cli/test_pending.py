@@ -66,6 +66,13 @@ def test_causes_of_other_nodes_are_one_line_unless_wide(tmp_path: Path) -> None:
     assert "noGpus: node c" in wide
 
 
+def test_a_node_that_lacks_several_things_is_one_of_the_others(tmp_path: Path) -> None:
+    made = waiting(container={"resources": {"limits": {"nvidia.com/gpu": "8", "cpu": "4", "memory": "8Gi"}}})
+    file = write(tmp_path, node("a"), held(8, "a"), node("b", renamed=True, cpu="1", memory="1Gi"), made)
+    (line,) = [each for each in call("pending", "waits", "--cluster", file).stdout.splitlines() if "other node" in each]
+    assert line.startswith("  1 other node is not for this pod: 1 by nodesTooSmall, 1 by otherGpuResource")
+
+
 @pytest.mark.parametrize("name", ["train-3", "job/train-3"])
 @pytest.mark.parametrize("command", ["pending", "explain"])
 def test_a_workload_stands_for_its_pods_that_wait(tmp_path: Path, command: str, name: str) -> None:
@@ -96,6 +103,8 @@ def test_wrong_arguments_exit_with_status_2(tmp_path: Path, arguments: list[str]
 def test_without_waiting_pods_it_says_so(tmp_path: Path) -> None:
     result = call("pending", "-n", "quiet", "--cluster", write(tmp_path, *CLUSTER))
     assert (result.exit_code, result.stdout, result.stderr) == (0, "", "no pod waits in quiet\n")
+    result = call("pending", "-A", "-l", "app=none", "--cluster", write(tmp_path, *CLUSTER))
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "no pod with app=none waits\n")
 
 
 def test_every_cause_is_documented() -> None:

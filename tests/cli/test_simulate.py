@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.cli.objects import OPTED_IN, Page, call, document, namespace, placed, with_metrics, write
+from tests.cli.objects import OPTED_IN, Page, call, document, namespace, placed, terminal, with_metrics, write
 from tests.controlplane.nodes import GPU_TAINT, node
 from tests.controlplane.objects import deployment, job, pod
 
@@ -149,6 +149,26 @@ def test_a_trace_is_placed_line_by_line(tmp_path: Path, cluster: Path) -> None:
     assert eight["without"]["waiting"] == 2
 
 
+@pytest.mark.parametrize(
+    ("on_terminal", "lines", "shown"),
+    [
+        pytest.param(True, 200, True, id="a long trace"),
+        pytest.param(True, 5, False, id="a short trace"),
+        pytest.param(False, 200, False, id="a long trace, no terminal"),
+    ],
+)
+def test_a_long_trace_shows_how_far_it_is(
+    tmp_path: Path, cluster: Path, monkeypatch: pytest.MonkeyPatch, on_terminal: bool, lines: int, shown: bool
+) -> None:
+    trace = tmp_path / "t.csv"
+    trace.write_text("gpus\n" + "1\n" * lines)
+    if on_terminal:
+        terminal(monkeypatch, 100)
+    result = call("simulate", "--trace", trace, "-n", "team", "--cluster", cluster)
+    assert ("%" in result.stderr, "%" in result.stdout) == (shown, False)
+    assert on_terminal or not result.stderr
+
+
 def test_pods_of_a_trace_tolerate_the_taints_of_gpu_nodes(tmp_path: Path) -> None:
     tainted = write(tmp_path, node("gpu-a", taints=[GPU_TAINT]), node("gpu-b", cordoned=True), OPTED_IN)
     trace = tmp_path / "t.csv"
@@ -212,7 +232,9 @@ def test_wrong_input_is_an_error_with_status_2(tmp_path: Path, cluster: Path, ar
 def test_a_file_without_pods_is_an_error(tmp_path: Path, cluster: Path) -> None:
     result = call("simulate", "-f", manifest(tmp_path, PLAIN), "--cluster", cluster)
     assert result.exit_code == 2
-    assert result.stderr.endswith("no pod and no workload in it that makes some\n")
+    assert result.stderr.endswith(
+        "no pod and no workload in it that makes some (templates.custom of the policy names other kinds)\n"
+    )
 
 
 @pytest.mark.parametrize(

@@ -126,8 +126,10 @@ def test_junit(tmp_path: Path) -> None:
     [
         pytest.param("{}", "line 1: cases: this key is missing", id="no cases"),
         pytest.param("cases: []", "cases: saw none, wanted at least one", id="an empty list"),
-        pytest.param("- {name: a}", "line 1: saw a list; wanted a map with cases", id="a list"),
-        pytest.param("\n", "line 1: saw nothing; wanted a map with cases", id="nothing"),
+        pytest.param("- {name: a}", "line 1: saw a list; wanted a map with policy, cluster, namespace, cases", id="a list"),
+        pytest.param("\n", "line 1: saw nothing; wanted a map with policy, cluster, namespace, cases", id="nothing"),
+        pytest.param("word", "line 1: saw a string; wanted a map with policy, cluster, namespace, cases", id="a word"),
+        pytest.param("a: 1\nb: 2", "1 case: 1 error", id="several mistakes in one file"),
         pytest.param("cases: [{name: a, pod: p, expect: {result: changed}}]", "line 1: cases[0].expect.result: unknown key", id="a misspelt key"),
         pytest.param("cases: [{name: a, pod: p, expect: {outcome: denied}}]", "'refused', 'changed'", id="an unknown outcome"),
         pytest.param("a: [", "not YAML", id="not YAML"),

@@ -137,7 +137,7 @@ class AnyOrder(RuleBasedStateMachine):
 
 
 TestAnyOrder = AnyOrder.TestCase
-TestAnyOrder.settings = settings(times(0.8), stateful_step_count=30)
+TestAnyOrder.settings = settings(times(1.5), stateful_step_count=30)
 
 
 @given(st.permutations([f"node-{i}" for i in range(40)]), st.data())

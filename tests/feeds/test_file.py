@@ -50,7 +50,7 @@ def test_every_format_that_kubectl_prints_is_read(tmp_path: Path, text: bytes) -
 
 WRONG = [
     pytest.param(None, "cannot be read: No such file or directory. Give what kubectl", id="missing"),
-    pytest.param(b"a: [", "neither JSON nor YAML: while parsing", id="neither"),
+    pytest.param(b"a: [", "neither JSON nor YAML: line 2: did not find", id="neither"),
     pytest.param(b"[" * 100_000, "neither JSON nor YAML", id="deep"),
     pytest.param(b'"text"', 'saw "text", wanted a List of Kubernetes objects', id="text"),
     pytest.param(b"kind: List", 'saw kind "List", wanted', id="a List without items"),

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders import UNKNOWN, ClusterFacts, case, pod
+from tests.builders import UNKNOWN, ClusterFacts, case, container, pod
 from tests.injectors.applied import applied, unchanged
 from tests.tables import table
 from webhook.framework.cluster_view import PriorityClass
@@ -27,6 +27,11 @@ STALE = cluster(TRAINING, fresh=False)
 NUMBERS = {"priority": 0, "preemptionPolicy": "PreemptLowerPriority"}
 """The fields that the API server sets before we are called."""
 SET = {"priorityClassName": "gpu-training", "priority": 1000, "preemptionPolicy": "PreemptLowerPriority"}
+
+
+def test_a_claim_that_may_be_for_something_else_gets_none() -> None:
+    made = pod(container(gpu=None), resourceClaims=[{"name": "c"}])
+    assert unchanged(PriorityClassName(), case(made, cluster=KNOWN)) == Outcome("vendor")
 
 
 @pytest.mark.parametrize(

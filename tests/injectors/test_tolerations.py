@@ -46,6 +46,14 @@ def test_left_alone_where_the_pod_tolerates_the_taint(present: list[dict[str, An
     assert unchanged(Tolerations(), case(pod(tolerations=present))) == Outcome("covered")
 
 
+@pytest.mark.parametrize(
+    "vendors", [frozenset(), frozenset({"gpu.nvidia.com", "gpu.amd.com"})], ids=["none", "several"]
+)
+def test_left_alone_where_the_vendor_of_a_claim_is_not_known(vendors: frozenset[str]) -> None:
+    made = pod(container(gpu=None), resourceClaims=[{"name": "c"}])
+    assert unchanged(Tolerations(), case(made, other_gpus=vendors)) == Outcome("vendor")
+
+
 def test_left_alone_where_a_hard_spread_would_count_more_nodes() -> None:
     assert unchanged(Tolerations(), case(pod(topologySpreadConstraints=[HONOR]))) == Outcome("ownSpread")
 

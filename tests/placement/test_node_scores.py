@@ -59,7 +59,7 @@ def expected(of: ClusterState, version: int, count: int) -> list[int]:
 
 
 @given(st.data())
-@times(0.4)
+@times(0.6)
 def test_the_best_rows_are_found_after_any_changes(data: st.DataObject) -> None:
     number = data.draw(st.integers(1, 70))
     of = state([node(f"n{i * 37 % 71:02}", 8, labels={"pool": "ab"[i % 3 == 0]}) for i in range(number)])
@@ -149,7 +149,6 @@ _steps = st.lists(st.lists(st.tuples(st.sampled_from(["seen", "gone", "pod"]), _
 
 @pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
 @given(steps=_steps)
-@times(0.5)
 def test_cached_scores_equal_new_ones(spec: dict[str, Any], steps: list[Any]) -> None:
     of, kept, view = state(), scores(spec), View(1, (GPU,))
     of.nodes.columns.add_resource(GPU)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from tests.builders import case
 from tests.cluster.objects import node, pod, state
+from tests.effort import times
 from tests.placement.oracle import matches
 from tests.placement.placed import affinity
 from tests.placement.pools import (
@@ -74,6 +75,7 @@ _ANNOTATIONS = st.fixed_dictionaries(
 @given(
     st.lists(_LABELS, min_size=1, max_size=14), _PREFERENCES, _OWN, _ANNOTATIONS, st.sampled_from(["pack", "spread"])
 )
+@times(2)
 def test_the_affinity_and_the_ranking_agree(
     labels: list[dict[str, str]], preferences: list[Object], own: list[Any], annotations: dict[str, str], strategy: str
 ) -> None:

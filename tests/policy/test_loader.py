@@ -40,7 +40,7 @@ class Document(Settings):
     profiles: dict[str, Profile] = {"default": Profile()}
 
 
-ROOT = "wanted a map with gpus, classes and profiles ({} is all defaults)"
+ROOT = "wanted a map with entries, profiles ({} is all defaults)"
 UNKNOWN = "unknown key; known here: "
 BAD: dict[str, tuple[str | bytes, list[str]]] = {
     "an empty document": ("", [f"line 1: saw nothing; {ROOT}"]),

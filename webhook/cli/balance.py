@@ -222,7 +222,7 @@ def _print_drainable(answer: dict[str, Any]) -> None:
             head = ["", ""]
     if rows:
         out("")
-        table(["TO DRAIN", "GPUS", "POD TO MOVE", "IT GOES TO"], rows)
+        table(["TO DRAIN", "GPUS", "POD TO MOVE", "IT GOES TO"], rows, drop=["GPUS"])
     if (more := len(free) - _MAX_LISTED) > 0:
         show(Text(f"and {more} more on which no pod has a GPU (-o json: all of them)"))
     if answer["cordoned"]:

@@ -14,7 +14,7 @@ from webhook.cli.alike import alike
 from webhook.cli.cluster.report import gpus_of
 from webhook.cli.cluster.snapshot import FINISHED, NEEDED, Snapshot
 from webhook.cli.elsewhere import elsewhere
-from webhook.cli.manifests import Planned, planned_in, texts_of
+from webhook.cli.manifests import NO_PODS, Planned, planned_in, texts_of
 from webhook.cli.pending import KINDS, answers, cause_lines, pods_named
 from webhook.cli.reading import measure_gpus, namespace_of, policy_of, snapshot_of
 from webhook.cli.terminal import COULD_NOT, DIFF_COLOURS, REFUSED, diff, document, say, show, table
@@ -54,21 +54,36 @@ def explain(
     snapshot = snapshot_of(cluster, kubeconfig, context, KINDS, namespace, needed=("Pod",) if pod else NEEDED)
     rules, where = policy_of(policy, snapshot), namespace_of(namespace, False, snapshot)
     if pod:
-        first = pods_named(snapshot, where, pod)[0]
-        explanation, causes = explained(snapshot, rules, first)
-        explanation |= alike(snapshot, first, pod)
+        try:
+            first = pods_named(snapshot, where, pod)[0]
+        except BadInput:
+            explanation, causes = _without_pods(snapshot, rules, where, pod)
+        else:
+            explanation, causes = explained(snapshot, rules, first)
+            explanation |= alike(snapshot, first, pod)
         if not document(explanation, output):
             _print_workload(explanation)
             _print_record(explanation, causes)
         return
     measure_gpus(snapshot, rules, metrics)
     explanations, status = list(of_files(snapshot, rules, where, file or [])), 0
+    if not explanations:
+        raise BadInput(f"{', '.join(file or [])}: {NO_PODS}")
     for explanation in explanations:
         status = max(status, COULD_NOT if "error" in explanation else REFUSED if explanation["refused"] else 0)
     if not document(explanations, output):
         for explanation in explanations:
             _print_planned(explanation)
     raise typer.Exit(status)
+
+
+def _without_pods(
+    snapshot: Snapshot, policy: Policy, namespace: str | None, name: str
+) -> tuple[dict[str, Any], list[Cause]]:
+    """The document for a workload whose pods could not be created, and why. Raises BadInput if there is none of this name."""
+    found = answers(snapshot, policy, namespace, name)[0]
+    head = {"namespace": found.namespace, "name": found.name, "undecided": "it has no pod"}
+    return {**head, "causes": [cause.document() for cause in found.causes]}, found.causes
 
 
 def explained(
@@ -116,11 +131,16 @@ def _would(snapshot: Snapshot, policy: Policy, plan: Planned) -> dict[str, Any]:
         {"unit": unit, "action": action, "path": f.path, "seen": f.seen, "wanted": f.wanted, "fix": f.fix}
         for unit, action, f in validated.findings
     ]
+    record = {} if head["refused"] else record_of(mutated.pod)
+    if mutated.decision.result == "shadow":
+        head["undecided"] = f"nothing is changed: profile {mutated.decision.profile} is in shadow"
+    elif not record and not head["refused"]:
+        head["undecided"] = "nothing is changed: it asks for no GPU (gpus of the policy names them)"
     return head | {
         "diff": [] if head["refused"] else list(diff(request.object or {}, without_record(mutated.pod), around=2)),
         "findings": findings,
         "warnings": list(validated.warnings),
-        **of_record({} if head["refused"] else record_of(mutated.pod), None, mutated.pod, snapshot, planned=True),
+        **of_record(record, None, mutated.pod, snapshot, planned=True),
     }
 
 

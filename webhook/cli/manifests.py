@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import orjson
 
@@ -16,6 +16,8 @@ from webhook.kube.pod import Pod, with_requests
 from webhook.kube.pod_schema import check
 from webhook.policy.model import DEFAULT_PROFILE, Policy
 from webhook.policy.templates import templates
+
+NO_PODS: Final = "no pod and no workload in it that makes some (templates.custom of the policy names other kinds)"
 
 
 class Planned(NamedTuple):
@@ -34,6 +36,8 @@ def texts_of(files: Iterable[str]) -> Iterator[tuple[str, bytes]]:
     for file in files:
         if file != "-" and Path(file).is_dir():
             paths = [path for path in Path(file).iterdir() if path.suffix in (".yaml", ".yml", ".json")]
+            if not paths:
+                raise BadInput(f"{file}: no .yaml, .yml or .json in this folder")
             yield from texts_of(sorted(map(str, paths)))
         else:
             yield file, read(file)

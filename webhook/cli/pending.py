@@ -65,7 +65,7 @@ def pending(
         if document([each.document() for each in waiting], output):
             return
         if not waiting:
-            say(f"no pod waits{f' in {wanted}' if wanted else ''}")
+            say(f"no pod{f' with {labels}' if labels else ''} waits{f' in {wanted}' if wanted else ''}")
             return
         rows = rows_of(waiting, PodGpus(snapshot, rules))
         if pod is None and output != "wide":
@@ -214,21 +214,21 @@ def _lines(answer: Answer, title: str, *, wide: bool) -> Iterator[Text]:
 def cause_lines(causes: Iterable[Cause], *, wide: bool) -> Iterator[Text]:
     """Each cause with its fix. `!` marks a fix that is enough alone. If not `wide`, causes of nodes that are not for the pod
     are one line."""
-    others: dict[str, tuple[int, int]] = {}
+    others: dict[str, tuple[set[str], int]] = {}
     for cause in causes:
         if cause.elsewhere and not wide:
-            count, helps = others.get(cause.cause, (0, 0))
-            others[cause.cause] = count + len(cause.nodes), helps + cause.helps
+            names, helps = others.get(cause.cause, (set(), 0))
+            others[cause.cause] = names.union(cause.nodes), helps + cause.helps
             continue
         yield Text.assemble("! " if cause.helps else "  ", (cause.cause, "yellow"), f": {cause.text}")
         yield Text.assemble("    → ", (cause.fix, "green"))
         if wide and cause.nodes:
             yield Text(f"    nodes: {', '.join(cause.nodes)}", style="dim")
     if others:
-        total = sum(count for count, _ in others.values())
+        total = len(set().union(*[names for names, _ in others.values()]))
         by = [
-            f"{count} by {word}{f' ({helps} of them would take it but for that)' if helps else ''}"
-            for word, (count, helps) in others.items()
+            f"{len(names)} by {word}{f' ({helps} of them would take it but for that)' if helps else ''}"
+            for word, (names, helps) in others.items()
         ]
         nodes = f"{plural(total, 'other node')} {'is' if total == 1 else 'are'} not for this pod"
         yield Text(f"  {nodes}: {', '.join(by)} (all of it: -o wide)", style="dim")

@@ -8,12 +8,13 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.progress import track
 from rich.text import Text
 
 from webhook.cli import options
 from webhook.cli.cluster.report import pool_of
 from webhook.cli.cluster.snapshot import Object, Snapshot, key_of
-from webhook.cli.manifests import Planned, claims_in, planned_in, texts_of
+from webhook.cli.manifests import NO_PODS, Planned, claims_in, planned_in, texts_of
 from webhook.cli.pending import KINDS, cause_lines, words_of
 from webhook.cli.reading import measure_gpus, namespace_of, policy_of, snapshot_of
 from webhook.cli.simulating.picture import picture
@@ -24,6 +25,9 @@ from webhook.cli.terminal import REFUSED, document, no_such, out, show, table, w
 from webhook.errors import BadInput
 from webhook.policy.model import Policy
 from webhook.text import listed, number_of, plural, quoted
+
+_LONG_TRACE = 200
+"""From so many lines on a bar shows how far it is."""
 
 
 def simulate(
@@ -78,10 +82,15 @@ def simulate(
         pods += manifests(text, name, rules, where)
     measure_gpus(snapshot, rules, metrics)
     lines = _trace(trace, snapshot, rules, where)
-    with Console(stderr=True).status("simulating"):  # is shown on a terminal only
-        outcome = run(snapshot, rules, [pods, *[[line] for line in lines]])  # those of a trace line by line
+    rounds = [pods, *[[line] for line in lines]]  # those of a trace line by line
+    console = Console(stderr=True)
+    if console.is_terminal and len(lines) >= _LONG_TRACE:
+        outcome = run(snapshot, rules, track(rounds, "simulating", console=console, transient=True))
+    else:
+        with console.status("simulating"):  # is shown on a terminal only
+            outcome = run(snapshot, rules, rounds)
     if not any(workload.pods or workload.notes for workload in outcome.workloads):
-        raise BadInput(f"{', '.join(file or [])}: no pod and no workload in it that makes some")
+        raise BadInput(f"{', '.join(file or [])}: {NO_PODS}")
     if html:
         write(html, picture(outcome, {name: pool_of(node) for name, node in snapshot.nodes.items()}))
     if not document(outcome.document(), output):

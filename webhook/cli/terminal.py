@@ -69,7 +69,7 @@ def guarded(command: Callable[Arguments, None]) -> Callable[Arguments, None]:
         except PolicyError as error:
             for problem in error.problems:
                 say(problem)
-        except GpuAdmissionError as error:
+        except (GpuAdmissionError, OSError) as error:  # OSError: as a full disk behind stdout
             say(f"error: {error}", "red")
         else:
             return

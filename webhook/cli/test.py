@@ -108,12 +108,9 @@ def files_in(folder: Path) -> list[Path]:
 def try_cases(file: Path, policy: Policy | None) -> Iterator[Result]:
     """Try every case of a file. `policy`, if given, replaces the policy that the file names."""
     try:
-        text = terminal.read(str(file))
-        if text.lstrip()[:2] in (b"- ", b"[", b""):
-            raise PolicyError([f"line 1: saw {'a list' if text.strip() else 'nothing'}; wanted a map with cases"])
-        cases = read(text, Cases)
+        cases = read(terminal.read(str(file)), Cases)
     except PolicyError as error:
-        yield from [Result(str(file), "", [], problem) for problem in error.problems]
+        yield Result(str(file), "", [], "\n".join(error.problems))
         return
     if not cases.cases:
         yield Result(str(file), "", [], "cases: saw none, wanted at least one")
@@ -198,7 +195,13 @@ def test(
     ],
     junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write the results as JUnit XML.")] = None,
     output: options.Output = "table",
-    policy: options.Policy = None,
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            help="A policy file, or `default` for the shipped one. Default: what the cases name.",
+            metavar="FILE|default",
+        ),
+    ] = None,
 ) -> None:
     """Try cases: each is a pod, a policy, a cluster, and the expected decision. Differences are shown as a diff.
 

@@ -7,7 +7,6 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from webhook.cli import options
 from webhook.cli.offline import policy_named
 from webhook.cli.terminal import out
 from webhook.errors import BadInput
@@ -19,7 +18,9 @@ from webhook.text import quoted, suggestion
 
 def units(
     name: Annotated[str | None, typer.Argument(help="An injector or a rule, as the policy calls it.")] = None,
-    policy: options.Policy = None,
+    policy: Annotated[
+        str | None, typer.Option(help="A policy file. Default: the shipped policy.", metavar="FILE")
+    ] = None,
 ) -> None:
     """List the injectors and rules of a policy in run order. With a NAME, print the documentation and settings of that one.
 

@@ -43,7 +43,9 @@ class _Aliyun:
 
     def _asked(self, pod: Pod) -> int:
         """All containers together have a part of one GPU."""
-        limits = [(container.get("resources") or {}).get("limits") or {} for container in pod["spec"]["containers"]]
+        limits = [
+            (container.get("resources") or {}).get("limits") or {} for container in pod["spec"].get("containers") or ()
+        ]
         return sum([amount_of(limit[_MEMORY]) or 0 for limit in limits if _MEMORY in limit])
 
 

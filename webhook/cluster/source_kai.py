@@ -65,7 +65,7 @@ def reserved_group(pod: Pod) -> str:
     """The group whose GPU a pod holds; "" if it is no reservation pod."""
     if pod["metadata"].get("namespace") != RESERVATIONS:
         return ""
-    asked = [amount_of(requests_of(each).get(_GPU, 0)) for each in pod["spec"]["containers"]]
+    asked = [amount_of(requests_of(each).get(_GPU, 0)) for each in pod["spec"].get("containers") or ()]
     return labels_of(pod).get(GROUP, "") if asked == [1] else ""
 
 
@@ -93,7 +93,9 @@ def _request(pod: Pod) -> DeviceRequest | None:
     """None if the pod asks for no part, or in a way that KAI refuses."""
     notes = annotations_of(pod)
     fraction, memory, number = (notes.get(key) for key in _ASKING)
-    if (fraction is None) == (memory is None) or any([_GPU in requests_of(each) for each in pod["spec"]["containers"]]):
+    if (fraction is None) == (memory is None) or any(
+        [_GPU in requests_of(each) for each in pod["spec"].get("containers") or ()]
+    ):
         return None
     amount, devices = _share(fraction) if fraction else _whole(memory or ""), _whole(number or "1")
     if not amount or not 0 < devices <= _MAX_GPUS:

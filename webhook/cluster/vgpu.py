@@ -105,7 +105,9 @@ class Vgpu(NamedTuple):
     def _requests(self, pod: Pod, *, parts: bool) -> list[DeviceRequest]:
         """What each container asks for; [] if one of them asks by percentage. `parts`: also if it asks for whole cards only."""
         found, part = [], False
-        limits = [(container.get("resources") or {}).get("limits") or {} for container in pod["spec"]["containers"]]
+        limits = [
+            (container.get("resources") or {}).get("limits") or {} for container in pod["spec"].get("containers") or ()
+        ]
         whole = self.resources.cards.startswith("nvidia.com/")  # cards alone are those of the device plugin
         telling = self.part_resources if whole else self.resources
         if parts and all([asked.keys().isdisjoint(telling) for asked in limits]):

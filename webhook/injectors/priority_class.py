@@ -25,6 +25,7 @@ class PriorityClassName(Injector):
     handles_claims: ClassVar[bool] = True
     sentences: ClassVar[Mapping[str, str]] = {
         "none": "the policy has no priority class for its class of workload",
+        "vendor": "no priority class: it is not known whether its claims ask for GPUs",
         "kept": "it keeps its own priority class {}",
         "podGroup": "it keeps the priority of its pod group",
         "missing": "it did not get priority class {}, which does not exist",
@@ -48,8 +49,10 @@ class PriorityClassName(Injector):
         class_name = self.classes.get(context.workload.name)
         spec = edit.object["spec"]
         chosen = spec.get("priorityClassName")
-        if not class_name or not (context.gpu_names or context.other_gpus):
+        if not class_name:
             return Outcome("none")
+        if not (context.gpu_names or context.other_gpus):
+            return Outcome("vendor")
         if in_pod_group(edit.object):
             return Outcome("podGroup")
         if chosen == class_name:

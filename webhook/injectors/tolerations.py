@@ -29,6 +29,7 @@ class Tolerations(Injector):
     handles_claims: ClassVar[bool] = True
     sentences: ClassVar[Mapping[str, str]] = {
         "covered": "it tolerates the taints of GPU nodes already",
+        "vendor": "no toleration: it is not known whose GPUs its claims ask for",
         "ownSpread": "no toleration: its hard spread counts the nodes whose taints it tolerates",
         "added": "it got tolerations of {}",
     }
@@ -50,7 +51,7 @@ class Tolerations(Injector):
         if len(context.other_gpus) == 1:  # of several we cannot tell which one a claim is for
             vendors |= context.other_gpus
         if not vendors:
-            return Outcome("covered")
+            return Outcome("vendor")
         tolerated = {found for each in present if _lasts(each) and (found := matched(each))}
         added = [one for one in self._needed(vendors, taints) if not tolerates(tolerated, one)]
         if not added:

@@ -44,7 +44,8 @@ def fraction_container(pod: Pod) -> str:
 
     Source: kai-scheduler/KAI-Scheduler pkg/common/resources (GetFractionContainerRef).
     """
-    return annotations_of(pod).get(FRACTION_CONTAINER, str(pod["spec"]["containers"][0].get("name")))
+    names = [str(container.get("name")) for container in pod["spec"].get("containers") or ()]
+    return annotations_of(pod).get(FRACTION_CONTAINER, next(iter(names), ""))
 
 
 def other_gpus(pod: Pod) -> frozenset[str]:

@@ -38,6 +38,9 @@ def parse_documents(text: bytes) -> Iterator[Any]:
                 raise ValueError(f"line {line_of(node)}: aliases for more than {_MAX_EXPANDED} values are refused")
             if (document := reader.construct_document(node)) is not None:
                 yield document
+    except yaml.MarkedYAMLError as error:
+        line, problem = mistake_in(error)
+        raise ValueError(f"line {line}: {problem}") from None
     except (yaml.YAMLError, LookupError, AttributeError) as error:
         raise ValueError(" ".join(str(error).split())) from None
 
@@ -104,6 +107,11 @@ def line_of(place: yaml.Event | yaml.Node | None) -> int:
     """The line number of an event or node, from 1."""
     mark = place.start_mark if place else None
     return mark.line + 1 if mark else 1
+
+
+def mistake_in(error: yaml.MarkedYAMLError) -> tuple[int, str]:
+    """The line, and what is wrong there."""
+    return error.problem_mark.line + 1 if error.problem_mark else 1, str(error.problem or error.context)
 
 
 def to_yaml(value: Any) -> str:

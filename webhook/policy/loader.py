@@ -8,7 +8,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from webhook.errors import PolicyError
-from webhook.kube.yaml import line_of, why_unsafe
+from webhook.kube.yaml import line_of, mistake_in, why_unsafe
 from webhook.text import bare, dotted, json_type, quoted, suggestion
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -46,7 +46,8 @@ def read(
     if problems:
         raise PolicyError(problems[:_MAX_PROBLEMS])
     if not isinstance(data, dict):
-        wanted = "wanted a map with gpus, classes and profiles ({} is all defaults)"
+        required = any(field.is_required() for field in model.model_fields.values())
+        wanted = f"wanted a map with {', '.join(_known_keys(model, ()))}{'' if required else ' ({} is all defaults)'}"
         raise PolicyError([f"line 1: saw {json_type(data)}; {wanted}"])
     try:
         parsed = model.model_validate(_filled(data), by_alias=True, by_name=False)
@@ -70,8 +71,8 @@ def _compose(text: str | bytes) -> yaml.Node | None:
             raise PolicyError([problem])
         return yaml.compose(text, Loader=_LOADER)
     except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise PolicyError([f"line {line}: not YAML: {error.problem or error.context}"]) from None
+        line, problem = mistake_in(error)
+        raise PolicyError([f"line {line}: not YAML: {problem}"]) from None
     except (yaml.YAMLError, ValueError) as error:
         raise PolicyError([f"not YAML: {' '.join(str(error).split())}"]) from None
 

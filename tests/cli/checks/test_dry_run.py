@@ -42,6 +42,8 @@ def _once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dry_run, "_SECONDS", 1)
 
 
+FORBIDDEN = 'pods is forbidden: User "me" cannot create resource "pods"'
+GONE = 'namespaces "team" not found'
 UNASKED = f"see whether the namespace has opted in, and why: {LOGS}"
 
 
@@ -51,11 +53,12 @@ UNASKED = f"see whether the namespace has opted in, and why: {LOGS}"
         pytest.param('{"policy": "1f0c"}', "", "ok", "decides by policy 1f0c", "", id="a decision"),
         pytest.param("", "", "broken", "without a decision", UNASKED, id="no decision"),
         pytest.param("", DENIED, "ok", "would refuse it", "", id="a rule refuses it"),
+        pytest.param("", FORBIDDEN, "unknown", "no right to create pods in team: ", "", id="no right"),
+        pytest.param("", GONE, "broken", GONE, "name a namespace that exists", id="no such namespace"),
         *[
             pytest.param("", refusal, "broken", refusal, LOGS, id=why)
             for why, refusal in {
                 "nobody answers": 'failed calling webhook "validate.gpu-admission.io": connection refused',
-                "no right": 'pods is forbidden: User "me" cannot create resource "pods"',
                 "somebody else refuses": 'admission webhook "other.example" denied the request: no',
             }.items()
         ],

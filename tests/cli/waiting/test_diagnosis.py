@@ -45,6 +45,7 @@ CASES = [
     pytest.param("refused", '2 pods could not be created: pod generateName "chat-": spec.hostPID', [obj("ReplicaSet", "chat", {"replicas": 2}), event("ReplicaSet", "chat", REFUSAL)], id="a refusal of ours"),
     pytest.param("notCreated", "1 pod could not be created: no ServiceAccount", [obj("Job", "train", {"parallelism": 1}), event("Job", "train", "no ServiceAccount")], id="what else a controller says"),
     pytest.param("noDevice", f"{LIKE_A_CLASS}: 2 devices of dc wanted, and no node has any", [node("n"), DEVICE_CLASS, waiting(2, resource=LIKE_A_CLASS)], id="a device class by the name of its resource"),
+    pytest.param("claimMissing", 'spec.resourceClaims "gpu" names no claim and no template', [node("a"), claiming()], id="a claim without a name"),
     pytest.param("claimElsewhere", "the devices of claim c are on node a, not on node n", [node("a", cordoned=True), node("n"), DEVICE_CLASS, obj("ResourceClaim", "c", status=ON_A), claiming(resourceClaimName="c")], id="a claim with devices of another node"),
     pytest.param("noNodes", "the cluster has no node", [waiting()], id="no node"),
     pytest.param("fitsNow", "node n could take it now", [node("n"), waiting()], id="room after all"),

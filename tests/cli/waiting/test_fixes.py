@@ -86,6 +86,25 @@ def test_where_the_pod_would_go_without_its_selector(tmp_path: Path, objects: li
     assert (cause.fix, cause.helps > 0) == (fix, True)
 
 
+def test_of_several_labels_one_with_which_it_would_run_is_given(tmp_path: Path) -> None:
+    """The first by name, A100, is on a node that is full."""
+    nodes = [node("a", product=A100), held(8, "a"), node("b", 1, L4), node("cpu", 0)]
+    causes = [
+        each
+        for each in answer(tmp_path, *nodes, waiting(nodeSelector={PRODUCT: "GPU-X"})).causes
+        if each.cause == "nodeSelector"
+    ]
+    assert {each.fix for each in causes} == {f"set spec.nodeSelector[{PRODUCT}] to {L4}, or add such a node"}
+    assert [(each.nodes, each.helps) for each in causes] == [(("a", "b"), 1), (("cpu",), 0)]
+
+
+def test_a_label_of_the_same_domain_is_not_like_it(tmp_path: Path) -> None:
+    key = "node.kubernetes.io/flavour"
+    (cause,) = answer(tmp_path, node("a"), waiting(nodeSelector={key: "large"})).causes
+    assert "nearest" not in cause.text
+    assert cause.fix.startswith(f"remove spec.nodeSelector[{key}]: node a could take it then")
+
+
 def test_a_toleration_helps_only_on_nodes_that_could_take_the_pod(tmp_path: Path) -> None:
     """Tolerating both taints lets it go to the other node, for which one is enough."""
     more = [

@@ -25,6 +25,7 @@ _SECONDS: Final = 30
 _DENIED: Final = ("validate.gpu-admission.io", "denied the request")
 """Words of the API server's answer if a rule refuses a pod."""
 _FORBIDDEN: Final = "is forbidden: User "
+_GONE: Final = " not found"
 _REFUSED: Final = ("denied the request", "ValidatingAdmissionPolicy", "violates PodSecurity", "exceeded quota")
 """Words of answers that are about the pod, and not about a webhook that cannot be called."""
 _MAX_TEXT: Final = 300
@@ -50,7 +51,7 @@ async def _try(access: Access, release: Release, namespace: str) -> Found:
     async with Api(always(access)) as api:
         for _ in range(_SECONDS):
             found = await _once(api, release, namespace)
-            if found.state == "ok":
+            if found.state != "broken":
                 break
             await asyncio.sleep(1)
         return found
@@ -63,7 +64,10 @@ async def _once(api: Api, release: Release, namespace: str) -> Found:
     except ApiError as error:
         if all(words in str(error) for words in _DENIED):
             return Found("ok", f"{asked} would refuse it: {error}")
-        return broken(f"a GPU pod in {namespace} cannot be created: {error}", release.logs)
+        if _FORBIDDEN in str(error):
+            return unknown(f"no right to create pods in {namespace}: {error}")
+        text = f"a GPU pod in {namespace} cannot be created: {error}"
+        return broken(text, "name a namespace that exists" if _GONE in str(error) else release.logs)
     if policy := record_of(stored).get("policy"):
         return Found("ok", f"{asked} decides by policy {bare(policy)}")
     text = f"a GPU pod in {namespace} would be created without a decision: the API server did not ask, or got no answer"

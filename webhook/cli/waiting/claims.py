@@ -20,7 +20,7 @@ from webhook.cluster.claims import selectors_of
 from webhook.cluster.devices import DeviceClaim
 from webhook.cluster.source_kai import KAI, asking
 from webhook.placement.constraints import Mask
-from webhook.text import bare, listed, plural
+from webhook.text import bare, listed, plural, quoted
 
 _MAX_USERS: Final = 256
 """Maximum number of pods that share a claim (resource.k8s.io/v1 ResourceClaimReservedForMaxSize)."""
@@ -65,13 +65,16 @@ def missing(case: Case) -> Iterator[Cause]:
     s = case.situation
     classes = {name for _, name in s.snapshot.named("DeviceClass")}
     for entry, name in claim_entries(case.pod):
-        template, (who, claim) = bare(str(entry.get("resourceClaimTemplateName"))), _claim(case, entry, name)
-        if claim is None and name is None:
-            yield from case.absent("claimTemplateMissing", "ResourceClaimTemplate", entry["resourceClaimTemplateName"])
+        template, (who, claim) = entry.get("resourceClaimTemplateName"), _claim(case, entry, name)
+        if template is None and name is None:
+            text = f"spec.resourceClaims {quoted(str(entry.get('name')))} names no claim and no template"
+            yield Cause("claimMissing", text, "write its resourceClaimName or its resourceClaimTemplateName")
+        elif claim is None and name is None:
+            yield from case.absent("claimTemplateMissing", "ResourceClaimTemplate", str(template))
         elif claim is None:
             yield from case.absent("claimMissing", "ResourceClaim", str(name))
         elif name is None and not is_simulated(case.pod):
-            yield _not_made(case, entry, f"no ResourceClaim was made of template {template}")
+            yield _not_made(case, entry, f"no ResourceClaim was made of template {bare(str(template))}")
         else:
             for device_class in sorted(_classes(claim) - classes):
                 yield from case.absent("deviceClassMissing", "DeviceClass", device_class, f" ({who})")

@@ -131,10 +131,12 @@ class Diagnosis:
         case = Case(self.situation, cause.fixed)
         able = fits(case)
         if able.any():
-            if cause.cause == "untoleratedTaint" and set(self.situation.named(able)).isdisjoint(cause.nodes):
+            names = self.situation.named(able)
+            if cause.cause == "untoleratedTaint" and set(names).isdisjoint(cause.nodes):
                 fix = f"{cause.fix}. That is not enough: none of these nodes could take it then"
                 return cause._replace(helps=0, fix=fix)
-            return cause._replace(helps=int(np.count_nonzero(able)), fix=self._with_place(cause.fix, able))
+            helps = len({*names} & {*cause.nodes}) if cause.elsewhere else len(names)
+            return cause._replace(helps=helps, fix=self._with_place(cause.fix, able))
         then = ordered(list(_Filtered(case).causes()))[0]
         return cause._replace(helps=0, fix=f"{cause.fix}. That is not enough: then {then.text}")
 
@@ -171,9 +173,9 @@ class _Filtered:
         left = s.alive.copy()
         for check in self._checks:
             if (mask := left & check.fails).any():
+                alone = mask & (self._failed == 1)  # in both parts: who asks for less may go to smaller nodes
                 for elsewhere, part in ((False, mask & own), (True, mask & ~own)):
-                    of = mask if check is self._resources else part  # who asks for less may go to smaller nodes
-                    for cause in check.explain(part, of & (self._failed == 1)) if part.any() else ():
+                    for cause in check.explain(part, alone) if part.any() else ():
                         yield cause._replace(elsewhere=elsewhere)
             elif check.fails[s.alive].all():  # no node would be left even without the earlier checks
                 for cause in check.explain(check.fails, np.zeros_like(left)):

@@ -63,7 +63,7 @@ def selection(case: Case) -> NodeCheck:
 
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
         if (off := mask & ~selected).any():
-            text, fix, fixed = _selector(case, mask)
+            text, fix, fixed = _selector(case, mask, alone)
             yield s.cause("nodeSelector", text, fix, off, alone, fixed)
         if (off := mask & selected).any():
             yield _affinity(case, off, alone)
@@ -71,7 +71,7 @@ def selection(case: Case) -> NodeCheck:
     return NodeCheck(s.alive & unselected(case), explain)
 
 
-def _selector(case: Case, mask: Mask) -> tuple[str, str, Pod | None]:
+def _selector(case: Case, mask: Mask, alone: Mask) -> tuple[str, str, Pod | None]:
     """Text, fix and the pod with it for the label of nodeSelector that the fewest nodes have."""
     s = case.situation
     having = {expression: s.alive & s.matching([(expression,)]) for expression in case.constraints.selector}
@@ -90,7 +90,7 @@ def _selector(case: Case, mask: Mask) -> tuple[str, str, Pod | None]:
         fix = f"remove spec.nodeSelector[{bare(key)}] if the pod may run elsewhere, or {or_more}"
         where = f"{plural(count, 'node')} of {_count(s.alive)} ({listed(s.named(left[worst]), 3)})"
         return f"{selector} is on {where}; {s.where(mask)} without it", fix, _reselected(case.pod, key)
-    near, fix, instead = _instead(case, worst, f"spec.nodeSelector[{bare(key)}]")
+    near, fix, instead = _instead(case, worst, f"spec.nodeSelector[{bare(key)}]", alone)
     where = f"{plural(count, 'node')}, but on none that the pod selects otherwise" if count else "no node"
     return f"{selector} is on {where}{near}", fix, _reselected(case.pod, key, instead)
 
@@ -140,7 +140,7 @@ def _affinity(case: Case, mask: Mask, alone: Mask) -> Cause:
         fix = "widen spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution, or label more nodes"
         return s.cause("nodeAffinity", text, fix, mask, alone, without_affinity(case.pod, "nodeAffinity"))
     values = f" {listed(map(bare, wrong.values))}" if wrong.values else ""
-    near, fix, instead = _instead(case, wrong, "spec.affinity.nodeAffinity")
+    near, fix, instead = _instead(case, wrong, "spec.affinity.nodeAffinity", alone)
     text = f"required node affinity «{bare(wrong.key)} {wrong.operator}{values}» matches no node{near}"
     return s.cause("nodeAffinity", text, fix, mask, alone, _reworded(case.pod, wrong, instead))
 
@@ -161,10 +161,14 @@ def _but_for(case: Case, wrong: Expression) -> Mask:
     return left if left.any() else s.alive
 
 
-def _known_values(case: Case, wrong: Expression) -> list[str]:
-    """The values that the nodes which are left have for the key of an expression."""
-    numbers, values = case.situation.domains(wrong.key)
-    return sorted([values[number] for number in np.unique(numbers[_but_for(case, wrong)]).tolist() if number])
+def _known_values(case: Case, key: str, rows: Mask) -> list[str]:
+    """The values that these nodes have for the key."""
+    numbers, values = case.situation.domains(key)
+    return sorted([values[number] for number in np.unique(numbers[rows]).tolist() if number])
+
+
+def _word(key: str) -> str:
+    return key.rpartition("/")[2]
 
 
 def _alike(case: Case, wrong: Expression) -> tuple[str, str] | None:
@@ -173,14 +177,16 @@ def _alike(case: Case, wrong: Expression) -> tuple[str, str] | None:
     if wrong.operator == "In" and (near := nearest_label(s.nodes, wrong.key, wrong.values, rows)):
         return near[:2]
     keys = sorted({key for name in s.named(rows) for key in labels_of(s.snapshot.nodes[name])})
-    key = None if wrong.key in keys else nearest(wrong.key, keys)
+    same_word = [key for key in keys if nearest(_word(wrong.key), [_word(key)])]
+    key = None if wrong.key in keys else nearest(wrong.key, same_word)
     return (key, "") if key else None
 
 
-def _instead(case: Case, wrong: Expression, field: str) -> tuple[str, str, tuple[str, str] | None]:
+def _instead(case: Case, wrong: Expression, field: str, alone: Mask) -> tuple[str, str, tuple[str, str] | None]:
     """Of an expression in `field` that no node matches: «; nearest: …», what nodes have that is most like it; the fix; and the
-    label to ask for in its place, None: no label."""
-    key, near, values, label = bare(wrong.key), _alike(case, wrong), _known_values(case, wrong), None
+    label to ask for in its place, None: no label. `alone`: the nodes that nothing else excludes."""
+    key, near, label = bare(wrong.key), _alike(case, wrong), None
+    values = _known_values(case, wrong.key, _but_for(case, wrong))
     shown = "=".join(map(bare, filter(None, near or ())))
     said = f"; nearest: {shown}" if near else ""
     said = (
@@ -194,7 +200,7 @@ def _instead(case: Case, wrong: Expression, field: str) -> tuple[str, str, tuple
     if wrong.operator in ("Gt", "Lt"):
         return said, f"write another number in {field}, or label a node with one that fits: {label_a_node}=…", None
     if values and wrong.values and (near is None or near[0] == wrong.key):
-        label = wrong.key, near[1] if near else values[0]
+        label = wrong.key, near[1] if near else (_known_values(case, wrong.key, alone) or values)[0]
         fix = f"set {field} to {bare(label[1])}"
     elif near:
         label = near[0], near[1] or next(iter(wrong.values), "")
