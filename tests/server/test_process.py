@@ -97,6 +97,8 @@ async def test_a_replica_is_not_ready_while_one_of_its_watches_alone_is_silent(
     assert process.missing() == [f"the watch of {name} is silent, although the API server answers"]
     answered(process)
     assert process.missing() == []
+    process.edge.draining = True
+    assert process.missing() == ["terminating"]
 
 
 async def test_replicas_stay_ready_while_the_api_server_answers_nothing(replica: tuple[Process, list[float]]) -> None:
