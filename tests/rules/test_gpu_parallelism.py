@@ -55,6 +55,10 @@ ALLOWED: dict[str, Case] = {
         )
     ),
     "an option that only begins like it": running("--tp-comm-overlap", "2"),
+    "more over two nodes than one has": running("--tp", "5", "--nnodes", "2", gpu=2),
+    "zero processes": running("--nproc_per_node=0"),
+    "a number of six digits": running(TP, "800000"),
+    "the size of the world beside that of a model": running(env={"WORLD_SIZE": "4", "TENSOR_PARALLEL_SIZE": "8"}),
     "text that is no number": running(TP, "many"),
     "an option without a value": running(TP),
     "the size of the world": running(env={"WORLD_SIZE": "8"}),
@@ -108,7 +112,8 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
         running("--nnodes=2", "--nproc-per-node=8", gpu=4, owned_by="PyTorchJob"),
         message("--nproc-per-node=8", 8, 4),
     ),
-    "a variable that is known": (running(TP, "$(TP)", env={"TP": "4"}), message(f"{TP} 4", 4)),
+    "a variable that is known": (running(TP, "$(SIZE_OF_IT)", env={"SIZE_OF_IT": "4"}), message(f"{TP} 4", 4)),
+    "a part of each of two nodes, rounded up": (running("--tp", "3", "--nnodes", "2"), message("--tp 3", 2)),
     "several pods, each with unused GPUs": (running(TP, "4", owned_by="LeaderWorkerSet"), message(f"{TP} 4", 4)),
     "each replica of a Deployment": (running(TP, "4", gpu=2, owned_by="ReplicaSet"), message(f"{TP} 4", 4, 2)),
     "a Job of one pod": (
