@@ -23,6 +23,12 @@ from webhook.tls.issue import make_ca
 
 NODES = "/api/v1/nodes"
 CA = make_ca(NOW).certificate.decode()
+KUBECONFIG = """
+clusters: [{{name: a, cluster: {{server: "https://10.0.0.1", certificate-authority: "{ca}"}}}}]
+contexts: [{{name: a, context: {{cluster: a, user: a}}}}]
+users: [{{name: a, user: {{token: abc}}}}]
+current-context: a
+"""
 POD = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
 
 
@@ -148,6 +154,17 @@ async def test_outside_of_a_cluster_it_says_what_to_give(tmp_path: Path) -> None
         await in_cluster(tmp_path, {})
     with pytest.raises(BadInput, match="token: cannot be read: No such file"):
         await in_cluster(tmp_path, POD)
+
+
+async def test_the_context_of_a_kubeconfig_is_kept_while_its_files_are_the_same(tmp_path: Path) -> None:
+    """Every five minutes it is read again: new connections of all watches would take some memory each time."""
+    ca, config = tmp_path / "ca.crt", tmp_path / "config"
+    ca.write_text(CA)
+    config.write_text(KUBECONFIG.format(ca=ca))
+    first, second = await from_kubeconfig(config), await from_kubeconfig(config)
+    assert second.tls is first.tls
+    ca.write_text(make_ca(NOW).certificate.decode())
+    assert (await from_kubeconfig(config)).tls is not first.tls
 
 
 @pytest.mark.parametrize(

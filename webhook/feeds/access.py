@@ -11,6 +11,8 @@ from yaml import YAMLError
 
 from webhook.errors import BadInput
 
+_Files = tuple[str | None, str | None, str | None]
+"""Those of the CA, the client certificate and its key, as far as there are any."""
 SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
@@ -44,12 +46,12 @@ async def in_cluster(folder: Path = SERVICE_ACCOUNT, environment: Mapping[str, s
         raise BadInput("not in a cluster: KUBERNETES_SERVICE_HOST is not set. Give --kubeconfig FILE or --cluster FILE")
     try:
         # Small files in memory, so reading them blocks nothing. The kubelet renews the token about every hour.
-        token, ca = (folder / "token").read_text(), (folder / "ca.crt").read_text()
+        token, tls = (folder / "token").read_text(), _tls((str(folder / "ca.crt"), None, None), verify=True)
     except OSError as error:
         fix = "Set automountServiceAccountToken: true, or give --kubeconfig FILE"
         raise BadInput(f"{error.filename}: cannot be read: {error.strerror}. {fix}") from None
     base = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
-    return Access(base, _tls_context(ca), f"Bearer {token.strip()}", None, 60.0)
+    return Access(base, tls, f"Bearer {token.strip()}", None, 60.0)
 
 
 async def from_kubeconfig(path: Path | str, context: str | None = None) -> Access:
@@ -64,26 +66,28 @@ async def from_kubeconfig(path: Path | str, context: str | None = None) -> Acces
     configuration = Configuration()
     try:
         await load_kube_config(str(path), context, client_configuration=configuration, persist_config=False)
-        tls = ssl.create_default_context(cafile=configuration.ssl_ca_cert)
-        _allow_missing_key_identifiers(tls)
-        if configuration.cert_file:
-            tls.load_cert_chain(configuration.cert_file, configuration.key_file)
+        files = (configuration.ssl_ca_cert, configuration.cert_file, configuration.key_file)
+        tls = _tls(files, verify=configuration.verify_ssl)
     except (OSError, ConfigException, YAMLError, ValueError, TypeError, AttributeError) as error:
         raise BadInput(f"--kubeconfig {path}: {type(error).__name__}: {' '.join(str(error).split())}") from None
-    if not configuration.verify_ssl:
-        tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
     base = str(configuration.host).rstrip("/")
     return Access(base, tls, configuration.api_key.get("BearerToken"), configuration.tls_server_name, 300.0)
 
 
+def _tls(files: _Files, *, verify: bool) -> ssl.SSLContext:
+    """A context by these files. Equal contents give the same one, because connections are kept per context. Raises OSError."""
+    return _context(files, tuple([Path(file).read_bytes() if file else b"" for file in files]), verify)
+
+
 @lru_cache(maxsize=1)
-def _tls_context(ca: str) -> ssl.SSLContext:
-    """A context that trusts a CA. The same CA gives the same context, because connections are kept per context."""
-    tls = ssl.create_default_context(cadata=ca)
-    _allow_missing_key_identifiers(tls)
+def _context(files: _Files, _contents: tuple[bytes, ...], verify: bool) -> ssl.SSLContext:
+    ca, certificate, key = files
+    tls = ssl.create_default_context(cafile=ca)
+    tls.verify_flags &= (
+        ~ssl.VERIFY_X509_STRICT
+    )  # required since Python 3.13: the CAs of many clusters lack key identifiers
+    if certificate:
+        tls.load_cert_chain(certificate, key)
+    if not verify:
+        tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
     return tls
-
-
-def _allow_missing_key_identifiers(tls: ssl.SSLContext) -> None:
-    """The CAs of many clusters lack the key identifiers that Python requires since 3.13."""
-    tls.verify_flags &= ~ssl.VERIFY_X509_STRICT
