@@ -11,11 +11,11 @@ import pytest
 
 from bench.tenant_cases import COSTS, OUTCOMES
 from bench.tenant_world import World, cluster_state, ordinary
-from tests.test_hostile import Calls
+from tests.test_hostile import counted
 
 
 def _calls(world: World, before_each: Callable[[World, int], None]) -> float:
-    with Calls() as calls:
+    with counted() as calls:
         return median(world.reviews(10, before_each, lambda: calls.count))
 
 
