@@ -39,6 +39,34 @@ async def test_an_error_has_the_request_and_the_message_of_the_server() -> None:
             await api.get(f"{NODES}/a")
 
 
+ODD = [
+    pytest.param(
+        {("get", f"{NODES}/a"): (302, "moved")}, {}, '302: "moved"', id="a redirection, which is not followed"
+    ),
+    pytest.param({}, {f"{NODES}/a": "[1]"}, "wanted a JSON object, saw list", id="a list"),
+    pytest.param({("get", f"{NODES}/a"): (500, "x" * 9000)}, {}, "500: ", id="a long text"),
+]
+
+
+@pytest.mark.parametrize(("refuse", "texts", "message"), ODD)
+async def test_an_answer_that_is_no_object_is_an_error_of_bounded_length(
+    refuse: dict[tuple[str, str], tuple[int, str]], texts: dict[str, str], message: str
+) -> None:
+    async with fake_api() as fake, client_of(fake) as api:
+        fake.put(NODES, "a")
+        fake.refuse, fake.texts = refuse, texts
+        with pytest.raises(ApiError) as caught:
+            await api.get(f"{NODES}/a")
+        assert message in str(caught.value)
+        assert len(caught.value.reason) <= 4096
+
+
+async def test_of_a_text_only_the_lines_with_a_word_are_kept() -> None:
+    async with fake_api() as fake, client_of(fake) as api:
+        fake.texts["/metrics"] = "a 1\nb 2\nab 3\n"
+        assert await api.lines("/metrics", "b") == ["b 2", "ab 3"]
+
+
 async def test_an_unreachable_server_is_an_error_without_a_status() -> None:
     async def nobody() -> Access:
         return Access("http://127.0.0.1:1", None, None, None, 60.0)

@@ -49,6 +49,10 @@ class Scene:
     def today(self) -> datetime:
         return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=self.now)
 
+    async def write_all(self) -> None:
+        for _ in range(10):
+            await self.write(1000)
+
     def refuse(self, name: str = "web-1", times: int = 1, namespace: str = "team", by: Events | None = None) -> None:
         for _ in range(times):
             (by or self.events).refused(owned({"name": name}, namespace=namespace), denied())
@@ -121,6 +125,32 @@ async def test_replicas_that_count_at_once_lose_no_count() -> None:
         assert len(scene.fake.asked("patch", f"/api/v1/namespaces/team/events/{event['metadata']['name']}")) > 4
 
 
+async def test_what_is_written_is_the_last_refusal() -> None:
+    async with started() as scene:
+        scene.refuse()
+        scene.events.refused(owned({"name": "web-1"}), denied()._replace(policy="2e1d"))
+        await scene.write()
+        (event,) = scene.stored()
+        assert event["message"].endswith("(policy 2e1d)")
+
+
+async def test_an_outage_is_one_line_and_no_other_error_raises_a_count() -> None:
+    async with started() as scene:
+        scene.refuse()
+        await scene.write()
+        for _ in range(2):
+            scene.fake.refuse["post", PATH] = (403, "events is forbidden")
+            for number in range(2):
+                scene.refuse(f"web-{number + 1}")
+            await scene.write(60)
+            scene.fake.refuse.clear()
+            scene.refuse("web-3")
+            await scene.write(60)
+        assert [line["event"] for line in scene.lines()] == ["event not written"] * 2
+        assert scene.count("failed") == 4
+        assert [each["count"] for each in scene.stored()] == [1, 2]
+
+
 async def test_an_event_waits_for_its_repetitions() -> None:
     async with started() as scene:
         scene.refuse()
@@ -177,6 +207,23 @@ async def test_a_full_queue_has_a_place_for_a_namespace_that_has_few_events() ->
         scene.refuse()
         assert scene.count("dropped") == 1
         await scene.write()
+        assert len(scene.stored()) == 1
+        await scene.write_all()
+        kept = {each["involvedObject"]["name"] for each in scene.stored("noisy-0")}
+        assert kept == {f"web-{number}" for number in range(events.MAX_WAITING_OF_NAMESPACE - 1)}, "all but its newest"
+
+
+async def test_a_full_queue_is_not_taken_from_one_that_has_hardly_more() -> None:
+    async with started() as scene:
+        for number in range(events.MAX_WAITING // 2 - 1):
+            scene.opt_in(f"n{number}")
+            for name in ("web-1", "web-2"):
+                scene.refuse(name, namespace=f"n{number}")
+        scene.opt_in("other")
+        scene.refuse(namespace="other")
+        scene.refuse()
+        scene.refuse("web-2")
+        await scene.write_all()
         assert len(scene.stored()) == 1
 
 

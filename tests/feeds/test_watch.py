@@ -49,6 +49,9 @@ class Mirror(Sink):
     def heard(self) -> None:
         self.heard_times += 1
 
+    def refused(self) -> None:
+        self.names = set()
+
 
 @dataclass
 class Scene:
@@ -97,6 +100,12 @@ async def test_a_long_list_is_read_in_pages() -> None:
         assert scene.mirror.lists == 1
 
 
+async def test_each_page_of_a_list_has_the_selectors() -> None:
+    async with started(page=2, labels="a=b") as scene:
+        await scene.agreed()
+        assert [q["labelSelector"] for q in scene.api.asked("list", NODES)] == ["a=b"] * 3
+
+
 async def test_a_watch_asks_for_bookmarks_a_timeout_and_changes_since_the_list() -> None:
     async with started(fields="metadata.name=n3") as scene:
         await scene.watching()
@@ -143,6 +152,7 @@ async def test_a_bookmark_advances_the_version_of_a_quiet_watch() -> None:
         await scene.watching()
         scene.api.bookmark(NODES)
         await until(lambda: scene.mirror.heard_times >= 2)
+        assert len(scene.api.asked("watch", NODES)) == 1
         scene.api.forget()
         scene.api.cut()
         await scene.watching(2)
@@ -172,6 +182,20 @@ async def test_a_missing_permission_is_logged() -> None:
             await until(lambda: len(fake.asked("list", NODES)) > 2)
         (line,) = scene.log.getvalue().splitlines()
         assert orjson.loads(line)["why"] == 'GET /api/v1/nodes: 403: "nodes is forbidden: User cannot list"'
+
+
+@pytest.mark.parametrize("status", [403, 404])
+async def test_an_optional_kind_that_is_refused_for_a_while_is_listed_again(
+    status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "OPTIONAL_PAUSE", 0.0)
+    async with started(optional=True) as scene:
+        await scene.watching()
+        scene.api.refuse["watch", NODES] = (status, "no")
+        scene.api.cut()
+        await until(lambda: not scene.mirror.names)
+        scene.api.refuse.clear()
+        await scene.agreed()
 
 
 @pytest.mark.parametrize("status", [400, 504], ids=["an unknown version", "a version that is too new"])
