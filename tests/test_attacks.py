@@ -13,7 +13,7 @@ from tests.cluster import dra
 from tests.cluster.objects import facts
 from tests.served import PROFILES, Server, after, plain_pod, review
 from tests.strategies import PREFERRED, WRONG, damaged, pods
-from tests.test_hostile import Calls
+from tests.test_hostile import counted
 from webhook.cluster.state import ListKind
 from webhook.kube.pod import DECISION, Pod
 
@@ -154,7 +154,7 @@ def test_a_claim_of_any_form_is_answered_and_what_is_said_of_it_is_bounded(kind:
     made = {"metadata": {"name": "c"}, "spec": spec if kind == "ResourceClaim" else {"spec": spec}}
     where = {"group": "resource.k8s.io", "version": "v1"}
     about = {"kind": where | {"kind": kind}, "resource": where | {"resource": f"{kind.lower()}s"}}
-    with Calls() as calls:
+    with counted() as calls:
         status, answer = server.handlers.validate(review(made, name="c", **about))
     assert status in (200, 400)
     assert calls.count < 400_000
