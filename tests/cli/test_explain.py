@@ -203,10 +203,16 @@ def test_a_file_of_pods_that_would_be_admitted(tmp_path: Path, file: Any) -> Non
     assert DECISION not in result.stdout
 
 
+NOT_TOUCHED = "it asks for no GPU that the policy names, or no injector for it is enabled"
+INJECTORS = ("gpuResources", "tolerations", "priorityClass", "voidDevices", "topologySpread", "nodeAffinity")
+OFF = {name: {"enabled": False} for name in INJECTORS}
+
+
 @pytest.mark.parametrize(
     ("policy", "made", "said"),
     [
-        pytest.param({}, pod("none", 0), "nothing is changed: it asks for no GPU (gpus of the policy names them)", id="no GPU"),
+        pytest.param({}, pod("none", 0), f"nothing is changed: {NOT_TOUCHED}", id="no GPU"),
+        pytest.param({"profiles": {"default": {"injectors": OFF}}}, pod("one"), f"nothing is changed: {NOT_TOUCHED}", id="no injector"),
         pytest.param({"profiles": {"default": {"shadow": True}}}, pod("one"), "nothing is changed: profile default is in shadow", id="shadow"),
     ],
 )  # fmt: skip

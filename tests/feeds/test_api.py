@@ -195,6 +195,12 @@ async def test_the_context_of_a_kubeconfig_is_kept_while_its_files_are_the_same(
     assert (await from_kubeconfig(config)).tls is not first.tls
 
 
+async def test_a_ca_that_is_none_is_named(tmp_path: Path) -> None:
+    (service_account(tmp_path) / "ca.crt").write_text("no certificate")
+    with pytest.raises(BadInput, match=r"/ca\.crt: cannot be read: "):
+        await in_cluster(tmp_path, POD)
+
+
 @pytest.mark.parametrize(
     "content", [pytest.param(None, id="missing"), pytest.param("a: [", id="not YAML"), pytest.param("{}", id="empty")]
 )

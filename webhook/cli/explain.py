@@ -135,7 +135,9 @@ def _would(snapshot: Snapshot, policy: Policy, plan: Planned) -> dict[str, Any]:
     if mutated.decision.result == "shadow":
         head["undecided"] = f"nothing is changed: profile {mutated.decision.profile} is in shadow"
     elif not record and not head["refused"]:
-        head["undecided"] = "nothing is changed: it asks for no GPU (gpus of the policy names them)"
+        head["undecided"] = (
+            "nothing is changed: it asks for no GPU that the policy names, or no injector for it is enabled"
+        )
     return head | {
         "diff": [] if head["refused"] else list(diff(request.object or {}, without_record(mutated.pod), around=2)),
         "findings": findings,

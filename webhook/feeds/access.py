@@ -49,7 +49,7 @@ async def in_cluster(folder: Path = SERVICE_ACCOUNT, environment: Mapping[str, s
         token, tls = (folder / "token").read_text(), _tls((str(folder / "ca.crt"), None, None), verify=True)
     except OSError as error:
         fix = "Set automountServiceAccountToken: true, or give --kubeconfig FILE"
-        raise BadInput(f"{error.filename}: cannot be read: {error.strerror}. {fix}") from None
+        raise BadInput(f"{error.filename or folder / 'ca.crt'}: cannot be read: {error.strerror}. {fix}") from None
     base = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
     return Access(base, tls, f"Bearer {token.strip()}", None, 60.0)
 
@@ -83,9 +83,8 @@ def _tls(files: _Files, *, verify: bool) -> ssl.SSLContext:
 def _context(files: _Files, _contents: tuple[bytes, ...], verify: bool) -> ssl.SSLContext:
     ca, certificate, key = files
     tls = ssl.create_default_context(cafile=ca)
-    tls.verify_flags &= (
-        ~ssl.VERIFY_X509_STRICT
-    )  # required since Python 3.13: the CAs of many clusters lack key identifiers
+    # Strict since Python 3.13: the CAs of many clusters lack key identifiers.
+    tls.verify_flags &= ~ssl.VERIFY_X509_STRICT
     if certificate:
         tls.load_cert_chain(certificate, key)
     if not verify:

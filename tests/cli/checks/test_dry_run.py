@@ -59,6 +59,7 @@ UNASKED = f"see whether the namespace has opted in, and why: {LOGS}"
             pytest.param("", refusal, "broken", refusal, LOGS, id=why)
             for why, refusal in {
                 "nobody answers": 'failed calling webhook "validate.gpu-admission.io": connection refused',
+                "something else is missing": 'serviceaccounts "default" not found',
                 "somebody else refuses": 'admission webhook "other.example" denied the request: no',
             }.items()
         ],

@@ -25,7 +25,6 @@ _SECONDS: Final = 30
 _DENIED: Final = ("validate.gpu-admission.io", "denied the request")
 """Words of the API server's answer if a rule refuses a pod."""
 _FORBIDDEN: Final = "is forbidden: User "
-_GONE: Final = " not found"
 _REFUSED: Final = ("denied the request", "ValidatingAdmissionPolicy", "violates PodSecurity", "exceeded quota")
 """Words of answers that are about the pod, and not about a webhook that cannot be called."""
 _MAX_TEXT: Final = 300
@@ -67,7 +66,8 @@ async def _once(api: Api, release: Release, namespace: str) -> Found:
         if _FORBIDDEN in str(error):
             return unknown(f"no right to create pods in {namespace}: {error}")
         text = f"a GPU pod in {namespace} cannot be created: {error}"
-        return broken(text, "name a namespace that exists" if _GONE in str(error) else release.logs)
+        gone = error.reason.startswith(f'namespaces "{namespace}" not found')
+        return broken(text, "name a namespace that exists" if gone else release.logs)
     if policy := record_of(stored).get("policy"):
         return Found("ok", f"{asked} decides by policy {bare(policy)}")
     text = f"a GPU pod in {namespace} would be created without a decision: the API server did not ask, or got no answer"
