@@ -29,7 +29,7 @@ def test_what_is_made_from_the_manifests_is_up_to_date() -> None:
 
 
 def test_the_chart_is_whole_without_links() -> None:
-    """Flux leaves links out of what it fetches from Git, and the policy would be empty. Helm names each link, at every command."""
+    """Flux leaves links out of what it fetches: the policy would be empty. Helm names each link, at every command."""
     assert [path.name for path in CHART.rglob("*") if path.is_symlink()] == []
 
 
