@@ -16,6 +16,8 @@ from tests.manifests.lines import Lines, under
 from tests.manifests.values import CHART, page, schema
 
 COMPONENTS = MANIFESTS / "components"
+COPIED = (MANIFESTS / "policy.yaml", COMPONENTS / "monitoring" / "dashboard.json")
+"""What templates read: Helm reads nothing outside the chart, and no link."""
 HEADER = "{{{{- /* Made from manifests/{} by `make manifests`; the reasons for what it says are there. */}}}}\n"
 BRACES = "\ue000"
 """In place of two braces in a manifest: those of Prometheus are not for Helm."""
@@ -104,7 +106,7 @@ def _parts(path: Path) -> list[Lines]:
 
 
 def _config_map(made: dict[str, Any]) -> str:
-    """A ConfigMap with a file, which is in the chart too, as a symbolic link."""
+    """A ConfigMap with a file, of which the chart has a copy."""
     (entry,) = made["files"]
     key, _, file = entry.partition("=")
     labels = made["options"]["labels"]
@@ -177,6 +179,7 @@ def _item(value: Any) -> list[str]:
 def files() -> dict[Path, str]:
     """All that is made, by its path."""
     found = {CHART / "templates" / name: text for name, text in templates()}
+    found |= {CHART / path.name: path.read_text() for path in COPIED}
     readme = CHART / "README.md"
     return {**found, CHART / "values.schema.json": schema(), readme: page(readme.read_text())}
 

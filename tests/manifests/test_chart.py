@@ -28,6 +28,11 @@ def test_what_is_made_from_the_manifests_is_up_to_date() -> None:
     assert chart.left() == set()
 
 
+def test_the_chart_is_whole_without_links() -> None:
+    """Flux leaves links out of what it fetches: the policy would be empty. Helm names each link, at every command."""
+    assert [path.name for path in CHART.rglob("*") if path.is_symlink()] == []
+
+
 def test_each_component_is_one_value() -> None:
     assert sorted(VALUES["components"]) == sorted(chart.camel(name) for name in COMPONENTS)
     assert set(VALUES["components"].values()) == {False}
