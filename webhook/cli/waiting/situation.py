@@ -111,7 +111,8 @@ class Situation:
     def healthy(self) -> Mask:
         """The rows of the nodes that `nodes` calls healthy."""
         words = healths(self.snapshot, self.policy, [*self.snapshot.nodes])
-        return self.alive & np.array([words.get(name) == "healthy" for name in self.names], bool)
+        healthy: Mask = self.alive & np.array([words.get(name) == "healthy" for name in self.names], bool)
+        return healthy
 
     @cached_property
     def nominated(self) -> list[tuple[int, Pod]]:
