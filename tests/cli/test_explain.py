@@ -203,6 +203,15 @@ def test_a_file_of_pods_that_would_be_admitted(tmp_path: Path, file: Any) -> Non
     assert DECISION not in result.stdout
 
 
+def test_a_file_with_several_templates_says_which_is_which(tmp_path: Path, file: Any) -> None:
+    jobs = [{"template": {"spec": {"parallelism": 3, "template": pod("one", gpus)}}} for gpus in (1, 2)]
+    made = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": {"name": "train"}, "spec": {"replicatedJobs": jobs}}  # fmt: skip
+    given = ["explain", "-f", file(made), "-n", "team", "--cluster", write(tmp_path, *CLUSTER, OPTED_IN)]
+    heads = [line for line in call(*given).stdout.splitlines() if not line.startswith(" ")]
+    assert heads == [f"team: jobset/train spec.replicatedJobs[{number}] (3 pods)" for number in (0, 1)]
+    assert [each["template"] for each in document(*given)] == ["spec.replicatedJobs[0]", "spec.replicatedJobs[1]"]
+
+
 NOT_TOUCHED = "it asks for no GPU that the policy names, or no injector for it is enabled"
 INJECTORS = ("gpuResources", "tolerations", "priorityClass", "voidDevices", "topologySpread", "nodeAffinity")
 OFF = {name: {"enabled": False} for name in INJECTORS}

@@ -31,6 +31,21 @@ def test_bare_pods_and_pods_of_workloads() -> None:
     assert len(made) == 3, "a Service creates no pods"
 
 
+def test_of_several_templates_each_says_which_it_is() -> None:
+    template, many = {"template": pod("one", 1)}, {"replicas": 2, "template": pod("one", 1)}
+    ray = {"headGroupSpec": template, "workerGroupSpecs": [many, template]}
+    made = found(
+        {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": "r"}, "spec": ray},
+        {**job("train"), "metadata": {"generateName": "train-"}},
+    )
+    assert [(each.of, each.template, each.replicas) for each in made if isinstance(each, Planned)] == [
+        ("raycluster/r", "spec.headGroupSpec", 1),
+        ("raycluster/r", "spec.workerGroupSpecs[0]", 2),
+        ("raycluster/r", "spec.workerGroupSpecs[1]", None),
+        ("job/train-", "", 1),
+    ]
+
+
 def test_a_pod_of_a_template_is_as_its_controller_creates_it() -> None:
     (made,) = found(deployment("chat", 1))
     assert isinstance(made, Planned)

@@ -123,6 +123,24 @@ def test_a_daemonset_is_not_simulated(tmp_path: Path, cluster: Path) -> None:
     )
 
 
+def test_each_template_of_an_object_is_looked_at(tmp_path: Path, cluster: Path) -> None:
+    exposed = {"env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}], "resources": SHARE}
+    replicas = {name: {"template": {"spec": pod(name, container=made)["spec"]}} for name, made in (("Master", {"resources": SHARE}), ("Worker", exposed))}  # fmt: skip
+    torch = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "t"}, "spec": {"pytorchReplicaSpecs": replicas}}  # fmt: skip
+    given = ["-f", manifest(tmp_path, torch), "-n", "team", "--cluster", cluster]
+    (master, worker), printed = found(*given)["workloads"], call("simulate", *given).stdout
+    assert [master["template"], worker["template"]] == [f"spec.pytorchReplicaSpecs.{of}" for of in ("Master", "Worker")]
+    assert (master["starts"], worker["starts"], worker["with"]["refused"]) == (True, False, True)
+    assert "\nteam/pytorchjob/t spec.pytorchReplicaSpecs.Worker\n  refused: pod generateName" in printed
+
+
+def test_the_number_of_pods_that_something_else_decides_is_not_claimed(tmp_path: Path, cluster: Path) -> None:
+    ray = {"headGroupSpec": {}, "workerGroupSpecs": [{"template": pod("one", container={"resources": SHARE})}]}
+    made = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": "r"}, "spec": ray}
+    (answer,) = found("-f", manifest(tmp_path, made), "-n", "team", "--cluster", cluster)["workloads"]
+    assert (answer["pods"], answer["notes"][-1]) == (1, "how many pods it makes is not known: this is one")
+
+
 def test_a_node_that_is_unhealthy_is_named_where_a_pod_would_start_on_it(tmp_path: Path) -> None:
     sick = write(tmp_path, node("gpu-a", labels={"nvidia.com/gpu-driver-upgrade-state": "upgrade-failed"}), OPTED_IN)
     [answer] = found("-f", manifest(tmp_path, job("train")), "-n", "team", "--cluster", sick)["workloads"]
@@ -147,6 +165,15 @@ def test_a_trace_is_placed_line_by_line(tmp_path: Path, cluster: Path) -> None:
     assert (one["of"], one["pods"], eight["of"], eight["pods"]) == ("trace of 1 GPU", 6, "trace of 8 GPUs", 2)
     assert (sum(one["with"]["bound"].values()), eight["with"]["bound"]) == (6, {"gpu-c": 1})
     assert eight["without"]["waiting"] == 2
+
+
+def test_a_line_of_a_trace_that_is_refused_does_not_hide_behind_others(tmp_path: Path, cluster: Path) -> None:
+    trace, policy = tmp_path / "t.csv", tmp_path / "policy.yaml"
+    trace.write_text("gpus,cpu,memory,count,model\n1,8,32Gi,2,\n1,8,32Gi,3,none\n1,8,32Gi,1,\n")
+    policy.write_text(json.dumps({"profiles": {"default": {"rules": {"gpuFits": {"whenItMayChange": "deny"}}}}}))
+    good, bad = found("--trace", trace, "-n", "team", "--cluster", cluster, "--policy", policy)["workloads"]
+    assert (good["pods"], good["starts"], good["message"]) == (3, True, "")
+    assert (bad["pods"], bad["starts"], bad["with"]["refused"]) == (3, False, True)
 
 
 @pytest.mark.parametrize(

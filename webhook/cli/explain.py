@@ -120,7 +120,9 @@ def of_files(snapshot: Snapshot, policy: Policy, namespace: str | None, files: l
 
 def _would(snapshot: Snapshot, policy: Policy, plan: Planned) -> dict[str, Any]:
     request, state = plan.document.request, snapshot.state
-    head = {"namespace": request.namespace, "of": plan.of, "replicas": plan.replicas, "refused": False}
+    replicas = 1 if plan.replicas is None else plan.replicas
+    head = {"namespace": request.namespace, "of": plan.of, "replicas": replicas, "refused": False}
+    head |= {"template": plan.template} if plan.template else {}
     if not offline.opted_in(request.namespace, state.view(snapshot.taken)):
         return head | {"undecided": _not_opted_in(request.namespace)}
     validated = offline.run(plan.document, offline.decide_validate, policy, state, snapshot.taken).decision
@@ -195,7 +197,8 @@ def _print_planned(explanation: dict[str, Any]) -> None:
         say(f"error: {error}", "red")
         return
     times = f" ({explanation['replicas']} pods)" if explanation["replicas"] != 1 else ""
-    show(Text(f"{explanation['namespace']}: {explanation['of']}{times}", style="bold"))
+    of = f"{explanation['of']} {explanation.get('template', '')}".rstrip()
+    show(Text(f"{explanation['namespace']}: {of}{times}", style="bold"))
     if message := explanation.get("message"):
         show(Text(f"  {'refused' if explanation['refused'] else 'would be refused (shadow)'}: {message}", style="red"))
     for finding in explanation.get("findings") or ():

@@ -1,6 +1,7 @@
 """The pods that manifests would create: bare pods, and pods of templates as the workload's controller would create them."""
 
 from collections.abc import Iterable, Iterator
+from itertools import takewhile
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -16,6 +17,7 @@ from webhook.kube.pod import Pod, with_requests
 from webhook.kube.pod_schema import check
 from webhook.policy.model import DEFAULT_PROFILE, Policy
 from webhook.policy.templates import templates
+from webhook.text import dotted
 
 NO_PODS: Final = "no pod and no workload in it that makes some (templates.custom of the policy names other kinds)"
 
@@ -27,8 +29,10 @@ class Planned(NamedTuple):
     """One of them, as its controller or client will submit it."""
     of: str
     """The object that creates them, as kubectl names it: `job/train`; of a bare pod, the pod itself: `pod/one`."""
-    replicas: int
-    """How many; 1 for a DaemonSet."""
+    replicas: int | None
+    """How many; None for a DaemonSet, or if that is not known."""
+    template: str = ""
+    """Which template of the object makes them, if it has several: `spec.replicatedJobs[0]`."""
 
 
 def texts_of(files: Iterable[str]) -> Iterator[tuple[str, bytes]]:
@@ -87,7 +91,11 @@ def pods_made_by(document: Document, policy: Policy) -> Iterator[Planned]:
         return
     obj = request.object or {}
     settings = policy.profile(DEFAULT_PROFILE)[1].templates
-    for template in templates(obj, request.group, request.kind, settings):
+    of = f"{request.kind.lower()}/{request.name or request.generated}"
+    found = [*templates(obj, request.group, request.kind, settings)]
+    ends = zip(*[reversed(template.path) for template in found], strict=False)
+    same = len([*takewhile(lambda steps: len({*steps}) == 1, ends)])  # steps in which all paths end
+    for template in found:
         body = _created({"apiVersion": "v1", "kind": "Pod", **template.pod}, request.namespace)
         pod_request = request._replace(
             kind="Pod",
@@ -98,8 +106,8 @@ def pods_made_by(document: Document, policy: Policy) -> Iterator[Planned]:
             user=template.creator,
             object=body,
         )
-        pod_document, replicas = document._replace(request=pod_request, original=orjson.dumps(body)), template.replicas
-        yield Planned(pod_document, f"{request.kind.lower()}/{request.name}", 1 if replicas is None else replicas)
+        pod_document = document._replace(request=pod_request, original=orjson.dumps(body))
+        yield Planned(pod_document, of, template.replicas, dotted(template.path[: len(template.path) - same]))
 
 
 def _created(pod: Pod, namespace: str) -> Pod:

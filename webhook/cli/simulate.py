@@ -173,7 +173,7 @@ def _print(outcome: Outcome, *, wide: bool) -> None:
 
 def _row(workload: Workload) -> list[Any]:
     gpus = listed([f"{amount} {name}" for name, amount in workload.gpus.items()])
-    return [workload.namespace, workload.name, workload.pods, gpus, *map(_cell, workload.sides.values())]
+    return [workload.namespace, workload.title, workload.pods, gpus, *map(_cell, workload.sides.values())]
 
 
 def _cell(side: Side) -> Text:
@@ -186,7 +186,7 @@ def _cell(side: Side) -> Text:
 
 
 def _explain(workload: Workload, *, wide: bool) -> None:
-    name = f"{workload.namespace}/{workload.name}"
+    name = f"{workload.namespace}/{workload.title}"
     lines = [Text(f"  note: {note}", "yellow") for note in workload.notes]
     if workload.message:
         lines.append(Text(f"  refused: {workload.message}", "red"))

@@ -42,7 +42,7 @@ def _changes(resources: Mapping[str, Mapping[str, int | float]]) -> bool:
 
 def _workload(workload: Workload) -> Html:
     sides = [_side(side, workload) for side in workload.sides.values()]
-    return row([f"{workload.namespace}/{workload.name}", workload.pods, *sides])
+    return row([f"{workload.namespace}/{workload.title}", workload.pods, *sides])
 
 
 def _side(side: Side, workload: Workload) -> Html:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any, Final
 
 import numpy as np
@@ -53,10 +54,12 @@ class Side:
 
 @dataclass
 class Workload:
-    """The pods of one manifest, or of all lines of a trace, that have the same GPUs."""
+    """The pods of one template, or those of all lines of a trace, that have the same GPUs, and are all refused or none."""
 
     namespace: str
     name: str
+    template: str
+    """See `Planned`."""
     gpus: dict[str, int | float]
     """GPUs of one pod, by resource."""
     pods: int = 0
@@ -67,12 +70,17 @@ class Workload:
     sides: dict[str, Side] = field(default_factory=lambda: {side: Side() for side in SIDES})
 
     @property
+    def title(self) -> str:
+        return f"{self.name} {self.template}".rstrip()
+
+    @property
     def starts(self) -> bool:
         """Whether all pods are bound in the run with the webhook."""
         return not self.sides["with"].refused and not self.sides["with"].waiting
 
     def document(self) -> dict[str, Any]:
         head = {"namespace": self.namespace, "of": self.name, "pods": self.pods, "gpus": self.gpus}
+        head |= {"template": self.template} if self.template else {}
         sides = {name: side.document() for name, side in self.sides.items()}
         return {**head, "starts": self.starts, "message": self.message, "notes": self.notes, **sides}
 
@@ -109,6 +117,7 @@ def free_gpus(s: Situation, resource: str | None = None) -> int | float:
 
 
 _UNSCHEDULABLE = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}
+_OF_A_DAEMONSET: Final = "a DaemonSet: its controller puts one on each node, so there is nothing to choose"
 _Queued = tuple[Pod, Workload | None]
 """A pod in the queue of the scheduler. It is of no workload if it waits in the snapshot already."""
 
@@ -184,13 +193,31 @@ class _Admission:
     def __init__(self, snapshot: Snapshot, policy: Policy) -> None:
         self._state, self._policy, self._now = snapshot.state, policy, snapshot.taken
         self._placer = Placer(snapshot.state)
-        self.pod_gpus = PodGpus(snapshot, policy)
+        self._pod_gpus = PodGpus(snapshot, policy)
+        self._known: dict[tuple[str, str, str, bytes], Workload] = {}
+        self._numbers = count()
         classes = snapshot.of("PriorityClass")
         self._classes: dict[str, Object] = {each["metadata"]["name"]: each for each in classes}
         self._default = next((each for each in classes if each.get("globalDefault")), None)
 
-    def validate(self, plan: Planned, workload: Workload) -> None:
-        """Enter into the workload whether its pods are refused, the message, and the warnings. Raises BadInput."""
+    def planned(self, plan: Planned) -> Workload:
+        """The workload of these pods, which has no pods yet: whether they are refused, and what is said. Raises BadInput."""
+        namespace = plan.document.request.namespace
+        key = namespace, plan.of, plan.template, plan.document.original  # lines of a trace are often equal
+        if key not in self._known:
+            try:
+                gpus = self._pod_gpus.asked(check(plan.document.request.object), namespace)
+            except BadReview as error:
+                raise BadInput(f"{plan.document.where}: {error}") from None
+            workload = self._known[key] = Workload(namespace, plan.of, plan.template, gpus)
+            self._validate(plan, workload)
+            if plan.of.startswith("daemonset/"):
+                workload.notes.append(_OF_A_DAEMONSET)
+            elif plan.replicas is None:
+                workload.notes.append("how many pods it makes is not known: this is one")
+        return self._known[key]
+
+    def _validate(self, plan: Planned, workload: Workload) -> None:
         namespace, view = plan.document.request.namespace, self._state.view(self._now)
         if not offline.opted_in(namespace, view):
             label = f"kubectl label namespace {namespace} {PROFILE_LABEL}=default"
@@ -206,13 +233,13 @@ class _Admission:
             mutated = mutate(plan.document.request, self._policy, view, self._placer)
             workload.sides["without"].refused = mutated.result == "denied"
 
-    def submitted(self, plan: Planned, number: int) -> Pod:
-        """The pod with this number, as its client submits it, with a name, a uid and a status."""
+    def submitted(self, plan: Planned) -> Pod:
+        """One more pod, as its client submits it, with a name, a uid and a status."""
         pod: Pod = orjson.loads(plan.document.original)
-        metadata = pod["metadata"]
+        metadata, number = pod["metadata"], next(self._numbers)
         metadata["namespace"] = plan.document.request.namespace
         metadata["name"] = metadata.get("name") or f"{metadata.get('generateName', '')}{number}"
-        metadata["uid"] = f"{SIMULATED}{metadata['namespace']}/{plan.of}/{number}"
+        metadata["uid"] = f"{SIMULATED}{number}"
         pod["status"] = {"phase": "Pending"}
         return pod
 
@@ -253,23 +280,15 @@ def _create(
     queues: dict[str, list[_Queued]],
 ) -> None:
     """Create the pods of one template, and put those that are admitted into the queues. Raises BadInput."""
-    try:
-        asked = check(plan.document.request.object)
-        gpus = admission.pod_gpus.asked(asked, plan.document.request.namespace)
-    except BadReview as error:
-        raise BadInput(f"{plan.document.where}: {error}") from None
-    namespace = plan.document.request.namespace
-    key = (namespace, plan.of, tuple(sorted(gpus.items())))
-    workload = workloads.setdefault(key, Workload(namespace, plan.of, gpus))
-    first = workload.pods
-    if not first:
-        admission.validate(plan, workload)
+    found = admission.planned(plan)
+    key = found.namespace, found.name, found.template, tuple(sorted(found.gpus.items())), bool(found.message)
+    workload = workloads.setdefault(key, found)
     if plan.of.startswith("daemonset/"):
-        workload.notes = ["a DaemonSet: its controller puts one on each node, so there is nothing to choose"]
         return
-    workload.pods += plan.replicas
-    for number in range(first, first + plan.replicas):
-        pod = admission.submitted(plan, number)
+    replicas = 1 if plan.replicas is None else plan.replicas
+    workload.pods += replicas
+    for _ in range(replicas):
+        pod = admission.submitted(plan)
         if not workload.sides["without"].refused:
             queues["without"].append((admission.with_priority(pod), workload))
         if not workload.sides["with"].refused:

@@ -83,8 +83,8 @@ def unhealthy(case: Case, only_full: Mask) -> Iterator[str]:
 
 def sick_words(names: list[str]) -> str:
     """What is said of unhealthy nodes that a pod may go to."""
-    are = "are" if len(names) > 1 else "is"
-    return f"{listed(names, _MAX_NAMED)} {are} unhealthy, so the webhook never chooses it; the scheduler may"
+    are, them = ("are", "them") if len(names) > 1 else ("is", "it")
+    return f"{listed(names, _MAX_NAMED)} {are} unhealthy, so the webhook never chooses {them}; the scheduler may"
 
 
 def ending(case: Case, only_full: Mask) -> Iterator[str]:
