@@ -1,8 +1,13 @@
-"""Fixtures that all tests have."""
+"""What all tests have."""
 
+import asyncio
+import functools
+import inspect
 import os
 import signal
+from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 pytest_plugins = ["tests.controlplane.fixtures", "tests.installed"]
@@ -26,3 +31,15 @@ settings.load_profile("unhurried")
 
 # What tests start in Go, the programs of control planes above all, collects its garbage half as often: memory for CPU time.
 os.environ.setdefault("GOGC", "200")
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """A test that waits for what never comes fails, and does not hang. No test takes nearly so long, on a busy machine either."""
+    if isinstance(item, pytest.Function) and inspect.iscoroutinefunction(test := item.obj):
+
+        @functools.wraps(test)
+        async def bounded(*args: Any, **kwargs: Any) -> None:
+            async with asyncio.timeout(1800):
+                await test(*args, **kwargs)
+
+        item.obj = bounded

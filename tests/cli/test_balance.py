@@ -4,6 +4,7 @@ Covers cli.simulating.moves.
 """
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,20 @@ def test_the_document(tmp_path: Path) -> None:
     }
 
 
+SICK = {"nvidia.com/gpu-driver-upgrade-state": "upgrade-failed"}
+
+
+def test_the_numbers_are_those_of_healthy_nodes_as_nodes_has_them(tmp_path: Path) -> None:
+    hungry = {"resources": {"limits": {"nvidia.com/gpu": "1"}, "requests": {"cpu": "127"}}}
+    sick, out = node("sick", labels=SICK), node("out", cordoned=True)
+    file = write(tmp_path, node("good"), sick, out, placed(pod("hungry", 1, container=hungry), "out"))
+    found = document("balance", "--suggest", "--cluster", file)
+    assert (found["whole"], found["freeGpus"], found["free"]) == (["good"], 8, {"nvidia.com/gpu": 8})
+    assert found["strandedGpus"] == {}, "those of a cordoned node are none of the free ones"
+    assert re.search(r"- +3 +nvidia.com/gpu +24 +1 +0 +8 +15 ", call("nodes", "--cluster", file).stdout)
+    assert [each["node"] for each in found["drainable"]] == ["good", "sick"], "nothing keeps anybody from draining it"
+
+
 def test_a_named_workload_has_the_nodes_it_would_be_re_created_on(tmp_path: Path) -> None:
     found = document("balance", "deployment/chat", "--cluster", write(tmp_path, *OBJECTS))
     again = found["workloads"][0]["recreated"]
@@ -82,7 +97,7 @@ def test_the_table(tmp_path: Path) -> None:
     ]
     assert result.stderr.startswith("re-created it would be on ")
     assert result.stderr.endswith(
-        "1 whole node left; free on nodes that take pods: 19 nvidia.com/gpu, 4 of them stranded: gpu-b 4\n"
+        "1 whole node left; free on healthy nodes: 19 nvidia.com/gpu, 4 of them stranded: gpu-b 4\n"
     )
 
 
@@ -130,6 +145,10 @@ TOLERATES = {"tolerations": [{"key": "team", "operator": "Exists"}]}
         pytest.param(
             [node("a"), node("b", taints=["team=x:NoSchedule"]), held("one", 2, "a"), held("two", 5, "b", **TOLERATES)],
             ["team/two a"], id="not to a taint that the pod does not tolerate",
+        ),
+        pytest.param(
+            [node("a"), node("b", labels=SICK), node("c"), held("one", 2, "a"), held("two", 3, "b"), held("three", 3, "c")],
+            ["team/one c", "team/two c"], id="not to an unhealthy node, which the webhook never chooses",
         ),
         pytest.param(
             [node("a", cordoned=True), node("b"), held("one", 2, "a"), held("two", 5, "b")], NOTHING, id="a cordoned node is not freed",

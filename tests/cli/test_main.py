@@ -63,6 +63,32 @@ def test_a_file_that_cannot_be_read_is_a_one_line_error(arguments: list[str], sa
 
 
 @pytest.mark.parametrize(
+    "command",
+    [
+        "explain -f - --cluster -",
+        "explain -f - -f -",
+        "simulate -f - --cluster -",
+        "simulate --trace - --cluster -",
+        "mutate - --cluster -",
+        "validate - --policy -",
+        "replay - --policy -",
+        "replay a.log --policy - --before -",
+        "nodes --cluster - --policy -",
+    ],
+)
+def test_stdin_stands_for_one_file(command: str) -> None:
+    result = call(*command.split(), stdin=json.dumps(GOOD))
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert (
+        result.stderr == "error: saw - for 2 files, wanted it for one: stdin is read once. Give the other as a file\n"
+    )
+
+
+def test_stdin_and_stdout_are_two_files() -> None:
+    assert call("snapshot", "-", "--cluster", "-", "--metrics", "off", stdin=json.dumps(GOOD)).exit_code == 0
+
+
+@pytest.mark.parametrize(
     ("stdin", "said"),
     [
         pytest.param("", "error: -: no document in it: wanted pods or AdmissionReviews, as YAML or JSON\n", id="nothing"),

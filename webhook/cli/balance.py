@@ -92,15 +92,16 @@ def balanced(snapshot: Snapshot, policy: Policy, namespace: str | None, *, sugge
         }
         for key, pods_on in sorted(nodes.items())
     ]
+    unused = _least_first(situation, _unused(situation, cordoned=False))
     return {
         "workloads": workloads,
         "wholeNodes": len(whole := _least_first(situation, whole_nodes(situation))),
         "whole": whole,
-        "cordoned": _cordoned(situation),
+        "cordoned": _unused(situation, cordoned=True),
         "freeGpus": free_gpus(situation),
         "free": {name: free for name in situation.gpus.of if (free := free_gpus(situation, name))},
         "strandedGpus": _stranded(situation, policy),
-        **({"drainable": [{"node": name, "of": _gpus_of(situation, name)} for name in whole]} if suggest else {}),
+        **({"drainable": [{"node": name, "of": _gpus_of(situation, name)} for name in unused]} if suggest else {}),
         **({"suggestions": [_suggested(situation, each) for each in suggestions(situation)]} if suggest else {}),
     }
 
@@ -121,10 +122,10 @@ def _least_first(s: Situation, names: list[str]) -> list[str]:
     return sorted(names, key=key)
 
 
-def _cordoned(s: Situation) -> list[str]:
-    """The nodes that are cordoned and have all their GPUs free."""
-    cordoned = s.by_status([status.cordoned for status in s.nodes.statuses])
-    return list(s.named(s.alive & cordoned & s.gpus.whole()))
+def _unused(s: Situation, *, cordoned: bool) -> list[str]:
+    """The nodes that have all their GPUs free, healthy or not, and are cordoned or are not."""
+    of = s.by_status([status.cordoned == cordoned for status in s.nodes.statuses])
+    return list(s.named(s.alive & of & s.gpus.whole()))
 
 
 def _gpus_of(s: Situation, name: str) -> str:
@@ -150,7 +151,7 @@ def _stranded(s: Situation, policy: Policy) -> dict[str, int]:
     whole = [each.free for name, each in s.gpus.of.items() if policy.gpus.kind(name) in ("whole", None)]
     free = np.floor(sum([np.maximum(each, 0) for each in whole], np.zeros(len(s.alive)))).astype(np.int64)
     usable = np.min([np.maximum(s.free[name], 0) // max(1, amount) for name, amount in least.items()], axis=0)
-    stranded = np.where(s.alive, np.maximum(free - usable, 0), 0)
+    stranded = np.where(s.healthy, np.maximum(free - usable, 0), 0)
     return {s.names[row]: int(stranded[row]) for row in np.flatnonzero(stranded).tolist()}
 
 
@@ -207,7 +208,7 @@ def _print(answer: dict[str, Any], namespace: str | None) -> None:
         plural(answer["wholeNodes"], "whole node"),
         listed([f"{n} {name}" for name, n in answer["free"].items()]),
     )
-    say(f"{left} left; free on nodes that take pods: {free or 'no GPU'}, {stranded} of them stranded{where}")
+    say(f"{left} left; free on healthy nodes: {free or 'no GPU'}, {stranded} of them stranded{where}")
 
 
 def _print_drainable(answer: dict[str, Any]) -> None:

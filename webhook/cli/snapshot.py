@@ -17,7 +17,7 @@ from webhook.text import listed, plural
 
 
 def snapshot(
-    file: Annotated[
+    to: Annotated[
         Path, typer.Argument(metavar="FILE|-", help="The file to write, which only you can read; - writes to stdout.")
     ],
     no_names: Annotated[
@@ -37,6 +37,6 @@ def snapshot(
         measure_gpus(contents, policy_of(None, contents), metrics)
     except PolicyError as error:
         say(f"warning: GPU metrics are not asked: the policy does not parse: {listed(error.problems)}", "yellow")
-    write_snapshot(anonymous(contents) if no_names else contents, file)
+    write_snapshot(anonymous(contents) if no_names else contents, to)
     counts = f"{plural(len(contents.of('Node')), 'node')}, {plural(len(contents.of('Pod')), 'pod')}"
-    say(f"{file}: {counts}, {plural(sum(map(len, contents.objects.values())), 'object')} in all")
+    say(f"{to}: {counts}, {plural(sum(map(len, contents.objects.values())), 'object')} in all")

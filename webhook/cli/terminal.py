@@ -30,6 +30,8 @@ _EVERY: Final = 5.0
 REFUSED, COULD_NOT = 1, 2
 """Exit statuses; 0 is fine."""
 Arguments = ParamSpec("Arguments")
+_FILES: Final = ("file", "trace", "cluster", "policy", "before")
+"""Parameters of commands that name files to read, `-` for stdin."""
 
 console = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
@@ -59,6 +61,7 @@ def guarded(command: Callable[Arguments, None]) -> Callable[Arguments, None]:
     @wraps(command)
     def run(*args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
         try:
+            _check_stdin(kwargs)
             command(*args, **kwargs)
             sys.stdout.flush()
         except (
@@ -76,6 +79,14 @@ def guarded(command: Callable[Arguments, None]) -> Callable[Arguments, None]:
         raise typer.Exit(COULD_NOT)
 
     return run
+
+
+def _check_stdin(given: Mapping[str, object]) -> None:
+    """Raises BadInput if several of the files that a command is given are stdin."""
+    values = [given.get(name) for name in _FILES]
+    files = [str(file) for value in values for file in (value if isinstance(value, list) else [value])]
+    if (number := files.count("-")) > 1:
+        raise BadInput(f"saw - for {number} files, wanted it for one: stdin is read once. Give the other as a file")
 
 
 def write(path: Path, text: str) -> None:

@@ -1,5 +1,6 @@
 """Reads the cluster from a file in place of an API server: the output of `kubectl get nodes,pods,… -A -o json` (or yaml)."""
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -41,9 +42,9 @@ def load_cluster(path: Path) -> dict[ListKind, list[dict[str, Any]]]:
 
 
 def documents_in(path: Path) -> list[Any]:
-    """The JSON or YAML documents in a file. Raises BadInput."""
+    """The JSON or YAML documents in a file; `-` is stdin. Raises BadInput."""
     try:
-        documents = list(parse_documents(path.read_bytes()))
+        documents = list(parse_documents(sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()))
     except OSError as error:
         raise BadInput(f"{path}: cannot be read: {error.strerror}. Give what kubectl get -o json prints") from None
     except ValueError as error:

@@ -192,7 +192,6 @@ def complete(name: str, obj: Object) -> Object:
 
 _MARK: Final = "snapshot"
 """Key in the List for what a snapshot has besides its objects."""
-_STDIN: Final = Path("/dev/stdin")
 _DROPPED: Final = ("managedFields", "selfLink")
 """Metadata that no command reads."""
 
@@ -218,7 +217,7 @@ _SCHEMAS: Final[dict[str, Schema]] = {
 def read_snapshot(path: Path) -> Snapshot:
     """Read a snapshot, or what `kubectl get -o json` or `-o yaml` prints; `-` is stdin. Raises BadInput."""
     snapshot = Snapshot({})
-    for document in documents_in(_STDIN if str(path) == "-" else path):
+    for document in documents_in(path):
         mark = document.get(_MARK) if isinstance(document, dict) else None
         if isinstance(mark, dict):
             taken = mark.get("taken") or 0

@@ -101,7 +101,7 @@ def _again(pod: Pod) -> Pod:
 
 def _target(s: Situation, case: Case, away_from: int, gpus: list[str]) -> int | None:
     """The node with the fewest free GPUs that could take the pod and is not whole; None if there is none."""
-    able = fits(case) & ~s.gpus.whole()
+    able = fits(case) & s.healthy & ~s.gpus.whole()
     able[away_from] = False
     free = sum([s.gpus.of[name].free for name in gpus if name in s.gpus.of], np.zeros(len(s.alive)))
     rows = np.flatnonzero(able).tolist()

@@ -27,7 +27,6 @@ from webhook.cluster.gpu_amounts import gpu_number
 from webhook.errors import BadInput, BadReview
 from webhook.kube.pod import PROFILE_LABEL, Pod
 from webhook.kube.pod_schema import check
-from webhook.placement.constraints import Mask
 from webhook.placement.placer import Placer
 from webhook.policy.model import Policy
 
@@ -98,22 +97,15 @@ class Outcome:
         return {"starts": starts, "workloads": workloads, "gpus": self.gpus, "waited": self.waited}
 
 
-def usable(s: Situation) -> Mask:
-    """The rows of nodes that are ready and not cordoned."""
-    good = [("Ready", "True") in status.conditions and not status.cordoned for status in s.nodes.statuses]
-    mask: Mask = s.alive & s.by_status(good)
-    return mask
-
-
 def whole_nodes(s: Situation, resource: str | None = None) -> list[str]:
-    """The usable nodes that have GPUs, of this resource or of any, and all of them free."""
-    return [s.names[row] for row in np.flatnonzero(usable(s) & s.gpus.whole(resource)).tolist()]
+    """The healthy nodes that have GPUs, of this resource or of any, and all of them free."""
+    return [s.names[row] for row in np.flatnonzero(s.healthy & s.gpus.whole(resource)).tolist()]
 
 
 def free_gpus(s: Situation, resource: str | None = None) -> int | float:
-    """The number of free GPUs on usable nodes, of this resource or of all."""
+    """The number of free GPUs on healthy nodes, of this resource or of all."""
     of = [each for name, each in s.gpus.of.items() if resource in (None, name)]
-    return gpu_number(sum([float(np.maximum(each.free, 0)[usable(s)].sum()) for each in of]))
+    return gpu_number(sum([float(np.maximum(each.free, 0)[s.healthy].sum()) for each in of]))
 
 
 _UNSCHEDULABLE = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}

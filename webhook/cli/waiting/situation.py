@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from webhook.cli.cluster.report import has_gpu_labels, pool_of, unhealthy_nodes, workload_name
+from webhook.cli.cluster.report import has_gpu_labels, healths, pool_of, unhealthy_nodes, workload_name
 from webhook.cli.cluster.snapshot import FINISHED, Object, Snapshot, creation_timestamp, seconds
 from webhook.cli.waiting.causes import Cause
 from webhook.cli.waiting.free_devices import FreeDevices, Wants
@@ -106,6 +106,13 @@ class Situation:
     def unhealthy(self) -> frozenset[str]:
         """The names of the nodes that the policy calls unhealthy."""
         return unhealthy_nodes(self.snapshot, self.policy)
+
+    @cached_property
+    def healthy(self) -> Mask:
+        """The rows of the nodes that `nodes` calls healthy."""
+        words = healths(self.snapshot, self.policy, [*self.snapshot.nodes])
+        healthy: Mask = self.alive & np.array([words.get(name) == "healthy" for name in self.names], bool)
+        return healthy
 
     @cached_property
     def nominated(self) -> list[tuple[int, Pod]]:
