@@ -147,6 +147,15 @@ async def test_helm_4_says_who_has_changed_the_policy(beside: ControlPlane, two_
     await release.apply("--set=policy.create=false")
 
 
+async def test_a_dozen_replicas_fit_into_the_quota(beside: ControlPlane, two_nodes: Api) -> None:
+    await Release(beside, "4", "gpu-admission").apply("--set=replicas=12")
+
+    async def all_made() -> bool:
+        return len(await two_nodes.list("Pod", "gpu-admission")) == 12
+
+    await wait_until(all_made, 30, "a pod for each replica")
+
+
 OF_OTHERS = (
     "--set=components.certManager=true",
     "--set=components.prometheus=true",
