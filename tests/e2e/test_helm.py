@@ -101,6 +101,7 @@ async def checked(release: Release, api: Api) -> None:
     await asyncio.to_thread(plane.kubectl, "apply", "-f", "-", input=yaml.safe_dump_all(others))
     await asyncio.to_thread(plane.kubectl, "apply", "--dry-run=server", "-f", "-", input=yaml.safe_dump(test))
     (container,) = test["spec"]["containers"]
+    assert "requests" in container["resources"]  # else a namespace with a quota would not take it
     kubeconfig = plane.kubeconfig_for(release.namespace, test["spec"]["serviceAccountName"])
     answer = await asyncio.to_thread(doctor, container["args"], kubeconfig, release.namespace)
     found = json.loads(answer.stdout)
