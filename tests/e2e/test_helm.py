@@ -101,6 +101,7 @@ async def checked(release: Release, api: Api) -> None:
     await asyncio.to_thread(plane.kubectl, "apply", "-f", "-", input=yaml.safe_dump_all(others))
     await asyncio.to_thread(plane.kubectl, "apply", "--dry-run=server", "-f", "-", input=yaml.safe_dump(test))
     (container,) = test["spec"]["containers"]
+    assert "requests" in container["resources"]  # else a namespace with a quota would not take it
     kubeconfig = plane.kubeconfig_for(release.namespace, test["spec"]["serviceAccountName"])
     answer = await asyncio.to_thread(doctor, container["args"], kubeconfig, release.namespace)
     found = json.loads(answer.stdout)
@@ -145,6 +146,15 @@ async def test_helm_4_says_who_has_changed_the_policy(beside: ControlPlane, two_
     with pytest.raises(AssertionError, match=r'conflict with "somebody".*.data.policy.yaml'):
         await release.apply("--set-string=policy.text=profiles: {default: {}}")
     await release.apply("--set=policy.create=false")
+
+
+async def test_a_dozen_replicas_fit_into_the_quota(beside: ControlPlane, two_nodes: Api) -> None:
+    await Release(beside, "4", "gpu-admission").apply("--set=replicas=12")
+
+    async def all_made() -> bool:
+        return len(await two_nodes.list("Pod", "gpu-admission")) == 12
+
+    await wait_until(all_made, 30, "a pod for each replica")
 
 
 OF_OTHERS = (

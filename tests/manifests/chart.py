@@ -22,24 +22,27 @@ HEADER = "{{{{- /* Made from manifests/{} by `make manifests`; the reasons for w
 BRACES = "\ue000"
 """In place of two braces in a manifest: those of Prometheus are not for Helm."""
 LABELS = ("app.kubernetes.io/name: gpu-admission", "app.kubernetes.io/part-of: gpu-admission")
-_EXEMPT = '[{{ prepend .Values.exemptNamespaces .Release.Namespace | join ", " }}]'
 _OURS = "{{ .Release.Namespace }}"
+_NAME = "{{ .Release.Namespace | quote }}"
 NAMESPACED = (
-    (r"(?<=namespace: )gpu-admission$", _OURS),
-    (r"(?<=values: )\[gpu-admission, kube-system\]$", _EXEMPT),
-    (r"(?<=values: \[)gpu-admission(?=\]$)", _OURS),
+    (r"(?<=namespace: )gpu-admission$", _NAME),
+    (
+        r"(?<=values: )\[gpu-admission, kube-system\]$",
+        "{{ prepend .Values.exemptNamespaces .Release.Namespace | toJson }}",
+    ),
+    (r"(?<=values: \[)gpu-admission(?=\]$)", _NAME),
     (r"(?<=system:serviceaccount:)gpu-admission(?=:)", _OURS),
     (r"(?<=\[gpu-admission\.)gpu-admission(?=\.svc\])", _OURS),
     (r"(?<=inject-ca-from: )gpu-admission(?=/)", _OURS),
-    (r"(?<=namespace: )gpu-operator$", "{{ .Values.nvidiaSmi.namespace }}"),
+    (r"(?<=namespace: )gpu-operator$", "{{ .Values.nvidiaSmi.namespace | quote }}"),
 )
-"""What follows the release's namespace, as patterns in a line."""
+"""What follows the namespace of the release, as patterns in a line. Quoted where it stands alone: it may look like a number."""
 _POD = "spec/template/spec"
 _CONTAINER = f"{_POD}/containers/0"
 FIELDS = {
-    ("Namespace", "metadata/name"): _OURS,
+    ("Namespace", "metadata/name"): _NAME,
     ("Deployment", "spec/replicas"): "{{ .Values.replicas }}",
-    ("Deployment", f"{_POD}/priorityClassName"): "{{ .Values.priorityClassName }}",
+    ("Deployment", f"{_POD}/priorityClassName"): "{{ .Values.priorityClassName | quote }}",
     ("Deployment", f"{_POD}/nodeSelector"): "{{- toYaml .Values.nodeSelector | nindent %d }}",
     ("Deployment", f"{_CONTAINER}/image"): '{{ include "gpu-admission.image" . }}',
     ("Deployment", f"{_CONTAINER}/imagePullPolicy"): "{{ .Values.image.pullPolicy }}",
@@ -48,7 +51,11 @@ FIELDS = {
     ("ValidatingWebhookConfiguration", "webhooks/0/failurePolicy"): "{{ .Values.failurePolicies.validate }}",
 }
 """Fields that are values: kind and path, and what stands there. %d: the column of what is in the field."""
-OPTIONAL = {("Deployment", _POD): {"tolerations": "tolerations", "imagePullSecrets": "image.pullSecrets"}}
+OPTIONAL = {
+    ("Deployment", _POD): {"tolerations": "tolerations", "imagePullSecrets": "image.pullSecrets"},
+    ("PodMonitor", "metadata"): {"labels": "monitoring.labels"},
+    ("PrometheusRule", "metadata"): {"labels": "monitoring.labels"},
+}
 """Fields that are left out if their value is empty: where they are added, their names and values."""
 CONDITIONS = {
     "Namespace": ".Values.namespace.create",
@@ -75,7 +82,10 @@ def templates() -> Iterator[tuple[str, str]]:
     for component, kustomization in sorted(found.items()):
         for name in kustomization.get("resources", ()):
             where = f"components/{component}/{name}"
-            yield f"{component}-{name}", _text(where, _parts(MANIFESTS / where), [_condition(component, found)])
+            parts = _parts(MANIFESTS / where)
+            for part in parts:
+                _with_optional(part)
+            yield f"{component}-{name}", _text(where, parts, [_condition(component, found)])
         for made in kustomization.get("configMapGenerator", ()):
             parts = [Lines(_config_map(made))]
             where = f"components/{component}/kustomization.yaml"

@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from tests.controlplane.helm import HELM, find_helm
 from tests.controlplane.plane import ControlPlane
 from tests.manifests import chart
 from tests.manifests.files import MANIFESTS, Json, kustomized, objects_of
-from tests.manifests.values import CHART
+from tests.manifests.values import CHART, MAPS
 
 ROOT = MANIFESTS.parent
 VALUES = yaml.safe_load((CHART / "values.yaml").read_text())
@@ -41,7 +42,7 @@ def test_each_component_is_one_value() -> None:
 def test_every_value_is_in_a_template() -> None:
     text = "".join(path.read_text() for path in (CHART / "templates").iterdir())
     for section, values in VALUES.items():
-        names = values if isinstance(values, dict) and section not in ("resources", "nodeSelector") else [""]
+        names = values if isinstance(values, dict) and section not in MAPS else [""]
         assert [name for name in names if f".Values.{f'{section}.{name}'.strip('.')}" not in text] == []
 
 
@@ -137,6 +138,26 @@ def test_all_follow_the_namespace_of_the_release(control_plane: ControlPlane) ->
     assert json.loads(moved) == json.loads(json.dumps(here))
 
 
+@pytest.mark.controlplane
+def test_a_namespace_whose_name_looks_like_a_number_is_one(control_plane: ControlPlane, tmp_path: Path) -> None:
+    components = {chart.camel(name): name != "own-certificate" for name in COMPONENTS}
+    given = {"components": components, "nvidiaSmi": {"namespace": "456"}, "exemptNamespaces": ["789"]}
+    values = {**given, "priorityClassName": "1234", "namespace": {"create": True}}
+    (tmp_path / "values.yaml").write_text(yaml.safe_dump(values))
+    where = ("--namespace", "123", "--values", str(tmp_path / "values.yaml"))
+    answer = helm("4", "template", "release", str(CHART), *where, *APIS)
+    assert answer.returncode == 0, answer.stderr
+    assert {each for found in objects_of(answer.stdout) for each in numbers_in(found)} & {123, 456, 789, 1234} == set()
+
+
+def numbers_in(value: Any) -> Iterator[int]:
+    if isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from numbers_in(each)
+    elif isinstance(value, int):
+        yield value
+
+
 PRIORITY = "PriorityClass"
 ANOTHER = [
     ("replicas=3", "Deployment", "/spec/replicas", 3),
@@ -154,8 +175,28 @@ ANOTHER = [
     ("failurePolicies.mutate=Fail", "MutatingWebhookConfiguration", "/webhooks/0/failurePolicy", "Fail"),
     ("failurePolicies.validate=Ignore", "ValidatingWebhookConfiguration", "/webhooks/0/failurePolicy", "Ignore"),
     ("policy.create=false", "ConfigMap", None, None),
+    ("nodeSelector=null", "Deployment", "/spec/template/spec/nodeSelector", None),
+    (
+        "resources.limits=null",
+        "Deployment",
+        "/spec/template/spec/containers/0/resources",
+        {"requests": {"cpu": "100m", "memory": "256Mi"}},
+    ),
+    ("priorityClassName=null", "Deployment", "/spec/template/spec/priorityClassName", None),
     ("priorityClasses.create=false", PRIORITY, None, None),
     ("replicas=1", "PodDisruptionBudget", None, None),
+    (
+        "components.monitoring=true,monitoring.labels.release=stack",
+        "PodMonitor",
+        "/metadata/labels",
+        {"release": "stack"},
+    ),
+    (
+        "components.monitoring=true,monitoring.labels.release=stack",
+        "PrometheusRule",
+        "/metadata/labels",
+        {"release": "stack"},
+    ),
     *((f"components.{chart.camel(name)}=true", "Deployment", "/spec/replicas", 2) for name in COMPONENTS),
 ]
 """A value; the kind of the objects that change, and what is there then. Without a path: none is left."""
@@ -192,6 +233,10 @@ def test_a_value_changes_what_it_says_and_the_api_server_takes_it(
 WRONG = [
     (("replica=3",), "replica"),
     (("image.digest=latest",), "digest"),
+    (("replicas=null",), "missing property 'replicas'"),
+    (("policy.create=null",), "missing property 'create'"),
+    (("exemptNamespaces=null",), "missing property 'exemptNamespaces'"),
+    (("components=null",), "missing property 'components'"),
     (("policy.create=false", "policy.text=x"), "Remove policy.text, or set policy.create: true"),
     (("components.certManager=true", "components.ownCertificate=true"), "Set one of them to false"),
 ]

@@ -39,6 +39,7 @@ NARROWER: dict[str, dict[str, Any]] = {
     "resources.limits": _QUANTITIES,
     "nodeSelector": _MAP,
     "tolerations": {"type": "array", "items": _TOLERATION},
+    "monitoring.labels": _MAP,
     "exemptNamespaces": {"type": "array", "items": _NAME},
     "failurePolicies.mutate": _POLICY,
     "failurePolicies.validate": _POLICY,
@@ -46,6 +47,10 @@ NARROWER: dict[str, dict[str, Any]] = {
     "test.profile": {"type": "string", "pattern": "^([A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?)?$"},
 }
 """What is narrower than the type of the default."""
+MAPS = ("resources", "nodeSelector", "monitoring.labels")
+"""Maps that Kubernetes reads: not sections of values."""
+NULLABLE = (*MAPS, "resources.requests", "resources.limits", "priorityClassName")
+"""What may be left out (`null`), besides what is empty by default. Without another value something would be missing unsaid."""
 
 
 def schema() -> str:
@@ -60,7 +65,11 @@ def _properties(value: Any, path: str) -> Iterator[dict[str, Any]]:
         parts = {name: next(_properties(each, f"{path}.{name}".strip("."))) for name, each in value.items()}
         # Helm adds `global` to the values of every chart that is part of another.
         more = {} if path else {"global": {"type": "object"}}
-        yield {"type": "object", "additionalProperties": False, "properties": {**parts, **more}}
+        required = [
+            name for name, each in value.items() if each not in ("", []) and f"{path}.{name}".strip(".") not in NULLABLE
+        ]
+        properties = {"properties": {**parts, **more}, **({"required": required} if required else {})}
+        yield {"type": "object", "additionalProperties": False, **properties}
     else:
         yield {"type": {bool: "boolean", str: "string"}[type(value)]}
 
@@ -83,8 +92,7 @@ def _leaves(node: Any, path: str) -> Iterator[tuple[str, Any]]:
     """Each value with its place: what is a section of values only goes on."""
     for key, value in node.value:
         name = f"{path}.{key.value}".strip(".")
-        section = isinstance(value, yaml.MappingNode) and name not in ("resources", "nodeSelector")
-        if section:
+        if isinstance(value, yaml.MappingNode) and name not in MAPS:
             yield from _leaves(value, name)
         else:
             yield name, key
