@@ -26,16 +26,24 @@ CAUSE = {"cause", "nodes", "text", "fix", "enough", "elsewhere"}
 """`explain` and `simulate` have the causes of `pending`."""
 FILES = {
     "pods.json": [pod("one", 8), pod("bad", 64)],
+    "set.json": [
+        {
+            "apiVersion": "kubeflow.org/v1",
+            "kind": "MPIJob",
+            "metadata": {"name": "set"},
+            "spec": {"mpiReplicaSpecs": {word: {"template": pod(word, 1)} for word in ("Launcher", "Worker")}},
+        }
+    ],
     "broken.json": [{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "b"}}],
 }
 RUNS = {
     "nodes": [[], *[["--by", word] for word in ("namespace", "owner", "class", "model")]],
     "pending": [[]],
-    "explain": [["waits"], ["decided"], ["job/train"], ["-f", "pods.json"], ["-f", "broken.json"]],
+    "explain": [["waits"], ["decided"], ["job/train"], ["-f", "pods.json"], ["-f", "set.json"], ["-f", "broken.json"]],
     "doctor": [[]],
     "audit": [["-n", "team"]],
     "balance": [["--suggest"], ["job/train"]],
-    "simulate": [["-f", "pods.json"]],
+    "simulate": [["-f", "pods.json"], ["-f", "set.json"]],
     "test": [[ROOT / "manifests/examples/tests"]],
     "replay": [["pods.json", "--policy", "default"]],
 }

@@ -239,7 +239,7 @@ class _Admission:
         metadata, number = pod["metadata"], next(self._numbers)
         metadata["namespace"] = plan.document.request.namespace
         metadata["name"] = metadata.get("name") or f"{metadata.get('generateName', '')}{number}"
-        metadata["uid"] = f"{SIMULATED}{number}"
+        metadata["uid"] = f"{SIMULATED}{metadata['namespace']}/{plan.of}/{number}"
         pod["status"] = {"phase": "Pending"}
         return pod
 
