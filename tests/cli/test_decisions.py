@@ -6,7 +6,7 @@ from typing import Any
 import yaml
 
 from tests.builders import GPU, admission_review, container, pod
-from tests.cli.given import BAD, CONFLICT, GOOD, PLAIN, SERVICE
+from tests.cli.given import BAD, CONFLICT, GOOD, PLAIN, SERVICE, TRAINING
 from tests.cli.objects import call
 from tests.cluster.objects import node
 from tests.controlplane.objects import deployment
@@ -31,6 +31,27 @@ def test_of_a_workload_it_says_what_its_pods_will_get(file: Any) -> None:
     assert result.stderr.endswith(
         "document 1: its pods get tolerations, topologySpreadConstraints when they are created, not the deployment/chat\n"
     )
+
+
+def test_a_workload_that_the_policy_names_is_one(file: Any) -> None:
+    said = call("mutate", file(TRAINING)).stderr
+    assert "left as they are" not in said
+    assert said.endswith("document 1: its pods get tolerations when they are created, not the pytorchjob/t\n")
+
+
+def test_of_a_workload_that_is_refused_it_says_nothing_of_pods(file: Any) -> None:
+    assert (
+        "its pods" not in call("mutate", file(deployment("chat", container=CONFLICT["spec"]["containers"][0]))).stderr
+    )
+
+
+def test_a_malformed_template_hides_no_other_document(file: Any) -> None:
+    bad = deployment("bad", container={"resources": []})
+    cluster = file({"kind": "Namespace", "metadata": {"name": "default"}}, name="cluster.yaml")
+    for command in ("mutate", "validate"):
+        result = call(command, file(bad, GOOD), "--cluster", cluster, "-o", "yaml")
+        assert (result.exit_code, yaml.safe_load(result.stdout)["metadata"]["name"]) == (2, "trainer")
+        assert "document 1: spec.containers[0].resources: wanted a map, saw a list" in result.stderr
 
 
 def test_printed_yaml_can_be_read_again(file: Any) -> None:

@@ -6,11 +6,10 @@ from typing import Annotated, Literal
 import orjson
 import typer
 
-from webhook.admission.decision import IGNORED
 from webhook.admission.words import finding_line
 from webhook.cli import offline, options
 from webhook.cli.cluster.load import read_snapshot
-from webhook.cli.manifests import pods_made_by
+from webhook.cli.manifests import Planned, pods_made_by
 from webhook.cli.offline import policy_named
 from webhook.cli.reading import policy_of
 from webhook.cli.terminal import COULD_NOT, REFUSED, out, read, say
@@ -42,23 +41,19 @@ def decide_file(
             if isinstance(document, BadInput):
                 raise document
             result = offline.run(document, decide, loaded, state, now)
+            made = [*pods_made_by(document, loaded)] if document.plain and document.request.resource != "pods" else []
         except GpuAdmissionError as error:
             say(f"error: {error}")
             status = COULD_NOT
             continue
         _report(result)
         decision = result.decision
-        if document.foreign and decision is IGNORED:
+        if document.foreign and not made:
             foreign.add(document.request.kind)
         if decision.result == "denied" or any(action == "foretold" for _, action, _ in decision.findings):
             status = status or REFUSED
-        if (
-            decide is offline.decide_mutate
-            and document.plain
-            and document.request.resource != "pods"
-            and not document.foreign
-        ):
-            _tell_of_pods(document, loaded, state, now)
+        for each in made if decide is offline.decide_mutate and decision.result != "denied" else ():
+            _tell_of_pods(each, loaded, state, now)
         if output is not None and (decision.result != "denied" or output == "review"):
             _print(result, output, printed)
             printed += 1
@@ -68,15 +63,15 @@ def decide_file(
     raise typer.Exit(status)
 
 
-def _tell_of_pods(document: offline.Document, policy: Policy, state: ClusterState, now: float) -> None:
+def _tell_of_pods(made: Planned, policy: Policy, state: ClusterState, now: float) -> None:
     """Print to stderr what the pods of a workload will get: the workload itself is hardly changed."""
-    for made in pods_made_by(document, policy):
-        decision = offline.run(made.document, offline.decide_mutate, policy, state, now).decision
-        paths = [operation["path"].split("/") for operation in orjson.loads(decision.patch or b"[]")]
-        fields = dict.fromkeys([path[2] for path in paths if path[1] == "spec"])
-        say(
-            f"{document.where}: its pods get {listed(fields, 10) or 'nothing'} when they are created, not the {made.of}"
-        )
+    decision = offline.run(made.document, offline.decide_mutate, policy, state, now).decision
+    paths = [operation["path"].split("/") for operation in orjson.loads(decision.patch or b"[]")]
+    fields = dict.fromkeys([path[2] for path in paths if path[1] == "spec"])
+    of = f" of {made.template}" if made.template else ""
+    say(
+        f"{made.document.where}: its pods{of} get {listed(fields, 10) or 'nothing'} when they are created, not the {made.of}"
+    )
 
 
 def _report(result: offline.Result) -> None:

@@ -68,8 +68,8 @@ def planned_in(text: bytes, name: str, policy: Policy, namespace: str | None) ->
             continue
         try:
             yield from pods_made_by(_with_namespace(document, namespace), policy)
-        except BadReview as error:
-            yield BadInput(f"{document.where}: {error}")
+        except BadInput as error:
+            yield error
 
 
 def _with_namespace(document: Document, namespace: str | None) -> Document:
@@ -81,7 +81,14 @@ def _with_namespace(document: Document, namespace: str | None) -> Document:
 
 
 def pods_made_by(document: Document, policy: Policy) -> Iterator[Planned]:
-    """The pods of one document. Raises BadReview if they are not pods."""
+    """The pods of one document. Raises BadInput if they are not pods."""
+    try:
+        yield from _made_by(document, policy)
+    except BadReview as error:
+        raise BadInput(f"{document.where}: {error}") from None
+
+
+def _made_by(document: Document, policy: Policy) -> Iterator[Planned]:
     request = document.request
     if request.resource == "pods":
         if document.plain and isinstance((request.object or {}).get("spec"), dict):
