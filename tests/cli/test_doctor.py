@@ -62,6 +62,7 @@ def test_a_field_that_is_not_as_shipped_is_given_with_both_values(tmp_path: Path
 def test_next_steps_are_those_of_the_release_in_its_namespace(tmp_path: Path) -> None:
     objects = json.loads(json.dumps(healthy()).replace('"namespace": "gpu-admission"', '"namespace": "gpu"'))
     objects = json.loads(json.dumps(objects).replace('["gpu-admission", "kube-system"]', '["gpu", "kube-system"]'))
+    objects = json.loads(json.dumps(objects).replace("serviceaccount:gpu-admission:", "serviceaccount:gpu:"))
     objects = [each for each in objects if each["kind"] != "ServingCertificate"]
     configuration = of(objects, "MutatingWebhookConfiguration")
     configuration["metadata"]["labels"] = dict.fromkeys(("app.kubernetes.io/part-of",), "gpu-admission") | {

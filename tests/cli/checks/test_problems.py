@@ -123,6 +123,7 @@ CASES = [
     pytest.param("mutatingPolicies", "warn", lambda o: o.extend(mutating_policy("Object{spec: Object.spec{tolerations: …}}")), id="a policy that tolerates"),
     pytest.param("guards", "warn", lambda o: o.remove(of(o, "ValidatingAdmissionPolicyBinding")), id="no guard"),
     pytest.param("guards", "warn", lambda o: of(o, "ValidatingAdmissionPolicyBinding")["spec"].update(validationActions=["Audit"]), id="a guard that only looks"),
+    pytest.param("guards", "warn", lambda o: of(o, "ValidatingAdmissionPolicy", "gpu-admission-own-configuration")["spec"]["matchConditions"][0].update(expression="request.userInfo.username == 'system:serviceaccount:elsewhere:gpu-admission'"), id="a guard about an account in another namespace"),
     pytest.param("guards", "warn", policy("profiles: {default: {rules: {deviceAnnotations: {action: warn}}}}"), id="a guard with settings that the policy does not have"),
     pytest.param("networkPolicy", "warn", lambda o: o.remove(of(o, "NetworkPolicy")), id="no network policy"),
     pytest.param("namespaces", "warn", lambda o: of(o, "Namespace")["metadata"]["labels"].update({PROFILE_LABEL: "defalt"}), id="a misspelt profile"),

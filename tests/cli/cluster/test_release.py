@@ -43,6 +43,11 @@ CASES = [
         id="the chart, without its configurations",
     ),
     pytest.param(
+        {MUTATING: [configuration("gpu", HELM, "mine")], "ConfigMap": [labelled({}, "", "gpu-admission-policy")]},
+        Release("gpu", "mine", own_policy=True),
+        id="the chart, with a policy of their own",
+    ),
+    pytest.param(
         {MUTATING: [configuration() | labelled({"app.kubernetes.io/managed-by": "Helm"}, "other", "other")]},
         Release("gpu-admission"),
         id="the chart of somebody else",
@@ -66,4 +71,7 @@ def test_next_steps_of_the_chart() -> None:
     assert release.logs == "kubectl -n gpu logs deployment/gpu-admission"
     assert release.apply == release.file("70-guards.yaml") == upgrade
     assert release.edit_policy == f"{upgrade} --set-file policy.text=policy.yaml"
+    assert release.restore_policy == f"{upgrade} --set policy.create=true"
+    own = release._replace(own_policy=True)
+    assert own.edit_policy == "kubectl -n gpu edit configmap gpu-admission-policy"
     assert release.component("every-pod") == f"{upgrade} --set components.everyPod=true"

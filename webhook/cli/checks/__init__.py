@@ -35,7 +35,7 @@ CHECKS: Final = (
         ("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"),
         configurations.mutating_policies,
     ),
-    Check("guards", ("ValidatingAdmissionPolicyBinding",), guards.guards),
+    Check("guards", ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"), guards.guards),
     Check("networkPolicy", ("NetworkPolicy",), guards.network_policy),
     Check("namespaces", ("Namespace",), policy_references.namespaces),
     Check("classes", ("Namespace",), policy_references.classes),

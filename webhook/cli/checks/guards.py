@@ -15,8 +15,9 @@ from webhook.rules.priority_class import PriorityClassAllowed
 from webhook.text import bare, listed
 
 _RUNNING_PODS: Final = "gpu-admission-running-pods"
+_OWN: Final = "gpu-admission-own-configuration"
 _GUARDS: Final = {
-    "gpu-admission-own-configuration": "whoever takes over a replica may widen its webhooks",
+    _OWN: "whoever takes over a replica may widen its webhooks",
     "gpu-admission-profile-label": "whoever may label a namespace opts it out, or chooses its profile",
     "gpu-admission-preemption": "whoever may create pods, in any namespace, preempts the pods of all others",
     _RUNNING_PODS: "while no replica answers, annotations that ask for devices may be added to pods",
@@ -35,6 +36,11 @@ def guards(snapshot: Snapshot, policy: Policy) -> All:
     for name, risk in missing.items():
         file = "71-running-pods.yaml" if name == _RUNNING_PODS else "70-guards.yaml"
         found.append(warn(f"{name} does not guard: {risk}", f"install it: {snapshot.release.file(file)}"))
+    account = f"system:serviceaccount:{snapshot.release.namespace}:{NAME}"
+    own = snapshot.named("ValidatingAdmissionPolicy").get(("", _OWN), {}).get("spec", {})
+    if _OWN not in missing and account not in str(own.get("matchConditions")):
+        step = "install with the chart: `namespace` in a kustomization does not reach its expression"
+        found.append(warn(f"{_OWN} does not bind {account}: {_GUARDS[_OWN]}", step))
     profiles = {name: policy.profile(name)[1] for name in policy.file.profiles}
     other = [
         name for name, each in profiles.items() if each.shadow or each.rules.device_annotations != DeviceAnnotations()

@@ -26,10 +26,11 @@ _RELEASE: Final = "meta.helm.sh/release-name"
 
 
 class Release(NamedTuple):
-    """`helm` is the name of Helm's release; "" if the manifests were applied."""
+    """`helm` is the name of Helm's release; "" if the manifests were applied. `own_policy`: the ConfigMap is not Helm's."""
 
     namespace: str = NAMED or NAME
     helm: str = ""
+    own_policy: bool = False
 
     @property
     def kubectl(self) -> str:
@@ -51,9 +52,13 @@ class Release(NamedTuple):
 
     @property
     def edit_policy(self) -> str:
-        if not self.helm:
+        if not self.helm or self.own_policy:
             return f"{self.kubectl} edit configmap {OUR_POLICY}"
         return f"{self.apply} --set-file policy.text=policy.yaml"
+
+    @property
+    def restore_policy(self) -> str:
+        return f"{self.apply} --set policy.create=true" if self.helm else self.apply
 
     def component(self, name: str) -> str:
         """Adds a component of manifests/components."""
@@ -81,6 +86,11 @@ def release_of(objects: Mapping[str, Iterable[Mapping[str, Any]]]) -> Release:
     for metadata in [each["metadata"] for kind in _INSTALLED for each in objects.get(kind, ())]:
         labels = metadata.get("labels") or {}
         if labels.get(_PART_OF) == NAME:
-            by_helm = labels.get(_MANAGED_BY) == "Helm"
-            return Release(namespace, bare((metadata.get("annotations") or {}).get(_RELEASE)) if by_helm else "")
+            if labels.get(_MANAGED_BY) != "Helm":
+                return Release(namespace)
+            policies = [
+                each["metadata"] for each in objects.get("ConfigMap", ()) if each["metadata"]["name"] == OUR_POLICY
+            ]
+            own = any((each.get("labels") or {}).get(_MANAGED_BY) != "Helm" for each in policies)
+            return Release(namespace, bare((metadata.get("annotations") or {}).get(_RELEASE)), own)
     return Release(namespace)
