@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from tests.builders import GPU, container, pod
 from webhook.errors import BadPod
+from webhook.kube.pod import REQUIRED
 from webhook.kube.pod_schema import check
 
 Path = tuple[str | int, ...]
@@ -107,6 +108,7 @@ UNREAD = {"apiVersion", "kind", "image", "containerPort", "tolerationSeconds", "
 UNREAD_WITHIN = {"valueFrom", "configMapRef", "secretRef", "schedulingGates"}
 """Fields that no unit reads, and those within which none is read."""
 READ = [path for path in paths(EVERYTHING) if path[-1] not in UNREAD and UNREAD_WITHIN.isdisjoint(path[:-1])]
+SELECTED = "spec.topologySpreadConstraints[0].labelSelector.matchExpressions[0]"
 MALFORMED: list[tuple[Path, object, str]] = [
     (("metadata",), None, "metadata: wanted a map, saw nothing"),
     (("spec",), [], "spec: wanted a map, saw a list"),
@@ -123,7 +125,21 @@ MALFORMED: list[tuple[Path, object, str]] = [
         "1",
         "spec.containers[0].ports[0].hostPort: wanted a whole number, saw a string",
     ),
-]
+    (
+        ("spec", "affinity", "nodeAffinity", REQUIRED, "nodeSelectorTerms", 0, "matchFields", 0, "key"),
+        None,
+        f"spec.affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms[0].matchFields[0].key: wanted a string, saw nothing",
+    ),
+    *[
+        (("spec", "topologySpreadConstraints", 0, "labelSelector", "matchExpressions"), [{"key": "a", **expression}], message)
+        for expression, message in (
+            ({"key": None, "operator": "Exists"}, f"{SELECTED}.key: wanted a string, saw nothing"),
+            ({}, f"{SELECTED}.operator: wanted a string, saw nothing"),
+            ({"operator": "Is"}, f'{SELECTED}.operator: wanted one of In, NotIn, Exists, DoesNotExist, saw "Is"'),
+            ({"operator": "In", "values": [1]}, f"{SELECTED}.values[0]: wanted a string, saw a number"),
+        )
+    ],
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("path", "value", "message"), [pytest.param(*row, id=row[2]) for row in MALFORMED])

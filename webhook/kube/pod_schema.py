@@ -8,10 +8,12 @@ The schema is a table of field names and types. Missing fields, nulls and fields
 A unit that reads another field adds one entry.
 """
 
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple, NoReturn
 
 from webhook.errors import BadPod
 from webhook.kube.pod import PREFERRED, REQUIRED, Pod
+from webhook.kube.selectors import OPERATORS
 from webhook.text import json_type, quoted
 
 
@@ -31,8 +33,8 @@ INTEGER = _Scalar((int,), "a whole number")
 BOOLEAN = _Scalar((bool,), "true or false")
 QUANTITY = _Scalar((str, int, float), "a quantity")
 STRINGS, QUANTITIES = _MapOf(STRING), _MapOf(QUANTITY)
-Schema = _Scalar | _MapOf | dict[str, Any] | list[Any]
-"""A dict describes a map with these fields. A list of one schema describes a list of such values."""
+Schema = _Scalar | _MapOf | dict[str, Any] | list[Any] | Callable[[Any, tuple[str, ...]], None]
+"""A dict describes a map with these fields. A list of one schema describes a list of such values. A function checks by itself."""
 
 
 def check(pod: object) -> Pod:
@@ -65,6 +67,8 @@ def conform(value: Any, schema: Schema, path: tuple[str, ...]) -> None:
         for index, item in enumerate(value):
             if not (type(below) is _Scalar and type(item) in below.types):
                 conform(item, below, (*path, f"[{index}]"))
+    elif callable(schema):
+        schema(value, path)
     else:
         if not isinstance(value, dict):
             _refuse(path, "a map", value)
@@ -77,12 +81,26 @@ def _refuse(path: tuple[str, ...], wanted: str, seen: object) -> NoReturn:
 
 
 RESOURCES = {"limits": QUANTITIES, "requests": QUANTITIES, "claims": [{"name": STRING}]}
-_EXPRESSIONS = [{"key": STRING, "operator": STRING, "values": [STRING]}]
-TERM: Schema = {"matchExpressions": _EXPRESSIONS, "matchFields": _EXPRESSIONS}
-SELECTOR: Final[dict[str, Any]] = {
-    "matchLabels": STRINGS,
-    "matchExpressions": _EXPRESSIONS,
-}
+
+
+def _expression(*operators: str) -> Schema:
+    """An expression of a selector, which must have a key, and an operator: one of these, if there are some."""
+
+    def check_expression(value: Any, path: tuple[str, ...]) -> None:
+        conform(value, {"key": STRING, "operator": STRING, "values": [STRING]}, path)
+        for name in ("key", "operator"):
+            if value.get(name) is None:
+                _refuse((*path, f".{name}"), STRING.name, None)
+        if operators and value["operator"] not in operators:
+            where, seen = "".join(path).lstrip("."), quoted(value["operator"])
+            raise BadPod(f"{where}.operator: wanted one of {', '.join(operators)}, saw {seen}")
+
+    return check_expression
+
+
+_MATCHED = [_expression()]
+TERM: Schema = {"matchExpressions": _MATCHED, "matchFields": _MATCHED}
+SELECTOR: Final[dict[str, Any]] = {"matchLabels": STRINGS, "matchExpressions": [_expression(*OPERATORS)]}
 _POD_TERM = {
     "topologyKey": STRING,
     "labelSelector": SELECTOR,

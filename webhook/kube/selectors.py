@@ -17,13 +17,13 @@ class Requirement(NamedTuple):
     values: frozenset[str]
 
     def holds(self, labels: Mapping[str, str]) -> bool:
-        return _OPERATORS[self.operator](labels.get(self.key), self.values)
+        return OPERATORS[self.operator](labels.get(self.key), self.values)
 
 
 Selector = tuple[Requirement, ...] | None
 """The requirements, which must all hold; None for a selector that is too large."""
 _NOTHING: Final = (Requirement("", "In", frozenset()),)
-_OPERATORS: Final[Mapping[str, Callable[[str | None, frozenset[str]], bool]]] = {
+OPERATORS: Final[Mapping[str, Callable[[str | None, frozenset[str]], bool]]] = {
     "In": lambda value, values: value in values,
     "NotIn": lambda value, values: value not in values,
     "Exists": lambda value, _: value is not None,
@@ -49,7 +49,7 @@ def compiled(selector: Mapping[str, Any] | None) -> Selector:
     requirements = [Requirement(key, "In", frozenset((value,))) for key, value in labels.items()]
     for expression in expressions:
         key, operator = expression["key"], expression["operator"]
-        if operator not in _OPERATORS:
+        if operator not in OPERATORS:
             raise ValueError(f"selector operator {operator!r}")
         requirements.append(Requirement(key, operator, frozenset(expression.get("values") or ())))
     return tuple(requirements)

@@ -33,6 +33,19 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     assert (tmp_path / "again.json").stat().st_mode & 0o077 == 0, "for its owner alone"
 
 
+@pytest.mark.parametrize("part", ["key", "operator"])
+def test_an_expression_of_a_selector_that_lacks_a_part_is_an_error_with_the_object(tmp_path: Path, part: str) -> None:
+    expression = {name: text for name, text in (("key", "app"), ("operator", "Exists")) if name != part}
+    spread = [{"topologyKey": "zone", "maxSkew": 1, "labelSelector": {"matchExpressions": [expression]}}]
+    budget = {"kind": "PodDisruptionBudget", "metadata": {"name": "x", "namespace": "team"}}
+    for obj, at in (
+        (placed(pod("x", 1, topologySpreadConstraints=spread), None), "topologySpreadConstraints[0].labelSelector"),
+        ({**budget, "spec": {"selector": {"matchExpressions": [expression]}}}, "selector"),
+    ):
+        said = call("nodes", "--cluster", file := write(tmp_path, *CLUSTER, obj)).stderr
+        assert said.startswith(f'error: {file}: {obj["kind"]} "x": spec.{at}.matchExpressions[0].{part}: wanted ')
+
+
 def test_a_minus_writes_it_to_stdout(tmp_path: Path) -> None:
     result = call("snapshot", "-", "--cluster", write(tmp_path, *CLUSTER), "--metrics", "off")
     assert json.loads(result.stdout)["kind"] == "List"

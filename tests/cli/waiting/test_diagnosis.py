@@ -50,6 +50,7 @@ CASES = [
     pytest.param("noNodes", "the cluster has no node", [waiting()], id="no node"),
     pytest.param("fitsNow", "node n could take it now", [node("n"), waiting()], id="room after all"),
     pytest.param("schedulerOther", "the scheduler also says: node(s) had strange hats", [node("n"), waiting(status=STRANGE)], id="what only a plugin knows"),
+    pytest.param("podAffinity", "required pod affinity wants pods with no labelSelector, which selects none, in the same zone: none where node n", [node("n"), waiting(affinity={"podAffinity": {REQUIRED: [{"topologyKey": "zone"}]}})], id="an affinity to no pod"),
     pytest.param("schedulerOther", "it states more about nodes than this program looks at", [node("n"), waiting(**MANY)], id="more than is read"),
 ]  # fmt: skip
 

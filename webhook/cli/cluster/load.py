@@ -25,7 +25,7 @@ from webhook.feeds.access import Access, from_kubeconfig, in_cluster
 from webhook.feeds.api import Api
 from webhook.feeds.file import documents_in, objects_in
 from webhook.kube.kinds import KINDS, Kind
-from webhook.kube.pod_schema import INTEGER, POD, QUANTITIES, STRING, STRINGS, Schema, conform
+from webhook.kube.pod_schema import INTEGER, POD, QUANTITIES, SELECTOR, STRING, STRINGS, Schema, conform
 from webhook.text import quoted
 
 _PAGE: Final = 500
@@ -210,6 +210,7 @@ _SCHEMAS: Final[dict[str, Schema]] = {
     },
     "Pod": {"spec": {**POD["spec"], "priority": INTEGER, "volumes": [{"name": STRING}]}, "status": {"phase": STRING}},
     "PriorityClass": {"value": INTEGER},
+    "PodDisruptionBudget": {"spec": {"selector": SELECTOR}},
 }
 """The types of fields of the objects that people write by hand. All others come from kubectl."""
 

@@ -37,15 +37,19 @@ def affinity(case: Case) -> NodeCheck:
         fails |= (domains == 0) | ~(first | np.isin(domains, domains[rows]))
 
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
-        wanted = listed([f"{_selector_text(t['labelSelector'])} in the same {bare(t['topologyKey'])}" for t in terms])
+        wanted = listed(
+            [f"{_selector_text(t.get('labelSelector'))} in the same {bare(t['topologyKey'])}" for t in terms]
+        )
         text = f"required pod affinity wants pods with {wanted}: none where {s.where(mask)}"
-        fix = "start the pods that it wants to be near first, or make the affinity preferred"
-        if near.any():
+        fix, fixed = "start the pods that it wants to be near first, or make the affinity preferred", None
+        if any(term.get("labelSelector") is None for term in terms):
+            fix = "make the affinity preferred, or write its labelSelector"
+            fixed = without_affinity(case.pod, "podAffinity")
+        elif near.any():
             text = f"{text}, they are on {s.where(near)}"
             fix = "make the affinity preferred, or let those pods run where this one can"
-        yield s.cause(
-            "podAffinity", text, fix, mask, alone, without_affinity(case.pod, "podAffinity") if near.any() else None
-        )
+            fixed = without_affinity(case.pod, "podAffinity")
+        yield s.cause("podAffinity", text, fix, mask, alone, fixed)
 
     return NodeCheck(s.alive & fails, explain)
 
@@ -175,7 +179,8 @@ def _in_namespaces(s: Situation, term: Mapping[str, Any], of: Pod, namespace: st
 
 
 def _selector_text(selector: Any) -> str:
-    selector = selector or {}
+    if selector is None:
+        return "no labelSelector, which selects none,"
     parts = [f"{bare(key)}={bare(value)}" for key, value in (selector.get("matchLabels") or {}).items()]
     parts += [
         f"{bare(each.get('key'))} {each.get('operator')} {listed(map(bare, each.get('values') or ()))}".strip()
