@@ -6,6 +6,7 @@ Covers errors, cli.export, cli.lint, cli.options, cli.serve, cli.terminal.
 import json
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,10 @@ def test_exit_status(file: Any, command: str, values: list[Any], status: int, fo
     result = call(command, file(*values, form=form))
     assert result.exit_code == status
     assert bool(result.stderr) == (status != 0) or command == "mutate"
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    assert call("--version").stdout == f"gpu-admission {version('gpu-admission')}\n"
 
 
 MISSING = "cannot be read: No such file or directory. Give"

@@ -22,7 +22,7 @@ from tests.controlplane.plane import ControlPlane
 from tests.e2e.creating import creating
 from tests.installed import Installed, decision, opt_in
 from tests.manifests.crds import definitions
-from tests.manifests.files import HOOKS, kustomized, objects_of
+from tests.manifests.files import HOOKS, MANIFESTS, kustomized, objects_of
 from tests.manifests.values import CHART
 
 pytestmark = pytest.mark.controlplane
@@ -122,9 +122,23 @@ def doctor(arguments: list[str], kubeconfig: Path, namespace: str = "") -> subpr
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
-async def test_the_chart_takes_over_what_kubectl_has_installed(beside: ControlPlane, two_nodes: Api) -> None:
+BACK = (
+    "apply -k my-gpu-admission/",
+    "label -k my-gpu-admission/ app.kubernetes.io/managed-by-",
+    "-n gpu-admission delete secret -l owner=helm,name=gpu",
+)
+"""Helm forgets its release, and deletes nothing."""
+
+
+async def test_the_chart_takes_over_what_kubectl_has_installed_and_gives_it_back(
+    beside: ControlPlane, two_nodes: Api, tmp_path: Path
+) -> None:
     """With Helm 4, which applies on the server: a field of kubectl's is a conflict there."""
     api = two_nodes
+    (tmp_path / "manifests").symlink_to(MANIFESTS)
+    nowhere = {"op": "add", "path": "/spec/template/spec/nodeSelector/there-is", "value": "no-kubelet"}
+    patch = {"target": {"kind": "Deployment"}, "patch": yaml.safe_dump([nowhere])}
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump({"resources": ["manifests"], "patches": [patch]}))
     with Installed(beside, replicas=2, reachable=True, routed=True):
         await api.namespace("ours")
         await opt_in(api, "ours")
@@ -132,8 +146,15 @@ async def test_the_chart_takes_over_what_kubectl_has_installed(beside: ControlPl
         async with creating(api, "ours") as created:
             await release.apply(*more)
             await release.apply(*more, "--set=replicas=3", "--set=failurePolicies.mutate=Fail")
+            assert (await api.get(HOOKS[0], "gpu-admission"))["webhooks"][0]["failurePolicy"] == "Fail"
+            for command in BACK:
+                assert f"kubectl {command}\n" in (CHART / "README.md").read_text()
+                words = command.replace("my-gpu-admission/", str(tmp_path)).split()
+                await asyncio.to_thread(beside.kubectl, *words)
         assert (created.refused, created.unchanged) == ([], [])
-        assert (await api.get(HOOKS[0], "gpu-admission"))["webhooks"][0]["failurePolicy"] == "Fail"
+        assert (await api.get(HOOKS[0], "gpu-admission"))["webhooks"][0]["failurePolicy"] == "Ignore"
+        assert of_helm(beside) == set()
+        assert "gpu" not in (await release.helm("list")).split()
 
 
 async def test_helm_4_says_who_has_changed_the_policy(beside: ControlPlane, two_nodes: Api) -> None:

@@ -9,8 +9,9 @@ import sys
 import traceback
 from collections.abc import Iterator, Mapping
 from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -78,8 +79,18 @@ app = typer.Typer(
 )
 
 
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"gpu-admission {version('gpu-admission')}")
+        raise typer.Exit
+
+
 @app.callback()
-def program() -> None:
+def program(
+    show_version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
     """GPU admission for Kubernetes: completes GPU pods, chooses their node, refuses bad GPU specs, explains why."""
 
 
