@@ -1,7 +1,10 @@
 """What releases a version: the workflows, and what `make dist` makes."""
 
+import os
 import re
+import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -56,6 +59,40 @@ def test_an_action_has_one_version() -> None:
     text = "".join(path.read_text() for path in WORKFLOWS.iterdir())
     found = set(re.findall(r"uses: ((?!\./)[^@]+)@(\w+)", text))
     assert len(found) == len({action for action, _ in found})
+
+
+def image_steps() -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = yaml.safe_load((WORKFLOWS / "release.yaml").read_text())["jobs"]["image"]["steps"]
+    return found
+
+
+def test_the_image_has_the_tag_that_the_manifests_name() -> None:
+    """They name 0.1.0, and a release is tagged v0.1.0."""
+    (build,) = [step["with"] for step in image_steps() if step.get("id") == "build"]
+    assert build["tags"] == "${{ env.IMAGE }}:${{ env.VERSION }}"
+    assert [step for step in image_steps() if 'VERSION=${GITHUB_REF_NAME#v}" >> "$GITHUB_ENV"' in step.get("run", "")]
+
+
+@pytest.mark.parametrize(
+    ("version", "heading", "status"),
+    [
+        pytest.param("1.2.3", "## [1.2.3] - 2031-01-31", 0, id="a release"),
+        pytest.param("1.2.3", "## [1.2.3] - Unreleased", 1, id="without a date"),
+        pytest.param("1.2.4", "## [1.2.4] - 2031-01-31", 1, id="the chart of another version"),
+    ],
+)
+def test_an_image_is_pushed_only_of_a_version_that_is_ready(
+    tmp_path: Path, version: str, heading: str, status: int
+) -> None:
+    names = [step.get("name", step.get("id")) for step in image_steps()]
+    check = "The chart and a dated entry of CHANGELOG.md have the version of the tag"
+    assert names.index(check) < names.index("build")
+    (tmp_path / "manifests/chart").mkdir(parents=True)
+    (tmp_path / "manifests/chart/Chart.yaml").write_text("name: x\nversion: 1.2.3\n")
+    (tmp_path / "CHANGELOG.md").write_text(f"# Changelog\n\n{heading}\n")
+    command = ["bash", "-e", "-c", image_steps()[names.index(check)]["run"]]
+    answer = subprocess.run(command, cwd=tmp_path, env={**os.environ, "VERSION": version}, check=False)
+    assert answer.returncode == status
 
 
 def test_the_chart_of_a_release_names_the_image_by_its_digest(tmp_path: Path) -> None:
