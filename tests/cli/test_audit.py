@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.objects import CLUSTER, call, document, namespace, of_job, placed, write
+from tests.cli.objects import CLUSTER, OPTED_IN, call, document, namespace, of_job, placed, write
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
 from webhook.kube.pod import DECISION, PROFILE_LABEL
@@ -38,6 +38,20 @@ def test_pods_of_a_workload_are_one_entry_and_pods_with_a_decision_or_without_gp
         "namespace": "team", "of": "job/open", "pods": 2, "outcome": "refused",
     }  # fmt: skip
     assert found["findings"][0]["unit"] == "hostNamespaces"
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        pytest.param(pod("other", 0, resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "one"}]), id="by a claim"),
+        pytest.param(pod("other", 0, container={"resources": {"limits": {"nvidia.com/gpumem": "3000"}}}), id="by HAMi"),
+    ],
+)  # fmt: skip
+def test_gpus_that_come_another_way_are_gpus(tmp_path: Path, made: dict[str, Any]) -> None:
+    file = write(tmp_path, *CLUSTER[:4], OPTED_IN, placed(made, "gpu-a"))
+    (found,) = document("audit", "-A", "--cluster", file)
+    assert (found["of"], found["outcome"]) == ("pod/other", "changed")
+    assert "it asks for no GPU" not in document("explain", "other", "-n", "team", "--cluster", file)["undecided"]
 
 
 @pytest.mark.parametrize(

@@ -203,6 +203,13 @@ def test_a_file_of_pods_that_would_be_admitted(tmp_path: Path, file: Any) -> Non
     assert DECISION not in result.stdout
 
 
+def test_the_diff_has_only_what_is_changed(tmp_path: Path, file: Any) -> None:
+    made = pod("noted", 1)
+    made["metadata"] = {"annotations": {"note": "x"}, "name": "noted"}
+    (found,) = document("explain", "-f", file(made), "-n", "team", "--cluster", write(tmp_path, *CLUSTER, OPTED_IN))
+    assert not [line for line in found["diff"] if "namespace" in line]
+
+
 def test_a_file_with_several_templates_says_which_is_which(tmp_path: Path, file: Any) -> None:
     jobs = [{"template": {"spec": {"parallelism": 3, "template": pod("one", gpus)}}} for gpus in (1, 2)]
     made = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": {"name": "train"}, "spec": {"replicatedJobs": jobs}}  # fmt: skip

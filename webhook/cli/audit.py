@@ -9,7 +9,7 @@ from rich.text import Text
 
 from webhook.admission import words
 from webhook.cli import offline, options
-from webhook.cli.cluster.report import gpus_of, workload_name
+from webhook.cli.cluster.report import asks_for_gpus, workload_name
 from webhook.cli.cluster.snapshot import CLAIMS, ENGINE, FINISHED, Snapshot
 from webhook.cli.reading import namespace_of, policy_of, selector, snapshot_of
 from webhook.cli.terminal import REFUSED, document, say, table, totals
@@ -102,7 +102,12 @@ def audited(
             and PROFILE_LABEL in namespaces.get(here, {})
             and pod["status"].get("phase") not in FINISHED
         )
-        if in_scope and gpus_of(pod, policy) and not record_of(pod) and (matches is None or matches(labels_of(pod))):
+        if (
+            in_scope
+            and asks_for_gpus(pod, policy)
+            and not record_of(pod)
+            and (matches is None or matches(labels_of(pod)))
+        ):
             key = (here, workload_name(pod), _template(pod))
             if key in groups:
                 groups[key]["pods"] += 1

@@ -11,7 +11,7 @@ from webhook.admission import words
 from webhook.admission.events import MAX_MESSAGE, WOULD
 from webhook.cli import offline, options
 from webhook.cli.alike import alike
-from webhook.cli.cluster.report import gpus_of
+from webhook.cli.cluster.report import asks_for_gpus
 from webhook.cli.cluster.snapshot import FINISHED, NEEDED, Snapshot
 from webhook.cli.elsewhere import elsewhere
 from webhook.cli.manifests import NO_PODS, Planned, planned_in, texts_of
@@ -165,7 +165,7 @@ def _undecided(snapshot: Snapshot, policy: Policy, pod: Pod) -> str:
         found = sorted([each[:MAX_MESSAGE] for each in said if each.isprintable()])[:2]  # anybody may write an Event
         nothing = "no Event says what would be done (they need manifests/components/events, and are kept for an hour)"
         return f"profile {profile} is in shadow, so nothing was done: {'; '.join(found) or nothing}"
-    if not gpus_of(pod, policy):
+    if not asks_for_gpus(pod, policy):
         return "it has no decision: it asks for no GPU"
     if obj is None and (why := snapshot.missing.get("Namespace")):
         return f"it has no decision: whether its namespace has opted in is not known: {why}"

@@ -66,5 +66,5 @@ def verdict(request: Request, where: str, policy: Policy, state: ClusterState, p
 def without_record(pod: Pod) -> Pod:
     metadata = pod.get("metadata") or {}
     annotations = {k: v for k, v in (metadata.get("annotations") or {}).items() if k != DECISION}
-    others = {k: v for k, v in metadata.items() if k != "annotations"}
-    return {**pod, "metadata": others | ({"annotations": annotations} if annotations else {})}
+    kept = {**metadata, "annotations": annotations}  # at their place, so that a diff shows no more than changes
+    return {**pod, "metadata": {k: v for k, v in kept.items() if k != "annotations" or v}}

@@ -65,6 +65,7 @@ FINE = [
     pytest.param("preemption", "by gpu-inference: team; by gpu-inference-critical: none. Pods of a lower priority give way, in any namespace: gpu-inference-critical 200000, gpu-inference 100000, gpu-service 50000 (never preempts), gpu-training 10000 (never preempts), gpu-development 1000 (never preempts); without a class 0. Kubernetes lets namespaces that have not opted in use system-cluster-critical, before all of these", lambda o: o.append(namespace("plain")), id="who can preempt"),
     pytest.param("preemption", "by gpu-inference: team; by gpu-inference-critical: team", lambda o: of(o, "Namespace")["metadata"]["labels"].update({CRITICAL: ""}), id="an entitled namespace"),
     pytest.param("preemption", "by gpu-inference: none; by gpu-inference-critical: none", policy(STRICT), id="nobody can preempt"),
+    pytest.param("taints", "no pods without GPUs", lambda o: o.extend([node("gpu-b"), placed(pod("claims", 0, resourceClaims=[{"name": "gpu", "resourceClaimName": "c"}]), "gpu-b")]), id="a pod with GPUs by a claim"),
     pytest.param("timeSlicing", "same on every node", lambda o: (of(o, "Node").update(node("gpu-a", 2, "Tesla-T4", replicas=4)), o.append(node("gpu-m", mig={"1g.10gb": 7}))), id="shares beside MIG instances"),
     pytest.param("policyLabels", "every label", policy(LABEL.replace("NVIDIA-H100", "NVIDIA-H100, NVIDIA-A100-SXM4-80GB")), id="one label of several"),
 ]  # fmt: skip
@@ -144,6 +145,7 @@ CASES = [
     pytest.param("taints", "warn", lambda o: o.extend([node("gpu-b"), placed(pod("guest", 0), "gpu-b")]), id="a guest on GPU nodes"),
     pytest.param("timeSlicing", "warn", lambda o: o.append(node("gpu-b", 2, "Tesla-T4", replicas=4)), id="shares beside whole GPUs"),
     pytest.param("decisions", "warn", lambda o: of(o, "Pod", "trainer")["metadata"].pop("annotations"), id="a pod without a decision"),
+    pytest.param("decisions", "warn", lambda o: o.append(placed(pod("claims", 0, resourceClaims=[{"name": "gpu", "resourceClaimName": "c"}]), "gpu-a")), id="a pod with a claim and without a decision"),
 ]  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 from typing import Final
 
 from webhook.cli.checks.result import All, Found, broken, opted_in, warn
-from webhook.cli.cluster.report import gpu_nodes, gpus_of, healths
+from webhook.cli.cluster.report import asks_for_gpus, gpu_nodes, healths
 from webhook.cli.cluster.snapshot import Snapshot
 from webhook.kube.pod import MIRROR, Pod, annotations_of, owner
 from webhook.kube.record import record_of
@@ -52,7 +52,7 @@ def _could_run_elsewhere(pod: Pod, policy: Policy) -> bool:
     """Whether a pod has no GPUs, and is not bound to its node as pods of DaemonSets and static pods are."""
     controller = owner(pod)
     node_bound = (controller is not None and controller.kind in ("DaemonSet", "Node")) or MIRROR in annotations_of(pod)
-    return not node_bound and not gpus_of(pod, policy)
+    return not node_bound and not asks_for_gpus(pod, policy)
 
 
 def time_slicing(snapshot: Snapshot, policy: Policy) -> All:
@@ -77,7 +77,7 @@ def decisions(snapshot: Snapshot, policy: Policy) -> All:
         pod
         for pods in snapshot.pods_on.values()
         for pod in pods
-        if pod["metadata"]["namespace"] in opted and gpus_of(pod, policy)
+        if pod["metadata"]["namespace"] in opted and asks_for_gpus(pod, policy)
     ]
     without = [pod for pod in pods if not record_of(pod)]
     pods_text = f"{plural(len(pods), 'GPU pod')} in namespaces that opted in"

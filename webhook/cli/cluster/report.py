@@ -14,7 +14,8 @@ from webhook.cluster.gpu_amounts import gpu_number, models_of
 from webhook.cluster.pods import counted_demand
 from webhook.cluster.rejections import reason_of
 from webhook.kube.gpus import MODEL_LABELS
-from webhook.kube.pod import Pod, labels_of, owner
+from webhook.kube.other_gpus import other_gpus
+from webhook.kube.pod import Pod, claims_devices, labels_of, owner
 from webhook.kube.record import record_of
 from webhook.placement.constraints import TOLERATES_ALL
 from webhook.placement.filters import Filter
@@ -245,6 +246,11 @@ def taint_text(taint: Mapping[str, Any]) -> str:
 def gpus_of(pod: Pod, policy: Policy) -> dict[str, int]:
     """How many GPUs of each resource of a device plugin the pod requests."""
     return {name: amount for name, amount in counted_demand(pod).requests if policy.gpus.kind(name) is not None}
+
+
+def asks_for_gpus(pod: Pod, policy: Policy) -> bool:
+    """Whether the webhook decides about the pod as one with GPUs: it asks for some, or claims devices, or has parts of GPUs."""
+    return bool(gpus_of(pod, policy) or claims_devices(pod) or other_gpus(pod))
 
 
 def _gpu_pods(pods: Iterable[Pod], policy: Policy, devices: PodGpus) -> Iterator[dict[str, Any]]:
