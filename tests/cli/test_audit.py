@@ -81,6 +81,14 @@ def test_the_table(tmp_path: Path) -> None:
     assert result.stderr.startswith("if they were created now: 2 refused, 1 ")
 
 
+def test_under_a_profile_in_shadow_it_says_that_it_takes_another(tmp_path: Path) -> None:
+    (tmp_path / "policy.yaml").write_text("profiles: {default: {}, quiet: {shadow: true}}")
+    for profile, when in (("default", "now"), ("quiet", "now, under a profile that is not in shadow")):
+        file = write(tmp_path, *CLUSTER[:4], namespace("team", **{PROFILE_LABEL: profile}), *PODS)
+        said = call("audit", "--cluster", file, "--policy", tmp_path / "policy.yaml").stderr
+        assert said.startswith(f"if they were created {when}: 2 refused")
+
+
 @pytest.mark.parametrize(
     ("gpus", "more", "starts", "said"),
     [

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.builders import admission_review
 from tests.cli.objects import CLUSTER, OPTED_IN, call, document, namespace, placed, with_metrics, write
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import deployment, job, pod
@@ -268,6 +269,13 @@ def test_the_pods_of_make_demo_are_changed_or_refused() -> None:
     found = document("explain", "-f", sample / "pods.yaml", "--cluster", sample / "cluster.yaml")
     assert [each["refused"] for each in found] == [False, False, False, True, True, True, False]
     assert all("+  tolerations:" in each["diff"] and each["nodes"] for each in found[:3])
+
+
+@pytest.mark.parametrize("operation", ["UPDATE", "DELETE"])
+def test_a_review_that_creates_no_pod_is_an_error(tmp_path: Path, file: Any, operation: str) -> None:
+    review = admission_review(pod("old"), operation=operation)
+    said = call("explain", "-f", given := file(review), "--cluster", write(tmp_path, *CLUSTER, OPTED_IN)).stderr
+    assert said == f"error: {given}: document 1: saw a review of {operation}, wanted one of the CREATE of a pod\n"
 
 
 def test_a_refused_pod_of_a_file_has_the_message_of_the_webhook_and_hides_no_other_pod(

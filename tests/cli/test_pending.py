@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.objects import CLUSTER, call, of_job, placed, terminal, write
-from tests.cli.waiting.waits import held, waiting
+from tests.cli.objects import CLUSTER, call, document, of_job, placed, terminal, write
+from tests.cli.waiting.waits import held, obj, waiting
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
 from webhook.cli.waiting.causes import CAUSES
@@ -85,6 +85,26 @@ def test_a_workload_stands_for_its_pods_that_wait(tmp_path: Path, command: str, 
     assert found.stdout.splitlines()[0] == title
     assert ("\nteam/train-3-a\n" in found.stdout) == (command == "explain")
     assert found.stdout.count("gpusTaken: ") == 1
+
+
+@pytest.mark.parametrize("command", ["pending", "explain"])
+def test_a_workload_of_two_namespaces_is_neither(tmp_path: Path, command: str) -> None:
+    pods = [of_job(placed(pod("train-0", 8), None)) for _ in range(2)]
+    pods[1]["metadata"]["namespace"] = "other"
+    said = call(command, "job/train", "--cluster", write(tmp_path, *CLUSTER, *pods)).stderr
+    assert said == 'error: "job/train" is in 2 namespaces: other, team. Give one: -n\n'
+
+
+def test_of_a_workload_that_lacks_pods_those_that_wait_are_told_too(tmp_path: Path) -> None:
+    lacks = obj("Job", "train", {"parallelism": 2}, {"active": 1})
+    about = {"kind": "Job", "namespace": "team", "name": "train"}
+    event = obj("Event", "e", involvedObject=about, reason="FailedCreate", message="exceeded quota: q, requested: a=1, used: a=1, limited: a=1")  # fmt: skip
+    file = write(tmp_path, *CLUSTER, lacks, event, of_job(placed(pod("train-0", 8), None)))
+    found = document("pending", "job/train", "--cluster", file)
+    assert [(each["name"], each["causes"][0]["cause"]) for each in found] == [
+        ("job/train", "quotaExceeded"),
+        ("train-0", "gpusTaken"),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -56,14 +56,18 @@ def audit(
     namespace_of(namespace, everywhere, snapshot)
     if namespace is None and (why := snapshot.missing.get("Namespace")):
         raise BadInput(f"{why}: which have opted in is not known. Ask for it, or give one with -n")
-    entries = audited(snapshot, policy_of(policy, snapshot), namespace, everywhere=everywhere, matches=matches)
+    rules = policy_of(policy, snapshot)
+    entries = audited(snapshot, rules, namespace, everywhere=everywhere, matches=matches)
     if not document(entries, output):
-        _print(entries, wide=output == "wide")
+        view = snapshot.state.view(snapshot.taken)
+        labels_of_all = [view.namespace_labels(entry["namespace"]) or {} for entry in entries]
+        shadow = any(rules.profile(each.get(PROFILE_LABEL, ""))[1].shadow for each in labels_of_all)
+        _print(entries, shadow=shadow, wide=output == "wide")
     if any(entry["outcome"] == "refused" for entry in entries):
         raise typer.Exit(REFUSED)
 
 
-def _print(entries: list[dict[str, Any]], *, wide: bool) -> None:
+def _print(entries: list[dict[str, Any]], *, shadow: bool, wide: bool) -> None:
     if not entries:
         say("no GPU pod without a decision")
         return
@@ -75,7 +79,8 @@ def _print(entries: list[dict[str, Any]], *, wide: bool) -> None:
     counts = Counter[str]()
     for entry in entries:
         counts[entry["outcome"]] += entry["pods"]
-    say(f"if they were created now: {totals(counts, _STYLES)}; pods that run stay as they are")
+    when = "now, under a profile that is not in shadow" if shadow else "now"
+    say(f"if they were created {when}: {totals(counts, _STYLES)}; pods that run stay as they are")
 
 
 def audited(

@@ -120,6 +120,9 @@ def of_files(snapshot: Snapshot, policy: Policy, namespace: str | None, files: l
 
 def _would(snapshot: Snapshot, policy: Policy, plan: Planned) -> dict[str, Any]:
     request, state = plan.document.request, snapshot.state
+    if request.operation != "CREATE" or request.subresource:
+        seen = f"{request.operation} {request.subresource}".rstrip()
+        raise BadInput(f"{plan.document.where}: saw a review of {seen}, wanted one of the CREATE of a pod")
     replicas = 1 if plan.replicas is None else plan.replicas
     head = {"namespace": request.namespace, "of": plan.of, "replicas": replicas, "refused": False}
     head |= {"template": plan.template} if plan.template else {}

@@ -21,7 +21,7 @@ from webhook.cluster.gpu_amounts import gpu_number
 from webhook.errors import BadInput
 from webhook.kube.pod import Pod, labels_of
 from webhook.policy.model import Policy
-from webhook.text import plural, quoted
+from webhook.text import listed, plural, quoted
 
 KINDS: Final = (
     *ENGINE,
@@ -108,7 +108,10 @@ def answers(snapshot: Snapshot, policy: Policy, namespace: str | None, name: str
     missing = [Answer(*each) for each in not_created(situation, namespace)]
     if name is not None:
         lacking = [each for each in missing if name in (each.name, each.name.partition("/")[2])]
-        return lacking or [_named(diagnosis, pod) for pod in pods_named(snapshot, namespace, name)]
+        if not lacking:
+            return [_named(diagnosis, pod) for pod in pods_named(snapshot, namespace, name)]
+        waiting = filter(_waits, _pods_of(snapshot, namespace, name))
+        return [*lacking, *[_named(diagnosis, pod) for pod in waiting]]
     found = [(pod, Findings([bound(situation, pod)], [])) for pod in situation.astray]
     found += [
         (pod, diagnosis.of(pod)) for pod in situation.waiting if namespace in (None, pod["metadata"]["namespace"])
@@ -122,11 +125,23 @@ def pods_named(snapshot: Snapshot, namespace: str | None, name: str) -> list[Pod
     try:
         return [snapshot.pod(namespace, name)]
     except BadInput:
-        here = [pod for pod in snapshot.of("Pod") if namespace in (None, pod["metadata"]["namespace"])]
-        pods = [pod for pod in here if name in (of := workload_name(pod), of.partition("/")[2])]
-        if len({pod["metadata"]["namespace"] for pod in pods}) != 1:
+        pods = _pods_of(snapshot, namespace, name)
+        there = sorted({pod["metadata"]["namespace"] for pod in pods})
+        if len(there) > 1:
+            text = f"{quoted(name)} is in {plural(len(there), 'namespace')}: {listed(there)}. Give one: -n"
+            raise BadInput(text) from None
+        if not there:
             raise
-    return [pod for pod in pods if not pod["spec"].get("nodeName") and pod["status"].get("phase") == "Pending"] or pods
+    return [*filter(_waits, pods)] or pods
+
+
+def _pods_of(snapshot: Snapshot, namespace: str | None, workload: str) -> list[Pod]:
+    here = [pod for pod in snapshot.of("Pod") if namespace in (None, pod["metadata"]["namespace"])]
+    return [pod for pod in here if workload in (of := workload_name(pod), of.partition("/")[2])]
+
+
+def _waits(pod: Pod) -> bool:
+    return not pod["spec"].get("nodeName") and pod["status"].get("phase") == "Pending"
 
 
 def _named(diagnosis: Diagnosis, pod: Pod) -> Answer:
