@@ -131,6 +131,7 @@ def test_all_follow_the_namespace_of_the_release(control_plane: ControlPlane) ->
         "serviceaccount:gpu-admission:",
         "admission.svc",
         '"namespace": "gpu-operator"',
+        "-n gpu-admission",
     ):
         assert word not in text
     assert "gpu-admission.elsewhere.svc" in text
@@ -148,6 +149,12 @@ def test_a_namespace_whose_name_looks_like_a_number_is_one(control_plane: Contro
     answer = helm("4", "template", "release", str(CHART), *where, *APIS)
     assert answer.returncode == 0, answer.stderr
     assert {each for found in objects_of(answer.stdout) for each in numbers_in(found)} & {123, 456, 789, 1234} == set()
+
+
+@pytest.mark.controlplane
+def test_the_namespace_of_a_test_has_a_name_that_is_short_enough(control_plane: ControlPlane) -> None:
+    answer = helm("4", "template", "release", str(CHART), "--namespace", "n" * 63)
+    assert max(len(each["metadata"]["name"]) for each in objects_of(answer.stdout)) <= 63
 
 
 def numbers_in(value: Any) -> Iterator[int]:

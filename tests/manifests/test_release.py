@@ -55,14 +55,35 @@ def test_names_in_a_registry_are_in_small_letters_whoever_owns_the_repository() 
     assert {*re.findall(r"ghcr\.io/(\S+?)[/\"]", text)} == {"${GITHUB_REPOSITORY,,}", "${GITHUB_REPOSITORY_OWNER,,}"}
 
 
+@pytest.mark.parametrize("job", ["image", "assets"])
+def test_who_pushes_and_signs_is_logged_in_where_cosign_looks(job: str) -> None:
+    """cosign reads Docker's credentials, as helm and oras do. It does not read those of `helm registry login`."""
+    steps = jobs()[job]["steps"]
+    login = [step.get("uses", "").startswith("docker/login-action@") for step in steps].index(True)
+    assert login < next(number for number, step in enumerate(steps) if "cosign sign " in step.get("run", ""))
+
+
+@pytest.mark.parametrize("path", sorted(WORKFLOWS.iterdir()), ids=lambda path: path.name)
+def test_no_step_finds_the_token_of_the_checkout(path: Path) -> None:
+    (found,) = yaml.safe_load_all(path.read_text())
+    steps = [step for job in found["jobs"].values() for step in job.get("steps", ())]
+    checkouts = [step for step in steps if step.get("uses", "").startswith("actions/checkout@")]
+    assert [step for step in checkouts if step.get("with", {}).get("persist-credentials") is not False] == []
+
+
 def test_an_action_has_one_version() -> None:
     text = "".join(path.read_text() for path in WORKFLOWS.iterdir())
     found = set(re.findall(r"uses: ((?!\./)[^@]+)@(\w+)", text))
     assert len(found) == len({action for action, _ in found})
 
 
+def jobs() -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load((WORKFLOWS / "release.yaml").read_text())["jobs"]
+    return found
+
+
 def image_steps() -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = yaml.safe_load((WORKFLOWS / "release.yaml").read_text())["jobs"]["image"]["steps"]
+    found: list[dict[str, Any]] = jobs()["image"]["steps"]
     return found
 
 
