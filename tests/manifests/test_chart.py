@@ -170,7 +170,7 @@ ANOTHER = [
     ("replicas=3", "Deployment", "/spec/replicas", 3),
     ("image.digest=sha256:" + "a" * 64, "Deployment", "/spec/template/spec/containers/0/image", "@sha256:aaaa"),
     ("image.tag=1.2.3", "Deployment", "/spec/template/spec/containers/0/image", "gpu-admission:1.2.3"),
-    ("image.repository=r.example/g", "Deployment", "/spec/template/spec/containers/0/image", "r.example/g:"),
+    ("image.repository=r:50/g", "Deployment", "/spec/template/spec/containers/0/image", "r:50/g:0"),
     ("image.pullPolicy=Always", "Deployment", "/spec/template/spec/containers/0/imagePullPolicy", "Always"),
     ("image.pullSecrets[0].name=r", "Deployment", "/spec/template/spec/imagePullSecrets", [{"name": "r"}]),
     ("resources.requests.cpu=2", "Deployment", "/spec/template/spec/containers/0/resources/requests/cpu", 2),
@@ -240,6 +240,7 @@ def test_a_value_changes_what_it_says_and_the_api_server_takes_it(
 WRONG = [
     (("replica=3",), "replica"),
     (("image.digest=latest",), "digest"),
+    (("image.repository=r.example:5000/g:1",), "repository"),
     (("replicas=null",), "missing property 'replicas'"),
     (("policy.create=null",), "missing property 'create'"),
     (("exemptNamespaces=null",), "missing property 'exemptNamespaces'"),

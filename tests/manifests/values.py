@@ -30,7 +30,7 @@ _TOLERATION = {
 _SECRET = {"type": "object", "additionalProperties": False, "required": ["name"], "properties": {"name": _NAME}}
 NARROWER: dict[str, dict[str, Any]] = {
     "replicas": {"type": "integer", "minimum": 1},
-    "image.repository": {"type": "string", "pattern": "^[^@\\s]+$"},
+    "image.repository": {"type": "string", "pattern": "^([^@\\s]+/)?[^@\\s:/]+$"},
     "image.tag": {"type": "string", "pattern": "^[\\w.-]*$"},
     "image.digest": {"type": "string", "pattern": "^(sha256:[0-9a-f]{64})?$"},
     "image.pullPolicy": {"enum": ["Always", "IfNotPresent", "Never"]},
