@@ -118,6 +118,12 @@ def held(name: str, gpus: int, on: str, **spec: Any) -> dict[str, Any]:
     return of_job(placed(pod(name, gpus, **spec), on), name)
 
 
+def static(name: str, gpus: int, on: str) -> dict[str, Any]:
+    made = placed(pod(name, gpus), on)
+    made["metadata"]["ownerReferences"] = [{"kind": "Node", "name": on, "uid": on, "controller": True}]
+    return made
+
+
 TOLERATES = {"tolerations": [{"key": "team", "operator": "Exists"}]}
 
 
@@ -142,6 +148,7 @@ TOLERATES = {"tolerations": [{"key": "team", "operator": "Exists"}]}
         pytest.param([node("a"), node("b"), held("one", 2, "a")], ["none", NOTHING[0].replace("no node", "no other node")], id="no other node loses its wholeness"),
         pytest.param([node("a"), node("b"), held("one", 4, "a"), held("two", 5, "b")], NOTHING, id="no room"),
         pytest.param([node("a"), node("b"), placed(pod("bare", 2), "a"), placed(pod("too", 5), "b")], NOTHING, id="nobody makes a bare pod again"),
+        pytest.param([node("a"), node("b"), static("fixed", 2, "a"), static("too", 5, "b")], NOTHING, id="a static pod stays"),
         pytest.param(
             [node("a"), node("b", taints=["team=x:NoSchedule"]), held("one", 2, "a"), held("two", 5, "b", **TOLERATES)],
             ["team/two a"], id="not to a taint that the pod does not tolerate",
@@ -168,6 +175,11 @@ def test_it_says_which_pods_to_move(tmp_path: Path, objects: list[dict[str, Any]
     assert [each for each in said if each.startswith("team/")] == moves
     for each in [*found["drainable"], *found["suggestions"]]:
         assert any(line.split(None, 1)[0] == each["node"] and each["of"] in line for line in table)
+
+
+def test_a_static_pod_is_no_workload_of_its_node(tmp_path: Path) -> None:
+    (found,) = document("balance", "--cluster", write(tmp_path, node("a"), static("fixed-a", 2, "a")))["workloads"]
+    assert found["of"] == "pod/fixed-a"
 
 
 def test_a_narrow_terminal_shows_what_goes_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

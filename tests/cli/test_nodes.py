@@ -149,6 +149,13 @@ def test_the_largest_job_that_could_start_now(
     assert first == ([{"nvidia.com/gpu": steps}] if steps else [])
 
 
+@pytest.mark.parametrize("some", [["gpu-a"], ["-l", "node-pool=training"], ["--model", "A100"]])
+def test_of_some_nodes_the_largest_job_is_one_on_these(tmp_path: Path, some: list[str]) -> None:
+    file = write(tmp_path, *CLUSTER, placed(pod("more", 2), "gpu-a"))
+    assert "largest job that could start now on these nodes: none" in call("nodes", *some, "--cluster", file).stdout
+    assert "largest job that could start now: 1 node × 4" in call("nodes", "--cluster", file).stdout
+
+
 @pytest.mark.parametrize(
     ("made", "health"),
     [

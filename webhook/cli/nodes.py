@@ -92,7 +92,8 @@ def nodes(
         if document(sums, output):
             return None
         if by in (None, "model") or not reports:
-            _print(reports, labels, by, jobs, rules.gpus, wide=output == "wide")
+            some = " on these nodes" if name or labels or model else ""
+            _print(reports, labels, by, jobs, rules.gpus, some=some, wide=output == "wide")
             if text := left_out(reports, rules.gpus):
                 say(text, "dim")
         else:
@@ -199,6 +200,7 @@ def _print(
     jobs: list[dict[str, Any]],
     gpus: Gpus,
     *,
+    some: str,
     wide: bool,
 ) -> None:
     if not reports:
@@ -229,7 +231,7 @@ def _print(
     table([of.upper(), "NODES", *titles], sums, drop=[each for each in _DROPPED if each != of.upper()])
     out("")
     job = "; ".join(map(_job, larger(jobs))) or "none, as no healthy node has a free GPU and CPU"
-    return show(Text(f"largest job that could start now: {job}"))
+    return show(Text(f"largest job that could start now{some}: {job}"))
 
 
 def _job(largest: Mapping[str, Any]) -> str:

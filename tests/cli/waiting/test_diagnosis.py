@@ -69,6 +69,16 @@ def test_the_values_to_choose_from_are_those_of_nodes_with_the_label(tmp_path: P
     assert found.causes[0].fix.startswith("set spec.affinity.nodeAffinity to 40, or label")
 
 
+def test_a_gate_of_kueue_names_no_queue_that_is_not_known(tmp_path: Path) -> None:
+    gated = waiting(schedulingGates=[{"name": "kueue.x-k8s.io/admission"}])
+    assert answer(tmp_path, node("n"), gated).causes[0].text == "Kueue has not admitted it"
+
+
+def test_a_gpu_of_another_vendor_is_none_to_ask_for(tmp_path: Path) -> None:
+    (cause,) = answer(tmp_path, node("n"), waiting(resource="amd.com/gpu")).causes
+    assert (cause.fix, cause.helps) == ("install what offers amd.com/gpu, or add nodes that have it", 0)
+
+
 @pytest.mark.parametrize(("name", "more"), [("gone", ""), ("full", ", or free that node")])
 def test_a_pin_may_go_or_its_node_be_freed(tmp_path: Path, name: str, more: str) -> None:
     pinned = waiting(affinity=required("kubernetes.io/hostname", "In", name))

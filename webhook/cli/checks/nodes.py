@@ -3,9 +3,9 @@
 from typing import Final
 
 from webhook.cli.checks.result import All, Found, broken, opted_in, warn
-from webhook.cli.cluster.report import asks_for_gpus, gpu_nodes, healths
+from webhook.cli.cluster.report import asks_for_gpus, gpu_nodes, healths, stays
 from webhook.cli.cluster.snapshot import Snapshot
-from webhook.kube.pod import MIRROR, Pod, annotations_of, owner
+from webhook.kube.pod import Pod
 from webhook.kube.record import record_of
 from webhook.policy.model import Policy
 from webhook.text import listed, plural
@@ -50,9 +50,7 @@ def pods_without_gpus(snapshot: Snapshot, policy: Policy) -> All:
 
 def _could_run_elsewhere(pod: Pod, policy: Policy) -> bool:
     """Whether a pod has no GPUs, and is not bound to its node as pods of DaemonSets and static pods are."""
-    controller = owner(pod)
-    node_bound = (controller is not None and controller.kind in ("DaemonSet", "Node")) or MIRROR in annotations_of(pod)
-    return not node_bound and not asks_for_gpus(pod, policy)
+    return not stays(pod) and not asks_for_gpus(pod, policy)
 
 
 def time_slicing(snapshot: Snapshot, policy: Policy) -> All:

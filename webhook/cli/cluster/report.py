@@ -15,7 +15,7 @@ from webhook.cluster.pods import counted_demand
 from webhook.cluster.rejections import reason_of
 from webhook.kube.gpus import MODEL_LABELS
 from webhook.kube.other_gpus import other_gpus
-from webhook.kube.pod import Pod, claims_devices, labels_of, owner
+from webhook.kube.pod import MIRROR, Pod, annotations_of, claims_devices, labels_of, owner
 from webhook.kube.record import record_of
 from webhook.placement.constraints import TOLERATES_ALL
 from webhook.placement.filters import Filter
@@ -269,14 +269,20 @@ def named(pod: Pod, policy: Policy) -> dict[str, Any]:
 
 
 def workload_name(pod: Pod) -> str:
-    """The workload of the pod, as kubectl names it: job/train, deployment/chat, pod/one."""
+    """The workload of the pod, as kubectl names it: job/train, deployment/chat, pod/one. A static pod has none."""
     controller, labels = owner(pod), labels_of(pod)
-    if controller is None:
+    if controller is None or controller.kind == "Node":
         return f"pod/{pod['metadata']['name']}"
     suffix = labels.get("pod-template-hash")
     if controller.kind == "ReplicaSet" and suffix and controller.name.endswith(f"-{suffix}"):
         return f"deployment/{controller.name.removesuffix(f'-{suffix}')}"
     return f"{controller.kind.lower()[:_MAX_NAME]}/{controller.name[:_MAX_NAME]}"
+
+
+def stays(pod: Pod) -> bool:
+    """Whether the pod is one of its node, and of no other: a static pod, or of a DaemonSet."""
+    controller = owner(pod)
+    return MIRROR in annotations_of(pod) or (controller is not None and controller.kind in ("DaemonSet", "Node"))
 
 
 def unhealthy_nodes(snapshot: Snapshot, policy: Policy) -> frozenset[str]:

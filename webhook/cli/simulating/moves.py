@@ -6,6 +6,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from webhook.cli.cluster.devices import PodGpus
+from webhook.cli.cluster.report import stays
 from webhook.cli.cluster.snapshot import full_name
 from webhook.cli.waiting.diagnosis import fits
 from webhook.cli.waiting.free_devices import SIMULATED
@@ -84,10 +85,9 @@ def _emptied(s: Situation, devices: PodGpus, row: int) -> list[Move]:
 
 
 def _is_movable(pod: Pod) -> bool:
-    """Nobody would create a bare pod again, one of a DaemonSet comes back, and a claim that it names stays where it is."""
+    """Nobody would create a bare pod again, one of its node comes back, and a claim that it names stays where it is."""
     named = any(entry.get("resourceClaimName") for entry in pod["spec"].get("resourceClaims") or ())
-    made_by = owner(pod)
-    return made_by is not None and made_by.kind != "DaemonSet" and not named
+    return owner(pod) is not None and not stays(pod) and not named
 
 
 def _again(pod: Pod) -> Pod:

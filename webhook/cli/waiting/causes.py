@@ -63,7 +63,7 @@ _RANK: Final = {word: at for at, word in enumerate(CAUSES)}
 def queued(queue: str, namespace: str) -> Cause:
     """The cause for a pod or workload that Kueue holds back."""
     fix = f"see what its Workload waits for: kubectl describe workloads -n {namespace}"
-    return Cause("queued", f"Kueue has not admitted it from queue {quoted(queue)}", fix)
+    return Cause("queued", f"Kueue has not admitted it{f' from queue {quoted(queue)}' if queue else ''}", fix)
 
 
 def ordered(causes: list[Cause]) -> list[Cause]:

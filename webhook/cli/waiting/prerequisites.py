@@ -25,7 +25,7 @@ def prerequisites(case: Case) -> Iterator[Cause]:
         yield Cause("schedulerOther", text, "simplify its affinity and tolerations")
     gates = [gate["name"] for gate in spec.get("schedulingGates") or ()]
     if _KUEUE_GATE in gates:
-        yield queued(labels_of(case.pod).get(KUEUE) or "?", case.namespace)
+        yield queued(labels_of(case.pod).get(KUEUE, ""), case.namespace)
         gates.remove(_KUEUE_GATE)
     if gates:
         text = f"scheduling gates {listed(map(bare, gates))}: no scheduler looks at it until they are gone"

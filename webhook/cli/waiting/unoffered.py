@@ -25,6 +25,8 @@ def unknown(case: Case, name: str, mask: Mask, alone: Mask) -> Cause:
         return _silent(case, name, silent, alone)
     reachable = s.alive & ~unselected(case)
     here = [each for each in offered if s.capacity[each][reachable].any()] or offered
+    kind = s.policy.gpus.kind  # what is written for GPUs of one vendor does not run on those of another
+    here = [each for each in here if not (kind(name) and kind(each)) or vendor(each) == vendor(name)]
     near = nearest(name, here) or next((each for each in here if vendor(each) == vendor(name)), None)
     offers = f"; they offer {listed(map(bare, offered)) or 'no extended resource at all'}" if "/" in name else ""
     text = f"no node offers {bare(name)}{offers}"
