@@ -78,8 +78,10 @@ def test_pods_that_wait_have_the_causes_of_pending_and_status_1(tmp_path: Path, 
 
 
 def test_added_nodes_are_up_even_if_the_node_that_they_are_like_is_not(tmp_path: Path) -> None:
-    sick = write(tmp_path, node("gpu-a", ready=False, cordoned=True, taints=[GPU_TAINT]), OPTED_IN)
-    answer = found("-f", manifest(tmp_path, TRAIN), "-n", "team", "--cluster", sick, "--add-node", "gpu-a=2")
+    going = ["ToBeDeletedByClusterAutoscaler=1:NoSchedule", GPU_TAINT]
+    sick = write(tmp_path, node("gpu-a", ready=False, cordoned=True, taints=going), OPTED_IN)
+    twice = ["--add-node", "gpu-a=1"] * 2
+    answer = found("-f", manifest(tmp_path, TRAIN), "-n", "team", "--cluster", sick, *twice)
     assert answer["workloads"][0]["with"]["bound"] == {"gpu-a-new-1": 1, "gpu-a-new-2": 1}
     untolerated = {cause["cause"] for cause in answer["workloads"][0]["without"]["causes"]}
     assert "untoleratedTaint" in untolerated, "taints of the pool stay"

@@ -23,6 +23,7 @@ from webhook.cli.simulating.run import simulate as run
 from webhook.cli.simulating.trace import COLUMNS, read_trace
 from webhook.cli.terminal import REFUSED, document, no_such, out, show, table, write
 from webhook.errors import BadInput
+from webhook.placement.filters import PASSING
 from webhook.policy.model import Policy
 from webhook.text import listed, number_of, plural, quoted
 
@@ -131,7 +132,11 @@ def add_nodes(snapshot: Snapshot, option: str) -> None:
     known = {node["metadata"]["name"]: node for node in snapshot.of("Node")}
     if like not in known:
         raise no_such("node", like, list(known), " for --add-node")
-    snapshot.objects["Node"] += [_new_node(known[like], f"{like}-new-{each}") for each in range(1, number + 1)]
+    first = 1 + sum(name.startswith(f"{like}-new-") for name in known)  # the option may be repeated
+    slices = [each for each in snapshot.of("ResourceSlice") if each["spec"].get("nodeName") == like]
+    for name in [f"{like}-new-{each}" for each in range(first, first + number)]:
+        snapshot.objects["Node"].append(_new_node(known[like], name))
+        snapshot.objects.setdefault("ResourceSlice", []).extend([_new_slice(each, name) for each in slices])
 
 
 def _new_node(like: Object, name: str) -> Object:
@@ -141,10 +146,18 @@ def _new_node(like: Object, name: str) -> Object:
         "labels": {**(node["metadata"].get("labels") or {}), "kubernetes.io/hostname": name},
     }
     node["spec"].pop("unschedulable", None)
-    taints = [t for t in node["spec"].get("taints") or () if not str(t.get("key")).startswith("node.kubernetes.io/")]
+    taints = [t for t in node["spec"].get("taints") or () if not str(t.get("key")).startswith(PASSING)]
     node["spec"]["taints"] = taints
     node["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
     return node
+
+
+def _new_slice(like: Object, node: str) -> Object:
+    """The devices of a driver of DRA on a new node."""
+    made, pool = copy.deepcopy(like), like["spec"].get("pool") or {}
+    made["metadata"]["name"] = f"{made['metadata']['name']}-{node}"
+    made["spec"] |= {"nodeName": node, "pool": {**pool, "name": f"{pool.get('name')}-{node}"}}
+    return made
 
 
 def _print(outcome: Outcome, *, wide: bool) -> None:

@@ -53,6 +53,13 @@ TEAM = namespace("team-a")
 ONE_CLAIM = of_kind("ResourceClaim", dra.claim("one-for-all", dra.exactly(2)))
 
 
+def test_an_added_node_has_the_devices_of_the_node_that_it_is_like(tmp_path: Path) -> None:
+    (tmp_path / "pods.json").write_bytes(orjson.dumps({"kind": "List", "items": [asking(n, "four") for n in "ab"]}))
+    given = ["simulate", "-f", tmp_path / "pods.json", "-n", "team-a", "--add-node", "dra=2"]
+    found = document(*given, "--cluster", write(tmp_path, *CLASSES, *DEVICES, TEAM))
+    assert [each["with"]["bound"] for each in found["workloads"]] == [{"dra-new-1": 1}, {"dra-new-2": 1}]
+
+
 @pytest.mark.parametrize(
     ("pods", "bound", "left"),
     [

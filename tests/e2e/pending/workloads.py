@@ -67,9 +67,12 @@ async def ungated(kit: Kit) -> None:
     await kit.patch("Pod", "waits", {"spec": {"schedulingGates": []}})
 
 
+def term(value: str, key: str = HOSTNAME, of: str = "app") -> Json:
+    return {"labelSelector": {"matchLabels": {of: value}}, "topologyKey": key}
+
+
 def affine(kind: str, app: str, key: str = HOSTNAME) -> Json:
-    term = {"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": key}
-    return {"affinity": {kind: {REQUIRED: [term]}}}
+    return {"affinity": {kind: {REQUIRED: [term(app, key)]}}}
 
 
 def spread(name: str, text: str, nodes: list[Json], *before: Json, says: str = "topology spread", **more: Any) -> Case:
@@ -206,6 +209,12 @@ WORKLOADS = [
         "required pod affinity wants pods with app=other in the same kubernetes.io/hostname: none where node p-b, they are on node p-a",
         [node("p-a", 0), node("p-b")], waits(**affine("podAffinity", "other")), "pod affinity rules",
         before=[held("other", 0)], advises="make the affinity preferred",
+    ),
+    Case(
+        "affinity to two pods at once, where one pod must meet all of it", "podAffinity",
+        "required pod affinity wants pods with app=one in the same kubernetes.io/hostname, tier=x in the same kubernetes.io/hostname: none where node p-a",
+        one(), waits(affinity={"podAffinity": {REQUIRED: [term("one"), term("x", of="tier")]}}), "pod affinity rules",
+        lambda k: k.make(pod("both", labels={"app": "one", "tier": "x"})), [pod("one"), pod("two", labels={"tier": "x"})],
     ),
     Case(
         "its own anti-affinity", "podAntiAffinity", "its pod anti-affinity keeps it from node p-a, where pod/other are",

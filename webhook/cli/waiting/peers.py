@@ -26,15 +26,16 @@ _Port = tuple[str, str, int]
 
 
 def affinity(case: Case) -> NodeCheck:
-    """Nodes in whose domain there is no pod that the pod's affinity requires."""
+    """Nodes in whose domain there is no pod that the pod's affinity requires. A pod counts if all terms select it."""
     s, fails, near = case.situation, np.zeros_like(case.situation.alive), np.zeros_like(case.situation.alive)
     terms = _terms(case.pod, "podAffinity")
-    for term in terms:
-        domains, _ = s.domains(term["topologyKey"])
-        rows = [row for row, pod in s.bound if domains[row] and _selects(s, term, case.pod, pod)]
-        near[rows] = True
-        first = not rows and _selects(s, term, case.pod, case.pod)  # of a group of pods that select each other
-        fails |= (domains == 0) | ~(first | np.isin(domains, domains[rows]))
+    domains = [s.domains(term["topologyKey"])[0] for term in terms]
+    for row, pod in s.bound if terms else ():
+        near[row] |= any(of[row] for of in domains) and all(_selects(s, term, case.pod, pod) for term in terms)
+    # the first of a group of pods that select each other
+    first = not near.any() and all(_selects(s, term, case.pod, case.pod) for term in terms)
+    for of in domains:
+        fails |= (of == 0) | ~(first | np.isin(of, of[near & (of > 0)]))
 
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
         wanted = listed(
