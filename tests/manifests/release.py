@@ -72,19 +72,14 @@ def build(dist: Path, image: str, digest: str, tag: str) -> None:
         raise ValueError("Helm 4 and Helm 3 render different objects from the chart: see `helm template` of both")
     shutil.rmtree(chart)
     (dist / "install.yaml").write_text(four)
-    run(
-        sys.executable,
-        "-m",
-        "pip",
-        "wheel",
-        "-q",
-        "--no-deps",
-        "--no-build-isolation",
-        "--wheel-dir",
-        str(dist),
-        str(ROOT),
-    )
+    wheel(dist)
     (ROOT / "notes.md").write_text(notes(version))
+
+
+def wheel(dist: Path) -> None:
+    shutil.rmtree(ROOT / "build" / "lib", ignore_errors=True)
+    command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation"]
+    run(*command, "--wheel-dir", str(dist), str(ROOT))
 
 
 def checksums(dist: Path) -> None:

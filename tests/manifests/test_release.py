@@ -135,3 +135,14 @@ def test_what_is_no_digest_or_no_version_is_refused(tmp_path: Path) -> None:
         release.build(tmp_path, "registry.example/gpu-admission", DIGEST, "v9.9.9")
     with pytest.raises(ValueError, match=r"saw no entry of 9\.9\.9"):
         release.notes("9.9.9")
+
+
+def test_the_wheel_has_nothing_that_an_earlier_build_has_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """setuptools packs whatever is in build/lib, also a module that is no more."""
+    monkeypatch.setattr(release, "ROOT", tmp_path)
+    (tmp_path / "build/lib/webhook").mkdir(parents=True)
+    (tmp_path / "build/site").mkdir()
+    seen: list[list[str]] = []
+    monkeypatch.setattr(release, "run", lambda *_: seen.append([path.name for path in (tmp_path / "build").iterdir()]))
+    release.wheel(tmp_path / "dist")
+    assert seen == [["site"]]
