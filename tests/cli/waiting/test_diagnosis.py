@@ -74,9 +74,12 @@ def test_a_gate_of_kueue_names_no_queue_that_is_not_known(tmp_path: Path) -> Non
     assert answer(tmp_path, node("n"), gated).causes[0].text == "Kueue has not admitted it"
 
 
-def test_a_gpu_of_another_vendor_is_none_to_ask_for(tmp_path: Path) -> None:
-    (cause,) = answer(tmp_path, node("n"), waiting(resource="amd.com/gpu")).causes
-    assert (cause.fix, cause.helps) == ("install what offers amd.com/gpu, or add nodes that have it", 0)
+@pytest.mark.parametrize(
+    ("name", "more"), [("amd.com/gpu", ", if its image is for these GPUs"), ("nvidia.com/gpus", "")]
+)
+def test_a_gpu_of_another_vendor_is_for_other_images(tmp_path: Path, name: str, more: str) -> None:
+    (cause,) = answer(tmp_path, node("n"), waiting(resource=name)).causes
+    assert cause.fix == f"ask for nvidia.com/gpu in place of {name}{more}"
 
 
 @pytest.mark.parametrize(("name", "more"), [("gone", ""), ("full", ", or free that node")])

@@ -25,8 +25,6 @@ def unknown(case: Case, name: str, mask: Mask, alone: Mask) -> Cause:
         return _silent(case, name, silent, alone)
     reachable = s.alive & ~unselected(case)
     here = [each for each in offered if s.capacity[each][reachable].any()] or offered
-    kind = s.policy.gpus.kind  # what is written for GPUs of one vendor does not run on those of another
-    here = [each for each in here if not (kind(name) and kind(each)) or vendor(each) == vendor(name)]
     near = nearest(name, here) or next((each for each in here if vendor(each) == vendor(name)), None)
     offers = f"; they offer {listed(map(bare, offered)) or 'no extended resource at all'}" if "/" in name else ""
     text = f"no node offers {bare(name)}{offers}"
@@ -35,7 +33,8 @@ def unknown(case: Case, name: str, mask: Mask, alone: Mask) -> Cause:
         fix = f"leave {bare(name)} out of the container, or install {of}, by whose scheduler it is counted"
         return s.cause("unknownResource", text, fix, mask, mask, _asking(case.pod, None, name))
     if near:
-        fix = f"ask for {bare(near)} in place of {bare(name)}"
+        other = vendor(near) != vendor(name) and None not in map(s.policy.gpus.kind, (near, name))
+        fix = f"ask for {bare(near)} in place of {bare(name)}{', if its image is for these GPUs' if other else ''}"
         return s.cause("unknownResource", text, fix, mask, mask, _asking(case.pod, near, name))
     fix = f"install what offers {bare(name)}, or add nodes that have it"
     return s.cause("unknownResource", text, fix, mask, np.zeros_like(mask))
