@@ -83,12 +83,39 @@ async def test_a_release_is_installed_upgraded_tested_and_removed(
         for kind in HOOKS:
             hooks = (await api.get(kind, "gpu-admission"))["webhooks"]
             assert all(hook["clientConfig"].get("caBundle") for hook in hooks)
+        await passed(release, api)
         await checked(release, api)
         await release.helm("uninstall", "gpu")
         assert {name for name in of_helm(beside) if name.partition("/")[0] not in KEPT} == set()
     assert not decision(await api.create(pod("after", 1), "ours")), "nobody is blocked, and nothing is changed"
     left = {name.partition("/")[0] for name in of_helm(beside)}
     assert left == KEPT
+
+
+async def passed(release: Release, api: Api) -> None:
+    """`helm test` as the notes give it, with a pod that succeeds, since this test says so."""
+    notes = await release.helm("get", "notes", "gpu")
+    (command,) = [line.split()[1:] for line in notes.splitlines() if line.strip().startswith("helm test ")]
+    test = asyncio.create_task(release.helm(*command))
+
+    async def succeeded() -> bool:
+        words = (
+            "patch",
+            "pod",
+            "gpu-admission-test",
+            "--subresource=status",
+            '--patch={"status": {"phase": "Succeeded"}}',
+        )
+        answer = await asyncio.to_thread(release.plane.kubectl, "-n", release.namespace, *words, check=False)
+        return answer.returncode == 0
+
+    await wait_until(succeeded, 60, "the pod of helm test")
+    assert "Succeeded" in await test
+
+    async def gone() -> bool:
+        return f"{release.namespace}-test" not in {each["metadata"]["name"] for each in await api.list("Namespace")}
+
+    await wait_until(gone, 60, "the namespace of the test to be gone")
 
 
 async def checked(release: Release, api: Api) -> None:
