@@ -274,6 +274,8 @@ def test_a_file_without_pods_is_an_error(tmp_path: Path, cluster: Path) -> None:
         pytest.param("gpu\n1\n", 'line 1: no column is called "gpu"; did you mean gpus?', id="a misspelt column"),
         pytest.param("gpus\nfour\n", 'line 2: gpus: saw "four", wanted a whole number', id="gpus that are not a number"),
         pytest.param("gpus,cpu\n1,a lot\n", 'line 2: cpu: saw "a lot", wanted a quantity', id="cpu that is not a quantity"),
+        pytest.param("gpus,cpu\n1,-1\n", 'line 2: cpu: saw "-1", wanted a quantity', id="less than nothing"),
+        pytest.param("gpus,cpu\n1,8\n1,8,64Gi\n", "line 3: saw more values than line 1 has columns", id="a value without a column"),
         pytest.param('gpus\n"1', "not CSV: ", id="not CSV"),
     ],
 )  # fmt: skip
