@@ -143,6 +143,12 @@ def test_the_number_of_pods_that_something_else_decides_is_not_claimed(tmp_path:
     assert (answer["pods"], answer["notes"][-1]) == (1, "how many pods it makes is not known: this is one")
 
 
+def test_the_claim_of_an_ephemeral_volume_will_be_made(tmp_path: Path, cluster: Path) -> None:
+    volume = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}
+    (answer,) = found("-f", manifest(tmp_path, job("train", volumes=[volume])), "-n", "team", "--cluster", cluster)["workloads"]  # fmt: skip
+    assert answer["starts"]
+
+
 def test_a_node_that_is_unhealthy_is_named_where_a_pod_would_start_on_it(tmp_path: Path) -> None:
     sick = write(tmp_path, node("gpu-a", labels={"nvidia.com/gpu-driver-upgrade-state": "upgrade-failed"}), OPTED_IN)
     [answer] = found("-f", manifest(tmp_path, job("train")), "-n", "team", "--cluster", sick)["workloads"]
