@@ -80,6 +80,7 @@ check: $(READY) ## Check format, lint, types, import layers and workflows
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/check-jsonschema -q --builtin-schema vendor.github-workflows .github/workflows/*.yaml
+	$(BIN)/check-jsonschema -q --builtin-schema vendor.dependabot .github/dependabot.yml
 
 format: $(READY) ## Format the code and fix what the linter can
 	$(BIN)/ruff format .

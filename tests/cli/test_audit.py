@@ -69,6 +69,12 @@ def test_pods_of_a_namespace_that_has_not_opted_in(tmp_path: Path, arguments: li
     assert len(found) == count
 
 
+@pytest.mark.parametrize("arguments", [[], ["-A"], ["-n", "team"]])
+def test_a_namespace_that_a_file_does_not_have_counts_as_opted_in(tmp_path: Path, arguments: list[str]) -> None:
+    (found,) = document("audit", *arguments, "--cluster", write(tmp_path, *CLUSTER[:4], *PODS))
+    assert (found["of"], found["pods"]) == ("job/open", 2)
+
+
 def test_the_table(tmp_path: Path) -> None:
     file = write(
         tmp_path, *CLUSTER[:4], namespace("team", **{PROFILE_LABEL: ""}), *PODS, placed(pod("fine", 1), "gpu-a")

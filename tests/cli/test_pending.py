@@ -87,6 +87,14 @@ def test_a_workload_stands_for_its_pods_that_wait(tmp_path: Path, command: str, 
     assert found.stdout.count("gpusTaken: ") == 1
 
 
+def test_a_pod_that_is_being_deleted_waits_for_no_node(tmp_path: Path) -> None:
+    leaves = of_job(placed(pod("leaves", 1), None), deletionTimestamp="2026-01-01T00:00:00Z")
+    given = ["-n", "team", "--cluster", write(tmp_path, *CLUSTER, leaves, of_job(placed(pod("stays", 8), None)))]
+    assert call("pending", "leaves", *given).stderr.endswith("does not wait: it is being deleted\n")
+    assert [each["name"] for each in document("pending", "job/train", *given)] == ["stays"]
+    assert "causes" not in document("explain", "leaves", *given)
+
+
 @pytest.mark.parametrize("command", ["pending", "explain"])
 def test_a_workload_of_two_namespaces_is_neither(tmp_path: Path, command: str) -> None:
     pods = [of_job(placed(pod("train-0", 8), None)) for _ in range(2)]

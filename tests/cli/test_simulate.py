@@ -143,6 +143,12 @@ def test_the_number_of_pods_that_something_else_decides_is_not_claimed(tmp_path:
     assert (answer["pods"], answer["notes"][-1]) == (1, "how many pods it makes is not known: this is one")
 
 
+def test_the_claim_of_an_ephemeral_volume_will_be_made(tmp_path: Path, cluster: Path) -> None:
+    volume = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}
+    (answer,) = found("-f", manifest(tmp_path, job("train", volumes=[volume])), "-n", "team", "--cluster", cluster)["workloads"]  # fmt: skip
+    assert answer["starts"]
+
+
 def test_a_node_that_is_unhealthy_is_named_where_a_pod_would_start_on_it(tmp_path: Path) -> None:
     sick = write(tmp_path, node("gpu-a", labels={"nvidia.com/gpu-driver-upgrade-state": "upgrade-failed"}), OPTED_IN)
     [answer] = found("-f", manifest(tmp_path, job("train")), "-n", "team", "--cluster", sick)["workloads"]
@@ -274,6 +280,8 @@ def test_a_file_without_pods_is_an_error(tmp_path: Path, cluster: Path) -> None:
         pytest.param("gpu\n1\n", 'line 1: no column is called "gpu"; did you mean gpus?', id="a misspelt column"),
         pytest.param("gpus\nfour\n", 'line 2: gpus: saw "four", wanted a whole number', id="gpus that are not a number"),
         pytest.param("gpus,cpu\n1,a lot\n", 'line 2: cpu: saw "a lot", wanted a quantity', id="cpu that is not a quantity"),
+        pytest.param("gpus,cpu\n1,-1\n", 'line 2: cpu: saw "-1", wanted a quantity', id="less than nothing"),
+        pytest.param("gpus,cpu\n1,8\n1,8,64Gi\n", "line 3: saw more values than line 1 has columns", id="a value without a column"),
         pytest.param('gpus\n"1', "not CSV: ", id="not CSV"),
     ],
 )  # fmt: skip

@@ -14,6 +14,7 @@ import yaml
 
 from tests.controlplane.helm import HELM, find_helm
 from tests.manifests.files import objects_of
+from tests.manifests.repository import address
 from tests.manifests.values import CHART
 
 ROOT = CHART.parent.parent
@@ -26,6 +27,29 @@ def notes(version: str) -> str:
     if not found:
         raise ValueError(f"CHANGELOG.md: saw no entry of {version}, wanted `## [{version}] - DATE`: write one")
     return found[1].strip() + "\n"
+
+
+def installing(version: str, image: str, digest: str) -> str:
+    """How what is published is installed and verified: the workflow `release.yaml` pushes and signs it under these names."""
+    chart = f"{image.rpartition('/')[0]}/charts/gpu-admission"
+    workflow = f"{address()}/.github/workflows/release.yaml@refs/tags/v{version}"
+    signer = f"--certificate-identity {workflow} --certificate-oidc-issuer https://token.actions.githubusercontent.com"
+    return f"""
+### Install
+
+    helm install gpu oci://{chart} --version {version} -n gpu-admission --create-namespace
+    # or
+    kubectl apply -f install.yaml
+
+### Verify
+
+The workflow of this repository has signed the image, the chart and the list of checksums, without a key (cosign):
+
+    cosign verify {image}@{digest} {signer}
+    cosign verify {chart}:{version} {signer}
+    cosign verify-blob checksums.txt --bundle checksums.txt.sigstore.json {signer}
+    sha256sum --check --ignore-missing checksums.txt
+"""
 
 
 def pinned(folder: Path, image: str, digest: str) -> Path:
@@ -73,7 +97,7 @@ def build(dist: Path, image: str, digest: str, tag: str) -> None:
     shutil.rmtree(chart)
     (dist / "install.yaml").write_text(four)
     wheel(dist)
-    (ROOT / "notes.md").write_text(notes(version))
+    (ROOT / "notes.md").write_text(notes(version) + installing(version, image, digest))
 
 
 def wheel(dist: Path) -> None:

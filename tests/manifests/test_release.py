@@ -12,6 +12,7 @@ import yaml
 from tests.controlplane.programs import KUBERNETES
 from tests.controlplane.toolchain import at_least
 from tests.manifests import release
+from tests.manifests.repository import address
 from tests.manifests.values import CHART
 
 WORKFLOWS = release.ROOT / ".github" / "workflows"
@@ -126,6 +127,19 @@ def test_the_chart_of_a_release_names_the_image_by_its_digest(tmp_path: Path) ->
     (image,) = yaml.safe_load(annotations["artifacthub.io/images"])
     assert image["image"] == f"registry.example/gpu-admission@{DIGEST}"
     assert all(isinstance(entry, str) for entry in yaml.safe_load(annotations["artifacthub.io/changes"]))
+
+
+def test_notes_of_a_release_say_how_to_install_and_verify_what_the_workflow_pushes() -> None:
+    text = release.installing("1.2.3", "ghcr.io/o/gpu-admission", DIGEST)
+    pushed = (WORKFLOWS / "release.yaml").read_text().replace("${GITHUB_REPOSITORY_OWNER,,}", "o")
+    assert "ghcr.io/o/charts/gpu-admission@" in pushed
+    assert "helm install gpu oci://ghcr.io/o/charts/gpu-admission --version 1.2.3 " in text
+    identity = f"--certificate-identity {address()}/.github/workflows/release.yaml@refs/tags/v1.2.3 "
+    for signed in (f"ghcr.io/o/gpu-admission@{DIGEST}", "ghcr.io/o/charts/gpu-admission:1.2.3"):
+        assert f"cosign verify {signed} {identity}" in text
+    bundle = "--bundle dist/checksums.txt.sigstore.json"
+    assert bundle in pushed
+    assert bundle.replace("dist/", "") in text
 
 
 def test_what_is_no_digest_or_no_version_is_refused(tmp_path: Path) -> None:

@@ -95,7 +95,6 @@ def audited(
     for name in [namespace] if namespace else list(namespaces) if everywhere else ():
         labels = {PROFILE_LABEL: DEFAULT_PROFILE, **namespaces.get(name, {})}
         snapshot.state.seen("namespaces", {"metadata": {"name": name, "labels": labels}}, snapshot.taken)
-        namespaces[name] = labels
     groups: dict[tuple[str, str, bytes], dict[str, Any]] = {}
     waiting: dict[tuple[str, str, bytes], Pod] = {}
     view, placer = snapshot.state.view(snapshot.taken), Placer(snapshot.state)
@@ -103,9 +102,7 @@ def audited(
     for pod in snapshot.of("Pod"):
         here = pod["metadata"]["namespace"]
         in_scope = (
-            namespace in (None, here)
-            and PROFILE_LABEL in namespaces.get(here, {})
-            and pod["status"].get("phase") not in FINISHED
+            namespace in (None, here) and offline.opted_in(here, view) and pod["status"].get("phase") not in FINISHED
         )
         if (
             in_scope

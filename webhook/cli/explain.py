@@ -100,7 +100,7 @@ def explained(
         explanation["text"] = elsewhere(snapshot, pod, str(bound), [node["name"] for node in explanation["nodes"]])
     if not record:
         explanation["undecided"] = _undecided(snapshot, policy, pod)
-    if bound or pod["status"].get("phase") in FINISHED:
+    if bound or pod["status"].get("phase") in FINISHED or pod["metadata"].get("deletionTimestamp"):
         return explanation, []
     causes = answers(snapshot, policy, namespace, name)[0].causes if known is None else known
     explanation["causes"] = [cause.document() for cause in causes]

@@ -141,13 +141,14 @@ def _pods_of(snapshot: Snapshot, namespace: str | None, workload: str) -> list[P
 
 
 def _waits(pod: Pod) -> bool:
-    return not pod["spec"].get("nodeName") and pod["status"].get("phase") == "Pending"
+    leaves = pod["metadata"].get("deletionTimestamp")
+    return not leaves and not pod["spec"].get("nodeName") and pod["status"].get("phase") == "Pending"
 
 
 def _named(diagnosis: Diagnosis, pod: Pod) -> Answer:
-    """The answer for a pod that was asked for by name. Raises BadInput if it runs or has ended."""
-    phase = pod["status"].get("phase")
-    if phase in FINISHED or phase == "Running":
+    """The answer for a pod that was asked for by name. Raises BadInput if it runs, has ended or is being deleted."""
+    phase = "being deleted" if pod["metadata"].get("deletionTimestamp") else pod["status"].get("phase")
+    if phase in ("Running", "being deleted", *FINISHED):
         name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
         raise BadInput(f"pod {quoted(name)} in namespace {namespace} does not wait: it is {phase}")
     if pod["spec"].get("nodeName"):

@@ -69,6 +69,24 @@ def test_the_values_to_choose_from_are_those_of_nodes_with_the_label(tmp_path: P
     assert found.causes[0].fix.startswith("set spec.affinity.nodeAffinity to 40, or label")
 
 
+MADE_OF_A_VOLUME = {"volumes": [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}]}
+
+
+def test_the_claim_of_an_ephemeral_volume_is_made_by_nobody_else(tmp_path: Path) -> None:
+    (cause,) = answer(tmp_path, node("n"), waiting(**MADE_OF_A_VOLUME)).causes
+    text = "PersistentVolumeClaim waits-scratch was not made yet of its ephemeral volume"
+    assert cause[:3] == ("volumeClaimMissing", text, "see kubectl describe pod -n team waits")
+
+
+@pytest.mark.parametrize(("default", "more"), [("true", ""), ("false", ", and no class is the default")])
+def test_whether_a_class_is_the_default_is_read(tmp_path: Path, default: str, more: str) -> None:
+    annotations = {"storageclass.kubernetes.io/is-default-class": default}
+    fast = obj("StorageClass", "fast", metadata={"namespace": "", "annotations": annotations}, provisioner="x")
+    claim = obj("PersistentVolumeClaim", "data", status={"phase": "Pending"})
+    (cause,) = answer(tmp_path, node("n"), fast, claim, mounting("data")).causes
+    assert cause.text == f"PersistentVolumeClaim data is not bound and names no StorageClass{more}"
+
+
 def test_a_gate_of_kueue_names_no_queue_that_is_not_known(tmp_path: Path) -> None:
     gated = waiting(schedulingGates=[{"name": "kueue.x-k8s.io/admission"}])
     assert answer(tmp_path, node("n"), gated).causes[0].text == "Kueue has not admitted it"

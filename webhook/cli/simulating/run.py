@@ -14,7 +14,6 @@ from webhook.admission.pods import mutate
 from webhook.admission.words import finding_line
 from webhook.cli import offline
 from webhook.cli.cluster.devices import PodGpus
-from webhook.cli.cluster.report import unhealthy_nodes
 from webhook.cli.cluster.snapshot import Object, Snapshot
 from webhook.cli.manifests import Planned
 from webhook.cli.simulating.scheduler import Scheduler
@@ -130,7 +129,7 @@ def simulate(snapshot: Snapshot, policy: Policy, rounds: Iterable[Sequence[Plann
     """
     snapshot.state.view(snapshot.taken)  # ends the reservations that have expired
     runs = {side: Situation(snapshot, policy) for side in SIDES}
-    before, sick = Situation(snapshot, policy), unhealthy_nodes(snapshot, policy)
+    before = Situation(snapshot, policy)
     resources = sorted(before.gpus.of)
     schedulers = {side: Scheduler(situation) for side, situation in runs.items()}
     admission = _Admission(snapshot, policy)
@@ -161,7 +160,7 @@ def simulate(snapshot: Snapshot, policy: Policy, rounds: Iterable[Sequence[Plann
             if pods := workload.sides[side].waiting:
                 workload.sides[side].causes = diagnosis.of(pods[0]).causes
     for workload in workloads.values():
-        on = {node for side in workload.sides.values() for node in side.bound} & sick
+        on = {node for side in workload.sides.values() for node in side.bound} & before.unhealthy
         workload.notes += [sick_words(sorted(on))] if on else []
     views = {"before": before, **runs}
     gpus: dict[str, dict[str, dict[str, int | float]]] = {

@@ -12,7 +12,7 @@ from webhook.cli.terminal import read
 from webhook.errors import BadInput, QuantityError
 from webhook.framework.cluster_view import Taint
 from webhook.kube.gpus import MODEL_LABELS
-from webhook.kube.quantity import whole
+from webhook.kube.quantity import parse_quantity
 from webhook.placement.filters import PASSING
 from webhook.text import listed, number_of, plural, quoted, suggestion
 
@@ -65,6 +65,8 @@ def _check_columns(names: list[str], file: str) -> None:
 
 
 def _planned(fields: dict[str, str], tolerations: list[dict[str, str]], where: str) -> Planned:
+    if None in fields:  # DictReader keeps there what has no column
+        raise BadInput(f"{where}: saw more values than line 1 has columns, wanted one for each")
     resource, gpus = fields.get("resource", _GPU), _count(fields.get("gpus", "0"), "gpus", where)
     amounts: dict[str, str] = {name: fields[name] for name in ("cpu", "memory") if name in fields}
     for name, amount in amounts.items():
@@ -95,6 +97,8 @@ def _count(text: str, name: str, where: str) -> int:
 def _quantity(text: str, name: str, where: str) -> None:
     """Raises BadInput if `text` is not a quantity."""
     try:
-        whole(text)
+        good = parse_quantity(text) >= 0
     except QuantityError:
-        raise BadInput(f"{where}: {name}: saw {quoted(text)}, wanted a quantity, as 500m, 4 or 16Gi") from None
+        good = False
+    if not good:
+        raise BadInput(f"{where}: {name}: saw {quoted(text)}, wanted a quantity, as 500m, 4 or 16Gi")

@@ -10,10 +10,11 @@ import numpy as np
 
 from webhook.cli.cluster.snapshot import Object, full_name
 from webhook.cli.waiting.causes import Cause, NodeCheck
+from webhook.cli.waiting.free_devices import is_simulated
 from webhook.cli.waiting.nodes import unselected
 from webhook.cli.waiting.resources import large_enough
 from webhook.cli.waiting.situation import Case, Situation, with_spec, without_affinity
-from webhook.kube.pod import Pod
+from webhook.kube.pod import Pod, annotations_of
 from webhook.kube.quantity import parse_quantity
 from webhook.placement.constraints import Mask, terms_of
 from webhook.text import bare, listed, quoted
@@ -21,16 +22,22 @@ from webhook.text import bare, listed, quoted
 _BOUND_WITH_POD: Final = "WaitForFirstConsumer"
 _NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
 _ONE_POD: Final = "ReadWriteOncePod"
+_IS_DEFAULT: Final = "storageclass.kubernetes.io/is-default-class"
 
 
 def missing(case: Case) -> Iterator[Cause]:
     """Volume claims for which the scheduler looks at no node."""
     s = case.situation
     claims = s.snapshot.named("PersistentVolumeClaim")
+    ephemeral = _ephemeral(case.pod)
     for name in _claim_names(case.pod):
         claim = claims.get((case.namespace, name))
         claim_text = f"PersistentVolumeClaim {bare(name)}"
-        if claim is None:
+        if claim is None and name in ephemeral:
+            if not is_simulated(case.pod) and "PersistentVolumeClaim" not in s.snapshot.missing:
+                fix = f"see kubectl describe pod -n {case.namespace} {bare(case.pod['metadata']['name'])}"
+                yield Cause("volumeClaimMissing", f"{claim_text} was not made yet of its ephemeral volume", fix)
+        elif claim is None:
             yield from case.absent("volumeClaimMissing", "PersistentVolumeClaim", name)
         elif claim["metadata"].get("deletionTimestamp"):
             fix = "wait until it is gone, and create it again"
@@ -68,9 +75,12 @@ def _unbound(case: Case, claim: Object, claim_text: str) -> Iterator[Cause]:
     s, name = case.situation, claim["spec"].get("storageClassName")
     classes = {class_name: obj for (_, class_name), obj in s.snapshot.named("StorageClass").items()}
     if not name:
-        no_default = ", and no class is the default" if name is None else ""
+        known = "StorageClass" not in s.snapshot.missing
+        default = [each for each in classes.values() if annotations_of(each).get(_IS_DEFAULT) == "true"]
+        no_default = ", and no class is the default" if name is None and known and not default else ""
         text = f"{claim_text} is not bound and names no StorageClass{no_default}"
-        fix = f"set spec.storageClassName ({listed(sorted(classes)) or 'there is no class'}) in a new claim, or create a volume"
+        which = f" ({listed(sorted(classes)) or 'there is no class'})" if known else ""
+        fix = f"set spec.storageClassName{which} in a new claim, or create a volume"
         yield Cause("volumeClaimUnbound", text, fix)
     elif name not in classes and "StorageClass" not in s.snapshot.missing:
         yield from case.absent("storageClassMissing", "StorageClass", name, f" ({claim_text} names it)")
@@ -156,8 +166,13 @@ def _claim_names(pod: Pod) -> Iterator[str]:
     for volume in pod["spec"].get("volumes") or ():
         if claim := volume.get("persistentVolumeClaim"):
             yield claim["claimName"]
-        elif volume.get("ephemeral"):
-            yield f"{pod['metadata']['name']}-{volume['name']}"
+    yield from _ephemeral(pod)
+
+
+def _ephemeral(pod: Pod) -> list[str]:
+    """The names of the claims that are made of volumes of the pod."""
+    volumes = pod["spec"].get("volumes") or ()
+    return [f"{pod['metadata']['name']}-{volume['name']}" for volume in volumes if volume.get("ephemeral")]
 
 
 def _volumes_by_driver(s: Situation, pod: Pod) -> dict[str, set[str]]:
