@@ -79,6 +79,12 @@ def test_next_steps_are_those_of_the_release_in_its_namespace(tmp_path: Path) ->
     assert {check for check, each in found.items() if each["state"] != "ok"} == {"webhooks", "endpoints", "certificate"}
 
 
+def test_a_namespace_may_look_like_a_number(tmp_path: Path) -> None:
+    text = json.dumps(healthy()).replace('"namespace": "gpu-admission"', '"namespace": "123"')
+    objects = json.loads(text.replace('"values": ["gpu-admission"', '"values": ["123"'))
+    assert {each["state"] for each in checked(tmp_path, objects) if each["check"] == "webhooks"} == {"ok"}
+
+
 def test_an_anonymous_snapshot_has_the_same_results_but_for_what_it_leaves_out(tmp_path: Path) -> None:
     file, hidden = write(tmp_path, *healthy(), kinds=(*KINDS, *QUESTIONS)), tmp_path / "hidden.json"
     assert call("snapshot", "--anonymous", hidden, "--cluster", file).exit_code == 0

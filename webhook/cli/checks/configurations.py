@@ -40,7 +40,7 @@ def our_hooks(snapshot: Snapshot) -> list[Object]:
 def _shipped(namespace: str, kind: str) -> Mapping[str, Object]:
     """The webhooks of this kind of configuration in the manifests of this version, by name, for the namespace that it is in."""
     text = files("webhook.defaults").joinpath(_MANIFESTS[kind]).read_bytes()
-    text = text.replace(b"values: [gpu-admission", f"values: [{namespace}".encode())
+    text = text.replace(b"values: [gpu-admission", f'values: ["{namespace}"'.encode())
     (configuration,) = parse_documents(text)
     return {hook["name"]: hook for hook in configuration["webhooks"]}
 
