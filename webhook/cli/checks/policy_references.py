@@ -10,7 +10,7 @@ from typing import Final
 
 from webhook.cli.checks.result import All, Found, broken, opted_in, warn
 from webhook.cli.cluster.report import asks_for_gpus, gpu_nodes
-from webhook.cli.cluster.snapshot import Snapshot
+from webhook.cli.cluster.snapshot import FINISHED, Snapshot
 from webhook.cli.offline import load_policy
 from webhook.kube.pod import PROFILE_LABEL, labels_of, owner
 from webhook.policy.model import DEFAULT_PROFILE, Policy
@@ -70,7 +70,8 @@ def _warned(snapshot: Snapshot, policy: Policy) -> Counter[str]:
     warnings, opted = Counter[str](), opted_in(snapshot)
     for pod in snapshot.of("Pod"):
         namespace = pod["metadata"]["namespace"]
-        if namespace in opted and asks_for_gpus(pod, policy):
+        ended = pod["status"].get("phase") in FINISHED
+        if namespace in opted and not ended and asks_for_gpus(pod, policy):
             warnings[policy.classify(pod, owner(pod), namespace, opted[namespace]).warning or ""] += 1
     del warnings[""]
     return warnings
