@@ -52,6 +52,8 @@ CASES = [
     pytest.param(TWO, [ANY, ANY], [], FREE, "", "", id="two requests, two devices"),
     pytest.param([device("a"), device("b", "L4")], [of_model("A100"), of_model("A100", "L4")], [], FREE, "", "", id="one of them has a choice"),
     pytest.param(TWO, [{**ANY, "count": 2}], ["a"], NONE_FREE, "2 devices of dc wanted, at most 1 free on a node: not on node n", "or ask for fewer devices: 1 is free", id="one of two is taken"),
+    pytest.param(TWO, [{**ANY, "count": 3}], [], NONE_FREE, "at most 2 free", "ask for at most 2 in a claim, or", id="more than there are"),
+    pytest.param(TWO, [{**ANY, "count": 3}], ["a"], NONE_FREE, "at most 1 free", "ask for at most 1 in a claim (2 when nothing else runs there), or", id="more than there are, and one is taken"),
     pytest.param([device("a"), device("b", **SICK)], [ALL], [], NONE_FREE, "all devices that match are wanted, and others have some of those of node n, or they have taints", "", id="all, and one has a taint"),
     pytest.param([device("a", **SICK)], [ANY], [], NONE_FREE, f"1 device of dc wanted, and {TAINTED}sick", "", id="a device with a taint"),
     pytest.param([device("a", **SICK)], [{**ANY, "tolerations": [{"key": "sick", "operator": "Exists"}]}], [], FREE, "", "", id="a taint that is tolerated"),
@@ -94,6 +96,16 @@ def test_what_is_said_of_a_claim(
 def test_devices_of_several_nodes_are_left_to_the_scheduler(tmp_path: Path) -> None:
     (cause,) = asked(tmp_path, TWO, [ANY], [], allNodes=True).causes
     assert cause.text.endswith("can be had is not known: its devices may be of several nodes")
+
+
+def test_a_node_without_gpus_is_none_to_repair_a_driver_on(tmp_path: Path) -> None:
+    pool = {"driver": "gpu.x", "nodeName": "n", "pool": {"name": "p", "generation": 1, "resourceSliceCount": 1}}
+    devices = obj("ResourceSlice", "s", {**pool, "devices": [device("a")]}, metadata={"namespace": ""})
+    claim = obj("ResourceClaim", "c", {"devices": {"requests": [{"name": "r", "exactly": ANY}]}})
+    made = [node("n", 0), node("plain", 0), node("plugin", 8), DEVICE_CLASS, devices, claim]
+    found = {each.nodes: each for each in answer(tmp_path, *made, claiming(resourceClaimName="c")).causes}
+    assert (found[("plugin",)].helps, found[("plugin",)].elsewhere) == (0, False)
+    assert found[("plain",)].elsewhere
 
 
 QUOTA = "dra.example.org.deviceclass.resource.k8s.io/devices"

@@ -190,8 +190,11 @@ def _short(s: Situation, request: _Request, off: Mask, alone: Mask) -> Iterator[
         text = f"{asked}, at most {free} free on a node: not on {s.where(off)}"
         if not most:
             fix = f"let the pod run where they are, or repair the driver on {s.where(off)}: {_SLICES}"
+            alone = nobody  # nobody can try it: what the driver would offer is not known
         elif most < number:
-            fix = f"ask for at most {most} in a claim, or repair the driver there: {_SLICES}"
+            later = f" ({most} when nothing else runs there)" if 0 < free < most else ""
+            fix = f"ask for at most {free or most} in a claim{later}, or repair the driver there: {_SLICES}"
+            alone = alone if free else nobody
         else:
             others = _users(s, request.device_class, off)
             fix = f"wait for pod/{others[0]} to end" if others else "wait for a claim to be released"

@@ -66,11 +66,11 @@ def _counted(case: Case) -> list[tuple[str, int]]:
 
 
 def without_gpus(case: Case) -> Mask:
-    """Nodes without any GPU, if the pod asks for GPUs."""
+    """Nodes without any GPU or device, if the pod asks for GPUs or claims devices."""
     s, nothing = case.situation, np.zeros_like(case.situation.alive)
     return (
         np.array([gpus == () for gpus in s.gpus_at[: len(nothing)]], bool) & ~s.devices.told
-        if gpus_of(case.pod, s.policy)
+        if gpus_of(case.pod, s.policy) or case.wants.claims
         else nothing
     )
 
