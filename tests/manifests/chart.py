@@ -57,12 +57,14 @@ OPTIONAL = {
     ("PrometheusRule", "metadata"): {"labels": "monitoring.labels"},
 }
 """Fields that are left out if their value is empty: where they are added, their names and values."""
+_SEVERAL = "gt (int .Values.replicas) 1"
 CONDITIONS = {
     "Namespace": ".Values.namespace.create",
     "PriorityClass": ".Values.priorityClasses.create",
-    "PodDisruptionBudget": "gt (int .Values.replicas) 1",
+    "PodDisruptionBudget": _SEVERAL,
+    "GpuAdmissionOneReplica": _SEVERAL,
 }
-"""Kinds that are not always there."""
+"""Kinds and alerts that are not always there."""
 
 
 def templates() -> Iterator[tuple[str, str]]:
@@ -85,6 +87,7 @@ def templates() -> Iterator[tuple[str, str]]:
             parts = _parts(MANIFESTS / where)
             for part in parts:
                 _with_optional(part)
+                _without_some_alerts(part)
             yield f"{component}-{name}", _text(where, parts, [_condition(component, found)])
         for made in kustomization.get("configMapGenerator", ()):
             parts = [Lines(_config_map(made))]
@@ -155,6 +158,14 @@ def _with_optional(part: Lines) -> None:
     for (kind, path), fields in OPTIONAL.items():
         for name, value in fields.items() if kind == part.kind else ():
             part.append(path, [f"{name}:", "  {{- toYaml . | nindent %d }}"], opening=f"with .Values.{value}")
+
+
+def _without_some_alerts(part: Lines) -> None:
+    groups = part.value("spec/groups") if part.kind == "PrometheusRule" else ()
+    for group, found in enumerate(groups):
+        for number, rule in enumerate(found["rules"]):
+            if rule["alert"] in CONDITIONS:
+                part.surround(CONDITIONS[rule["alert"]], f"spec/groups/{group}/rules/{number}")
 
 
 def _patch(part: Lines, patch: dict[str, Any], condition: str) -> None:

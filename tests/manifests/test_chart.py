@@ -182,6 +182,7 @@ ANOTHER = [
     ("failurePolicies.mutate=Fail", "MutatingWebhookConfiguration", "/webhooks/0/failurePolicy", "Fail"),
     ("failurePolicies.validate=Ignore", "ValidatingWebhookConfiguration", "/webhooks/0/failurePolicy", "Ignore"),
     ("policy.create=false", "ConfigMap", None, None),
+    ("components.monitoring=true,replicas=1", "PrometheusRule", "/spec/groups/0/rules/3/alert", "GpuAdmissionSlow"),
     ("nodeSelector=null", "Deployment", "/spec/template/spec/nodeSelector", None),
     (
         "resources.limits=null",
