@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 
-from tests.cli.objects import Json
-from tests.cli.waiting.waits import DEVICE_CLASS, answer, claiming, obj, waiting
+from tests.cli.mixed import BARE
+from tests.cli.objects import Json, of_kind
+from tests.cli.waiting.waits import DEVICE_CLASS, answer, claiming, held, obj, waiting
+from tests.cluster import dra
 from tests.controlplane.nodes import node
 from webhook.cli.pending import Answer
 
@@ -96,6 +98,15 @@ def test_what_is_said_of_a_claim(
 def test_devices_of_several_nodes_are_left_to_the_scheduler(tmp_path: Path) -> None:
     (cause,) = asked(tmp_path, TWO, [ANY], [], allNodes=True).causes
     assert cause.text.endswith("can be had is not known: its devices may be of several nodes")
+
+
+@pytest.mark.parametrize("more", [[], [node("full", 1), held(1, "full")]])
+def test_gpus_that_come_by_claims_have_no_device_plugin(tmp_path: Path, more: list[Json]) -> None:
+    objects = [node("dra", resources=BARE), of_kind("ResourceSlice", dra.gpus_of("dra", 4)), *more]
+    causes = [each for each in answer(tmp_path, *objects, waiting(1)).causes if each.nodes == ("dra",)]
+    text = "node dra: gpu.nvidia.com in place of nvidia.com/gpu"
+    assert [each[:2] for each in causes] == [("otherGpuResource", text)]
+    assert (causes[0].helps, causes[0].fix) == (0, "claim them in spec.resourceClaims: kubectl get deviceclasses")
 
 
 def test_a_node_without_gpus_is_none_to_repair_a_driver_on(tmp_path: Path) -> None:

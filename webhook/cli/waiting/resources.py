@@ -47,7 +47,7 @@ def resources(case: Case) -> NodeCheck:
             if name not in {*_CAUSE_OF, *case.wants.extended} and not s.capacity.get(name, nothing)[s.alive].any()
         ]
         for name in nowhere:
-            yield unknown(case, name, mask, alone)
+            yield from unknown(case, name, mask, alone)
         for name, amount in _counted(case):
             if name not in nowhere and (off := mask & short[name]).any():
                 others_short = np.zeros_like(s.alive)
