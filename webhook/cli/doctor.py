@@ -122,7 +122,7 @@ def results(snapshot: Snapshot, named: str | None = None) -> Iterator[Result]:
             yield Result("policy", "unknown", f"{snapshot.missing['ConfigMap']}; checked is the shipped one")
         else:
             text = "there is no ConfigMap: the last good policy is in force, in replicas that start now the shipped one"
-            yield Result("policy", "warn", text, snapshot.release.restore_policy)
+            yield Result("policy", "warn", text, snapshot.release.created("policy"))
     except PolicyError as error:
         text = f"{plural(len(error.problems), 'problem')}: {listed(error.problems, 2)}; the last good one is in force"
         yield Result("policy", "broken", text, f"{snapshot.release.edit_policy}, then gpu-admission lint")

@@ -52,7 +52,16 @@ PREEMPTING = "profiles: {default: {injectors: {priorityClass: {classes: {trainin
 STRICT = "profiles: {default: {rules: {priorityClass: {reserved: {gpu-inference: []}}}}}"
 
 
+def exempting_ops(objects: Objects) -> None:
+    """As `exemptNamespaces` of the chart does."""
+    for webhook in [each for found in objects for each in found.get("webhooks", ())]:
+        for expression in webhook["namespaceSelector"]["matchExpressions"]:
+            if expression["operator"] == "NotIn":
+                expression["values"].append("ops")
+
+
 FINE = [
+    pytest.param("webhooks", "as shipped, but about nothing in ops", exempting_ops, id="another namespace that is exempt"),
     pytest.param("matchConditions", "with the component every-pod", lambda o: hook(o, "Mutating")["matchConditions"].pop(), id="the component every-pod"),
     pytest.param("networkPolicy", "--client-ca", lambda o: (o.remove(of(o, "NetworkPolicy")), [client_ca(o, name) for name in ("one", "two")]), id="client certificates"),
     pytest.param("otherWebhooks", "before us: a; after us: z, and we are asked again", lambda o: o.extend([another_webhook("a"), another_webhook("z")]), id="others before and after"),
@@ -87,6 +96,7 @@ CASES = [
     pytest.param("webhooks", "broken", lambda o: o.remove(of(o, "MutatingWebhookConfiguration")), id="no configuration"),
     pytest.param("webhooks", "warn", lambda o: of(o, "ValidatingWebhookConfiguration")["webhooks"].pop(), id="a webhook less"),
     pytest.param("webhooks", "warn", lambda o: hook(o, "Validating").update(timeoutSeconds=30), id="another timeout"),
+    pytest.param("webhooks", "warn", lambda o: hook(o, "Validating")["namespaceSelector"]["matchExpressions"][1]["values"].remove("kube-system"), id="a namespace that is not exempt"),
     pytest.param("webhooks", "warn", lambda o: hook(o, "Validating")["rules"][0].update(operations=["UPDATE"]), id="another rule"),
     pytest.param("webhooks", "warn", lambda o: hook(o, "Validating").update(objectSelector={"matchLabels": {"a": "b"}}), id="an objectSelector"),
     pytest.param("webhooks", "warn", lambda o: hook(o, "Validating")["namespaceSelector"]["matchExpressions"].pop(), id="another namespaceSelector"),

@@ -71,7 +71,14 @@ def test_next_steps_of_the_chart() -> None:
     assert release.logs == "kubectl -n gpu logs deployment/gpu-admission"
     assert release.apply == release.file("70-guards.yaml") == upgrade
     assert release.edit_policy == f"{upgrade} --set-file policy.text=policy.yaml"
-    assert release.restore_policy == f"{upgrade} --set policy.create=true"
+    assert release.created("policy") == f"{upgrade} --set policy.create=true"
+    assert (
+        release.created("priorityClasses", "50-priority-classes.yaml") == f"{upgrade} --set priorityClasses.create=true"
+    )
+    assert (
+        Release().created("priorityClasses", "50-priority-classes.yaml")
+        == "kubectl apply -f manifests/50-priority-classes.yaml"
+    )
     own = release._replace(own_policy=True)
     assert own.edit_policy == "kubectl -n gpu edit configmap gpu-admission-policy"
     assert release.component("every-pod") == f"{upgrade} --set components.everyPod=true"

@@ -60,7 +60,36 @@ def webhooks(snapshot: Snapshot, policy: Policy) -> All:
             found += [warn(f"{listed(names)}: {differs}", _again(snapshot)) for differs, names in alike.items()]
         else:
             found.append(broken(f"{kind} {NAME} is not there: the webhook is never asked", snapshot.release.apply))
-    return found or "both configurations are there, and ask as shipped"
+    shipped = [hook for kind in KINDS for hook in _shipped(snapshot.release.namespace, kind).values()]
+    more = set().union(*map(_exempt, our_hooks(snapshot))) - set().union(*map(_exempt, shipped))
+    return (
+        found
+        or f"both configurations are there, and ask as shipped{f', but about nothing in {listed(sorted(more))}' if more else ''}"
+    )
+
+
+def _selector(hook: Object) -> Object:
+    return hook.get("namespaceSelector") or {}
+
+
+def _exempt(hook: Object) -> set[str]:
+    """The namespaces that a webhook is never asked about."""
+    expressions = _selector(hook).get("matchExpressions") or ()
+    return {
+        bare(str(name)) for each in expressions if each.get("operator") == "NotIn" for name in each.get("values") or ()
+    }
+
+
+def _as_wide(hook: Object, wanted: Object) -> Object:
+    """A webhook without the namespaces that it exempts besides: the chart has a value for them."""
+    exempt = _exempt(wanted)
+    fewer = [
+        {**each, "values": [name for name in each.get("values") or () if name in exempt]}
+        if each.get("operator") == "NotIn"
+        else each
+        for each in _selector(hook).get("matchExpressions") or ()
+    ]
+    return {**hook, "namespaceSelector": {**_selector(hook), "matchExpressions": fewer}}
 
 
 def _differing(snapshot: Snapshot, kind: str, hooks: Mapping[str, Object]) -> Iterator[tuple[str, str]]:
@@ -71,6 +100,7 @@ def _differing(snapshot: Snapshot, kind: str, hooks: Mapping[str, Object]) -> It
         if hook is None:
             yield name, "is not there"
             continue
+        hook = _as_wide(hook, wanted)
         keys = [
             f"{key} ({bare(str(hook.get(key)))}, shipped is {wanted[key]})"
             if isinstance(wanted[key], int | str)

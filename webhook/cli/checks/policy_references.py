@@ -90,7 +90,8 @@ def priority_classes(snapshot: Snapshot, policy: Policy) -> All:
     }
     if missing := sorted(wanted - known.keys()):
         text = f"the policy names what does not exist: {listed(missing)}; pods keep their priority"
-        return [broken(text, f"{snapshot.release.file('50-priority-classes.yaml')}, or correct the policy")]
+        step = snapshot.release.created("priorityClasses", "50-priority-classes.yaml")
+        return [broken(text, f"{step}, or correct the policy")]
     for one, other in pairwise(load_policy().profile(DEFAULT_PROFILE)[1].injectors.priority_class.classes.values()):
         if {one, other} <= known.keys() & wanted and known[one] <= known[other]:
             text = f"{one} ({known[one]}) is not above {other} ({known[other]})"

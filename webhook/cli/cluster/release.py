@@ -56,9 +56,11 @@ class Release(NamedTuple):
             return f"{self.kubectl} edit configmap {OUR_POLICY}"
         return f"{self.apply} --set-file policy.text=policy.yaml"
 
-    @property
-    def restore_policy(self) -> str:
-        return f"{self.apply} --set policy.create=true" if self.helm else self.apply
+    def created(self, section: str, file: str = "") -> str:
+        """Brings back what a value of the chart may leave out, and what is in a file of manifests/."""
+        if self.helm:
+            return f"{self.apply} --set {section}.create=true"
+        return self.file(file) if file else self.apply
 
     def component(self, name: str) -> str:
         """Adds a component of manifests/components."""
