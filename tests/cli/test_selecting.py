@@ -15,7 +15,7 @@ LABELS = {"app": "chat", "tier": ""}
     [
         (None, True), ("", True), ("app=chat", True), ("app==chat", True), ("app=web", False), ("app!=web", True),
         ("app!=chat", False), ("other!=x", True), ("app", True), ("other", False), ("!other", True), ("!app", False),
-        ("app in (web, chat)", True), ("app notin (web)", True), ("app notin (chat)", False), ("tier=", True),
+        ("app in (web, chat)", True), ("app in(web,chat)", True), ("app notin (web)", True), ("app notin (chat)", False), ("tier=", True),
         ("app=chat,tier", True), ("app=chat,!tier", False), ("app in (a,b),tier", False),
     ],
 )  # fmt: skip

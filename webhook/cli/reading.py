@@ -138,7 +138,7 @@ def namespace_of(namespace: str | None, everywhere: bool, snapshot: Snapshot) ->
 
 
 _PART: Final = re.compile(r"(?:[^,(]|\([^)]*\))+")
-_SET: Final = re.compile(r"([\w./-]+)\s+(in|notin)\s+\(([^)]*)\)")
+_SET: Final = re.compile(r"([\w./-]+)\s+(in|notin)\s*\(([^)]*)\)")
 _EQUAL: Final = re.compile(r"([\w./-]+)\s*(==|=|!=)\s*([\w.-]*)")
 _EXISTS: Final = re.compile(r"(!?)\s*([\w./-]+)")
 _OPERATORS: Final = {

@@ -69,6 +69,16 @@ def test_the_values_to_choose_from_are_those_of_nodes_with_the_label(tmp_path: P
     assert found.causes[0].fix.startswith("set spec.affinity.nodeAffinity to 40, or label")
 
 
+@pytest.mark.parametrize(("restarts", "word"), [(None, "fitsNow"), ("Always", "hostPort")])
+def test_a_host_port_of_an_init_container_counts_if_that_keeps_running(
+    tmp_path: Path, restarts: str | None, word: str
+) -> None:
+    ports = [{"containerPort": 8080, "hostPort": 8080}]
+    first = {"name": "first", "image": "x", "ports": ports, "restartPolicy": restarts}
+    other = held(1, "n", container={"ports": ports})
+    assert answer(tmp_path, node("n"), other, waiting(initContainers=[first])).causes[0].cause == word
+
+
 MADE_OF_A_VOLUME = {"volumes": [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}]}
 
 

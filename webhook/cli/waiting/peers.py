@@ -216,7 +216,7 @@ def _host_ports(pod: Pod) -> list[_Port]:
         (port.get("hostIP") or _ANY_ADDRESS, port.get("protocol") or "TCP", port["hostPort"])
         for container in containers(pod)
         for port in container.spec.get("ports") or ()
-        if port.get("hostPort")
+        if port.get("hostPort") and (container.sidecar or container.list_name == "containers")
     ]
 
 
