@@ -127,10 +127,10 @@ def pods_named(snapshot: Snapshot, namespace: str | None, name: str) -> list[Pod
     except BadInput:
         pods = _pods_of(snapshot, namespace, name)
         there = sorted({pod["metadata"]["namespace"] for pod in pods})
-        if len(there) > 1:
+        if len(there) > 1 and not any(key[1] == name for key in snapshot.named("Pod")):
             text = f"{quoted(name)} is in {plural(len(there), 'namespace')}: {listed(there)}. Give one: -n"
             raise BadInput(text) from None
-        if not there:
+        if len(there) != 1:
             raise
     return [*filter(_waits, pods)] or pods
 
