@@ -63,7 +63,11 @@ CASES: dict[str, Case] = {
         {"gpu_admission_build_info": "_x10 1x30"}, 7, 12, [{"gpu_admission_build_info": "1x3 _x8 1x110"}]
     ),
     "GpuAdmissionOneReplica": Case(
-        {"gpu_admission_build_info{instance='a'}": "1x60", "gpu_admission_build_info{instance='b'}": "_x20 1x40"},
+        {  # one is scraped twice: by its annotations, and by the PodMonitor
+            "gpu_admission_build_info{instance='a', job='pods'}": "1x60",
+            "gpu_admission_build_info{instance='a', job='gpu-admission'}": "1x60",
+            "gpu_admission_build_info{instance='b', job='gpu-admission'}": "_x20 1x40",
+        },
         16,
         22,
         [{"gpu_admission_build_info{instance='a'}": "1x60", "gpu_admission_build_info{instance='b'}": "_x14 1x60"}],
