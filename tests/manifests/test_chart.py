@@ -238,6 +238,21 @@ def test_a_value_changes_what_it_says_and_the_api_server_takes_it(
         assert answer.stderr == ""
 
 
+@pytest.mark.controlplane
+@pytest.mark.parametrize("enabled", [True, False])
+def test_a_chart_of_charts_can_switch_it_on_and_off(tmp_path: Path, enabled: bool) -> None:
+    version = yaml.safe_load((CHART / "Chart.yaml").read_text())["version"]
+    part = {"name": "gpu-admission", "version": version, "condition": "gpu-admission.enabled"}
+    whole = {"apiVersion": "v2", "name": "platform", "version": "1.0.0", "dependencies": [part]}
+    (tmp_path / "Chart.yaml").write_text(yaml.safe_dump(whole))
+    (tmp_path / "charts").mkdir()
+    (tmp_path / "charts" / "gpu-admission").symlink_to(CHART)
+    answer = helm(
+        "4", "template", str(tmp_path), "--namespace=ops", *APIS, f"--set=gpu-admission.enabled={enabled}".lower()
+    )
+    assert (answer.returncode, "kind: Deployment" in answer.stdout) == (0, enabled), answer.stderr
+
+
 WRONG = [
     (("replica=3",), "replica"),
     (("image.digest=latest",), "digest"),

@@ -63,8 +63,8 @@ def _properties(value: Any, path: str) -> Iterator[dict[str, Any]]:
         yield NARROWER[path]
     elif isinstance(value, dict):
         parts = {name: next(_properties(each, f"{path}.{name}".strip("."))) for name, each in value.items()}
-        # Helm adds `global` to the values of every chart that is part of another.
-        more = {} if path else {"global": {"type": "object"}}
+        # A chart that is part of another gets `global` from Helm, and `enabled` is what its condition is called there.
+        more = {} if path else {"global": {"type": "object"}, "enabled": {"type": "boolean"}}
         required = [
             name for name, each in value.items() if each not in ("", []) and f"{path}.{name}".strip(".") not in NULLABLE
         ]
