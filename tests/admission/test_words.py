@@ -41,6 +41,7 @@ def test_every_result_of_an_injector_has_a_sentence(unit: str, result: str) -> N
         pytest.param(["newer", {"a": [1, "b"]}], "newer a 1, b", id="a result of a later version"),
         pytest.param("odd", "odd", id="an entry that is not ours"),
         pytest.param([], "[]", id="nothing"),
+        pytest.param([[1], 2], "a list 2", id="a result that is no word"),
     ],
 )
 def test_sentences(done: Any, text: str) -> None:

@@ -42,7 +42,7 @@ def units(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def sentence(unit: str, outcome: Any) -> str:
     """The sentence for an entry of the record: `[result]` or `[result, detail]`. An unknown result is shown as it is."""
     result, *detail = outcome if isinstance(outcome, list) and outcome else [str(outcome)]
-    text = _SENTENCES.get(unit, {}).get(result, f"{bare(result)}{' {}' if detail else ''}")
+    text = _SENTENCES.get(unit, {}).get(str(result), f"{bare(result)}{' {}' if detail else ''}")
     if (counted := _COUNTED.search(text)) and detail and isinstance(detail[0], int):
         return text.replace(counted[0], plural(detail[0], counted[1]))
     return _COUNTED.sub(r"\1", text).replace("{}", _detail(detail[0]) if detail else "")
