@@ -68,6 +68,10 @@ def test_a_claim_that_may_be_for_something_else_gets_none() -> None:
             Outcome("podGroup"),
             id="a pod of a group has the priority of the group",
         ),
+        *[
+            pytest.param({"schedulerName": name, **NUMBERS}, KNOWN, "training", Outcome("scheduler"), id=name)
+            for name in ("kai-scheduler", "runai-scheduler")  # to which 100 and more means: never preempted
+        ],
         pytest.param({**NUMBERS}, UNKNOWN, "training", Outcome("unknown", "gpu-training"), id="classes not yet known"),
         pytest.param(
             {**NUMBERS},

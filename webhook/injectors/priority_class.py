@@ -2,12 +2,14 @@
 
 A PriorityClass that the user chose is kept. The cluster's globalDefault counts as not chosen (see the setting), since the API
 server sets it before we see the pod. A PriorityClass that does not exist is never set: the API server would refuse the pod. A
-pod of a pod group keeps its priority, which must be that of the group.
+pod of a pod group keeps its priority, which must be that of the group. A pod of KAI or Run:ai gets none: their scheduler gives it
+one of its own by the kind of workload, and takes 100 or more for «never preempted, and never over quota».
 
 Fields: spec.priorityClassName, spec.priority and spec.preemptionPolicy. The Priority plugin computes the last two before we
 are called and again after us, and refuses a pod whose values differ from its PriorityClass. So they are set from the
 PriorityClass that the watch has shown. While the watch is not fresh they are removed: that is always right, but costs a
-second call (`reinvocationPolicy: IfNeeded`). Source: plugin/pkg/admission/priority/admission.go.
+second call (`reinvocationPolicy: IfNeeded`). Sources: plugin/pkg/admission/priority/admission.go; KAI-Scheduler
+pkg/podgrouper/podgrouper/plugins/defaultgrouper.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,6 +17,7 @@ from typing import ClassVar
 
 from webhook.framework.interface import Context, Edit, Gpus, Injector, Outcome
 from webhook.kube import cel
+from webhook.kube.other_gpus import KAI
 from webhook.kube.pod import in_pod_group
 from webhook.text import quoted
 
@@ -28,6 +31,7 @@ class PriorityClassName(Injector):
         "vendor": "no priority class: it is not known whether its claims ask for GPUs",
         "kept": "it keeps its own priority class {}",
         "podGroup": "it keeps the priority of its pod group",
+        "scheduler": "no priority class: its scheduler gives it one of its own",
         "missing": "it did not get priority class {}, which does not exist",
         "unknown": "it did not get priority class {}: priority classes are not known yet",
         "set": "it got priority class {}",
@@ -62,6 +66,8 @@ class PriorityClassName(Injector):
             default = priority_classes.get(chosen)
             if not (self.override_global_default and default and default.global_default):
                 return Outcome("kept", chosen)
+        if spec.get("schedulerName") in KAI:
+            return Outcome("scheduler")
         priority_class = priority_classes.get(class_name)
         if priority_class is None and not context.cluster.knows_priority_classes:
             return Outcome("unknown", class_name)
@@ -93,4 +99,6 @@ class PriorityClassName(Injector):
         for name in ("priority", "preemptionPolicy"):
             steps.append(f'(has(object.spec.{name}) ? [JSONPatch{{op: "remove", path: "/spec/{name}"}}] : [])')
         chosen = 'object.spec.?priorityClassName.orValue("") != ""'
-        yield f'variables.priorityClass == "" || {chosen} || {cel.IN_POD_GROUP} ? [] :\n' + " +\n".join(steps)
+        scheduled = f'object.spec.?schedulerName.orValue("") in {cel.literal(KAI)}'
+        left = cel.any_of(['variables.priorityClass == ""', chosen, scheduled, cel.IN_POD_GROUP])
+        yield f"{left} ? [] :\n" + " +\n".join(steps)

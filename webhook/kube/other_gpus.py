@@ -31,6 +31,8 @@ GPU_CLASSES: Final = tuple([name for name in RESOURCES if name.startswith(DEVICE
 FRACTIONS: Final = frozenset(("gpu-fraction", "gpu-memory", "gpu-fraction-num-devices"))
 """Annotations by which the schedulers of KAI and Run:ai assign parts of NVIDIA GPUs."""
 
+KAI: Final = ("kai-scheduler", "runai-scheduler")
+"""The names of these schedulers."""
 FRACTION_CONTAINER: Final = "gpu-fraction-container-name"
 
 

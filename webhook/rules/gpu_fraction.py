@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 from webhook.framework.interface import Context, Finding, Pod, Rule
+from webhook.kube.other_gpus import KAI
 from webhook.kube.pod import annotations_of
 from webhook.text import quoted
 
@@ -31,7 +32,7 @@ _NUMBERS = {
 class GpuFraction(Rule):
     not_exported: ClassVar[str] = "needs to parse numbers that its author wrote as text"
 
-    schedulers: tuple[str, ...] = ("kai-scheduler", "runai-scheduler")
+    schedulers: tuple[str, ...] = KAI
     """The schedulers that read these annotations. With another scheduler there is a warning."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
