@@ -9,7 +9,7 @@ from webhook.rules.priority_class import PriorityClassAllowed
 
 SERVING = ("serving", "team-b*")
 RULE = PriorityClassAllowed(reserved={"system-*": (), "gpu-inference": SERVING})
-ENTITLED = PriorityClassAllowed(reserved={"system-*": (), "gpu-top": ("team-a",)}).completed(
+ENTITLED = PriorityClassAllowed(reserved={"gpu-top": ("team-a",)}).completed(
     ProfileView(injectors={}, rules={}, entitled={"gpu-inference": SERVING, "gpu-top": ("serving",)})
 )
 BY_LABEL = PriorityClassAllowed(
@@ -75,6 +75,10 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
     "a system class, by default": (
         named("system-node-critical", rule=PriorityClassAllowed()),
         others("system-node-critical", f"{_NOBODY} Use gpu-inference, gpu-training,"),
+    ),
+    "a system class, although `reserved` leaves it out": (
+        named("system-node-critical", rule=ENTITLED),
+        others("system-node-critical", f"{_NOBODY} Use gpu-training,"),
     ),
     "a system class while the classes are not yet known": (
         named("system-node-critical", cluster=UNKNOWN),

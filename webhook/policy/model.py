@@ -154,6 +154,9 @@ class Profile(Settings):
 class PolicyFile(Settings):
     """The complete policy of GPU admission: every key with its default. A key that you leave out has the value that it has here.
 
+    A list that you write replaces the one here. So does, in `default`, a map by names that are not those of settings, as
+    `reserved` or `strategies`; in another profile it adds to that of `default`.
+
     It is the key policy.yaml of the ConfigMap gpu-admission-policy; a change takes effect within seconds, without a restart.
 
     A policy with a mistake has no effect: the last good one stays, and the ConfigMap's Events say what is wrong and where.

@@ -25,21 +25,21 @@ from webhook.framework.interface import Check, Context, Finding, Gpus, Pod, Prof
 from webhook.kube import cel
 from webhook.text import listed, matches, quoted, suggestion
 
+_SYSTEM: dict[str, tuple[str, ...]] = {"system-*": ()}
 _OTHERWISE = "Choose one of those, or remove the line"
 
 
 class PriorityClassAllowed(Rule):
-    reserved: dict[str, tuple[str, ...]] = Field(default={"system-*": ()})
+    reserved: dict[str, tuple[str, ...]] = Field(default=_SYSTEM)
     """PriorityClass: the namespaces that may use it (name patterns, or keys of labels as in `classes`). The first entry that
     matches decides, even for the PriorityClass of a class of workload. A PriorityClass without an entry and without a class
-    of workload is for all namespaces. kube-system is never checked."""
+    of workload is for all namespaces. The entry for system-* is there even if you leave it out. kube-system is never checked."""
 
     def completed(self, profile: ProfileView) -> Self:
         """The same rule, with the restrictions that follow from `classes` of the policy added to `reserved`."""
         limited = {name: tuple(dict.fromkeys(every)) for name, every in profile.entitled.items() if "*" not in every}
-        return self.model_copy(
-            update={"reserved": {**self.reserved, **{k: v for k, v in limited.items() if k not in self.reserved}}}
-        )
+        added = {name: every for name, every in (limited | _SYSTEM).items() if name not in self.reserved}
+        return self.model_copy(update={"reserved": {**self.reserved, **added}})
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         name = pod["spec"].get("priorityClassName")
