@@ -2,11 +2,12 @@
 
 from typing import Any
 
+import jsonpatch
 import orjson
 import pytest
 
 from tests.admission.reviews import CLUSTER, POLICY, mutated, validated
-from tests.builders import GPU, ClusterFacts, container, pod, request
+from tests.builders import GPU, ClusterFacts, classes, container, pod, request
 from tests.cluster import kai
 from tests.cluster.objects import node, state
 from tests.served import review
@@ -15,6 +16,7 @@ from webhook.admission.decision import IGNORED, Decision
 from webhook.admission.pods import mutate
 from webhook.admission.response import warnings_of
 from webhook.kube.pod import DECISION, Pod
+from webhook.kube.record import record_of
 from webhook.kube.review import parse_review
 from webhook.placement.placer import Placer
 
@@ -110,6 +112,38 @@ def test_a_second_call_that_finds_something_to_do_writes_a_new_record() -> None:
         "path": "/metadata/annotations/gpu-admission.io~1decision",
         "value": decision.record,
     }
+
+
+def test_the_record_of_a_second_call_keeps_what_the_first_one_did() -> None:
+    """As when another hook adds a sidecar after the first."""
+    cluster = ClusterFacts(namespaces=CLUSTER.namespaces, priority_classes=classes("gpu-development"))
+    first = patched(pod(container(gpu=None, requests={GPU: "1"})), cluster)
+    first["spec"]["containers"].append(container("proxy", gpu=None))
+    second = record_of(patched(first, cluster))["units"]
+    assert second == record_of(first)["units"] | {"voidDevices": ["added", 1]}
+    assert second["priorityClass"] == ["set", "gpu-development"]
+    assert second["gpuResources"] == ["limitsFilled", 1]
+
+
+def patched(made: Pod, cluster: ClusterFacts) -> Pod:
+    patch = mutated(made, cluster=cluster).patch
+    done: Pod = jsonpatch.apply_patch(made, orjson.loads(patch or b"[]"))
+    return done
+
+
+@pytest.mark.parametrize(
+    "units", [{"tolerations": 1}, {"tolerations": []}, {"tolerations": {}}, {"tolerations": [[1]]}]
+)
+def test_a_forged_record_is_no_error(units: dict[str, Any]) -> None:
+    forged = pod(
+        container(), container("side", gpu=None), annotations={DECISION: orjson.dumps({"units": units}).decode()}
+    )
+    forged["spec"]["tolerations"] = [{"operator": "Exists"}]
+    decision = mutated(forged)
+    assert decision.result == "patched"
+    assert (
+        decision.outcomes["tolerations"].result == orjson.loads(decision.record)["units"]["tolerations"][0] == "covered"
+    )
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ class Unit(Settings):
     most_pods: int | None = Field(default=4, ge=1)
     names: tuple[str, ...] = ()
     reserved: dict[str, tuple[str, ...]] = {}
+    classes: dict[str, str] = {"a": "low"}
 
 
 class Profile(Settings):
@@ -206,6 +207,10 @@ INHERITED: dict[str, tuple[str, dict[str, Any]]] = {
     "a map is merged": (
         "first: {reserved: {x: [two], z: []}}",
         {"reserved": {"x": ("two",), "y*": (), "z": ()}},
+    ),
+    "a map that default leaves out is merged too": (
+        "first: {classes: {b: high}}",
+        {"classes": {"a": "low", "b": "high"}},
     ),
 }
 

@@ -12,6 +12,12 @@ ALLOWED: dict[str, Case] = {
     "all of two GPUs": case(pod(container(gpu=2, env={CUDA: "1, 0"}))),
     "no GPU, said aloud": case(pod(container(gpu=None, env={CUDA: ""}))),
     "no GPU, in another way": case(pod(container(gpu=None, env={CUDA: "-1"}))),
+    "a GPU that the policy does not know": case(
+        pod(container(gpu=None, limits={"volcano.sh/vgpu-number": "1"}, env={CUDA: "0"}))
+    ),
+    "a part of a GPU by annotation": case(
+        pod(container(gpu=None, env={CUDA: "0"})), other_gpus=frozenset(("nvidia.com",))
+    ),
     "devices by claim, whose number is not known": case(
         pod({"name": "main", "resources": {"claims": [{"name": "gpu"}]}, "env": [{"name": CUDA, "value": "3"}]})
     ),

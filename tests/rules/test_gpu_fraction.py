@@ -67,14 +67,22 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
         ),
     ),
 }
+_OTHER = "a scheduler that reads it: kai-scheduler, runai-scheduler. "
 WARNED: dict[str, tuple[Case, list[str]]] = {
+    "a word about memory beside a GPU, to a scheduler that does not read it": (
+        case(part(gpu=1, gpu_memory="16Gi", scheduler="default-scheduler")),
+        message(
+            "gpu-memory",
+            '"16Gi" for scheduler "default-scheduler"',
+            f"{_OTHER}Remove it, or set spec.schedulerName: with this scheduler the pod gets whole GPUs.",
+        ),
+    ),
     "a scheduler that does not read it": (
         case(part(gpu_fraction="0.5", scheduler="default-scheduler")),
         message(
             "gpu-fraction",
             '"0.5" for scheduler "default-scheduler"',
-            "a scheduler that reads it: kai-scheduler, runai-scheduler. "
-            "Set spec.schedulerName, or ask for a GPU in resources: this pod gets none.",
+            f"{_OTHER}Set spec.schedulerName, or ask for a GPU in resources: this pod gets none.",
         ),
-    )
+    ),
 }

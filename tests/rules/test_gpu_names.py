@@ -22,7 +22,13 @@ ALLOWED: dict[str, Case] = {
             *("volcano.sh/vgpu-number", "aliyun.com/gpu-mem", "aws.amazon.com/neuron"),
             *("google.com/tpu", "iluvatar.com/gpu"),
             *("metax-tech.com/gpu", "nvidia.com/mig-1g.5gb", "nvidia.com/pgpu"),
-            *("nvidia.com/rdma-vf", "intel.com/gpu-qat"),
+            *(
+                "nvidia.com/rdma-vf",
+                "intel.com/gpu-qat",
+                "gpu.intel.com/tiles",
+                "gpu.intel.com/dxg",
+                "nvidia.com/gpu-10gb",
+            ),
             *("nvidia.com/nvswitch", "mthreads.com/gpu", "huawei.com/Ascend910"),
             *("nvidia.com/GA102GL_A10", "example.com/foo"),
         )

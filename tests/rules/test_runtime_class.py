@@ -25,6 +25,16 @@ ALLOWED: dict[str, Case] = {
         pod(container(), container("web", gpu=None), runtimeClassName="nvidia")
     ),
     "the GPU runtime with a GPU that the policy does not know": under("nvidia", limits={"volcano.sh/vgpu-number": "1"}),
+    **{
+        f"the runtime of {name}": under(runtime, limits={name: "1"})
+        for runtime, name in {
+            "ascend": "huawei.com/Ascend910",
+            "cambricon": "cambricon.com/mlu",
+            "hygon": "hygon.com/dcu",
+            "enflame": "enflame.com/gcu",
+            "neuron": "aws.amazon.com/neuroncore",
+        }.items()
+    },
     "another runtime, by its handler": under("fast", handler="runsc"),
 }
 

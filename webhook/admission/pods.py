@@ -1,5 +1,7 @@
 """Decides about pods, from a request, a policy and the state of the cluster at one moment."""
 
+from functools import partial
+
 from webhook.admission.context import (
     NamespaceProfile,
     context_of,
@@ -13,7 +15,7 @@ from webhook.admission.context import (
     without_none,
 )
 from webhook.admission.decision import IGNORED, Decision, Result
-from webhook.admission.earlier import Earlier, as_written, earlier_choice
+from webhook.admission.earlier import Earlier, as_written, earlier_choice, outcomes_of_earlier
 from webhook.admission.record import encoded, record
 from webhook.admission.switches import switch_warning
 from webhook.cluster.device_sources import shared_claims
@@ -54,13 +56,23 @@ def mutate(request: Request, policy: Policy, cluster: Cluster, placer: Placer | 
     edit, first, then = Edit(pod), *_injectors_for(pod, context, policy, profile)
     if not first and not then:  # it has no GPU that we know, but may have claims or other devices
         return _refused_early(request, edit, context, policy, profile, ()) or IGNORED
-    outcomes = {name: injector.apply(edit, context) for name, injector in first}
+    outcomes, idle = dict[str, Outcome](), set[str]()
+    _apply(first, edit, context, outcomes, idle)
     if refusal := _refused_early(request, edit, context, policy, profile, then):
         return refusal
     earlier = _kept(edit, context, profile, placer)
     context = context._replace(placement=earlier.placement if earlier else _placed(edit.object, context, profile))
-    outcomes |= {name: injector.apply(edit, context) for name, injector in then}
-    return _decision(pod, edit, context, policy, profile, outcomes, earlier)
+    _apply(then, edit, context, outcomes, idle)
+    return _decision(pod, edit, context, policy, profile, outcomes, idle, earlier)
+
+
+def _apply(injectors: _Injectors, edit: Edit, context: Context, outcomes: dict[str, Outcome], idle: set[str]) -> None:
+    """Add the outcomes of these injectors to `outcomes`, and the names of those that changed nothing to `idle`."""
+    for name, injector in injectors:
+        before = len(edit.operations)
+        outcomes[name] = injector.apply(edit, context)
+        if len(edit.operations) == before:
+            idle.add(name)
 
 
 def _injectors_for(
@@ -103,9 +115,11 @@ def _decision(
     policy: Policy,
     profile: NamespaceProfile,
     outcomes: dict[str, Outcome],
+    idle: set[str],
     earlier: Earlier | None,
 ) -> Decision:
-    """The decision about a pod on which all injectors have run. `earlier`: the choice of an earlier call, if it still holds."""
+    """The decision about a pod on which all injectors have run. `idle`: those that changed nothing; `earlier`: the choice of an
+    earlier call, if it still holds."""
     placement, workload = context.placement, context.workload
     asked = (
         earlier.asked
@@ -115,7 +129,8 @@ def _decision(
         else None
     )
     reservation = reservation_request(edit.object, asked) if asked and not earlier else None
-    text = encoded(record(policy.hash, profile.name, workload.name, outcomes, placement, asked))
+    describe = partial(record, policy.hash, profile.name, workload.name, placement=placement, asked=asked)
+    text = encoded(describe(outcomes))
     warnings = (
         profile.warning,
         workload.warning,
@@ -124,7 +139,7 @@ def _decision(
     )
     result: Result = "unchanged"
     if edit or DECISION not in annotations_of(pod):
-        edit.set(_ANNOTATION, text)
+        edit.set(_ANNOTATION, encoded(describe(outcomes | kept)) if (kept := outcomes_of_earlier(pod, idle)) else text)
         result = "patched"
     patch = edit.patch()
     if len(patch) > bounds.MAX_PATCH_BYTES:

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 from webhook.kube.gpus import GpuKind, Gpus
 from webhook.kube.other_gpus import FRACTION_CONTAINER, FRACTIONS, RESOURCES
-from webhook.kube.pod import INJECTION, OFF
+from webhook.kube.pod import GPU_WORDS, INJECTION, OFF
 
 
 class Check(NamedTuple):
@@ -99,7 +99,8 @@ ASKS = "(c.name in variables.gpuContainers)"
 
 def asks_for_gpu(gpus: Gpus) -> str:
     """Whether the pod asks for a GPU (`Context.asks_for_gpu`). The value of variable `asksForGpu`."""
-    unknown = f'k.lowerAscii().contains("gpu") && !{is_gpu("k", gpus)} && c.resources.requests[k] != "0"'
+    words = any_of([f"k.lowerAscii().contains({literal(word)})" for word in GPU_WORDS])
+    unknown = f'{words} && !{is_gpu("k", gpus)} && c.resources.requests[k] != "0"'
     return any_of(
         [
             "variables.gpuContainers.size() > 0",

@@ -28,6 +28,16 @@ REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 """The affinity field with terms that a node must meet."""
 MIRROR = "kubernetes.io/config.mirror"
 """The annotation of a mirror pod, by which a kubelet shows a static pod."""
+GPU_WORDS = (
+    "gpu",
+    "gaudi",
+    "huawei.com/ascend",
+    "cambricon.com/",
+    "hygon.com/dcu",
+    "enflame.com/",
+    "aws.amazon.com/neuron",
+)
+"""Parts of the names of resources for GPUs and their like, of all vendors, in lower case."""
 CONTAINER_LISTS = ("initContainers", "containers", "ephemeralContainers")
 
 
@@ -158,12 +168,17 @@ def is_zero(quantity: Any) -> bool:
 
 
 def asks_for_gpu(container: Mapping[str, Any], gpus: Gpus) -> bool:
-    """Whether a container asks for a GPU of the policy, or for any other resource with "gpu" in its name.
+    """Whether a container asks for a GPU of the policy, or for any other resource with one of GPU_WORDS in its name.
 
     A container that asks for such a resource (`volcano.sh/vgpu-number`) only runs on a node that offers it.
     """
-    others = positive_counts(requests_of(container), lambda name: "gpu" in name.lower() and not gpus.knows(name))
+    others = positive_counts(requests_of(container), lambda name: _sounds_like_gpu(name) and not gpus.knows(name))
     return bool(gpu_counts(container, gpus) or others)
+
+
+def _sounds_like_gpu(resource: str) -> bool:
+    lower = resource.lower()
+    return any([word in lower for word in GPU_WORDS])
 
 
 def in_pod_group(pod: Pod) -> bool:

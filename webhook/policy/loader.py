@@ -1,6 +1,7 @@
 """Reads a YAML document into a settings model. Errors say the path, the line and the nearest known key."""
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from itertools import islice
 from typing import Any, Final, TypeVar, get_args
 
@@ -50,7 +51,7 @@ def read(
         wanted = f"wanted a map with {', '.join(_known_keys(model, ()))}{'' if required else ' ({} is all defaults)'}"
         raise PolicyError([f"line 1: saw {json_type(data)}; {wanted}"])
     try:
-        parsed = model.model_validate(_filled(data), by_alias=True, by_name=False)
+        parsed = model.model_validate(_filled(data, model), by_alias=True, by_name=False)
     except ValidationError as error:
         raise PolicyError(_problems(error, lines, model)) from None
     for location, problem in islice(check(parsed), _MAX_PROBLEMS):
@@ -120,8 +121,9 @@ def _scalar(node: yaml.ScalarNode) -> Any:
         raise ValueError(f"is no {bare(node.tag.rpartition(':')[2])}") from None
 
 
-def _filled(data: dict[str, Any]) -> dict[str, Any]:
-    """The policy with complete profiles: each one is merged into `default`. Maps are merged, other values are replaced."""
+def _filled(data: dict[str, Any], model: type[BaseModel]) -> dict[str, Any]:
+    """The policy with complete profiles: each one is merged into `default`, with all that this leaves out. Maps are merged, other
+    values are replaced."""
     profiles = data.get("profiles")
     if not isinstance(profiles, dict):
         return data
@@ -134,7 +136,11 @@ def _filled(data: dict[str, Any]) -> dict[str, Any]:
         seen = f"saw {filled_up} values, those of `default` in each profile"
         wanted = f"wanted at most {_MAX_FILLED}: shorten `default`, or have fewer profiles"
         raise PolicyError([f"profiles: {seen}; {wanted}"])
-    filled = {name: _merged(base, profile) if name != "default" else base for name, profile in profiles.items()}
+    whole = base
+    with suppress(ValidationError):  # a mistake in `default` is reported with all others
+        alone = model.model_validate({"profiles": {"default": base}}, by_alias=True, by_name=False)
+        whole = alone.model_dump(mode="json", by_alias=True)["profiles"]["default"]
+    filled = {name: _merged(whole, profile) if name != "default" else base for name, profile in profiles.items()}
     return {**data, "profiles": {"default": base, **filled}}
 
 

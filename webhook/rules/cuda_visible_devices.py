@@ -6,7 +6,7 @@ them, or names GPUs that are not there: then CUDA finds no device at all.
 Fields read:   env of spec.containers, initContainers and ephemeralContainers; GPU limits
 Allowed:       exactly the GPUs of the limit, as "0,1" with two; nothing or -1 without a GPU
 Warned about:  any other value
-Not for DRA:   how many devices a claim brings is not known here.
+Not for DRA:   how many devices a claim brings is not known here, nor what a pod gets of GPUs that the policy does not name.
 """
 
 from collections.abc import Iterable
@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 from webhook.framework.device_variables import value_of
 from webhook.framework.interface import Action, Context, Finding, Pod, Rule
+from webhook.kube.pod import asks_for_gpu
 from webhook.text import plural, quoted
 
 _MAX_LENGTH = 256
@@ -32,6 +33,8 @@ class CudaVisibleDevices(Rule):
             if (container.spec.get("resources") or {}).get("claims"):
                 continue
             gpus = sum(container.gpu_counts(context.gpus).values())
+            if not gpus and (context.other_gpus or asks_for_gpu(container.spec, context.gpus)):
+                continue
             for index, entry in enumerate(container.spec.get("env") or ()):
                 if entry.get("name") in self.names and not _is_right(entry, gpus):
                     value = value_of(entry)

@@ -6,8 +6,8 @@ takes whole GPUs. With another scheduler a pod with these annotations alone gets
 Fields read:   metadata.annotations[gpu-fraction], [gpu-memory], [gpu-fraction-num-devices]; GPU resources of all
                containers; spec.schedulerName
 Allowed:       a fraction above 0 and below 1, or megabytes of GPU memory; no GPU resources beside it
-Refused:       a fraction and megabytes together; numbers out of range; GPU resources beside them
-Warned about:  such an annotation for a scheduler that `schedulers` does not name
+Refused:       for a scheduler of `schedulers`: a fraction and megabytes together; numbers out of range; GPU resources beside them
+Warned about:  such an annotation, whatever it says, for any other scheduler
 Not for DRA:   claims have no fractions.
 
 Source: kai-scheduler/KAI-Scheduler pkg/admission (ValidateGpuRequests).
@@ -38,6 +38,17 @@ class GpuFraction(Rule):
         fractions = {key: value for key, value in annotations_of(pod).items() if key in _NUMBERS}
         path = {key: f"metadata.annotations[{key}]" for key in fractions}
         asked = [key for key in (_FRACTION, _MEMORY) if key in fractions]
+        scheduler = pod["spec"].get("schedulerName") or "default-scheduler"
+        if scheduler not in self.schedulers:
+            for key in asked[:1]:
+                wanted = f"a scheduler that reads it: {', '.join(self.schedulers)}"
+                fix = "Set spec.schedulerName, or ask for a GPU in resources: this pod gets none"
+                if context.gpu_names:
+                    fix = "Remove it, or set spec.schedulerName: with this scheduler the pod gets whole GPUs"
+                yield Finding(
+                    path[key], f"{quoted(fractions[key])} for scheduler {quoted(scheduler)}", wanted, fix, True
+                )
+            return
         if fractions and not asked:
             fix = f"Add {_FRACTION} or {_MEMORY}, or remove it"
             yield Finding(path[_DEVICES], quoted(fractions[_DEVICES]), f"{_FRACTION} or {_MEMORY} beside it", fix)
@@ -55,11 +66,6 @@ class GpuFraction(Rule):
                 field = context.field_of(container, name)
                 fix = "Remove the GPU resource to get a part of a GPU, or the annotation to get whole ones"
                 yield Finding(field, f"a GPU resource beside the annotation {first}={seen}", "one of the two", fix)
-        scheduler = pod["spec"].get("schedulerName") or "default-scheduler"
-        if scheduler not in self.schedulers:
-            wanted = f"a scheduler that reads it: {', '.join(self.schedulers)}"
-            fix = "Set spec.schedulerName, or ask for a GPU in resources: this pod gets none"
-            yield Finding(path[first], f"{seen} for scheduler {quoted(scheduler)}", wanted, fix, True)
 
 
 def _is_right(key: str, text: str) -> bool:

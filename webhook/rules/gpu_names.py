@@ -29,7 +29,7 @@ class GpuNames(Rule):
     action: Action = "warn"
     others: tuple[str, ...] = (
         *("nvidia.com/gpumem*", "nvidia.com/gpucores", "nvidia.com/pgpu", "nvidia.com/vgpu", "volcano.sh/*"),
-        *("aliyun.com/*", "k8s.amazonaws.com/vgpu"),
+        *("aliyun.com/*", "k8s.amazonaws.com/vgpu", "nvidia.com/gpu-*", "gpu.intel.com/tiles", "gpu.intel.com/dxg"),
     )
     """Correct names that are similar to one of `gpus` (name patterns)."""
 
