@@ -33,7 +33,11 @@ def term(operator: str, *values: str, key: str = "zone") -> dict[str, Any]:
     return {"matchExpressions": [{"key": key, "operator": operator, "values": list(values)}]}
 
 
-ZONES = [node("a", labels={"zone": "5"}), node("b", labels={"zone": "x"}), node("c")]
+ZONES = [
+    node("a", labels={"zone": "5", "ns": "9223372036854775808"}),
+    node("b", labels={"zone": "x"}),
+    node("c", labels={"ns": "1700000000000000000"}),
+]
 
 
 @table(
@@ -59,6 +63,9 @@ ZONES = [node("a", labels={"zone": "5"}), node("b", labels={"zone": "x"}), node(
         "Gt is strict": (term("Gt", "5"), ""),
         "Lt": (term("Lt", "6"), "a"),
         "Lt is strict": (term("Lt", "5"), ""),
+        "Lt compares all digits": (term("Lt", "1700000000000000001", key="ns"), "c"),
+        "Gt leaves out what is beyond 64 bits": (term("Gt", "1700000000000000000", key="ns"), ""),
+        "Gt with a value beyond 64 bits does not parse": (term("Gt", "9223372036854775808"), ""),
         "NotIn of a label that no node has": (term("NotIn", "x", key="nobody-has-it"), "abc"),
         "absence of a label that no node has": (term("DoesNotExist", key="nobody-has-it"), "abc"),
         "presence of a label that no node has": (term("Exists", key="nobody-has-it"), ""),

@@ -16,6 +16,16 @@ def test_counters_and_not_names_say_what_is_free() -> None:
     assert names(placed(of, claiming("parts"))) == ["b"]
 
 
+def test_pools_of_one_node_have_their_own_counters_whatever_these_are_called() -> None:
+    slices = [partitioned("a", 1), partitioned("a", 1)]
+    for number, each in enumerate(slices):
+        each["metadata"]["name"] = each["spec"]["pool"]["name"] = f"a-{number}"
+    of = cluster(slices, [dra.template("two", dra.exactly(2)), dra.template("three", dra.exactly(3))])
+    assert free(of, "a") == 2000
+    assert names(placed(of, claiming("two"))) == ["a"]
+    assert names(placed(of, claiming("three"))) == []
+
+
 def test_a_partition_goes_to_a_gpu_that_is_broken_already() -> None:
     used = [dra.claim("c", dra.exactly(of=MIG), on="b", has=["mig-0-0"])]
     of = cluster([partitioned("a", 2), partitioned("b", 2)], [dra.template("part", dra.exactly(of=MIG))], used)

@@ -159,6 +159,14 @@ def test_an_extended_resource_of_a_class_is_ranked_by_devices_and_counted_once()
     assert free(of, "b") == 8000
 
 
+def test_devices_are_not_given_for_an_extended_resource_before_claims_are_known() -> None:
+    """All devices would look free: a replica is ready before it has listed the claims."""
+    of = cluster(TWO, classes=[dra.device_class(resource="nvidia.com/gpu")])
+    assert names(placed(of, pod("p", 4)))
+    of.withdraw("resourceclaims")
+    assert placed(of, pod("p", 4)).rejected == (("GPUs only through DRA", 2),)
+
+
 def test_nodes_with_a_device_plugin_come_before_the_devices_of_a_class() -> None:
     of = cluster([dra.gpus_of("a")], classes=[dra.device_class(resource="nvidia.com/gpu")])
     of.node_seen(node("plugin", 1))

@@ -41,6 +41,7 @@ def spread(key: str = HOST, when: str = "DoNotSchedule", skew: int = 1, selector
 
 
 PORT = [{"name": "main", "image": "i", "ports": [{"containerPort": 80, "hostPort": 80}]}]
+SIDECAR = [PORT[0] | {"restartPolicy": "Always"}]
 
 
 def chat(name: str = "p", gpus: int = 1, **made: Any) -> dict[str, Any]:
@@ -79,7 +80,8 @@ _ONE_HOST = PeerRules((Apart(HOST),), one_per_host=True)
         pytest.param(spread(selector=OTHERS), PeerRules(), id="spread of others"),
         pytest.param(spread(selector=None), PeerRules(), id="spread without a selector"),
         pytest.param({"containers": PORT}, _ONE_HOST, id="a port of the host"),
-        pytest.param({"initContainers": PORT}, _ONE_HOST, id="a port of the host, of a sidecar"),
+        pytest.param({"initContainers": SIDECAR}, _ONE_HOST, id="a port of the host, of a sidecar"),
+        pytest.param({"initContainers": PORT}, NO_PEER_RULES, id="a port of the host, of a container that ends"),
     ],
 )
 def test_what_a_pod_states_about_its_peers(spec: dict[str, Any], peer_rules: PeerRules) -> None:
@@ -124,7 +126,7 @@ def several(of: ClusterState, count: int, spec: dict[str, Any], gpus: int = 1, s
     return [run(of, chat(f"p{n}", gpus, **spec), strategy) for n in range(count)]
 
 
-@pytest.mark.parametrize("spec", [away(term()), {"containers": [], "initContainers": PORT}], ids=["anti", "port"])
+@pytest.mark.parametrize("spec", [away(term()), {"containers": [], "initContainers": SIDECAR}], ids=["anti", "port"])
 def test_pods_that_must_not_share_a_host_do_not(spec: dict[str, Any]) -> None:
     spec = {key: value for key, value in spec.items() if key != "containers"}
     of = state([node("a"), node("b"), node("c")], [pod("x", 4, on="a")])

@@ -91,10 +91,10 @@ class Slices:
         nodes = nodes.union([node for node in {*before, *now} if before.get(node) != now.get(node)])
         for node in nodes - {""}:
             pools = sorted({*self._pools_of.groups.get(node, {}).values()})
-            current = [each for of in pools for each in self._current.get(of, {}).get(node, ())]
+            slices = [(n, each) for n, of in enumerate(pools) for each in self._current.get(of, {}).get(node, ())]
             told = DeviceSet(
-                tuple([self._tainted(each.pool, device) for each in current for device in each.devices.devices]),
-                tuple([counter for each in current for counter in each.devices.counters]),
+                tuple([self._told(n, each.pool, device) for n, each in slices for device in each.devices.devices]),
+                tuple([counter for n, each in slices for counter in _of_pool(n, each.devices.counters)]),
             )
             self._table.tell(node, DRA, told)
             gpus = any([is_gpu_driver(driver) for driver, _ in pools])
@@ -103,10 +103,12 @@ class Slices:
                 self.version += 1
         self._table.roaming = tuple(islice(chain.from_iterable(self._roams.values()), _MAX_ROAMING))
 
-    def _tainted(self, pool: Pool, device: Device) -> Device:
-        """The device with the taints that rules give it."""
+    def _told(self, number: int, pool: Pool, device: Device) -> Device:
+        """The device with the taints that rules give it. `number`: of its pool on its node."""
         taints = self.taint_rules.of(*pool, device.name.rpartition("/")[2])
-        return device._replace(taints=(*device.taints, *taints)) if taints else device
+        if not (taints or number):
+            return device
+        return device._replace(taints=(*device.taints, *taints), counters=_of_pool(number, device.counters))
 
     def _taints_changed(self, selected: Selected) -> None:
         driver, name, _ = selected
@@ -190,6 +192,11 @@ def _is_valid(slices: list[_Slice]) -> bool:
         and len(set(counters)) == len(counters)
         and drawn.issubset(counters)
     )
+
+
+def _of_pool(number: int, counters: Counters) -> Counters:
+    """Counters by names that differ from pool to pool of a node. Not by that of the pool: equal nodes would differ too."""
+    return tuple([(f"{number}/{of}", counter, amount) for of, counter, amount in counters]) if number else counters
 
 
 def device_id(driver: str, pool: str, device: str) -> str:

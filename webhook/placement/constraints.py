@@ -28,8 +28,7 @@ _MAX_WEIGHT = 100  # the API server refuses other weights, but later than this w
 _MAX_TOLERATIONS = 256
 _BLOCKING = ("NoSchedule", "NoExecute")
 _CORDON = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
-_INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
-_LABEL_INTEGER = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
+_DIGITS = re.compile(r"[0-9]{1,63}", re.ASCII)
 
 
 Term = tuple[Expression, ...]
@@ -118,7 +117,13 @@ def _valid(operator: str, values: tuple[str, ...], field: bool) -> bool:
         return bool(values)
     if operator in ("Exists", "DoesNotExist"):
         return not values
-    return operator in ("Gt", "Lt") and len(values) == 1 and bool(_INTEGER.fullmatch(values[0]))
+    return operator in ("Gt", "Lt") and len(values) == 1 and _number(values[0]) is not None
+
+
+def _number(text: str) -> int | None:
+    """The number that a label value is, as strconv.ParseInt reads it. The API server allows no signs."""
+    number = int(text) if _DIGITS.fullmatch(text) else None
+    return number if number is None or number < 2**63 else None
 
 
 def matches(term: Term, nodes: Nodes, rows: Rows) -> Mask:
@@ -146,8 +151,8 @@ def _matches(expression: Expression, nodes: Nodes, rows: Rows) -> Mask:
     elif operator in ("Exists", "DoesNotExist"):
         table[1:] = True
     else:
-        numbers = np.array([float(v) if _LABEL_INTEGER.fullmatch(v) else np.nan for v in column.values])
-        table = numbers > int(values[0]) if operator == "Gt" else numbers < int(values[0])  # exact up to 2**53
+        limit, numbers = int(values[0]), map(_number, column.values)
+        table = np.array([n is not None and (n > limit if operator == "Gt" else n < limit) for n in numbers])
     if operator in ("NotIn", "DoesNotExist"):
         table = ~table
     matching: Mask = table[column.padded(nodes.columns.size)[rows]]

@@ -43,10 +43,10 @@ def plans(
     request: PlacementRequest, confined: VolumeTopology, state: ClusterState, gpus: Gpus, *, every_pod: bool
 ) -> Iterator[Plan | Placement]:
     """The ways to rank a pod, the first that has nodes counts; or why no node is ranked."""
-    found = state.device_demands
+    found, known = state.device_demands, state.freshness.listed.issuperset(_READ)
     every = claims = tuple[DeviceClaim, ...]()
     if request.claims:
-        if not state.freshness.listed.issuperset(_READ):
+        if not known:
             yield Placement((), request.strategy, reason="GPUs only through DRA")
             return
         asked = found.asked(request.claims)
@@ -74,7 +74,7 @@ def plans(
             if not (told or gpus.among(names) or state.nodes.devices.asked(claims) is None):
                 yield Placement((), request.strategy, reason=NO_GPU)
                 return
-        made = found.extended(request.demand) if state.nodes.dra else {}
+        made = found.extended(request.demand) if known and state.nodes.dra else {}
         capacity = state.nodes.columns.capacity
         if all([name in capacity and capacity[name].any() for name in made]):
             yield Plan(_of(request, demand), confined, Demand(demand.requests, every))

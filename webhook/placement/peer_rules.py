@@ -74,7 +74,9 @@ def peer_rules_of(pod: Pod) -> PeerRules:
 
 
 def _has_host_port(spec: Mapping[str, Any]) -> bool:
-    containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
+    """Of containers that keep running (GetHostPorts)."""
+    sidecars = [each for each in spec.get("initContainers") or () if each.get("restartPolicy") == "Always"]
+    containers = [*(spec.get("containers") or ()), *sidecars]
     return any([port.get("hostPort") for container in containers for port in container.get("ports") or ()])
 
 
