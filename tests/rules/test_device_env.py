@@ -47,7 +47,7 @@ ALLOWED: dict[str, Case] = {
 
 _PAST = (
     "wanted no such variable: it hands out devices past the GPU limit. "
-    "Remove it: the device plugin sets it to the GPUs that the limits ask for."
+    "Remove it: a container gets the GPUs that its limits ask for."
 )
 _NODE = "wanted no such variable: it hands out devices of the node that no limit counts."
 _ALONE = (

@@ -32,7 +32,7 @@ _PAST = "no such variable: it hands out devices past the GPU limit"
 _NODE = "no such variable: it hands out devices of the node that no limit counts"
 _ALL = "no such variable: alone it stands for all GPUs of the node"
 _HIDES = "no such variable: it hides that GPU from the container"
-_PLUGIN = "Remove it: the device plugin sets it to the GPUs that the limits ask for"
+_PLUGIN = "Remove it: a container gets the GPUs that its limits ask for"
 
 
 class DeviceEnv(Rule):
