@@ -33,6 +33,7 @@ ALLOWED: dict[str, Case] = {
             "hygon": "hygon.com/dcu",
             "enflame": "enflame.com/gcu",
             "neuron": "aws.amazon.com/neuroncore",
+            "nvidia": "tencent.com/vcuda-core",
         }.items()
     },
     "another runtime, by its handler": under("fast", handler="runsc"),
