@@ -43,6 +43,15 @@ def annotated(key: str, gpus: int = 1, value: str = "x") -> Json:
 CLAIM = {"resourceClaims": [{"name": "any", "resourceClaimName": "any"}]}
 SECRET = {"valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}
 VISIBLE = "NVIDIA_VISIBLE_DEVICES"
+PART = {"annotations": {"gpu-fraction": "0.5", "runai/shared-gpu-configmap": "p-x"}, "runtimeClassName": "nvidia"}
+
+
+def part_from(configmap: str, scheduler: str = "kai-scheduler") -> Json:
+    """A pod with a part of a GPU, whose variable comes from this ConfigMap."""
+    source = {"configMapKeyRef": {"name": configmap, "key": VISIBLE}}
+    return pod("p", 0, container=env(VISIBLE, None, valueFrom=source), schedulerName=scheduler, **PART)
+
+
 PODS: list[Json] = [
     # GPUs
     *(pod("p", gpus) for gpus in (0, 1, 3, 8, 16)),
@@ -57,6 +66,7 @@ PODS: list[Json] = [
     *(pod("p", gpus, container=env("NVIDIA_MOFED", "enabled")) for gpus in (0, 1)),
     *(pod("p", container=env(name, "0")) for name in (VISIBLE.lower(), "CUDA_VISIBLE_DEVICES")),
     pod("p", 0, container=env(VISIBLE, "void")),
+    *(part_from(*source) for source in (("p-x-0",), ("mine",), ("p-x-0", "default-scheduler"))),
     *(pod("p", 0, container=env(f"{vendor}_VISIBLE_DEVICES")) for vendor in ("HABANA", "NOBODY", "MUSA")),
     pod("p", 0, container=env("DOCKER_RESOURCE_GPU")),
     pod("p", 0, container={"env": [*env("CUDA_VERSION", "12")["env"], *env(VISIBLE, "void")["env"]]}),

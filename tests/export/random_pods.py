@@ -8,7 +8,7 @@ from tests.export.world import RUNTIMES, Json
 
 _RESOURCES = (
     *("nvidia.com/gpu", "nvidia.com/gpu", "amd.com/gpu", "nvidia.com/mig-1g.10gb"),
-    *("nvidia.com/gpumem", "example.com/nic"),
+    *("nvidia.com/gpumem", "example.com/nic", "huawei.com/Ascend910"),
     *("deviceclass.resource.kubernetes.io/gpu.nvidia.com", "deviceclass.resource.kubernetes.io/other.example"),
 )
 _AMOUNTS = ("0", "1", "2", "3", "4", "8", "9", "2k", "1000m")
@@ -20,6 +20,7 @@ _VALUES: tuple[Json, ...] = (
     *({"value": value} for value in ("all", "void", "none", "", "0", "enabled", "/lib/a.so")),
     {},
     {"valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+    {"valueFrom": {"configMapKeyRef": {"name": "1-0", "key": "k"}}},
 )
 _PATHS = (
     "/models",
@@ -52,7 +53,7 @@ _SECURITY: tuple[Json, ...] = (
 ANNOTATIONS = (
     *("cdi.k8s.io/gpu", "CDI.k8s.io/GPU", "nri.io/x", "devices.gke.io/container.main", "io.kubernetes.cri-o.Devices"),
     *("run.oci.hooks.stdout", "dev.gvisor.internal.nvproxy", "dev.gvisor.spec.rootfs.type", "gpu-fraction"),
-    *("note", "gpu-memory"),
+    *("note", "gpu-memory", "runai/shared-gpu-configmap"),
     *("io.kubernetes.cri-o.umask", "hami.io/vgpu-devices-to-allocate", "ulimits.noderesource.dev/pod"),
 )
 _OWNERS = ("DaemonSet", "Job", "ReplicaSet")
@@ -146,6 +147,7 @@ _SPEC = _made(
     securityContext=_sometimes(
         st.sampled_from(({"seccompProfile": {"type": "Unconfined"}}, {"seLinuxOptions": {"type": "spc_t"}})), 10
     ),
+    schedulerName=_sometimes(st.just("kai-scheduler"), 3),
     resourceClaims=_sometimes(st.just([{"name": "claim", "resourceClaimName": "c"}]), 8),
 )
 _METADATA = _made(

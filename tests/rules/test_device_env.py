@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tests.builders import Case, case, container, pod, sidecar
+from webhook.kube.pod import Pod
 from webhook.rules.device_env import DeviceEnv
 
 RULE = DeviceEnv()
@@ -20,6 +21,13 @@ _PROGRAMS = (
 def claiming(name: str, value: str) -> dict[str, Any]:
     """A container with a claim and this variable."""
     return {"name": "main", "resources": {"claims": [{"name": "gpu"}]}, "env": [{"name": name, "value": value}]}
+
+
+def sharing(configmap: str, **more: Any) -> Pod:
+    """A pod with a part of a GPU by KAI, whose first container reads this ConfigMap."""
+    part = container(gpu=None, env={VISIBLE: {"configMapKeyRef": {"name": configmap, "key": VISIBLE}}})
+    notes = {"gpu-fraction": "0.5", "runai/shared-gpu-configmap": "p-abc-shared-gpu"}
+    return pod(part, **({"annotations": notes, "schedulerName": "kai-scheduler"} | more))
 
 
 ALLOWED: dict[str, Case] = {
@@ -40,6 +48,7 @@ ALLOWED: dict[str, Case] = {
         pod(container(gpu=None, env={"NVIDIA_GDS": "", "NVIDIA_MOFED": "void"}))
     ),
     "variables that only programs read": case(pod(container(gpu=None, env=dict.fromkeys(_PROGRAMS, "0")))),
+    "a part of a GPU, as KAI writes it": case(sharing("p-abc-shared-gpu-0")),
     "void beside a claim, as our injector writes it": case(
         pod(claiming(VISIBLE, "void"), resourceClaims=[{"name": "gpu"}])
     ),
@@ -76,6 +85,17 @@ def messages(end: str, names: Iterable[str] = (VISIBLE,), value: str = '"all"', 
 
 _OF_CUDA = messages(_ALONE, ["CUDA_VERSION"], '"12.4"', ", which asks for no GPU")
 REFUSED: dict[str, tuple[Case, list[str]]] = {
+    **{
+        f"a part of a GPU, {why}": (case(made), messages(_PAST, value="(from a configMapKeyRef)"))
+        for why, made in {
+            "from another ConfigMap": sharing("mine"),
+            "of another scheduler": sharing("p-abc-shared-gpu-0", schedulerName="default-scheduler"),
+            "that is not asked for": sharing(
+                "p-abc-shared-gpu-0", annotations={"runai/shared-gpu-configmap": "p-abc-shared-gpu"}
+            ),
+            "of a ConfigMap that KAI does not name": sharing("p", annotations={"gpu-fraction": "0.5"}),
+        }.items()
+    },
     "all GPUs beside a limit of one": (case(pod(container(env={VISIBLE: "all"}))), messages(_PAST)),
     "all GPUs without a limit": (case(pod(container(gpu=None, env={VISIBLE: "all"}))), messages(_PAST)),
     "a value that refers to another variable": (

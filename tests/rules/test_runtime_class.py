@@ -36,6 +36,9 @@ ALLOWED: dict[str, Case] = {
             "nvidia": "tencent.com/vcuda-core",
         }.items()
     },
+    "with a part of a GPU by KAI, whose webhook sets it": under(
+        "nvidia", annotations={"gpu-fraction": "0.5"}, schedulerName="kai-scheduler"
+    ),
     "another runtime, by its handler": under("fast", handler="runsc"),
 }
 
@@ -50,6 +53,10 @@ def message(seen: str) -> list[str]:
 REFUSED: dict[str, tuple[Case, list[str]]] = {
     "with a claim, which may be of any device": (
         under("nvidia", resourceClaims=[{"name": "gpu"}]),
+        message('"nvidia"'),
+    ),
+    "with a part of a GPU that its scheduler does not read": (
+        under("nvidia", annotations={"gpu-fraction": "0.5"}),
         message('"nvidia"'),
     ),
     "with 0 of a GPU that the policy does not know": (under("nvidia", limits={"x.io/gpu": "0"}), message('"nvidia"')),

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from webhook.kube import cel
+from webhook.kube.other_gpus import PART_CONFIGMAP
+from webhook.kube.pod import Pod, annotations_of
 from webhook.text import bare, quoted
 
 NVIDIA = "NVIDIA_VISIBLE_DEVICES"
@@ -31,7 +33,15 @@ PROGRAMS = (
 _NOTHING = ("", "void", "none")
 NO_DEVICE = f'(!has(e.valueFrom) && e.?value.orValue("") in {cel.literal(_NOTHING)})'
 """`takes_no_device` in CEL, for variable `e`."""
+_PREFIX = f'{cel.ANNOTATIONS}[?"{PART_CONFIGMAP}"].orValue("")'
 _NAMED = f"e.name == {cel.literal(NVIDIA)}"
+PART = cel.all_of(
+    [
+        *(cel.BY_KAI, cel.FRACTION, f"c.name == {cel.FRACTION_NAME}", _NAMED, f'{_PREFIX} != ""'),
+        f'e.?valueFrom.?configMapKeyRef.?name.orValue("").startsWith({_PREFIX} + "-")',
+    ]
+)
+"""`is_part_of_gpu` in CEL, for variable `e` of the container `part_container`."""
 HIDDEN = cel.all_of([cel.env(_NAMED), f"!{cel.env(f'{_NAMED} && !{NO_DEVICE}')}"])
 """`hides_devices` in CEL, for container `c`."""
 
@@ -39,6 +49,15 @@ HIDDEN = cel.all_of([cel.env(_NAMED), f"!{cel.env(f'{_NAMED} && !{NO_DEVICE}')}"
 def takes_no_device(entry: Mapping[str, Any]) -> bool:
     """Whether the value of a variable asks for no device. The value of a reference is not known and counts as asking."""
     return not entry.get("valueFrom") and (entry.get("value") or "") in _NOTHING
+
+
+def is_part_of_gpu(entry: Mapping[str, Any], pod: Pod) -> bool:
+    """Whether a variable has the part of a GPU that KAI or Run:ai gives to the container: its webhook writes it so."""
+    source, prefix = (
+        (entry.get("valueFrom") or {}).get("configMapKeyRef") or {},
+        annotations_of(pod).get(PART_CONFIGMAP),
+    )
+    return entry.get("name") == NVIDIA and bool(prefix) and (source.get("name") or "").startswith(f"{prefix}-")
 
 
 def hides_devices(container: Mapping[str, Any]) -> bool:

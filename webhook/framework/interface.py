@@ -17,6 +17,7 @@ from webhook.kube.cel import Check
 from webhook.kube.claim_requests import ClaimRequest
 from webhook.kube.gpus import Gpus
 from webhook.kube.json_patch import Edit
+from webhook.kube.other_gpus import part_container
 from webhook.kube.pod import (
     Container,
     Owner,
@@ -153,8 +154,10 @@ class Context(NamedTuple):
         return tuple(containers(pod)) if self.checked is None else self.checked
 
     def asks_for_gpu(self, pod: Pod) -> bool:
-        """Whether a container asks for at least one GPU. Then the pod may have what only GPU pods may have."""
-        return any([c.has_gpu(self.gpus) or asks_for_gpu(c.spec, self.gpus) for c in self.containers(pod)])
+        """Whether it asks for at least one GPU, or for a part of one. Then the pod may have what only GPU pods may have."""
+        return part_container(pod) is not None or any(
+            [c.has_gpu(self.gpus) or asks_for_gpu(c.spec, self.gpus) for c in self.containers(pod)]
+        )
 
     def has_gpu(self, pod: Pod) -> bool:
         """Whether the pod names a GPU in any quantity, or claims devices by DRA, which may be GPUs. For advice only: a rule

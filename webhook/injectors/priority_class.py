@@ -99,6 +99,5 @@ class PriorityClassName(Injector):
         for name in ("priority", "preemptionPolicy"):
             steps.append(f'(has(object.spec.{name}) ? [JSONPatch{{op: "remove", path: "/spec/{name}"}}] : [])')
         chosen = 'object.spec.?priorityClassName.orValue("") != ""'
-        scheduled = f'object.spec.?schedulerName.orValue("") in {cel.literal(KAI)}'
-        left = cel.any_of(['variables.priorityClass == ""', chosen, scheduled, cel.IN_POD_GROUP])
+        left = cel.any_of(['variables.priorityClass == ""', chosen, cel.BY_KAI, cel.IN_POD_GROUP])
         yield f"{left} ? [] :\n" + " +\n".join(steps)

@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import Literal, NamedTuple
 
 from webhook.kube.gpus import GpuKind, Gpus
-from webhook.kube.other_gpus import FRACTION_CONTAINER, FRACTIONS, RESOURCES
+from webhook.kube.other_gpus import FRACTION_CONTAINER, FRACTIONS, KAI, RESOURCES
 from webhook.kube.pod import GPU_WORDS, INJECTION, OFF
 
 
@@ -105,6 +105,7 @@ def asks_for_gpu(gpus: Gpus) -> str:
         [
             "variables.gpuContainers.size() > 0",
             f"variables.all.exists(c, {requests('c')}.exists(k, {unknown}))",
+            all_of([BY_KAI, FRACTION]),
         ]
     )
 
@@ -114,6 +115,8 @@ CLAIMS = "object.spec.?resourceClaims.orValue([]).size() > 0"
 ANNOTATIONS = "object.metadata.?annotations.orValue({})"
 FRACTION = f"{ANNOTATIONS}.exists(a, a in {literal(sorted(FRACTIONS))})"
 """Whether the pod asks for a part of a GPU by annotation."""
+BY_KAI = f'object.spec.?schedulerName.orValue("") in {literal(KAI)}'
+"""Whether KAI or Run:ai schedules the pod."""
 IN_POD_GROUP = any_of([f"has(dyn(object.spec).{name})" for name in ("schedulingGroup", "workloadRef")])
 """`pod.in_pod_group`. Not every version of Kubernetes has both fields."""
 FRACTION_NAME = f'{ANNOTATIONS}[?"{FRACTION_CONTAINER}"].orValue(object.spec.containers[0].name)'

@@ -33,6 +33,9 @@ FRACTIONS: Final = frozenset(("gpu-fraction", "gpu-memory", "gpu-fraction-num-de
 
 KAI: Final = ("kai-scheduler", "runai-scheduler")
 """The names of these schedulers."""
+PART_CONFIGMAP: Final = "runai/shared-gpu-configmap"
+"""The annotation with the beginning of the name of the ConfigMap in which they write which GPU the container gets. Source:
+pkg/binder/common/gpusharingconfigmap."""
 FRACTION_CONTAINER: Final = "gpu-fraction-container-name"
 
 
@@ -48,6 +51,13 @@ def fraction_container(pod: Pod) -> str:
     """
     names = [str(container.get("name")) for container in pod["spec"].get("containers") or ()]
     return annotations_of(pod).get(FRACTION_CONTAINER, next(iter(names), ""))
+
+
+def part_container(pod: Pod) -> str | None:
+    """The name of the container for which KAI or Run:ai has a part of a GPU; None if the pod asks for none, or another scheduler
+    would have to read that. On a cluster without their scheduler the pod never runs."""
+    by_kai = pod["spec"].get("schedulerName") in KAI and not FRACTIONS.isdisjoint(annotations_of(pod))
+    return fraction_container(pod) if by_kai else None
 
 
 def other_gpus(pod: Pod) -> frozenset[str]:

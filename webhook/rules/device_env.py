@@ -7,7 +7,7 @@ ending is refused, even an unknown one, unless it is known that only programs in
 
 Fields read:   env[*].name, .value and .valueFrom of spec.containers, initContainers and ephemeralContainers
 Allowed:       a value that takes no device ("", void, none); CUDA_VISIBLE_DEVICES and the other variables of `programs`;
-               NVIDIA_DRIVER_CAPABILITIES, which selects libraries
+               NVIDIA_DRIVER_CAPABILITIES, which selects libraries; what the webhook of KAI or Run:ai writes for a part of a GPU
 Refused:       any other value; any valueFrom, whose value is not known here; `besideGpu` in a container without a GPU
 Warned about:  beside a GPU limit: a value that takes no device (the container does not see its GPU), and `besideGpu`
 DRA:           the same with a claim as without: a claim is no GPU limit. `void` beside a claim hides nothing, since CDI does
@@ -21,9 +21,19 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from webhook.framework import device_variables
-from webhook.framework.device_variables import HIDDEN, NO_DEVICE, NVIDIA, hides_devices, takes_no_device, value_of
+from webhook.framework.device_variables import (
+    HIDDEN,
+    NO_DEVICE,
+    NVIDIA,
+    PART,
+    hides_devices,
+    is_part_of_gpu,
+    takes_no_device,
+    value_of,
+)
 from webhook.framework.interface import Check, Context, Finding, Gpus, Pod, Rule
 from webhook.kube import cel
+from webhook.kube.other_gpus import part_container
 from webhook.text import Patterns, bare, matches_any, quoted
 
 _SUFFIX = "_VISIBLE_DEVICES"
@@ -47,6 +57,7 @@ class DeviceEnv(Rule):
     """Variables that hand out devices for use with GPUs: refused in a container without a GPU, warned about in one with a GPU."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
+        part = part_container(pod)
         for container in context.containers(pod):
             env = container.spec.get("env") or ()
             named = [(index, entry) for index, entry in enumerate(env) if self._is_named(entry.get("name") or "")]
@@ -55,6 +66,8 @@ class DeviceEnv(Rule):
                 bool(named) and hides_devices(container.spec),
             )
             for index, entry in named:
+                if container.name == part and is_part_of_gpu(entry, pod):
+                    continue
                 if violation := self._violation(entry, with_gpu, hidden):
                     besides, wanted, fix, only_warn = violation
                     seen = f"{bare(entry['name'])}={value_of(entry)} in container {quoted(container.name)}{besides}"
@@ -87,7 +100,7 @@ class DeviceEnv(Rule):
         apart = f"!(e.name in {cel.literal((_LEGACY, *self.beside_gpu))})"
         named = cel.all_of([apart, cel.any_of([cel.matches("e.name", self.names), by_suffix])])
         wanted = f"no variable such as {NVIDIA}: it hands out devices past the GPU limit"
-        yield Check("container", cel.env(f"{named} && !{NO_DEVICE}"), wanted)
+        yield Check("container", cel.env(f"{named} && !{NO_DEVICE} && !{PART}"), wanted)
         hides = cel.all_of([cel.env(f"{named} && {NO_DEVICE}"), cel.ASKS])
         yield Check("container", hides, "no variable that hides the GPU from its container", only_warn=True)
         legacy = cel.all_of([cel.env(f"e.name == {cel.literal(_LEGACY)}"), f"!{cel.ASKS}", f"!{HIDDEN}"])
