@@ -75,12 +75,14 @@ def plans(
                 yield Placement((), request.strategy, reason=NO_GPU)
                 return
         made = found.extended(request.demand) if known and state.nodes.dra else {}
-        capacity = state.nodes.columns.capacity
+        capacity, devices = state.nodes.columns.capacity, state.nodes.columns.devices
         if all([name in capacity and capacity[name].any() for name in made]):
             yield Plan(_of(request, demand), confined, Demand(demand.requests, every))
         if any([claim.told for claim in request.shared]):
             yield Placement((), request.strategy, reason=OTHERS_GPUS)
             return
+        if any([((capacity[name] > 0) & (devices > 0)).any() for name in made if name in capacity]):
+            raise Unknown  # no claim is made for a node whose device plugin offers the resource, whatever devices it has
         if made:
             left = Demand(tuple([each for each in request.demand.requests if each[0] not in made]))
             demand = found.told(left, (*claims, *made.values()))
