@@ -160,9 +160,11 @@ from webhook.server import app
 def memory():
     return int(Path("/proc/self/statm").read_text().split()[1])
 {first}
+larger = b"z" * 4_000_000
+del larger
 before = memory()
-blocks = [(b"x" * 100_000, b"y" * 50_000) for _ in range(500)]
-between = [small for _, small in blocks]
+blocks = [(b"x" * 200_000, b"y" * 10_000) for _ in range(200)]
+small = [each for _, each in blocks]
 taken = memory() - before
 del blocks
 print((memory() - before) * 10 // taken)
@@ -171,6 +173,6 @@ print((memory() - before) * 10 // taken)
 
 @pytest.mark.parametrize(("first", "kept"), [("", True), ("app.map_large_blocks()", False)], ids=["as it is", "mapped"])
 def test_large_blocks_go_back_to_the_system_when_they_are_freed(first: str, kept: bool) -> None:
-    """Tenths of the memory of 500 blocks, with a smaller one that stays after each."""
+    """Tenths of the memory of 200 blocks, of which the small ones stay, after a larger one was freed."""
     answer = subprocess.run([sys.executable, "-c", LARGE.format(first=first)], capture_output=True, check=True)
-    assert (int(answer.stdout) > 6) is kept
+    assert (int(answer.stdout) > 5) is kept
