@@ -34,10 +34,10 @@ progress = Console(stderr=True)
 
 
 def sample(pid: int) -> tuple[float, int, int]:
-    """MB of resident memory, open files, threads. Linux only."""
+    """MB of memory of its own, open files, threads. Linux only. Pages of files do not count: the kernel drops and reads them."""
     status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
     files = len(list(Path(f"/proc/{pid}/fd").iterdir()))
-    return int(status["VmRSS"].split()[0]) / 1000, files, int(status["Threads"])
+    return int(status["RssAnon"].split()[0]) / 1000, files, int(status["Threads"])
 
 
 async def changes(scene: Scene) -> None:

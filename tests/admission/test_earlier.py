@@ -186,5 +186,5 @@ TERMS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 @pytest.mark.parametrize(("before", "after"), TERMS.values(), ids=TERMS)
 def test_the_terms_for_the_nodes_are_removed(before: dict[str, Any], after: dict[str, Any]) -> None:
     edit = Edit(pod(affinity={"nodeAffinity": before}))
-    remove_terms(edit, CHOSEN)
+    remove_terms(edit, CHOSEN._replace(required=True))
     assert edit.object["spec"]["affinity"] == {"nodeAffinity": after}

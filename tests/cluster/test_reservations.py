@@ -14,6 +14,7 @@ import pytest
 
 from tests.builders import request
 from tests.cluster.objects import free, node, placer, pod, state
+from tests.placement.placed import affinity, expression
 from webhook.admission.pods import mutate
 from webhook.cluster.ledger import Counts
 from webhook.cluster.state import ClusterState
@@ -111,6 +112,17 @@ def test_a_pod_that_grew_beyond_its_node_is_ranked_again(policy: Policy) -> None
     of.pod_seen(second, 1)
     of.expire(10)
     assert of.ledger.counts == Counts(0, 1)
+
+
+@POLICIES
+def test_a_node_that_its_author_requires_stays_required(policy: Policy) -> None:
+    of = state([node("gpu-a", cpu="6"), node("gpu-b", cpu="64")])
+    own = affinity(expression("metadata.name", "In", "gpu-a", part="matchFields"))
+    first = call(of, pod("p", 1, owner="o", affinity=own), policy)
+    assert nodes_of(first) == ["gpu-a"]
+    second = call(of, with_sidecar(first), policy)
+    assert nodes_of(second) == []
+    assert second["spec"]["affinity"] == own
 
 
 def test_a_pod_that_no_node_has_room_for_gets_no_node() -> None:

@@ -8,6 +8,8 @@ import orjson
 import pytest
 import yaml
 
+from tests.cluster import dra
+from webhook.cluster.listing import DEVICE_KINDS
 from webhook.cluster.state import ClusterState
 from webhook.errors import BadInput
 from webhook.feeds.file import fill, load_cluster
@@ -46,6 +48,15 @@ def test_every_format_that_kubectl_prints_is_read(tmp_path: Path, text: bytes) -
     assert view.resources() == {"nvidia.com/gpu": 8}
     assert view.namespace_labels("team") == {}
     assert view.priority_classes["high"].value == 5
+
+
+def test_beside_a_class_of_devices_no_claims_means_that_there_are_none(tmp_path: Path) -> None:
+    made = {"Node": BARE, "ResourceSlice": dra.gpus_of("a"), "DeviceClass": dra.device_class(resource="amd.com/gpu")}
+    items = [{"kind": kind, **obj} for kind, obj in made.items()]
+    (tmp_path / "cluster").write_bytes(orjson.dumps({"kind": "List", "items": items}))
+    state = ClusterState(max_age=math.inf)
+    fill(state, tmp_path / "cluster", 0.0)
+    assert state.freshness.listed.issuperset(DEVICE_KINDS)
 
 
 WRONG = [

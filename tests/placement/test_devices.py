@@ -172,3 +172,11 @@ def test_nodes_with_a_device_plugin_come_before_the_devices_of_a_class() -> None
     of.node_seen(node("plugin", 1))
     assert names(placed(of, pod("p", 1))) == ["plugin"]
     assert names(placed(of, pod("p", 2))) == ["a"]
+
+
+def test_devices_beside_a_device_plugin_are_not_given_for_its_resource() -> None:
+    of = cluster([dra.gpus_of("a")], classes=[dra.device_class(resource="nvidia.com/gpu")])
+    of.node_seen(node("a", 2))
+    assert names(placed(of, pod("p", 2))) == ["a"]
+    of.pod_seen(pod("there", 1, on="a"), 0)
+    assert placed(of, pod("p", 2)).reason == "its claims cannot be decided"

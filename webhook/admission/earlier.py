@@ -28,6 +28,8 @@ class Earlier(NamedTuple):
     placement: Placement
     asked: Demand | None
     """The demand of the pod at that call; None if the record does not contain it."""
+    pinned: bool = False
+    """Whether that call required the first node; else its author did."""
 
     def more(self, pod: Pod) -> Demand | None:
         """What `pod` asks for beyond the demand at that call; None if nothing, or if that is not known."""
@@ -60,7 +62,8 @@ def earlier_choice(edit: Edit, strategy: str) -> Earlier | None:
     )
     amounts = [(name, amount) for name, amount in record.get("asked", {}).items() if amount]
     asked = Demand(tuple(sorted([*amounts, ("pods", 1)]))) if "asked" in record else None
-    return Earlier(placement, asked)
+    done = record.get("units", {}).get("nodeAffinity")
+    return Earlier(placement, asked, isinstance(done, list) and done[:1] == ["required"])
 
 
 def outcomes_of_earlier(pod: Pod, idle: Set[str]) -> dict[str, Outcome]:

@@ -104,7 +104,7 @@ def _kept(edit: Edit, context: Context, profile: NamespaceProfile, placer: Place
         return earlier
     if placer.has_room(earlier.placement.nodes[0].node, more, context.namespace):
         return earlier
-    remove_terms(edit, earlier.placement._replace(weights=WEIGHTS))
+    remove_terms(edit, earlier.placement._replace(weights=WEIGHTS, required=earlier.pinned))
     return None
 
 

@@ -26,6 +26,10 @@ ListKind = Literal[
 ]
 REQUIRED: Final[tuple[ListKind, ...]] = ("nodes", "pods", "priorityclasses", "namespaces")
 """No node is chosen before these are listed. The other kinds are optional."""
+DEVICE_KINDS: Final = frozenset[ListKind](
+    ("resourceslices", "resourceclaims", "resourceclaimtemplates", "deviceclasses")
+)
+"""No device of DRA is given before these are listed: all would look free."""
 STATE_KINDS: Final[Mapping[str, ListKind]] = {
     name: plural for name, kind in KINDS.items() for plural in get_args(ListKind) if plural == kind.plural
 }

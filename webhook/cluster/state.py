@@ -145,8 +145,8 @@ class ClusterState:
         for source in SOURCES if node and annotations_of(pod) else ():
             self.nodes.devices.use(source.name, uid, node, source.uses(pod))
         reserves = bool(node) and self.device_groups.seen(uid, node, pod)
-        chosen = DECISION in annotations_of(pod) or self.ledger.waits(uid)
-        if reserves or not (has_extended_resource(demand) or chosen):
+        if reserves or (not has_extended_resource(demand) and DECISION not in annotations_of(pod)):
+            self.ledger.gone(uid)  # its author may have taken the record away
             if node:
                 self._put(uid, node, self.usage.kind(demand, ""))
             return

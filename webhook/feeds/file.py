@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from webhook.cluster.listing import STATE_KINDS
+from webhook.cluster.listing import DEVICE_KINDS, STATE_KINDS
 from webhook.cluster.state import REQUIRED, ClusterState, ListKind
 from webhook.errors import BadInput
 from webhook.kube.kinds import KINDS
@@ -17,7 +17,8 @@ _ANSWERS: Final = ("ApiServerVersion", "ApiServerMetrics", "ServingCertificate",
 
 
 def fill(state: ClusterState, path: Path, now: float) -> None:
-    """Put the objects of a file into `state`. A required kind without objects counts as listed and empty.
+    """Put the objects of a file into `state`. A required kind without objects counts as listed and empty, and so does a kind of
+    DRA beside a class of devices.
 
     Raises BadInput with the name of the object that is wrong.
     """
@@ -38,6 +39,8 @@ def load_cluster(path: Path) -> dict[ListKind, list[dict[str, Any]]]:
         for kind, obj in objects_in(document, path):
             if kind in STATE_KINDS:
                 objects.setdefault(STATE_KINDS[kind], []).append(obj)
+    for kind in DEVICE_KINDS if "deviceclasses" in objects else ():
+        objects.setdefault(kind, [])
     return objects
 
 

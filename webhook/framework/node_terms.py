@@ -27,7 +27,7 @@ def preferred_terms(placement: Placement) -> list[dict[str, Any]]:
 
 
 def remove_terms(edit: Edit, placement: Placement) -> None:
-    """Remove the terms that were written for `placement`, preferred and required."""
+    """Remove the terms that were written for `placement`, preferred and, if its first node was required, required."""
     terms = preferred_terms(placement)
     if any([term in terms for term in edit.get(PREFERRED_TERMS) or ()]):
         remaining = [term for term in edit.get(PREFERRED_TERMS) if term not in terms]
@@ -35,6 +35,8 @@ def remove_terms(edit: Edit, placement: Placement) -> None:
             edit.set(PREFERRED_TERMS, remaining)
         else:
             edit.remove(PREFERRED_TERMS)
+    if not placement.required:
+        return
     pin = has_name(placement.nodes[0].node)
     if edit.get(REQUIRED_TERMS) == [{"matchFields": [pin]}]:
         edit.remove(REQUIRED_TERMS[:-1])

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from webhook.cluster.device_search import Unknown
 from webhook.cluster.device_table import DeviceTable
 from webhook.cluster.devices import WHOLE, DeviceClaim
+from webhook.cluster.listing import DEVICE_KINDS
 from webhook.cluster.node_table import TOLD, Columns, Demand, Floats
 from webhook.cluster.state import ClusterState
 from webhook.framework.cluster_view import Expression, Placement
@@ -26,7 +27,6 @@ from webhook.placement.volumes import VolumeTopology
 UNDECIDED: Final = np.inf
 """The rank of a node of which it cannot be told whether it has devices for the pod."""
 LEFT_ALONE: Final = "its claims cannot be decided"
-_READ: Final = frozenset(("resourceslices", "resourceclaims", "resourceclaimtemplates", "deviceclasses"))
 
 
 class Plan(NamedTuple):
@@ -43,7 +43,7 @@ def plans(
     request: PlacementRequest, confined: VolumeTopology, state: ClusterState, gpus: Gpus, *, every_pod: bool
 ) -> Iterator[Plan | Placement]:
     """The ways to rank a pod, the first that has nodes counts; or why no node is ranked."""
-    found, known = state.device_demands, state.freshness.listed.issuperset(_READ)
+    found, known = state.device_demands, state.freshness.listed.issuperset(DEVICE_KINDS)
     every = claims = tuple[DeviceClaim, ...]()
     if request.claims:
         if not known:
@@ -75,12 +75,14 @@ def plans(
                 yield Placement((), request.strategy, reason=NO_GPU)
                 return
         made = found.extended(request.demand) if known and state.nodes.dra else {}
-        capacity = state.nodes.columns.capacity
+        capacity, devices = state.nodes.columns.capacity, state.nodes.columns.devices
         if all([name in capacity and capacity[name].any() for name in made]):
             yield Plan(_of(request, demand), confined, Demand(demand.requests, every))
         if any([claim.told for claim in request.shared]):
             yield Placement((), request.strategy, reason=OTHERS_GPUS)
             return
+        if any([((capacity[name] > 0) & (devices > 0)).any() for name in made if name in capacity]):
+            raise Unknown  # no claim is made for a node whose device plugin offers the resource, whatever devices it has
         if made:
             left = Demand(tuple([each for each in request.demand.requests if each[0] not in made]))
             demand = found.told(left, (*claims, *made.values()))
