@@ -5,13 +5,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tests.controlplane.nodes import node
-from tests.controlplane.objects import job, pod
+from tests.controlplane.objects import REQUIRED, job, pod
 from tests.controlplane.plane import ControlPlane
-from tests.e2e.behaviour.case import Case, Json, as_chosen, counts, on, recorded, runs
+from tests.e2e.behaviour.case import Case, Json, as_chosen, counts, on, recorded, runs, waits
 from tests.e2e.behaviour.made import goes_to, goes_to_b, taken
 from tests.manifests.recorder import Recorder, allowed
 
 A, B, C = node("a"), node("b"), node("c")
+ON_A = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["@a"]}]}
 SIDECAR = "behaviour/sidecar"
 """Label of a pod: the requests of the container that the other hook adds, as JSON in a label's letters."""
 GPU, TWO, CPU = ({SIDECAR: name} for name in ("gpu", "two", "cpu"))
@@ -78,6 +79,14 @@ CASES = [
         [on("a"), as_chosen()],
         there=[taken("a", 6)],
         profile="pinned",
+    ),
+    Case(
+        "a pod that grew out of the node that it requires waits for that node",
+        [A, B],
+        [pod("one", labels=GPU, affinity={"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [ON_A]}}})],
+        [waits("one")],
+        there=[taken("a", 7)],
+        without=[waits("one")],
     ),
     goes_to("a b", "a pod that had no GPU before runs: the API server does not call us for it", [A, B], 0, labels=GPU),
 ]
