@@ -46,10 +46,10 @@ VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 PART = {"annotations": {"gpu-fraction": "0.5", "runai/shared-gpu-configmap": "p-x"}, "runtimeClassName": "nvidia"}
 
 
-def part_from(configmap: str, scheduler: str = "kai-scheduler") -> Json:
+def part_from(configmap: str, scheduler: str = "kai-scheduler", **more: Any) -> Json:
     """A pod with a part of a GPU, whose variable comes from this ConfigMap."""
     source = {"configMapKeyRef": {"name": configmap, "key": VISIBLE}}
-    return pod("p", 0, container=env(VISIBLE, None, valueFrom=source), schedulerName=scheduler, **PART)
+    return pod("p", 0, container=env(VISIBLE, None, valueFrom=source), schedulerName=scheduler, **PART, **more)
 
 
 PODS: list[Json] = [
@@ -67,6 +67,7 @@ PODS: list[Json] = [
     *(pod("p", container=env(name, "0")) for name in (VISIBLE.lower(), "CUDA_VISIBLE_DEVICES")),
     pod("p", 0, container=env(VISIBLE, "void")),
     *(part_from(*source) for source in (("p-x-0",), ("mine",), ("p-x-0", "default-scheduler"))),
+    part_from("p-x-0", nodeName="n"),
     *(pod("p", 0, container=env(f"{vendor}_VISIBLE_DEVICES")) for vendor in ("HABANA", "NOBODY", "MUSA")),
     pod("p", 0, container=env("DOCKER_RESOURCE_GPU")),
     pod("p", 0, container={"env": [*env("CUDA_VERSION", "12")["env"], *env(VISIBLE, "void")["env"]]}),

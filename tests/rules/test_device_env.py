@@ -90,6 +90,7 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
         for why, made in {
             "from another ConfigMap": sharing("mine"),
             "of another scheduler": sharing("p-abc-shared-gpu-0", schedulerName="default-scheduler"),
+            "of no scheduler": sharing("p-abc-shared-gpu-0", nodeName="n"),
             "that is not asked for": sharing(
                 "p-abc-shared-gpu-0", annotations={"runai/shared-gpu-configmap": "p-abc-shared-gpu"}
             ),

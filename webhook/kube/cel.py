@@ -105,7 +105,7 @@ def asks_for_gpu(gpus: Gpus) -> str:
         [
             "variables.gpuContainers.size() > 0",
             f"variables.all.exists(c, {requests('c')}.exists(k, {unknown}))",
-            all_of([BY_KAI, FRACTION]),
+            PART_BY_KAI,
         ]
     )
 
@@ -117,6 +117,8 @@ FRACTION = f"{ANNOTATIONS}.exists(a, a in {literal(sorted(FRACTIONS))})"
 """Whether the pod asks for a part of a GPU by annotation."""
 BY_KAI = f'object.spec.?schedulerName.orValue("") in {literal(KAI)}'
 """Whether KAI or Run:ai schedules the pod."""
+PART_BY_KAI = all_of([BY_KAI, 'object.spec.?nodeName.orValue("") == ""', FRACTION])
+"""Whether `other_gpus.part_container` is there."""
 IN_POD_GROUP = any_of([f"has(dyn(object.spec).{name})" for name in ("schedulingGroup", "workloadRef")])
 """`pod.in_pod_group`. Not every version of Kubernetes has both fields."""
 FRACTION_NAME = f'{ANNOTATIONS}[?"{FRACTION_CONTAINER}"].orValue(object.spec.containers[0].name)'

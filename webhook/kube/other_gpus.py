@@ -55,9 +55,9 @@ def fraction_container(pod: Pod) -> str:
 
 def part_container(pod: Pod) -> str | None:
     """The name of the container for which KAI or Run:ai has a part of a GPU; None if the pod asks for none, or another scheduler
-    would have to read that. On a cluster without their scheduler the pod never runs."""
-    by_kai = pod["spec"].get("schedulerName") in KAI and not FRACTIONS.isdisjoint(annotations_of(pod))
-    return fraction_container(pod) if by_kai else None
+    would have to read that, or none looks at the pod, since it names its node. On a cluster without KAI it never runs."""
+    by_kai = pod["spec"].get("schedulerName") in KAI and not pod["spec"].get("nodeName")
+    return fraction_container(pod) if by_kai and not FRACTIONS.isdisjoint(annotations_of(pod)) else None
 
 
 def other_gpus(pod: Pod) -> frozenset[str]:
