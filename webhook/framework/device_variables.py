@@ -53,10 +53,8 @@ def takes_no_device(entry: Mapping[str, Any]) -> bool:
 
 def is_part_of_gpu(entry: Mapping[str, Any], pod: Pod) -> bool:
     """Whether a variable has the part of a GPU that KAI or Run:ai gives to the container: its webhook writes it so."""
-    source, prefix = (
-        (entry.get("valueFrom") or {}).get("configMapKeyRef") or {},
-        annotations_of(pod).get(PART_CONFIGMAP),
-    )
+    source = (entry.get("valueFrom") or {}).get("configMapKeyRef") or {}
+    prefix = annotations_of(pod).get(PART_CONFIGMAP)
     return entry.get("name") == NVIDIA and bool(prefix) and (source.get("name") or "").startswith(f"{prefix}-")
 
 

@@ -29,7 +29,13 @@ REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 MIRROR = "kubernetes.io/config.mirror"
 """The annotation of a mirror pod, by which a kubelet shows a static pod."""
 GPU_WORDS = (
-    *("gpu", "vcuda", "gaudi", "huawei.com/ascend", "cambricon.com/", "hygon.com/dcu", "enflame.com/"),
+    "gpu",
+    "vcuda",
+    "gaudi",
+    "huawei.com/ascend",
+    "cambricon.com/",
+    "hygon.com/dcu",
+    "enflame.com/",
     "aws.amazon.com/neuron",
 )
 """Parts of the names of resources for GPUs and their like, of all vendors, in lower case."""
