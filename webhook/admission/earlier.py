@@ -7,14 +7,14 @@ node has no room for the rest, the terms for these nodes are removed and nodes a
 Anyone can write an annotation. So it counts only if the pod's own affinity names its first node.
 """
 
-from collections.abc import Set
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from webhook.cluster.node_table import Demand
 from webhook.cluster.pods import demand_of
 from webhook.errors import QuantityError
 from webhook.framework.cluster_view import Placement, Ranked
-from webhook.framework.interface import Outcome
+from webhook.framework.interface import Injector, Outcome
 from webhook.framework.node_terms import PREFERRED_TERMS, REQUIRED_TERMS, named_node
 from webhook.kube.json_patch import Edit
 from webhook.kube.pod import CONTAINER_LISTS, DECISION, Pod, annotations_of
@@ -66,11 +66,13 @@ def earlier_choice(edit: Edit, strategy: str) -> Earlier | None:
     return Earlier(placement, asked, isinstance(done, list) and done[:1] == ["required"])
 
 
-def outcomes_of_earlier(pod: Pod, idle: Set[str]) -> dict[str, Outcome]:
-    """What an earlier call did by the injectors that are `idle` in this one. Only the new record repeats it."""
+def outcomes_of_earlier(pod: Pod, idle: Mapping[str, Injector]) -> dict[str, Outcome]:
+    """What an earlier call did by the injectors that are `idle` in this one. Only the new record repeats it, and only results
+    that the injector has: anybody can write a record."""
     units = record_of(pod).get("units", {})
-    found = {name: units[name] for name in idle if name in units}
-    return {name: Outcome(*entry[:2]) for name, entry in found.items() if isinstance(entry, list) and entry}
+    found = {name: entry for name in idle if isinstance(entry := units.get(name), list) and entry}
+    known = {name: entry for name, entry in found.items() if entry[0] in list(idle[name].sentences)}
+    return {name: Outcome(*entry[:2]) for name, entry in known.items()}
 
 
 def as_written(pod: Pod) -> Pod:

@@ -56,7 +56,7 @@ def mutate(request: Request, policy: Policy, cluster: Cluster, placer: Placer | 
     edit, first, then = Edit(pod), *_injectors_for(pod, context, policy, profile)
     if not first and not then:  # it has no GPU that we know, but may have claims or other devices
         return _refused_early(request, edit, context, policy, profile, ()) or IGNORED
-    outcomes, idle = dict[str, Outcome](), set[str]()
+    outcomes, idle = dict[str, Outcome](), dict[str, Injector]()
     _apply(first, edit, context, outcomes, idle)
     if refusal := _refused_early(request, edit, context, policy, profile, then):
         return refusal
@@ -66,13 +66,15 @@ def mutate(request: Request, policy: Policy, cluster: Cluster, placer: Placer | 
     return _decision(pod, edit, context, policy, profile, outcomes, idle, earlier)
 
 
-def _apply(injectors: _Injectors, edit: Edit, context: Context, outcomes: dict[str, Outcome], idle: set[str]) -> None:
-    """Add the outcomes of these injectors to `outcomes`, and the names of those that changed nothing to `idle`."""
+def _apply(
+    injectors: _Injectors, edit: Edit, context: Context, outcomes: dict[str, Outcome], idle: dict[str, Injector]
+) -> None:
+    """Add the outcomes of these injectors to `outcomes`, and those that changed nothing to `idle`."""
     for name, injector in injectors:
         before = len(edit.operations)
         outcomes[name] = injector.apply(edit, context)
         if len(edit.operations) == before:
-            idle.add(name)
+            idle[name] = injector
 
 
 def _injectors_for(
@@ -115,7 +117,7 @@ def _decision(
     policy: Policy,
     profile: NamespaceProfile,
     outcomes: dict[str, Outcome],
-    idle: set[str],
+    idle: dict[str, Injector],
     earlier: Earlier | None,
 ) -> Decision:
     """The decision about a pod on which all injectors have run. `idle`: those that changed nothing; `earlier`: the choice of an
