@@ -51,7 +51,7 @@ async def changes(scene: Scene) -> None:
 
 
 async def soaked(minutes: float) -> int:
-    started, samples = time.monotonic(), list[tuple[float, list[tuple[float, int, int]]]]()
+    samples = list[tuple[float, list[tuple[float, int, int]]]]()
     with ControlPlane(find("1.37")) as plane, Installed(plane, replicas=2, before=sooner()) as webhook:
         async with Api.of(plane.kubeconfig) as api:
             await clusters.apply(api, clusters.cluster("two-node"))
@@ -59,6 +59,7 @@ async def soaked(minutes: float) -> int:
             await opt_in(api, OURS)
             changing = asyncio.create_task(changes(Scene(plane, webhook, api)))
             async with Load(api).running(4, pause=0.08) as load:
+                started = time.monotonic()
                 while time.monotonic() < started + minutes * 60:
                     await asyncio.sleep(min(60.0, minutes * 6))
                     found = [sample(member.pid) for member in webhook.members if member.pid is not None]
