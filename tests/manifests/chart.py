@@ -43,6 +43,18 @@ FIELDS = {
     ("Namespace", "metadata/name"): _NAME,
     ("Deployment", "spec/replicas"): "{{ .Values.replicas }}",
     ("Deployment", f"{_POD}/priorityClassName"): "{{ .Values.priorityClassName | quote }}",
+    ("Deployment", "spec/template/metadata/labels"): (
+        '{{- toYaml (merge (dict "app.kubernetes.io/name" "gpu-admission") (.Values.podLabels | default dict)) | nindent %d }}'
+    ),
+    ("Deployment", "spec/template/metadata/annotations"): (
+        '{{- $port := dict "prometheus.io/port" (toString .Values.ports.ops) }}'
+        "{{- toYaml (merge (dict) (.Values.podAnnotations | default dict) $port) | nindent %d }}"
+    ),
+    ("Deployment", f"{_POD}/affinity"): "{{- toYaml .Values.affinity | nindent %d }}",
+    ("Deployment", f"{_CONTAINER}/env/2/value"): "{{ .Values.ports.https | quote }}",
+    ("Deployment", f"{_CONTAINER}/env/3/value"): "{{ .Values.ports.ops | quote }}",
+    ("Deployment", f"{_CONTAINER}/ports/0/containerPort"): "{{ .Values.ports.https }}",
+    ("Deployment", f"{_CONTAINER}/ports/1/containerPort"): "{{ .Values.ports.ops }}",
     ("Deployment", f"{_POD}/nodeSelector"): "{{- toYaml .Values.nodeSelector | nindent %d }}",
     ("Deployment", f"{_CONTAINER}/image"): '{{ include "gpu-admission.image" . }}',
     ("Deployment", f"{_CONTAINER}/imagePullPolicy"): "{{ .Values.image.pullPolicy }}",
@@ -182,6 +194,8 @@ def _patch(part: Lines, patch: dict[str, Any], condition: str) -> None:
         path = each["path"].removeprefix("/")
         if each["op"] == "remove":
             part.surround(f"not ({condition})" if " " in condition else f"not {condition}", path)
+        elif each["op"] == "replace":
+            part.put(path, f"{{{{ if {condition} }}}}{each['value']}{{{{ else }}}}{part.value(path)}{{{{ end }}}}")
         elif each["op"] == "add" and path.endswith("/-"):
             part.append(path.removesuffix("/-"), _item(each["value"]), opening=f"if {condition}")
         elif each["op"] == "add":

@@ -13,7 +13,7 @@ class Lines:
         self._root = yaml.compose(text)
         self._object = yaml.safe_load(text)
         self._before: dict[int, list[str]] = {}
-        self._after: dict[int, list[str]] = {}
+        self._after: dict[int, dict[int, list[str]]] = {}
         self._instead: dict[int, tuple[int, str]] = {}
         self._around: list[str] = []
 
@@ -27,7 +27,7 @@ class Lines:
 
     def value(self, path: str) -> Any:
         found = self._object
-        for step in path.split("/"):
+        for step in steps(path):
             found = found[int(step) if isinstance(found, list) else step]
         return found
 
@@ -41,7 +41,7 @@ class Lines:
     def put(self, path: str, value: str) -> None:
         """The value of a field. %d in it: the column of what stands in the field."""
         first, end, column = self._place(path)
-        name = path.rpartition("/")[2]
+        name = steps(path)[-1]
         head = self._lines[first][: self._lines[first].index(f"{name}:")]
         self._instead[first] = end, f"{head}{name}: {value.replace('%d', str(column + 2))}"
 
@@ -49,7 +49,7 @@ class Lines:
         """At the end of the map or list there. `opening`: `if …` or `with …`; what has the same one comes under it together."""
         column, end = self._node(path).start_mark.column, self._place(path)[1]
         text = [" " * column + line.replace("%d", str(column + 2)) for line in lines]
-        there = self._after.setdefault(end, [])
+        there = self._after.setdefault(end, {}).setdefault(column, [])
         if opening:
             first, last = (" " * column + f"{{{{- {word} }}}}" for word in (opening, "end"))
             if there[-1:] == [last] and first in there and "{{- end" not in "".join(there[there.index(first) : -1]):
@@ -66,12 +66,14 @@ class Lines:
             return
         first, end, column = self._place(path)
         self._before.setdefault(first, []).append(" " * column + f"{{{{- if {condition} }}}}")
-        self._after.setdefault(end, []).insert(0, " " * column + "{{- end }}")
+        self._after.setdefault(end, {}).setdefault(column, []).insert(0, " " * column + "{{- end }}")
 
     def __str__(self) -> str:
         found, number = [], 0
         while number <= len(self._lines):
-            found += self._after.get(number, []) + self._before.get(number, [])
+            for _, lines in sorted(self._after.get(number, {}).items(), reverse=True):  # what is deeper ends first
+                found += lines
+            found += self._before.get(number, [])
             if number in self._instead:
                 number, text = self._instead[number]
                 found.append(text)
@@ -83,7 +85,7 @@ class Lines:
 
     def _node(self, path: str) -> Any:
         node = self._root
-        for step in path.split("/"):
+        for step in steps(path):
             if isinstance(node, yaml.SequenceNode):
                 node = node.value[int(step)]
             else:
@@ -93,7 +95,7 @@ class Lines:
     def _place(self, path: str) -> tuple[int, int, int]:
         """The first line of what is at the path, the first after it, and the column of its name, or of the dash before it."""
         node, first, end, column = self._root, 0, len(self._lines), 0
-        for step in path.split("/"):
+        for step in steps(path):
             if isinstance(node, yaml.SequenceNode):
                 starts = [each.start_mark for each in node.value]
                 index, column = int(step), node.start_mark.column
@@ -109,6 +111,11 @@ class Lines:
     @staticmethod
     def _node_of(node: Any, index: int) -> Any:
         return node.value[index] if isinstance(node, yaml.SequenceNode) else node.value[index][1]
+
+
+def steps(path: str) -> list[str]:
+    """The names and numbers in a path. A slash in a name is `~1` (RFC 6901)."""
+    return [step.replace("~1", "/") for step in path.split("/")]
 
 
 def under(conditions: list[str], lines: list[str]) -> str:

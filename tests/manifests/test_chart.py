@@ -14,12 +14,12 @@ import yaml
 from tests.controlplane.helm import HELM, find_helm
 from tests.controlplane.plane import ControlPlane
 from tests.manifests import chart
+from tests.manifests.chart_values import ANOTHER, COMPONENTS, WRONG
 from tests.manifests.files import MANIFESTS, Json, kustomized, objects_of
 from tests.manifests.values import CHART, MAPS
 
 ROOT = MANIFESTS.parent
 VALUES = yaml.safe_load((CHART / "values.yaml").read_text())
-COMPONENTS = [path.name for path in sorted((MANIFESTS / "components").iterdir())]
 KEEP = "helm.sh/resource-policy"
 
 
@@ -165,51 +165,6 @@ def numbers_in(value: Any) -> Iterator[int]:
         yield value
 
 
-PRIORITY = "PriorityClass"
-ANOTHER = [
-    ("replicas=3", "Deployment", "/spec/replicas", 3),
-    ("image.digest=sha256:" + "a" * 64, "Deployment", "/spec/template/spec/containers/0/image", "@sha256:aaaa"),
-    ("image.tag=1.2.3", "Deployment", "/spec/template/spec/containers/0/image", "gpu-admission:1.2.3"),
-    ("image.repository=r:50/g", "Deployment", "/spec/template/spec/containers/0/image", "r:50/g:0"),
-    ("image.pullPolicy=Always", "Deployment", "/spec/template/spec/containers/0/imagePullPolicy", "Always"),
-    ("image.pullSecrets[0].name=r", "Deployment", "/spec/template/spec/imagePullSecrets", [{"name": "r"}]),
-    ("resources.requests.cpu=2", "Deployment", "/spec/template/spec/containers/0/resources/requests/cpu", 2),
-    ("nodeSelector.disk=ssd", "Deployment", "/spec/template/spec/nodeSelector/disk", "ssd"),
-    ("tolerations[0].operator=Exists", "Deployment", "/spec/template/spec/tolerations", [{"operator": "Exists"}]),
-    ("priorityClassName=own", "Deployment", "/spec/template/spec/priorityClassName", "own"),
-    ("policy.text=profiles: {}", "ConfigMap", "/data/policy.yaml", "profiles: {}\n"),
-    ("exemptNamespaces={kube-system,ops}", "MutatingWebhookConfiguration", "/webhooks/0/namespaceSelector", "ops"),
-    ("failurePolicies.mutate=Fail", "MutatingWebhookConfiguration", "/webhooks/0/failurePolicy", "Fail"),
-    ("failurePolicies.validate=Ignore", "ValidatingWebhookConfiguration", "/webhooks/0/failurePolicy", "Ignore"),
-    ("policy.create=false", "ConfigMap", None, None),
-    ("components.monitoring=true,replicas=1", "PrometheusRule", "/spec/groups/0/rules/3/alert", "GpuAdmissionSlow"),
-    ("nodeSelector=null", "Deployment", "/spec/template/spec/nodeSelector", None),
-    (
-        "resources.limits=null",
-        "Deployment",
-        "/spec/template/spec/containers/0/resources",
-        {"requests": {"cpu": "100m", "memory": "256Mi"}},
-    ),
-    ("priorityClassName=null", "Deployment", "/spec/template/spec/priorityClassName", None),
-    ("priorityClasses.create=false", PRIORITY, None, None),
-    ("replicas=1", "PodDisruptionBudget", None, None),
-    (
-        "components.monitoring=true,monitoring.labels.release=stack",
-        "PodMonitor",
-        "/metadata/labels",
-        {"release": "stack"},
-    ),
-    (
-        "components.monitoring=true,monitoring.labels.release=stack",
-        "PrometheusRule",
-        "/metadata/labels",
-        {"release": "stack"},
-    ),
-    *((f"components.{chart.camel(name)}=true", "Deployment", "/spec/replicas", 2) for name in COMPONENTS),
-]
-"""A value; the kind of the objects that change, and what is there then. Without a path: none is left."""
-
-
 @pytest.fixture(scope="module")
 def default(control_plane: ControlPlane) -> list[Json]:
     """What the API server takes already: it is what kubectl installs."""
@@ -235,7 +190,10 @@ def test_a_value_changes_what_it_says_and_the_api_server_takes_it(
     served = [each for each in served if each["metadata"].get("namespace") != "gpu-operator"]  # is not there
     if served:
         answer = applied.kubectl("apply", "--dry-run=server", "-f", "-", input=yaml.safe_dump_all(served))
-        assert answer.stderr == ""
+        warnings = [
+            line for line in answer.stderr.splitlines() if "hostNetwork" not in value or "restricted" not in line
+        ]
+        assert warnings == []  # the namespace there is of level restricted: NOTES.txt says what to do
 
 
 @pytest.mark.controlplane
@@ -251,19 +209,6 @@ def test_a_chart_of_charts_can_switch_it_on_and_off(tmp_path: Path, enabled: boo
         "4", "template", str(tmp_path), "--namespace=ops", *APIS, f"--set=gpu-admission.enabled={enabled}".lower()
     )
     assert (answer.returncode, "kind: Deployment" in answer.stdout) == (0, enabled), answer.stderr
-
-
-WRONG = [
-    (("replica=3",), "replica"),
-    (("image.digest=latest",), "digest"),
-    (("image.repository=r.example:5000/g:1",), "repository"),
-    (("replicas=null",), "missing property 'replicas'"),
-    (("policy.create=null",), "missing property 'create'"),
-    (("exemptNamespaces=null",), "missing property 'exemptNamespaces'"),
-    (("components=null",), "missing property 'components'"),
-    (("policy.create=false", "policy.text=x"), "Remove policy.text, or set policy.create: true"),
-    (("components.certManager=true", "components.ownCertificate=true"), "Set one of them to false"),
-]
 
 
 @pytest.mark.controlplane

@@ -17,6 +17,7 @@ _POLICY = {"enum": ["Fail", "Ignore"]}
 _NAME = {"type": "string", "pattern": "^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$"}
 _QUANTITIES = {"type": "object", "additionalProperties": {"type": ["string", "number"]}}
 _MAP = {"type": "object", "additionalProperties": {"type": "string"}}
+_PORT = {"type": "integer", "minimum": 1024, "maximum": 65535}
 _TOLERATION = {
     "type": "object",
     "additionalProperties": False,
@@ -39,6 +40,15 @@ NARROWER: dict[str, dict[str, Any]] = {
     "resources.limits": _QUANTITIES,
     "nodeSelector": _MAP,
     "tolerations": {"type": "array", "items": _TOLERATION},
+    "affinity": {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {name: {"type": "object"} for name in ("nodeAffinity", "podAffinity", "podAntiAffinity")},
+    },
+    "podLabels": _MAP,
+    "podAnnotations": _MAP,
+    "ports.https": _PORT,
+    "ports.ops": _PORT,
     "monitoring.labels": _MAP,
     "exemptNamespaces": {"type": "array", "items": _NAME},
     "failurePolicies.mutate": _POLICY,
@@ -47,7 +57,7 @@ NARROWER: dict[str, dict[str, Any]] = {
     "test.profile": {"type": "string", "pattern": "^([A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?)?$"},
 }
 """What is narrower than the type of the default."""
-MAPS = ("resources", "nodeSelector", "monitoring.labels")
+MAPS = ("resources", "nodeSelector", "affinity", "podLabels", "podAnnotations", "monitoring.labels")
 """Maps that Kubernetes reads: not sections of values."""
 NULLABLE = (*MAPS, "resources.requests", "resources.limits", "priorityClassName")
 """What may be left out (`null`), besides what is empty by default. Without another value something would be missing unsaid."""

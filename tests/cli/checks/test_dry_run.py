@@ -44,6 +44,9 @@ def _once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 FORBIDDEN = 'pods is forbidden: User "me" cannot create resource "pods"'
 GONE = 'namespaces "team" not found'
+UNREACHED = (
+    f"let the API server reach the port https of the pods (docs/operations.md, GpuAdmissionFailedOpen), and see {LOGS}"
+)
 UNASKED = f"see whether the namespace has opted in, and why: {LOGS}"
 
 
@@ -55,6 +58,13 @@ UNASKED = f"see whether the namespace has opted in, and why: {LOGS}"
         pytest.param("", DENIED, "ok", "would refuse it", "", id="a rule refuses it"),
         pytest.param("", FORBIDDEN, "unknown", "no right to create pods in team: ", "", id="no right"),
         pytest.param("", GONE, "broken", GONE, "name a namespace that exists", id="no such namespace"),
+        *[
+            pytest.param("", refusal, "broken", refusal, UNREACHED, id=refusal[-12:])
+            for refusal in (
+                'failed calling webhook "v": failed to call webhook: Post "https://gpu.svc:443": context deadline exceeded',
+                'failed calling webhook "v": failed to call webhook: Post "https://gpu.svc:443": dial tcp 10.0.0.1:443: i/o timeout',
+            )
+        ],
         *[
             pytest.param("", refusal, "broken", refusal, LOGS, id=why)
             for why, refusal in {

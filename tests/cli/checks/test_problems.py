@@ -138,6 +138,7 @@ CASES = [
     pytest.param("guards", "warn", lambda o: of(o, "ValidatingAdmissionPolicy", "gpu-admission-own-configuration")["spec"]["matchConditions"][0].update(expression="request.userInfo.username == 'system:serviceaccount:elsewhere:gpu-admission'"), id="a guard about an account in another namespace"),
     pytest.param("guards", "warn", policy("profiles: {default: {rules: {deviceAnnotations: {action: warn}}}}"), id="a guard with settings that the policy does not have"),
     pytest.param("networkPolicy", "warn", lambda o: o.remove(of(o, "NetworkPolicy")), id="no network policy"),
+    pytest.param("networkPolicy", "warn", lambda o: of(o, "Pod", "two")["spec"].update(hostNetwork=True), id="a network policy beside a replica on the host network"),
     pytest.param("namespaces", "warn", lambda o: of(o, "Namespace")["metadata"]["labels"].update({PROFILE_LABEL: "defalt"}), id="a misspelt profile"),
     pytest.param("namespaces", "warn", lambda o: of(o, "Namespace")["metadata"]["labels"].clear(), id="nobody opted in"),
     pytest.param("classes", "warn", lambda o: of(o, "Pod", "trainer")["metadata"]["labels"].update({"workload-type": "trainig"}), id="a misspelt class on a pod"),

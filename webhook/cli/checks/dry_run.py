@@ -27,6 +27,8 @@ _DENIED: Final = ("validate.gpu-admission.io", "denied the request")
 _FORBIDDEN: Final = "is forbidden: User "
 _REFUSED: Final = ("denied the request", "ValidatingAdmissionPolicy", "violates PodSecurity", "exceeded quota")
 """Words of answers that are about the pod, and not about a webhook that cannot be called."""
+_UNREACHED: Final = ("deadline exceeded", "i/o timeout", "no route to host")
+_REACH: Final = "let the API server reach the port https of the pods (docs/operations.md, GpuAdmissionFailedOpen)"
 _MAX_TEXT: Final = 300
 Case = Mapping[str, Any]
 _ONE_GPU: Final[Case] = {"container": {"resources": {"limits": {"nvidia.com/gpu": "1"}}}}
@@ -61,13 +63,16 @@ async def _once(api: Api, release: Release, namespace: str) -> Found:
     try:
         stored = await _created(api, namespace, _ONE_GPU)
     except ApiError as error:
-        if all(words in str(error) for words in _DENIED):
-            return Found("ok", f"{asked} would refuse it: {error}")
-        if _FORBIDDEN in str(error):
-            return unknown(f"no right to create pods in {namespace}: {error}")
-        text = f"a GPU pod in {namespace} cannot be created: {error}"
-        gone = error.reason.startswith(f'namespaces "{namespace}" not found')
-        return broken(text, "name a namespace that exists" if gone else release.logs)
+        said = printable(error.reason)[:_MAX_TEXT] or str(error)
+        if all(words in said for words in _DENIED):
+            return Found("ok", f"{asked} would refuse it: {said}")
+        if _FORBIDDEN in said:
+            return unknown(f"no right to create pods in {namespace}: {said}")
+        text = f"a GPU pod in {namespace} cannot be created: {said}"
+        if error.reason.startswith(f'namespaces "{namespace}" not found'):
+            return broken(text, "name a namespace that exists")
+        unreached = any(words in said for words in _UNREACHED)
+        return broken(text, f"{_REACH}, and see {release.logs}" if unreached else release.logs)
     if policy := record_of(stored).get("policy"):
         return Found("ok", f"{asked} decides by policy {bare(policy)}")
     text = f"a GPU pod in {namespace} would be created without a decision: the API server did not ask, or got no answer"

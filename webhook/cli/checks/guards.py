@@ -54,10 +54,15 @@ def guards(snapshot: Snapshot, policy: Policy) -> All:
 def network_policy(snapshot: Snapshot, policy: Policy) -> All:
     """A NetworkPolicy, or the check of client certificates, keeps pods away from the webhook."""
     ours = [name for namespace, name in snapshot.named("NetworkPolicy") if namespace == snapshot.release.namespace]
-    if ours or _wants_client_certificates(snapshot):
+    if _wants_client_certificates(snapshot):
         return listed(ours) or "none; clients show a certificate (--client-ca)"
-    step = f"{snapshot.release.component('client-certificate')}, or apply manifests/optional/network-policy.yaml"
-    return [warn("none: every pod may reach the webhook", step)]
+    step = snapshot.release.component("client-certificate")
+    if exposed := [str(pod["metadata"]["name"]) for pod in replica_pods(snapshot) if pod["spec"].get("hostNetwork")]:
+        text = f"none holds for {listed(exposed)} on the network of their node: every pod may reach the webhook"
+        return [warn(text, step)]
+    if ours:
+        return listed(ours)
+    return [warn("none: every pod may reach the webhook", f"{step}, or apply manifests/optional/network-policy.yaml")]
 
 
 def _wants_client_certificates(snapshot: Snapshot) -> bool:
