@@ -1,4 +1,4 @@
-"""What pods notice of faults: `make faults`, or `python -m bench.faults [--only WORD]`.
+"""What pods notice of faults: `make faults`, or `python -m bench.faults [--only WORD] [--times N]`.
 
 The whole installation on a real control plane: the shipped manifests, two replicas behind a balancer that follows readiness.
 Eight clients create pods all the while, one after another, through the API server. For each fault: creations, how many failed
@@ -156,16 +156,17 @@ FAULTS = (
 )
 
 
-async def measured(fault: Fault, scene: Scene) -> tuple[Load, str]:
+async def measured(fault: Fault, scene: Scene, times: int) -> tuple[Load, str]:
     """The load, and what does not hold ("": all does)."""
     wrong = ""
     async with Load(scene.api).running() as load:
         try:
-            await fault.happen(scene)
+            for _ in range(times):
+                await fault.happen(scene)
         except AssertionError as error:
             wrong = str(error)
-    if fault.allowed is not None and len(load.failed) > fault.allowed:
-        wrong = f"{len(load.failed)} creations failed, at most {fault.allowed} may: {load.failed[0][:200]}"
+    if fault.allowed is not None and len(load.failed) > fault.allowed * times:
+        wrong = f"{len(load.failed)} creations failed, at most {fault.allowed * times} may: {load.failed[0][:200]}"
     if fault.allowed == 0 and load.undecided:
         wrong = wrong or f"{load.undecided} pods were created without a decision"
     after = Load(scene.api)
@@ -176,7 +177,7 @@ async def measured(fault: Fault, scene: Scene) -> tuple[Load, str]:
     return load, wrong
 
 
-async def all_measured(wanted: list[Fault]) -> int:
+async def all_measured(wanted: list[Fault], times: int) -> int:
     table = Table("fault", "promise", "creations", "failed", "without a decision", "p50 ms", "p99 ms", "holds")
     status = 0
     with ControlPlane(find("1.37")) as plane, Installed(plane, replicas=2, before=sooner()) as webhook:
@@ -190,7 +191,7 @@ async def all_measured(wanted: list[Fault]) -> int:
                 progress.print(f"{fault.name} …")
                 await wait_until(scene.rested, 120, "rest")
                 await asyncio.sleep(TRUSTED)
-                load, wrong = await measured(fault, scene)
+                load, wrong = await measured(fault, scene, times)
                 status |= bool(wrong)
                 times = [f"{percentile(load.times, share):.0f}" for share in (0.5, 0.99)]
                 counts = [str(load.tried), str(len(load.failed)), str(load.undecided)]
@@ -202,11 +203,15 @@ async def all_measured(wanted: list[Fault]) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.faults", description=__doc__)
     parser.add_argument("--only", default="", metavar="WORD", help="only faults with this word in their name")
-    only = parser.parse_args().only
+    parser.add_argument("--times", type=int, default=1, metavar="N", help="how often each happens; default %(default)s")
+    given = parser.parse_args()
+    only = given.only
     wanted = [fault for fault in FAULTS if only in fault.name]
     if not wanted:
         parser.error(f"saw {only!r}, wanted a word of: {', '.join(fault.name for fault in FAULTS)}")
-    return asyncio.run(all_measured(wanted))
+    if given.times < 1:
+        parser.error(f"saw --times {given.times}, wanted 1 or more")
+    return asyncio.run(all_measured(wanted, given.times))
 
 
 if __name__ == "__main__":
