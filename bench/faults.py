@@ -193,9 +193,9 @@ async def all_measured(wanted: list[Fault], times: int) -> int:
                 await asyncio.sleep(TRUSTED)
                 load, wrong = await measured(fault, scene, times)
                 status |= bool(wrong)
-                times = [f"{percentile(load.times, share):.0f}" for share in (0.5, 0.99)]
+                took = [f"{percentile(load.times, share):.0f}" for share in (0.5, 0.99)]
                 counts = [str(load.tried), str(len(load.failed)), str(load.undecided)]
-                table.add_row(fault.name, fault.promise, *counts, *times, wrong or "yes")
+                table.add_row(fault.name, fault.promise, *counts, *took, wrong or "yes")
     stdout().print(table)
     return status
 
