@@ -16,7 +16,7 @@ Path = tuple[str | int, ...]
 
 EVERYTHING = pod(
     container(
-        env={"A": "b", "C": {"fieldRef": {"fieldPath": "metadata.name"}}},
+        env={"A": "b", "C": {"configMapKeyRef": {"name": "x"}}},
         envFrom=[{"prefix": "P_", "configMapRef": {"name": "x"}}, {"secretRef": {"name": "y"}}],
         ports=[{"containerPort": 80, "hostPort": 8080}],
         volumeMounts=[{"name": "v", "mountPath": "/v", "subPath": "s"}],
@@ -105,7 +105,7 @@ def dotted(path: Path) -> str:
 
 
 UNREAD = {"apiVersion", "kind", "image", "containerPort", "tolerationSeconds", "maxSkew", "controller"}
-UNREAD_WITHIN = {"valueFrom", "configMapRef", "secretRef", "schedulingGates"}
+UNREAD_WITHIN = {"configMapRef", "secretRef", "schedulingGates"}
 """Fields that no unit reads, and those within which none is read."""
 READ = [path for path in paths(EVERYTHING) if path[-1] not in UNREAD and UNREAD_WITHIN.isdisjoint(path[:-1])]
 SELECTED = "spec.topologySpreadConstraints[0].labelSelector.matchExpressions[0]"

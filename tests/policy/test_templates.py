@@ -89,6 +89,13 @@ WHOLE: list[tuple[str, str, dict[str, Any], str, dict[str, int | None]]] = [
     ("ray.io", "RayService", {"rayClusterConfig": RAY}, "RayService",
      {f"spec.rayClusterConfig.{place}": count for place, count in RAY_PLACES.items()}),
     ("batch.volcano.sh", "Job", {"tasks": [{"replicas": 2, "template": POD}]}, "Job", {"spec.tasks[0].template.": 2}),
+    ("kubeflow.org", "Notebook", {"template": POD}, "StatefulSet", {"spec.template.": 1}),
+    ("argoproj.io", "Rollout", {"replicas": 3, "template": POD}, "ReplicaSet", {"spec.template.": 3}),
+    ("serving.knative.dev", "Service", {"template": POD}, "ReplicaSet", {"spec.template.": 1}),
+    ("elastic.iml.github.io", "ElasticJob", {"replicaSpecs": {"worker": {"replicas": 4, "template": POD}}}, "ElasticJob",
+     {"spec.replicaSpecs.worker.template.": 4}),
+    ("sagemaker.amazonaws.com", "HyperPodPyTorchJob", {"replicaSpecs": [{"replicas": 4, "template": POD}]},
+     "HyperPodPyTorchJob", {"spec.replicaSpecs[0].template.": 4}),
 ]  # fmt: skip
 
 
@@ -121,6 +128,9 @@ PARTS = [
      "ReplicaSet", "spec.predictor.model.resources.limits", 2),
     ("serving.kserve.io", "InferenceService", {"predictor": SPEC}, "ReplicaSet", f"spec.predictor.{GPU_FIELD[5:]}", 1),
     ("serving.kserve.io", "LLMInferenceService", {"template": SPEC}, "ReplicaSet", f"spec.template.{GPU_FIELD[5:]}", 1),
+    ("serving.kserve.io", "LLMInferenceService", {"prefill": {"replicas": 2, "worker": SPEC}}, "ReplicaSet",
+     f"spec.prefill.worker.{GPU_FIELD[5:]}", 2),
+    ("serving.kserve.io", "LLMInferenceServiceConfig", {"template": SPEC}, "ReplicaSet", f"spec.template.{GPU_FIELD[5:]}", 1),
     ("ome.io", "InferenceService", {"model": {"name": "m"}, "engine": {"runner": {"resources": ASKED}}},
      "ReplicaSet", "spec.engine.runner.resources.limits", 1),
     ("ome.io", "InferenceService", {"decoder": SPEC}, "ReplicaSet", f"spec.decoder.{GPU_FIELD[5:]}", 1),
@@ -150,6 +160,13 @@ def test_the_leader_and_the_workers_of_an_inference_service_of_ome_are_found() -
     fields = [t.field(GPU_FIELD) for t in made if t.pod["spec"]["containers"]]
     parts = [f"spec.{part}.{role}" for part in ("engine", "decoder") for role in ("leader", "worker")]
     assert fields == [f"{part}.runner.resources.limits" for part in parts]
+
+
+def test_the_workers_of_an_inference_service_of_kserve_are_found_beside_its_first_pod() -> None:
+    spec = {"predictor": {"model": {"resources": ASKED}, "workerSpec": SPEC}}
+    made = found(workload("InferenceService", spec), "serving.kserve.io", "InferenceService")
+    fields = [t.field(GPU_FIELD) for t in made]
+    assert fields == ["spec.predictor.model.resources.limits", f"spec.predictor.workerSpec.{GPU_FIELD[5:]}"]
 
 
 def test_of_a_thousand_entries_one_more_than_the_limit_is_found() -> None:

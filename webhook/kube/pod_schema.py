@@ -122,7 +122,7 @@ _CONTAINERS = [
         "resources": RESOURCES,
         "command": [STRING],
         "args": [STRING],
-        "env": [{"name": STRING, "value": STRING, "valueFrom": {}}],
+        "env": [{"name": STRING, "value": STRING, "valueFrom": {"configMapKeyRef": {"name": STRING}}}],
         "envFrom": [{"prefix": STRING, "configMapRef": {}, "secretRef": {}}],
         "ports": [{"hostPort": INTEGER}],
         "volumeMounts": [{"name": STRING, "mountPath": STRING, "subPath": STRING}],

@@ -48,6 +48,7 @@ kubeflow.org             PyTorchJob           template  -           spec.pytorch
 kubeflow.org             MPIJob               template  -           spec.mpiReplicaSpecs.*.template
 kubeflow.org             TFJob                template  -           spec.tfReplicaSpecs.*.template
 kubeflow.org             JAXJob               template  -           spec.jaxReplicaSpecs.*.template
+kubeflow.org             Notebook             template  StatefulSet spec.template
 trainer.kubeflow.org     TrainJob             container Job         spec.trainer
 trainer.kubeflow.org     TrainingRuntime      template  Job         spec.template.spec.replicatedJobs.*.template.spec.template
 ray.io                   RayCluster           template  -           spec.headGroupSpec.template spec.workerGroupSpecs.*.template
@@ -59,8 +60,15 @@ jobset.x-k8s.io          JobSet               template  Job         spec.replica
 leaderworkerset.x-k8s.io LeaderWorkerSet      template  -           spec.leaderWorkerTemplate.leaderTemplate \
     spec.leaderWorkerTemplate.workerTemplate
 batch.volcano.sh         Job                  template  -           spec.tasks.*.template
-serving.kserve.io        InferenceService     podSpec   ReplicaSet  spec.predictor spec.transformer
-serving.kserve.io        LLMInferenceService  podSpec   ReplicaSet  spec.template spec.worker spec.prefill.template
+elastic.iml.github.io    ElasticJob           template  -           spec.replicaSpecs.*.template
+sagemaker.amazonaws.com  HyperPodPyTorchJob   template  -           spec.replicaSpecs.*.template
+argoproj.io              Rollout              template  ReplicaSet  spec.template
+serving.knative.dev      Service              template  ReplicaSet  spec.template
+serving.kserve.io        InferenceService     podSpec   ReplicaSet  spec.predictor spec.predictor.workerSpec spec.transformer
+serving.kserve.io        LLMInferenceService  podSpec   ReplicaSet  spec.template spec.worker spec.prefill.template \
+    spec.prefill.worker
+serving.kserve.io        LLMInferenceServiceConfig podSpec ReplicaSet spec.template spec.worker spec.prefill.template \
+    spec.prefill.worker
 ome.io                   InferenceService     podSpec   ReplicaSet  spec.engine spec.engine.leader spec.engine.worker \
     spec.decoder spec.decoder.leader spec.decoder.worker spec.router spec.predictor
 grove.io                 PodCliqueSet         podSpec   PodClique   spec.template.cliques.*.spec.podSpec
