@@ -75,4 +75,4 @@ def test_a_capacity_that_is_asked_for_by_another_name_than_drivers_write_is_left
     """It compares names as they are written: `memory` of a driver is not `gpu.nvidia.com/memory`."""
     request = dra.exactly() | {"capacity": {"requests": {f"{dra.DRIVER}/memory": "10Gi"}}}
     of = cluster([dra.gpus_of("a", 1)], [dra.template("t", request)], nodes=["a"])
-    assert placed(of, claiming("t")).reason == "its claims cannot be decided"
+    assert placed(of, claiming("t")).reason == "which devices it would get cannot be decided"

@@ -17,11 +17,11 @@ from tests.tables import table
         "no class": (dra.template("t", dra.exactly(of="x")), "the class of its claim is not known"),
         "a function that we do not know": (
             dra.template("t", dra.exactly(selector="ip('1.1.1.1').isGlobalUnicast()")),
-            "its claims cannot be decided",
+            "which devices it would get cannot be decided",
         ),
         "an error, which ends the scheduler's search too": (
             dra.template("t", dra.exactly(selector=f"{ATTRIBUTES}.nothing == 1")),
-            "its claims cannot be decided",
+            "which devices it would get cannot be decided",
         ),
         "a constraint of a kind that is not known": (
             dra.template("t", dra.exactly(2), constraints=[{"matchExpression": "true"}]),
@@ -65,11 +65,11 @@ def test_a_claim_for_no_gpu() -> None:
 def test_devices_of_no_single_node_are_left_to_the_scheduler() -> None:
     fabric = dra.device_slice("f", [dra.gpu(0)], nodeName=None, allNodes=True)
     of = cluster([*TWO, fabric], [dra.template("t", dra.exactly())])
-    assert placed(of, claiming("t")).reason == "its claims cannot be decided"
+    assert placed(of, claiming("t")).reason == "which devices it would get cannot be decided"
     of.forget("resourceslices", "slice-f")
     assert names(placed(of, claiming("t")))
     of.seen("resourceslices", fabric, 0)
-    assert placed(of, claiming("t")).reason == "its claims cannot be decided"
+    assert placed(of, claiming("t")).reason == "which devices it would get cannot be decided"
 
 
 # --- selectors, alternatives, constraints -----------------------------------------------------------------------------
@@ -148,4 +148,4 @@ def test_a_constraint_on_an_attribute_that_is_not_kept_or_is_a_list_is_left_to_t
     ]
     of = cluster([*[dra.gpus_of(f"n{i}", 2) for i in range(40)], listed], templates, classes=[every], nodes=["n0", "x"])
     for name in ("uuid", "cards"):
-        assert placed(of, claiming(name)).reason == "its claims cannot be decided"
+        assert placed(of, claiming(name)).reason == "which devices it would get cannot be decided"

@@ -26,7 +26,7 @@ from webhook.placement.volumes import VolumeTopology
 
 UNDECIDED: Final = np.inf
 """The rank of a node of which it cannot be told whether it has devices for the pod."""
-LEFT_ALONE: Final = "its claims cannot be decided"
+LEFT_ALONE: Final = "which devices it would get cannot be decided"
 
 
 class Plan(NamedTuple):

@@ -101,18 +101,18 @@ def _differing(snapshot: Snapshot, kind: str, hooks: Mapping[str, Object]) -> It
             yield name, "is not there"
             continue
         hook = _as_wide(hook, wanted)
-        keys = [
-            f"{key} ({bare(str(hook.get(key)))}, shipped is {wanted[key]})"
-            if isinstance(wanted[key], int | str)
-            else key
-            for key in wanted
-            if key not in _CHECKED_BY_OTHERS and hook.get(key) != wanted[key]
-        ]
+        other = [key for key in wanted if key not in _CHECKED_BY_OTHERS and hook.get(key) != wanted[key]]
+        keys = [_with_values(key, hook.get(key), wanted[key]) for key in other]
         keys += ["objectSelector"] if hook.get("objectSelector") else []
         if keys:
             yield name, f"{listed(keys)} not as shipped"
     for name in hooks.keys() - shipped.keys():
         yield name, "is none of ours"
+
+
+def _with_values(key: str, seen: object, shipped: object) -> str:
+    """What a field is and what it was shipped as, if one line can say it."""
+    return f"{key} ({bare(str(seen))}, shipped is {shipped})" if isinstance(shipped, int | str) else key
 
 
 def failure_policies(snapshot: Snapshot, policy: Policy) -> All:
