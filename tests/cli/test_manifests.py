@@ -10,6 +10,7 @@ from tests.controlplane.objects import deployment, job, pod
 from webhook.cli.manifests import Planned, planned_in, texts_of
 from webhook.cli.offline import load_policy
 from webhook.errors import BadInput
+from webhook.kube.pod import PREFERRED, REQUIRED
 
 
 def found(*objects: Any) -> list[Planned | BadInput]:
@@ -97,3 +98,26 @@ def test_a_malformed_pod_or_template_is_an_error_in_its_place(
     assert isinstance(first, BadInput)
     assert str(first).endswith(f"document 1: {said}")
     assert isinstance(second, Planned)
+
+
+TERMS = "spec.affinity.podAntiAffinity"
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ({"topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "zone"}]}, "spec.topologySpreadConstraints[0].whenUnsatisfiable"),
+        ({"affinity": {"podAntiAffinity": {REQUIRED: [{}]}}}, f"{TERMS}.{REQUIRED}[0].topologyKey"),
+        ({"affinity": {"podAntiAffinity": {PREFERRED: [{}]}}}, f"{TERMS}.{PREFERRED}[0].podAffinityTerm"),
+        ({"affinity": {"podAntiAffinity": {PREFERRED: [{"podAffinityTerm": {}}]}}}, f"{TERMS}.{PREFERRED}[0].podAffinityTerm.topologyKey"),
+    ],
+)  # fmt: skip
+def test_a_pod_that_the_api_server_would_refuse_for_a_missing_field_is_an_error(
+    spec: dict[str, Any], said: str
+) -> None:
+    """Without the field nothing says where such a pod may go."""
+    made = pod("one", 1)
+    made["spec"] |= spec
+    bare, whole = found(made, {**deployment("chat", 1), "spec": {"template": made}})
+    assert str(bare) == f"all.yaml: document 1: {said} is missing: the API server refuses such a pod"
+    assert f": spec.template.{said} is missing" in str(whole)

@@ -1,6 +1,6 @@
 """The pods that manifests would create: bare pods, and pods of templates as the workload's controller would create them."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import takewhile
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -11,14 +11,23 @@ from webhook.cli.cluster.load import complete
 from webhook.cli.cluster.snapshot import CLAIMS, Object
 from webhook.cli.offline import Document, documents
 from webhook.cli.terminal import read
-from webhook.errors import BadInput, BadReview
+from webhook.errors import BadInput, BadPod, BadReview
+from webhook.kube.json_patch import at
 from webhook.kube.kinds import KINDS
-from webhook.kube.pod import Pod, with_requests
+from webhook.kube.pod import PREFERRED, REQUIRED, Pod, with_requests
 from webhook.kube.pod_schema import check
 from webhook.policy.model import DEFAULT_PROFILE, Policy
-from webhook.policy.templates import templates
+from webhook.policy.templates import paths, templates
 from webhook.text import dotted
 
+_HOST_TERMS: Final = [f"spec.affinity.{name}" for name in ("podAffinity", "podAntiAffinity")]
+_NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
+    "spec.topologySpreadConstraints.*": ("maxSkew", "topologyKey", "whenUnsatisfiable"),
+    **{f"{terms}.{REQUIRED}.*": ("topologyKey",) for terms in _HOST_TERMS},
+    **{f"{terms}.{PREFERRED}.*": ("podAffinityTerm",) for terms in _HOST_TERMS},
+    **{f"{terms}.{PREFERRED}.*.podAffinityTerm": ("topologyKey",) for terms in _HOST_TERMS},
+}
+"""What says where a pod may go, and the fields without which it says nothing (validation.go)."""
 NO_PODS: Final = "no pod and no workload in it that makes some (templates.custom of the policy names other kinds)"
 
 
@@ -92,7 +101,7 @@ def _made_by(document: Document, policy: Policy) -> Iterator[Planned]:
     request = document.request
     if request.resource == "pods":
         if document.plain and isinstance((request.object or {}).get("spec"), dict):
-            body = _created(request.object or {}, request.namespace)
+            body = _created(request.object or {}, request.namespace, str)
             document = document._replace(request=request._replace(object=body), original=orjson.dumps(body))
         yield Planned(document, f"pod/{request.name or request.generated}", 1)
         return
@@ -103,7 +112,7 @@ def _made_by(document: Document, policy: Policy) -> Iterator[Planned]:
     ends = zip(*[reversed(template.path) for template in found], strict=False)
     same = len([*takewhile(lambda steps: len({*steps}) == 1, ends)])  # steps in which all paths end
     for template in found:
-        body = _created({"apiVersion": "v1", "kind": "Pod", **template.pod}, request.namespace)
+        body = _created({"apiVersion": "v1", "kind": "Pod", **template.pod}, request.namespace, template.field)
         pod_request = request._replace(
             kind="Pod",
             group="",
@@ -117,9 +126,15 @@ def _made_by(document: Document, policy: Policy) -> Iterator[Planned]:
         yield Planned(pod_document, of, template.replicas, dotted(template.path[: len(template.path) - same]))
 
 
-def _created(pod: Pod, namespace: str) -> Pod:
-    """A copy of the pod `with_requests`, and with uids for its owners. Raises BadReview if it is not a pod."""
+def _created(pod: Pod, namespace: str, field: Callable[[str], str]) -> Pod:
+    """A copy of the pod `with_requests`, and with uids for its owners. Raises BadReview if it is not a pod, or one that the API
+    server refuses since nothing says where it may go. `field`: how messages name a field of the pod."""
     created = with_requests(check(pod))
+    for place, names in _NEEDED.items():
+        for path in paths(created, place.split(".")):
+            if missing := [name for name in names if name not in at(created, path)]:
+                where = field(f"{dotted(path)}.{missing[0]}")
+                raise BadPod(f"{where} is missing: the API server refuses such a pod")
     created["metadata"]["namespace"] = namespace
     for reference in created["metadata"].get("ownerReferences") or ():
         reference.setdefault("uid", f"{reference.get('kind')}/{namespace}/{reference.get('name')}")
