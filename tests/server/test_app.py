@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import orjson
 import pytest
 import trustme
 
 from tests.cli.objects import kubeconfig as written_kubeconfig
+from tests.controlplane.settings import free_port
 from tests.feeds.fake_api import FakeApi, fake_api
-from tests.server.started import CA, CLUSTER, NOW, REGISTRATION, serving
+from tests.server.started import CA, CLUSTER, NOW, REGISTRATION, serving, start
 from webhook.errors import GpuAdmissionError
 from webhook.feeds.cluster import PATHS
 from webhook.server.app import run
@@ -71,6 +73,17 @@ async def test_wrong_settings_are_reported_before_a_port_is_opened(given: dict[s
     with pytest.raises(GpuAdmissionError) as caught:
         await run(ServeSettings(port=0, ops_port=0, **given))
     assert message in str(caught.value)
+
+
+async def test_ports_that_are_not_on_the_command_line_come_from_the_environment() -> None:
+    ports = [free_port(), free_port()]
+    environment = {"GPU_ADMISSION_PORT": str(ports[0]), "GPU_ADMISSION_OPS_PORT": str(ports[1])}
+    process = await start("--cluster", CLUSTER, **environment)
+    assert process.stdout is not None
+    ready = orjson.loads(await process.stdout.readline())
+    process.kill()
+    await process.communicate()
+    assert ready == {"port": ports[0], "opsPort": ports[1]}
 
 
 async def test_a_port_in_use_is_reported() -> None:

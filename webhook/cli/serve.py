@@ -14,11 +14,17 @@ def serve(
     cluster: options.Cluster = None,
     kubeconfig: Annotated[Path | None, typer.Option(help="To run outside of a cluster.", metavar="FILE")] = None,
     policy: options.Policy = None,
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "0.0.0.0",  # noqa: S104
-    port: Annotated[int, typer.Option(help="HTTPS port of the webhook; 0 takes a free one.", min=0, max=65535)] = 8443,
+    host: Annotated[str | None, typer.Option(help="Address to listen on.", show_default="all")] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(help="HTTPS port of the webhook; 0 takes a free one.", min=0, max=65535, show_default="8443"),
+    ] = None,
     ops_port: Annotated[
-        int, typer.Option(help="HTTP port of /healthz, /readyz, /metrics; 0 takes a free one.", min=0, max=65535)
-    ] = 8080,
+        int | None,
+        typer.Option(
+            help="HTTP port of /healthz, /readyz, /metrics; 0 takes a free one.", min=0, max=65535, show_default="8080"
+        ),
+    ] = None,
     tls_cert: Annotated[Path | None, typer.Option(help="Serving certificate, PEM.", metavar="FILE")] = None,
     tls_key: Annotated[Path | None, typer.Option(help="Its key, PEM.", metavar="FILE")] = None,
     client_ca: Annotated[
@@ -33,7 +39,7 @@ def serve(
     Example: `gpu-admission serve --cluster cluster.yaml --tls-cert certs/tls.pem --tls-key certs/tls-key.pem`.
     When ready it prints one JSON line on stdout: `{"port": 8443, "opsPort": 8080}`. Logs go to stderr.
     """
-    settings = dict(locals())
+    settings = {name: value for name, value in locals().items() if value is not None}
     from webhook.server.app import serve_forever  # noqa: PLC0415  slow to import, and few commands need it
 
     serve_forever(ServeSettings(**settings))

@@ -66,12 +66,15 @@ class Listener:
         self._socket: socket.socket | None = None
 
     async def start(self, host: str, port: int) -> int:
-        """Listen on an IPv4 or IPv6 address. Returns the port, which the kernel chooses for port 0. Raises OSError."""
+        """Listen on an address. `::` is all addresses, of IPv4 too. Returns the port, which the kernel chooses for port 0. Raises
+        OSError."""
         hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))  # the usual soft limit is 1,024 open files
         self.server = web.Server(self._handle)
+        if host == "::" and not socket.has_dualstack_ipv6():  # a kernel without IPv6
+            host = "0.0.0.0"  # noqa: S104  in a pod, a NetworkPolicy limits the peers
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        dual_stack = family == socket.AF_INET6  # the address `::` accepts IPv4 too
+        dual_stack = family == socket.AF_INET6
         self._socket = socket.create_server((host, port), family=family, backlog=BACKLOG, dualstack_ipv6=dual_stack)
         self._socket.setblocking(False)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES)  # accepted sockets inherit it

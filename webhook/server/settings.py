@@ -20,8 +20,8 @@ class ServeSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    host: str = "0.0.0.0"  # noqa: S104  in a pod, a NetworkPolicy limits the peers
-    """Address to listen on, for both ports."""
+    host: str = "::"
+    """Address to listen on, for both ports. `::` is all addresses, of IPv4 too: a pod may have those of one family only."""
     port: int = Field(8443, ge=0, le=65535)
     """HTTPS port of /mutate and /validate. 0 takes a free one."""
     ops_port: int = Field(8080, ge=0, le=65535)
