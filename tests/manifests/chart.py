@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from tests.manifests.files import MANIFESTS, documents
-from tests.manifests.lines import Lines, under
+from tests.manifests.lines import Lines, steps, under
 from tests.manifests.values import CHART, page, schema
 
 COMPONENTS = MANIFESTS / "components"
@@ -199,7 +199,7 @@ def _patch(part: Lines, patch: dict[str, Any], condition: str) -> None:
         elif each["op"] == "add" and path.endswith("/-"):
             part.append(path.removesuffix("/-"), _item(each["value"]), opening=f"if {condition}")
         elif each["op"] == "add":
-            where, _, name = path.rpartition("/")
+            where, name = path.rpartition("/")[0], steps(path)[-1]
             part.append(where, yaml.safe_dump({name: each["value"]}).splitlines(), opening=f"if {condition}")
         elif part.value(path) != each["value"]:
             raise ValueError(

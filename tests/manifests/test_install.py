@@ -183,8 +183,10 @@ def test_cert_manager_writes_what_the_server_reads(control_plane: ControlPlane, 
         ["gpu-admission.gpu-admission.svc"],
     )
     for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
-        annotations = found[kind, "gpu-admission"]["metadata"]["annotations"]
-        assert annotations["cert-manager.io/inject-ca-from"] == "gpu-admission/gpu-admission"
+        assert found[kind, "gpu-admission"]["metadata"]["annotations"] == {
+            "admissions.enforcer/disabled": "true",
+            "cert-manager.io/inject-ca-from": "gpu-admission/gpu-admission",
+        }
 
 
 # --- Removal ----------------------------------------------------------------------------------------------------------

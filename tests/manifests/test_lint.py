@@ -178,6 +178,12 @@ def test_a_hook_calls_our_service_by_a_name_that_the_certificate_has(hook: Json)
     assert service["port"] == only("Service")["spec"]["ports"][0]["port"]
 
 
+@pytest.mark.parametrize("kind", ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"])
+def test_aks_leaves_the_selectors_of_the_hooks_alone(kind: str) -> None:
+    """Else its Admissions Enforcer owns `namespaceSelector`, and the next upgrade by Helm 4 ends with a conflict."""
+    assert only(kind)["metadata"]["annotations"] == {"admissions.enforcer/disabled": "true"}
+
+
 def test_ports_are_those_that_the_program_listens_on() -> None:
     assert {p["name"]: p["containerPort"] for p in CONTAINER["ports"]} == {
         "https": DEFAULTS.port,
