@@ -4,8 +4,8 @@ import asyncio
 import itertools
 import resource
 import socket
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import aiohttp
@@ -43,14 +43,19 @@ async def test_a_server_that_is_not_ready_is_alive(client: aiohttp.ClientSession
             assert (answer.status, await answer.text()) == (200, "ok\n")
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1", "[::1]"])
-async def test_without_an_address_it_listens_on_ipv4_and_ipv6(client: aiohttp.ClientSession, address: str) -> None:
+def loopbacks() -> Iterator[str]:
+    """Those of this machine: some containers have none of IPv6."""
+    yield "127.0.0.1"
+    with suppress(OSError), socket.create_server(("::1", 0), family=socket.AF_INET6):
+        yield "[::1]"
+
+
+async def test_without_an_address_it_listens_on_ipv4_and_ipv6(client: aiohttp.ClientSession) -> None:
     """Pods of clusters with one family have addresses of that family only."""
-    async with (
-        ops_running([], ServeSettings().host) as url,
-        client.get(url.replace("127.0.0.1", address) + "/healthz") as answer,
-    ):
-        assert answer.status == 200
+    async with ops_running([], ServeSettings().host) as url:
+        for address in loopbacks():
+            async with client.get(url.replace("127.0.0.1", address) + "/healthz") as answer:
+                assert answer.status == 200, address
 
 
 async def test_without_ipv6_in_the_kernel_it_listens_on_ipv4(
