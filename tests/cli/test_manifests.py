@@ -109,6 +109,7 @@ TERMS = "spec.affinity.podAntiAffinity"
         ({"topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "zone"}]}, "spec.topologySpreadConstraints[0].whenUnsatisfiable"),
         ({"affinity": {"podAntiAffinity": {REQUIRED: [{}]}}}, f"{TERMS}.{REQUIRED}[0].topologyKey"),
         ({"affinity": {"podAntiAffinity": {PREFERRED: [{}]}}}, f"{TERMS}.{PREFERRED}[0].podAffinityTerm"),
+        ({"affinity": {"podAntiAffinity": {PREFERRED: [{"podAffinityTerm": None}]}}}, f"{TERMS}.{PREFERRED}[0].podAffinityTerm.topologyKey"),
         ({"affinity": {"podAntiAffinity": {PREFERRED: [{"podAffinityTerm": {}}]}}}, f"{TERMS}.{PREFERRED}[0].podAffinityTerm.topologyKey"),
     ],
 )  # fmt: skip

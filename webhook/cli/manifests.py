@@ -132,7 +132,7 @@ def _created(pod: Pod, namespace: str, field: Callable[[str], str]) -> Pod:
     created = with_requests(check(pod))
     for place, names in _NEEDED.items():
         for path in paths(created, place.split(".")):
-            if missing := [name for name in names if name not in at(created, path)]:
+            if missing := [name for name in names if name not in (at(created, path) or {})]:
                 where = field(f"{dotted(path)}.{missing[0]}")
                 raise BadPod(f"{where} is missing: the API server refuses such a pod")
     created["metadata"]["namespace"] = namespace
