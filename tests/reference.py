@@ -15,6 +15,7 @@ from webhook.cli.units import documentation
 from webhook.framework.interface import Rule
 from webhook.placement.criteria import CRITERIA, NAME
 from webhook.policy.model import PolicyFile, Rules, named
+from webhook.server.settings import PREFIX, ServeSettings
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 POLICY: Final = ROOT / "manifests" / "policy.yaml"
@@ -55,6 +56,14 @@ def _policy() -> Iterator[str]:
             yield from ("```yaml", *textwrap.dedent(block).splitlines(), "```")
         elif key:
             yield from ("", "```yaml", *textwrap.dedent(block).splitlines(), "```")
+    yield ""
+
+
+def _settings_of_the_server() -> Iterator[str]:
+    yield from ("", "| variable | default | |", "|---|---|---|")
+    for name, field in ServeSettings.model_fields.items():
+        default = "" if field.default in (None, "") else f"`{str(field.default).lower()}`"
+        yield f"| `{PREFIX}{name.upper()}` | {default} | {' '.join((field.description or '').split())} |"
     yield ""
 
 
@@ -101,6 +110,7 @@ PAGES: Final[dict[str, dict[str, Callable[[], Iterator[str]]]]] = {
     "rules.md": {"table": table, "reference": details},
     "policy.md": {"policy": _policy},
     "placement.md": {"criteria": _criteria},
+    "operations.md": {"settings": _settings_of_the_server},
 }
 """The generated parts of each page."""
 

@@ -69,6 +69,8 @@ OPTIONAL = {
     ("PrometheusRule", "metadata"): {"labels": "monitoring.labels"},
 }
 """Fields that are left out if their value is empty: where they are added, their names and values."""
+ADDED = {("Deployment", f"{_CONTAINER}/env"): "env"}
+"""Lists with more entries if their value has some."""
 _SEVERAL = "gt (int .Values.replicas) 1"
 CONDITIONS = {
     "Namespace": ".Values.namespace.create",
@@ -170,6 +172,9 @@ def _with_optional(part: Lines) -> None:
     for (kind, path), fields in OPTIONAL.items():
         for name, value in fields.items() if kind == part.kind else ():
             part.append(path, [f"{name}:", "  {{- toYaml . | nindent %d }}"], opening=f"with .Values.{value}")
+    for (kind, path), value in ADDED.items():
+        if kind == part.kind:
+            part.append(path, ["{{- toYaml . | nindent %c }}"], opening=f"with .Values.{value}")
 
 
 def _without_some_alerts(part: Lines) -> None:

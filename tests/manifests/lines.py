@@ -46,9 +46,12 @@ class Lines:
         self._instead[first] = end, f"{head}{name}: {value.replace('%d', str(column + 2))}"
 
     def append(self, path: str, lines: list[str], opening: str = "") -> None:
-        """At the end of the map or list there. `opening`: `if …` or `with …`; what has the same one comes under it together."""
+        """At the end of the map or list there. `opening`: `if …` or `with …`; what has the same one comes under it together.
+
+        %c and %d in a line: the columns of the lines, and of what stands in a field there.
+        """
         column, end = self._node(path).start_mark.column, self._place(path)[1]
-        text = [" " * column + line.replace("%d", str(column + 2)) for line in lines]
+        text = [" " * column + line.replace("%d", str(column + 2)).replace("%c", str(column)) for line in lines]
         there = self._after.setdefault(end, {}).setdefault(column, [])
         if opening:
             first, last = (" " * column + f"{{{{- {word} }}}}" for word in (opening, "end"))

@@ -45,6 +45,10 @@ NARROWER: dict[str, dict[str, Any]] = {
         "additionalProperties": False,
         "properties": {name: {"type": "object"} for name in ("nodeAffinity", "podAffinity", "podAntiAffinity")},
     },
+    "env": {
+        "type": "array",
+        "items": {"type": "object", "required": ["name"], "properties": {"value": {"type": "string"}}},
+    },
     "podLabels": _MAP,
     "podAnnotations": _MAP,
     "ports.https": _PORT,

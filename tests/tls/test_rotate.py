@@ -23,7 +23,7 @@ from tests.tls.replicas import (
     trusted_everywhere,
 )
 from webhook.errors import ApiError
-from webhook.tls.issue import CA_LIFE, LEAF_LIFE, Pair, is_issued, make_ca, make_leaf
+from webhook.tls.issue import CA_LIFE, Pair, is_issued, make_ca, make_leaf
 from webhook.tls.material import Material, desired_material, secret_data
 from webhook.tls.rotate import PROPAGATION
 
@@ -105,15 +105,6 @@ async def test_without_the_configurations_a_leaf_is_served_and_later_the_bundle_
     api.objects.update(kept)
     await keeper.round(NOW)
     assert set(api.bundles()) == {api.secret("ca.crt")}
-
-
-async def test_configurations_that_somebody_else_keeps_are_left_alone() -> None:
-    api = Api()
-    keeper, live = replica(api, configuration="")
-    await keeper.round(NOW)
-    await keeper.round(NOW + LEAF_LIFE * 0.7)
-    assert api.bundles() == [None] * 3
-    assert served(live).certificate == api.secret("tls.crt")
 
 
 # --- a CA is replaced: no call fails, whoever replaces it ------------------------------------------------------------

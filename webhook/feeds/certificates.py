@@ -55,7 +55,7 @@ class ConfigurationSink(Sink):
 def start(tasks: Tasks, api: Api, keeper: Keeper, metrics: Metrics, log: Logger) -> None:
     """Keep the Secret and both webhook configurations up to date while `tasks` run."""
     woken = asyncio.Event()
-    for kind in CONFIGURATION_KINDS if keeper.configuration else ():
+    for kind in CONFIGURATION_KINDS:
         fields = f"metadata.name={keeper.configuration}"
         sink = ConfigurationSink(keeper, woken)
         path = f"{CONFIGURATIONS}/{kind}"

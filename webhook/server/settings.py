@@ -18,7 +18,7 @@ PREFIX = "GPU_ADMISSION_"
 class ServeSettings(BaseModel):
     """Settings of `gpu-admission serve`. Raises BadInput if two of them contradict each other."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     host: str = "::"
     """Address to listen on, for both ports. `::` is all addresses, of IPv4 too: a pod may have those of one family only."""
@@ -35,6 +35,7 @@ class ServeSettings(BaseModel):
     tls_cert: Path | None = None
     """Serving certificate (chain), PEM. It is read again when it changes. Without it, a certificate is issued."""
     tls_key: Path | None = None
+    """The key of that certificate, PEM."""
     client_ca: Path | None = None
     """Authorities for client certificates, PEM. With them, the webhook port requires a client certificate."""
     namespace: str = "gpu-admission"
@@ -42,9 +43,11 @@ class ServeSettings(BaseModel):
     service: str = "gpu-admission"
     """The Service that the API server calls. The certificate is issued for its name."""
     config_map: str = "gpu-admission-policy"
+    """Name of the ConfigMap with the policy."""
     secret: str = "gpu-admission-tls"  # noqa: S105  its name
+    """Name of the Secret with the certificates that it issues."""
     webhook_configuration: str = "gpu-admission"
-    """Name of both webhook configurations, whose caBundle is kept up to date. Empty: do not change them."""
+    """Name of both webhook configurations, whose caBundle is kept up to date."""
     replica: str = ""
     """Name of this replica, in a pod the pod's name. Each replica prefers its own part of the nodes."""
     max_age: float = Field(60.0, gt=0)

@@ -54,11 +54,11 @@ class Keeper:
         secret: str,
         configuration: str,
     ) -> None:
-        """`configuration`: the name of both webhook configurations; empty if somebody else writes caBundle."""
+        """`configuration`: the name of both webhook configurations."""
         self._client, self._live, self._names = client, live, tuple(names)
         self._secret = f"/api/v1/namespaces/{namespace}/secrets/{secret}"
         self.configuration = configuration
-        self._paths = [f"{CONFIGURATIONS}/{kind}/{configuration}" for kind in CONFIGURATION_KINDS if configuration]
+        self._paths = [f"{CONFIGURATIONS}/{kind}/{configuration}" for kind in CONFIGURATION_KINDS]
         self._stored: Material | None = None
         """The content of the Secret after the last round."""
         self._unchanged_since: datetime | None = None
