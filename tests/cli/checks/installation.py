@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from tests.cli.objects import document, placed, write
+from tests.cli.objects import TAKEN, document, placed, write
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
 from tests.manifests.files import MANIFESTS, documents
@@ -24,6 +24,7 @@ from webhook.tls.issue import Pair, fingerprint, make_ca, make_leaf, service_nam
 
 POLICY = (MANIFESTS / "policy.yaml").read_text()
 HASH = Policy.load(POLICY).hash
+NOW = datetime.fromtimestamp(TAKEN, UTC)
 NAMES = service_names("gpu-admission", "gpu-admission")
 Json = dict[str, Any]
 Objects = list[Json]
@@ -31,7 +32,7 @@ Spoil = Callable[[Objects], Any]
 
 
 def ca(since: timedelta = timedelta()) -> Pair:
-    return make_ca(datetime.now(UTC) - since)
+    return make_ca(NOW - since)
 
 
 def encoded(pair: Pair) -> str:
@@ -39,7 +40,7 @@ def encoded(pair: Pair) -> str:
 
 
 def leaf_of(authority: Pair, since: timedelta = timedelta(), names: tuple[str, ...] = NAMES) -> Json:
-    pem = make_leaf(authority, names, datetime.now(UTC) - since).certificate
+    pem = make_leaf(authority, names, NOW - since).certificate
     return {
         "kind": "ServingCertificate",
         "metadata": {"name": "gpu-admission-tls"},

@@ -73,7 +73,7 @@ def _issue(snapshot: Snapshot) -> str:
 def _validity(snapshot: Snapshot, subject: str, certificate: x509.Certificate) -> Found:
     """Whether a certificate has expired, or should have been renewed."""
     begins, ends = certificate.not_valid_before_utc, certificate.not_valid_after_utc
-    left = ends - datetime.now(UTC)
+    left = ends - (datetime.fromtimestamp(snapshot.taken, UTC) if snapshot.taken else datetime.now(UTC))
     if left < timedelta():
         return broken(f"{subject} ended at {ends:%Y-%m-%d %H:%M} UTC", _issue(snapshot))
     soon = left < min(_MIN_LEFT, (ends - begins) / _MIN_LEFT_PART)
