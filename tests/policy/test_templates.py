@@ -130,7 +130,6 @@ PARTS = [
     ("serving.kserve.io", "LLMInferenceService", {"template": SPEC}, "ReplicaSet", f"spec.template.{GPU_FIELD[5:]}", 1),
     ("serving.kserve.io", "LLMInferenceService", {"prefill": {"replicas": 2, "worker": SPEC}}, "ReplicaSet",
      f"spec.prefill.worker.{GPU_FIELD[5:]}", 2),
-    ("serving.kserve.io", "LLMInferenceServiceConfig", {"template": SPEC}, "ReplicaSet", f"spec.template.{GPU_FIELD[5:]}", 1),
     ("ome.io", "InferenceService", {"model": {"name": "m"}, "engine": {"runner": {"resources": ASKED}}},
      "ReplicaSet", "spec.engine.runner.resources.limits", 1),
     ("ome.io", "InferenceService", {"decoder": SPEC}, "ReplicaSet", f"spec.decoder.{GPU_FIELD[5:]}", 1),

@@ -67,8 +67,6 @@ serving.knative.dev      Service              template  ReplicaSet  spec.templat
 serving.kserve.io        InferenceService     podSpec   ReplicaSet  spec.predictor spec.predictor.workerSpec spec.transformer
 serving.kserve.io        LLMInferenceService  podSpec   ReplicaSet  spec.template spec.worker spec.prefill.template \
     spec.prefill.worker
-serving.kserve.io        LLMInferenceServiceConfig podSpec ReplicaSet spec.template spec.worker spec.prefill.template \
-    spec.prefill.worker
 ome.io                   InferenceService     podSpec   ReplicaSet  spec.engine spec.engine.leader spec.engine.worker \
     spec.decoder spec.decoder.leader spec.decoder.worker spec.router spec.predictor
 grove.io                 PodCliqueSet         podSpec   PodClique   spec.template.cliques.*.spec.podSpec
