@@ -25,6 +25,7 @@ from webhook.framework.interface import Context, Finding, Rule
 from webhook.framework.node_terms import has_name
 from webhook.kube.claim_requests import Alternative, ClaimRequest
 from webhook.kube.gpus import GpuName, Gpus
+from webhook.kube.json_patch import Edit
 from webhook.kube.pod import Pod, gpu_names, owner
 from webhook.kube.review import Request
 
@@ -250,6 +251,20 @@ class Obstructed:
     def place(self, pod: Pod) -> Placement:
         return Placement((), "pack", reason="no node fits")
 
+    def choose(self, edit: Edit) -> Placement:
+        return self.place(edit.object)
+
+
+class Chosen(Obstructed):
+    """Nodes that are ranked as this placement says, for every pod."""
+
+    def __init__(self, placement: Placement) -> None:
+        super().__init__()
+        self._placement = placement
+
+    def place(self, pod: Pod) -> Placement:
+        return self._placement
+
 
 def asking(
     devices: int | None = 1,
@@ -285,8 +300,12 @@ def case(
     cluster: ClusterFacts = TWO_NODES,
     namespace: str = "team-a",
     workload: str = "training",
+    placement: Placement | None = None,
     **context: Any,
 ) -> Case:
-    """A pod in a context: two nodes of eight GPUs, namespace `team-a`, class `training`, unless told otherwise."""
+    """A pod in a context: two nodes of eight GPUs, namespace `team-a`, class `training`, unless told otherwise. `placement`: the
+    nodes that are ranked for it."""
+    if placement is not None:
+        context["nodes"] = Chosen(placement)
     known = Context(namespace, GPUS, cluster, Workload(workload), owner(pod), gpu_names(pod, GPUS), **context)
     return Case(pod, known, rule)

@@ -48,6 +48,34 @@ def test_a_pod_becomes_what_is_shown(title: str, block: str) -> None:
     assert missing(side(block, "+"), result.pod) == []
 
 
+def changes(before: Any, after: Any, path: str = "") -> set[str]:
+    """The fields that are new or have another value, without the numbers of list entries."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        names = [name for name in after if name not in before or before[name] != after[name]]
+        return {change for name in names for change in changes(before.get(name), after[name], f"{path}.{name}")}
+    if isinstance(before, list) and isinstance(after, list):
+        padded = [*before, *[None] * len(after)]
+        return {change for one, two in zip(padded, after, strict=False) for change in changes(one, two, f"{path}[]")}
+    if isinstance(after, dict):
+        return {change for name, value in after.items() for change in changes(None, value, f"{path}.{name}")}
+    if isinstance(after, list):
+        return {change for value in after for change in changes(None, value, f"{path}[]")}
+    return set() if before == after else {path}
+
+
+SHOWN = {change for _, block in BLOCKS for change in changes(side(block, "-"), side(block, "+"))}
+
+
+@pytest.mark.parametrize(("title", "block"), BLOCKS, ids=[title for title, _ in BLOCKS])
+def test_what_is_shown_is_all_that_happens(title: str, block: str) -> None:
+    before = side(block, "-")
+    (document,) = offline.documents(yaml.safe_dump(before), "README.md")
+    assert isinstance(document, offline.Document)
+    state = offline.load_state(CLUSTER)
+    after = offline.run(document, offline.decide_mutate, offline.load_policy(), state).pod
+    assert {change for change in changes(before, after) if ".annotations." not in change} <= SHOWN
+
+
 def test_every_injector_has_its_before_and_after() -> None:
     enabled = [name for name, _ in offline.load_policy().units["default"].injectors]
     assert INJECTORS.count("```diff") >= len(enabled)

@@ -6,20 +6,25 @@ Covers kube.record.
 import json
 from typing import Any
 
-import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders import pod, preferred_node
-from webhook.admission.earlier import earlier_choice
+from tests.builders import GPU, GPUS, pod, preferred_node
+from tests.cluster.objects import node, placer, state
+from tests.cluster.objects import pod as taking
+from webhook.admission.earlier import Choice
 from webhook.admission.record import encoded, record
-from webhook.cluster.pods import demand_of
+from webhook.cluster.pods import demand_of, reservation_request
+from webhook.cluster.state import ClusterState
 from webhook.framework.cluster_view import Placement, Ranked
 from webhook.framework.node_terms import PREFERRED_TERMS, REQUIRED_TERMS, has_name, remove_terms
 from webhook.kube.json_patch import Edit
 from webhook.kube.pod import DECISION, Pod
+from webhook.placement.placer import Places
+from webhook.placement.settings import PlacementSettings
 
+PREFERRED, REQUIRED = PREFERRED_TERMS[-1], REQUIRED_TERMS[-2]
 AFFINITY = {
     "nodeAffinity": {
         "preferredDuringSchedulingIgnoredDuringExecution": [preferred_node("a1", 100), preferred_node("a2", 35)]
@@ -27,10 +32,19 @@ AFFINITY = {
 }
 
 
+STRATEGY = "spread"
+
+
+def choosing(of: ClusterState, strategy: str = STRATEGY) -> Choice:
+    return Choice(Places(placer(of), of.view(0), PlacementSettings(), strategy, GPUS, "", ()), "team-a")
+
+
 def recorded(text: str | None) -> Placement | None:
+    """The choice of an earlier call that this record tells, if it counts; on two nodes that have room."""
     annotations = {} if text is None else {DECISION: text}
-    found = earlier_choice(Edit(pod(annotations=annotations, affinity=AFFINITY)), "spread")
-    return None if found is None else found.placement
+    edit = Edit(pod(annotations=annotations, affinity=AFFINITY))
+    found = choosing(state([node("a1"), node("a2")])).choose(edit)
+    return found if found.kept else None
 
 
 @pytest.mark.parametrize(
@@ -60,7 +74,7 @@ def test_a_record_that_is_not_ours_does_not_count(text: str | None) -> None:
 
 
 def test_a_record_that_the_affinity_confirms_is_the_earlier_choice() -> None:
-    before = Placement((Ranked("a2", 8, 0, 1.0), Ranked("b", 6, 1, 0.5)), "spread", total=12, apart=True)
+    before = Placement((Ranked("a2", 8, 0, 1.0), Ranked("b", 6, 1, 0.5)), "spread", total=12, kept=True)
     text = encoded(record("p", "default", "c", {}, before))
     assert recorded(text) == before
 
@@ -68,7 +82,7 @@ def test_a_record_that_the_affinity_confirms_is_the_earlier_choice() -> None:
 def test_the_strategy_comes_from_the_policy_and_not_from_the_record() -> None:
     """The strategy is the label of a metric, so a tenant must not choose it."""
     found = recorded('{"strategy":"tenant text","nodes":[["a1",8,0,1]]}')
-    assert found == Placement((Ranked("a1", 8, 0, 1.0),), "spread", apart=True)
+    assert found == Placement((Ranked("a1", 8, 0, 1.0),), "spread", kept=True)
 
 
 @given(
@@ -83,7 +97,7 @@ def test_any_annotation_can_be_recorded_again_or_does_not_count(value: Any) -> N
             encoded(record("p", "d", "c", {}, found))
 
 
-# --- a pod that grew --------------------------------------------------------------------------------------------------
+# --- whether it holds -------------------------------------------------------------------------------------------------
 
 CHOSEN = Placement((Ranked("a1", 8, 0, 1.0), Ranked("a2", 6, 1, 0.5)), "pack", weights=(100, 35), total=12)
 
@@ -92,20 +106,31 @@ def asking(limits: dict[str, str]) -> dict[str, Any]:
     return {"name": "main", "image": "i", "resources": {"limits": limits}}
 
 
-SMALL = asking({"nvidia.com/gpu": "1", "cpu": "4"})
+SMALL = asking({GPU: "6", "cpu": "4"})
+NODES = [node("a1", 8, cpu=8), node("a2", 8, cpu=8)]
+TAKEN = taking("x", 3, on="a1")
 
 
-def called_again(*containers: dict[str, Any], before: dict[str, Any] = SMALL, **changes: Any) -> Pod:
-    """A pod for which nodes were ranked when it had the container `before`, and which has `containers` now."""
-    asked = demand_of(pod(before))
-    text = encoded(record("p", "default", "c", {}, CHOSEN, asked))
+def called_again(*containers: dict[str, Any], **changes: Any) -> Pod:
+    """A pod for which nodes were ranked when it had the container SMALL, and which has `containers` now."""
+    text = encoded(record("p", "default", "c", {}, CHOSEN, demand_of(pod(SMALL))))
     return pod(*containers, annotations={DECISION: text}, **({"affinity": AFFINITY} | changes))
 
 
-def grown(found: Pod) -> bool:
-    earlier = earlier_choice(Edit(found), "pack")
-    assert earlier is not None
-    return earlier.more(found) is not None
+def first_node(of: ClusterState, found: Pod) -> tuple[str, bool]:
+    """The first node, and whether it is that of the earlier choice."""
+    edit = Edit(found)
+    placement = choosing(of, "pack").choose(edit)
+    if not placement.kept:
+        assert edit.object["spec"]["affinity"] in ({}, {"nodeAffinity": {}}), "the terms for the old nodes are gone"
+    return placement.nodes[0].node, placement.kept
+
+
+def reserved() -> ClusterState:
+    """What the first call reserved is there."""
+    of = state(NODES)
+    of.reserve(reservation_request(pod(SMALL)), CHOSEN, 0)
+    return of
 
 
 @pytest.mark.parametrize(
@@ -113,63 +138,64 @@ def grown(found: Pod) -> bool:
     [
         pytest.param([SMALL], id="nothing"),
         pytest.param([SMALL, asking({})], id="a container that asks for nothing"),
-        pytest.param([asking({"nvidia.com/gpu": "1", "cpu": "2"})], id="less CPU"),
-        pytest.param([asking({"nvidia.com/gpu": "1"})], id="no CPU"),
-        pytest.param([asking({"nvidia.com/gpu": "one", "cpu": "4"})], id="text that is no quantity"),
+        pytest.param([asking({GPU: "6", "cpu": "2"})], id="less CPU"),
+        pytest.param([SMALL, asking({GPU: "2"})], id="more, for which there is room"),
+        pytest.param([asking({GPU: "one", "cpu": "4"})], id="text that is no quantity"),
     ],
 )
-def test_a_pod_that_asks_for_no_more_keeps_its_nodes(containers: list[dict[str, Any]]) -> None:
-    assert not grown(called_again(*containers))
+def test_a_pod_that_asks_for_no_more_than_there_is_keeps_its_nodes(containers: list[dict[str, Any]]) -> None:
+    assert first_node(reserved(), called_again(*containers)) == ("a1", True)
 
 
 @pytest.mark.parametrize(
-    "containers",
-    [
-        pytest.param([SMALL, asking({"nvidia.com/gpu": "1"})], id="a GPU more"),
-        pytest.param([SMALL, asking({"cpu": "100m"})], id="a little CPU"),
-        pytest.param([SMALL, asking({"amd.com/gpu": "1"})], id="another resource"),
-        pytest.param([asking({"nvidia.com/gpu": "2", "cpu": "1"})], id="a GPU more and less CPU"),
-    ],
+    "more",
+    [pytest.param({GPU: "3"}, id="GPUs"), pytest.param({"cpu": "5"}, id="CPU")],
 )
-def test_a_pod_that_asks_for_more_is_ranked_again(containers: list[dict[str, Any]]) -> None:
-    assert grown(called_again(*containers))
-
-
-def test_only_what_is_asked_for_beyond_the_earlier_demand_counts() -> None:
-    found = called_again(SMALL, asking({"nvidia.com/gpu": "1"}), owned_by="Job")
-    earlier = earlier_choice(Edit(found), "pack")
-    assert earlier is not None
-    more = earlier.more(found)
-    assert more is not None
-    assert more.requests == (("nvidia.com/gpu", 1),)
+def test_a_pod_that_outgrows_its_node_is_ranked_again(more: dict[str, str]) -> None:
+    of = state([*NODES, node("b", 16, cpu=16)])
+    of.reserve(reservation_request(pod(SMALL)), CHOSEN, 0)
+    assert first_node(of, called_again(SMALL, asking(more))) == ("b", False)
 
 
 def test_a_sidecar_counts() -> None:
     found = called_again(SMALL)
-    found["spec"]["initContainers"] = [asking({"nvidia.com/gpu": "1"}) | {"restartPolicy": "Always"}]
-    assert grown(found)
+    found["spec"]["initContainers"] = [asking({GPU: "3"}) | {"restartPolicy": "Always"}]
+    assert not choosing(reserved()).choose(Edit(found)).kept
+
+
+COPIED: dict[str, tuple[ClusterState, tuple[str, bool]]] = {
+    "its node has room for all of it": (state(NODES), ("a1", True)),
+    "its node is full": (state(NODES, [TAKEN]), ("a2", False)),
+    "its node is gone": (state(NODES[1:]), ("a2", False)),
+}
+
+
+@pytest.mark.parametrize(("of", "want"), COPIED.values(), ids=COPIED)
+def test_a_copied_pod_keeps_a_choice_only_where_there_is_room_for_the_whole_pod(
+    of: ClusterState, want: tuple[str, bool]
+) -> None:
+    assert first_node(of, called_again(SMALL)) == want
+
+
+def test_a_copied_pod_is_not_pinned_to_the_old_node_for_ever() -> None:
+    found = called_again(
+        SMALL, affinity={"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchFields": [has_name("a1")]}]}}}
+    )
+    found["metadata"]["annotations"][DECISION] = found["metadata"]["annotations"][DECISION].replace(
+        '"units":{}', '"units":{"nodeAffinity":["required","a1"]}'
+    )
+    assert first_node(state(NODES[1:]), found) == ("a2", False)
 
 
 @pytest.mark.parametrize(
     "asked", ["null", "5", '"x"', "[]", '{"nvidia.com/gpu":"1"}', '{"nvidia.com/gpu":-1}', '{"nvidia.com/gpu":true}']
 )
 def test_a_record_with_a_demand_that_is_none_does_not_count(asked: str) -> None:
-    found = called_again(SMALL)
-    found["metadata"]["annotations"][DECISION] = f'{{"nodes":[["a1",8,0,1.0]],"of":1,"asked":{asked}}}'
-    assert earlier_choice(Edit(found), "pack") is None
-
-
-def test_an_older_record_without_the_demand_still_holds() -> None:
-    found = called_again(SMALL, asking({"nvidia.com/gpu": "7"}))
-    text = orjson.loads(found["metadata"]["annotations"][DECISION])
-    del text["asked"]
-    found["metadata"]["annotations"][DECISION] = orjson.dumps(text).decode()
-    assert not grown(found)
+    assert recorded(f'{{"nodes":[["a1",8,0,1.0]],"of":1,"asked":{asked}}}') is None
 
 
 # --- removing the terms for the earlier choice ------------------------------------------------------------------------
 
-PREFERRED, REQUIRED = PREFERRED_TERMS[-1], REQUIRED_TERMS[-2]
 OWN = {"weight": 50, "preference": {"matchFields": [has_name("a1")]}}
 MODEL = {"key": "nvidia.com/gpu.product", "operator": "Exists"}
 TERMS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {

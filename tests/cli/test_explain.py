@@ -141,7 +141,7 @@ def test_why_a_pod_is_elsewhere_is_read_and_not_guessed(tmp_path: Path, others: 
 @pytest.mark.parametrize(
     ("word", "nodes", "why"),
     [
-        pytest.param("peers", [["a", 8, 0, -1001.0], ["b", 8, 1, -0.5]], "fewer pods of its owner are there: 0, not 1 (criterion peers; equal by all before it)", id="by a number"),
+        pytest.param("peers", [["a", 8, 0, -1001.0], ["b", 8, 1, -0.5]], "fewer pods of its owner are there, or in its zone: 0, not 1 (criterion peers; equal by all before it)", id="by a number"),
         pytest.param("score", [["a", 8, 0, -0.5], ["b", 8, 0, -0.75]], "the strategy scores it higher: -0.5, not -0.75 (criterion score; equal by all before it)", id="by score"),
         pytest.param("score", [["a", 8, 0, -0.5], ["gpu-a", 8, 0, -1000.2]], "gpu-a is kept back: all its GPUs are free, and such nodes are kept for pods that need one (criterion score; equal by all before it)", id="by what is kept back"),
         pytest.param("load", [["a", 8, 0, 1.0, 8, 10], ["b", 8, 0, 1.0, 8, 10]], "its GPUs are less busy or cooler (criterion load; equal by all before it)", id="numbers that do not differ are not shown"),

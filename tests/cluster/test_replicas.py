@@ -11,9 +11,10 @@ import pytest
 from tests.cluster.objects import admitted, node, pod, state
 from tests.placement.placed import affinity, expression, names, placed
 from webhook.cluster.node_table import LAST, Demand
-from webhook.cluster.pods import HOSTNAME, reservation_request
+from webhook.cluster.pods import reservation_request
 from webhook.cluster.replicas import OTHER_REPLICA, replica_penalty
 from webhook.cluster.state import ClusterState
+from webhook.kube.pod import HOSTNAME
 from webhook.placement.strategies import STRATEGIES
 
 NODES = [node(f"gpu-{i:02}") for i in range(60)]

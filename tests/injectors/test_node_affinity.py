@@ -10,14 +10,15 @@ from tests.tables import table
 from webhook.framework.cluster_view import Expression, Placement, Preferred, Ranked
 from webhook.framework.interface import Outcome
 from webhook.framework.node_terms import has_name
-from webhook.injectors.node_affinity import NodeAffinity
-from webhook.kube.pod import PREFERRED, REQUIRED
+from webhook.injectors.node_affinity import NEUTRAL, NodeAffinity
+from webhook.kube.pod import PREFERRED, REQUIRED, Pod
 
 OWN = (
     r"/spec/affinity|/spec/affinity/nodeAffinity"
     r"|/spec/affinity/nodeAffinity/preferredDuringSchedulingIgnoredDuringExecution(/-)?"
     r"|/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution"
     r"(/nodeSelectorTerms/\d+/matchFields(/-)?)?"
+    r"|/spec/topologySpreadConstraints"
 )
 PINNED = NodeAffinity(mode="required")
 IN_ZONE = {"key": "zone", "operator": "In", "values": ["z1"]}
@@ -58,7 +59,8 @@ def preferring(*terms: dict[str, Any], **more: Any) -> dict[str, Any]:
 )
 def test_left_alone_where_no_node_was_chosen(mode: Any, placement: Placement | None, reason: str) -> None:
     there = pod(affinity=requiring({"matchFields": [has_name("x")]}))
-    assert unchanged(NodeAffinity(mode=mode), case(there, placement=placement)) == Outcome("none", reason)
+    outcome = unchanged(NodeAffinity(mode=mode), case(there, placement=placement))
+    assert outcome == Outcome("none", reason)
 
 
 @table(
@@ -80,6 +82,26 @@ def test_left_alone_where_nothing_is_to_be_added(injector: NodeAffinity, affinit
 
 def test_the_choice_of_an_earlier_call_has_no_weights_and_adds_nothing() -> None:
     assert unchanged(NodeAffinity(), case(pod(), placement=ranked(weights=()))) == Outcome("present")
+
+
+CONSTRAINED = pod(owned_by="ReplicaSet", topologySpreadConstraints=[{"topologyKey": "rack"}])
+
+
+@table(
+    ("there", "injector", "found"),
+    {
+        "a Job's pod: the scheduler spreads none of these": (pod(owned_by="Job"), NodeAffinity(), ranked()),
+        "a bare pod": (pod(), NodeAffinity(), ranked()),
+        "it has a constraint of its own": (CONSTRAINED, NodeAffinity(), ranked()),
+        "its node is required": (pod(owned_by="ReplicaSet"), PINNED, ranked()),
+        "no node was chosen": (pod(owned_by="ReplicaSet"), NodeAffinity(), Placement((), "pack", "no node fits")),
+    },
+)
+def test_no_constraint_is_added_where_the_scheduler_spreads_nothing(
+    there: Pod, injector: NodeAffinity, found: Placement
+) -> None:
+    after, _ = applied(injector, case(there, placement=found), OWN)
+    assert after["spec"].get("topologySpreadConstraints") == there["spec"].get("topologySpreadConstraints")
 
 
 # --- what must --------------------------------------------------------------------------------------------------------
@@ -110,6 +132,16 @@ def test_preferred(affinity: Any, want: dict[str, Any]) -> None:
     after, outcome = applied(NodeAffinity(), placed(affinity), OWN)
     assert after["spec"]["affinity"] == want
     assert outcome == Outcome("preferred", 2)
+
+
+@pytest.mark.parametrize(
+    "there",
+    [pod(owned_by=kind) for kind in ("ReplicaSet", "StatefulSet", "ReplicationController")]
+    + [pod(owned_by="Job", subdomain="ranks")],
+)
+def test_the_default_spread_of_the_scheduler_is_switched_off_for_a_chosen_node(there: Pod) -> None:
+    after, _ = applied(NodeAffinity(), case(there, placement=ranked()), OWN)
+    assert after["spec"]["topologySpreadConstraints"] == [NEUTRAL]
 
 
 def test_the_node_is_required_where_the_scheduler_weighs_no_preference() -> None:

@@ -1,15 +1,14 @@
-"""Topology spread that agrees with the chosen node."""
+"""Topology spread of replicas that are kept apart."""
 
 from typing import Any
 
 import pytest
 
-from tests.builders import GPU, UNKNOWN, Case, ClusterFacts, case, pod
+from tests.builders import GPU, UNKNOWN, Case, ClusterFacts, case, container, pod
 from tests.injectors.applied import applied, unchanged
 from tests.tables import table
-from webhook.framework.cluster_view import Placement, Ranked
 from webhook.framework.interface import Outcome
-from webhook.injectors.topology_spread import HOST, NEUTRAL, ZONE, Constraint, TopologySpread
+from webhook.injectors.topology_spread import HOST, ZONE, Constraint, TopologySpread
 from webhook.kube.pod import PREFERRED as SOFT
 
 OWN = (
@@ -17,9 +16,6 @@ OWN = (
     r"|/spec/affinity/podAntiAffinity/preferredDuringSchedulingIgnoredDuringExecution(/-)?"
 )
 LABELS = {"app": "web", "pod-template-hash": "5f6d"}
-CHOSEN = Placement((Ranked("a1", 8, 0, 1.0),), "spread", weights=(100,))
-APART = CHOSEN._replace(apart=True)
-NOT_CHOSEN = Placement((), "spread", "cluster state is stale")
 
 
 def zones(*names: str) -> ClusterFacts:
@@ -34,15 +30,16 @@ def replica(
     labels: dict[str, str] = LABELS,
     cluster: ClusterFacts = ONE_ZONE,
     owner: str = "ReplicaSet",
-    placement: Placement | None = None,
+    keeps_apart: bool = True,
     **spec: Any,
 ) -> Case:
-    return case(pod(labels=labels, owned_by=owner or None, **spec), cluster=cluster, placement=placement)
+    return case(pod(labels=labels, owned_by=owner or None, **spec), cluster=cluster, keeps_apart=keeps_apart)
 
 
-def constraint(key: str, skew: int = 1, **tweaks: Any) -> dict[str, Any]:
+def constraint(key: str, skew: int = 0, **tweaks: Any) -> dict[str, Any]:
+    """As the scheduler's own default for this key, unless `skew` is given."""
     return {
-        "maxSkew": skew,
+        "maxSkew": skew or {HOST: 3, ZONE: 5}.get(key, 1),
         "topologyKey": key,
         "whenUnsatisfiable": "ScheduleAnyway",
         "labelSelector": {"matchLabels": {"app": "web"}},
@@ -75,11 +72,13 @@ UNSELECTABLE = {"pod-template-hash": "5f6d", "statefulset.kubernetes.io/pod-name
             SPREAD,
             "present",
         ),
+        "packed": (replica(keeps_apart=False), SPREAD, "packed"),
         "packed, and the pod has a constraint of its own": (
-            replica(topologySpreadConstraints=[constraint("rack")], placement=CHOSEN),
+            replica(topologySpreadConstraints=[constraint("rack")], keeps_apart=False),
             SPREAD,
-            "present",
+            "packed",
         ),
+        "parts of GPUs": (replica(containers=[container(gpu=None)]), SPREAD, "parts"),
         "the pod has an anti-affinity to its replicas": (replica(affinity=avoiding(HOST)), ANTI, "present"),
         "zones that are not known": (replica(cluster=UNKNOWN), OVER_ZONES, "present"),
         "a single zone": (replica(), OVER_ZONES, "present"),
@@ -94,18 +93,10 @@ def test_left_alone(known: Case, injector: TopologySpread, outcome: str) -> None
     assert unchanged(injector, known) == Outcome(outcome)
 
 
-NEUTRALISED = {
-    "maxSkew": 1,
-    "topologyKey": HOST,
-    "whenUnsatisfiable": "ScheduleAnyway",
-    "labelSelector": {"matchLabels": NEUTRAL},
-}
-
-
 @table(
     ("known", "want"),
     {
-        "over hosts": (replica(placement=NOT_CHOSEN), [constraint(HOST)]),
+        "over hosts": (replica(), [constraint(HOST)]),
         "over hosts, without any state": (replica(cluster=UNKNOWN), [constraint(HOST)]),
         "over hosts and zones": (replica(cluster=TWO_ZONES), [constraint(HOST), constraint(ZONE)]),
         "over what the pod does not yet spread over": (
@@ -113,9 +104,9 @@ NEUTRALISED = {
             [constraint(HOST, 5), constraint(ZONE)],
         ),
         "a list of null": (replica(topologySpreadConstraints=None), [constraint(HOST)]),
-        "with a chosen node: with a maxSkew that does not work against it": (
-            replica(placement=APART, cluster=TWO_ZONES),
-            [constraint(HOST, 100), constraint(ZONE, 100)],
+        "claimed devices": (
+            replica(containers=[container(gpu=None)], resourceClaims=[{"name": "gpu"}]),
+            [constraint(HOST)],
         ),
         "without a revision": (
             replica({"app": "web"}),
@@ -125,19 +116,17 @@ NEUTRALISED = {
             replica({"app": "web", "controller-revision-hash": "a", "pod-template-hash": "b"}),
             [constraint(HOST, matchLabelKeys=["pod-template-hash", "controller-revision-hash"])],
         ),
-        "packed: one that selects nothing turns the scheduler's own off": (replica(placement=CHOSEN), [NEUTRALISED]),
-        "packed, without owner or labels": (replica({}, owner="", placement=CHOSEN), [NEUTRALISED]),
     },
 )
 def test_constraints(known: Case, want: list[dict[str, Any]]) -> None:
     after, outcome = applied(SPREAD, known, OWN)
     assert after["spec"]["topologySpreadConstraints"] == want
-    assert outcome.result == ("neutral" if want == [NEUTRALISED] else "added")
+    assert outcome.result == "added"
 
 
-def test_a_hard_constraint_keeps_its_skew_where_a_node_was_chosen() -> None:
+def test_a_hard_constraint() -> None:
     injector = TopologySpread(constraints=(Constraint(key=ZONE, max_skew=2, when_unsatisfiable="DoNotSchedule"),))
-    after, _ = applied(injector, replica(cluster=TWO_ZONES, placement=APART), OWN)
+    after, _ = applied(injector, replica(cluster=TWO_ZONES), OWN)
     assert after["spec"]["topologySpreadConstraints"] == [constraint(ZONE, 2, whenUnsatisfiable="DoNotSchedule")]
 
 

@@ -14,7 +14,7 @@ from webhook.placement.criteria import CRITERIA, NAME
 
 Object = dict[str, Any]
 SOFT = {"key": "spot", "effect": "PreferNoSchedule"}
-SPREAD = {"topologyKey": "rack", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {}}
+SPREAD = {"topologyKey": "rack", "maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": {}}
 
 
 CASES: dict[str, tuple[list[Object], list[Object], Object, str]] = {

@@ -26,8 +26,7 @@ HEALTH = Health(labels={"sick": ("true",)}, conditions={"GpuBroken": "True"})
 class ByFree:
     """Scores free GPUs in coarse steps, so that many rows tie. The version of the view decides the direction."""
 
-    peers_first = False
-    keeps_whole_nodes = False
+    keeps_apart = False
 
     def __call__(self, columns: Columns, rows: Rows, demand: Demand, view: View) -> Floats:
         scores: Floats = (columns.free[GPU][rows] // 2).astype(float)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.builders import GPUS
 from tests.cluster.objects import admitted, node, placer, pod, state
@@ -15,6 +18,7 @@ from webhook.placement.settings import PlacementSettings
 
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 REQUIRED, PREFERRED = (f"{kind}DuringSchedulingIgnoredDuringExecution" for kind in ("required", "preferred"))
+KEY = "topologySpreadConstraints"
 OWN = {"matchLabels": {"app": "chat"}}
 OTHERS = {"matchLabels": {"app": "cache"}}
 
@@ -50,7 +54,7 @@ def chat(name: str = "p", gpus: int = 1, **made: Any) -> dict[str, Any]:
     return found
 
 
-_ONE_HOST = PeerRules((Apart(HOST),), one_per_host=True)
+_ONE_HOST = PeerRules((Apart(HOST, required=True),), one_per_host=True)
 
 
 @pytest.mark.parametrize(
@@ -66,15 +70,25 @@ _ONE_HOST = PeerRules((Apart(HOST),), one_per_host=True)
         pytest.param(away(term(mismatchLabelKeys=["app"])), PeerRules(), id="never beside those with another value"),
         pytest.param(away(term(mismatchLabelKeys=["no"])), _ONE_HOST, id="a label that it does not have"),
         pytest.param(away(term(selector=OTHERS)), PeerRules(), id="away from others, of whom nothing is known"),
-        pytest.param(away(term(ZONE)), PeerRules((Apart(ZONE),)), id="a zone each"),
+        pytest.param(away(term(ZONE)), PeerRules((Apart(ZONE, required=True),)), id="a zone each"),
         pytest.param(away(weighed(term()), kind=PREFERRED), PeerRules((Apart(HOST),)), id="preferred anti-affinity"),
-        pytest.param(spread(ZONE, skew=2), PeerRules((Apart(ZONE, 2, True),)), id="spread over zones"),
+        pytest.param(spread(ZONE, skew=2), PeerRules((Apart(ZONE, 2, True, True),)), id="spread over zones"),
+        pytest.param(
+            {
+                KEY: [
+                    spread(ZONE)[KEY][0]
+                    | {"minDomains": 2, "nodeTaintsPolicy": "Honor", "nodeAffinityPolicy": "Ignore"}
+                ]
+            },
+            PeerRules((Apart(ZONE, 1, True, True, 2, True, True),)),
+            id="all that a hard spread may state",
+        ),
         pytest.param(
             spread(when="ScheduleAnyway", skew=3), PeerRules((Apart(HOST, 3, True),)), id="soft spread over hosts"
         ),
         pytest.param(
             {key: [*spread(ZONE, "ScheduleAnyway")[key], *spread()[key]] for key in spread()},
-            PeerRules((Apart(HOST, 1, True), Apart(ZONE, 1, True))),
+            PeerRules((Apart(HOST, 1, True, True), Apart(ZONE, 1, True))),
             id="a hard spread before a soft one",
         ),
         pytest.param(spread(selector=OTHERS), PeerRules(), id="spread of others"),
@@ -143,16 +157,18 @@ def test_a_soft_spread_is_followed() -> None:
     assert sorted(several(of, 4, spread(when="ScheduleAnyway"))) == ["a", "a", "b", "b"]
 
 
-def test_a_topology_key_that_no_node_has_changes_nothing() -> None:
-    of = state([node("a")])
-    for spec in (away(term("no/such")), spread("no/such")):
-        assert run(of, chat(**spec)) == "a"
+def test_a_topology_key_that_no_node_has() -> None:
+    for spec in (away(term("no/such")), spread("no/such", "ScheduleAnyway")):
+        assert run(state([node("a")]), chat(**spec)) == "a"
+    assert refused(state([node("a")]), chat(**spread("no/such"))) == (("its rules about pods of its owner", 1),)
 
 
 def test_nodes_outside_of_every_domain_of_a_spread_come_last() -> None:
     """The scheduler takes none of them for a hard constraint, and any for anti-affinity."""
-    of = state([node("a"), node("b", labels={ZONE: "y"}), node("c", labels={ZONE: "z"})], [pod("x", 4, on="a")])
-    assert several(of, 3, spread(ZONE)) == ["b", "c", "b"]
+    nodes = [node("a"), node("b", labels={ZONE: "y"}), node("c", labels={ZONE: "z"})]
+    assert several(state(nodes, [pod("x", 4, on="a")]), 3, spread(ZONE)) == ["b", "c", "b"]
+    soft = spread(ZONE, "ScheduleAnyway")
+    assert several(state(nodes, [pod("x", 4, on="a")]), 3, soft) == ["b", "c", "b"]
     of = state([node("a"), node("b", labels={ZONE: "y"})], [pod("x", 4, on="a")])
     assert several(of, 3, away(term(ZONE))) == ["a", "a", "a"]
 
@@ -161,3 +177,82 @@ def test_a_cluster_without_nodes_gives_a_reason() -> None:
     of = state()
     found = placer(of).place(chat(**away(term())), of.view(0), PlacementSettings(), "pack", GPUS)
     assert found.reason == "no node fits"
+
+
+def refused(of: ClusterState, made: dict[str, Any]) -> tuple[tuple[str, int], ...]:
+    placement = placer(of).place(admitted(made), of.view(0), PlacementSettings(), "pack", GPUS)
+    assert not placement.nodes
+    return placement.rejected
+
+
+ZONES = {"a": "y", "b": "y", "c": "z"}
+
+
+def in_zones(*taken: dict[str, Any], gpus: int = 8, **zones: str) -> ClusterState:
+    return state([node(name, gpus, labels={ZONE: zone}) for name, zone in (zones or ZONES).items()], list(taken))
+
+
+@pytest.mark.parametrize(
+    ("of", "spec", "names"),
+    [
+        pytest.param(in_zones(), spread(ZONE), ["a", "c", "a", "c"], id="zones by turns"),
+        pytest.param(
+            in_zones(pod("x", 8, on="c")), spread(ZONE), ["a", ""], id="no second one beside a full zone without any"
+        ),
+        pytest.param(
+            in_zones(pod("x", 8, on="c")), spread(ZONE, skew=2), ["a", "a", ""], id="as many more as maxSkew says"
+        ),
+        pytest.param(
+            in_zones(pod("x", 8, on="c")),
+            spread(ZONE) | {"nodeSelector": {ZONE: "y"}},
+            ["a", "a", "a"],
+            id="a zone that it does not select is no domain",
+        ),
+        pytest.param(
+            in_zones(),
+            {KEY: [spread(ZONE)[KEY][0] | {"minDomains": 3}]},
+            ["a", "c", ""],
+            id="fewer domains than minDomains",
+        ),
+        pytest.param(in_zones(), away(term(ZONE)), ["a", "c", ""], id="anti-affinity: one in each zone"),
+        pytest.param(in_zones(), away(term()), ["a", "b", "c", ""], id="anti-affinity: one on each host"),
+    ],
+)
+def test_only_nodes_that_a_hard_rule_allows_are_chosen(
+    of: ClusterState, spec: dict[str, Any], names: list[str]
+) -> None:
+    for number, name in enumerate(names):
+        if name:
+            assert run(of, chat(f"p{number}", **spec)) == name
+        else:
+            refused(of, chat(f"p{number}", **spec))
+
+
+def test_replicas_go_to_both_zones_although_one_has_the_partly_used_nodes() -> None:
+    zones = {f"{zone}{number}": zone for zone in "ab" for number in range(1, 5)}
+    of = in_zones(*[pod(f"x{number}", 1, on=f"a{number}") for number in range(1, 5)], **zones)
+    first = several(of, 4, {}, strategy="apart")
+    assert sorted(name[0] for name in first) == ["a", "a", "b", "b"]
+    assert len(set(first)) == 4
+
+
+@given(
+    zones=st.lists(st.sampled_from("xyz"), min_size=1, max_size=8),
+    taken=st.lists(st.integers(0, 4), min_size=8, max_size=8),
+    replicas=st.integers(2, 8),
+    strategy=st.sampled_from(["apart", "spread"]),
+)
+def test_replicas_are_spread_as_evenly_as_the_nodes_allow(
+    zones: list[str], taken: list[int], replicas: int, strategy: str
+) -> None:
+    """On nodes that all have room: over hosts exactly, and over zones as far as their hosts allow it."""
+    names = {f"n{number}": zone for number, zone in enumerate(zones)}
+    others = [pod(f"x{name}", gpus, on=name) for name, gpus in zip(names, taken, strict=False) if gpus]
+    hosts = Counter(dict.fromkeys(names, 0))
+    hosts.update(several(in_zones(*others, gpus=16, **names), replicas, {}, strategy=strategy))
+    assert max(hosts.values()) - min(hosts.values()) <= 1
+    over_zones = Counter(names[name] for name in hosts.elements())
+    rounds = replicas // len(names)
+    there = Counter(zones)
+    left = {zone: over_zones[zone] - rounds * there[zone] for zone in there}
+    assert all(left[zone] + 1 >= max(left.values()) or left[zone] == there[zone] for zone in there)

@@ -77,7 +77,9 @@ def test_which_injectors_change_which_pods() -> None:
         return {name for name, _ in policy.injectors_for("default", gpu=gpu, claims=claims)}
 
     assert names(gpu=False, claims=False) == set()
-    assert names(gpu=False, claims=True) == {"tolerations", "priorityClass", "voidDevices"}
+    assert names(gpu=False, claims=True) == {
+        *("tolerations", "priorityClass", "voidDevices", "topologySpread", "nodeAffinity")
+    }
     assert (
         names(gpu=True, claims=False)
         == names(gpu=True, claims=True)

@@ -5,8 +5,7 @@ from webhook.cluster.node_table import Columns, Demand, Floats, Rows, View
 
 class MostCpu:
     meaning = "the node with the most free CPU"
-    peers_first = False
-    keeps_whole_nodes = False
+    keeps_apart = False
 
     def __call__(self, columns: Columns, rows: Rows, demand: Demand, view: View) -> Floats:
         return columns.free["cpu"][rows] / 1000

@@ -6,6 +6,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from webhook.admission.decision import Decision, Result, UnitFinding
+from webhook.admission.earlier import Choice
 from webhook.admission.record import refusal_message
 from webhook.errors import BadPod
 from webhook.framework.cluster_view import Cluster
@@ -26,6 +27,7 @@ from webhook.kube.pod import (
 )
 from webhook.kube.review import Request
 from webhook.placement.placer import Placer, Places
+from webhook.placement.strategies import keeps_apart
 from webhook.policy.model import Policy, Profile
 from webhook.text import quoted
 
@@ -89,11 +91,12 @@ def context_of(
     `Context`. Only the rules of the validating hook read `claimed`."""
     controller, names, others = owner(pod), gpu_names(pod, policy.gpus), other_gpus(pod)
     workload = policy.classify(pod, controller, request.namespace, cluster.namespace_labels(request.namespace) or ())
+    settings = profile.settings.placement
+    strategy = settings.strategy(workload.name) if names or claims_devices(pod) else "pack"
     nodes = None
     if placer is not None:
-        settings = profile.settings.placement
-        strategy = settings.strategy(workload.name) if names or claims_devices(pod) else "pack"
-        nodes = Places(placer, cluster, settings, strategy, policy.gpus, workload.name, others)
+        places = Places(placer, cluster, settings, strategy, policy.gpus, workload.name, others)
+        nodes = Choice(places, request.namespace)
     return Context(
         namespace=request.namespace,
         gpus=policy.gpus,
@@ -110,6 +113,7 @@ def context_of(
         old=old,
         template=template,
         nodes=nodes,
+        keeps_apart=keeps_apart(strategy),
     )
 
 

@@ -1,69 +1,87 @@
-"""Reads what an earlier call of the mutating hook chose for the same pod.
+"""Chooses nodes for a pod, unless an earlier call of the mutating hook did so for the same pod and the choice still holds.
 
 The API server calls a second time if another hook changed the pod after us. The chosen nodes stay, so that the second call
-changes nothing. The pod may ask for more than at the first call, for example because another hook added a sidecar. If the first
-node has no room for the rest, the terms for these nodes are removed and nodes are ranked again.
+changes nothing, if the first of them lives and has room for the pod. What the first call reserved there is the pod's own, so only
+what it asks for beyond that counts; the pod may ask for more, for example because another hook added a sidecar. A pod that was
+copied or restored from a backup has the record of another pod, and nothing is reserved for it: then the node needs room for the
+whole pod.
 
-Anyone can write an annotation. So it counts only if the pod's own affinity names its first node.
+If the choice does not hold, the terms for its nodes are removed and nodes are ranked anew. Anybody can write an annotation. So a
+choice counts only if the pod's own affinity names its first node.
 """
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from webhook.cluster.node_table import Demand
-from webhook.cluster.pods import demand_of
+from webhook.cluster.pods import demand_of, key_of
 from webhook.errors import QuantityError
-from webhook.framework.cluster_view import Placement, Ranked
+from webhook.framework.cluster_view import Obstacle, Placement, Ranked
 from webhook.framework.interface import Injector, Outcome
-from webhook.framework.node_terms import PREFERRED_TERMS, REQUIRED_TERMS, named_node
+from webhook.framework.node_terms import PREFERRED_TERMS, REQUIRED_TERMS, named_node, remove_terms
 from webhook.kube.json_patch import Edit
 from webhook.kube.pod import CONTAINER_LISTS, DECISION, Pod, annotations_of
 from webhook.kube.record import record_of
-from webhook.placement.strategies import keeps_apart
+from webhook.placement.placer import Places
+from webhook.placement.strategies import WEIGHTS
 
 
-class Earlier(NamedTuple):
-    """The choice of an earlier call."""
+class Choice(NamedTuple):
+    """Chooses nodes for one pod: `framework.interface.Places`."""
 
-    placement: Placement
-    asked: Demand | None
-    """The demand of the pod at that call; None if the record does not contain it."""
-    pinned: bool = False
-    """Whether that call required the first node; else its author did."""
+    places: Places
+    namespace: str
 
-    def more(self, pod: Pod) -> Demand | None:
-        """What `pod` asks for beyond the demand at that call; None if nothing, or if that is not known."""
-        if self.asked is None:
-            return None
+    def choose(self, edit: Edit) -> Placement:
+        record = record_of(edit.object)
+        if not record.get("nodes"):
+            return self.places.place(edit.object)
+        earlier = _placement(record, self.places.strategy)
+        if _names_first(edit, earlier) and self._holds(edit.object, earlier):
+            return earlier
+        done = record.get("units", {}).get("nodeAffinity")
+        pinned = isinstance(done, list) and done[:1] == ["required"]
+        remove_terms(edit, earlier._replace(weights=WEIGHTS, required=pinned))
+        return self.places.place(edit.object)
+
+    def _holds(self, pod: Pod, earlier: Placement) -> bool:
+        node, key, placer = earlier.nodes[0].node, key_of(pod), self.places.placer
         try:
             requests = demand_of(pod).requests
         except QuantityError:
-            return None
-        more = tuple([(name, over) for name, amount in requests if (over := amount - self.asked.amount(name)) > 0])
-        return Demand(more) if more else None
+            return True  # it is refused for that
+        if placer.reserved(key, node):
+            before = Demand(earlier.asked)
+            requests = tuple([(name, over) for name, asked in requests if (over := asked - before.amount(name)) > 0])
+        return placer.has_room(node, Demand(requests), self.namespace)
+
+    def place(self, pod: Pod) -> Placement:
+        return self.places.place(pod)
+
+    def obstacles(self, pod: Pod) -> tuple[Obstacle, ...]:
+        return self.places.obstacles(pod)
 
 
-def earlier_choice(edit: Edit, strategy: str) -> Earlier | None:
-    """The choice of an earlier call for this pod; None if there is none. `strategy`: from the policy."""
-    record = record_of(edit.object)
-    if not (nodes := record.get("nodes")):
-        return None
-    preferred = {named_node(term.get("preference")) for term in edit.get(PREFERRED_TERMS) or ()}
-    fields = [field for term in edit.get(REQUIRED_TERMS) or () for field in term.get("matchFields") or ()]
-    if nodes[0][0] not in preferred | {named_node({"matchFields": [field]}) for field in fields}:
-        return None
-    placement = Placement(
-        tuple([Ranked(*entry) for entry in nodes]),
+def _placement(record: Mapping[str, Any], strategy: str) -> Placement:
+    """The choice of an earlier call, from its record."""
+    amounts = [(name, amount) for name, amount in record.get("asked", {}).items() if amount]
+    return Placement(
+        tuple([Ranked(*entry) for entry in record["nodes"]]),
         strategy,
         total=record.get("of", 0),
         numbers=tuple(record.get("by", ())),
         decided=record.get("decided", ""),
-        apart=keeps_apart(strategy),
+        asked=tuple(sorted([*amounts, ("pods", 1)])) if "asked" in record else (),
+        kept=True,
     )
-    amounts = [(name, amount) for name, amount in record.get("asked", {}).items() if amount]
-    asked = Demand(tuple(sorted([*amounts, ("pods", 1)]))) if "asked" in record else None
-    done = record.get("units", {}).get("nodeAffinity")
-    return Earlier(placement, asked, isinstance(done, list) and done[:1] == ["required"])
+
+
+def _names_first(edit: Edit, earlier: Placement) -> bool:
+    """Whether the affinity of the pod prefers or requires the first node of the choice."""
+    preferred = [named_node(term.get("preference")) for term in edit.get(PREFERRED_TERMS) or ()]
+    fields = [field for term in edit.get(REQUIRED_TERMS) or () for field in term.get("matchFields") or ()]
+    required = [named_node({"matchFields": [field]}) for field in fields]
+    return earlier.nodes[0].node in (*preferred, *required)
 
 
 def outcomes_of_earlier(pod: Pod, idle: Mapping[str, Injector]) -> dict[str, Outcome]:

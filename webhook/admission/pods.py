@@ -15,21 +15,18 @@ from webhook.admission.context import (
     without_none,
 )
 from webhook.admission.decision import IGNORED, Decision, Result
-from webhook.admission.earlier import Earlier, as_written, earlier_choice, outcomes_of_earlier
+from webhook.admission.earlier import as_written, outcomes_of_earlier
 from webhook.admission.record import encoded, record
 from webhook.admission.switches import switch_warning
-from webhook.cluster.device_sources import shared_claims
 from webhook.cluster.node_table import Demand
 from webhook.cluster.pods import reservation_request
-from webhook.framework.cluster_view import Cluster, Placement
+from webhook.framework.cluster_view import Cluster
 from webhook.framework.interface import Context, Injector, Outcome
-from webhook.framework.node_terms import remove_terms
 from webhook.kube import bounds
 from webhook.kube.json_patch import Edit
 from webhook.kube.pod import DECISION, Pod, annotations_of, claims_devices
 from webhook.kube.review import Request
 from webhook.placement.placer import Placer
-from webhook.placement.strategies import WEIGHTS
 from webhook.policy.model import Policy
 
 _MAX_GPU_NAMES = 64
@@ -53,61 +50,30 @@ def mutate(request: Request, policy: Policy, cluster: Cluster, placer: Placer | 
     context = context_of(request, pod, policy, cluster, profile, placer, written=as_written(pod))
     if len(context.gpu_names) > _MAX_GPU_NAMES:
         return IGNORED
-    edit, first, then = Edit(pod), *_injectors_for(pod, context, policy, profile)
-    if not first and not then:  # it has no GPU that we know, but may have claims or other devices
-        return _refused_early(request, edit, context, policy, profile, ()) or IGNORED
-    outcomes, idle = dict[str, Outcome](), dict[str, Injector]()
-    _apply(first, edit, context, outcomes, idle)
-    if refusal := _refused_early(request, edit, context, policy, profile, then):
+    edit, injectors = Edit(pod), _injectors_for(pod, context, policy, profile)
+    outcomes, idle = _applied(injectors, edit, context)
+    if refusal := _refused_early(request, edit.object, context, policy, profile):
         return refusal
-    earlier = _kept(edit, context, profile, placer)
-    context = context._replace(placement=earlier.placement if earlier else _placed(edit.object, context, profile))
-    _apply(then, edit, context, outcomes, idle)
-    return _decision(pod, edit, context, policy, profile, outcomes, idle, earlier)
+    if not injectors:  # it has no GPU that we know
+        return IGNORED
+    return _decision(pod, edit, context, policy, profile, outcomes, idle)
 
 
-def _apply(
-    injectors: _Injectors, edit: Edit, context: Context, outcomes: dict[str, Outcome], idle: dict[str, Injector]
-) -> None:
-    """Add the outcomes of these injectors to `outcomes`, and those that changed nothing to `idle`."""
+def _applied(injectors: _Injectors, edit: Edit, context: Context) -> tuple[dict[str, Outcome], dict[str, Injector]]:
+    """The outcomes of these injectors, and those that changed nothing."""
+    outcomes, idle = dict[str, Outcome](), dict[str, Injector]()
     for name, injector in injectors:
         before = len(edit.operations)
         outcomes[name] = injector.apply(edit, context)
         if len(edit.operations) == before:
             idle[name] = injector
+    return outcomes, idle
 
 
-def _injectors_for(
-    pod: Pod, context: Context, policy: Policy, profile: NamespaceProfile
-) -> tuple[_Injectors, _Injectors]:
-    """The injectors that run on this pod, before and after the choice of a node."""
+def _injectors_for(pod: Pod, context: Context, policy: Policy, profile: NamespaceProfile) -> _Injectors:
+    """The injectors that run on this pod."""
     claims = claims_devices(pod) or bool(context.other_gpus)
-    placed = claims_devices(pod) or bool(context.other_gpus and shared_claims(pod))
-    every = policy.injectors_for(profile.name, gpu=bool(context.gpu_names), claims=claims, placed=placed)
-    first = next((number for number, (_, injector) in enumerate(every) if injector.needs_placement), len(every))
-    return every[:first], every[first:]
-
-
-def _strategy(pod: Pod, context: Context, profile: NamespaceProfile) -> str:
-    gpus = context.gpu_names or claims_devices(pod)
-    return profile.settings.placement.strategy(context.workload.name) if gpus else "pack"
-
-
-def _placed(pod: Pod, context: Context, profile: NamespaceProfile) -> Placement:
-    if context.nodes is None:
-        return Placement((), _strategy(pod, context, profile), reason="cluster state is not known")
-    return context.nodes.place(pod)
-
-
-def _kept(edit: Edit, context: Context, profile: NamespaceProfile, placer: Placer | None) -> Earlier | None:
-    """The choice of an earlier call, if it still holds. If not, the terms for its nodes are removed."""
-    earlier = earlier_choice(edit, _strategy(edit.object, context, profile))
-    if earlier is None or placer is None or (more := earlier.more(edit.object)) is None:
-        return earlier
-    if placer.has_room(earlier.placement.nodes[0].node, more, context.namespace):
-        return earlier
-    remove_terms(edit, earlier.placement._replace(weights=WEIGHTS, required=earlier.pinned))
-    return None
+    return policy.injectors_for(profile.name, gpu=bool(context.gpu_names), claims=claims)
 
 
 def _decision(
@@ -118,19 +84,13 @@ def _decision(
     profile: NamespaceProfile,
     outcomes: dict[str, Outcome],
     idle: dict[str, Injector],
-    earlier: Earlier | None,
 ) -> Decision:
-    """The decision about a pod on which all injectors have run. `idle`: those that changed nothing; `earlier`: the choice of an
-    earlier call, if it still holds."""
-    placement, workload = context.placement, context.workload
-    asked = (
-        earlier.asked
-        if earlier
-        else Demand(placement.asked, placement.devices)
-        if placement and placement.nodes
-        else None
-    )
-    reservation = reservation_request(edit.object, asked) if asked and not earlier else None
+    """The decision about a pod on which all injectors have run. `idle`: those that changed nothing."""
+    workload = context.workload
+    placement = next((outcome.placement for outcome in outcomes.values() if outcome.placement is not None), None)
+    asked = Demand(placement.asked, placement.devices) if placement and placement.asked else None
+    chosen = placement is not None and bool(placement.nodes) and not placement.kept
+    reservation = reservation_request(edit.object, asked) if chosen else None
     describe = partial(record, policy.hash, profile.name, workload.name, placement=placement, asked=asked)
     text = encoded(describe(outcomes))
     warnings = (
@@ -165,15 +125,14 @@ def _decision(
 
 
 def _refused_early(
-    request: Request, edit: Edit, context: Context, policy: Policy, profile: NamespaceProfile, remaining: _Injectors
+    request: Request, pod: Pod, context: Context, policy: Policy, profile: NamespaceProfile
 ) -> Decision | None:
-    """A refusal with the findings of all rules, if the API server would refuse the pod before the validating hook; else None."""
-    early = findings_of(edit.object, context, policy.units[profile.name].early_rules)
-    if not denials(list(early)) or exempt(request, edit.object, profile):
+    """A refusal with the findings of all rules, if the API server would refuse the pod before the validating hook; else None.
+    `pod`: after the injectors."""
+    early = findings_of(pod, context, policy.units[profile.name].early_rules)
+    if not denials(list(early)) or exempt(request, pod, profile):
         return None
-    for _, injector in remaining:
-        injector.apply(edit, context)
-    findings = list(findings_of(edit.object, context, policy.units[profile.name].rules))
+    findings = list(findings_of(pod, context, policy.units[profile.name].rules))
     decision = decided(request, findings, policy, profile, context.workload.name)
     return decision._replace(warnings=without_none(profile.warning, context.workload.warning))
 
@@ -217,18 +176,12 @@ def validate(request: Request, policy: Policy, cluster: Cluster, placer: Placer 
 
 def _after_injectors(pod: Pod, context: Context, policy: Policy, profile: NamespaceProfile) -> tuple[Pod, str]:
     """The pod as the mutating hook would have changed it if the profile were not in shadow; and the change in words."""
-    edit, done, chosen = Edit(pod), [], ""
-    first, then = _injectors_for(pod, context, policy, profile)
-    for name, injector in (*first, *then):
-        if injector.needs_placement and context.placement is None:
-            placement = _placed(edit.object, context, profile)
-            context = context._replace(placement=placement)
-            chosen = f"; node {placement.nodes[0].node} would be its first choice" if placement.nodes else ""
-        before = len(edit.operations)
-        injector.apply(edit, context)
-        if len(edit.operations) > before:
-            done.append(name)
-    return edit.object, f"get {', '.join(done)}{chosen}" if done else ""
+    edit = Edit(pod)
+    outcomes, idle = _applied(_injectors_for(pod, context, policy, profile), edit, context)
+    done = [name for name in outcomes if name not in idle]
+    chosen = [each.nodes[0].node for outcome in outcomes.values() if (each := outcome.placement) and each.nodes]
+    choice = f"; node {chosen[0]} would be its first choice" if chosen else ""
+    return edit.object, f"get {', '.join(done)}{choice}" if done else ""
 
 
 def _annotations_alone(pod: Pod) -> Pod:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from webhook.cli.verdict import without_record
 from webhook.framework.node_terms import PREFERRED_TERMS, REQUIRED_TERMS, named_node
-from webhook.injectors.topology_spread import NEUTRAL
+from webhook.injectors.node_affinity import NEUTRAL
 from webhook.kube.gpus import Gpus
 from webhook.kube.json_patch import Edit, Path
 from webhook.kube.pod import PREFERRED, Pod, containers
@@ -75,6 +75,7 @@ def _preferred(edit: Edit, detail: Any, _: Gpus) -> None:
     count = detail[-1] if isinstance(detail, list) and detail else detail
     if isinstance(count, int) and count > 0:
         _drop(edit, PREFERRED_TERMS, lambda _: True, count)
+    _drop(edit, _SPREAD, lambda each: each == NEUTRAL)
 
 
 def _required(edit: Edit, node: Any, _: Gpus) -> None:
@@ -126,9 +127,6 @@ _UNDO: Final[Mapping[tuple[str, str], Undo]] = {
     ("tolerations", "added"): _entries_of(("spec", "tolerations"), "key"),
     ("priorityClass", "set"): _priority_class,
     ("topologySpread", "added"): _entries_of(_SPREAD, "topologyKey"),
-    ("topologySpread", "neutral"): _entries(
-        _SPREAD, lambda each: (each.get("labelSelector") or {}).get("matchLabels") == NEUTRAL
-    ),
     ("topologySpread", "antiAffinity"): _entries(_ANTI_AFFINITY, lambda _: True),
     ("nodeAffinity", "preferred"): _preferred,
     ("nodeAffinity", "preferredPools"): _preferred,

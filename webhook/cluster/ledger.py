@@ -113,6 +113,10 @@ class Ledger:
         self._waiting.append(reservation)
         self._seen[uid] = reservation
 
+    def reserved(self, pod: PodKey, node: str) -> bool:
+        """Whether something is reserved for such a pod on the node, and the pod was not yet seen."""
+        return (pod, node) in self._reserved
+
     def waits(self, uid: int | str) -> bool:
         """Whether the pod was seen and is not yet bound."""
         return uid in self._seen

@@ -86,12 +86,8 @@ class Strategy(Protocol):
         """A phrase that explains the strategy in `manifests/policy.yaml`."""
 
     @property
-    def peers_first(self) -> bool:
-        """Whether nodes with fewer pods of the same owner rank first, before the score."""
-
-    @property
-    def keeps_whole_nodes(self) -> bool:
-        """Whether the last whole nodes are not used only to keep pods of one owner apart."""
+    def keeps_apart(self) -> bool:
+        """Whether hosts and zones with fewer pods of the same owner rank first, before the score."""
 
     def __call__(self, columns: Columns, rows: Rows, demand: Demand, view: View) -> Floats: ...
 

@@ -10,6 +10,7 @@ from webhook.cluster.node_table import Demand
 from webhook.errors import QuantityError
 from webhook.kube.gpus import MODEL_LABELS
 from webhook.kube.pod import (
+    HOSTNAME,
     INJECTION,
     MIRROR,
     NODE_CHOICE,
@@ -37,7 +38,6 @@ GROUP_LABELS = (LWS_GROUP, JOBSET)
 _MAX_REQUESTS = 1024
 """Maximum length of requests as written whose sum is cached. Tenants write them: a few MB at most."""
 _ONE_POD = Demand((("pods", 1),))
-HOSTNAME = "kubernetes.io/hostname"
 KUEUE = "kueue.x-k8s.io/queue-name"
 SCHEDULER = "default-scheduler"
 

@@ -200,5 +200,5 @@ class Placement(NamedTuple):
     """The devices that it asks for one by one, for the reservation."""
     required: bool = False
     """Whether the pod's scheduler does not weigh preferences: the first node has to be required."""
-    apart: bool = False
-    """Whether the strategy keeps the pods of one owner on different nodes."""
+    kept: bool = False
+    """An earlier call of the hook made the choice, which still holds."""

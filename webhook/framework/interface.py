@@ -91,6 +91,8 @@ class Outcome(NamedTuple):
     result: str
     detail: Any = None
     warning: str | None = None
+    placement: Placement | None = None
+    """The nodes that were ranked for the pod, if the injector asked for them."""
 
     @property
     def recorded(self) -> list[Any]:
@@ -112,6 +114,10 @@ class Places(Protocol):
 
     def place(self, pod: Pod) -> Placement:
         """Rank nodes for this version of the pod."""
+
+    def choose(self, edit: Edit) -> Placement:
+        """Rank nodes for the pod as the edits leave it. The choice of an earlier call stays if it still holds; if not, its terms
+        are removed."""
 
     def obstacles(self, pod: Pod) -> tuple[Obstacle, ...]:
         """Why no node could take it even if all nodes were up and empty."""
@@ -144,8 +150,8 @@ class Context(NamedTuple):
     """The pod is the template of this workload. It lacks the defaults that a pod gets from its namespace and at admission."""
     nodes: Places | None = None
     """Chooses nodes for the pod. None if that is not possible here."""
-    placement: Placement | None = None
-    """The ranked nodes, for the injectors that need them: topology spread and node affinity must agree."""
+    keeps_apart: bool = False
+    """Whether the strategy of its class keeps the pods of one owner apart."""
     checked: tuple[Container, ...] | None = None
     """The containers of the pod that the rules check, read once for all of them."""
 
@@ -189,6 +195,8 @@ class ProfileView(NamedTuple):
     entitled: Mapping[str, tuple[str, ...]]
     """For each PriorityClass that a class of workload gets, in this profile or else in another: the namespaces that are
     entitled to that class of workload (see `entitlement`)."""
+    places_every_pod: bool
+    """Whether nodes are chosen for pods without a GPU too."""
 
 
 class Unit(Settings):
@@ -209,9 +217,6 @@ class Injector(Unit):
     """Changes a pod. A second application changes nothing, and only the injector's own paths are touched."""
 
     enabled: bool = True
-    needs_placement: ClassVar[bool] = False
-    """It runs after the node is chosen, and after all injectors that do not need placement. It never refuses a pod and does not
-    change what the pod requests: the node was chosen for these requests."""
     protects: ClassVar[bool] = False
     """It keeps pods from GPUs that they did not ask for, so it cannot be switched off by the pod's author."""
     handles_claims: ClassVar[bool] = False

@@ -8,6 +8,11 @@ Mode `required`: the first node is added to every term of the required affinity.
 user's would allow more nodes than the user wanted. An empty term matches no node and is left alone, since with our
 requirement it would match one.
 
+By default the scheduler spreads the pods of ReplicaSets, StatefulSets and ReplicationControllers, and those that a Service
+selects, over hosts and zones (podtopologyspread/plugin.go, plugins/helper/spread.go). That would work against a choice that
+packs. Any constraint of the pod switches it off. So such a pod without constraints gets one over hosts that selects no pod,
+together with its preferred nodes. A pod with `spec.subdomain` is one that a Service selects.
+
 A pod is not pinned if the scheduler also filters nodes for it by something that placement does not check: other pods,
 volumes, host ports, claimed devices. The chosen node might never be able to take it. It gets preferences instead, and the
 record says `["notPinned", [why, terms]]`.
@@ -19,21 +24,40 @@ capacity. The pod runs when its node has room again. In Kubernetes 1.34 the sche
 anti-affinity against others is gone: it tries these again within five minutes, or when they are created again
 (kubernetes/kubernetes#134393). Where pods cannot wait, use `preferred`.
 
-Fields: spec.affinity.nodeAffinity. Sources: k8s.io/component-helpers scheduling/corev1/nodeaffinity,
-pkg/scheduler/framework/plugins/nodeaffinity (scores are normalised to the best feasible node), and the filters in
-pkg/scheduler/framework/plugins.
+Fields: spec.affinity.nodeAffinity; spec.topologySpreadConstraints if the pod has none. Sources: k8s.io/component-helpers
+scheduling/corev1/nodeaffinity, pkg/scheduler/framework/plugins/nodeaffinity (scores are normalised to the best feasible node),
+and the filters in pkg/scheduler/framework/plugins.
 """
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
+
+from pydantic import PrivateAttr
 
 from webhook.framework.cluster_view import Placement
-from webhook.framework.interface import Context, Edit, Injector, Outcome
-from webhook.framework.node_terms import PREFERRED_TERMS, REQUIRED_TERMS, has_name, preferred_terms, unchecked_part
+from webhook.framework.interface import Context, Edit, Injector, Outcome, Pod, ProfileView
+from webhook.framework.node_terms import (
+    PREFERRED_TERMS,
+    REQUIRED_TERMS,
+    has_name,
+    preferred_terms,
+    unchecked_part,
+)
+from webhook.kube.pod import HOSTNAME
+
+_CONSTRAINTS = ("spec", "topologySpreadConstraints")
+_SPREAD_BY_DEFAULT = frozenset(("ReplicaSet", "StatefulSet", "ReplicationController"))
+NEUTRAL: Mapping[str, Any] = {
+    "maxSkew": 1,
+    "topologyKey": HOSTNAME,
+    "whenUnsatisfiable": "ScheduleAnyway",
+    "labelSelector": {"matchLabels": {"gpu-admission.io/selects": "nothing"}},
+}
+"""The constraint that selects no pod."""
 
 
 class NodeAffinity(Injector):
-    needs_placement: ClassVar[bool] = True
+    handles_claims: ClassVar[bool] = True
     not_exported: ClassVar[str] = "needs the state of the cluster"
     sentences: ClassVar[Mapping[str, str]] = {
         "none": "no node is preferred: {}",
@@ -47,28 +71,50 @@ class NodeAffinity(Injector):
     mode: Literal["preferred", "required"] = "preferred"
     """preferred (the scheduler may take another node) | required (the first node only: a pod waits if that node is full. A pod
     with volume claims, host ports or rules about other pods is not pinned, since the node might not be able to take it)"""
+    _every_pod: bool = PrivateAttr(default=False)
+
+    def completed(self, profile: ProfileView) -> Self:
+        copy = self.model_copy()
+        copy._every_pod = profile.places_every_pod
+        return copy
+
+    @property
+    def every_pod(self) -> bool:
+        return self._every_pod
 
     def inject(self, edit: Edit, context: Context) -> Outcome:
-        placement = context.placement
-        if placement is None:
+        if context.nodes is None or context.template is not None:
             return Outcome("none", "no placement")
+        placement = context.nodes.choose(edit)
+        return self._written(edit, context, placement)._replace(placement=placement, warning=placement.warning)
+
+    def _written(self, edit: Edit, context: Context, placement: Placement) -> Outcome:
         terms, unchecked = preferred_terms(placement), ""
         if not placement.nodes and not terms:
-            return Outcome("none", placement.reason, placement.warning)
+            return Outcome("none", placement.reason)
         if (self.mode == "required" or placement.required) and placement.nodes:
             unchecked = unchecked_part(edit.object["spec"])
             if not unchecked:
-                return _require(edit, placement)._replace(warning=placement.warning)
+                return _require(edit, placement)
         if present := edit.get(PREFERRED_TERMS):
             terms = [term for term in terms if term not in present]
         if not terms:
-            return Outcome("present", None, placement.warning)
+            return Outcome("present")
         edit.extend(PREFERRED_TERMS, terms)
         if not placement.nodes:
-            return Outcome("preferredPools", [placement.reason, len(terms)], placement.warning)
+            return Outcome("preferredPools", [placement.reason, len(terms)])
+        if not edit.get(_CONSTRAINTS) and _spread_by_default(edit.object, context):
+            edit.set(_CONSTRAINTS, [NEUTRAL])
         if unchecked:
-            return Outcome("notPinned", [unchecked, len(terms)], placement.warning)
-        return Outcome("preferred", len(terms), placement.warning)
+            return Outcome("notPinned", [unchecked, len(terms)])
+        return Outcome("preferred", len(terms))
+
+
+def _spread_by_default(pod: Pod, context: Context) -> bool:
+    """Whether the scheduler may spread the pod although it has no constraint."""
+    return (context.owner is not None and context.owner.kind in _SPREAD_BY_DEFAULT) or bool(
+        pod["spec"].get("subdomain")
+    )
 
 
 def _require(edit: Edit, placement: Placement) -> Outcome:

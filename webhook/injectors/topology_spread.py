@@ -1,19 +1,16 @@
-"""Adds topology spread constraints that agree with the chosen node.
+"""Adds topology spread constraints to pods whose replicas are kept apart.
 
-Replicas of one owner are spread over hosts and zones, unless the pod has a constraint on that key. There are three cases:
+The strategy of a class says whether its replicas are kept apart: `apart` and `spread` do so (`placement.strategies`). The choice
+of a node follows. It takes hosts and zones with fewest pods of the owner first, so the constraints and the chosen node agree.
+They count where the pod goes elsewhere: no node could be chosen, or it was full.
 
-- No node was chosen (no state, strategy `off`): constraints with the `maxSkew` of the policy. The scheduler spreads the pods.
-- A node was chosen by a strategy that keeps the owner's pods apart (`spread`, `apart`). The ranking has already counted these
-  pods on every node, admitted ones included. The scheduler counts later, and with maxSkew 1 one more pod on a node weighs up
-  to 200 points, as much as our whole preference. The two would work against each other (measured: 6/2 where each alone gives
-  4/4). The scheduler's score is 100 * (max + min - s) / max with s = pods * ln(domains + 2) + maxSkew - 1
-  (podtopologyspread/scoring.go), so with a large maxSkew all nodes score nearly the same. So maxSkew is 100: the constraint is
-  there, and the ranking decides.
-- A node was chosen by another strategy (`pack`): one constraint over hosts that selects no pod. A pod without any constraint
-  gets the scheduler's default ones (hosts and zones, ScheduleAnyway), which work against packing. A constraint in the pod
-  switches them off.
+Any constraint in a pod switches off the scheduler's default ones. So the `maxSkew` of the policy is that of these defaults, 3
+over hosts and 5 over zones: replicas are spread as well as without us. A smaller one would outweigh the chosen node, since the
+scheduler does not take pods in the order in which they were admitted (measured: 6/2 with maxSkew 1, where each alone gives 4/4).
+Its score is 100 * (max + min - s) / max with s = pods * ln(domains + 2) + maxSkew - 1 (podtopologyspread/scoring.go).
 
-A pod with pod affinity gets no constraint: it wants to be near other pods. Nor does one of a pod group (KEP-4671).
+A pod keeps its own constraint on a key. A pod with pod affinity gets none: it wants to be near other pods. Nor does one of a pod
+group (KEP-4671), or one whose class is packed.
 
 By default all constraints are ScheduleAnyway, so that no pod waits because of us. The selector has the pod's labels without
 those that differ between pods or revisions. `matchLabelKeys` tells revisions apart if the pod has such a label. In mode
@@ -28,14 +25,11 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, Field
 
 from webhook.framework.interface import Context, Edit, Injector, LabelKey, Outcome, Pod, Settings
-from webhook.kube.pod import PREFERRED, claims_devices, in_pod_group, labels_of
+from webhook.kube.pod import HOSTNAME as HOST
+from webhook.kube.pod import PREFERRED, ZONE, claims_devices, in_pod_group, labels_of
 
-HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 _CONSTRAINTS = ("spec", "topologySpreadConstraints")
 _ANTI_AFFINITY = ("spec", "affinity", "podAntiAffinity", PREFERRED)
-NEUTRAL = {"gpu-admission.io/selects": "nothing"}
-_AGREEING_SKEW = 100
-"""The maxSkew with which the scheduler's score does not work against the chosen node."""
 _MAX_SKEW = 2**31 - 1
 _REVISION_LABELS = ("pod-template-hash", "controller-revision-hash")
 """Labels whose value is the same for all pods of one revision."""
@@ -65,11 +59,10 @@ class Constraint(Settings):
     when_unsatisfiable: Literal["ScheduleAnyway", "DoNotSchedule"] = "ScheduleAnyway"
     """ScheduleAnyway (a preference) | DoNotSchedule (pods may stay pending; not together with nodeAffinity mode required)"""
 
-    def in_pod(self, skew: int, selector: Mapping[str, str], revision: Sequence[str] = ()) -> dict[str, Any]:
-        """The constraint for a pod. `skew` raises maxSkew of a preference; `revision` is for matchLabelKeys."""
-        soft = self.when_unsatisfiable == "ScheduleAnyway"
+    def in_pod(self, selector: Mapping[str, str], revision: Sequence[str]) -> dict[str, Any]:
+        """The constraint as a pod has it. `revision` is for matchLabelKeys."""
         return {
-            "maxSkew": max(skew, self.max_skew) if soft else self.max_skew,
+            "maxSkew": self.max_skew,
             "topologyKey": self.key,
             "whenUnsatisfiable": self.when_unsatisfiable,
             "labelSelector": {"matchLabels": dict(selector)},
@@ -89,41 +82,36 @@ _Constraints = Annotated[tuple[Constraint, ...], AfterValidator(_each_key_once)]
 class TopologySpread(Injector):
     """Spreads the replicas of one owner over hosts and zones, unless the pod has a constraint on that key."""
 
-    needs_placement: ClassVar[bool] = True
-    not_exported: ClassVar[str] = "must agree with the chosen node"
+    handles_claims: ClassVar[bool] = True
+    not_exported: ClassVar[str] = "depends on the zones of the nodes with GPUs"
     sentences: ClassVar[Mapping[str, str]] = {
+        "packed": "not spread: pods of its class are packed",
         "nodeIsFixed": "not spread: one node is required",
         "noOwner": "not spread: no controller made it, so it has no replicas",
         "podAffinity": "not spread: it says itself which pods it wants to be near",
         "podGroup": "not spread: the scheduler places its pod group as a whole",
-        "claims": "not spread: it asks for devices or parts of GPUs, and no node was chosen for it",
+        "parts": "not spread: it asks for parts of GPUs, which another scheduler may place",
         "noLabels": "not spread: it has no labels that select its replicas",
         "present": "it has topology spread or anti-affinity of its own",
-        "neutral": "the scheduler's default spread was switched off, since it could work against the chosen node",
         "antiAffinity": "it prefers nodes without its replicas",
         "added": "it got topology spread over {}",
     }
 
     mode: Literal["constraints", "antiAffinity"] = "constraints"
     """constraints (topologySpreadConstraints) | antiAffinity (a preferred pod anti-affinity over hosts instead)"""
-    constraints: _Constraints = (Constraint(key=HOST), Constraint(key=ZONE))
+    constraints: _Constraints = (Constraint(key=HOST, max_skew=3), Constraint(key=ZONE, max_skew=5))
 
     def inject(self, edit: Edit, context: Context) -> Outcome:
         if context.node_is_fixed(edit.object):
             return Outcome("nodeIsFixed")
         if in_pod_group(edit.object):
             return Outcome("podGroup")
-        placement = context.placement
-        chosen = placement is not None and bool(placement.nodes)
-        if placement and chosen and not placement.apart:
-            if edit.get(_CONSTRAINTS):
-                return Outcome("present")
-            edit.set(_CONSTRAINTS, [Constraint(key=HOST).in_pod(1, NEUTRAL)])
-            return Outcome("neutral")
+        if not context.keeps_apart:
+            return Outcome("packed")
         if context.owner is None:
             return Outcome("noOwner")
-        if not (chosen or context.gpu_names) and (claims_devices(edit.object) or context.other_gpus):
-            return Outcome("claims")
+        if not (context.gpu_names or claims_devices(edit.object)):
+            return Outcome("parts")
         if edit.get(("spec", "affinity", "podAffinity")):
             return Outcome("podAffinity")
         selector = _stable_labels(edit.object)
@@ -133,9 +121,8 @@ class TopologySpread(Injector):
             return _anti_affinity(edit, selector)
         present = {c.get("topologyKey") for c in edit.get(_CONSTRAINTS) or ()}
         revision = [key for key in _REVISION_LABELS if key in labels_of(edit.object)]
-        skew = _AGREEING_SKEW if chosen else 1
         added = [
-            constraint.in_pod(skew, selector, revision)
+            constraint.in_pod(selector, revision)
             for constraint in self.constraints
             if constraint.key not in present and _useful(constraint, context)
         ]

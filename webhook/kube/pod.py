@@ -26,6 +26,7 @@ PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 """The affinity field with terms that only add to a node's score."""
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 """The affinity field with terms that a node must meet."""
+HOSTNAME, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 MIRROR = "kubernetes.io/config.mirror"
 """The annotation of a mirror pod, by which a kubelet shows a static pod."""
 GPU_WORDS = (

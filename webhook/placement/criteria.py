@@ -1,7 +1,7 @@
 """The order of nodes for a pod, as one list of criteria. The first criterion by which two nodes differ decides.
 
-A strategy gives the score, and says whether the criteria `lastWholeNodes` and `peers` count. All others hold for every
-strategy. Nodes that are equal by all criteria are ordered by name.
+A strategy gives the score, and says whether the criterion `peers` counts. Nodes that are equal by all
+criteria are ordered by name.
 """
 
 from collections.abc import Callable, Iterable
@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from webhook.cluster.node import SHARED
 from webhook.cluster.node_table import View
 from webhook.cluster.nodes import Nodes
+from webhook.placement.constraints import Mask
 from webhook.placement.gangs import gang_domains, room_for
 from webhook.placement.node_scores import NEVER, NodeScores
-from webhook.placement.peer_rules import Peers, Tier, peer_rule_tiers
+from webhook.placement.peer_rules import HOSTS_APART, ZONES_APART, Peers, Tier, peer_rule_tiers
 from webhook.placement.request import PlacementRequest
 from webhook.placement.settings import PlacementSettings
 from webhook.placement.use import use_tiers
-from webhook.placement.whole import whole_nodes
 
 Indices = NDArray[np.intp]
 
@@ -35,6 +35,8 @@ class Candidates(NamedTuple):
     """Number of pods of the gang; 1 if that is not known."""
     view: View
     settings: PlacementSettings
+    fits: Mask
+    """Which of them can take the pod now."""
 
 
 class Criterion(NamedTuple):
@@ -75,7 +77,7 @@ def _whole_gpus(of: Candidates) -> Iterable[Tier]:
 
 
 def _peer_rules(of: Candidates) -> Iterable[Tier]:
-    return peer_rule_tiers(of.request.peer_rules, of.nodes, of.scores.rows, of.peers)
+    return peer_rule_tiers(of.request.peer_rules.apart, of.nodes, of.scores.rows, of.peers)
 
 
 def _gang(of: Candidates) -> Iterable[Tier]:
@@ -93,19 +95,11 @@ def _fit_for_use(of: Candidates) -> Iterable[Tier]:
     return use_tiers(of.nodes.columns, of.scores.rows, of.request.demand, of.view.gpus, of.scores.gpu)
 
 
-def _last_whole_nodes(of: Candidates) -> Iterable[Tier]:
-    if not of.peers or not of.scores.strategy.keeps_whole_nodes:
-        return ()
-    columns, rows = of.nodes.columns, of.scores.rows
-    kinds = whole_nodes(columns, of.view, of.request.demand)
-    few = [whole.among(columns, rows) for whole in kinds if whole.scarce(columns)]
-    return (np.logical_or.reduce(few),) if few else ()
-
-
 def _peers(of: Candidates) -> Iterable[Tier]:
-    if not of.peers or not of.scores.strategy.peers_first:
+    if not (of.peers and of.scores.strategy.keeps_apart):
         return ()
-    return (of.scores.of_rows(of.peers),)
+    rules = (HOSTS_APART,) if of.request.gang else (HOSTS_APART, ZONES_APART)  # the pods of a gang work together
+    return peer_rule_tiers(rules, of.nodes, of.scores.rows, of.peers)
 
 
 def _score(of: Candidates) -> Iterable[Tier]:
@@ -131,8 +125,7 @@ CRITERIA: Final = (
     Criterion("peerRules", "the pod has rules about pods of its owner, and fewer of them are near it", _peer_rules),
     Criterion("gang", "the pods of its gang are near it, or have room there", _gang),
     Criterion("fitForUse", "more of its free GPUs are fit for use by their metrics", _fit_for_use),
-    Criterion("lastWholeNodes", "the other is one of the last whole nodes", _last_whole_nodes),
-    Criterion("peers", "fewer pods of its owner are there", _peers),
+    Criterion("peers", "fewer pods of its owner are there, or in its zone", _peers),
     Criterion("score", "the strategy scores it higher", _score),
     Criterion("load", "its GPUs are less busy or cooler", _load),
     Criterion("replica", "it comes first for this replica of the webhook", _replica),
@@ -145,7 +138,7 @@ def best(of: Candidates) -> tuple[Indices, str]:
     """The best candidates that fit, in order, as indices into `scores.rows`; and the criterion that decided between the first
     two, or "" if there is no second."""
     named = [(criterion.name, values) for criterion in CRITERIA for values in criterion.values(of)]
-    fits = (of.scores.score > NEVER).nonzero()[0]
+    fits = of.fits.nonzero()[0]
     chosen = smallest(of.settings.nodes, [values for _, values in named], fits)
     if len(chosen) < 2:
         return chosen, ""

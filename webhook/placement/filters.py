@@ -91,6 +91,17 @@ class Filter:
             mask &= passes
         return mask
 
+    def by_author(self, nodes: Nodes, rows: Rows) -> Mask:
+        """Which of `rows` match the nodeSelector and the required node affinity, whatever else."""
+        mask = matches(self.constraints.selector, nodes, rows)
+        required = self.constraints.required
+        return mask if required is None else mask & matches_any(required, nodes, rows)
+
+    def tolerated(self, nodes: Nodes, rows: Rows) -> Mask:
+        """Which of `rows` have no taint that keeps the pod away."""
+        passes = [all(map(self.constraints.admits, status.taints)) for status in nodes.statuses]
+        return np.array(passes, bool)[nodes.columns.status[rows]]
+
     def penalty(self, nodes: Nodes, rows: Rows) -> NDArray[np.int8]:
         """By row, 0 for most nodes; nodes with a higher penalty rank later, whatever their score.
 

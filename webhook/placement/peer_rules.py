@@ -1,9 +1,12 @@
-"""What a pod states about its peers (anti-affinity, spread constraints, host ports), and which nodes rank first by that.
+"""What a pod states about its peers (anti-affinity, spread constraints, host ports), and which nodes that allows and ranks first.
 
-A rule whose selector matches the pod itself matches its peers, and the nodes of these are known, so domains with fewer
-peers rank first. The labels of other pods are not kept: pod affinity, and preferred anti-affinity to other pods, are left
-to the scheduler, and no node is chosen, since the weights of ranked nodes would outweigh a preference. For required
-anti-affinity to or of other pods it takes the next of the ranked nodes.
+A rule whose selector matches the pod itself matches its peers, and the nodes of these are known. Where a rule is required, only
+the domains that the scheduler allows are candidates; domains with fewer peers rank first. A strategy that keeps replicas apart
+does so by two such rules, for hosts and for zones.
+
+The labels of other pods are not kept: pod affinity, and preferred anti-affinity to other pods, are left to the scheduler, and no
+node is chosen, since the weights of ranked nodes would outweigh a preference. For required anti-affinity to or of other pods it
+takes the next of the ranked nodes.
 
 Follows k8s.io/kubernetes pkg/scheduler/framework/plugins/{interpodaffinity,podtopologyspread,nodeports}.
 """
@@ -16,9 +19,10 @@ from numpy.typing import NDArray
 
 from webhook.cluster.node_table import Integers
 from webhook.cluster.nodes import Nodes
-from webhook.cluster.pods import HOSTNAME
-from webhook.kube.pod import PREFERRED, REQUIRED, Pod, labels_of
+from webhook.kube.pod import HOSTNAME, PREFERRED, REQUIRED, ZONE, Pod, labels_of
 from webhook.kube.selectors import compiled, selects
+from webhook.placement.constraints import Mask
+from webhook.placement.filters import Filter
 
 _MAX_RULES: Final = 8
 """Maximum number of rules of each kind that one pod may have here."""
@@ -29,15 +33,22 @@ Tier = NDArray[Any]
 
 
 class Apart(NamedTuple):
-    """Domains with fewer peers rank first. So a hard constraint holds too, if it can: the domains with fewest peers are
-    within its maxSkew."""
+    """Domains with fewer peers rank first."""
 
     key: str
     """Of the node label whose values are the domains."""
     step: int = 1
     """The maxSkew: peers are counted in steps of so many."""
-    labelled: bool = False
-    """Whether nodes without the label come last: a spread constraint allows none of them, anti-affinity all."""
+    spread: bool = False
+    """It is a spread constraint, and no anti-affinity: nodes without the label come last, and a required one allows `step` more
+    pods than in the domain with fewest. Required anti-affinity allows one pod in each domain."""
+    required: bool = False
+    least_domains: int = 1
+    """The minDomains of a required spread constraint."""
+    tolerated_only: bool = False
+    """Whether domains whose taints the pod does not tolerate are left out (nodeTaintsPolicy Honor)."""
+    anywhere: bool = False
+    """Whether domains count that the pod does not select (nodeAffinityPolicy Ignore)."""
 
 
 class PeerRules(NamedTuple):
@@ -53,7 +64,12 @@ class PeerRules(NamedTuple):
 NO_PEER_RULES: Final = PeerRules()
 
 
+HOSTS_APART: Final = Apart(HOSTNAME, spread=True)
+ZONES_APART: Final = Apart(ZONE, spread=True)
+
+
 def peer_rules_of(pod: Pod) -> PeerRules:
+    """The rules of a pod as it will be stored."""
     spec = pod["spec"]
     affinity, spread = spec.get("affinity") or {}, spec.get("topologySpreadConstraints") or ()
     anti_affinity, host_port = affinity.get("podAntiAffinity") or {}, _has_host_port(spec)
@@ -67,10 +83,22 @@ def peer_rules_of(pod: Pod) -> PeerRules:
     if len(avoided) < len(preferred):
         return PeerRules(left="preferred anti-affinity to other pods")
     required = [*_own_keys(pod, anti_affinity.get(REQUIRED) or ()), *([HOSTNAME] if host_port else [])]
-    own = [constraint for constraint in spread[:_MAX_RULES] if _selects(constraint.get("labelSelector"), pod)]
-    own.sort(key=lambda constraint: constraint.get("whenUnsatisfiable") == "ScheduleAnyway")  # hard ones first
-    spread_over = [Apart(str(found.get("topologyKey")), int(found.get("maxSkew") or 1), True) for found in own]
-    return PeerRules((*map(Apart, required), *spread_over, *map(Apart, avoided)), HOSTNAME in required)
+    own = [_spread(constraint) for constraint in spread[:_MAX_RULES] if _selects(constraint.get("labelSelector"), pod)]
+    own.sort(key=lambda rule: not rule.required)
+    rules = (*[Apart(key, required=True) for key in required], *own, *map(Apart, avoided))
+    return PeerRules(rules, HOSTNAME in required)
+
+
+def _spread(constraint: Mapping[str, Any]) -> Apart:
+    return Apart(
+        key=str(constraint.get("topologyKey")),
+        step=int(constraint.get("maxSkew") or 1),
+        spread=True,
+        required=constraint.get("whenUnsatisfiable") != "ScheduleAnyway",
+        least_domains=int(constraint.get("minDomains") or 1),
+        tolerated_only=constraint.get("nodeTaintsPolicy") == "Honor",
+        anywhere=constraint.get("nodeAffinityPolicy") == "Ignore",
+    )
 
 
 def _has_host_port(spec: Mapping[str, Any]) -> bool:
@@ -105,19 +133,61 @@ def _selects(selector: Mapping[str, Any] | None, pod: Pod) -> bool:
     return bool(selects(compiled(selector), labels_of(pod)))
 
 
-def peer_rule_tiers(peer_rules: PeerRules, nodes: Nodes, rows: NDArray[np.intp], peers: Peers) -> list[Tier]:
+def peer_rule_tiers(rules: Iterable[Apart], nodes: Nodes, rows: NDArray[np.intp], peers: Peers) -> list[Tier]:
     """One tier of `rows` for each rule. `peers`: how many pods the owner has on each row."""
-    return [_steps(nodes, rows, apart, peers) for apart in peer_rules.apart]
+    tiers: list[Tier] = []
+    for rule in rules:
+        domains = _domains(nodes, rule.key)
+        counts = _counts(domains, peers)
+        counts[0] = counts.max() + rule.step if rule.spread else 0
+        tiers.append(counts[domains[rows]] // rule.step)
+    return tiers
 
 
-def _steps(nodes: Nodes, rows: NDArray[np.intp], apart: Apart, peers: Peers) -> Integers:
-    """For each of `rows`, the steps of peers in its domain."""
-    size, key = nodes.columns.size, apart.key
-    domains: Integers = np.zeros(size, np.int64)
+def allowed(
+    peer_rules: PeerRules, nodes: Nodes, rows: NDArray[np.intp], peers: Peers, pod_filter: Filter
+) -> Mask | None:
+    """Which of `rows` the required rules allow; None if all. `pod_filter`: that of the pod, for the domains that count.
+
+    Follows podtopologyspread/filtering.go: a domain may have `step` pods more than the eligible domain with fewest. A node counts
+    for that if it has the labels of all required constraints.
+    """
+    required = [rule for rule in peer_rules.apart if rule.required]
+    if not required:
+        return None
+    mask, everything = np.ones(len(rows), bool), np.arange(nodes.columns.rows)
+    domains = {rule.key: _domains(nodes, rule.key) for rule in required}
+    labelled = nodes.columns.alive[everything].copy()
+    for rule in required:
+        labelled &= domains[rule.key][everything] > 0 if rule.spread else True
+    for rule in required:
+        counts, of_rows = _counts(domains[rule.key], peers), domains[rule.key][rows]
+        if not rule.spread:
+            mask &= (of_rows == 0) | (counts[of_rows] == 0)
+            continue
+        eligible = labelled.copy()
+        if not rule.anywhere:
+            eligible &= pod_filter.by_author(nodes, everything)
+        if rule.tolerated_only:
+            eligible &= pod_filter.tolerated(nodes, everything)
+        there = np.unique(domains[rule.key][everything[eligible]])
+        fewest = int(counts[there].min()) if len(there) >= max(1, rule.least_domains) else 0
+        mask &= (of_rows > 0) & (counts[of_rows] + 1 - fewest <= rule.step)
+    return mask
+
+
+def _domains(nodes: Nodes, key: str) -> Integers:
+    """By row, a number for the value of this label: 0 for nodes without it."""
+    size = nodes.columns.size
     if key == HOSTNAME:
-        domains = np.arange(1, size + 1)
-    elif (column := nodes.labels.column(key)) is not None:
-        domains = column.padded(size)[:size].astype(np.int64)
-    counts = np.bincount(domains[list(peers)], list(peers.values()), minlength=int(domains.max()) + 1).astype(np.int64)
-    counts[0] = counts.max() + apart.step if apart.labelled else 0
-    return counts[domains[rows]] // apart.step
+        return np.arange(1, size + 1)
+    column = nodes.labels.column(key)
+    return np.zeros(size, np.int64) if column is None else column.padded(size)[:size].astype(np.int64)
+
+
+def _counts(domains: Integers, peers: Peers) -> Integers:
+    """The number of peers in each domain."""
+    counts: Integers = np.zeros(int(domains.max(initial=0)) + 1, np.int64)
+    if peers:
+        np.add.at(counts, domains[list(peers)], list(peers.values()))
+    return counts

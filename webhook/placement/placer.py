@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from webhook.cluster.node import SHARED
 from webhook.cluster.node_table import Demand
-from webhook.cluster.pods import demand_of, is_bounded
+from webhook.cluster.pods import PodKey, demand_of, is_bounded
 from webhook.cluster.state import ClusterState
 from webhook.errors import QuantityError
 from webhook.framework.cluster_view import Cluster, Obstacle, Placement
@@ -104,6 +104,10 @@ class Placer:
             return False
         return all([name in free and amount <= free[name][row] for name, amount in demand.requests])
 
+    def reserved(self, pod: PodKey, node: str) -> bool:
+        """Whether something is reserved there for such a pod, which was not yet seen."""
+        return self._state.ledger.reserved(pod, node)
+
     def obstacles(self, pod: Pod, cluster: Cluster, settings: PlacementSettings, gpus: Gpus) -> tuple[Obstacle, ...]:
         """Why no node could take `pod` even if all of them were up and empty.
 
@@ -135,6 +139,7 @@ class Places(NamedTuple):
     """The `other_gpus` of the pod, which no injector changes."""
 
     def place(self, pod: Pod) -> Placement:
+        """Rank nodes for this version of the pod."""
         return self.placer.place(pod, self.cluster, self.settings, self.strategy, self.gpus, self.workload, self.others)
 
     def obstacles(self, pod: Pod) -> tuple[Obstacle, ...]:

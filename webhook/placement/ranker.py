@@ -13,9 +13,9 @@ from webhook.placement.constraints import Constraints, compiled
 from webhook.placement.criteria import Candidates, Indices, best
 from webhook.placement.devices import LEFT_ALONE
 from webhook.placement.filters import Filter
-from webhook.placement.node_scores import NodeScores
+from webhook.placement.node_scores import NEVER, NodeScores
 from webhook.placement.obstacles import Search
-from webhook.placement.peer_rules import Peers
+from webhook.placement.peer_rules import Peers, allowed
 from webhook.placement.preferences import ResolvedPreferences
 from webhook.placement.refusals import refusals
 from webhook.placement.request import PlacementRequest, Spec, shape_key, spec_of
@@ -68,9 +68,12 @@ class Ranker:
             return Placement((), request.strategy, reason=LEFT_ALONE)
         peers = self._state.usage.peers.get(request.owner, _NO_PEERS)
         pods = request.gang if request.gang > 1 else self._state.jobs.pods(request.owner, request.workload) or 1
-        chosen, decided = best(Candidates(request, nodes, scores, peers, pods, self._view, self._settings))
+        fits = scores.score > NEVER
+        if (by_rules := allowed(request.peer_rules, nodes, scores.rows, peers, scores.filter)) is not None:
+            fits &= by_rules
+        chosen, decided = best(Candidates(request, nodes, scores, peers, pods, self._view, self._settings, fits))
         if not len(chosen):
-            rejected = refusals(nodes, self._gpus, scores.filter, request.demand)
+            rejected = refusals(nodes, self._gpus, scores.filter, request.demand, request.peer_rules, peers)
             return Placement((), request.strategy, reason="no node fits", total=nodes.count, rejected=rejected)
         ranked = self._ranked(scores, chosen, peers)
         numbers = _numbers(metrics, ranked) if scores.gpu is not None else ()
@@ -83,7 +86,6 @@ class Ranker:
             decided=decided,
             asked=asked.requests,
             devices=asked.devices,
-            apart=scores.strategy.peers_first,
         )
 
     def obstacles(self, pod: Pod, demand: Demand) -> tuple[Obstacle, ...]:

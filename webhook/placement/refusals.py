@@ -12,6 +12,7 @@ from webhook.kube.gpus import Gpus
 from webhook.placement.constraints import Mask
 from webhook.placement.devices import found_devices
 from webhook.placement.filters import Check, Filter
+from webhook.placement.peer_rules import PeerRules, Peers, allowed
 
 _INSUFFICIENT: Final = {
     "cpu": "too little CPU",
@@ -21,11 +22,13 @@ _INSUFFICIENT: Final = {
 }
 
 
-def refusals(nodes: Nodes, gpus: Gpus, pod_filter: Filter, demand: Demand) -> Rejected:
+def refusals(
+    nodes: Nodes, gpus: Gpus, pod_filter: Filter, demand: Demand, peer_rules: PeerRules, peers: Peers
+) -> Rejected:
     """How many nodes each reason excludes, most first. A node counts for the first reason that applies to it. () if some node
     can take the pod."""
     left, rejected = nodes.columns.alive[: nodes.columns.rows], dict[str, int]()
-    for reason, passes in _checks(nodes, gpus, pod_filter, demand):
+    for reason, passes in _checks(nodes, gpus, pod_filter, demand, peer_rules, peers):
         kept = left & passes
         if count := int(np.count_nonzero(left)) - int(np.count_nonzero(kept)):
             rejected[reason] = rejected.get(reason, 0) + count
@@ -33,7 +36,9 @@ def refusals(nodes: Nodes, gpus: Gpus, pod_filter: Filter, demand: Demand) -> Re
     return () if left.any() else tuple(sorted(rejected.items(), key=lambda item: (-item[1], item[0])))
 
 
-def _checks(nodes: Nodes, gpus: Gpus, pod_filter: Filter, demand: Demand) -> Iterator[Check]:
+def _checks(
+    nodes: Nodes, gpus: Gpus, pod_filter: Filter, demand: Demand, peer_rules: PeerRules, peers: Peers
+) -> Iterator[Check]:
     rows, capacity, free = slice(0, nodes.columns.rows), nodes.columns.capacity, nodes.columns.free
     has = np.ones(nodes.columns.rows, bool)
     for resource in gpus.among([name for name, _ in demand.requests]):
@@ -50,6 +55,9 @@ def _checks(nodes: Nodes, gpus: Gpus, pod_filter: Filter, demand: Demand) -> Ite
             gpu = gpus.kind(resource) is not None
             reason = "too few free GPUs" if gpu else _INSUFFICIENT.get(resource, "too little of a resource")
             yield reason, free[resource][rows] >= amount if resource in free else np.zeros(len(has), bool)
+    by_rules = allowed(peer_rules, nodes, np.arange(nodes.columns.rows), peers, pod_filter)
+    if by_rules is not None:
+        yield "its rules about pods of its owner", by_rules
 
 
 def _has_dra_gpus(nodes: Nodes) -> Mask:

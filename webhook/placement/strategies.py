@@ -26,13 +26,12 @@ the first ones are taken.
 class Spread:
     """For replicas that should not share a node, on a cluster without large pods that need whole nodes; else see `Apart`.
 
-    The caller puts nodes with fewer pods of the same owner first. Then the most idle GPUs count (a GPU that is neither
-    measured nor allocated counts as idle), then the lowest mean utilisation (without metrics, the allocated part).
+    Hosts and zones with fewer pods of the same owner come first (`peer_rules`). Then the most idle GPUs count (a GPU that is
+    neither measured nor allocated counts as idle), then the lowest mean utilisation (without metrics, the allocated part).
     """
 
-    meaning = "away from the owner's other pods, to the emptiest and idlest node"
-    peers_first = True
-    keeps_whole_nodes = False
+    meaning = "hosts and zones with fewest pods of the owner first, then the emptiest and idlest node"
+    keeps_apart = True
 
     def __call__(self, columns: Columns, rows: Rows, demand: Demand, view: View) -> Floats:
         free = np.zeros(columns.alive[rows].shape)
@@ -64,8 +63,7 @@ class Pack:
     """
 
     meaning = "fill nodes, so that large pods find room"
-    peers_first = False
-    keeps_whole_nodes = False
+    keeps_apart = False
 
     def __call__(self, columns: Columns, rows: Rows, demand: Demand, view: View) -> Floats:
         value = valuation(columns, view)
@@ -82,17 +80,12 @@ class Pack:
 class Apart(Pack):
     """For replicas that should not share a node, on a cluster that needs whole nodes too.
 
-    The caller puts nodes with fewer pods of the same owner first; then nodes are scored as by `Pack`. (`Spread` would
-    use the emptiest nodes, so that large pods find none.) When one in twenty of the largest nodes is left whole, no more
-    of them are used only to keep replicas apart (`Whole.scarce`).
+    Hosts and zones with fewer pods of the same owner come first (`peer_rules`); then nodes are scored as by `Pack`. (`Spread`
+    would use the emptiest nodes, so that large pods find none.)
     """
 
-    meaning = (
-        "away from the owner's other pods, else as pack; for that alone it does not break the last whole nodes, one in twenty "
-        "of the largest"
-    )
-    peers_first = True
-    keeps_whole_nodes = True
+    meaning = "hosts and zones with fewest pods of the owner first, then as pack"
+    keeps_apart = True
 
 
 STRATEGIES: Final[dict[str, Strategy]] = {
@@ -105,4 +98,4 @@ STRATEGIES: Final[dict[str, Strategy]] = {
 
 def keeps_apart(name: str) -> bool:
     """Whether a strategy keeps the pods of one owner apart; False for `off`."""
-    return name in STRATEGIES and STRATEGIES[name].peers_first
+    return name in STRATEGIES and STRATEGIES[name].keeps_apart

@@ -4,15 +4,10 @@ Only whole nodes can take the largest pods, which may come although none runs. S
 the pod fits on a partly used node.
 """
 
-from typing import Final
-
 import numpy as np
 from numpy.typing import NDArray
 
 from webhook.cluster.node_table import Columns, Demand, Rows, View
-
-_KEPT: Final = 20
-"""One in so many of the largest nodes stays whole, even if replicas then share a node."""
 
 
 class Whole:
@@ -23,7 +18,6 @@ class Whole:
         capacity = np.where(columns.sharing == 1, columns.capacity[gpu], 0)
         self.size = max(1, int(capacity.max(initial=0)))
         """GPUs of the largest nodes: a row with so many free is a whole node."""
-        self._kept = int((capacity >= self.size).sum()) // _KEPT
 
     def among(self, columns: Columns, rows: Rows) -> NDArray[np.bool_]:
         """Which of `rows` are whole nodes."""
@@ -37,10 +31,6 @@ class Whole:
         """
         fuller: NDArray[np.bool_] = columns.free[self.gpu][rows] > demand.amount(self.gpu)
         return (self.among(columns, rows) & fuller) | (columns.sharing[rows] > 1)
-
-    def scarce(self, columns: Columns) -> bool:
-        """Whether no more whole nodes are left than should stay whole. Nodes that nobody may use now count too."""
-        return self._kept > 0 and int(np.count_nonzero(self.among(columns, slice(0, columns.rows)))) <= self._kept
 
 
 def whole_nodes(columns: Columns, view: View, demand: Demand) -> list[Whole]:

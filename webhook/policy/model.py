@@ -235,16 +235,10 @@ class Policy:
             name = DEFAULT_PROFILE
         return name, self.units[name].profile
 
-    def injectors_for(
-        self, profile: str, *, gpu: bool, claims: bool, placed: bool = False
-    ) -> tuple[tuple[str, Injector], ...]:
-        """The enabled injectors for a pod that names a GPU (`gpu`), or gets GPUs by DRA or in other ways (`claims`). `placed`: a
-        node may be chosen for it although it names no GPU."""
-        pairs, placed = self.units[profile].injectors, placed or self.units[profile].profile.placement.every_pod
-        if gpu:
-            return pairs
-        every = [u for _, u in pairs if u.every_pod or (placed and u.needs_placement) or (claims and u.handles_claims)]
-        return tuple([(name, unit) for name, unit in pairs if unit in every])
+    def injectors_for(self, profile: str, *, gpu: bool, claims: bool) -> tuple[tuple[str, Injector], ...]:
+        """The enabled injectors for a pod that names a GPU (`gpu`), or gets GPUs by DRA or in other ways (`claims`)."""
+        units = self.units[profile].injectors
+        return tuple([each for each in units if gpu or each[1].every_pod or (claims and each[1].handles_claims)])
 
     def classify(self, pod: Pod, owner: Owner | None, namespace: str, labels: Container[str] = ()) -> Workload:
         """The class of workload of a pod in a namespace with these labels: see `workload_classes.classify`."""
@@ -257,10 +251,12 @@ def named(section: Settings) -> Iterator[tuple[str, Any]]:
         yield info.alias or name, getattr(section, name)
 
 
-def completed(profile: Model, entitled: Mapping[str, tuple[str, ...]]) -> Model:
+def completed(profile: Profile, entitled: Mapping[str, tuple[str, ...]]) -> Profile:
     """The profile with the settings that units take over from other units or from the classes of workload (`entitled`)."""
     sections = {name: getattr(profile, name) for name in ("injectors", "rules")}
-    view = ProfileView(dict(named(sections["injectors"])), dict(named(sections["rules"])), entitled)
+    view = ProfileView(
+        dict(named(sections["injectors"])), dict(named(sections["rules"])), entitled, profile.placement.every_pod
+    )
     for name, section in sections.items():
         units = {unit: getattr(section, unit).completed(view) for unit in type(section).model_fields}
         sections[name] = section.model_copy(update=units)

@@ -10,10 +10,9 @@ import numpy as np
 
 from webhook.cli.waiting.causes import Cause, NodeCheck
 from webhook.cli.waiting.situation import Case, with_spec, without_affinity
-from webhook.cluster.pods import HOSTNAME
 from webhook.framework.cluster_view import Expression
 from webhook.kube.gpus import MODEL_LABELS
-from webhook.kube.pod import REQUIRED, Pod, labels_of
+from webhook.kube.pod import HOSTNAME, REQUIRED, Pod, labels_of
 from webhook.kube.record import record_of
 from webhook.placement.constraints import Mask, Term
 from webhook.placement.nearest_label import nearest_label
