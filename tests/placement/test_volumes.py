@@ -8,7 +8,9 @@ from typing import Any
 from tests.cluster.objects import node, pod, state
 from tests.placement.placed import names, placed
 from tests.tables import table
+from webhook.cluster.pods import reservation_request
 from webhook.cluster.state import ClusterState
+from webhook.placement.placer import FOLLOWS
 
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 
@@ -79,10 +81,14 @@ def test_a_volume_that_no_node_can_use_is_the_reason_in_the_record() -> None:
     assert (found.reason, found.rejected) == ("no node fits", (("its volume is elsewhere", 3),))
 
 
-def test_pods_that_share_an_unbound_claim_are_left_to_the_scheduler() -> None:
-    """It is bound where the first of them goes, and the others must follow: a packed node may have no room for them."""
-    found = placed(cluster([claim("data")], []), using("data"))
-    assert (found.nodes, found.reason) == ((), "its pods share a volume that is not bound yet")
+def test_the_first_pod_with_an_unbound_claim_gets_the_emptiest_node_and_its_replicas_follow_it() -> None:
+    """The claim is bound where the first of them goes: a packed node may have no room for the others."""
+    of, first = cluster([claim("data")], []), using("data")
+    found = placed(of, first)
+    assert found.nodes[0].node == "b"
+    of.reserve(reservation_request(first), found, 0)
+    second = placed(of, using("data"))
+    assert (second.nodes, second.reason) == ((), FOLLOWS)
 
 
 @table(
@@ -105,8 +111,8 @@ def test_claims_that_we_may_not_read_do_not_count() -> None:
 
 def test_a_claim_that_is_bound_later_counts_from_then_on() -> None:
     of = cluster([claim("data")], [volume("v", host=["c"])])
-    assert nodes(of, using("data")) == set()
+    assert nodes(of, using("data")) == {"a", "b", "c"}
     of.seen("persistentvolumeclaims", claim("data", "v"), 0)
     assert nodes(of, using("data")) == {"c"}
     of.forget("persistentvolumeclaims", "team-a/data")
-    assert nodes(of, using("data")) == set()
+    assert nodes(of, using("data")) == {"a", "b", "c"}

@@ -16,12 +16,14 @@ from webhook.kube.pod import Pod
 from webhook.placement.devices import plans
 from webhook.placement.preferences import NO_PREFERENCES, resolved
 from webhook.placement.ranker import Ranker
-from webhook.placement.request import ineligible, placement_request
+from webhook.placement.request import PlacementRequest, ineligible, placement_request
 from webhook.placement.settings import PlacementSettings
 from webhook.placement.strategies import STRATEGIES
 from webhook.placement.volumes import volume_topology
 
 _MAX_RANKERS = 16
+FOLLOWS = "a volume that it shares with its replicas is not bound yet: it follows the first of them"
+EMPTIEST = "spread"
 
 
 class Placer:
@@ -61,9 +63,11 @@ class Placer:
             placement = Placement((), request.strategy, reason=request.peer_rules.left)
         elif not cluster.fresh:
             placement = Placement((), request.strategy, reason="cluster state is stale")
-        elif (volumes := volume_topology(request.volume_claims, self._state)).together:
-            placement = Placement((), request.strategy, reason="its pods share a volume that is not bound yet")
+        elif (volumes := volume_topology(request.volume_claims, self._state)).together and self._has_peers(request):
+            placement = Placement((), request.strategy, reason=FOLLOWS)
         else:
+            if volumes.together:  # others may have to follow: the emptiest node has most room for them
+                request = request._replace(strategy=EMPTIEST, key=request.key + EMPTIEST.encode())
             ranker = self._ranker(settings, gpus)
             for plan in plans(request, volumes, self._state, gpus, every_pod=settings.every_pod):
                 if isinstance(plan, Placement):
@@ -86,6 +90,9 @@ class Placer:
         return placement._replace(
             preferred=by_name or preferences.preferred, warning=preferences.warning or placement.warning
         )
+
+    def _has_peers(self, request: PlacementRequest) -> bool:
+        return bool(request.owner and self._state.usage.peers.get(request.owner))
 
     def _only_shares(self, placement: Placement, demand: Demand) -> str | None:
         """A warning if the pod asks for several GPUs, and only nodes with shared GPUs have room: these are last otherwise."""

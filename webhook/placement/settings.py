@@ -137,8 +137,9 @@ class PlacementSettings(Settings):
     With every strategy, nodes rank last that have a soft taint (PreferNoSchedule) which the pod does not tolerate, are
     cordoned or under pressure, or will soon be drained (taints of the cluster autoscaler, Karpenter and clouds).
 
-    What few pods state is left to the scheduler: for a pod with pod affinity, with preferred anti-affinity to pods of
-    other workloads, or with a volume that its workload shares and that is not bound yet, no node is chosen.
+    What few pods state is left to the scheduler: for a pod with pod affinity, or with preferred anti-affinity to pods of
+    other workloads, no node is chosen. Nor is one for a second pod with a volume that its workload shares, as long as
+    that is not bound.
     """
     nodes: int = Field(default=10, ge=1, le=10)
     """How many nodes are ranked for a pod, 1 to 10."""

@@ -2,8 +2,9 @@
 
 A claim that is bound names a PersistentVolume. A node of the pod must match the node affinity of that volume (a local
 disk, a zone) or its zone label. A claim that is not bound yet is bound where its first pod goes, if its StorageClass
-waits for that. If the pods of an owner share such a claim, they are left to the scheduler: on a packed node there may be
-no room for those that must follow the first.
+waits for that. Whether other pods of the owner share the claim is not known from the first of them. So the first one gets the
+emptiest node, as the scheduler would give it, where most of the others have room. Those that come before the claim is bound
+are left to the scheduler: it lets them follow.
 
 Claims and volumes are read only if this is allowed (`persistentvolumeclaims` and `persistentvolumes` in 10-access.yaml).
 If not, and for all other kinds of volumes, the scheduler alone keeps pods off wrong nodes.
@@ -40,7 +41,7 @@ class VolumeTopology(NamedTuple):
     terms: tuple[tuple[Term, ...], ...] = ()
     """For each volume, the terms of its node affinity, of which a node must match one."""
     together: bool = False
-    """A shared claim is not bound yet: all pods of the owner must follow the first."""
+    """A claim that the owner's other pods may share is not bound yet: they must follow the first."""
     claims: tuple[tuple[Term, ...], ...] = ()
     """The same for each of its ResourceClaims that has devices, or whose devices are reserved for another pod."""
     key: bytes = b""
