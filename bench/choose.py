@@ -30,9 +30,9 @@ from rich.table import Table
 from bench.fleet import Object, node, pod, running, strategy_of
 from bench.output import save, stdout
 from bench.plot import lines
-from webhook.cluster.pods import reservation_request
 from webhook.cluster.state import REQUIRED, ClusterState, ListKind
 from webhook.framework.cluster_view import Placement
+from webhook.kube.asked import AskedPod
 from webhook.kube.gpus import GpuName, Gpus
 from webhook.kube.pod import DECISION
 from webhook.placement.placer import Placer
@@ -151,9 +151,9 @@ def _admit(
     owner = int(made["metadata"]["name"].split("-")[1])
     now = step / 100
     with watches["choose"]:
-        placement: Placement = placer.place(made, state.view(now), _SETTINGS, strategy_of(owner), GPUS)
+        placement: Placement = placer.place(AskedPod(made, GPUS), state.view(now), _SETTINGS, strategy_of(owner))
     with watches["reserve"]:
-        state.reserve(reservation_request(made), placement, now)
+        state.reserve(AskedPod(made, GPUS), placement, now)
     if placement.nodes:
         _write(made, placement)
         made["spec"]["nodeName"] = placement.nodes[0].node

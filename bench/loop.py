@@ -28,7 +28,7 @@ from rich.table import Table
 from bench import recorded
 from bench.output import stdout
 from bench.samples import cluster, handlers_of, state_of
-from webhook.cluster.pods import ranked_nodes
+from webhook.kube.record import ranked_nodes
 
 _MUTATE, _VALIDATE, _SEEN = _STEPS = "mutate", "validate", "seen in the watch"
 _AGAIN = "validate once more"

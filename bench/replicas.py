@@ -25,11 +25,11 @@ from bench.cluster import load
 from bench.output import stdout
 from tests.controlplane.nodes import node
 from tests.served import NOW, Server, review
-from webhook.cluster.pods import ranked_nodes
 from webhook.cluster.replicas import LABEL
 from webhook.cluster.state import REQUIRED, ClusterState
 from webhook.feeds.policy import shipped_policy
 from webhook.kube.pod import PROFILE_LABEL
+from webhook.kube.record import ranked_nodes
 from webhook.policy.model import Policy
 from webhook.server.settings import ServeSettings
 

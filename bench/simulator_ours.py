@@ -18,8 +18,9 @@ from bench.simulator_published import Pick
 from bench.simulator_scheduler import NO_ROWS, Rows, Scheduler
 from bench.traces import Shape
 from webhook.cluster.demands import Demands
-from webhook.cluster.node_table import Demand, View
+from webhook.cluster.node_table import View
 from webhook.cluster.replicas import order_of, place_of, replica_penalty
+from webhook.kube.pod_requests import Demand
 from webhook.placement.devices import found_devices
 from webhook.placement.node_scores import DEVICE_LEFT
 from webhook.placement.strategies import STRATEGIES

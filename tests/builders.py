@@ -23,10 +23,11 @@ from webhook.framework.cluster_view import (
 )
 from webhook.framework.interface import Context, Finding, Rule
 from webhook.framework.node_terms import has_name
+from webhook.kube.asked import AskedPod
 from webhook.kube.claim_requests import Alternative, ClaimRequest
 from webhook.kube.gpus import GpuName, Gpus
 from webhook.kube.json_patch import Edit
-from webhook.kube.pod import Pod, gpu_names, owner
+from webhook.kube.pod import Pod
 from webhook.kube.review import Request
 
 GPU = "nvidia.com/gpu"
@@ -245,14 +246,14 @@ class Obstructed:
     def __init__(self, *obstacles: Obstacle) -> None:
         self._obstacles = obstacles
 
-    def obstacles(self, pod: Pod) -> tuple[Obstacle, ...]:
+    def obstacles(self, pod: AskedPod) -> tuple[Obstacle, ...]:
         return self._obstacles
 
-    def place(self, pod: Pod) -> Placement:
+    def place(self, pod: AskedPod) -> Placement:
         return Placement((), "pack", reason="no node fits")
 
     def choose(self, edit: Edit) -> Placement:
-        return self.place(edit.object)
+        return self.place(AskedPod(edit.object, GPUS))
 
 
 class Chosen(Obstructed):
@@ -262,7 +263,7 @@ class Chosen(Obstructed):
         super().__init__()
         self._placement = placement
 
-    def place(self, pod: Pod) -> Placement:
+    def place(self, pod: AskedPod) -> Placement:
         return self._placement
 
 
@@ -287,7 +288,7 @@ class Case(NamedTuple):
     rule: Rule | None = None
 
     def findings(self, rule: Rule) -> list[Finding]:
-        return list((self.rule or rule).check(self.pod, self.context))
+        return list((self.rule or rule).check(self.context.pod, self.context))
 
     def messages(self, rule: Rule) -> list[str]:
         return [finding.message for finding in self.findings(rule)]
@@ -307,5 +308,5 @@ def case(
     nodes that are ranked for it."""
     if placement is not None:
         context["nodes"] = Chosen(placement)
-    known = Context(namespace, GPUS, cluster, Workload(workload), owner(pod), gpu_names(pod, GPUS), **context)
+    known = Context(namespace, GPUS, cluster, Workload(workload), AskedPod(pod, GPUS), **context)
     return Case(pod, known, rule)

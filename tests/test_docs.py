@@ -12,6 +12,7 @@ from tests import reference, rooms
 from tests.builders import GPUS
 from tests.cluster.objects import node, placer, pod, state
 from tests.document import document
+from webhook.kube.asked import AskedPod
 from webhook.placement.settings import PlacementSettings, Preference
 from webhook.policy.model import Policy, PolicyFile
 
@@ -113,7 +114,7 @@ def test_each_preference_on_the_page_chooses_for_its_class_among_nodes_that_diff
     meant = {"In": dict.fromkeys([requirement.key], "".join(requirement.values)), "Gt": {requirement.key: "81559"}}
     of = state([node("a", labels={requirement.key: "1"}), node("b", labels=meant.get(requirement.operator, {}))])
     for asked, first in (*((workload, "b") for workload in preference.classes), ("development", "a")):
-        assert placer(of).place(pod("p"), of.view(0), settings, "pack", GPUS, asked).nodes[0].node == first
+        assert placer(of).place(AskedPod(pod("p"), GPUS), of.view(0), settings, "pack", asked).nodes[0].node == first
 
 
 def test_a_pod_with_an_annotation_of_the_page_gets_its_wish() -> None:
@@ -126,5 +127,5 @@ def test_a_pod_with_an_annotation_of_the_page_gets_its_wish() -> None:
         assert f"gpu-admission.io/{key}" in PREFERENCES
         wishing = pod("p")
         wishing["metadata"]["annotations"] = {f"gpu-admission.io/{key}": value}
-        found = placer(of).place(wishing, of.view(0), settings, "pack", policy.gpus, "training")
+        found = placer(of).place(AskedPod(wishing, policy.gpus), of.view(0), settings, "pack", "training")
         assert found.nodes[0].node == first

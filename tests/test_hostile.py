@@ -17,7 +17,7 @@ from bench.bodies import BODIES
 from bench.bodies.parts import Body, container, pod, review
 from bench.bodies.policies import config_map
 from tests.served import Server
-from webhook.cluster.pods import counted_demand
+from webhook.kube.pod_requests import counted_demand
 from webhook.server.http import MAX_BODY_BYTES
 
 _MOST_CALLS = 800_000

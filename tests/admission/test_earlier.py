@@ -15,12 +15,13 @@ from tests.cluster.objects import node, placer, state
 from tests.cluster.objects import pod as taking
 from webhook.admission.earlier import Choice
 from webhook.admission.record import encoded, record
-from webhook.cluster.pods import demand_of, reservation_request
 from webhook.cluster.state import ClusterState
 from webhook.framework.cluster_view import Placement, Ranked
 from webhook.framework.node_terms import PREFERRED_TERMS, REQUIRED_TERMS, has_name, remove_terms
+from webhook.kube.asked import AskedPod
 from webhook.kube.json_patch import Edit
 from webhook.kube.pod import DECISION, Pod
+from webhook.kube.pod_requests import demand_of
 from webhook.placement.placer import Places
 from webhook.placement.settings import PlacementSettings
 
@@ -36,7 +37,7 @@ STRATEGY = "spread"
 
 
 def choosing(of: ClusterState, strategy: str = STRATEGY) -> Choice:
-    return Choice(Places(placer(of), of.view(0), PlacementSettings(), strategy, GPUS, "", ()), "team-a")
+    return Choice(Places(placer(of), of.view(0), PlacementSettings(), strategy, ""), GPUS, "team-a")
 
 
 def recorded(text: str | None) -> Placement | None:
@@ -129,7 +130,7 @@ def first_node(of: ClusterState, found: Pod) -> tuple[str, bool]:
 def reserved() -> ClusterState:
     """What the first call reserved is there."""
     of = state(NODES)
-    of.reserve(reservation_request(pod(SMALL)), CHOSEN, 0)
+    of.reserve(AskedPod(pod(SMALL), GPUS), CHOSEN, 0)
     return of
 
 
@@ -153,7 +154,7 @@ def test_a_pod_that_asks_for_no_more_than_there_is_keeps_its_nodes(containers: l
 )
 def test_a_pod_that_outgrows_its_node_is_ranked_again(more: dict[str, str]) -> None:
     of = state([*NODES, node("b", 16, cpu=16)])
-    of.reserve(reservation_request(pod(SMALL)), CHOSEN, 0)
+    of.reserve(AskedPod(pod(SMALL), GPUS), CHOSEN, 0)
     assert first_node(of, called_again(SMALL, asking(more))) == ("b", False)
 
 

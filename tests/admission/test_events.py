@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from tests.builders import request
+from tests.builders import GPUS, request
 from tests.cluster.objects import node, pod, state
 from webhook.admission.decision import Decision, UnitFinding
 from webhook.admission.events import MAX_MESSAGE, Involved, bound_elsewhere, refused
-from webhook.cluster.pods import reservation_request
 from webhook.framework.cluster_view import Placement, Ranked
 from webhook.framework.interface import Finding
+from webhook.kube.asked import AskedPod
 from webhook.kube.review import Request
 
 Json = dict[str, Any]
@@ -153,7 +153,7 @@ def test_a_node_that_is_not_in_the_ranking() -> None:
 
 def test_reservations_do_not_fill_a_node_for_the_scheduler() -> None:
     of = state([node("a", 2), node("b")])
-    of.reserve(reservation_request(pod("q", 2)), Placement((Ranked("a", 2, 0, 1.0),), "pack"), 0.0)
+    of.reserve(AskedPod(pod("q", 2), GPUS), Placement((Ranked("a", 2, 0, 1.0),), "pack"), 0.0)
     event = bound_elsewhere(pod("p", 2, on="b", ranked=RANKED), of)
     assert event is not None
     assert event.message.endswith("the scheduler's other scores weighed more")

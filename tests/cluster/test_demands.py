@@ -6,11 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.builders import GPUS
 from tests.cluster.objects import GPU, admitted, node, pod, state
 from webhook.cluster.demands import Demands
-from webhook.cluster.node_table import Demand, PopularDemand
-from webhook.cluster.pods import reservation_request
+from webhook.cluster.node_table import PopularDemand
 from webhook.framework.cluster_view import Placement, Ranked
+from webhook.kube.asked import AskedPod
+from webhook.kube.pod_requests import Demand
 
 
 def demand(gpus: int, cpu: int = 0) -> Demand:
@@ -122,7 +124,7 @@ def test_a_pod_with_gpus_counts_while_it_runs(ranked: bool) -> None:
     of = state([node("a")])
     nodes = ["a"] if ranked else []
     if ranked:
-        of.reserve(reservation_request(admitted(pod("p"))), Placement((Ranked("a", 8, 0, 1.0),), "pack"), 0)
+        of.reserve(AskedPod(admitted(pod("p")), GPUS), Placement((Ranked("a", 8, 0, 1.0),), "pack"), 0)
     found = []
     for made in (
         pod("p", ranked=nodes),

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
+from tests.builders import GPUS
 from tests.cluster.objects import Object, admitted, free, node, pod, state
 from tests.placement.placed import affinity, expression
 from webhook.cluster.ledger import Counts
-from webhook.cluster.pods import reservation_request
 from webhook.cluster.state import ClusterState
 from webhook.framework.cluster_view import Placement, Ranked
+from webhook.kube.asked import AskedPod
 
 A, B, C = "gpu-a", "gpu-b", "gpu-c"
 Step = Callable[[ClusterState], object]
@@ -25,7 +26,7 @@ def chosen(*names: str) -> Placement:
 
 def asked(made: Object, *names: str) -> Step:
     """The pod is admitted with these ranked nodes."""
-    return lambda of: of.reserve(reservation_request(admitted(made)), chosen(*names), 0)
+    return lambda of: of.reserve(AskedPod(admitted(made), GPUS), chosen(*names), 0)
 
 
 def seen(made: Object, at: float = 1) -> Step:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from tests.builders import GPUS
 from tests.cluster.objects import GPU, admitted, free, node, pod, state
 from webhook.cluster.ledger import Counts
 from webhook.cluster.parts import _MAX_OPEN, _MAX_PRIVATE, Parts
-from webhook.cluster.pods import reservation_request
 from webhook.cluster.state import ClusterState
 from webhook.framework.cluster_view import Placement, Ranked
+from webhook.kube.asked import AskedPod
 
 NODES = [f"n{number:02}" for number in range(40)]
 
@@ -81,7 +82,7 @@ def forty(**settings: bool) -> ClusterState:
 def ask(of: ClusterState, on: str, gpus: int = 8, namespace: str = "team-a", owner: str = "o") -> None:
     made = admitted(pod("p", gpus, owner=owner))
     made["metadata"]["namespace"] = namespace
-    of.reserve(reservation_request(made), Placement((Ranked(on, 8, 0, 1.0),), "pack"), 0)
+    of.reserve(AskedPod(made, GPUS), Placement((Ranked(on, 8, 0, 1.0),), "pack"), 0)
 
 
 def untouched(of: ClusterState, namespace: str) -> int:
@@ -153,7 +154,7 @@ def test_private_amounts_of_a_new_resource_are_counted() -> None:
     extra = "example.com/fast-disk"
     made = admitted(pod("p", 8, owner="o", asks={extra: "1"}))
     for name in NODES:
-        of.reserve(reservation_request(made), Placement((Ranked(name, 8, 0, 1.0),), "pack"), 0)
+        of.reserve(AskedPod(made, GPUS), Placement((Ranked(name, 8, 0, 1.0),), "pack"), 0)
     of.usage.seen_from("team-a")
     for name in NODES:
         of.node_seen(node(name, **{extra: "4"}))

@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.builders import GPUS
 from tests.cluster.objects import admitted, node, pod, state
 from tests.placement.placed import affinity, expression, names, placed
-from webhook.cluster.node_table import LAST, Demand
-from webhook.cluster.pods import reservation_request
+from webhook.cluster.node_table import LAST
 from webhook.cluster.replicas import OTHER_REPLICA, replica_penalty
 from webhook.cluster.state import ClusterState
+from webhook.kube.asked import AskedPod
 from webhook.kube.pod import HOSTNAME
+from webhook.kube.pod_requests import Demand
 from webhook.placement.strategies import STRATEGIES
 
 NODES = [node(f"gpu-{i:02}") for i in range(60)]
@@ -154,7 +156,7 @@ def test_replicas_that_do_not_see_each_other_s_choices_fill_different_nodes(stra
         for number in range(5):
             made = admitted(pod(f"p{number}", gpus))
             placement = placed(of, made, strategy)
-            of.reserve(reservation_request(made), placement, 0)
+            of.reserve(AskedPod(made, GPUS), placement, 0)
             chosen[-1].add(placement.nodes[0].node)
     assert len(set.union(*chosen)) == sum(map(len, chosen))
 

@@ -8,10 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from tests.builders import GPUS
 from tests.cluster.objects import GPU, admitted, facts, node, pod, state
 from tests.cluster.test_ledger import A, B, C, chosen
 from tests.effort import times
-from webhook.cluster.pods import reservation_request
+from webhook.kube.asked import AskedPod
 
 NAMES = (A, B, C)
 _NODES = st.builds(
@@ -77,7 +78,7 @@ class AnyOrder(RuleBasedStateMachine):
 
     @rule(made=_PODS, nodes=st.lists(st.sampled_from(NAMES), unique=True, min_size=1, max_size=3))
     def reserve(self, made: dict[str, Any], nodes: list[str]) -> None:
-        self.of.reserve(reservation_request(admitted(made)), chosen(*nodes), self.now)
+        self.of.reserve(AskedPod(admitted(made), GPUS), chosen(*nodes), self.now)
 
     @rule(seconds=st.floats(0.0, 20.0))
     def time_passes(self, seconds: float) -> None:

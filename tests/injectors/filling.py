@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from tests.builders import GPU, GPUS, Case, case
 from tests.cluster import objects
+from webhook.admission.earlier import Choice
 from webhook.cluster.state_view import StateView
 from webhook.framework.resources_per_gpu import CLASSES
 from webhook.injectors.cpu_per_gpu import CpuPerGpuRequests
@@ -36,7 +37,7 @@ def view(*nodes: Mapping[str, Any], taken: Iterable[Mapping[str, Any]] = (), fre
 
 def on(of: Known, made: Pod, *, workload: str = "training", strategy: str = "pack") -> Case:
     """A pod with a context of that cluster, in which nodes can be ranked for it."""
-    places = Places(of.placer, of.cluster, PlacementSettings(), strategy, GPUS, workload, ())
+    places = Choice(Places(of.placer, of.cluster, PlacementSettings(), strategy, workload), GPUS, "team-a")
     found = case(made, workload=workload, nodes=places)
     return found._replace(context=found.context._replace(cluster=of.cluster))
 

@@ -6,7 +6,7 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders import GPU, pod
+from tests.builders import GPU, GPUS, pod
 from tests.cluster import objects
 from tests.injectors.applied import applied
 from tests.injectors.filling import FILL, NODE, OWN, SMALL, Known, asking, on, requests, view
@@ -17,6 +17,7 @@ from webhook.admission.response import warnings_of
 from webhook.cli import offline
 from webhook.framework.resources_per_gpu import CLASSES
 from webhook.injectors.cpu_per_gpu import CpuPerGpuRequests
+from webhook.kube.asked import AskedPod
 from webhook.kube.pod import DECISION, Pod, requests_of
 from webhook.kube.pod_requests import total_requests
 from webhook.kube.quantity import milli, whole
@@ -71,8 +72,8 @@ def test_a_pod_that_could_run_without_us_can_run_with_us(of: Known, gpus: int, o
     after, _ = applied(FILL, before, OWN)
     nodes = before.context.nodes
     assert nodes is not None
-    if nodes.place(before.pod).nodes:
-        assert nodes.place(after).nodes
+    if nodes.place(AskedPod(before.pod, GPUS)).nodes:
+        assert nodes.place(AskedPod(after, GPUS)).nodes
 
 
 # --- as the webhook decides ----------------------------------------------------------------------------------------------

@@ -3,13 +3,14 @@
 from collections.abc import Iterable
 from typing import Any
 
+from tests.builders import GPUS
 from tests.cluster import dra
 from tests.cluster.objects import admitted, node, pod, state
 from tests.placement.placed import placed
-from webhook.cluster.node_table import TOLD, Demand
-from webhook.cluster.pods import reservation_request
+from webhook.cluster.node_table import TOLD
 from webhook.cluster.state import ClusterState
 from webhook.framework.cluster_view import Placement
+from webhook.kube.asked import AskedPod
 
 Object = dict[str, Any]
 MIG = "mig.nvidia.com"
@@ -46,7 +47,7 @@ def sharing(claim: str, name: str = "p", **more: Any) -> Object:
 
 def reserve(of: ClusterState, made: Object) -> Placement:
     placement = placed(of, admitted(made))
-    of.reserve(reservation_request(made, Demand(placement.asked, placement.devices)), placement, 0)
+    of.reserve(AskedPod(made, GPUS), placement, 0)
     return placement
 
 

@@ -8,6 +8,7 @@ from tests.builders import GPUS
 from tests.cluster.objects import placer
 from webhook.cluster.state import ClusterState
 from webhook.framework.cluster_view import Placement
+from webhook.kube.asked import AskedPod
 from webhook.placement.settings import PlacementSettings
 
 DEFAULTS = PlacementSettings()
@@ -19,7 +20,7 @@ UPGRADE = "nvidia.com/gpu-driver-upgrade-state"
 def placed(
     of: ClusterState, made: dict[str, Any], strategy: str = "pack", settings: PlacementSettings = DEFAULTS
 ) -> Placement:
-    return placer(of).place(made, of.view(0), settings, strategy, GPUS)
+    return placer(of).place(AskedPod(made, GPUS), of.view(0), settings, strategy)
 
 
 def names(placement: Placement) -> list[str]:

@@ -9,6 +9,7 @@ from tests.cluster.objects import node, placer, pod, state
 from tests.placement.placed import names
 from webhook.cluster.state import ClusterState
 from webhook.framework.cluster_view import Expression, Placement, Preferred
+from webhook.kube.asked import AskedPod
 from webhook.placement.settings import PlacementSettings
 
 MODEL = "nvidia.com/gpu.product"
@@ -53,7 +54,9 @@ def placed(
 ) -> Placement:
     of = state(POOLS) if of is None else of
     view = of.view(how.pop("now", 0.0))
-    return placer(of).place(made, view, by, how.pop("strategy", "pack"), GPUS, how.pop("workload", "training"))
+    return placer(of).place(
+        AskedPod(made, GPUS), view, by, how.pop("strategy", "pack"), how.pop("workload", "training")
+    )
 
 
 def wishing(**annotations: str) -> Object:

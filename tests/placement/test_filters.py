@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from tests.builders import GPUS
 from tests.cluster.objects import admitted, node, pod, state
 from tests.placement.placed import KEY, TAINT, UPGRADE, affinity, expression, names, placed
-from webhook.cluster.pods import reservation_request
+from webhook.kube.asked import AskedPod
 from webhook.placement.settings import Health, PlacementSettings
 
 Object = dict[str, Any]
@@ -96,5 +97,5 @@ def test_the_most_frequent_reason_comes_first() -> None:
 
 def test_a_reservation_counts_as_used() -> None:
     of = state([node("a", gpus=1)])
-    of.reserve(reservation_request(admitted(pod("p"))), placed(of, pod("p")), 0)
+    of.reserve(AskedPod(admitted(pod("p")), GPUS), placed(of, pod("p")), 0)
     assert placed(of, pod("q")).rejected == (("too few free GPUs", 1),)

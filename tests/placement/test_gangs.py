@@ -9,8 +9,8 @@ import pytest
 from tests.builders import GPUS
 from tests.cluster.objects import admitted, node, placer, pod, state
 from tests.tables import table
-from webhook.cluster.pods import reservation_request
 from webhook.cluster.state import ClusterState
+from webhook.kube.asked import AskedPod
 from webhook.kube.pod import Owner
 from webhook.placement.gangs import gang_size
 from webhook.placement.settings import Gangs, PlacementSettings
@@ -39,8 +39,8 @@ def member(name: str, gpus: int = 8, *, kind: str = "Job", size: int | None = No
 
 def run(of: ClusterState, made: dict[str, Any], strategy: str = "pack", settings: PlacementSettings = DEFAULTS) -> str:
     """Admit a pod, and return its first node."""
-    placement = placer(of).place(admitted(made), of.view(0), settings, strategy, GPUS)
-    of.reserve(reservation_request(admitted(made)), placement, 0)
+    placement = placer(of).place(AskedPod(admitted(made), GPUS), of.view(0), settings, strategy)
+    of.reserve(AskedPod(admitted(made), GPUS), placement, 0)
     return placement.nodes[0].node
 
 
@@ -155,7 +155,7 @@ def test_pods_of_the_gang_on_nodes_of_no_domain_do_not_hide_where_the_others_are
 def test_a_gang_that_is_spread_goes_to_the_free_nodes_of_its_rack_first_and_names_none_twice() -> None:
     of = racks(16, 16)
     of.pod_seen(member("first", on="0a"), 0)
-    placement = placer(of).place(member("p"), of.view(0), DEFAULTS, "spread", GPUS)
+    placement = placer(of).place(AskedPod(member("p"), GPUS), of.view(0), DEFAULTS, "spread")
     assert [ranked.node for ranked in placement.nodes] == ["0b", "0a", "1a", "1b"]
 
 
@@ -201,7 +201,7 @@ def test_a_gang_that_requests_a_resource_of_no_node_gets_no_node() -> None:
     made = member("a", size=4)
     for part in made["spec"]["containers"][0]["resources"].values():
         part["vpc.amazonaws.com/efa"] = "1"
-    placement = placer(of).place(made, of.view(0), DEFAULTS, "pack", GPUS)
+    placement = placer(of).place(AskedPod(made, GPUS), of.view(0), DEFAULTS, "pack")
     assert (placement.nodes, placement.reason) == ((), "no node fits")
 
 

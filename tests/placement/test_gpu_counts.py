@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cluster import dra
-from tests.cluster.objects import GPU, node, pod, state
+from tests.cluster.objects import GPU, admitted, node, pod, state
 from tests.placement.claiming import MIG, claiming, cluster, partitioned, reserve
-from webhook.cluster.pods import PodKey, ReservationRequest, counted_demand
 from webhook.cluster.rejections import OTHER
 from webhook.cluster.state import ClusterState
 from webhook.cluster.utilisation import NodeUse, PodUse
 from webhook.framework.cluster_view import Placement, Ranked
+from webhook.kube.asked import AskedPod
 from webhook.kube.gpus import GpuName, Gpus
 from webhook.placement.gpu_counts import SEVERAL, GpuCounts, count
 from webhook.placement.settings import Health
@@ -51,8 +51,8 @@ def of_team(name: str, gpus: int, on: str, team: str) -> dict[str, Any]:
 
 
 def reserved(of: ClusterState, gpus: int, on: str, team: str = "team-a") -> None:
-    request = ReservationRequest(PodKey(team, "o"), counted_demand(pod("p", gpus)), "")
-    of.reserve(request, Placement((Ranked(on, 8, 0, 1.0),), "pack"), 0.0)
+    asked = AskedPod(admitted(of_team("p", gpus, on, team)), GPUS)
+    of.reserve(asked, Placement((Ranked(on, 8, 0, 1.0),), "pack"), 0.0)
 
 
 # 8 GPUs on node a, 3 of them allocated: how many are free, and how many are not usable.

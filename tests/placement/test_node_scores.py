@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from tests.cluster.objects import GPU, node, pod, state
 from tests.effort import times
-from webhook.cluster.node_table import Columns, Demand, Floats, Rows, View
+from webhook.cluster.node_table import Columns, Floats, Rows, View
 from webhook.cluster.state import ClusterState
+from webhook.kube.pod_requests import Demand
 from webhook.placement.constraints import compiled
 from webhook.placement.criteria import smallest
 from webhook.placement.filters import Filter

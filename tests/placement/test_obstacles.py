@@ -15,6 +15,7 @@ from tests.placement.placed import affinity, expression
 from tests.tables import table
 from webhook.cluster.state import ClusterState
 from webhook.framework.cluster_view import Obstacle
+from webhook.kube.asked import AskedPod
 from webhook.placement.settings import PlacementSettings
 
 TEAM = {"key": "team", "value": "x", "effect": "NoSchedule"}
@@ -28,7 +29,7 @@ NODES = [
 
 
 def obstacles(of: ClusterState, made: Object) -> list[Obstacle]:
-    return list(placer(of).obstacles(made, of.view(0), PlacementSettings(), GPUS))
+    return list(placer(of).obstacles(AskedPod(made, GPUS), of.view(0), PlacementSettings()))
 
 
 FITS = {
@@ -256,7 +257,7 @@ def test_a_larger_node_ends_the_obstacle_and_a_stale_state_reports_none() -> Non
     assert obstacles(of, pod("p", 9))
     of.node_seen(node("b", 16))
     assert not obstacles(of, pod("p", 9))
-    assert not placer(of).obstacles(pod("p", 99), of.view(999), PlacementSettings(), GPUS)
+    assert not placer(of).obstacles(AskedPod(pod("p", 99), GPUS), of.view(999), PlacementSettings())
 
 
 def test_the_names_of_a_tenant_are_quoted_and_cut() -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from tests.builders import GPUS
 from tests.cluster.objects import admitted, node, pod, state
 from tests.placement.placed import names, placed
-from webhook.cluster.pods import reservation_request
 from webhook.cluster.utilisation import UNKNOWN
+from webhook.kube.asked import AskedPod
 from webhook.placement.settings import PlacementSettings
 
 SHARED = {"nvidia.com/gpu.replicas": "4"}
@@ -27,7 +28,7 @@ def test_a_burst_of_one_owner_is_spread_evenly(strategy: str) -> None:
     for i in range(12):
         made = admitted(pod(f"p{i}", owner="o"))
         placement = placed(of, made, strategy)
-        of.reserve(reservation_request(made), placement, 0)
+        of.reserve(AskedPod(made, GPUS), placement, 0)
         counts[placement.nodes[0].node] = counts.get(placement.nodes[0].node, 0) + 1
     assert set(counts.values()) == {3}
 

@@ -10,15 +10,16 @@ from typing import Any
 import orjson
 import pytest
 
+from tests.builders import GPUS
 from tests.cluster import kai
 from tests.cluster.objects import admitted, free, node, pod, state
 from tests.placement.placed import DEFAULTS, affinity, expression, names, placed
 from tests.tables import table
 from webhook.cluster.device_sources import scheduler_of
-from webhook.cluster.node_table import Demand
-from webhook.cluster.pods import ranked_nodes, reservation_request
 from webhook.cluster.vgpu import HAMI
+from webhook.kube.asked import AskedPod
 from webhook.kube.other_gpus import other_gpus
+from webhook.kube.record import ranked_nodes
 from webhook.placement.settings import Preference
 
 SETTINGS = DEFAULTS.model_copy(update={"required_for": ("kai-scheduler", "hami-scheduler")})
@@ -84,7 +85,7 @@ def test_a_part_by_hami_goes_where_one_card_has_enough_and_is_held_there(spec: d
     assert scheduler_of(made, other_gpus(made)) == "hami-scheduler"
     found = placed(of, admitted(made), settings=SETTINGS)
     assert (names(found), found.required) == (["b"], True)
-    of.reserve(reservation_request(made, Demand(found.asked, found.devices)), found, 0)
+    of.reserve(AskedPod(made, GPUS), found, 0)
     assert placed(of, part("q", 12000), settings=SETTINGS).reason == "no node fits"
     assert names(placed(of, part("q", 4000), settings=SETTINGS)) == ["b", "a"]
 
@@ -131,7 +132,7 @@ def test_a_part_by_kai_goes_where_a_shared_gpu_has_room(made: dict[str, Any], no
 def test_a_part_by_kai_is_held_until_it_is_bound() -> None:
     of = state([node("a", 2), node("b", 1)], GROUPS)
     found = placed(of, admitted(HALF), settings=SETTINGS)
-    of.reserve(reservation_request(HALF, Demand(found.asked, found.devices)), found, 0)
+    of.reserve(AskedPod(HALF, GPUS), found, 0)
     assert placed(of, kai.part("q"), settings=SETTINGS).reason == TO_KAI
     seen = kai.part("half", "0.5", ranked=["b"])
     seen["spec"]["affinity"] = affinity(expression("metadata.name", "In", "b", part="matchFields"))
@@ -159,7 +160,7 @@ def test_refused_parts_by_kai_of_one_namespace_leave_others_shared_gpus() -> Non
     for number in range(16):
         made = admitted(kai.part(f"p-{number}", "1.0"))
         found = placed(of, made, settings=SETTINGS)
-        of.reserve(reservation_request(made, Demand(found.asked, found.devices)), found, 0)
+        of.reserve(AskedPod(made, GPUS), found, 0)
     other = kai.part("p", "1.0")
     other["metadata"]["namespace"] = "other"
     assert placed(of, other, settings=SETTINGS).reason == ""

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from tests.builders import GPUS
 from tests.cluster.objects import admitted, node, placer, pod, state
-from webhook.cluster.pods import reservation_request
 from webhook.cluster.state import ClusterState
+from webhook.kube.asked import AskedPod
 from webhook.placement.peer_rules import NO_PEER_RULES, Apart, PeerRules, peer_rules_of
 from webhook.placement.settings import PlacementSettings
 
@@ -122,7 +122,7 @@ def test_what_a_pod_states_about_its_peers(spec: dict[str, Any], peer_rules: Pee
 )
 def test_what_few_pods_state_is_left_to_the_scheduler(spec: dict[str, Any], why: str) -> None:
     of = state([node("a")])
-    found = placer(of).place(chat(**spec), of.view(0), PlacementSettings(), "pack", GPUS)
+    found = placer(of).place(AskedPod(chat(**spec), GPUS), of.view(0), PlacementSettings(), "pack")
     assert (found.nodes, found.reason) == ((), why)
 
 
@@ -131,8 +131,8 @@ def test_what_few_pods_state_is_left_to_the_scheduler(spec: dict[str, Any], why:
 
 def run(of: ClusterState, made: dict[str, Any], strategy: str = "pack") -> str:
     """Admit a pod, and return its first node."""
-    placement = placer(of).place(admitted(made), of.view(0), PlacementSettings(), strategy, GPUS)
-    of.reserve(reservation_request(admitted(made)), placement, 0)
+    placement = placer(of).place(AskedPod(admitted(made), GPUS), of.view(0), PlacementSettings(), strategy)
+    of.reserve(AskedPod(admitted(made), GPUS), placement, 0)
     return placement.nodes[0].node
 
 
@@ -175,12 +175,12 @@ def test_nodes_outside_of_every_domain_of_a_spread_come_last() -> None:
 
 def test_a_cluster_without_nodes_gives_a_reason() -> None:
     of = state()
-    found = placer(of).place(chat(**away(term())), of.view(0), PlacementSettings(), "pack", GPUS)
+    found = placer(of).place(AskedPod(chat(**away(term())), GPUS), of.view(0), PlacementSettings(), "pack")
     assert found.reason == "no node fits"
 
 
 def refused(of: ClusterState, made: dict[str, Any]) -> tuple[tuple[str, int], ...]:
-    placement = placer(of).place(admitted(made), of.view(0), PlacementSettings(), "pack", GPUS)
+    placement = placer(of).place(AskedPod(admitted(made), GPUS), of.view(0), PlacementSettings(), "pack")
     assert not placement.nodes
     return placement.rejected
 

@@ -12,7 +12,8 @@ from tests.builders import GPUS
 from tests.cluster.objects import GPU, node, placer, pod, state
 from tests.placement.placed import DEFAULTS, KEY, TAINT, affinity, expression, names, placed
 from tests.tables import table
-from webhook.cluster.pods import demand_of
+from webhook.kube.asked import AskedPod
+from webhook.kube.pod_requests import demand_of
 from webhook.placement.settings import Health, PlacementSettings
 from webhook.placement.shared_cache import SharedCache
 
@@ -62,7 +63,9 @@ def test_no_node_is_chosen_for_pods_that_others_place(made: dict[str, Any], reas
 
 def test_a_stale_state_chooses_nothing() -> None:
     of = state([node("gpu-a")], max_age=10.0)
-    assert placer(of).place(pod("p"), of.view(11.0), DEFAULTS, "pack", GPUS).reason == "cluster state is stale"
+    assert (
+        placer(of).place(AskedPod(pod("p"), GPUS), of.view(11.0), DEFAULTS, "pack").reason == "cluster state is stale"
+    )
 
 
 def test_strategy_off_chooses_nothing() -> None:
@@ -124,17 +127,17 @@ def test_shapes_of_one_namespace_push_out_none_of_another() -> None:
     asks_too_much = pod("p", 9) | {"metadata": {"name": "p", "namespace": "other"}}
     placed(of, other)
     placed(of, asks_too_much)
-    causes = ranker.obstacles(other, demand_of(other))
+    causes = ranker.obstacles(AskedPod(other, GPUS), demand_of(other))
     caches: list[SharedCache[Any, Any]] = [ranker._scores, ranker._obstacles]
     kept = [next(iter(cache.values())) for cache in caches]
     for i in range(600):
         for gpus in (1, 9):
             made = pod("p", gpus, nodeSelector={"zone": str(i)})
             placed(of, made)
-            ranker.obstacles(made, demand_of(made))
+            ranker.obstacles(AskedPod(made, GPUS), demand_of(made))
     for cache, value in zip(caches, kept, strict=True):
         assert any(each is value for each in cache.values())
-    assert ranker.obstacles(other, demand_of(other)) is causes
+    assert ranker.obstacles(AskedPod(other, GPUS), demand_of(other)) is causes
 
 
 def test_the_cache_of_rankers_is_bounded_and_shared_by_equal_policies() -> None:

@@ -170,12 +170,12 @@ def _in_order(
 _SCRIPT = """
 from tests.cluster.objects import node, pod, state
 from tests.placement.placed import placed
-from webhook.cluster.pods import reservation_request
+from webhook.kube.asked import AskedPod
 of = state([node(f"gpu-{i % 7}-{i}", labels={"zone": str(i % 3)}) for i in range(40)])
 for i in range(60):
     made = pod(f"p{i}", 1 + i % 4, owner=f"o{i % 5}", nodeSelector={"zone": str(i % 3)})
     placement = placed(of, made, "spread" if i % 2 else "pack")
-    of.reserve(reservation_request(made), placement, 0)
+    of.reserve(AskedPod(made, GPUS), placement, 0)
     print(placement)
 """
 

@@ -11,6 +11,7 @@ from tests.cluster.objects import GPU, node, placer, pod, state
 from tests.tables import table
 from webhook.cluster.node import pods_per_gpu
 from webhook.cluster.state import ClusterState
+from webhook.kube.asked import AskedPod
 from webhook.placement.settings import PlacementSettings
 
 DEFAULTS = PlacementSettings()
@@ -24,7 +25,7 @@ def sliced(name: str, slots: int = 32, **labels: str) -> dict[str, Any]:
 
 
 def ranked(of: ClusterState, gpus: int, strategy: str, **spec: Any) -> list[str]:
-    found = placer(of).place(pod("p", gpus, **spec), of.view(0), DEFAULTS, strategy, GPUS)
+    found = placer(of).place(AskedPod(pod("p", gpus, **spec), GPUS), of.view(0), DEFAULTS, strategy)
     return [each.node for each in found.nodes]
 
 
@@ -68,7 +69,7 @@ def test_shared_gpus_are_used_if_no_whole_gpus_are_left() -> None:
 )
 def test_a_pod_that_would_get_several_shares_is_told_so(gpus: int, there: int, warned: bool) -> None:
     of = state([sliced("a"), node("b")], [pod("x", there, on="b")])
-    found = placer(of).place(pod("p", gpus), of.view(0), DEFAULTS, "pack", GPUS)
+    found = placer(of).place(AskedPod(pod("p", gpus), GPUS), of.view(0), DEFAULTS, "pack")
     assert (found.warning is not None) is warned
     if found.warning:
         assert found.warning.startswith(
@@ -110,7 +111,7 @@ TAINT = {"key": "team", "value": "x", "effect": "NoSchedule"}
 )
 def test_whether_a_pod_can_only_get_shared_gpus(nodes: list[dict[str, Any]], made: dict[str, Any], only: bool) -> None:
     of = state(nodes)
-    causes = [obstacle.cause for obstacle in placer(of).obstacles(made, of.view(0), DEFAULTS, GPUS)]
+    causes = [obstacle.cause for obstacle in placer(of).obstacles(AskedPod(made, GPUS), of.view(0), DEFAULTS)]
     assert ("shared" in causes) is only
 
 

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from tests.effort import times
 from tests.tables import table
-from webhook.cluster.node_table import LAST, Columns, Demand, PopularDemand, View
+from webhook.cluster.node_table import LAST, Columns, PopularDemand, View
+from webhook.kube.pod_requests import Demand
 from webhook.placement.strategies import STRATEGIES, WEIGHTS, Pack
 
 GPU, SLICE = "nvidia.com/gpu", "nvidia.com/mig-1g.10gb"

@@ -14,6 +14,7 @@ from tests.tables import table
 from webhook.cluster.state import ClusterState
 from webhook.cluster.utilisation import UNKNOWN
 from webhook.framework.cluster_view import MetricsStatus, Placement
+from webhook.kube.asked import AskedPod
 from webhook.placement.settings import PlacementSettings
 from webhook.placement.strategies import STRATEGIES
 from webhook.placement.use import usable_gpus
@@ -25,7 +26,7 @@ BUSY = IDLE | {"idle": 0, "utilisation": 0.99, "busy": 8}
 
 def placed(of: ClusterState, made: dict[str, Any], strategy: str, status: MetricsStatus = FRESH) -> Placement:
     of.gpu_metrics = lambda _: status
-    return placer(of).place(made, of.view(0), PlacementSettings(), strategy, GPUS)
+    return placer(of).place(AskedPod(made, GPUS), of.view(0), PlacementSettings(), strategy)
 
 
 def used(of: ClusterState, **uses: dict[str, Any]) -> ClusterState:

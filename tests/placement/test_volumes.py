@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from tests.builders import GPUS
 from tests.cluster.objects import node, pod, state
 from tests.placement.placed import names, placed
 from tests.tables import table
-from webhook.cluster.pods import reservation_request
 from webhook.cluster.state import ClusterState
+from webhook.kube.asked import AskedPod
 from webhook.placement.placer import FOLLOWS
 
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
@@ -86,7 +87,7 @@ def test_the_first_pod_with_an_unbound_claim_gets_the_emptiest_node_and_its_repl
     of, first = cluster([claim("data")], []), using("data")
     found = placed(of, first)
     assert found.nodes[0].node == "b"
-    of.reserve(reservation_request(first), found, 0)
+    of.reserve(AskedPod(first, GPUS), found, 0)
     second = placed(of, using("data"))
     assert (second.nodes, second.reason) == ((), FOLLOWS)
 

@@ -6,15 +6,18 @@ from typing import Any
 
 from tests.builders import GPUS
 from tests.cluster.objects import GPU, admitted, node, placer, pod, state
-from webhook.cluster.node_table import Columns, Demand, View
-from webhook.cluster.pods import reservation_request
+from webhook.cluster.node_table import Columns, View
 from webhook.cluster.state import ClusterState
+from webhook.kube.asked import AskedPod
+from webhook.kube.pod_requests import Demand
 from webhook.placement.settings import PlacementSettings
 from webhook.placement.whole import Whole, whole_nodes
 
 
 def ranked(of: ClusterState, made: dict[str, Any], strategy: str) -> list[str]:
-    return [found.node for found in placer(of).place(made, of.view(0), PlacementSettings(), strategy, GPUS).nodes]
+    return [
+        found.node for found in placer(of).place(AskedPod(made, GPUS), of.view(0), PlacementSettings(), strategy).nodes
+    ]
 
 
 def filled(nodes: int, whole: int) -> ClusterState:
@@ -49,8 +52,8 @@ def test_two_owners_of_four_pods_share_two_empty_nodes_evenly() -> None:
     on: list[str] = []
     for number in range(8):
         made = admitted(pod(f"p{number}", owner="o" if number % 2 else "other"))
-        placement = placer(of).place(made, of.view(0), PlacementSettings(), "apart", GPUS)
-        of.reserve(reservation_request(made), placement, 0)
+        placement = placer(of).place(AskedPod(made, GPUS), of.view(0), PlacementSettings(), "apart")
+        of.reserve(AskedPod(made, GPUS), placement, 0)
         on.append(placement.nodes[0].node)
     assert (on.count("a"), on.count("b")) == (4, 4)
 

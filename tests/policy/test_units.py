@@ -28,6 +28,7 @@ from webhook.export import export_yaml
 from webhook.feeds.exporters import Exporters
 from webhook.feeds.gpu_metrics import GpuMetrics
 from webhook.feeds.gpu_source import Wiring, source_of
+from webhook.kube.asked import AskedPod
 from webhook.placement.strategies import STRATEGIES
 from webhook.policy.loader import read
 from webhook.policy.model import Injectors, Policy, PolicyFile, Profile, Rules
@@ -118,7 +119,7 @@ def test_a_strategy_that_is_registered_is_known_to_policies_and_chooses(monkeypa
     settings = Policy.load(text).file.profiles["default"].placement
     of = state([node("a", cpu="16"), node("b", cpu="64"), node("c", cpu="32")])
     placement = placer(of).place(
-        objects.pod("p"), of.view(0), settings, settings.strategy("training"), GPUS, "training"
+        AskedPod(objects.pod("p"), GPUS), of.view(0), settings, settings.strategy("training"), "training"
     )
     assert [ranked.node for ranked in placement.nodes] == ["b", "c", "a"]
     assert placement.strategy == "mostCpu"

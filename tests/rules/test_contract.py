@@ -75,5 +75,5 @@ def test_the_policy_lists_every_rule_once() -> None:
 def test_findings_are_yielded_one_by_one_so_that_those_beyond_the_bound_cost_nothing() -> None:
     many = [container(str(n), gpu="500m", securityContext={"privileged": True}) for n in range(3)]
     for name in ("gpu_quantity", "privileged"):
-        findings = iter(RULES[name].check(*case(pod(*many))[:2]))
+        findings = iter(RULES[name].check((made := case(pod(*many)).context).pod, made))
         assert next(findings) != next(findings), name

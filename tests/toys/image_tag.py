@@ -11,9 +11,9 @@ from typing import ClassVar
 
 from webhook.framework.interface import Context, Finding, Rule
 from webhook.kube import cel
+from webhook.kube.asked import AskedPod
 from webhook.kube.cel import Check
 from webhook.kube.gpus import Gpus
-from webhook.kube.pod import Pod
 from webhook.text import quoted
 
 
@@ -25,8 +25,8 @@ class ImageTag(Rule):
     tags: tuple[str, ...] = ("latest",)
     """Tags that move."""
 
-    def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
-        for container in context.containers(pod):
+    def check(self, pod: AskedPod, context: Context) -> Iterable[Finding]:
+        for container in pod.containers:
             tag = str(container.spec.get("image") or "").rpartition(":")[2]
             if tag in self.tags:
                 yield Finding(f"{container.field}.image", quoted(tag), "a tag that stays", "Name a version")

@@ -1,6 +1,7 @@
 """The node with the most free CPU first."""
 
-from webhook.cluster.node_table import Columns, Demand, Floats, Rows, View
+from webhook.cluster.node_table import Columns, Floats, Rows, View
+from webhook.kube.pod_requests import Demand
 
 
 class MostCpu:

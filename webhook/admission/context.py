@@ -12,18 +12,14 @@ from webhook.errors import BadPod
 from webhook.framework.cluster_view import Cluster
 from webhook.framework.interface import Context, Finding, Rule, Template
 from webhook.kube import bounds
+from webhook.kube.asked import AskedPod
 from webhook.kube.claim_requests import ClaimRequest
-from webhook.kube.other_gpus import other_gpus
 from webhook.kube.pod import (
     INJECTION,
     OFF,
     PROFILE_LABEL,
     Pod,
     annotations_of,
-    claims_devices,
-    containers,
-    gpu_names,
-    owner,
 )
 from webhook.kube.review import Request
 from webhook.placement.placer import Placer, Places
@@ -89,24 +85,23 @@ def context_of(
 ) -> Context:
     """The context of the units for one pod. `placer` ranks the nodes of `cluster`; None: no node is chosen. The others: see
     `Context`. Only the rules of the validating hook read `claimed`."""
-    controller, names, others = owner(pod), gpu_names(pod, policy.gpus), other_gpus(pod)
-    workload = policy.classify(pod, controller, request.namespace, cluster.namespace_labels(request.namespace) or ())
+    asked = AskedPod(pod, policy.gpus)
+    labels = cluster.namespace_labels(request.namespace) or ()
+    workload = policy.classify(pod, asked.owner, request.namespace, labels)
     settings = profile.settings.placement
-    strategy = settings.strategy(workload.name) if names or claims_devices(pod) else "pack"
+    strategy = settings.strategy(workload.name) if asked.gpu_names or asked.claims_devices else "pack"
     nodes = None
     if placer is not None:
-        places = Places(placer, cluster, settings, strategy, policy.gpus, workload.name, others)
-        nodes = Choice(places, request.namespace)
+        nodes = Choice(Places(placer, cluster, settings, strategy, workload.name), policy.gpus, request.namespace)
     return Context(
         namespace=request.namespace,
         gpus=policy.gpus,
         cluster=cluster,
         workload=workload,
-        owner=controller,
-        gpu_names=names,
-        other_gpus=others if not claims_devices(pod) else others | _claimable(cluster),
+        pod=asked,
+        other_gpus=asked.other_gpus | _claimable(cluster) if asked.claims_devices else asked.other_gpus,
         claimed=claimed,
-        left_alone=annotations_of(pod).get(INJECTION) == OFF,
+        left_alone=asked.annotations.get(INJECTION) == OFF,
         written=written,
         groups=request.groups,
         operation=request.operation,
@@ -127,19 +122,17 @@ def exempt(request: Request, pod: Pod, profile: NamespaceProfile) -> bool:
     return any([exemption.covers(request, pod) for exemption in profile.settings.exempt])
 
 
-def findings_of(pod: Pod, context: Context, rules: Rules) -> Iterator[UnitFinding]:
+def findings_of(pod: AskedPod, context: Context, rules: Rules) -> Iterator[UnitFinding]:
     """The findings of the rules. On an UPDATE only those that the old object does not have.
 
     Each rule yields at most _MAX_FINDINGS, so that neither the message nor the time grows with the pod. Findings of several
     rules with the same cause are reported by one of them: the first that denies, else the first.
     """
-    old = None if context.old is None else _without_changed(context.old, pod)
-    now = context._replace(checked=tuple(containers(pod)))  # read once for all rules
-    if old is None:
-        found = [(name, rule, f) for name, rule in rules for f in islice(rule.check(pod, now), _MAX_FINDINGS)]
+    if context.old is None:
+        found = [(name, rule, f) for name, rule in rules for f in islice(rule.check(pod, context), _MAX_FINDINGS)]
     else:
-        before = context._replace(checked=tuple(containers(old)))
-        new = ((name, rule, _new(rule.check(pod, now), rule, old, before)) for name, rule in rules)
+        old = AskedPod(_without_changed(context.old, pod.json), context.gpus)
+        new = ((name, rule, _new(rule.check(pod, context), rule, old, context)) for name, rule in rules)
         found = [(name, rule, f) for name, rule, of_rule in new for f in islice(of_rule, _MAX_FINDINGS)]
     findings: list[UnitFinding] = []
     by_cause: dict[str, UnitFinding] = {}
@@ -156,7 +149,7 @@ def findings_of(pod: Pod, context: Context, rules: Rules) -> Iterator[UnitFindin
     )
 
 
-def _new(findings: Iterable[Finding], rule: Rule, old: Pod, context: Context) -> Iterator[Finding]:
+def _new(findings: Iterable[Finding], rule: Rule, old: AskedPod, context: Context) -> Iterator[Finding]:
     """The findings that the old object does not have. The rule checks it only if there is a finding.
 
     The text of a finding is cut, so two values may give the same one. What is added is told by the number of equal findings.

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
-from webhook.cluster.pods import ReservationRequest
 from webhook.framework.cluster_view import Placement
 from webhook.framework.interface import Finding, Outcome
+from webhook.kube.asked import AskedPod
 
 Result = Literal["ignored", "patched", "unchanged", "allowed", "denied", "shadow"]
 """`ignored`: the request is not decided by us. `shadow`: the object would be refused or changed if the profile were not in
@@ -42,8 +42,8 @@ class Decision(NamedTuple):
     outcomes: Mapping[str, Outcome] = MappingProxyType({})
     findings: tuple[UnitFinding, ...] = ()
     placement: Placement | None = None
-    reservation: ReservationRequest | None = None
-    """What to reserve on the first node of `placement`; None if this call chose no node."""
+    reservation: AskedPod | None = None
+    """The pod to reserve the first node of `placement` for; None if this call wrote no term for it."""
     gang: tuple[str, int] | None = None
     """For a new workload: its key (`cluster.jobs.workload_key`) and its number of pods with GPUs."""
     unknown_profile: bool = False

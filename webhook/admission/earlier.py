@@ -13,14 +13,15 @@ choice counts only if the pod's own affinity names its first node.
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from webhook.cluster.node_table import Demand
-from webhook.cluster.pods import demand_of, key_of
 from webhook.errors import QuantityError
 from webhook.framework.cluster_view import Obstacle, Placement, Ranked
 from webhook.framework.interface import Injector, Outcome
 from webhook.framework.node_terms import PREFERRED_TERMS, REQUIRED_TERMS, named_node, remove_terms
+from webhook.kube.asked import AskedPod
+from webhook.kube.gpus import Gpus
 from webhook.kube.json_patch import Edit
 from webhook.kube.pod import CONTAINER_LISTS, DECISION, Pod, annotations_of
+from webhook.kube.pod_requests import Demand
 from webhook.kube.record import record_of
 from webhook.placement.placer import Places
 from webhook.placement.strategies import WEIGHTS
@@ -30,35 +31,36 @@ class Choice(NamedTuple):
     """Chooses nodes for one pod: `framework.interface.Places`."""
 
     places: Places
+    gpus: Gpus
     namespace: str
 
     def choose(self, edit: Edit) -> Placement:
         record = record_of(edit.object)
         if not record.get("nodes"):
-            return self.places.place(edit.object)
+            return self.places.place(AskedPod(edit.object, self.gpus))
         earlier = _placement(record, self.places.strategy)
-        if _names_first(edit, earlier) and self._holds(edit.object, earlier):
+        if _names_first(edit, earlier) and self._holds(AskedPod(edit.object, self.gpus), earlier):
             return earlier
         done = record.get("units", {}).get("nodeAffinity")
         pinned = isinstance(done, list) and done[:1] == ["required"]
         remove_terms(edit, earlier._replace(weights=WEIGHTS, required=pinned))
-        return self.places.place(edit.object)
+        return self.places.place(AskedPod(edit.object, self.gpus))
 
-    def _holds(self, pod: Pod, earlier: Placement) -> bool:
-        node, key, placer = earlier.nodes[0].node, key_of(pod), self.places.placer
+    def _holds(self, pod: AskedPod, earlier: Placement) -> bool:
+        node, placer = earlier.nodes[0].node, self.places.placer
         try:
-            requests = demand_of(pod).requests
+            requests = pod.demand.requests
         except QuantityError:
             return True  # it is refused for that
-        if placer.reserved(key, node):
+        if placer.reserved(pod.key, node):
             before = Demand(earlier.asked)
             requests = tuple([(name, over) for name, asked in requests if (over := asked - before.amount(name)) > 0])
         return placer.has_room(node, Demand(requests), self.namespace)
 
-    def place(self, pod: Pod) -> Placement:
+    def place(self, pod: AskedPod) -> Placement:
         return self.places.place(pod)
 
-    def obstacles(self, pod: Pod) -> tuple[Obstacle, ...]:
+    def obstacles(self, pod: AskedPod) -> tuple[Obstacle, ...]:
         return self.places.obstacles(pod)
 
 

@@ -18,13 +18,13 @@ from webhook.admission.decision import IGNORED, Decision, Result
 from webhook.admission.earlier import as_written, outcomes_of_earlier
 from webhook.admission.record import encoded, record
 from webhook.admission.switches import switch_warning
-from webhook.cluster.node_table import Demand
-from webhook.cluster.pods import reservation_request
 from webhook.framework.cluster_view import Cluster
 from webhook.framework.interface import Context, Injector, Outcome
 from webhook.kube import bounds
+from webhook.kube.asked import AskedPod
 from webhook.kube.json_patch import Edit
-from webhook.kube.pod import DECISION, Pod, annotations_of, claims_devices
+from webhook.kube.pod import DECISION, Pod
+from webhook.kube.pod_requests import Demand
 from webhook.kube.review import Request
 from webhook.placement.placer import Placer
 from webhook.policy.model import Policy
@@ -48,15 +48,16 @@ def mutate(request: Request, policy: Policy, cluster: Cluster, placer: Placer | 
     profile = profile_of(request.namespace, policy, cluster)
     pod = pod_of(request.object)
     context = context_of(request, pod, policy, cluster, profile, placer, written=as_written(pod))
-    if len(context.gpu_names) > _MAX_GPU_NAMES:
+    if len(context.pod.gpu_names) > _MAX_GPU_NAMES:
         return IGNORED
-    edit, injectors = Edit(pod), _injectors_for(pod, context, policy, profile)
+    edit, injectors = Edit(pod), _injectors_for(context, policy, profile)
     outcomes, idle = _applied(injectors, edit, context)
-    if refusal := _refused_early(request, edit.object, context, policy, profile):
+    asked = AskedPod(edit.object, policy.gpus) if edit else context.pod
+    if refusal := _refused_early(request, asked, context, policy, profile):
         return refusal
     if not injectors:  # it has no GPU that we know
         return IGNORED
-    return _decision(pod, edit, context, policy, profile, outcomes, idle)
+    return _decision(asked, edit, context, policy, profile, outcomes, idle)
 
 
 def _applied(injectors: _Injectors, edit: Edit, context: Context) -> tuple[dict[str, Outcome], dict[str, Injector]]:
@@ -70,14 +71,15 @@ def _applied(injectors: _Injectors, edit: Edit, context: Context) -> tuple[dict[
     return outcomes, idle
 
 
-def _injectors_for(pod: Pod, context: Context, policy: Policy, profile: NamespaceProfile) -> _Injectors:
+def _injectors_for(context: Context, policy: Policy, profile: NamespaceProfile) -> _Injectors:
     """The injectors that run on this pod."""
-    claims = claims_devices(pod) or bool(context.other_gpus)
-    return policy.injectors_for(profile.name, gpu=bool(context.gpu_names), claims=claims)
+    pod = context.pod
+    claims = pod.claims_devices or bool(pod.other_gpus)
+    return policy.injectors_for(profile.name, gpu=bool(pod.gpu_names), claims=claims)
 
 
 def _decision(
-    pod: Pod,
+    pod: AskedPod,
     edit: Edit,
     context: Context,
     policy: Policy,
@@ -90,18 +92,19 @@ def _decision(
     placement = next((outcome.placement for outcome in outcomes.values() if outcome.placement is not None), None)
     asked = Demand(placement.asked, placement.devices) if placement and placement.asked else None
     chosen = placement is not None and bool(placement.nodes) and not placement.kept
-    reservation = reservation_request(edit.object, asked) if chosen else None
+    reservation = pod if chosen else None
     describe = partial(record, policy.hash, profile.name, workload.name, placement=placement, asked=asked)
     text = encoded(describe(outcomes))
     warnings = (
         profile.warning,
         workload.warning,
-        switch_warning(pod),
+        switch_warning(context.pod.json),
         *[outcome.warning for outcome in outcomes.values()],
     )
     result: Result = "unchanged"
-    if edit or DECISION not in annotations_of(pod):
-        edit.set(_ANNOTATION, encoded(describe(outcomes | kept)) if (kept := outcomes_of_earlier(pod, idle)) else text)
+    if edit or DECISION not in context.pod.annotations:
+        kept = outcomes_of_earlier(context.pod.json, idle)
+        edit.set(_ANNOTATION, encoded(describe(outcomes | kept)) if kept else text)
         result = "patched"
     patch = edit.patch()
     if len(patch) > bounds.MAX_PATCH_BYTES:
@@ -125,12 +128,12 @@ def _decision(
 
 
 def _refused_early(
-    request: Request, pod: Pod, context: Context, policy: Policy, profile: NamespaceProfile
+    request: Request, pod: AskedPod, context: Context, policy: Policy, profile: NamespaceProfile
 ) -> Decision | None:
     """A refusal with the findings of all rules, if the API server would refuse the pod before the validating hook; else None.
     `pod`: after the injectors."""
     early = findings_of(pod, context, policy.units[profile.name].early_rules)
-    if not denials(list(early)) or exempt(request, pod, profile):
+    if not denials(list(early)) or exempt(request, pod.json, profile):
         return None
     findings = list(findings_of(pod, context, policy.units[profile.name].rules))
     decision = decided(request, findings, policy, profile, context.workload.name)
@@ -168,20 +171,21 @@ def validate(request: Request, policy: Policy, cluster: Cluster, placer: Placer 
     claimed = cluster.claimed(pod, request.namespace)
     context = context_of(request, pod, policy, cluster, profile, placer, written=written, old=old, claimed=claimed)
     would = ""
+    asked = context.pod
     if injected:
-        pod, would = _after_injectors(pod, context, policy, profile)
-    findings = list(findings_of(pod, context, policy.units[profile.name].rules))
+        asked, would = _after_injectors(context, policy, profile)
+    findings = list(findings_of(asked, context, policy.units[profile.name].rules))
     return decided(request, findings, policy, profile, context.workload.name, would)
 
 
-def _after_injectors(pod: Pod, context: Context, policy: Policy, profile: NamespaceProfile) -> tuple[Pod, str]:
+def _after_injectors(context: Context, policy: Policy, profile: NamespaceProfile) -> tuple[AskedPod, str]:
     """The pod as the mutating hook would have changed it if the profile were not in shadow; and the change in words."""
-    edit = Edit(pod)
-    outcomes, idle = _applied(_injectors_for(pod, context, policy, profile), edit, context)
+    edit = Edit(context.pod.json)
+    outcomes, idle = _applied(_injectors_for(context, policy, profile), edit, context)
     done = [name for name in outcomes if name not in idle]
     chosen = [each.nodes[0].node for outcome in outcomes.values() if (each := outcome.placement) and each.nodes]
     choice = f"; node {chosen[0]} would be its first choice" if chosen else ""
-    return edit.object, f"get {', '.join(done)}{choice}" if done else ""
+    return AskedPod(edit.object, policy.gpus), f"get {', '.join(done)}{choice}" if done else ""
 
 
 def _annotations_alone(pod: Pod) -> Pod:

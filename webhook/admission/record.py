@@ -23,9 +23,9 @@ from typing import Any
 import orjson
 
 from webhook.admission.words import finding_line
-from webhook.cluster.node_table import Demand
 from webhook.framework.cluster_view import Placement
 from webhook.framework.interface import Finding, Outcome
+from webhook.kube.pod_requests import Demand
 from webhook.kube.record import MAX_RECORD_BYTES
 from webhook.text import listed, plural, printable
 

@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from webhook.cluster.node_table import LAST, Demand
-from webhook.cluster.pods import counted_demand
+from webhook.cluster.node_table import LAST
 from webhook.cluster.state import ClusterState
 from webhook.framework.interface import Finding
 from webhook.kube.pod import Pod
+from webhook.kube.pod_requests import Demand, counted_demand
 from webhook.placement.constraints import compiled
 from webhook.placement.criteria import CRITERIA, NAME
 from webhook.policy.model import Injectors, named

@@ -27,6 +27,7 @@ from webhook.framework import interface
 from webhook.framework.cluster_view import Cluster
 from webhook.framework.interface import Context
 from webhook.kube import bounds
+from webhook.kube.asked import AskedPod
 from webhook.kube.json_patch import Edit, Operation
 from webhook.kube.pod import containers, gpu_names, with_requests
 from webhook.kube.pod_schema import check
@@ -108,8 +109,8 @@ def _early(review: _Review, template: Template) -> list[UnitFinding]:
     """The findings that the API server would refuse as well, in the template as it is before any injector."""
     if review.exempts(template):
         return []
-    rules = review.policy.units[review.profile.name].early_rules
-    denied = denials(list(findings_of(template.pod, review.context(template, None), rules)))
+    rules, context = review.policy.units[review.profile.name].early_rules, review.context(template, None)
+    denied = denials(list(findings_of(context.pod, context, rules)))
     return [_in_template(finding, template) for finding in denied]
 
 
@@ -201,7 +202,7 @@ def _findings(
     """
     pod = with_requests(template.pod)
     changes += [context.workload.warning, switch_warning(pod)]
-    if context.gpu_names:
+    if context.pod.gpu_names:
         edit, done = Edit(pod), []
         for name, injector in policy.units[profile.name].injectors:
             before = len(edit.operations)
@@ -212,7 +213,7 @@ def _findings(
             changes.append(f"its pods will get: {', '.join(done)}")
         pod = edit.object
     context = context._replace(claimed=context.cluster.claimed(pod, context.namespace))
-    for finding in findings_of(pod, context, policy.units[profile.name].rules):
+    for finding in findings_of(AskedPod(pod, policy.gpus), context, policy.units[profile.name].rules):
         yield _in_template(finding, template)
 
 

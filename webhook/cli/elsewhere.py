@@ -7,8 +7,8 @@ from typing import Any
 from webhook.admission import words
 from webhook.admission.events import BOUND_ELSEWHERE
 from webhook.cli.cluster.snapshot import Snapshot, condition, seconds
-from webhook.cluster.pods import counted_demand
 from webhook.kube.pod import Pod
+from webhook.kube.pod_requests import counted_demand
 from webhook.placement.constraints import compiled
 from webhook.text import amount_words, bare
 

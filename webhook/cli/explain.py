@@ -20,9 +20,9 @@ from webhook.cli.reading import measure_gpus, namespace_of, policy_of, snapshot_
 from webhook.cli.terminal import COULD_NOT, DIFF_COLOURS, REFUSED, diff, document, say, show, table
 from webhook.cli.verdict import without_record
 from webhook.cli.waiting.causes import Cause
-from webhook.cluster.pods import counted_demand
 from webhook.errors import BadInput, GpuAdmissionError, PolicyError
 from webhook.kube.pod import PROFILE_LABEL, Pod, controller_reference
+from webhook.kube.pod_requests import counted_demand
 from webhook.kube.record import record_of
 from webhook.policy.model import Policy
 from webhook.text import bare, listed

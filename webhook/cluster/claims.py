@@ -9,10 +9,9 @@ import orjson
 from webhook.cluster.device_table import DeviceTable
 from webhook.cluster.devices import DRA, Use
 from webhook.cluster.grouped import full_name
-from webhook.cluster.pods import namespace_of
 from webhook.cluster.slices import device_id
 from webhook.errors import QuantityError
-from webhook.kube.pod import Pod
+from webhook.kube.pod import Pod, namespace_of
 from webhook.kube.quantity import parse_quantity
 
 MAX_CLAIMS: Final = 32

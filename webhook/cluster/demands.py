@@ -5,15 +5,19 @@ namespace weigh at most as much as those of all others together: half of all, ho
 """
 
 from collections.abc import Collection, Mapping
-from typing import Final
+from typing import Any, Final
 
-from webhook.cluster.node_table import Demand, PopularDemand
+from webhook.cluster.node_table import PopularDemand
+from webhook.kube.gpus import MODEL_LABELS
+from webhook.kube.pod import MAX_NAME, REQUIRED
+from webhook.kube.pod_requests import Demand
 
 _MAX_POPULAR: Final = 64
 _EXACT: Final = 16
 """Demands with up to this many GPUs are told apart by their exact number."""
 Models = tuple[str, ...] | None
 """The GPU models that a pod is confined to; None: any."""
+_MAX_MODELS: Final = 64
 GroupKey = tuple[tuple[tuple[str, int], ...], Models]
 
 
@@ -98,3 +102,26 @@ def _group_key(demand: Demand, models: Models) -> GroupKey | None:
         (name, amount if "/" in name and amount <= _EXACT else -amount.bit_length()) for name, amount in demand.requests
     ]
     return tuple(amounts), models
+
+
+def pinned_models(spec: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """The GPU models that a pod is confined to, by its node selector or by every term of its node affinity; None: any."""
+    if selector := spec.get("nodeSelector"):
+        for key in MODEL_LABELS:
+            if key in selector:
+                return (selector[key][:MAX_NAME],)
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity")
+    if not affinity:
+        return None
+    required = affinity.get(REQUIRED) or {}
+    models: set[str] = set()
+    for term in required.get("nodeSelectorTerms") or ():
+        allowed = [
+            e.get("values") or ()
+            for e in term.get("matchExpressions") or ()
+            if e.get("key") in MODEL_LABELS and e.get("operator") == "In"
+        ]
+        if not allowed:
+            return None
+        models.update([name[:MAX_NAME] for name in allowed[0]])
+    return tuple(sorted(models))[:_MAX_MODELS] or None

@@ -7,11 +7,10 @@ from collections.abc import Collection
 from typing import Final
 
 from webhook.cluster.devices import DeviceClaim, DeviceSource
-from webhook.cluster.pods import SCHEDULER
 from webhook.cluster.source_aliyun import ALIYUN
 from webhook.cluster.source_kai import KAI
 from webhook.cluster.vgpu import HAMI, VOLCANO
-from webhook.kube.pod import Pod
+from webhook.kube.pod import SCHEDULER, Pod
 
 SOURCES: Final[tuple[DeviceSource, ...]] = (
     HAMI,

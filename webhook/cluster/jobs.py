@@ -13,7 +13,8 @@ from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from webhook.cluster.grouped import Grouped, full_name
-from webhook.cluster.pods import JOBSET, namespace_of
+from webhook.kube.asked import JOBSET
+from webhook.kube.pod import namespace_of
 from webhook.text import number_of
 
 _REPLICATED, _COUNT = "jobset.sigs.k8s.io/replicatedjob-name", "jobset.sigs.k8s.io/replicatedjob-replicas"

@@ -32,8 +32,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from webhook.cluster.parts import Parts
-from webhook.cluster.pods import PodKey
 from webhook.cluster.usage import PodKind, Usage
+from webhook.kube.asked import PodKey
 
 
 @dataclass(slots=True, eq=False)

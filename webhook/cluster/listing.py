@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, Literal, Protocol, get_args
 
 from webhook.cluster.grouped import full_name
-from webhook.cluster.pods import pod_id
 from webhook.kube.kinds import KINDS
+from webhook.kube.pod import pod_id
 
 ListKind = Literal[
     "nodes",

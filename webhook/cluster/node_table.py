@@ -13,8 +13,8 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from webhook.cluster.devices import DeviceClaim
 from webhook.cluster.journal import Journal
+from webhook.kube.pod_requests import Demand
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -29,23 +29,6 @@ requests them by name."""
 _INITIAL_SIZE = 64
 _MAX_ANSWERS = 256
 T = TypeVar("T")
-
-
-class Demand(NamedTuple):
-    """The resources that a pod requests in all."""
-
-    requests: tuple[tuple[str, int], ...]
-    """(resource, amount), sorted by name; amounts above zero. "cpu" in thousandths, all else in whole units. Every pod
-    requests 1 of "pods"."""
-    devices: tuple[DeviceClaim, ...] = ()
-    """The devices that it asks for one by one."""
-
-    def amount(self, resource: str) -> int:
-        """The amount of `resource`; 0 if it is not requested."""
-        for name, amount in self.requests:
-            if name == resource:
-                return amount
-        return 0
 
 
 class PopularDemand(NamedTuple):

@@ -13,11 +13,12 @@ from webhook.cluster.devices import DeviceSet
 from webhook.cluster.journal import Journal
 from webhook.cluster.labels import Labels
 from webhook.cluster.node import SHARED, Status, amounts_of, installed_on, pods_per_gpu, status_of
-from webhook.cluster.node_table import TOLD, Columns, Demand
+from webhook.cluster.node_table import TOLD, Columns
 from webhook.cluster.rejections import Rejections
 from webhook.cluster.replicas import order_of, place_of
 from webhook.cluster.utilisation import UNKNOWN, NodeUse
 from webhook.kube.gpus import MODEL_LABELS
+from webhook.kube.pod_requests import Demand
 
 GENERAL = ("cpu", "memory", "ephemeral-storage", "pods")
 """Resources that every node has."""

@@ -16,8 +16,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from webhook.cluster.node_table import LAST, Columns, Demand, Floats, Rows
+from webhook.cluster.node_table import LAST, Columns, Floats, Rows
 from webhook.kube.pod import Pod, labels_of
+from webhook.kube.pod_requests import Demand
 
 LABEL: Final = ("app.kubernetes.io/name", "gpu-admission")
 """The label of replicas, which the Service and the PodDisruptionBudget select too: `manifests/60-deployment.yaml`."""

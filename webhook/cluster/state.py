@@ -12,7 +12,7 @@ from webhook.cluster.autoscalers import Autoscalers
 from webhook.cluster.budgets import Budgets
 from webhook.cluster.by_name import ByName, labels, priority_class, runtime_handler, volume_claim, volume_terms
 from webhook.cluster.claims import Claims, Specs, device_class
-from webhook.cluster.demands import Demands
+from webhook.cluster.demands import Demands, pinned_models
 from webhook.cluster.device_demands import DeviceDemands
 from webhook.cluster.device_groups import DeviceGroups
 from webhook.cluster.device_sources import SOURCES, shared_claims
@@ -22,24 +22,16 @@ from webhook.cluster.ledger import Ledger
 from webhook.cluster.listing import REQUIRED, Freshness, Index, ListKind, name_of
 from webhook.cluster.node_table import Answers
 from webhook.cluster.nodes import Nodes
-from webhook.cluster.pods import (
-    ReservationRequest,
-    counted_demand,
-    has_extended_resource,
-    key_of,
-    namespace_of,
-    owner_key,
-    pinned_models,
-    pod_id,
-    ranked_nodes,
-)
 from webhook.cluster.replicas import Replicas
 from webhook.cluster.slices import Slices
 from webhook.cluster.state_view import StateView
 from webhook.cluster.usage import PodKind, Usage, hold
 from webhook.framework.cluster_view import MetricsStatus, Placement
+from webhook.kube.asked import AskedPod, key_of, owner_key
 from webhook.kube.other_gpus import FRACTIONS
-from webhook.kube.pod import DECISION, PROFILE_LABEL, annotations_of
+from webhook.kube.pod import DECISION, PROFILE_LABEL, annotations_of, namespace_of, pod_id
+from webhook.kube.pod_requests import Demand, counted_demand, has_extended_resource
+from webhook.kube.record import ranked_nodes
 
 Object = Mapping[str, Any]
 
@@ -221,16 +213,17 @@ class ClusterState:
     def holders(self) -> list[tuple[int, PodKind]]:
         return [*self.pods.values(), *self.ledger.holders()]
 
-    def reserve(self, request: ReservationRequest, placement: Placement, now: float) -> None:
+    def reserve(self, pod: AskedPod, placement: Placement, now: float) -> None:
         """Reserve what a pod requests on the first node of `placement`, if there is one and its namespace has not too many
         open reservations."""
         if not placement.nodes:
             return
         node = placement.nodes[0].node
-        offering = self.nodes.offering(request.demand)
-        if self.ledger.parts.allows(request.key.namespace, node, offering):
-            kind = self.usage.kind(request.demand, request.owner, request.key.namespace)
-            self.ledger.reserve(request.key, node, kind, offering, now)
+        demand = Demand(placement.asked, placement.devices) if placement.asked else pod.demand
+        offering = self.nodes.offering(demand)
+        if self.ledger.parts.allows(pod.namespace, node, offering):
+            kind = self.usage.kind(demand, pod.owner_key, pod.namespace)
+            self.ledger.reserve(pod.key, node, kind, offering, now)
 
     def expire(self, now: float) -> None:
         self.ledger.expire(now)

@@ -9,8 +9,9 @@ from collections.abc import Iterable
 import numpy as np
 
 from webhook.cluster.grouped import add_amount
-from webhook.cluster.node_table import TOLD, Demand
+from webhook.cluster.node_table import TOLD
 from webhook.cluster.nodes import Nodes
+from webhook.kube.pod_requests import Demand
 
 
 class PodKind:

@@ -13,18 +13,14 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from webhook.framework.cluster_view import Cluster, Obstacle, Placement, Workload
+from webhook.kube.asked import AskedPod
 from webhook.kube.cel import Check
 from webhook.kube.claim_requests import ClaimRequest
 from webhook.kube.gpus import Gpus
 from webhook.kube.json_patch import Edit
-from webhook.kube.other_gpus import part_container
 from webhook.kube.pod import (
     Container,
-    Owner,
     Pod,
-    asks_for_gpu,
-    claims_devices,
-    containers,
 )
 from webhook.text import bare
 
@@ -106,20 +102,20 @@ class Template(NamedTuple):
     replicas: int | None
     """The number of pods that it asks for; None if it does not say."""
     kind: str = ""
-    """Its kind if it is built into Kubernetes, else ""; `Context.owner` has its name."""
+    """Its kind if it is built into Kubernetes, else ""; `Context.pod.owner` has its name."""
 
 
 class Places(Protocol):
     """Chooses nodes for one pod as it is now, or as it may be changed."""
 
-    def place(self, pod: Pod) -> Placement:
+    def place(self, pod: AskedPod) -> Placement:
         """Rank nodes for this version of the pod."""
 
     def choose(self, edit: Edit) -> Placement:
         """Rank nodes for the pod as the edits leave it. The choice of an earlier call stays if it still holds; if not, its terms
         are removed."""
 
-    def obstacles(self, pod: Pod) -> tuple[Obstacle, ...]:
+    def obstacles(self, pod: AskedPod) -> tuple[Obstacle, ...]:
         """Why no node could take it even if all nodes were up and empty."""
 
 
@@ -131,9 +127,8 @@ class Context(NamedTuple):
     cluster: Cluster
     """The state of the cluster now. No node is chosen by it unless `cluster.fresh`."""
     workload: Workload
-    owner: Owner | None
-    gpu_names: frozenset[str] = frozenset()
-    """The GPU resources that the pod names in any quantity but zero."""
+    pod: AskedPod
+    """The pod as it came, before any injector; of a template, what its pods will be."""
     other_gpus: frozenset[str] = frozenset()
     """The vendors of GPUs that the pod gets in other ways: by DRA, from HAMi, Volcano or Aliyun, or as a fraction."""
     claimed: tuple[ClaimRequest, ...] = ()
@@ -152,29 +147,6 @@ class Context(NamedTuple):
     """Chooses nodes for the pod. None if that is not possible here."""
     keeps_apart: bool = False
     """Whether the strategy of its class keeps the pods of one owner apart."""
-    checked: tuple[Container, ...] | None = None
-    """The containers of the pod that the rules check, read once for all of them."""
-
-    def containers(self, pod: Pod) -> tuple[Container, ...]:
-        """The containers of the pod that the rules check. Not for injectors, which change the pod."""
-        return tuple(containers(pod)) if self.checked is None else self.checked
-
-    def asks_for_gpu(self, pod: Pod) -> bool:
-        """Whether it asks for at least one GPU, or for a part of one. Then the pod may have what only GPU pods may have."""
-        return part_container(pod) is not None or any(
-            [c.has_gpu(self.gpus) or asks_for_gpu(c.spec, self.gpus) for c in self.containers(pod)]
-        )
-
-    def has_gpu(self, pod: Pod) -> bool:
-        """Whether the pod names a GPU in any quantity, or claims devices by DRA, which may be GPUs. For advice only: a rule
-        that protects GPUs asks `asks_for_gpu`."""
-        return bool(self.gpu_names or self.other_gpus) or claims_devices(pod) or self.asks_for_gpu(pod)
-
-    def node_is_fixed(self, pod: Pod) -> bool:
-        """Whether no scheduler chooses the node: the pod names its node, or it is a static pod or a pod of a DaemonSet."""
-        return bool(pod["spec"].get("nodeName")) or (
-            self.owner is not None and self.owner.kind in ("DaemonSet", "Node")
-        )
 
     def field_of(self, container: Container, resource: str) -> str:
         """The field in which the author wrote the quantity of a resource: `spec.containers[0].resources.limits[a.b/c]`."""
@@ -195,7 +167,7 @@ class ProfileView(NamedTuple):
     entitled: Mapping[str, tuple[str, ...]]
     """For each PriorityClass that a class of workload gets, in this profile or else in another: the namespaces that are
     entitled to that class of workload (see `entitlement`)."""
-    places_every_pod: bool
+    places_every_pod: bool = False
     """Whether nodes are chosen for pods without a GPU too."""
 
 
@@ -263,7 +235,7 @@ class Rule(Unit):
     """It keeps pods from GPUs that they did not ask for, so it may be exported for namespaces that have not opted in."""
 
     @abstractmethod
-    def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
+    def check(self, pod: AskedPod, context: Context) -> Iterable[Finding]:
         """Every violation in `pod`, in field order."""
 
     def exported(self, gpus: Gpus) -> Iterable[Check]:

@@ -32,6 +32,7 @@ from pydantic import Field
 from webhook.errors import QuantityError
 from webhook.framework.interface import Context, Edit, Gpus, Injector, Outcome, Pod, ProfileView
 from webhook.framework.resources_per_gpu import PerGpu, containers_with_whole_gpus
+from webhook.kube.asked import AskedPod
 from webhook.kube.pod import DECISION, Container, annotations_of, containers, requests_of
 from webhook.kube.pod_requests import total_requests
 from webhook.kube.quantity import quantity_text
@@ -69,7 +70,7 @@ class CpuPerGpuRequests(Injector):
 
     def inject(self, edit: Edit, context: Context) -> Outcome:
         per = (self.classes or {}).get(context.workload.name)
-        missing = [*_missing(edit.object, context.gpus)] if per and context.gpu_names else []
+        missing = [*_missing(edit.object, context.gpus)] if per and context.pod.gpu_names else []
         if per is None or not missing:
             return Outcome("none")
         gpus = {r: sum(count for _, count, lacking in missing if r in lacking) for r in _STEPS}
@@ -85,7 +86,11 @@ class CpuPerGpuRequests(Injector):
         after = Edit(edit.object)
         for path, quantity in filled.items():
             after.set(path, quantity)
-        if (nodes := context.nodes) and not nodes.place(after.object).nodes and nodes.place(edit.object).nodes:
+        if (
+            (nodes := context.nodes)
+            and not nodes.place(AskedPod(after.object, context.gpus)).nodes
+            and nodes.place(AskedPod(edit.object, context.gpus)).nodes
+        ):
             return Outcome("skipped", "no node has as much free now")
         for path, quantity in filled.items():
             edit.set(path, quantity)
@@ -138,6 +143,6 @@ def _why_not(pod: Pod, context: Context) -> str:
         return "decided for before"
     if spec.get("resources"):
         return "the pod has resources of its own"
-    if context.node_is_fixed(pod):
+    if context.pod.node_is_fixed:
         return "its node is fixed"
     return "" if context.cluster.fresh else "cluster state is stale"

@@ -112,7 +112,7 @@ class NodeAffinity(Injector):
 
 def _spread_by_default(pod: Pod, context: Context) -> bool:
     """Whether the scheduler may spread the pod although it has no constraint."""
-    return (context.owner is not None and context.owner.kind in _SPREAD_BY_DEFAULT) or bool(
+    return (context.pod.owner is not None and context.pod.owner.kind in _SPREAD_BY_DEFAULT) or bool(
         pod["spec"].get("subdomain")
     )
 

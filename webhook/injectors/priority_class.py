@@ -55,7 +55,7 @@ class PriorityClassName(Injector):
         chosen = spec.get("priorityClassName")
         if not class_name:
             return Outcome("none")
-        if not (context.gpu_names or context.other_gpus):
+        if not (context.pod.gpu_names or context.other_gpus):
             return Outcome("vendor")
         if in_pod_group(edit.object):
             return Outcome("podGroup")

@@ -47,7 +47,7 @@ class Tolerations(Injector):
     def inject(self, edit: Edit, context: Context) -> Outcome:
         present: list[Mapping[str, Any]] = edit.object["spec"].get("tolerations") or []
         taints = context.cluster.gpu_taints(context.gpus) if context.cluster.fresh else ()
-        vendors = {vendor(name) for name in context.gpu_names}
+        vendors = {vendor(name) for name in context.pod.gpu_names}
         if len(context.other_gpus) == 1:  # of several we cannot tell which one a claim is for
             vendors |= context.other_gpus
         if not vendors:

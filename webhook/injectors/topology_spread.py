@@ -102,15 +102,15 @@ class TopologySpread(Injector):
     constraints: _Constraints = (Constraint(key=HOST, max_skew=3), Constraint(key=ZONE, max_skew=5))
 
     def inject(self, edit: Edit, context: Context) -> Outcome:
-        if context.node_is_fixed(edit.object):
+        if context.pod.node_is_fixed:
             return Outcome("nodeIsFixed")
         if in_pod_group(edit.object):
             return Outcome("podGroup")
         if not context.keeps_apart:
             return Outcome("packed")
-        if context.owner is None:
+        if context.pod.owner is None:
             return Outcome("noOwner")
-        if not (context.gpu_names or claims_devices(edit.object)):
+        if not (context.pod.gpu_names or claims_devices(edit.object)):
             return Outcome("parts")
         if edit.get(("spec", "affinity", "podAffinity")):
             return Outcome("podAffinity")

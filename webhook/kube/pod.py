@@ -40,6 +40,11 @@ GPU_WORDS = (
     "aws.amazon.com/neuron",
 )
 """Parts of the names of resources for GPUs and their like, of all vendors, in lower case."""
+KUEUE = "kueue.x-k8s.io/queue-name"
+"""The label by which Kueue manages a pod."""
+SCHEDULER = "default-scheduler"
+MAX_NAME = 253
+"""Maximum length of a name or label value that is kept."""
 CONTAINER_LISTS = ("initContainers", "containers", "ephemeralContainers")
 
 
@@ -221,3 +226,19 @@ def clean_path(path: str) -> str:
     """A path as a container runtime reads it: absolute, without `//`, `.` and `..`. `/var/run` becomes `/run`, its target."""
     cleaned = "/" + normpath("/" + path).lstrip("/")
     return cleaned[4:] if cleaned == "/var/run" or cleaned.startswith("/var/run/") else cleaned
+
+
+def namespace_of(pod: Pod) -> str:
+    """The namespace; "default" if a manifest in a file has none. The API server sets it before admission."""
+    return (pod["metadata"].get("namespace") or "default")[:MAX_NAME]
+
+
+def pod_id(metadata: Mapping[str, Any]) -> int | str:
+    """The uid as a number, which takes half the memory of its text; namespace and name if there is no uid."""
+    uid = metadata.get("uid")
+    if not uid:
+        return f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"
+    try:
+        return int(uid.replace("-", ""), 16)
+    except ValueError:
+        return str(uid)

@@ -1,8 +1,11 @@
-"""Adds up the resource requests of a pod in the same way as the scheduler."""
+"""The demand of a pod: its resource requests, added up in the same way as the scheduler does."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 from math import ceil
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
+
+import orjson
 
 from webhook.errors import QuantityError
 from webhook.kube.pod import Pod, requests_of
@@ -11,6 +14,97 @@ from webhook.kube.quantity import Number, parse_quantity, thousandths
 _MAX_REQUESTS: Final = 4096
 """Maximum number of containers plus the resource names that they request, in a whole pod. Pods that were stored without this
 webhook are added up too, so nothing else bounds them."""
+_MAX_AMOUNT: Final = 2**50
+"""No node has more of a resource, and sums of thousands of such amounts fit into 64 bits."""
+_MAX_RESOURCES: Final = 64
+_MAX_NAMES: Final = 2048
+"""Maximum number of resources of one pod, and of characters in their names together. Each is compared with every node."""
+_MAX_CACHED: Final = 1024
+"""Maximum length of requests as written whose sum is cached. Tenants write them: a few MB at most."""
+
+
+class Demand(NamedTuple):
+    """The resources that a pod requests in all."""
+
+    requests: tuple[tuple[str, int], ...]
+    """(resource, amount), sorted by name; amounts above zero. "cpu" in thousandths, all else in whole units. Every pod
+    requests 1 of "pods"."""
+    devices: tuple[Any, ...] = ()
+    """The devices that it asks for one by one: `devices.DeviceClaim` of each."""
+
+    def amount(self, resource: str) -> int:
+        """The amount of `resource`; 0 if it is not requested."""
+        for name, amount in self.requests:
+            if name == resource:
+                return amount
+        return 0
+
+
+_ONE_POD: Final = Demand((("pods", 1),))
+
+
+def demand_of(pod: Pod) -> Demand:
+    """The resources that the scheduler counts for the pod on its node. Raises QuantityError.
+
+    Replicas have equal requests, so the last demands are cached: adding them up is most of the cost of an event.
+    """
+    try:
+        asked = _as_asked(pod["spec"])
+    except TypeError:  # a number beyond 64 bits, or a key that is no text
+        return _added_up(pod["spec"])
+    return _demand(asked) if len(asked) <= _MAX_CACHED else _demand.__wrapped__(asked)
+
+
+def counted_demand(pod: Pod) -> Demand:
+    """As `demand_of`, for a pod that exists: one with unreadable quantities counts as one pod and no more.
+
+    So does a pod that requests more kinds of resources than any node has: no kubelet runs it, and nothing large is kept.
+    """
+    try:
+        demand = demand_of(as_given(pod))
+    except (TypeError, QuantityError):
+        return _ONE_POD
+    return demand if is_bounded(demand) else _ONE_POD
+
+
+@lru_cache(4096)
+def _demand(asked: bytes) -> Demand:
+    containers, first, resources, overhead = orjson.loads(asked)
+    spec = {
+        "containers": [{"resources": each} for each in containers],
+        "initContainers": [{"resources": each, "restartPolicy": policy} for each, policy in first],
+        "resources": resources,
+        "overhead": overhead,
+    }
+    return _added_up(spec)
+
+
+def _added_up(spec: Mapping[str, Any]) -> Demand:
+    requests = {name: min(amount, _MAX_AMOUNT) for name, amount in total_requests({"spec": spec}).items() if amount > 0}
+    requests["pods"] = 1
+    return Demand(tuple(sorted(requests.items())))
+
+
+def _as_asked(spec: Mapping[str, Any]) -> bytes:
+    """The fields of a pod that `total_requests` reads, as written. Raises TypeError if they are not JSON."""
+    return orjson.dumps(
+        (
+            [each.get("resources") for each in spec.get("containers") or ()],
+            [(each.get("resources"), each.get("restartPolicy")) for each in spec.get("initContainers") or ()],
+            spec.get("resources"),
+            spec.get("overhead"),
+        )
+    )
+
+
+def is_bounded(demand: Demand) -> bool:
+    """Whether a demand is small enough to keep. Tenants write the names of resources, and how many there are."""
+    return len(demand.requests) <= _MAX_RESOURCES and sum([len(name) for name, _ in demand.requests]) <= _MAX_NAMES
+
+
+def has_extended_resource(demand: Demand) -> bool:
+    """Whether the pod requests an extended resource, such as GPUs. Peers and history matter only to such pods."""
+    return any(["/" in name for name, _ in demand.requests])
 
 
 def total_requests(pod: Pod) -> Mapping[str, int]:

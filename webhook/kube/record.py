@@ -1,14 +1,17 @@
-"""Reads the decision record in a pod's annotation. `admission.record` writes it, and says what it means.
+"""Reads the decision record in a pod's annotation, and the nodes that it ranks. `admission.record` writes it, and says what it
+means.
 
 Anybody can write an annotation. So one whose parts do not have the types of a record counts as none.
 """
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Final
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field
 
-from webhook.kube.pod import DECISION, Pod, annotations_of
+from webhook.kube.asked import unmanaged_reason
+from webhook.kube.pod import DECISION, HOSTNAME, PREFERRED, REQUIRED, SCHEDULER, Pod, annotations_of
 
 MAX_RECORD_BYTES: Final = 2048
 """Maximum size of a record. It is small because annotations are part of every list and watch of pods."""
@@ -45,3 +48,40 @@ def record_of(pod: Pod) -> dict[str, Any]:
     except ValueError:
         return {}
     return record
+
+
+def ranked_nodes(pod: Pod) -> tuple[str, ...]:
+    """The nodes that admission ranked for this pod, best first; () if there are none.
+
+    Anybody can write the annotation. So it counts only if the pod's node affinity agrees: the first node must be the
+    first preference there, or required, and only nodes that the affinity names count. It does not count for pods that
+    admission ranks no nodes for.
+    """
+    names = [entry[0] for entry in record_of(pod).get("nodes", ())]
+    if not names or unmanaged_reason(pod):
+        return ()
+    preferred, required = named_nodes(pod["spec"])
+    if (pod["spec"].get("schedulerName") or SCHEDULER) != SCHEDULER:
+        preferred = []  # the policy may let such pods have a node, but as a required one only
+    if not ((preferred and preferred[0] == names[0]) or names[0] in required):
+        return ()
+    known = {*preferred, *required}
+    return tuple([name for name in names if name in known])
+
+
+def named_nodes(spec: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    """The nodes that a pod's affinity names: the preferred ones by falling weight, and the required ones."""
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    weighed = sorted(affinity.get(PREFERRED) or (), key=lambda term: term.get("weight") or 0, reverse=True)
+    preferred = [name for term in weighed for name in _names_in(term.get("preference") or {})]
+    selector = affinity.get(REQUIRED) or {}
+    required = [name for term in selector.get("nodeSelectorTerms") or () for name in _names_in(term)]
+    return preferred, required
+
+
+def _names_in(term: Mapping[str, Any]) -> list[str]:
+    for part, key in (("matchFields", "metadata.name"), ("matchExpressions", HOSTNAME)):
+        for expression in term.get(part) or ():
+            if expression.get("key") == key and expression.get("operator") == "In":
+                return list(expression.get("values") or ())
+    return []

@@ -57,7 +57,7 @@ def _alternatives(of: Candidates) -> Iterable[Tier]:
 
 
 def _rejections(of: Candidates) -> Iterable[Tier]:
-    avoided = [*of.nodes.rejections.avoided(of.request.namespace)]
+    avoided = [*of.nodes.rejections.avoided(of.request.pod.namespace)]
     if not avoided:
         return ()
     rejecting = np.zeros(of.nodes.columns.size, bool)

@@ -16,10 +16,11 @@ from webhook.cluster.device_search import Unknown
 from webhook.cluster.device_table import DeviceTable
 from webhook.cluster.devices import WHOLE, DeviceClaim
 from webhook.cluster.listing import DEVICE_KINDS
-from webhook.cluster.node_table import TOLD, Columns, Demand, Floats
+from webhook.cluster.node_table import TOLD, Columns, Floats
 from webhook.cluster.state import ClusterState
 from webhook.framework.cluster_view import Expression, Placement
 from webhook.kube.gpus import Gpus
+from webhook.kube.pod_requests import Demand
 from webhook.placement.constraints import Term, terms_of
 from webhook.placement.request import NO_GPU, OTHERS_GPUS, PlacementRequest
 from webhook.placement.volumes import VolumeTopology

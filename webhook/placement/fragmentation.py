@@ -18,7 +18,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from webhook.cluster.node_table import Columns, Demand, Floats, PopularDemand, Rows, View
+from webhook.cluster.node_table import Columns, Floats, PopularDemand, Rows, View
+from webhook.kube.pod_requests import Demand
 
 CPU: Final = "cpu"
 _PODS: Final = "pods"

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from webhook.cluster.node_table import Demand, Floats, Integers
+from webhook.cluster.node_table import Floats, Integers
 from webhook.cluster.nodes import Nodes
-from webhook.cluster.pods import JOBSET, LWS_GROUP
+from webhook.kube.asked import JOBSET, LWS_GROUP
 from webhook.kube.pod import Owner, Pod, annotations_of, labels_of
+from webhook.kube.pod_requests import Demand
 from webhook.placement.constraints import Mask
 from webhook.placement.settings import Gangs
 from webhook.text import number_of

@@ -7,9 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from webhook.cluster.journal import distinct
-from webhook.cluster.node_table import TOLD, Demand, Floats, Rows, Strategy, View, longer
+from webhook.cluster.node_table import TOLD, Floats, Rows, Strategy, View, longer
 from webhook.cluster.nodes import Nodes
 from webhook.cluster.replicas import replica_penalty
+from webhook.kube.pod_requests import Demand
 from webhook.placement.constraints import Mask, matches
 from webhook.placement.devices import UNDECIDED, found_devices
 from webhook.placement.filters import Filter

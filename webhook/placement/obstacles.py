@@ -10,10 +10,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from webhook.cluster.node_table import Demand
 from webhook.cluster.nodes import GENERAL, Nodes
 from webhook.framework.cluster_view import Expression, Obstacle, Taint
 from webhook.kube.gpus import Gpus, vendor
+from webhook.kube.pod_requests import Demand
 from webhook.placement.constraints import Constraints, Mask, matches, matches_any
 from webhook.placement.filters import PASSING
 from webhook.placement.nearest_label import label_words, nearest_label

@@ -1,18 +1,15 @@
 """Chooses nodes for pods: reads the pod, and ranks the nodes of the cluster for it. Nothing here changes the cluster state."""
 
-from collections.abc import Collection
 from functools import partial
 from typing import NamedTuple
 
 from webhook.cluster.node import SHARED
-from webhook.cluster.node_table import Demand
-from webhook.cluster.pods import PodKey, demand_of, is_bounded
 from webhook.cluster.state import ClusterState
 from webhook.errors import QuantityError
 from webhook.framework.cluster_view import Cluster, Obstacle, Placement
+from webhook.kube.asked import AskedPod, PodKey
 from webhook.kube.gpus import MODEL_LABELS, GpuName, Gpus
-from webhook.kube.other_gpus import other_gpus
-from webhook.kube.pod import Pod
+from webhook.kube.pod_requests import Demand, is_bounded
 from webhook.placement.devices import plans
 from webhook.placement.preferences import NO_PREFERENCES, resolved
 from webhook.placement.ranker import Ranker
@@ -38,20 +35,18 @@ class Placer:
 
     def place(
         self,
-        pod: Pod,
+        pod: AskedPod,
         cluster: Cluster,
         settings: PlacementSettings,
         strategy: str,
-        gpus: Gpus,
         workload: str = "",
-        others: Collection[str] | None = None,
     ) -> Placement:
         """Rank nodes for `pod` as it will be stored. `strategy`: "apart", "spread", "pack" or "off". `workload`: its class.
-        `others`: its `other_gpus`, if they are known.
 
         If no node is chosen, `reason` is a constant phrase, and `rejected` counts the nodes by why the pod does not fit.
         """
-        request = placement_request(pod, settings, strategy, gpus, workload, others)
+        gpus = pod.gpus
+        request = placement_request(pod, settings, strategy, workload)
         if isinstance(request, Placement):
             return request
         preferences, asked = NO_PREFERENCES, Demand(())
@@ -74,7 +69,7 @@ class Placer:
                     placement = plan
                     break
                 rank = partial(ranker.place, plan.request, cluster.gpu_metrics, preferences, plan.confined, plan.asked)
-                self._state.usage.seen_from(request.namespace)
+                self._state.usage.seen_from(pod.namespace)
                 placement = rank()
                 if not placement.nodes and self._state.usage.seen_from(""):
                     placement = rank()  # reservations that may be of pods that do not exist take no pod its last node
@@ -92,7 +87,7 @@ class Placer:
         )
 
     def _has_peers(self, request: PlacementRequest) -> bool:
-        return bool(request.owner and self._state.usage.peers.get(request.owner))
+        return bool(self._state.usage.peers.get(request.pod.owner_key))
 
     def _only_shares(self, placement: Placement, demand: Demand) -> str | None:
         """A warning if the pod asks for several GPUs, and only nodes with shared GPUs have room: these are last otherwise."""
@@ -115,13 +110,13 @@ class Placer:
         """Whether something is reserved there for such a pod, which was not yet seen."""
         return self._state.ledger.reserved(pod, node)
 
-    def obstacles(self, pod: Pod, cluster: Cluster, settings: PlacementSettings, gpus: Gpus) -> tuple[Obstacle, ...]:
+    def obstacles(self, pod: AskedPod, cluster: Cluster, settings: PlacementSettings) -> tuple[Obstacle, ...]:
         """Why no node could take `pod` even if all of them were up and empty.
 
         () if some node could, if another scheduler chooses the node, or if that cannot be told.
         """
-        demand = _comparable_demand(pod, cluster, gpus)
-        return () if demand is None else self._ranker(settings, gpus).obstacles(pod, demand)
+        demand = _comparable_demand(pod, cluster)
+        return () if demand is None else self._ranker(settings, pod.gpus).obstacles(pod, demand)
 
     def _ranker(self, settings: PlacementSettings, gpus: Gpus) -> Ranker:
         """The ranker for these settings. Profiles with equal settings share it."""
@@ -134,31 +129,28 @@ class Placer:
 
 
 class Places(NamedTuple):
-    """Chooses nodes for one pod: `framework.interface.Places`."""
+    """Ranks nodes for one pod by the settings of its profile."""
 
     placer: Placer
     cluster: Cluster
     settings: PlacementSettings
     strategy: str
-    gpus: Gpus
     workload: str
-    others: Collection[str]
-    """The `other_gpus` of the pod, which no injector changes."""
 
-    def place(self, pod: Pod) -> Placement:
+    def place(self, pod: AskedPod) -> Placement:
         """Rank nodes for this version of the pod."""
-        return self.placer.place(pod, self.cluster, self.settings, self.strategy, self.gpus, self.workload, self.others)
+        return self.placer.place(pod, self.cluster, self.settings, self.strategy, self.workload)
 
-    def obstacles(self, pod: Pod) -> tuple[Obstacle, ...]:
-        return self.placer.obstacles(pod, self.cluster, self.settings, self.gpus)
+    def obstacles(self, pod: AskedPod) -> tuple[Obstacle, ...]:
+        return self.placer.obstacles(pod, self.cluster, self.settings)
 
 
-def _comparable_demand(pod: Pod, cluster: Cluster, gpus: Gpus) -> Demand | None:
+def _comparable_demand(pod: AskedPod, cluster: Cluster) -> Demand | None:
     """The demand of a pod; None if it cannot be compared with nodes."""
-    if not cluster.fresh or ineligible(pod, other_gpus(pod)):
+    if not cluster.fresh or ineligible(pod):
         return None
     try:
-        demand = demand_of(pod)
+        demand = pod.demand
     except QuantityError:
         return None
-    return demand if is_bounded(demand) and gpus.among([name for name, _ in demand.requests]) else None
+    return demand if is_bounded(demand) and pod.gpus.among([name for name, _ in demand.requests]) else None

@@ -3,12 +3,13 @@
 from typing import Final
 
 from webhook.cluster.devices import WHOLE
-from webhook.cluster.node_table import TOLD, Demand, View
-from webhook.cluster.pods import namespace_of
+from webhook.cluster.node_table import TOLD, View
 from webhook.cluster.state import ClusterState
 from webhook.framework.cluster_view import MetricsStatus, Obstacle, Placement, Ranked
+from webhook.kube.asked import AskedPod
 from webhook.kube.gpus import Gpus
-from webhook.kube.pod import REQUIRED, Pod
+from webhook.kube.pod import REQUIRED
+from webhook.kube.pod_requests import Demand
 from webhook.placement.constraints import Constraints, compiled
 from webhook.placement.criteria import Candidates, Indices, best
 from webhook.placement.devices import LEFT_ALONE
@@ -66,8 +67,8 @@ class Ranker:
         scores.refresh(nodes, self._current_view(), burst=nodes.divided() and self._state.ledger.burst)
         if scores.undecided:
             return Placement((), request.strategy, reason=LEFT_ALONE)
-        peers = self._state.usage.peers.get(request.owner, _NO_PEERS)
-        pods = request.gang if request.gang > 1 else self._state.jobs.pods(request.owner, request.workload) or 1
+        peers = self._state.usage.peers.get(request.pod.owner_key, _NO_PEERS)
+        pods = request.gang if request.gang > 1 else self._state.jobs.pods(request.pod.owner_key, request.workload) or 1
         fits = scores.score > NEVER
         if (by_rules := allowed(request.peer_rules, nodes, scores.rows, peers, scores.filter)) is not None:
             fits &= by_rules
@@ -88,10 +89,10 @@ class Ranker:
             devices=asked.devices,
         )
 
-    def obstacles(self, pod: Pod, demand: Demand) -> tuple[Obstacle, ...]:
+    def obstacles(self, pod: AskedPod, demand: Demand) -> tuple[Obstacle, ...]:
         """Why no node could take the pod if all were up and empty."""
-        spec_json, key = shape_key(_required(pod["spec"]))
-        nodes, namespace = self._state.nodes, namespace_of(pod)
+        spec_json, key = shape_key(_required(pod.spec))
+        nodes, namespace = self._state.nodes, pod.namespace
         known = self._obstacles.get((key, demand), namespace)
         if known is None or known[0] != nodes.changes.position:
             constraints = _constraints(spec_json)
@@ -106,7 +107,7 @@ class Ranker:
         self, key: bytes, request: PlacementRequest, preferences: ResolvedPreferences, volumes: VolumeTopology
     ) -> NodeScores | None:
         """The scores for this shape of pod; None if it has more constraints than can be ranked by."""
-        scores = self._scores.get(key, request.namespace)
+        scores = self._scores.get(key, request.pod.namespace)
         if scores is None:
             constraints = _constraints(request.spec_json)
             if constraints is None:
@@ -119,7 +120,7 @@ class Ranker:
             left = _MAX_BYTES - sum([each.kept_bytes for each in self._scores.values()])
             while left < 0 and (evicted := self._scores.evict()):
                 left += sum([each.kept_bytes for each in evicted])
-            self._scores.put(key, scores, request.namespace)
+            self._scores.put(key, scores, request.pod.namespace)
         return scores
 
     def _current_view(self) -> View:

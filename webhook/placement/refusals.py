@@ -5,10 +5,11 @@ from typing import Final
 
 import numpy as np
 
-from webhook.cluster.node_table import TOLD, Demand
+from webhook.cluster.node_table import TOLD
 from webhook.cluster.nodes import Nodes
 from webhook.framework.cluster_view import Rejected
 from webhook.kube.gpus import Gpus
+from webhook.kube.pod_requests import Demand
 from webhook.placement.constraints import Mask
 from webhook.placement.devices import found_devices
 from webhook.placement.filters import Check, Filter

@@ -1,6 +1,6 @@
 """The placement request: what placement reads of a pod, whatever the cluster; or why no node is to be chosen."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -10,14 +10,12 @@ from webhook.cluster.claims import PodClaims, claims_of
 from webhook.cluster.device_sources import only_of_parts, scheduler_of, shared_claims
 from webhook.cluster.devices import DeviceClaim
 from webhook.cluster.jobs import workload_key
-from webhook.cluster.node_table import Demand
-from webhook.cluster.pods import SCHEDULER, demand_of, is_bounded, namespace_of, owner_key, unmanaged_reason
 from webhook.errors import QuantityError
 from webhook.framework.cluster_view import Placement
 from webhook.framework.node_terms import unchecked_part
-from webhook.kube.gpus import Gpus
-from webhook.kube.other_gpus import other_gpus
-from webhook.kube.pod import Pod, claims_devices, owner
+from webhook.kube.asked import AskedPod
+from webhook.kube.pod import SCHEDULER
+from webhook.kube.pod_requests import Demand, is_bounded
 from webhook.placement.gangs import gang_size
 from webhook.placement.peer_rules import NO_PEER_RULES, PeerRules, peer_rules_of
 from webhook.placement.preferences import Preferences, preferences_of
@@ -32,14 +30,14 @@ OTHERS_GPUS = "GPUs that another scheduler serves"
 
 
 class PlacementRequest(NamedTuple):
-    """What placement reads of a pod."""
+    """A pod, and what placement derives from it by the settings of its profile."""
 
+    pod: AskedPod
     strategy: str
     demand: Demand
+    """What is compared with nodes: most often that of the pod."""
     spec_json: bytes
     """Node selector, node affinity and tolerations as JSON: see `spec_of`."""
-    owner: str
-    """The `owner_key` that the pod shares with its peers; "" for a pod without an owner."""
     gang: int
     """Number of pods of the gang; 1 if that is not known; 0 for a pod in no gang."""
     key: bytes
@@ -52,7 +50,6 @@ class PlacementRequest(NamedTuple):
     """Its ResourceClaims."""
     shared: tuple[DeviceClaim, ...] = ()
     """The parts of GPUs that it asks for: see `device_sources`."""
-    namespace: str = ""
     preferences: Preferences | None = None
     """The preferences of its annotations and of the policy."""
     required: bool = False
@@ -74,65 +71,56 @@ def spec_of(spec_json: bytes) -> Spec:
 
 
 def placement_request(
-    pod: Pod,
-    settings: PlacementSettings,
-    strategy: str,
-    gpus: Gpus,
-    workload: str = "",
-    others: Collection[str] | None = None,
+    pod: AskedPod, settings: PlacementSettings, strategy: str, workload: str = ""
 ) -> PlacementRequest | Placement:
     """The placement request of a pod, or a Placement without nodes if no node is to be chosen.
 
-    `workload`: the class of the pod, for the preferences of the policy. `others`: its `other_gpus`, if they are known.
+    `workload`: the class of the pod, for the preferences of the policy.
     """
-    preferences = preferences_of(pod, settings.preferences, workload)
+    preferences = preferences_of(pod.json, settings.preferences, workload)
     if strategy not in STRATEGIES and preferences is None:
         return Placement((), strategy, reason="the policy leaves it to the scheduler")
-    others = other_gpus(pod) if others is None else others
-    if reason := ineligible(pod, others, settings.required_for):
+    if reason := ineligible(pod, settings.required_for):
         return Placement((), strategy, reason=reason)
-    required = scheduler_of(pod, others) != SCHEDULER
-    if required and (part := unchecked_part(pod["spec"])):
+    required = scheduler_of(pod.json, pod.other_gpus) != SCHEDULER
+    if required and (part := unchecked_part(pod.spec)):
         return Placement((), strategy, reason=f"another scheduler, and {part}")
-    shared = shared_claims(pod) if others else ()
-    if others and not shared:
+    shared = shared_claims(pod.json) if pod.other_gpus else ()
+    if pod.other_gpus and not shared:
         return Placement((), strategy, reason=OTHERS_GPUS)
     try:
-        demand = demand_of(pod)
+        demand = pod.demand
     except QuantityError:
         return Placement((), strategy, reason="a request is not a quantity")
     if required and (names := only_of_parts(shared)):
         demand = demand._replace(requests=tuple([each for each in demand.requests if each[0] not in names]))
-    asked = gpus.among([name for name, _ in demand.requests]) or shared or claims_devices(pod)
+    asked = pod.gpus.among([name for name, _ in demand.requests]) or shared or pod.claims_devices
     if not (asked or settings.every_pod):
         return Placement((), strategy, reason=NO_GPU)
     if not is_bounded(demand):
         return Placement((), strategy, reason="too many resources are asked for")
-    spec_json, shape = shape_key(pod["spec"])
-    controller = owner(pod)
+    spec_json, shape = shape_key(pod.spec)
     return PlacementRequest(
+        pod=pod,
         strategy=strategy,
         demand=demand,
         spec_json=spec_json,
-        owner=owner_key(pod),
-        gang=gang_size(pod, controller, settings.gangs),
+        gang=gang_size(pod.json, pod.owner, settings.gangs),
         key=b"%b\0%b\0%b" % (strategy.encode(), orjson.dumps(demand.requests), shape),
-        workload="" if controller is None else workload_key(namespace_of(pod), controller.kind, controller.name),
-        peer_rules=peer_rules_of(pod),
-        volume_claims=volume_claims_of(pod, controller),
-        claims=claims_of(pod),
+        workload="" if pod.owner is None else workload_key(pod.namespace, pod.owner.kind, pod.owner.name),
+        peer_rules=peer_rules_of(pod.json),
+        volume_claims=volume_claims_of(pod.json, pod.owner),
+        claims=claims_of(pod.json),
         shared=shared,
-        namespace=namespace_of(pod),
         preferences=preferences,
         required=required,
     )
 
 
-def ineligible(pod: Pod, others: Collection[str], schedulers: tuple[str, ...] = ()) -> str:
-    """Why no node is to be chosen for this pod; "" if one may be chosen. `others`: its `other_gpus`. `schedulers`: the others
-    whose pods get one."""
-    if reason := unmanaged_reason(pod) or ("nodeName is set" if pod["spec"].get("nodeName") else ""):
+def ineligible(pod: AskedPod, schedulers: tuple[str, ...] = ()) -> str:
+    """Why no node is to be chosen for this pod; "" if one may be chosen. `schedulers`: the others whose pods get one."""
+    if reason := pod.unmanaged or ("nodeName is set" if pod.spec.get("nodeName") else ""):
         return reason
-    if (pod["spec"].get("schedulerName") or SCHEDULER) not in (SCHEDULER, *schedulers):
+    if (pod.spec.get("schedulerName") or SCHEDULER) not in (SCHEDULER, *schedulers):
         return "another scheduler"
-    return "" if scheduler_of(pod, others) in (SCHEDULER, *schedulers) else OTHERS_GPUS
+    return "" if scheduler_of(pod.json, pod.other_gpus) in (SCHEDULER, *schedulers) else OTHERS_GPUS

@@ -8,7 +8,8 @@ from typing import Final
 
 import numpy as np
 
-from webhook.cluster.node_table import LAST, Columns, Demand, Floats, Rows, Strategy, View
+from webhook.cluster.node_table import LAST, Columns, Floats, Rows, Strategy, View
+from webhook.kube.pod_requests import Demand
 from webhook.placement.fragmentation import valuation
 from webhook.placement.whole import whole_nodes
 

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from webhook.cluster.devices import WHOLE
-from webhook.cluster.node_table import TOLD, Columns, Demand, Floats
+from webhook.cluster.node_table import TOLD, Columns, Floats
+from webhook.kube.pod_requests import Demand
 
 
 def usable_gpus(columns: Columns, rows: NDArray[np.intp], gpus: tuple[str, ...], gpu: str) -> Floats:

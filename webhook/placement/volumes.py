@@ -17,9 +17,8 @@ from typing import Final, NamedTuple
 
 import orjson
 
-from webhook.cluster.pods import namespace_of
 from webhook.cluster.state import ClusterState
-from webhook.kube.pod import Owner, Pod
+from webhook.kube.pod import Owner, Pod, namespace_of
 from webhook.placement.constraints import Term, terms_of
 
 _MAX_CLAIMS: Final = 8

@@ -7,7 +7,8 @@ the pod fits on a partly used node.
 import numpy as np
 from numpy.typing import NDArray
 
-from webhook.cluster.node_table import Columns, Demand, Rows, View
+from webhook.cluster.node_table import Columns, Rows, View
+from webhook.kube.pod_requests import Demand
 
 
 class Whole:

@@ -16,8 +16,9 @@ Source: capabilities(7); containerd and CRI-O accept names in any case; Pod Secu
 from collections.abc import Iterable
 from typing import ClassVar
 
-from webhook.framework.interface import Check, Context, Finding, Gpus, Pod, Rule
+from webhook.framework.interface import Check, Context, Finding, Gpus, Rule
 from webhook.kube import cel
+from webhook.kube.asked import AskedPod
 from webhook.text import quoted
 
 
@@ -30,8 +31,8 @@ class Capabilities(Rule):
     )
     """Capabilities without the prefix CAP_. A pod may not name them in any form: in upper or lower case, with CAP_ or without."""
 
-    def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
-        for container in context.containers(pod):
+    def check(self, pod: AskedPod, context: Context) -> Iterable[Finding]:
+        for container in pod.containers:
             security = container.spec.get("securityContext")
             added = ((security.get("capabilities") or {}).get("add") or ()) if security else ()
             for index, name in enumerate(added):

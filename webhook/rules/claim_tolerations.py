@@ -13,7 +13,8 @@ DRA:           it is about nothing else.
 from collections.abc import Iterable
 from typing import ClassVar
 
-from webhook.framework.interface import Action, Context, Finding, Pod, Rule
+from webhook.framework.interface import Action, Context, Finding, Rule
+from webhook.kube.asked import AskedPod
 
 
 class ClaimTolerations(Rule):
@@ -22,7 +23,7 @@ class ClaimTolerations(Rule):
 
     action: Action = "warn"
 
-    def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
+    def check(self, pod: AskedPod, context: Context) -> Iterable[Finding]:
         for request in context.claimed:
             if request.tolerates_all:
                 yield Finding(

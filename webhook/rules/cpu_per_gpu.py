@@ -13,8 +13,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 from webhook.errors import QuantityError
-from webhook.framework.interface import Action, Context, Finding, Pod, Rule
+from webhook.framework.interface import Action, Context, Finding, Rule
 from webhook.framework.resources_per_gpu import CLASSES, PerGpu, containers_with_whole_gpus
+from webhook.kube.asked import AskedPod
 from webhook.kube.pod import Container, requests_of
 from webhook.kube.quantity import milli, whole
 from webhook.text import amount_number, amount_words, plural, quoted
@@ -27,13 +28,13 @@ class CpuPerGpu(Rule):
     classes: dict[str, PerGpu] = CLASSES
     """By class of workload: [minimum, usual maximum] for each GPU. Pods of other classes are not checked."""
 
-    def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
+    def check(self, pod: AskedPod, context: Context) -> Iterable[Finding]:
         workload = context.workload.name
         per = self.classes.get(workload)
-        if per is None or not context.gpu_names:
+        if per is None or not pod.gpu_names:
             return
-        of_pod = requests_of(pod["spec"]) if pod["spec"].get("resources") else {}
-        for container, gpus in containers_with_whole_gpus(context.containers(pod), context.gpus):
+        of_pod = requests_of(pod.spec) if pod.spec.get("resources") else {}
+        for container, gpus in containers_with_whole_gpus(pod.containers, context.gpus):
             requests = {**of_pod, **requests_of(container.spec)}
             if finding := self._finding(container, requests, sum(gpus.values()), per, workload):
                 yield finding

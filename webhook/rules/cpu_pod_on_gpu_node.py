@@ -12,8 +12,9 @@ DRA:           a claim counts as a GPU.
 
 from collections.abc import Iterable
 
-from webhook.framework.interface import Action, Check, Context, Finding, Gpus, Pod, Rule
+from webhook.framework.interface import Action, Check, Context, Finding, Gpus, Rule
 from webhook.kube import cel
+from webhook.kube.asked import AskedPod
 from webhook.text import matches_any, quoted
 
 
@@ -22,11 +23,11 @@ class CpuPodOnGpuNode(Rule):
     taints: tuple[str, ...] = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/*", "habana.ai/gaudi")
     """Keys of the taints of GPU nodes (name patterns)."""
 
-    def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
-        tolerations = pod["spec"].get("tolerations")
-        if not tolerations or context.has_gpu(pod):
+    def check(self, pod: AskedPod, context: Context) -> Iterable[Finding]:
+        tolerations = pod.spec.get("tolerations")
+        if not tolerations or pod.has_gpu:
             return
-        if context.owner is not None and context.owner.kind == "DaemonSet":
+        if pod.owner is not None and pod.owner.kind == "DaemonSet":
             return
         old = context.old["spec"].get("tolerations") if context.old else ()
         before = {frozenset(toleration.items()) for toleration in old or ()}

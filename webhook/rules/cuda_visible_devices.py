@@ -13,7 +13,8 @@ from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from webhook.framework.device_variables import value_of
-from webhook.framework.interface import Action, Context, Finding, Pod, Rule
+from webhook.framework.interface import Action, Context, Finding, Rule
+from webhook.kube.asked import AskedPod
 from webhook.kube.pod import asks_for_gpu
 from webhook.text import plural, quoted
 
@@ -28,8 +29,8 @@ class CudaVisibleDevices(Rule):
     names: tuple[str, ...] = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
     """Variables by which a GPU library selects among the GPUs of a container."""
 
-    def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
-        for container in context.containers(pod):
+    def check(self, pod: AskedPod, context: Context) -> Iterable[Finding]:
+        for container in pod.containers:
             if (container.spec.get("resources") or {}).get("claims"):
                 continue
             gpus = sum(container.gpu_counts(context.gpus).values())

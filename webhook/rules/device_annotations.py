@@ -20,9 +20,9 @@ pkg/annotations/v2, crun (run.oci.*), runc (org.systemd.property.*), Kata (io.ka
 from collections.abc import Iterable
 from typing import ClassVar
 
-from webhook.framework.interface import Check, Context, Finding, Gpus, Pod, Rule
+from webhook.framework.interface import Check, Context, Finding, Gpus, Rule
 from webhook.kube import cel
-from webhook.kube.pod import annotations_of
+from webhook.kube.asked import AskedPod
 from webhook.text import bare, matches_any, quoted
 
 _MAX_KEY = 512
@@ -55,9 +55,9 @@ class DeviceAnnotations(Rule):
     """Annotations for GKE's fast networking and for GPUs in gVisor (name patterns): refused in a pod without a GPU, warned about
     in a pod with one."""
 
-    def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
+    def check(self, pod: AskedPod, context: Context) -> Iterable[Finding]:
         named = (*self.keys, *self.beside_gpu)
-        for key, value in annotations_of(pod).items():
+        for key, value in pod.annotations.items():
             lower_key = key[:_MAX_KEY].encode().lower().decode()  # of ASCII alone, as in CEL
             domain = f".{lower_key.partition('/')[0]}."  # a `.` after it is CRI-O's older form
             if not (matches_any(named, lower_key) or any([f".{each}." in domain for each in self.domains])):
@@ -70,7 +70,7 @@ class DeviceAnnotations(Rule):
                 seen=quoted(value),
                 wanted="no such annotation: it hands out devices past the GPU limit",
                 fix="Remove it, and ask for GPUs in the limits of a container",
-                only_warn=beside_gpu and context.asks_for_gpu(pod),
+                only_warn=beside_gpu and pod.asks_for_gpu,
             )
 
     def exported(self, gpus: Gpus) -> Iterable[Check]:

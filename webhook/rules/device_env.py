@@ -31,8 +31,9 @@ from webhook.framework.device_variables import (
     takes_no_device,
     value_of,
 )
-from webhook.framework.interface import Check, Context, Finding, Gpus, Pod, Rule
+from webhook.framework.interface import Check, Context, Finding, Gpus, Rule
 from webhook.kube import cel
+from webhook.kube.asked import AskedPod
 from webhook.kube.other_gpus import part_container
 from webhook.text import Patterns, bare, matches_any, quoted
 
@@ -56,9 +57,9 @@ class DeviceEnv(Rule):
     beside_gpu: tuple[str, ...] = ("NVIDIA_GDS", "NVIDIA_MOFED", "NVIDIA_GDRCOPY")
     """Variables that hand out devices for use with GPUs: refused in a container without a GPU, warned about in one with a GPU."""
 
-    def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
-        part = part_container(pod)
-        for container in context.containers(pod):
+    def check(self, pod: AskedPod, context: Context) -> Iterable[Finding]:
+        part = part_container(pod.json)
+        for container in pod.containers:
             env = container.spec.get("env") or ()
             named = [(index, entry) for index, entry in enumerate(env) if self._is_named(entry.get("name") or "")]
             with_gpu, hidden = (
@@ -66,7 +67,7 @@ class DeviceEnv(Rule):
                 bool(named) and hides_devices(container.spec),
             )
             for index, entry in named:
-                if container.name == part and is_part_of_gpu(entry, pod):
+                if container.name == part and is_part_of_gpu(entry, pod.json):
                     continue
                 if violation := self._violation(entry, with_gpu, hidden):
                     besides, wanted, fix, only_warn = violation

@@ -18,8 +18,9 @@ from collections.abc import Iterable
 from typing import ClassVar, Self
 
 from webhook.framework.device_variables import DEVICES, NVIDIA
-from webhook.framework.interface import Action, Check, Context, Finding, Gpus, Pod, ProfileView, Rule
+from webhook.framework.interface import Action, Check, Context, Finding, Gpus, ProfileView, Rule
 from webhook.kube import cel
+from webhook.kube.asked import AskedPod
 from webhook.text import bare, quoted
 
 _SUFFIX = "_VISIBLE_DEVICES"
@@ -41,9 +42,9 @@ class DeviceEnvFrom(Rule):
         env = profile.rules["deviceEnv"]
         return self.model_copy(update={"names": (*env.names, *env.beside_gpu)})
 
-    def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
+    def check(self, pod: AskedPod, context: Context) -> Iterable[Finding]:
         names = self.names or DEVICES
-        for container in context.containers(pod):
+        for container in pod.containers:
             for index, source in enumerate(container.spec.get("envFrom") or ()):
                 path, where = f"{container.field}.envFrom[{index}]", f"in container {quoted(container.name)}"
                 if prefix := source.get("prefix"):

@@ -14,8 +14,9 @@ Source: NVIDIA/nvidia-container-toolkit internal/config/image/cuda_image.go (req
 from collections.abc import Iterable
 from typing import ClassVar
 
-from webhook.framework.interface import Check, Context, Finding, Gpus, Pod, Rule
+from webhook.framework.interface import Check, Context, Finding, Gpus, Rule
 from webhook.kube import cel
+from webhook.kube.asked import AskedPod
 from webhook.kube.pod import clean_path
 from webhook.text import quoted
 
@@ -25,8 +26,8 @@ _NAME = "nvidia-container-devices"
 class DeviceMounts(Rule):
     everywhere: ClassVar[bool] = True
 
-    def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
-        for container in context.containers(pod):
+    def check(self, pod: AskedPod, context: Context) -> Iterable[Finding]:
+        for container in pod.containers:
             for index, mount in enumerate(container.spec.get("volumeMounts") or ()):
                 path = mount.get("mountPath") or ""
                 if _NAME in path and (".." in path.split("/") or clean_path(path).startswith(f"/run/{_NAME}")):

@@ -27,8 +27,9 @@ from collections.abc import Iterable
 from typing import ClassVar, Literal
 
 from webhook.framework.cluster_view import Obstacle
-from webhook.framework.interface import Context, Finding, Pod, Rule
-from webhook.kube.pod import claims_devices, requests_of
+from webhook.framework.interface import Context, Finding, Rule
+from webhook.kube.asked import AskedPod
+from webhook.kube.pod import requests_of
 from webhook.text import bare, listed, matches_any, plural, quoted
 
 _MAX_VALUES = 3
@@ -49,15 +50,15 @@ class GpuFits(Rule):
     extra: tuple[str, ...] = ()
     """Resources that exist although no node has them now (name patterns): served by DRA, or by node pools that are empty."""
 
-    def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
+    def check(self, pod: AskedPod, context: Context) -> Iterable[Finding]:
         yield from self._claimed(context)
-        if not context.gpu_names or context.other_gpus or context.nodes is None or claims_devices(pod):
+        if not pod.gpu_names or context.other_gpus or context.nodes is None or pod.claims_devices:
             return
         obstacles = context.nodes.obstacles(pod)
         served = (_DRA, *self.extra)
         if any([obstacle.cause == "resource" and matches_any(served, obstacle.about) for obstacle in obstacles]):
             return
-        made_by_controller = context.owner is not None and not context.template
+        made_by_controller = pod.owner is not None and not context.template
         may_come = context.cluster.elastic if self.autoscaler is None else self.autoscaler
         for obstacle in obstacles:
             lenient = self.when_it_may_change == "warn" or made_by_controller or obstacle.cause == "shared"
@@ -95,11 +96,11 @@ def _waiting_first(step: str) -> str:
     return f"Wait if the autoscaler adds such a node, or {step[0].lower()}{step[1:]}"
 
 
-def _field(obstacle: Obstacle, pod: Pod, context: Context) -> tuple[str, str]:
+def _field(obstacle: Obstacle, pod: AskedPod, context: Context) -> tuple[str, str]:
     """The field to blame, and words that name the container, if a single one asks for the resource, or the whole pod."""
     if obstacle.cause not in ("gpus", "resource", "shared"):
         return obstacle.about, ""
-    asking = [c for c in context.containers(pod) if obstacle.about in requests_of(c.spec)]
+    asking = [c for c in pod.containers if obstacle.about in requests_of(c.spec)]
     if len(asking) != 1:
         return "spec", " in the whole pod"
     return context.field_of(asking[0], obstacle.about), f" in container {quoted(asking[0].name)}"

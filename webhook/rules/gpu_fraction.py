@@ -16,9 +16,9 @@ Source: kai-scheduler/KAI-Scheduler pkg/admission (ValidateGpuRequests).
 from collections.abc import Iterable
 from typing import ClassVar
 
-from webhook.framework.interface import Context, Finding, Pod, Rule
+from webhook.framework.interface import Context, Finding, Rule
+from webhook.kube.asked import AskedPod
 from webhook.kube.other_gpus import KAI
-from webhook.kube.pod import annotations_of
 from webhook.text import quoted
 
 _FRACTION, _MEMORY, _DEVICES = "gpu-fraction", "gpu-memory", "gpu-fraction-num-devices"
@@ -35,16 +35,16 @@ class GpuFraction(Rule):
     schedulers: tuple[str, ...] = KAI
     """The schedulers that read these annotations. With another scheduler there is a warning."""
 
-    def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
-        fractions = {key: value for key, value in annotations_of(pod).items() if key in _NUMBERS}
+    def check(self, pod: AskedPod, context: Context) -> Iterable[Finding]:
+        fractions = {key: value for key, value in pod.annotations.items() if key in _NUMBERS}
         path = {key: f"metadata.annotations[{key}]" for key in fractions}
         asked = [key for key in (_FRACTION, _MEMORY) if key in fractions]
-        scheduler = pod["spec"].get("schedulerName") or "default-scheduler"
+        scheduler = pod.spec.get("schedulerName") or "default-scheduler"
         if scheduler not in self.schedulers:
             for key in asked[:1]:
                 wanted = f"a scheduler that reads it: {', '.join(self.schedulers)}"
                 fix = "Set spec.schedulerName, or ask for a GPU in resources: this pod gets none"
-                if context.gpu_names:
+                if pod.gpu_names:
                     fix = "Remove it, or set spec.schedulerName: with this scheduler the pod gets whole GPUs"
                 yield Finding(
                     path[key], f"{quoted(fractions[key])} for scheduler {quoted(scheduler)}", wanted, fix, True
@@ -62,7 +62,7 @@ class GpuFraction(Rule):
         if len(asked) == 2:
             fix = f"Keep {_FRACTION} or {_MEMORY}, not both"
             yield Finding(path[first], f"{seen} beside {_MEMORY}", "one of the two", fix)
-        for container in context.containers(pod):
+        for container in pod.containers:
             for name in container.gpu_counts(context.gpus):
                 field = context.field_of(container, name)
                 fix = "Remove the GPU resource to get a part of a GPU, or the annotation to get whole ones"

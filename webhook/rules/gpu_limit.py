@@ -20,8 +20,9 @@ from typing import ClassVar
 from pydantic import Field
 
 from webhook.errors import QuantityError
-from webhook.framework.interface import Check, Context, Finding, Gpus, Pod, Rule
+from webhook.framework.interface import Check, Context, Finding, Gpus, Rule
 from webhook.kube import cel
+from webhook.kube.asked import AskedPod
 from webhook.kube.claim_requests import Alternative, ClaimRequest
 from webhook.kube.gpus import GpuKind
 from webhook.kube.other_gpus import DEVICE_CLASS, GPU_CLASSES
@@ -51,7 +52,7 @@ class GpuLimit(Rule):
     kinds: tuple[GpuKind, ...] = ("whole",)
     """The kinds of GPU that are counted: whole, slice, share."""
 
-    def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
+    def check(self, pod: AskedPod, context: Context) -> Iterable[Finding]:
         claims = [(request, self._claimed(request)) for request in context.claimed if not request.admin]
         claimed = sum([count or 0 for _, count in claims])
         too_many, every = False, claimed
@@ -59,7 +60,7 @@ class GpuLimit(Rule):
             for finding in self._of_claim(request, count):
                 too_many |= finding.cause != ""
                 yield finding
-        for container in context.containers(pod):
+        for container in pod.containers:
             for name, count in self._counts(container, context).items():
                 known = self._is_known(name, context)
                 every += count if known else 0
@@ -75,7 +76,7 @@ class GpuLimit(Rule):
         if not every or too_many or self.per_pod is None:
             return
         # Without overhead the scheduler's sum is at most `every`, and need not be computed.
-        if every > self.per_pod or pod["spec"].get("overhead"):
+        if every > self.per_pod or pod.spec.get("overhead"):
             yield from self._whole_pod(pod, context, claimed, self.per_pod)
 
     def _of_claim(self, request: ClaimRequest, count: int | None) -> Iterator[Finding]:
@@ -118,14 +119,14 @@ class GpuLimit(Rule):
         kind = context.gpus.kind(name) or context.cluster.class_kind(name) or ("whole" if name in GPU_CLASSES else "")
         return kind in self.kinds
 
-    def _whole_pod(self, pod: Pod, context: Context, claimed: int, limit: int) -> Iterable[Finding]:
+    def _whole_pod(self, pod: AskedPod, context: Context, claimed: int, limit: int) -> Iterable[Finding]:
         try:
-            requests = total_requests(pod)
+            requests = total_requests(pod.json)
         except QuantityError:  # gpuQuantity or the API server reports it
             return
         total = claimed + sum([n for name, n in requests.items() if self._is_known(name, context)])
         if total > limit:
-            seen = f"{plural(total, 'GPU')} in the whole {'pod' if pod['spec'].get('containers') else 'claim'}"
+            seen = f"{plural(total, 'GPU')} in the whole {'pod' if pod.spec.get('containers') else 'claim'}"
             yield Finding("spec", seen, f"at most {limit} in a pod", _FEWER, cause="gpus")
 
     def exported(self, gpus: Gpus) -> Iterable[Check]:

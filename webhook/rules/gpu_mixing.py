@@ -13,8 +13,9 @@ DRA:           two vendors are found where the classes of the claims say by thei
 from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
-from webhook.framework.interface import Check, Context, Finding, Gpus, Pod, Rule
+from webhook.framework.interface import Check, Context, Finding, Gpus, Rule
 from webhook.kube import cel
+from webhook.kube.asked import AskedPod
 from webhook.kube.claim_requests import ClaimRequest
 from webhook.kube.gpus import vendor
 from webhook.kube.pod import Container
@@ -24,14 +25,14 @@ from webhook.text import bare, listed, quoted
 class GpuMixing(Rule):
     differs: ClassVar[str] = "does not see claims"
 
-    def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
+    def check(self, pod: AskedPod, context: Context) -> Iterable[Finding]:
         kind = context.gpus.kind
-        if len(context.gpu_names) + len(context.claimed) < 2:
+        if len(pod.gpu_names) + len(context.claimed) < 2:
             return
         by_entry: dict[str, list[ClaimRequest]] = {}
         for request in context.claimed:
             by_entry.setdefault(request.entry, []).append(request)
-        for container in context.containers(pod):
+        for container in pod.containers:
             counts, claimed = container.gpu_counts(context.gpus), _claimed(container, by_entry)
             if len(counts) + len(claimed) < 2:
                 continue

@@ -14,7 +14,8 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import ClassVar
 
-from webhook.framework.interface import Action, Context, Finding, Gpus, Pod, Rule
+from webhook.framework.interface import Action, Context, Finding, Gpus, Rule
+from webhook.kube.asked import AskedPod
 from webhook.text import bare, matches_any, quoted
 
 _MAX_LENGTH = 64
@@ -33,8 +34,8 @@ class GpuNames(Rule):
     )
     """Correct names that are similar to one of `gpus` (name patterns)."""
 
-    def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
-        for container in context.containers(pod):
+    def check(self, pod: AskedPod, context: Context) -> Iterable[Finding]:
+        for container in pod.containers:
             resources = container.spec.get("resources") or {}
             limits = resources.get("limits") or {}
             for name in {**limits, **(resources.get("requests") or {})}:

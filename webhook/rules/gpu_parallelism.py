@@ -17,9 +17,10 @@ Source: vLLM and SGLang engine arguments, TensorRT-LLM, TGI (--num-shard), torch
 from collections.abc import Iterable
 from typing import ClassVar
 
-from webhook.framework.interface import Action, Context, Finding, Pod, Rule
+from webhook.framework.interface import Action, Context, Finding, Rule
 from webhook.framework.parallelism import arguments, gpus_used
 from webhook.framework.resources_per_gpu import containers_with_whole_gpus
+from webhook.kube.asked import AskedPod
 from webhook.text import plural, quoted
 
 _GANGS = (
@@ -35,13 +36,13 @@ class GpuParallelism(Rule):
 
     action: Action = "warn"
 
-    def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
-        if not context.gpu_names:
+    def check(self, pod: AskedPod, context: Context) -> Iterable[Finding]:
+        if not pod.gpu_names:
             return
-        every = [*containers_with_whole_gpus(context.containers(pod), context.gpus)]
+        every = [*containers_with_whole_gpus(pod.containers, context.gpus)]
         if sum([len(argument) for container, _ in every for argument in arguments(container.spec)]) > _MAX_ARGUMENTS:
             return
-        alone = _works_alone(context)
+        alone = _works_alone(pod, context)
         for container, counts in every:
             spec, gpus = container.spec, sum(counts.values())
             processes, field = gpus_used(spec, gpus, alone)
@@ -56,8 +57,8 @@ class GpuParallelism(Rule):
             )
 
 
-def _works_alone(context: Context) -> bool:
+def _works_alone(pod: AskedPod, context: Context) -> bool:
     """Whether the program runs in this pod only, and not in several pods together."""
-    kind = context.owner.kind if context.owner else ""
+    kind = pod.owner.kind if pod.owner else ""
     single = context.template is not None and context.template.replicas == 1
     return kind not in _GANGS and (single or kind not in ("Job", "StatefulSet"))

@@ -17,7 +17,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
 from webhook.errors import QuantityError
-from webhook.framework.interface import Context, Finding, Pod, Rule
+from webhook.framework.interface import Context, Finding, Rule
+from webhook.kube.asked import AskedPod
 from webhook.kube.gpus import vendor
 from webhook.kube.pod import Container
 from webhook.kube.quantity import Number, parse_quantity
@@ -29,8 +30,8 @@ class GpuQuantity(Rule):
 
     early: ClassVar[bool] = True
 
-    def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
-        for container in context.containers(pod) if context.gpu_names else ():
+    def check(self, pod: AskedPod, context: Context) -> Iterable[Finding]:
+        for container in pod.containers if pod.gpu_names else ():
             resources = container.spec.get("resources") or {}
             limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
             for name in context.gpus.among(limits):
@@ -39,7 +40,7 @@ class GpuQuantity(Rule):
             for name in context.gpus.among(requests):
                 if requests[name] != limits.get(name):
                     yield from _request(limits, requests[name], container, name, context)
-        of_pod = pod["spec"].get("resources") or {}
+        of_pod = pod.spec.get("resources") or {}
         for part in ("limits", "requests") if of_pod else ():
             for name in context.gpus.among(of_pod.get(part) or ()):
                 path, seen = f"spec.resources.{part}[{bare(name)}]", "a GPU among the resources of the whole pod"

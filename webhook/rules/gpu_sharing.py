@@ -17,7 +17,8 @@ Source: NVIDIA/k8s-device-plugin, README (sharing.timeSlicing.renameByDefault, f
 from collections.abc import Iterable
 from typing import ClassVar
 
-from webhook.framework.interface import Context, Finding, Pod, Rule
+from webhook.framework.interface import Context, Finding, Rule
+from webhook.kube.asked import AskedPod
 from webhook.text import quoted
 
 _STRATEGY, _PRODUCT = "nvidia.com/gpu.sharing-strategy", "nvidia.com/gpu.product"
@@ -27,10 +28,10 @@ _SHARED = ("time-slicing", "mps")
 class GpuSharing(Rule):
     not_exported: ClassVar[str] = "is advice by node labels"
 
-    def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
-        if not context.gpu_names:
+    def check(self, pod: AskedPod, context: Context) -> Iterable[Finding]:
+        if not pod.gpu_names:
             return
-        for container in context.containers(pod):
+        for container in pod.containers:
             for name, count in container.gpu_counts(context.gpus).items():
                 if count < 2:
                     continue
@@ -44,13 +45,13 @@ class GpuSharing(Rule):
                         only_warn=strategy != "mps",
                     )
 
-    def _strategy(self, name: str, pod: Pod, context: Context) -> str | None:
+    def _strategy(self, name: str, pod: AskedPod, context: Context) -> str | None:
         """How the GPUs of this name are shared: the value of the node label, or "share" if the pod does not select one; None if
         they are not known to be shared."""
         kind = context.gpus.kind(name)
         if kind == "slice" or not name.startswith("nvidia.com/"):
             return "share" if kind == "share" else None
-        selector = pod["spec"].get("nodeSelector") or {}
+        selector = pod.spec.get("nodeSelector") or {}
         chosen = selector.get(_STRATEGY)
         if chosen is not None:
             return chosen if chosen in _SHARED else None

@@ -15,8 +15,9 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 from webhook.framework.device_variables import HIDDEN, NVIDIA, hides_devices
-from webhook.framework.interface import Check, Context, Finding, Gpus, Pod, Rule
+from webhook.framework.interface import Check, Context, Finding, Gpus, Rule
 from webhook.kube import cel
+from webhook.kube.asked import AskedPod
 from webhook.kube.pod import is_zero
 from webhook.text import quoted
 
@@ -24,8 +25,8 @@ from webhook.text import quoted
 class GpuZero(Rule):
     everywhere: ClassVar[bool] = True
 
-    def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
-        for container in context.containers(pod):
+    def check(self, pod: AskedPod, context: Context) -> Iterable[Finding]:
+        for container in pod.containers:
             resources = container.spec.get("resources")
             limits = resources.get("limits") if resources else None
             if not limits or container.gpu_counts(context.gpus):

@@ -21,8 +21,9 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import ClassVar
 
-from webhook.framework.interface import Check, Context, Finding, Gpus, Pod, Rule
+from webhook.framework.interface import Check, Context, Finding, Gpus, Rule
 from webhook.kube import cel
+from webhook.kube.asked import AskedPod
 from webhook.kube.pod import clean_path
 from webhook.text import listed, quoted
 
@@ -51,8 +52,8 @@ class HostDevices(Rule):
     """Folders within those in which the nodes of some clouds keep the kubelet's state or programs. If both lists match a path,
     the longer entry counts. A folder that contains one of these may be mounted, with a warning."""
 
-    def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
-        for index, volume in enumerate(pod["spec"].get("volumes") or ()):
+    def check(self, pod: AskedPod, context: Context) -> Iterable[Finding]:
+        for index, volume in enumerate(pod.spec.get("volumes") or ()):
             if volume.get("gitRepo"):
                 wanted = "no gitRepo volume: git runs on the node as root"
                 fix = "Clone it in an init container, into an emptyDir"

@@ -13,14 +13,15 @@ DRA:           a claim may be for any device, and does not count as a GPU here.
 from collections.abc import Iterable
 from typing import ClassVar
 
-from webhook.framework.interface import Check, Context, Finding, Gpus, Pod, Rule
+from webhook.framework.interface import Check, Context, Finding, Gpus, Rule
+from webhook.kube.asked import AskedPod
 
 
 class HostNamespaces(Rule):
     everywhere: ClassVar[bool] = True
 
-    def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
-        spec = pod["spec"]
+    def check(self, pod: AskedPod, context: Context) -> Iterable[Finding]:
+        spec = pod.spec
         if spec.get("hostPID"):
             yield Finding(
                 path="spec.hostPID",
@@ -29,7 +30,7 @@ class HostNamespaces(Rule):
                 fix="Remove it; use shareProcessNamespace to see the processes of this pod",
             )
         if spec.get("hostIPC"):
-            with_gpu = context.asks_for_gpu(pod)
+            with_gpu = pod.asks_for_gpu
             yield Finding(
                 path="spec.hostIPC",
                 seen="true" if with_gpu else "true in a pod that asks for no GPU",

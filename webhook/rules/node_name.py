@@ -14,8 +14,9 @@ Source: kubelet pkg/kubelet/lifecycle/predicate.go checks only NoExecute taints.
 from collections.abc import Iterable
 from typing import ClassVar
 
-from webhook.framework.interface import Check, Context, Finding, Gpus, Pod, Rule
+from webhook.framework.interface import Check, Context, Finding, Gpus, Rule
 from webhook.kube import cel
+from webhook.kube.asked import AskedPod
 from webhook.text import quoted
 
 
@@ -25,8 +26,8 @@ class NodeName(Rule):
     groups: tuple[str, ...] = ("system:nodes",)
     """Groups of users that may name a node."""
 
-    def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
-        name = pod["spec"].get("nodeName")
+    def check(self, pod: AskedPod, context: Context) -> Iterable[Finding]:
+        name = pod.spec.get("nodeName")
         if not name or context.operation != "CREATE" or any(group in self.groups for group in context.groups):
             return
         yield Finding(

@@ -14,9 +14,9 @@ DRA:           a claim counts as a GPU.
 from collections.abc import Iterable
 from typing import ClassVar
 
-from webhook.framework.interface import Action, Context, Finding, Pod, Rule
+from webhook.framework.interface import Action, Context, Finding, Rule
 from webhook.framework.replicas import many_replicas
-from webhook.kube.pod import labels_of
+from webhook.kube.asked import AskedPod
 
 _KINDS = ("ReplicaSet", "StatefulSet", "ReplicationController")
 """Kinds of the controller of the pods. The pods of a Deployment are controlled by a ReplicaSet."""
@@ -29,12 +29,12 @@ class PdbMissing(Rule):
     classes: tuple[str, ...] = ("inference-critical", "inference", "service")
     """The critical classes of workload."""
 
-    def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
-        owner = context.owner
+    def check(self, pod: AskedPod, context: Context) -> Iterable[Finding]:
+        owner = pod.owner
         if not context.template or owner is None or owner.kind not in _KINDS:
             return
         seen = many_replicas(pod, context, 2) if context.workload.name in self.classes else ""
-        if seen and context.has_gpu(pod) and context.cluster.budget_covers(context.namespace, labels_of(pod)) is False:
+        if seen and pod.has_gpu and context.cluster.budget_covers(context.namespace, pod.labels) is False:
             yield Finding(
                 path="metadata.labels",
                 seen=f"{seen} without a PodDisruptionBudget",

@@ -21,8 +21,9 @@ from typing import Self
 from pydantic import Field
 
 from webhook.framework import entitlement
-from webhook.framework.interface import Check, Context, Finding, Gpus, Pod, ProfileView, Rule
+from webhook.framework.interface import Check, Context, Finding, Gpus, ProfileView, Rule
 from webhook.kube import cel
+from webhook.kube.asked import AskedPod
 from webhook.text import listed, matches, quoted, suggestion
 
 _SYSTEM: dict[str, tuple[str, ...]] = {"system-*": ()}
@@ -41,14 +42,12 @@ class PriorityClassAllowed(Rule):
         added = {name: every for name, every in (limited | _SYSTEM).items() if name not in self.reserved}
         return self.model_copy(update={"reserved": {**self.reserved, **added}})
 
-    def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
-        name = pod["spec"].get("priorityClassName")
+    def check(self, pod: AskedPod, context: Context) -> Iterable[Finding]:
+        name = pod.spec.get("priorityClassName")
         if not name:
             return
         cluster, path = context.cluster, "spec.priorityClassName"
-        looked_up = (
-            pod["spec"].get("priority") is not None
-        )  # by the admission plugin Priority, which runs before webhooks
+        looked_up = pod.spec.get("priority") is not None  # by the admission plugin Priority, which runs before webhooks
         exists = name in cluster.priority_classes or looked_up or not cluster.knows_priority_classes
         labels = cluster.namespace_labels(context.namespace) or ()
         entitled = self.reserved_for(name, context.namespace, labels)

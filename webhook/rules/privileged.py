@@ -18,8 +18,9 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from webhook.framework.interface import Check, Context, Finding, Gpus, Pod, Rule
+from webhook.framework.interface import Check, Context, Finding, Gpus, Rule
 from webhook.kube import cel
+from webhook.kube.asked import AskedPod
 from webhook.text import quoted
 
 _FIX = "Remove it; a GPU limit is all that a container needs to use a GPU"
@@ -34,11 +35,11 @@ class Privileged(Rule):
     )
     """SELinux types that confine a container. There is a warning about any other type."""
 
-    def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
-        levels = [("spec", "the pod", pod["spec"].get("securityContext"))]
+    def check(self, pod: AskedPod, context: Context) -> Iterable[Finding]:
+        levels = [("spec", "the pod", pod.spec.get("securityContext"))]
         levels += [
             (container.field, f"container {quoted(container.name)}", container.spec.get("securityContext"))
-            for container in context.containers(pod)
+            for container in pod.containers
         ]
         for field, where, security in levels:
             if not security:

@@ -13,7 +13,8 @@ DRA:           the same.
 from collections.abc import Iterable
 from typing import ClassVar
 
-from webhook.framework.interface import Action, Context, Finding, Pod, Rule
+from webhook.framework.interface import Action, Context, Finding, Rule
+from webhook.kube.asked import AskedPod
 
 _ENDLESS = ("ReplicaSet", "Deployment", "StatefulSet", "ReplicationController")
 
@@ -25,11 +26,11 @@ class RestartPolicy(Rule):
     classes: tuple[str, ...] = ("training",)
     """Classes of workload that finish."""
 
-    def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
-        if context.workload.name not in self.classes or pod["spec"].get("restartPolicy", "Always") != "Always":
+    def check(self, pod: AskedPod, context: Context) -> Iterable[Finding]:
+        if context.workload.name not in self.classes or pod.spec.get("restartPolicy", "Always") != "Always":
             return
-        kind = context.owner.kind if context.owner else ""
-        if (kind and kind not in _ENDLESS) or not context.has_gpu(pod):
+        kind = pod.owner.kind if pod.owner else ""
+        if (kind and kind not in _ENDLESS) or not pod.has_gpu:
             return
         if kind:
             fix = f"Use a Job instead of a {'Deployment' if kind == 'ReplicaSet' else kind}"

@@ -13,8 +13,9 @@ DRA:           a claim may be for any device, and does not count as a GPU here: 
 from collections.abc import Iterable
 from typing import ClassVar
 
-from webhook.framework.interface import Check, Context, Finding, Gpus, Pod, Rule
+from webhook.framework.interface import Check, Context, Finding, Gpus, Rule
 from webhook.kube import cel
+from webhook.kube.asked import AskedPod
 from webhook.text import matches_any, quoted
 
 
@@ -28,12 +29,12 @@ class RuntimeClass(Rule):
     )
     """GPU runtimes: the name of a RuntimeClass or its handler (name patterns)."""
 
-    def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
-        name = pod["spec"].get("runtimeClassName")
+    def check(self, pod: AskedPod, context: Context) -> Iterable[Finding]:
+        name = pod.spec.get("runtimeClassName")
         if not name:
             return
         by_name, handler = matches_any(self.classes, name), context.cluster.runtime_handler(name)
-        if not (by_name or (handler and matches_any(self.classes, handler))) or context.asks_for_gpu(pod):
+        if not (by_name or (handler and matches_any(self.classes, handler))) or pod.asks_for_gpu:
             return
         runtime = "" if by_name else f", the runtime {quoted(handler)},"
         yield Finding(

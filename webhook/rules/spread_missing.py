@@ -20,8 +20,9 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from webhook.framework.interface import Action, Context, Finding, Pod, Rule
+from webhook.framework.interface import Action, Context, Finding, Rule
 from webhook.framework.replicas import many_replicas
+from webhook.kube.asked import AskedPod
 
 _KINDS = ("ReplicaSet", "StatefulSet")
 """Kinds of the controller of the pods. The pods of a Deployment are controlled by a ReplicaSet."""
@@ -34,14 +35,14 @@ class SpreadMissing(Rule):
     replicas: int = Field(default=2, ge=1)
     """The smallest number of replicas that must be spread."""
 
-    def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
-        owner, spec = context.owner, pod["spec"]
+    def check(self, pod: AskedPod, context: Context) -> Iterable[Finding]:
+        owner, spec = pod.owner, pod.spec
         if owner is None or owner.kind not in _KINDS:
             return
         if spec.get("topologySpreadConstraints") or (spec.get("affinity") or {}).get("podAntiAffinity"):
             return
         seen = many_replicas(pod, context, self.replicas)
-        if not seen or not context.has_gpu(pod):
+        if not seen or not pod.has_gpu:
             return
         yield Finding(
             path="spec.topologySpreadConstraints",

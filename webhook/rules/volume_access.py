@@ -16,8 +16,9 @@ DRA:           a claim for devices counts as a GPU; which devices it is for does
 from collections.abc import Iterable
 from typing import ClassVar
 
-from webhook.framework.interface import Action, Context, Finding, Pod, Rule
+from webhook.framework.interface import Action, Context, Finding, Rule
 from webhook.framework.replicas import many_replicas
+from webhook.kube.asked import AskedPod
 from webhook.text import quoted
 
 _USERS = {"ReadWriteOnce": "one node", "ReadWriteOncePod": "one pod"}
@@ -28,8 +29,8 @@ class VolumeAccess(Rule):
 
     action: Action = "warn"
 
-    def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
-        if not context.template or not (volumes := pod["spec"].get("volumes")) or not context.has_gpu(pod):
+    def check(self, pod: AskedPod, context: Context) -> Iterable[Finding]:
+        if not context.template or not (volumes := pod.spec.get("volumes")) or not pod.has_gpu:
             return
         replicas = many_replicas(pod, context, 2)
         for index, volume in enumerate(volumes if replicas else ()):

@@ -13,10 +13,10 @@ from webhook.cluster.device_sources import SOURCES
 from webhook.cluster.devices import DRA, WHOLE, DeviceClaim
 from webhook.cluster.gpu_amounts import gpu_amounts, gpu_number, parts
 from webhook.cluster.node_table import TOLD
-from webhook.cluster.pods import counted_demand, pod_id
 from webhook.cluster.source_kai import reserved_group
 from webhook.kube.other_gpus import is_gpu_driver
-from webhook.kube.pod import Pod
+from webhook.kube.pod import Pod, pod_id
+from webhook.kube.pod_requests import counted_demand
 from webhook.policy.model import Policy
 
 Counts = dict[str, int | float]

@@ -11,11 +11,11 @@ from webhook.cli.cluster.devices import PodGpus
 from webhook.cli.cluster.measured import Figures
 from webhook.cli.cluster.snapshot import Object, Snapshot, condition, created, seconds
 from webhook.cluster.gpu_amounts import gpu_number, models_of
-from webhook.cluster.pods import counted_demand
 from webhook.cluster.rejections import reason_of
 from webhook.kube.gpus import MODEL_LABELS
 from webhook.kube.other_gpus import other_gpus
 from webhook.kube.pod import MIRROR, Pod, annotations_of, claims_devices, labels_of, owner
+from webhook.kube.pod_requests import counted_demand
 from webhook.kube.record import record_of
 from webhook.placement.constraints import TOLERATES_ALL
 from webhook.placement.filters import Filter

@@ -11,11 +11,10 @@ from webhook.cli.cluster.measured import Measured
 from webhook.cli.cluster.release import OUR_POLICY, Release
 from webhook.cli.terminal import no_such
 from webhook.cluster.listing import STATE_KINDS
-from webhook.cluster.pods import SCHEDULER
 from webhook.cluster.state import REQUIRED, ClusterState, ListKind
 from webhook.errors import BadInput
 from webhook.feeds.access import Access
-from webhook.kube.pod import Pod
+from webhook.kube.pod import SCHEDULER, Pod
 from webhook.policy.loader import KEY
 from webhook.policy.model import Policy
 from webhook.text import listed, plural, quoted

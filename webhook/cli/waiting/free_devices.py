@@ -15,9 +15,9 @@ from webhook.cluster.device_layout import Amounts, Layout
 from webhook.cluster.device_search import Unknown, passes_untold
 from webhook.cluster.device_sources import shared_claims
 from webhook.cluster.devices import DRA, WHOLE, DeviceClaim
-from webhook.cluster.node_table import Demand
 from webhook.cluster.state import ClusterState
 from webhook.kube.pod import Pod
+from webhook.kube.pod_requests import Demand
 from webhook.placement.constraints import Mask
 
 _State = tuple[Layout, Amounts]

@@ -14,9 +14,9 @@ from webhook.cli.waiting.causes import Cause, NodeCheck
 from webhook.cli.waiting.situation import Case, priority_of
 from webhook.cli.waiting.unoffered import unknown, without
 from webhook.cluster.device_sources import SOURCES
-from webhook.cluster.pods import counted_demand
 from webhook.cluster.source_kai import KAI
 from webhook.kube.pod import Pod
+from webhook.kube.pod_requests import counted_demand
 from webhook.kube.quantity import parse_quantity
 from webhook.placement.constraints import Mask
 from webhook.text import amount_number, bare, quoted

@@ -18,10 +18,10 @@ from webhook.cli.waiting.free_gpus import FreeGpus
 from webhook.cli.waiting.gpu_groups import GpuGroups, as_bound
 from webhook.cluster.devices import DeviceClaim
 from webhook.cluster.node_table import TOLD, Integers
-from webhook.cluster.pods import counted_demand
 from webhook.cluster.source_kai import KAI
 from webhook.kube.kinds import KINDS
 from webhook.kube.pod import Pod
+from webhook.kube.pod_requests import counted_demand
 from webhook.placement.constraints import Constraints, Mask, Term, compiled, matches_any
 from webhook.policy.model import Policy
 from webhook.text import bare, listed, nearest, plural, quoted

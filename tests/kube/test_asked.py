@@ -8,15 +8,11 @@ import pytest
 
 from tests.cluster.objects import GPU, admitted, pod
 from tests.placement.placed import affinity, expression
-from webhook.cluster.pods import (
-    counted_demand,
-    demand_of,
-    key_of,
-    owner_key,
-    pinned_models,
-    pod_id,
-    ranked_nodes,
-)
+from webhook.cluster.demands import pinned_models
+from webhook.kube.asked import key_of, owner_key
+from webhook.kube.pod import pod_id
+from webhook.kube.pod_requests import counted_demand, demand_of
+from webhook.kube.record import ranked_nodes
 
 PRODUCT = "nvidia.com/gpu.product"
 

@@ -1,0 +1,182 @@
+"""A pod as it is asked for, read once: `AskedPod`. Injectors, rules, placement and the ledger read it.
+
+It describes one version of the pod. A pod that was changed is read anew.
+"""
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from webhook.kube.gpus import Gpus
+from webhook.kube.other_gpus import other_gpus, part_container
+from webhook.kube.pod import (
+    INJECTION,
+    KUEUE,
+    MAX_NAME,
+    MIRROR,
+    NODE_CHOICE,
+    OFF,
+    Container,
+    Owner,
+    Pod,
+    annotations_of,
+    asks_for_gpu,
+    containers,
+    controller_reference,
+    gpu_names,
+    in_pod_group,
+    labels_of,
+    namespace_of,
+    owner,
+)
+from webhook.kube.pod_requests import Demand, demand_of
+
+_APP_LABELS = ("app.kubernetes.io/instance", "app.kubernetes.io/name", "app", "k8s-app", "run")
+JOBSET, LWS_GROUP = "jobset.sigs.k8s.io/jobset-uid", "leaderworkerset.sigs.k8s.io/group-key"
+GROUP_LABELS = (LWS_GROUP, JOBSET)
+"""Labels of pods that belong to one workload although smaller workloads own them."""
+
+
+class PodKey(NamedTuple):
+    """Identifies a pod, or replicas that are alike, before the pod has a name or a uid. It stays the same later."""
+
+    namespace: str
+    identity: str
+    """The controller's uid; else generateName; else the name."""
+
+
+class AskedPod:
+    """One version of a pod. `json` is the object itself, which nothing changes through this; `gpus` says what is a GPU.
+
+    A property whose value cannot be told raises what its function raises.
+    """
+
+    def __init__(self, json: Pod, gpus: Gpus) -> None:
+        self.json = json
+        self.gpus = gpus
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        spec: dict[str, Any] = self.json["spec"]
+        return spec
+
+    @cached_property
+    def labels(self) -> Mapping[str, str]:
+        return labels_of(self.json)
+
+    @cached_property
+    def annotations(self) -> Mapping[str, str]:
+        return annotations_of(self.json)
+
+    @cached_property
+    def namespace(self) -> str:
+        return namespace_of(self.json)
+
+    @cached_property
+    def containers(self) -> tuple[Container, ...]:
+        """All containers, in the order in which they start."""
+        return tuple(containers(self.json))
+
+    @cached_property
+    def gpu_names(self) -> frozenset[str]:
+        """The GPU resources that it names in any quantity but zero."""
+        return gpu_names(self.json, self.gpus)
+
+    @cached_property
+    def other_gpus(self) -> frozenset[str]:
+        """The vendors of GPUs that it asks for without a GPU resource of the policy, DRA aside."""
+        return other_gpus(self.json)
+
+    @property
+    def claims_devices(self) -> bool:
+        """Whether it claims devices through DRA."""
+        return bool(self.spec.get("resourceClaims"))
+
+    @cached_property
+    def asks_for_gpu(self) -> bool:
+        """Whether it asks for at least one GPU, or for a part of one. Then it may have what only GPU pods may have."""
+        return part_container(self.json) is not None or any(
+            [c.has_gpu(self.gpus) or asks_for_gpu(c.spec, self.gpus) for c in self.containers]
+        )
+
+    @property
+    def has_gpu(self) -> bool:
+        """Whether it names a GPU in any quantity, or claims devices by DRA, which may be GPUs. For advice only: a rule that
+        protects GPUs asks `asks_for_gpu`."""
+        return bool(self.gpu_names or self.other_gpus or self.claims_devices) or self.asks_for_gpu
+
+    @cached_property
+    def owner(self) -> Owner | None:
+        """Its controller."""
+        return owner(self.json)
+
+    @cached_property
+    def owner_key(self) -> str:
+        return owner_key(self.json)
+
+    @cached_property
+    def key(self) -> PodKey:
+        return key_of(self.json)
+
+    @cached_property
+    def demand(self) -> Demand:
+        """The resources that the scheduler counts for it. Raises QuantityError."""
+        return demand_of(self.json)
+
+    @cached_property
+    def unmanaged(self) -> str:
+        """The `unmanaged_reason`."""
+        return unmanaged_reason(self.json)
+
+    @property
+    def node_is_fixed(self) -> bool:
+        """Whether no scheduler chooses the node: the pod names its node, or it is a static pod or a pod of a DaemonSet."""
+        return bool(self.spec.get("nodeName")) or (self.owner is not None and self.owner.kind in ("DaemonSet", "Node"))
+
+
+def owner_key(pod: Pod) -> str:
+    """A key that the pods of one workload share: made of the labels of a group of workloads (JobSet, LeaderWorkerSet), else
+    the controller's uid, else of an app label. "" if the pod has none of these."""
+    labels = labels_of(pod)
+    for key in GROUP_LABELS:
+        if value := labels.get(key):
+            return f"{namespace_of(pod)}/{key}={value[:MAX_NAME]}"
+    if controller := _controller(pod):
+        return f"{namespace_of(pod)}/{controller}"  # a tenant may name another's controller
+    for key in _APP_LABELS:
+        if value := labels.get(key):
+            return f"{namespace_of(pod)}/{key}={value[:MAX_NAME]}"
+    return ""
+
+
+def key_of(pod: Pod) -> PodKey:
+    """The key of the pod's reservation, the same at admission and in the watch."""
+    metadata = pod["metadata"]
+    name: str = metadata.get("generateName") or metadata.get("name") or ""
+    return PodKey(namespace_of(pod), _controller(pod) or name[:MAX_NAME])
+
+
+def _controller(pod: Pod) -> str:
+    for reference in pod["metadata"].get("ownerReferences") or ():
+        if reference.get("controller"):
+            return str(reference.get("uid") or "")[:MAX_NAME]
+    return ""
+
+
+def unmanaged_reason(pod: Pod) -> str:
+    """Why this webhook leaves the node of the pod to others; "" if it does not. Looks neither at `nodeName` nor at
+    `schedulerName`."""
+    spec, kind = pod["spec"], (controller_reference(pod) or {}).get("kind")
+    if kind == "DaemonSet":
+        return "pod of a DaemonSet"
+    if MIRROR in annotations_of(pod) or kind == "Node":
+        return "static pod"
+    if spec.get("schedulingGates"):
+        return "scheduling gates"
+    if KUEUE in labels_of(pod):
+        return "managed by Kueue"
+    if in_pod_group(pod):
+        return "pod group"
+    annotations = annotations_of(pod)
+    off = OFF in (annotations.get(NODE_CHOICE), annotations.get(INJECTION))
+    return "its annotation leaves it to the scheduler" if off else ""
