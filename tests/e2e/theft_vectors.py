@@ -236,6 +236,13 @@ VECTORS = [
         Vector(f"annotation {key}", "deviceAnnotations", annotations={key: "nvidia.com/gpu=all"}, group=ANNOTATION)
         for key in ANNOTATIONS
     ],
+    Vector(
+        "annotation by which Koordinator's scheduler gives devices",
+        "deviceAnnotations",
+        annotations={"scheduling.koordinator.sh/device-allocated": '{"gpu": [{"minor": 0}]}'},
+        verbs=(CREATE, APPLY),
+        group=ANNOTATION,
+    ),
     *[
         Vector(
             f"{what} {where}",
