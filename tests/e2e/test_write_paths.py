@@ -151,7 +151,7 @@ async def rights(control_plane: ControlPlane, installed: Installed, sides: Sides
         async with Api.of(kubeconfig) as client:
 
             async def guarded() -> bool:
-                return SCHEDULERS in await refusal(bind(client, binding({}), sides.ours, dryRun="All"))
+                return SCHEDULERS in await refusal(bind(client, sides.ours, binding({}), dryRun="All"))
 
             await api.create(pod("victim", 0, schedulerName="mine"), sides.ours)
             await wait_until(guarded, 60, "the rights of the owner, and the guard")
@@ -172,8 +172,10 @@ def may_do(name: str, home: str, rules: list[Json], of: str = "") -> list[Json]:
     return [made(f"{of}Role", name, rules=rules), made(f"{of}RoleBinding", name, roleRef=reference, subjects=subjects)]
 
 
-async def bind(client: Api, body: Json, namespace: str, **query: str) -> Json:
-    return await client.create(body, namespace, name=body["metadata"]["name"], subresource="binding", **query)
+async def bind(client: Api, namespace: str, body: Json, resource: str = "pods/binding", **query: str) -> Json:
+    """The pod `victim`, at one of two addresses."""
+    where = path("Pod", namespace).removesuffix("pods") + resource.replace("/", "/victim/")
+    return await client.request("POST", where, body, **query)
 
 
 @pytest.fixture
@@ -208,43 +210,41 @@ async def test_the_owner_of_a_namespace_brings_neither_devices_nor_a_node_into_a
 async def test_a_namespace_that_has_not_opted_in_binds_as_it_likes(
     owner: Api, api: Api, sides: Sides, victim: Json
 ) -> None:
-    await bind(owner, binding(STOLEN), sides.plain)
+    await bind(owner, sides.plain, binding(STOLEN))
     found = await api.get("Pod", "victim", sides.plain)
     assert (found["spec"]["nodeName"], found["metadata"]["annotations"].items() >= STOLEN.items()) == (NODE, True)
 
 
+@pytest.mark.parametrize("right", ["pods/binding", "bindings"])
 async def test_a_scheduler_binds_in_every_namespace_and_says_which_devices_a_pod_gets(
-    control_plane: ControlPlane, owner: Api, api: Api, sides: Sides, victim: Json
+    control_plane: ControlPlane, owner: Api, api: Api, sides: Sides, victim: Json, right: str
 ) -> None:
     """It is one by its right in all namespaces, whatever its name."""
     rules = [
-        {"apiGroups": [""], "resources": ["pods/binding"], "verbs": ["create"]},
+        {"apiGroups": [""], "resources": [right], "verbs": ["create"]},
         {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "patch"]},
     ]
-    await api.create(made("ServiceAccount", "scheduler-of-others"), sides.plain)
-    given = may_do("scheduler-of-others", sides.plain, rules, "Cluster")
-    kubeconfig = control_plane.kubeconfig_for(sides.plain, "scheduler-of-others")
-    async with api.having(*given), Api.of(kubeconfig) as client:
+    name = f"by-{right.replace('/', '-')}"
+    await api.create(made("ServiceAccount", name), sides.plain)
+    given = may_do(name, sides.plain, rules, "Cluster")
+    async with api.having(*given), Api.of(control_plane.kubeconfig_for(sides.plain, name)) as client:
 
         async def bound() -> bool:
-            return not await refusal(bind(client, binding({}), sides.ours, dryRun="All"))
+            return not await refusal(bind(client, sides.ours, binding({}), right, dryRun="All"))
 
         await wait_until(bound, 60, "its rights")
         await client.patch("Pod", "victim", {"metadata": {"annotations": OF_KOORDINATOR}}, sides.ours)
-        await bind(client, binding({}), sides.ours)
+        await bind(client, sides.ours, binding({}), right)
     found = await api.get("Pod", "victim", sides.ours)
     assert found["spec"]["nodeName"] == NODE
     assert found["metadata"]["annotations"].items() >= OF_KOORDINATOR.items()
 
 
 CLASS = "devices-of-others"
-SLICE: Json = {"driver": "gpu.x", "nodeName": NODE, "pool": {"name": NODE, "generation": 1, "resourceSliceCount": 1}}
 
 
-async def test_only_a_scheduler_gives_devices_to_a_claim(
-    control_plane: ControlPlane, owner: Api, api: Api, sides: Sides
-) -> None:
-    """The API server itself asks for `resourceclaims/binding`, from 1.36 on; before, all depends on the guard."""
+async def test_only_a_scheduler_gives_devices_to_a_claim(owner: Api, api: Api, sides: Sides) -> None:
+    """The API server of 1.37 itself asks for `resourceclaims/binding`. Before, all depends on the guard: so here he has it."""
     result = {"request": "r", "driver": "gpu.x", "pool": NODE, "device": "gpu-0"}
     change = {"status": {"allocation": {"devices": {"results": [result]}}}}
     right = {"apiGroups": ["resource.k8s.io"], "resources": ["resourceclaims/binding"], "verbs": ["update", "patch"]}

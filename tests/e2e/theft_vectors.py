@@ -197,6 +197,7 @@ VECTORS = [
             {"persistentVolumeClaim": {"claimName": "a"}},
             {"csi": {"driver": "any.example"}},
             {"flexVolume": {"driver": "any.example/any"}},
+            {"fc": {"targetWWNs": ["50060e801049cfd1"], "lun": 0}},
             {"iscsi": {"targetPortal": "10.0.0.1:3260", "iqn": "iqn.2001-04.com.example:disk", "lun": 0}},
         )
     ],

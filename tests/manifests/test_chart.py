@@ -131,6 +131,7 @@ def test_all_follow_the_namespace_of_the_release(control_plane: ControlPlane) ->
         "serviceaccount:gpu-admission:",
         "admission.svc",
         '"namespace": "gpu-operator"',
+        '"values": ["gpu-admission"',
         "-n gpu-admission",
     ):
         assert word not in text
