@@ -14,7 +14,7 @@ import pytest_asyncio
 import yaml
 
 from tests.controlplane import clusters
-from tests.controlplane.api import Api, ApiError, wait_until
+from tests.controlplane.api import Api, ApiError, refusal, wait_until
 from tests.controlplane.fixtures import remove_namespace
 from tests.controlplane.nodes import GPU_TAINT, node
 from tests.controlplane.objects import custom, deployment, made, pod
@@ -93,6 +93,25 @@ def only(pods: dict[str, list[Pod]], name: str) -> Pod:
 # --- What a GPU team begins with ------------------------------------------------------------------------------------------
 
 
+EVERYWHERE: Json = {"namespaceSelector": {}, "labelSelector": {}, "topologyKey": "kubernetes.io/hostname"}
+
+
+@pytest.mark.parametrize("kind", ["podAffinity", "podAntiAffinity"])
+async def test_no_pod_of_the_team_keeps_those_of_others_away(cluster: ControlPlane, api: Api, kind: str) -> None:
+    """The API server refuses an affinity to pods of other namespaces; one to pods of its own is everybody's."""
+
+    async def refused() -> bool:
+        return "exceeded quota: affinity" in await refusal(api.create(affine(kind, EVERYWHERE), TEAM, dryRun="All"))
+
+    await wait_until(refused, 60, "the quota")
+    own = {name: value for name, value in EVERYWHERE.items() if name != "namespaceSelector"}
+    await api.create(affine(kind, own), TEAM, dryRun="All")
+
+
+def affine(kind: str, term: Json) -> Json:
+    return pod("a", 0, affinity={kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}})
+
+
 async def test_the_objects_that_a_team_begins_with_run_within_their_quota(cluster: ControlPlane, api: Api) -> None:
     for name in ("20-inference.yaml", "30-training.yaml"):
         for pods in (await bound(api, EXAMPLES / name)).values():
@@ -102,7 +121,9 @@ async def test_the_objects_that_a_team_begins_with_run_within_their_quota(cluste
     async def counted() -> bool:
         quotas = {each["metadata"]["name"]: each["status"] for each in await api.list("ResourceQuota", TEAM)}
         used = {name: status["used"].get(gpus) for name, status in quotas.items()}
-        assert used == {"gpus": "20", "gpus-inference": "4"}, "the class that the webhook adds counts in its quota"
+        assert used == {"gpus": "20", "gpus-inference": "4", "affinity": None}, (
+            "the class that the webhook adds counts in its quota"
+        )
         return True
 
     await wait_until(counted, 120, "the quotas to count")

@@ -15,12 +15,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.controlplane.api import Api, wait_until
+from tests.controlplane.api import Api, refusal, wait_until
 from tests.controlplane.helm import HELM, find_helm
 from tests.controlplane.objects import made, pod
 from tests.controlplane.plane import ControlPlane
 from tests.e2e.creating import creating
 from tests.installed import Installed, decision, opt_in
+from tests.manifests import chart
 from tests.manifests.crds import definitions
 from tests.manifests.files import HOOKS, MANIFESTS, kustomized, objects_of
 from tests.manifests.values import CHART
@@ -29,7 +30,11 @@ pytestmark = pytest.mark.controlplane
 
 NOWHERE = "--set=nodeSelector.there-is=no-kubelet"
 """The pods of the Deployment stay pending: the replicas run beside the control plane, in pods that only look as if they ran."""
-KEPT = {"PriorityClass"}
+CRITICAL = "gpu-inference-critical"
+KEPT = {
+    f"PriorityClass/{name}" for name in (CRITICAL, "gpu-inference", "gpu-service", "gpu-training", "gpu-development")
+}
+KEPT |= {f"{kind}/{name}" for kind, name in chart.KEPT}
 
 
 class Release:
@@ -86,10 +91,12 @@ async def test_a_release_is_installed_upgraded_tested_and_removed(
         await passed(release, api)
         await checked(release, api)
         await release.helm("uninstall", "gpu")
-        assert {name for name in of_helm(beside) if name.partition("/")[0] not in KEPT} == set()
+        assert of_helm(beside) == KEPT
     assert not decision(await api.create(pod("after", 1), "ours")), "nobody is blocked, and nothing is changed"
-    left = {name.partition("/")[0] for name in of_helm(beside)}
-    assert left == KEPT
+    await api.namespace("theirs")
+    for name, where, who in (("gpu-inference", "theirs", "opted in"), (CRITICAL, "ours", "entitled")):
+        assert who in await refusal(api.create(pod("a", 1, priorityClassName=name), where)), "the guard is there still"
+    await api.create(pod("as-before", 1, priorityClassName="gpu-inference"), "ours")
 
 
 async def passed(release: Release, api: Api) -> None:
@@ -243,4 +250,4 @@ async def test_definitions_of_others_are_there_before_the_release_and_go_after_i
             "Helm deletes it, whosesoever it is"
         )
         await release.helm("uninstall", "gpu")
-    assert {name.partition("/")[0] for name in of_helm(beside)} == KEPT
+    assert of_helm(beside) == KEPT

@@ -197,6 +197,7 @@ VECTORS = [
             {"persistentVolumeClaim": {"claimName": "a"}},
             {"csi": {"driver": "any.example"}},
             {"flexVolume": {"driver": "any.example/any"}},
+            {"fc": {"targetWWNs": ["50060e801049cfd1"], "lun": 0}},
             {"iscsi": {"targetPortal": "10.0.0.1:3260", "iqn": "iqn.2001-04.com.example:disk", "lun": 0}},
         )
     ],
@@ -236,6 +237,13 @@ VECTORS = [
         Vector(f"annotation {key}", "deviceAnnotations", annotations={key: "nvidia.com/gpu=all"}, group=ANNOTATION)
         for key in ANNOTATIONS
     ],
+    Vector(
+        "annotation by which Koordinator's scheduler gives devices",
+        "deviceAnnotations",
+        annotations={"scheduling.koordinator.sh/device-allocated": '{"gpu": [{"minor": 0}]}'},
+        verbs=(CREATE, APPLY),
+        group=ANNOTATION,
+    ),
     *[
         Vector(
             f"{what} {where}",

@@ -72,6 +72,7 @@ OPTIONAL = {
 ADDED = {("Deployment", f"{_CONTAINER}/env"): "env"}
 """Lists with more entries if their value has some."""
 _SEVERAL = "gt (int .Values.replicas) 1"
+GUARD = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
 CONDITIONS = {
     "Namespace": ".Values.namespace.create",
     "PriorityClass": ".Values.priorityClasses.create",
@@ -79,6 +80,14 @@ CONDITIONS = {
     "GpuAdmissionOneReplica": _SEVERAL,
 }
 """Kinds and alerts that are not always there."""
+
+KEPT = {
+    ("ClusterRole", "gpu-admission-profile-assigner"),
+    ("ClusterRole", "gpu-admission-class-assigner"),
+    *((kind, "gpu-admission-profile-label") for kind in GUARD),
+    *((kind, "gpu-admission-preemption") for kind in GUARD),
+}
+"""What stays after `helm uninstall` with the priority classes, which pods name: it says who may use those that preempt."""
 
 
 def templates() -> Iterator[tuple[str, str]]:
@@ -152,7 +161,7 @@ def _text(source: str, parts: list[Lines], conditions: list[str] | None = None) 
 
 def _label(part: Lines) -> None:
     """The labels that the kustomization adds, and an annotation."""
-    if part.kind == "PriorityClass":
+    if part.kind == "PriorityClass" or part.identity in KEPT:
         part.append("metadata", ["annotations:", "  helm.sh/resource-policy: keep"])
     if part.has("metadata/labels"):
         part.append("metadata/labels", list(LABELS))

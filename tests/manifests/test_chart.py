@@ -92,7 +92,7 @@ def by_name(objects: list[Json]) -> dict[tuple[str, str, str], Any]:
     found = {}
     for each in objects:
         metadata = each["metadata"]
-        if each["kind"] == "PriorityClass" and metadata.get("annotations", {}).pop(KEEP, "keep") == "keep":
+        if metadata.get("annotations", {}).pop(KEEP, "keep") == "keep":
             metadata = {name: value for name, value in metadata.items() if value != {}}
         found[each["kind"], metadata.get("namespace", ""), metadata["name"]] = {**each, "metadata": metadata}
     assert len(found) == len(objects)
@@ -131,6 +131,7 @@ def test_all_follow_the_namespace_of_the_release(control_plane: ControlPlane) ->
         "serviceaccount:gpu-admission:",
         "admission.svc",
         '"namespace": "gpu-operator"',
+        '"values": ["gpu-admission"',
         "-n gpu-admission",
     ):
         assert word not in text

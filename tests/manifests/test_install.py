@@ -56,6 +56,16 @@ def test_an_optional_file_is_accepted(applied: ControlPlane, name: str) -> None:
     applied.kubectl("apply", "-f", str(MANIFESTS / "optional" / name), "--dry-run=server")
 
 
+def test_removing_deletes_the_priority_classes_before_their_guards(applied: ControlPlane) -> None:
+    """Otherwise every namespace may use a class that preempts meanwhile."""
+    deleted = applied.kubectl(
+        "delete", "-k", str(MANIFESTS), "--dry-run=client", "--ignore-not-found", "-o", "name"
+    ).stdout
+    kinds = [line.partition(".")[0] for line in deleted.splitlines()]
+    last_class = len(kinds) - kinds[::-1].index("priorityclass")
+    assert last_class <= kinds.index("validatingadmissionpolicy")
+
+
 def test_an_upgrade_says_which_priority_class_is_immutable_and_the_command_in_the_file_replaces_it(
     control_plane: ControlPlane, tmp_path: Path
 ) -> None:

@@ -40,11 +40,13 @@ def test_the_guard_has_the_shipped_settings_of_the_rule() -> None:
     assert listed("keys") == [*rule.keys]
     assert listed("harmless") == [*rule.harmless]
     assert listed("besideGpu") == [*rule.beside_gpu]
+    assert listed("fromSchedulers") == [*rule.from_schedulers]
     assert listed("gpus") == [each.name for each in GPUS]
-    binding = only("ValidatingAdmissionPolicyBinding", GUARD)["spec"]["matchResources"]["namespaceSelector"]
-    opted_in, others = binding["matchExpressions"]
-    assert opted_in == {"key": PROFILE_LABEL, "operator": "Exists"}
-    assert others["values"] == ["gpu-admission", "kube-system", *OPERATORS]
+    for name in (GUARD, "gpu-admission-schedulers"):
+        binding = only("ValidatingAdmissionPolicyBinding", name)["spec"]["matchResources"]["namespaceSelector"]
+        opted_in, ours, others = binding["matchExpressions"]
+        assert opted_in == {"key": PROFILE_LABEL, "operator": "Exists"}
+        assert (ours["values"], others["values"]) == (["gpu-admission", "kube-system"], [*OPERATORS])
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ RULE = DeviceAnnotations()
 
 _GKE = {"devices.gke.io/container.tcpxo-daemon": "- path: /dev/nvidia0"}
 _GVISOR = {"dev.gvisor.internal.nvproxy": "true"}
+_KOORDINATOR = {"scheduling.koordinator.sh/device-allocated": "x"}
 _OTHERS = (
     *("team", "example.com/cdi.k8s.io", "cdi.k8s.ioX", "mycdi.k8s.io/a", "prefix-nri.io/devices", "crio.iox/a"),
     *("gke-gcsfuse/volumes", "k8s.v1.cni.cncf.io/networks", "nvidia.com/vgpu-mode", "hami.io/gpu-scheduler-policy"),
@@ -21,6 +22,9 @@ ALLOWED: dict[str, Case] = {
     "no annotations": case(pod()),
     "others": case(pod(annotations=dict.fromkeys(_OTHERS, "x"))),
     "what these runtimes take that is no device": case(pod(annotations=dict.fromkeys(_HARMLESS, "x"))),
+    "a running pod to which its scheduler says which devices it gets": case(
+        pod(annotations=_KOORDINATOR), operation="UPDATE"
+    ),
     "a domain that the policy does not name": case(
         pod(annotations={"cdi.k8s.io/a": "x"}), rule=DeviceAnnotations(domains=("nri.io",), keys=())
     ),
@@ -47,6 +51,10 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
     "each of those that inject devices": (
         case(pod(annotations={"team": "ml"} | dict.fromkeys(_KEYS, "nvidia.com/gpu=all"))),
         [f'metadata.annotations[{key}]: saw "nvidia.com/gpu=all", {_END}' for key in _KEYS],
+    ),
+    "a new pod that says what only a scheduler knows": (
+        case(pod(annotations=_KOORDINATOR)),
+        [f'metadata.annotations[{next(iter(_KOORDINATOR))}]: saw "x", {_END}'],
     ),
     "GPUs in gVisor without a GPU": (
         case(pod(container(gpu=None), annotations=_GVISOR)),

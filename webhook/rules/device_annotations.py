@@ -7,14 +7,15 @@ within these domains only annotations that are known to give no device are allow
 Fields read:   metadata.annotations; the keys are compared in lower case
 Allowed:       keys of all other domains; those of `harmless`
 Refused:       any key whose domain is one of `domains` or a subdomain of one; the keys of `keys`; those of `besideGpu` in a
-               pod that asks for no GPU
+               pod that asks for no GPU; those of `fromSchedulers` in a new pod, which no scheduler has seen. Later,
+               manifests/71-running-pods.yaml lets only schedulers write them
 Warned about:  those of `besideGpu` in a pod that asks for a GPU: they may name more devices than it asks for
 DRA:           the same: claims use CDI without annotations.
 
 Source: NVIDIA/nvidia-container-toolkit (annotation-prefixes, NRI plugin), containerd/nri plugins/*, CRI-O
 pkg/annotations/v2, crun (run.oci.*), runc (org.systemd.property.*), Kata (io.katacontainers.*, before 1.9 another), gVisor
 (dev.gvisor.flag.*, .internal.*, .spec.rootfs.*), hcsshim (io.microsoft.*), container-engine-accelerators nri_device_injector
-(devices.gke.io).
+(devices.gke.io), koordinator pkg/koordlet/runtimehooks/hooks/gpu (NVIDIA_VISIBLE_DEVICES by an annotation).
 """
 
 from collections.abc import Iterable
@@ -55,8 +56,13 @@ class DeviceAnnotations(Rule):
     """Annotations for GKE's fast networking and for GPUs in gVisor (name patterns): refused in a pod without a GPU, warned about
     in a pod with one."""
 
+    from_schedulers: tuple[str, ...] = ("scheduling.koordinator.sh/device-allocated",)
+    """Annotations by which a scheduler tells the container runtime which devices a pod gets (name patterns): refused in a new
+    pod."""
+
     def check(self, pod: AskedPod, context: Context) -> Iterable[Finding]:
-        named = (*self.keys, *self.beside_gpu)
+        from_schedulers = self.from_schedulers if context.operation == "CREATE" else ()
+        named = (*self.keys, *self.beside_gpu, *from_schedulers)
         for key, value in pod.annotations.items():
             lower_key = key[:_MAX_KEY].encode().lower().decode()  # of ASCII alone, as in CEL
             domain = f".{lower_key.partition('/')[0]}."  # a `.` after it is CRI-O's older form
@@ -82,5 +88,8 @@ class DeviceAnnotations(Rule):
         alone = f"{asks} && !{cel.matches(lower_key, self.harmless)} && !{beside}"
         wanted = "no annotation that asks the container runtime for devices"
         yield Check("annotation", alone, wanted)
+        if self.from_schedulers:
+            new = f'request.operation == "CREATE" && {cel.matches(lower_key, self.from_schedulers)}'
+            yield Check("annotation", new, wanted)
         yield Check("annotation", f"{beside} && !variables.asksForGpu", wanted)
         yield Check("annotation", f"{beside} && variables.asksForGpu", wanted, only_warn=True)

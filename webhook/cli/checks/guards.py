@@ -15,12 +15,14 @@ from webhook.rules.priority_class import PriorityClassAllowed
 from webhook.text import bare, listed
 
 _RUNNING_PODS: Final = "gpu-admission-running-pods"
+_SCHEDULERS: Final = "gpu-admission-schedulers"
 _OWN: Final = "gpu-admission-own-configuration"
 _GUARDS: Final = {
     _OWN: "whoever takes over a replica may widen its webhooks",
     "gpu-admission-profile-label": "whoever may label a namespace opts it out, or chooses its profile",
     "gpu-admission-preemption": "whoever may create pods, in any namespace, preempts the pods of all others",
     _RUNNING_PODS: "while no replica answers, annotations that ask for devices may be added to pods",
+    _SCHEDULERS: "whoever may do all in a namespace binds its pods with annotations that ask for devices, to any node",
 }
 
 
@@ -34,7 +36,7 @@ def guards(snapshot: Snapshot, policy: Policy) -> All:
     missing = {name: risk for name, risk in _GUARDS.items() if name not in bound}
     found = []
     for name, risk in missing.items():
-        file = "71-running-pods.yaml" if name == _RUNNING_PODS else "70-guards.yaml"
+        file = "71-running-pods.yaml" if name in (_RUNNING_PODS, _SCHEDULERS) else "70-guards.yaml"
         found.append(warn(f"{name} does not guard: {risk}", f"install it: {snapshot.release.file(file)}"))
     account = f"system:serviceaccount:{snapshot.release.namespace}:{NAME}"
     own = snapshot.named("ValidatingAdmissionPolicy").get(("", _OWN), {}).get("spec", {})
