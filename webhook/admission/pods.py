@@ -26,7 +26,7 @@ from webhook.framework.interface import Context, Injector, Outcome
 from webhook.framework.node_terms import remove_terms
 from webhook.kube import bounds
 from webhook.kube.json_patch import Edit
-from webhook.kube.pod import DECISION, Pod, annotations_of, claims_devices
+from webhook.kube.pod import DECISION, Pod, annotations_of, claims_devices, names_zero_gpus
 from webhook.kube.review import Request
 from webhook.placement.placer import Placer
 from webhook.placement.strategies import WEIGHTS
@@ -83,7 +83,8 @@ def _injectors_for(
     """The injectors that run on this pod, before and after the choice of a node."""
     claims = claims_devices(pod) or bool(context.other_gpus)
     placed = claims_devices(pod) or bool(context.other_gpus and shared_claims(pod))
-    every = policy.injectors_for(profile.name, gpu=bool(context.gpu_names), claims=claims, placed=placed)
+    gpu, zero = bool(context.gpu_names), not context.gpu_names and names_zero_gpus(pod, policy.gpus)
+    every = policy.injectors_for(profile.name, gpu=gpu, claims=claims, placed=placed, zero=zero)
     first = next((number for number, (_, injector) in enumerate(every) if injector.needs_placement), len(every))
     return every[:first], every[first:]
 

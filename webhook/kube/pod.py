@@ -160,6 +160,17 @@ def gpu_names(pod: Pod, gpus: Gpus) -> frozenset[str]:
     return frozenset(names)
 
 
+def names_zero_gpus(pod: Pod, gpus: Gpus) -> bool:
+    """Whether any container names a GPU resource with a quantity of zero."""
+    for container in container_specs(pod):
+        resources = container.get("resources") or {}
+        for part in ("limits", "requests"):
+            quantities = resources.get(part) or {}
+            if any([is_zero(quantities[name]) for name in gpus.among(quantities)]):
+                return True
+    return False
+
+
 def is_zero(quantity: Any) -> bool:
     """Whether a quantity is zero. A malformed one is not; a rule reports it."""
     try:

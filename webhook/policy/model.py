@@ -236,15 +236,21 @@ class Policy:
         return name, self.units[name].profile
 
     def injectors_for(
-        self, profile: str, *, gpu: bool, claims: bool, placed: bool = False
+        self, profile: str, *, gpu: bool, claims: bool, placed: bool = False, zero: bool = False
     ) -> tuple[tuple[str, Injector], ...]:
         """The enabled injectors for a pod that names a GPU (`gpu`), or gets GPUs by DRA or in other ways (`claims`). `placed`: a
-        node may be chosen for it although it names no GPU."""
+        node may be chosen for it although it names no GPU; `zero`: it names 0 of a GPU."""
         pairs, placed = self.units[profile].injectors, placed or self.units[profile].profile.placement.every_pod
         if gpu:
             return pairs
-        every = [u for _, u in pairs if u.every_pod or (placed and u.needs_placement) or (claims and u.handles_claims)]
-        return tuple([(name, unit) for name, unit in pairs if unit in every])
+        return tuple(
+            [
+                (name, unit)
+                for name, unit in pairs
+                if (unit.every_pod or (placed and unit.needs_placement))
+                or ((claims and unit.handles_claims) or (zero and unit.protects))
+            ]
+        )
 
     def classify(self, pod: Pod, owner: Owner | None, namespace: str, labels: Container[str] = ()) -> Workload:
         """The class of workload of a pod in a namespace with these labels: see `workload_classes.classify`."""
