@@ -154,6 +154,13 @@ class ClusterFacts:
     narrow: Mapping[tuple[str, str], str] = field(default_factory=dict)
     """Namespace and name of a PersistentVolumeClaim that not several nodes can use, to its access mode."""
 
+    quotas: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Namespace to the PriorityClasses whose pods its ResourceQuota counts."""
+
+    def quota_covering(self, namespace: str, priority_class: str, *, but: str) -> str:
+        counted = self.quotas.get(namespace, ())
+        return "gpus" if priority_class in counted and but not in counted else ""
+
     def runtime_handler(self, name: str) -> str | None:
         return self.runtime_classes.get(name)
 

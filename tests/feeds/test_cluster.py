@@ -43,7 +43,7 @@ def node(fake: FakeApi, name: str, gpus: int = 8) -> None:
 
 
 OPTIONAL = (
-    *("resourceslices", "poddisruptionbudgets", "horizontalpodautoscalers", "jobs", "runtimeclasses"),
+    *("resourcequotas", "resourceslices", "poddisruptionbudgets", "horizontalpodautoscalers", "jobs", "runtimeclasses"),
     *("persistentvolumeclaims", "persistentvolumes"),
     *("devicetaintrules", "deviceclasses", "resourceclaims", "resourceclaimtemplates"),
 )

@@ -56,7 +56,20 @@ CASES: dict[str, tuple[dict[str, str], str | None, str, Workload]] = {
 @pytest.mark.parametrize(("labels", "kind", "namespace", "want"), CASES.values(), ids=CASES)
 def test_the_class_of_a_pod(labels: dict[str, str], kind: str | None, namespace: str, want: Workload) -> None:
     owner = None if kind is None else Owner(kind, "x", "u")
-    assert Policy.load(CLASSES).classify(pod(labels=labels), owner, namespace) == want
+    assert Policy.load(CLASSES).classify(pod(labels=labels), owner, namespace)._replace(guessed=False) == want
+
+
+@pytest.mark.parametrize(
+    ("labels", "kind", "namespace", "guessed"),
+    [
+        pytest.param({"tier": "online"}, "Job", "team-a", False, id="a label of the pod"),
+        pytest.param({}, "ReplicaSet", "night", False, id="an entry for the namespace"),
+        pytest.param({}, "Job", "dev", True, id="the kind of the owner"),
+        pytest.param({"workload-type": "serving"}, "Job", "dev", True, id="a label without effect"),
+    ],
+)
+def test_what_no_label_asks_for_is_a_guess(labels: dict[str, str], kind: str, namespace: str, guessed: bool) -> None:
+    assert Policy.load(CLASSES).classify(pod(labels=labels), Owner(kind, "x", "u"), namespace).guessed is guessed
 
 
 def test_a_label_of_the_namespace_entitles_to_a_class() -> None:

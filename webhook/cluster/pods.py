@@ -11,6 +11,7 @@ from webhook.errors import QuantityError
 from webhook.kube.gpus import MODEL_LABELS
 from webhook.kube.pod import (
     INJECTION,
+    KUEUE,
     MIRROR,
     NODE_CHOICE,
     OFF,
@@ -38,7 +39,6 @@ _MAX_REQUESTS = 1024
 """Maximum length of requests as written whose sum is cached. Tenants write them: a few MB at most."""
 _ONE_POD = Demand((("pods", 1),))
 HOSTNAME = "kubernetes.io/hostname"
-KUEUE = "kueue.x-k8s.io/queue-name"
 SCHEDULER = "default-scheduler"
 
 

@@ -33,6 +33,7 @@ from webhook.cluster.pods import (
     pod_id,
     ranked_nodes,
 )
+from webhook.cluster.quotas import Quotas
 from webhook.cluster.replicas import Replicas
 from webhook.cluster.slices import Slices
 from webhook.cluster.state_view import StateView
@@ -82,6 +83,7 @@ class ClusterState:
         self.device_classes = ByName(device_class)
         self.device_demands = DeviceDemands(self.nodes, self.claims, self.claim_templates, self.device_classes)
         self.budgets = Budgets()
+        self.quotas = Quotas()
         self.autoscalers = Autoscalers()
         self.jobs = Jobs()
         self.volume_claims = ByName(volume_claim)
@@ -96,6 +98,7 @@ class ClusterState:
             "resourceclaims": self.claims,
             "resourceclaimtemplates": self.claim_templates,
             "poddisruptionbudgets": self.budgets,
+            "resourcequotas": self.quotas,
             "horizontalpodautoscalers": self.autoscalers,
             "jobs": self.jobs,
             "persistentvolumeclaims": self.volume_claims,

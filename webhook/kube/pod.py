@@ -22,6 +22,8 @@ NODE_CHOICE, INJECTION, OFF = "gpu-admission.io/node-choice", "gpu-admission.io/
 """Annotations of pods, and the value that they may have: see `admission.switches`."""
 PROFILE_LABEL = "gpu-admission.io/profile"
 """The namespace label that opts in. Its value names a profile."""
+KUEUE = "kueue.x-k8s.io/queue-name"
+"""The label by which Kueue manages a pod."""
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 """The affinity field with terms that only add to a node's score."""
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

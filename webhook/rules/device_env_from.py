@@ -65,7 +65,9 @@ class DeviceEnvFrom(Rule):
         begins = f"{cel.literal([n.removesuffix('*') for n in names])}.exists(n, n.startsWith({prefix}))"
         ends = cel.any_of([f"{prefix}.endsWith({cel.literal(part)})" for part in _PARTS])
         makes_one = f'{cel.field("c", "envFrom")}.exists(s, {prefix} == "" || {begins} || {longer} || {ends})'
-        wanted = "variables by name, or a prefix that makes none of the variables that hand out devices past the GPU limit"
+        wanted = (
+            "variables by name, or a prefix that makes none of the variables that hand out devices past the GPU limit"
+        )
         yield Check("container", cel.all_of([makes_one, cel.ASKS]), wanted, only_warn=self.unknown == "warn")
 
     def _made(self, prefix: str) -> str | None:

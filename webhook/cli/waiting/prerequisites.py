@@ -6,8 +6,8 @@ from typing import Final
 from webhook.cli.cluster.snapshot import full_name
 from webhook.cli.waiting.causes import Cause, queued
 from webhook.cli.waiting.situation import UNREAD, Case
-from webhook.cluster.pods import KUEUE, SCHEDULER
-from webhook.kube.pod import Pod, labels_of
+from webhook.cluster.pods import SCHEDULER
+from webhook.kube.pod import KUEUE, Pod, labels_of
 from webhook.text import bare, listed, nearest, number_of, plural, quoted
 
 _GROUP_LABELS: Final = (

@@ -7,8 +7,7 @@ from typing import Final
 from webhook.cli.cluster.snapshot import Object, condition
 from webhook.cli.waiting.causes import Cause, queued
 from webhook.cli.waiting.situation import Situation
-from webhook.cluster.pods import KUEUE
-from webhook.kube.pod import labels_of
+from webhook.kube.pod import KUEUE, labels_of
 from webhook.text import bare, listed, nearest, plural, printable, quoted
 
 _QUOTA: Final = re.compile(r"exceeded quota: (\S+), requested: (.+?), used: (.+?), limited: (.+)")
