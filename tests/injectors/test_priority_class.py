@@ -202,10 +202,8 @@ def test_a_guess_is_not_given_to_a_pod_of_kueue() -> None:
     assert unchanged(PriorityClassName(), guessed) == Outcome("ordered", "Kueue")
 
 
-@table(("spec", "facts", "outcome"), {why: row for why, row in LESS.items()})
-def test_a_label_that_asks_for_the_class_gives_it_all_the_same(
-    spec: dict[str, Any], facts: ClusterFacts, outcome: Outcome
-) -> None:
+@table(("spec", "facts"), {why: row[:2] for why, row in LESS.items()})
+def test_a_label_that_asks_for_the_class_gives_it_all_the_same(spec: dict[str, Any], facts: ClusterFacts) -> None:
     _, got = applied(PriorityClassName(), case(pod(**spec), cluster=facts), OWN)
     assert got == Outcome("set", "gpu-training")
 

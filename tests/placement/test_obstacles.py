@@ -128,7 +128,7 @@ CASES: dict[str, tuple[Object, str, str, str, bool]] = {
     "a GPU that is on no node": (
         pod("p", 0, asks={"amd.com/gpu": "1"}), "1 amd.com/gpu",
         "a resource that some node has: amd.com/gpu is on no node; nodes have nvidia.com/gpu",
-        "Remove it, or ask those who run this cluster", False,
+        "Ask for what nodes have, or ask those who run this cluster", False,
     ),
     "a profile of MIG that is on no node": (
         pod("p", 0, asks={"nvidia.com/mig-1g.5gb": "1"}), "1 nvidia.com/mig-1g.5gb",

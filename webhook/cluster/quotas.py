@@ -36,7 +36,7 @@ class Quotas(Grouped[str, str, tuple[_Scope, ...]]):
     def seen(self, obj: Mapping[str, Any]) -> None:
         """A quota was added or changed. Raises TypeError, LookupError or AttributeError if it is malformed."""
         spec = obj.get("spec") or {}
-        expressions = [each for each in (spec.get("scopeSelector") or {}).get("matchExpressions") or ()]
+        expressions = [*((spec.get("scopeSelector") or {}).get("matchExpressions") or ())]
         expressions += [{"scopeName": name, "operator": "Exists"} for name in spec.get("scopes") or ()]
         scopes = [
             _Scope(str(each["operator"]), frozenset(map(str, each.get("values") or ())))

@@ -125,7 +125,7 @@ def export_yaml(
 
 def _mutating(policy: Policy, name: str, profile: Profile, selector: list[Object]) -> Iterator[Object]:
     """The MutatingAdmissionPolicy of a profile, with its binding: one mutation for each expression of an injector."""
-    with_gpu = names_gpu(f"({_ALL})", policy.gpus)
+    with_gpu = names_gpu("variables.containers", policy.gpus)
     variables = [
         ("containers", f"dyn({_ALL})"),
         ("gpuContainers", gpu_containers("variables.containers", policy.gpus)),
@@ -145,7 +145,10 @@ def _mutating(policy: Policy, name: str, profile: Profile, selector: list[Object
         every_pod, claims = (
             (unit, injector) in policy.injectors_for(name, gpu=False, claims=claims) for claims in (False, True)
         )
-        applies = "true" if every_pod else any_of(["variables.withGpu", *(["variables.otherGpus"] if claims else [])])
+        with_gpu = (
+            names_gpu("variables.containers", policy.gpus, zero=True) if injector.protects else "variables.withGpu"
+        )
+        applies = "true" if every_pod else any_of([with_gpu, *(["variables.otherGpus"] if claims else [])])
         if not injector.protects:
             applies = all_of([applies, f"!{LEFT_ALONE}"])
         for text in injector.exported(policy.gpus):

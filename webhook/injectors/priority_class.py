@@ -38,15 +38,15 @@ ORDERED_BY_OTHERS: Final = {
     "volcano": "Volcano",  # orders the jobs of a queue by it, and preempts by it
     "yunikorn": "YuniKorn",  # the same
 }
-"""Schedulers that order pods by their PriorityClass in queues of their own. So does Kueue, which a label of the pod tells: it takes
-the priority of a workload from its template, where the guess is not."""
+"""Schedulers that order pods by their PriorityClass in queues of their own. So does Kueue, which a label of the pod names: it
+takes the priority of a workload from its template, which has no guess."""
 _NAME, _PRIORITY, _PREEMPTION = ("spec", "priorityClassName"), ("spec", "priority"), ("spec", "preemptionPolicy")
 
 
 class PriorityClassName(Injector):
     differs: ClassVar[str] = (
-        "does not see other PriorityClasses and quotas: a class of workload that is guessed gives its PriorityClass even if the pod "
-        "can do less with it; a globalDefault is kept"
+        "does not see other PriorityClasses and quotas: by a guess a pod gets a PriorityClass even if it can do less with it; a "
+        "globalDefault is kept"
     )
     handles_claims: ClassVar[bool] = True
     sentences: ClassVar[Mapping[str, str]] = {

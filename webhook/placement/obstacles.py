@@ -73,7 +73,10 @@ class Search:
         there = f"; nodes have {listed(map(bare, offered))}" if offered else "; no node has any"
         known = [resource for resource in offered if vendor(resource) == vendor(name)]
         near = f"Ask for {{}}, which is the nearest, or {_OPERATORS}"
-        fix = suggestion(name, known, near, f"Remove it, or {_OPERATORS}")
+        otherwise = f"Remove it, or {_OPERATORS}"
+        if name in self._asked:  # without it the pod would run without a GPU
+            otherwise = f"Ask for what nodes have, or {_OPERATORS}" if offered else f"A{_OPERATORS[1:]} for nodes that have it"
+        fix = suggestion(name, known, near, otherwise)
         wanted = f"a resource that some node has: {bare(name)} is on no node{there if name in self._asked else ''}"
         return Obstacle("resource", name, amount_words(name, self._demand.amount(name)), wanted, fix, False)
 
