@@ -58,7 +58,7 @@ def test_there_is_no_obstacle_for(nodes: list[Object], made: Object) -> None:
 CASES: dict[str, tuple[Object, str, str, str, bool]] = {
     "more GPUs than the largest node": (
         pod("p", 16), "16 nvidia.com/gpu", "at most 8, which is what the largest nodes have: gpu-a1, gpu-a2, gpu-a3",
-        "Ask for 8 or fewer, or use a Job of 2 × 8", True,
+        "Ask for 8 or fewer, or spread the work over 2 pods of 8", True,
     ),
     "more CPU than a node with as many GPUs": (
         pod("p", 8, asks={"cpu": "400"}), "a pod that asks 400 CPUs with 8 GPUs",

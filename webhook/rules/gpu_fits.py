@@ -84,7 +84,12 @@ class GpuFits(Rule):
                 by = f" by the expression «{bare(unmet)}»" if unmet else ""
                 seen = f"{request.words}, which selects{by} devices that no node has"
                 values = [each for each in context.cluster.device_values(unmet) if each[1]]
-                has = "; ".join([f"{bare(name)}: {listed(known)}" for name, known in values[:_MAX_VALUES]])
+                has = "; ".join(
+                    [
+                        f"{bare(name)}: {listed(known, where='kubectl get resourceslices -o yaml')}"
+                        for name, known in values[:_MAX_VALUES]
+                    ]
+                )
                 wanted = "devices that a node has"
                 correct = (
                     f"Correct it: devices have {has}. Or" if has else "Correct the expressions of its selectors, or"
