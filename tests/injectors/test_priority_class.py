@@ -149,7 +149,7 @@ def kept(why: str) -> str:
     return f'PriorityClass "gpu-training" is a guess and is not given: {why}. The pod keeps its priority'
 
 
-_LOW = kept('it never preempts, and without it they take the place of pods of "overprovisioning" (-10)')
+_LOW = kept('it never preempts, and without it a pod takes the place of pods of "overprovisioning" (-10)')
 LESS: dict[str, tuple[dict[str, Any], ClusterFacts, Outcome]] = {
     "it could no longer take the place of pause pods": (
         NUMBERS,
@@ -164,17 +164,17 @@ LESS: dict[str, tuple[dict[str, Any], ClusterFacts, Outcome]] = {
     "everybody else has a higher priority": (
         {"priorityClassName": "everyday", "priority": 700, "preemptionPolicy": "PreemptLowerPriority"},
         cluster(QUIET, HIGH),
-        Outcome("lower", "gpu-training", kept("its value 500 is below 700, which they have without it")),
+        Outcome("lower", "gpu-training", kept("its value 500 is below 700, which a pod has without it")),
     ),
     "a quota would count it": (
         BY_DEFAULT,
         quotas("gpu-training"),
-        Outcome("quota", "gpu-training", kept('ResourceQuota "gpus" would count them')),
+        Outcome("quota", "gpu-training", kept('ResourceQuota "gpus" would count the pod')),
     ),
     "a quota for the global default would no longer count it": (
         BY_DEFAULT,
         quotas("everyday"),
-        Outcome("quota", "gpu-training", kept('ResourceQuota "gpus" would no longer count them')),
+        Outcome("quota", "gpu-training", kept('ResourceQuota "gpus" would no longer count the pod')),
     ),
     **{
         f"{name} orders pods by it": (spec, cluster(QUIET), Outcome("ordered", name))

@@ -149,7 +149,7 @@ def loss(given: PriorityClass, without: PriorityClass, known: Iterable[PriorityC
     Source: pkg/scheduler/framework/preemption (PodEligibleToPreemptOthers).
     """
     if given.value < without.value:
-        return "lower", f"its value {given.value} is below {without.value}, which they have without it"
+        return "lower", f"its value {given.value} is below {without.value}, which a pod has without it"
     if given.preemption_policy != "Never" or without.preemption_policy == "Never":
         return None
     lowest = min(known, key=lambda each: (each.value, each.name), default=without)
@@ -157,7 +157,7 @@ def loss(given: PriorityClass, without: PriorityClass, known: Iterable[PriorityC
         return None
     return (
         "preempts",
-        f"it never preempts, and without it they take the place of pods of {quoted(lowest.name)} ({lowest.value})",
+        f"it never preempts, and without it a pod takes the place of pods of {quoted(lowest.name)} ({lowest.value})",
     )
 
 
@@ -181,9 +181,9 @@ def _less(given: PriorityClass, spec: Mapping[str, Any], context: Context) -> tu
         return less
     of, quota = context.namespace, context.cluster.quota_covering
     if name := quota(of, given.name, but=without.name):
-        return "quota", f"ResourceQuota {quoted(name)} would count them"
+        return "quota", f"ResourceQuota {quoted(name)} would count the pod"
     if name := quota(of, without.name, but=given.name):
-        return "quota", f"ResourceQuota {quoted(name)} would no longer count them"
+        return "quota", f"ResourceQuota {quoted(name)} would no longer count the pod"
     return None
 
 

@@ -24,8 +24,8 @@ from webhook.kube import cel
 from webhook.text import quoted
 
 _FIX = (
-    "Remove it: GPUs need none, RDMA needs IPC_LOCK, debuggers need SYS_PTRACE. GPU profilers read counters without any where the "
-    "driver of the node has NVreg_RestrictProfilingToAdminUsers=0"
+    "Remove it: GPUs need none, RDMA needs IPC_LOCK, debuggers need SYS_PTRACE. GPU profilers read counters without any where "
+    "the driver of the node has NVreg_RestrictProfilingToAdminUsers=0"
 )
 
 

@@ -31,7 +31,9 @@ def guessed_classes(snapshot: Snapshot, policy: Policy) -> All:
         given = _given(policy, injector)
         lost |= _lost(given, known, without)
         texts += _moved(namespace, given, lost, without, quotas)
-    texts[:0] = [f"pods without a label for their class do not get {bare(name)}: {why}" for name, why in lost.items()]
+    for why in reversed(dict.fromkeys(lost.values())):
+        names = listed([bare(name) for name in lost if lost[name] == why], 10)
+        texts.insert(0, f"pods without a label for their class do not get {names}: {why}")
     step = f'if that is meant, set the class to "" in priorityClass.classes: {snapshot.release.edit_policy}'
     return [warn(text, step) for text in texts] or "pods can do as much with those that are guessed as without"
 
