@@ -201,7 +201,7 @@ class ClusterFacts:
         return {name: max(offered.get(name, 0) for offered in self.offers.values()) for name in names}
 
     def least_per_gpu(self, resource: str, count: int) -> Mapping[str, int] | None:
-        able = [offered for offered in self.offers.values() if offered.get(resource, 0) >= count > 0]
+        able = [each for each in self.offers.values() if each.get(resource, 0) >= count > 0 and "cpu" in each]
         if not able:
             return None
         return {name: min(each[name] // each[resource] for each in able) for name in ("cpu", "memory")}
