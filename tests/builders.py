@@ -156,6 +156,13 @@ class ClusterFacts:
     narrow: Mapping[tuple[str, str], str] = field(default_factory=dict)
     """Namespace and name of a PersistentVolumeClaim that not several nodes can use, to its access mode."""
 
+    quotas: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Namespace to the PriorityClasses whose pods its ResourceQuota counts."""
+
+    def quota_covering(self, namespace: str, priority_class: str, *, but: str) -> str:
+        counted = self.quotas.get(namespace, ())
+        return "gpus" if priority_class in counted and but not in counted else ""
+
     def runtime_handler(self, name: str) -> str | None:
         return self.runtime_classes.get(name)
 
@@ -196,7 +203,7 @@ class ClusterFacts:
         return {name: max(offered.get(name, 0) for offered in self.offers.values()) for name in names}
 
     def least_per_gpu(self, resource: str, count: int) -> Mapping[str, int] | None:
-        able = [offered for offered in self.offers.values() if offered.get(resource, 0) >= count > 0]
+        able = [each for each in self.offers.values() if each.get(resource, 0) >= count > 0 and "cpu" in each]
         if not able:
             return None
         return {name: min(each[name] // each[resource] for each in able) for name in ("cpu", "memory")}

@@ -39,6 +39,7 @@ TAKEN_PODS = [
     pytest.param(pod("own", 1, priorityClassName="gpu-training"), id="a priority class of its own"),
     pytest.param(pod("pinned", 1, nodeName="gpu-a"), id="a node that it names"),
     pytest.param(pod("gated", 1, schedulingGates=[{"name": "g"}]), id="a gate"),
+    pytest.param(pod("zero", 0, container={"resources": {"limits": {"nvidia.com/gpu": "0"}}}), id="no GPU, said wrongly"),
     pytest.param(pod("elsewhere", 1, schedulerName="volcano"), id="another scheduler"),
     pytest.param(pod("nowhere", 1, nodeSelector={"pool": "z"}), id="a label on no node"),
     pytest.param(pod("two", 1, topologySpreadConstraints=[{"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway"}]), id="a spread of its own"),
@@ -46,7 +47,6 @@ TAKEN_PODS = [
 REFUSED_PODS = [
     pytest.param(pod("big", 64), id="more than any node"),
     pytest.param(pod("host", 1, hostPID=True), id="the processes of the node"),
-    pytest.param(pod("zero", 0, container={"resources": {"limits": {"nvidia.com/gpu": "0"}}}), id="no GPU, said wrongly"),
     pytest.param(pod("both", 1, hostPID=True, hostIPC=True, hostNetwork=True), id="several findings"),
     pytest.param(pod("half", 0, container={"resources": {"limits": {"nvidia.com/gpu": "500m"}}}), id="half a GPU"),
 ]  # fmt: skip

@@ -77,12 +77,13 @@ def plural(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def listed(values: Iterable[str], limit: int = 5, show: Callable[[str], str] = str) -> str:
-    """ "a, b and 3 more": the first `limit` values as `show` writes them, then the number of the others."""
+def listed(values: Iterable[str], limit: int = 5, show: Callable[[str], str] = str, where: str = "") -> str:
+    """ "a, b and 3 more (where)": the first `limit` values as `show` writes them, then the number of the others, and where to
+    read these."""
     values = values if isinstance(values, (list, tuple)) else list(values)
     if len(values) <= limit:
         return ", ".join(map(show, values))
-    return f"{', '.join(map(show, values[:limit]))} and {len(values) - limit} more"
+    return f"{', '.join(map(show, values[:limit]))} and {len(values) - limit} more{f' ({where})' if where else ''}"
 
 
 def number_of(text: object) -> int | None:

@@ -74,7 +74,7 @@ def test_warnings_are_no_refusal() -> None:
     [
         (
             "has({}.productName) && {}.index > 90",
-            'devices have productName: "H100"; index: 0, 1, 2, 3, 4 and 3 more. Or',
+            'devices have productName: "H100"; index: 0, 1, 2, 3, 4 and 3 more (kubectl get resourceslices -o yaml). Or',
         ),
         (
             'device.driver == "gpu.amd.com"',

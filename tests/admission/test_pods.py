@@ -29,7 +29,6 @@ from webhook.placement.placer import Placer
         pytest.param(pod(), {"resource": "deployments"}, id="another resource"),
         pytest.param(pod(), {"subresource": "status"}, id="a subresource"),
         pytest.param(pod(container(gpu=None)), {}, id="no GPU"),
-        pytest.param(pod(container(gpu=0)), {}, id="0 GPUs"),
         pytest.param(pod(), {"namespace": "nothing"}, id="no injector is on"),
         pytest.param(None, {"operation": "DELETE"}, id="a deletion"),
     ],
@@ -38,6 +37,13 @@ def test_the_request_is_ignored(obj: Pod | None, tweaks: dict[str, Any]) -> None
     decision = mutated(obj, **tweaks)
     assert decision is IGNORED
     assert Decision("ignored") == IGNORED, "the shared object was not changed"
+
+
+def test_a_container_with_0_gpus_gets_no_gpu_by_its_image_and_nothing_that_is_for_gpu_pods() -> None:
+    """As a chart writes it where its GPU is switched off."""
+    decision = mutated(pod(container(gpu=0)))
+    assert orjson.loads(decision.record)["units"] == {"voidDevices": ["added", 1]}
+    assert decision.placement is None
 
 
 @pytest.mark.parametrize("containers", [None, []], ids=["null", "none"])

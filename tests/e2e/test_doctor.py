@@ -252,7 +252,7 @@ async def test_rights_that_are_missing_are_named_and_the_rest_is_checked(scene: 
     result = await asyncio.to_thread(call, "doctor", "--kubeconfig", kubeconfig, "-o", "json")
     states = {each["check"]: each["state"] for each in json.loads(result.stdout)}
     lacking = {check for check, state in states.items() if state == "unknown"}
-    assert lacking == {"policy", "endpoints", "priorityClasses", "preemption"}, (
+    assert lacking == {"policy", "endpoints", "priorityClasses", "guessedClasses", "preemption"}, (
         "the page has all rights but those of other commands"
     )
 

@@ -57,7 +57,7 @@ MISTAKES: dict[str, tuple[Json, str, list[str]]] = {
             "spec.hostPID: saw true, wanted false: it shows the GPU processes of all pods of the node. Remove it; use "
             "shareProcessNamespace to see the processes of this pod. [hostNamespaces]",
             'spec.nodeName: saw "sides-a", wanted no node name: it bypasses the scheduler and the taints of the node. '
-            "Remove it; to prefer a node use nodeSelector or node affinity with kubernetes.io/hostname. [nodeName]",
+            "Remove it; to require a node use nodeSelector, to prefer one node affinity, with kubernetes.io/hostname. [nodeName]",
         ],
     ),
 }

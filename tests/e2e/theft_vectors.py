@@ -123,14 +123,14 @@ VECTORS = [
             kinds=KINDS if asks == "nothing" else IN_PODS,
             group="CUDA_VERSION in a container without a GPU",
         )
-        for asks, gpus, container in ASKS[:-1]  # beside a claim it gets `void`
+        for asks, gpus, container in (ASKS[0], ASKS[2])  # beside a claim and beside 0 GPUs it gets `void`
     ],
     *[
         Vector(
             f"prefix {prefix}",
-            "deviceEnvFrom",
+            out="unknown-env-from",
             container={"envFrom": [{"prefix": prefix, **FROM_MAP}]},
-            group="A prefix of envFrom that completes the name of such a variable",
+            group="a prefix of envFrom that completes the name of such a variable",
         )
         for prefix in ("NVIDIA_", "NVIDIA_GD", "NOBODY_KNOWS_IT_VISIBLE_")
     ],
@@ -177,7 +177,7 @@ VECTORS = [
         )
     ],
     # Limits
-    Vector("A limit of 0 GPUs, with which no device plugin is asked", "gpuZero", gpus="0", kinds=IN_PODS),
+    Vector("the environment of the image beside a limit of 0 GPUs", out="image-environment", gpus="0", kinds=IN_PODS),
     # The pod
     *[Vector(f"host path {path}", "hostDevices", pod=host_path(path), group=PATHS) for path in HOST_PATHS],
     *[

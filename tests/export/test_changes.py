@@ -111,6 +111,15 @@ async def test_containers_without_a_gpu_get_void_devices(server: Api) -> None:
     assert spec["initContainers"][1]["env"] == [{"name": VISIBLE}]
 
 
+async def test_a_container_with_0_gpus_gets_void_devices_and_nothing_that_is_for_gpu_pods(server: Api) -> None:
+    plain = await stored(server, pod("plain", 0))
+    spec = await stored(server, pod("zero", 0, container={"resources": {"limits": {"nvidia.com/gpu": "0"}}}))
+    (container,) = spec["containers"]
+    assert container.pop("env") == [{"name": VISIBLE, "value": "void"}]
+    assert container.pop("resources") == {part: {"nvidia.com/gpu": "0"} for part in ("limits", "requests")}
+    assert (spec["tolerations"], spec["priority"]) == (plain["tolerations"], plain["priority"])
+
+
 @pytest.mark.parametrize(("scheduler", "without"), [("kai-scheduler", ["second"]), ("default-scheduler", [])])
 async def test_all_but_the_container_that_gets_a_part_of_a_gpu_get_void_devices(
     server: Api, scheduler: str, without: list[str]

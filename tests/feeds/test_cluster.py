@@ -43,17 +43,19 @@ def node(fake: FakeApi, name: str, gpus: int = 8) -> None:
 
 
 OPTIONAL = (
-    *("resourceslices", "poddisruptionbudgets", "horizontalpodautoscalers", "jobs", "runtimeclasses"),
+    *("resourcequotas", "resourceslices", "poddisruptionbudgets", "horizontalpodautoscalers", "jobs", "runtimeclasses"),
     *("persistentvolumeclaims", "persistentvolumes"),
     *("devicetaintrules", "deviceclasses", "resourceclaims", "resourceclaimtemplates"),
 )
 OPTIONAL_PATHS = [PATHS[kind] for kind in OPTIONAL]
-SLICES, BUDGETS, AUTOSCALERS, JOBS, RUNTIMES, CLAIMS, VOLUMES, *DEVICES = OPTIONAL_PATHS
+QUOTAS, SLICES, BUDGETS, AUTOSCALERS, JOBS, RUNTIMES, CLAIMS, VOLUMES, *DEVICES = OPTIONAL_PATHS
 
 
 def optional_objects(fake: FakeApi) -> None:
     """One of each optional kind."""
     fake.put(SLICES, "s", spec={"nodeName": "a", "driver": "gpu.nvidia.com"})
+    scope = {"scopeName": "PriorityClass", "operator": "Exists"}
+    fake.put(QUOTAS, "q", metadata={"namespace": "t"}, spec={"scopeSelector": {"matchExpressions": [scope]}})
     fake.put(BUDGETS, "b", metadata={"namespace": "t"}, spec={"selector": {}})
     target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
     fake.put(AUTOSCALERS, "h", metadata={"namespace": "t"}, spec={"maxReplicas": 9, "scaleTargetRef": target})
@@ -67,7 +69,7 @@ def optional_objects(fake: FakeApi) -> None:
     fake.put(VOLUMES, "v", metadata={"labels": {"topology.kubernetes.io/zone": "z"}}, spec={})
 
 
-Facts = tuple[set[str], bool | None, Autoscaler | None, int, str | None, str | None, bool, int]
+Facts = tuple[set[str], str, bool | None, Autoscaler | None, int, str | None, str | None, bool, int]
 
 
 def optional_facts(state: ClusterState) -> Facts:
@@ -75,6 +77,7 @@ def optional_facts(state: ClusterState) -> Facts:
     seen = state.view(time.monotonic())
     return (
         state.nodes.dra,
+        seen.quota_covering("t", "ours", but=""),
         seen.budget_covers("t", {}),
         seen.autoscaler_of("t", "Deployment", "web"),
         state.jobs.pods("t/u"),
@@ -85,9 +88,9 @@ def optional_facts(state: ClusterState) -> Facts:
     )
 
 
-ALL_SEEN: Facts = {"a"}, True, Autoscaler("h", 9), 4, "nvidia", "v", True, 3
-NONE_THERE: Facts = set(), False, None, 0, None, None, False, 0
-NONE_KNOWN: Facts = set(), None, None, 0, None, None, False, 0
+ALL_SEEN: Facts = {"a"}, "q", True, Autoscaler("h", 9), 4, "nvidia", "v", True, 3
+NONE_THERE: Facts = set(), "", False, None, 0, None, None, False, 0
+NONE_KNOWN: Facts = set(), "", None, None, 0, None, None, False, 0
 
 
 def test_the_kinds_are_the_required_and_the_optional_ones() -> None:
@@ -131,7 +134,7 @@ async def test_the_optional_kinds_reach_the_state_and_leave_it() -> None:
             await until(lambda: state.fresh(time.monotonic()) and state.freshness.listed.issuperset(OPTIONAL))
             assert optional_facts(state) == ALL_SEEN
             for path, name in zip(
-                OPTIONAL_PATHS, ("s", "b", "h", "j", "fast", "c", "v", "k", "k", "rc", "t"), strict=True
+                OPTIONAL_PATHS, ("q", "s", "b", "h", "j", "fast", "c", "v", "k", "k", "rc", "t"), strict=True
             ):
                 fake.delete(path, name)
             await until(lambda: optional_facts(state) == NONE_THERE)

@@ -7,7 +7,7 @@ import pytest
 from tests.builders import UNKNOWN, ClusterFacts, case, container, pod
 from tests.injectors.applied import applied, unchanged
 from tests.tables import table
-from webhook.framework.cluster_view import PriorityClass
+from webhook.framework.cluster_view import PriorityClass, Workload
 from webhook.framework.interface import Outcome
 from webhook.injectors.priority_class import PriorityClassName
 
@@ -127,3 +127,99 @@ def test_set(before: dict[str, Any], facts: ClusterFacts, after: dict[str, Any])
     changed, outcome = applied(PriorityClassName(), case(pod(**before), cluster=facts), OWN)
     assert changed["spec"] == {"containers": pod()["spec"]["containers"], **after}
     assert outcome == Outcome("set", "gpu-training")
+
+
+# --- a class that was guessed -----------------------------------------------------------------------------------------
+
+QUIET = PriorityClass("gpu-training", 500, "Never", False)
+PAUSE = PriorityClass("overprovisioning", -10, "PreemptLowerPriority", False)
+HIGH = PriorityClass("everyday", 700, "PreemptLowerPriority", True)
+CALM = PriorityClass("everyday", 7, "Never", True)
+
+
+def quotas(*classes: str) -> ClusterFacts:
+    return ClusterFacts(priority_classes={"gpu-training": QUIET, "everyday": CALM}, quotas={"team-a": classes})
+
+
+GUESSED = Workload("training", guessed=True)
+BY_DEFAULT = {"priorityClassName": "everyday", "priority": 7, "preemptionPolicy": "Never"}
+
+
+def kept(why: str) -> str:
+    return f'PriorityClass "gpu-training" is a guess and is not given: {why}. The pod keeps its priority'
+
+
+_LOW = kept('it never preempts, and without it a pod takes the place of pods of "overprovisioning" (-10)')
+LESS: dict[str, tuple[dict[str, Any], ClusterFacts, Outcome]] = {
+    "it could no longer take the place of pause pods": (
+        NUMBERS,
+        cluster(QUIET, PAUSE),
+        Outcome("preempts", "gpu-training", _LOW),
+    ),
+    "the same of a template, whose priority is not known": (
+        {},
+        cluster(QUIET, PAUSE),
+        Outcome("preempts", "gpu-training", _LOW),
+    ),
+    "everybody else has a higher priority": (
+        {"priorityClassName": "everyday", "priority": 700, "preemptionPolicy": "PreemptLowerPriority"},
+        cluster(QUIET, HIGH),
+        Outcome("lower", "gpu-training", kept("its value 500 is below 700, which a pod has without it")),
+    ),
+    "a quota would count it": (
+        BY_DEFAULT,
+        quotas("gpu-training"),
+        Outcome("quota", "gpu-training", kept('ResourceQuota "gpus" would count the pod')),
+    ),
+    "a quota for the global default would no longer count it": (
+        BY_DEFAULT,
+        quotas("everyday"),
+        Outcome("quota", "gpu-training", kept('ResourceQuota "gpus" would no longer count the pod')),
+    ),
+    **{
+        f"{name} orders pods by it": (spec, cluster(QUIET), Outcome("ordered", name))
+        for name, spec in (
+            ("Volcano", {"schedulerName": "volcano", **NUMBERS}),
+            ("YuniKorn", {"schedulerName": "yunikorn", **NUMBERS}),
+        )
+    },
+}
+
+
+@table(("spec", "facts", "outcome"), LESS)
+def test_a_guess_is_not_given_where_the_pod_could_do_less_with_it(
+    spec: dict[str, Any], facts: ClusterFacts, outcome: Outcome
+) -> None:
+    made = case(pod(**spec), cluster=facts)
+    assert unchanged(PriorityClassName(), made._replace(context=made.context._replace(workload=GUESSED))) == outcome
+    if outcome.warning:
+        assert len(f"priorityClass: {outcome.warning}") <= 256
+
+
+def test_a_guess_is_not_given_to_a_pod_of_kueue() -> None:
+    made = case(pod(labels={"kueue.x-k8s.io/queue-name": "team"}, **NUMBERS), cluster=cluster(QUIET))
+    guessed = made._replace(context=made.context._replace(workload=GUESSED))
+    assert unchanged(PriorityClassName(), guessed) == Outcome("ordered", "Kueue")
+
+
+@table(("spec", "facts"), {why: row[:2] for why, row in LESS.items()})
+def test_a_label_that_asks_for_the_class_gives_it_all_the_same(spec: dict[str, Any], facts: ClusterFacts) -> None:
+    _, got = applied(PriorityClassName(), case(pod(**spec), cluster=facts), OWN)
+    assert got == Outcome("set", "gpu-training")
+
+
+@table(
+    ("spec", "facts"),
+    {
+        "nobody has a lower priority": (NUMBERS, cluster(QUIET, MINE)),
+        "the pod preempts nobody without it either": (BY_DEFAULT, cluster(QUIET, CALM, PAUSE)),
+        "it preempts as before": (NUMBERS, cluster(TRAINING, PAUSE)),
+        "no quota counts it otherwise": (BY_DEFAULT, quotas("gpu-training", "everyday")),
+        "a quota of another class": (BY_DEFAULT, quotas("gpu-inference")),
+        "nothing is known of the pod's priority": ({}, cluster(QUIET)),
+    },
+)
+def test_a_guess_is_given_where_the_pod_can_do_as_much_with_it(spec: dict[str, Any], facts: ClusterFacts) -> None:
+    made = case(pod(**spec), cluster=facts)
+    _, got = applied(PriorityClassName(), made._replace(context=made.context._replace(workload=GUESSED)), OWN)
+    assert got == Outcome("set", "gpu-training")

@@ -59,7 +59,7 @@ def test_there_is_no_obstacle_for(nodes: list[Object], made: Object) -> None:
 CASES: dict[str, tuple[Object, str, str, str, bool]] = {
     "more GPUs than the largest node": (
         pod("p", 16), "16 nvidia.com/gpu", "at most 8, which is what the largest nodes have: gpu-a1, gpu-a2, gpu-a3",
-        "Ask for 8 or fewer, or use a Job of 2 × 8", True,
+        "Ask for 8 or fewer, or spread the work over 2 pods of 8", True,
     ),
     "more CPU than a node with as many GPUs": (
         pod("p", 8, asks={"cpu": "400"}), "a pod that asks 400 CPUs with 8 GPUs",
@@ -129,7 +129,7 @@ CASES: dict[str, tuple[Object, str, str, str, bool]] = {
     "a GPU that is on no node": (
         pod("p", 0, asks={"amd.com/gpu": "1"}), "1 amd.com/gpu",
         "a resource that some node has: amd.com/gpu is on no node; nodes have nvidia.com/gpu",
-        "Remove it, or ask those who run this cluster", False,
+        "Ask for what nodes have, or ask those who run this cluster", False,
     ),
     "a profile of MIG that is on no node": (
         pod("p", 0, asks={"nvidia.com/mig-1g.5gb": "1"}), "1 nvidia.com/mig-1g.5gb",

@@ -2,9 +2,10 @@
 
 import pytest
 
-from tests.builders import pod
+from tests.builders import container, pod
 from webhook.framework.cluster_view import Workload
-from webhook.kube.pod import Owner
+from webhook.kube.asked import AskedPod
+from webhook.kube.pod import Owner, Pod
 from webhook.policy.model import Policy
 
 CLASSES = """
@@ -56,7 +57,20 @@ CASES: dict[str, tuple[dict[str, str], str | None, str, Workload]] = {
 @pytest.mark.parametrize(("labels", "kind", "namespace", "want"), CASES.values(), ids=CASES)
 def test_the_class_of_a_pod(labels: dict[str, str], kind: str | None, namespace: str, want: Workload) -> None:
     owner = None if kind is None else Owner(kind, "x", "u")
-    assert Policy.load(CLASSES).classify(pod(labels=labels), owner, namespace) == want
+    assert Policy.load(CLASSES).classify(pod(labels=labels), owner, namespace)._replace(guessed=False) == want
+
+
+@pytest.mark.parametrize(
+    ("labels", "kind", "namespace", "guessed"),
+    [
+        pytest.param({"tier": "online"}, "Job", "team-a", False, id="a label of the pod"),
+        pytest.param({}, "ReplicaSet", "night", False, id="an entry for the namespace"),
+        pytest.param({}, "Job", "dev", True, id="the kind of the owner"),
+        pytest.param({"workload-type": "serving"}, "Job", "dev", True, id="a label without effect"),
+    ],
+)
+def test_what_no_label_asks_for_is_a_guess(labels: dict[str, str], kind: str, namespace: str, guessed: bool) -> None:
+    assert Policy.load(CLASSES).classify(pod(labels=labels), Owner(kind, "x", "u"), namespace).guessed is guessed
 
 
 def test_a_label_of_the_namespace_entitles_to_a_class() -> None:
@@ -73,15 +87,13 @@ def test_a_label_of_the_namespace_entitles_to_a_class() -> None:
 def test_which_injectors_change_which_pods() -> None:
     policy = Policy.load("{}")
 
-    def names(*, gpu: bool, claims: bool) -> set[str]:
-        return {name for name, _ in policy.injectors_for("default", gpu=gpu, claims=claims)}
+    def names(made: Pod) -> set[str]:
+        return {name for name, _ in policy.injectors_for("default", AskedPod(made, policy.gpus))}
 
-    assert names(gpu=False, claims=False) == set()
-    assert names(gpu=False, claims=True) == {
+    without = container(gpu=None)
+    assert names(pod(without)) == set()
+    assert names(pod(container(gpu=0))) == {"voidDevices"}
+    assert names(pod(without, resourceClaims=[{"name": "gpu"}])) == {
         *("tolerations", "priorityClass", "voidDevices", "topologySpread", "nodeAffinity")
     }
-    assert (
-        names(gpu=True, claims=False)
-        == names(gpu=True, claims=True)
-        == {name for name, _ in policy.units["default"].injectors}
-    )
+    assert names(pod()) == {name for name, _ in policy.units["default"].injectors}

@@ -14,7 +14,7 @@ def adding(*names: str, container_name: str = "main") -> dict[str, Any]:
 
 ALLOWED: dict[str, Case] = {
     "none": case(pod()),
-    "what RDMA and profilers need": case(
+    "what RDMA and debuggers need": case(
         pod(adding("IPC_LOCK", "SYS_PTRACE", "NET_BIND_SERVICE", "MKNOD", "NET_ADMIN", "SYS_NICE"))
     ),
     "all of them dropped": case(pod(container(securityContext={"capabilities": {"drop": ["ALL"]}}))),
@@ -22,7 +22,7 @@ ALLOWED: dict[str, Case] = {
     "one that the policy allows": case(pod(adding("SYS_ADMIN")), rule=Capabilities(denied=("ALL",))),
 }
 
-_END = "wanted no capability that opens devices past the GPU limit. Remove it; profilers need SYS_PTRACE, RDMA needs IPC_LOCK, and GPUs need none."
+_END = "wanted no capability that opens devices past the GPU limit. Remove it: GPUs need none, RDMA needs IPC_LOCK, debuggers need SYS_PTRACE. GPU profilers read counters without any where the driver of the node has NVreg_RestrictProfilingToAdminUsers=0."
 _DENIED = (
     *("SYS_ADMIN", "cap_sys_module", "All", "SYS_RAWIO", "CAP_SYS_RAWIO", "Dac_Read_Search", "cap_dac_read_search"),
     *("SYS_BOOT", "BPF", "CAP_PERFMON", "SYS_ADMİN"),

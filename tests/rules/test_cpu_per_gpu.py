@@ -1,12 +1,14 @@
 """CPU and memory beside GPUs."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
-from tests.builders import GPU, Case, case, container, pod, sidecar
+from tests.builders import GPU, Case, ClusterFacts, case, container, pod, sidecar
 from webhook.framework.resources_per_gpu import PerGpu
+from webhook.policy.model import Policy
 from webhook.rules.cpu_per_gpu import CpuPerGpu
 
 RULE = CpuPerGpu()
@@ -59,6 +61,44 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
         [message('1 CPU and 64Mi for 1 GPU in container "s"', "8 32Gi")[0].replace("containers", "initContainers")],
     ),
 }
+
+
+SPOT = ClusterFacts(offers={"spot": {GPU: 4, "cpu": 16000, "memory": 64 << 30}})
+"""Nodes with 4 CPUs and 16 GiB for each GPU, of which pods may have four fifths."""
+SHARED = CpuPerGpu(node_share=80)
+ALLOWED |= {
+    "all that a node can give": case(pod(asking(1, cpu="3200m", memory="12.5Gi")), cluster=SPOT, rule=SHARED),
+    "all that a node can give beside a container without GPUs": case(
+        pod(asking(1, cpu="1200m", memory="12.5Gi"), {"name": "b", "resources": {"requests": {"cpu": "2"}}}),
+        cluster=SPOT,
+        rule=SHARED,
+    ),
+}
+REFUSED |= {
+    "less than a node can give": (
+        case(pod(asking(2, cpu="4", memory="8Gi")), cluster=SPOT, rule=SHARED),
+        message(
+            '4 CPUs and 8Gi for 2 GPUs in container "main"',
+            "6.4 25Gi",
+            "3.2 CPUs and 12.5Gi per GPU, which every node with as many GPUs can give",
+        ),
+    ),
+    "the usual where no node has as many GPUs": (
+        case(pod(asking(8, cpu="32", memory="256Gi")), cluster=SPOT, rule=SHARED),
+        message('32 CPUs and 256Gi for 8 GPUs in container "main"', "64 256Gi"),
+    ),
+    "the usual while the nodes are not known": (
+        case(pod(asking(1, cpu="4", memory="32Gi")), cluster=replace(SPOT, fresh=False), rule=SHARED),
+        message('4 CPUs and 32Gi for 1 GPU in container "main"', "8 32Gi"),
+    ),
+}
+
+
+def test_who_does_as_the_message_says_fits_and_is_told_nothing_more() -> None:
+    rule = dict(Policy.load("{}").units["default"].rules)["cpuPerGpu"]
+    assert isinstance(rule, CpuPerGpu)
+    assert rule.node_share == 80
+    assert case(pod(asking(2, cpu="6.4", memory="25Gi")), cluster=SPOT, rule=rule).findings(rule) == []
 
 
 @pytest.mark.parametrize(("cpu", "why"), [("8 cores", "is not a quantity"), ("0", "wanted a quantity above 0")])

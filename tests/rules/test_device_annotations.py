@@ -46,7 +46,9 @@ _KEYS = (
     *("dev.gvisor.internal.tpuproxy", "io.microsoft.virtualmachine.lcow.privileged"),
     *("io.microsoft.container.wcow.deviceextensions", "com.github.containers.virtcontainers.config.KernelPath"),
 )
-_END = "wanted no such annotation: it hands out devices past the GPU limit. Remove it, and ask for GPUs in the limits of a container."
+_WANTED = "wanted no such annotation: it can hand out devices past the GPU limit. Remove it,"
+_END = f"{_WANTED} and ask for GPUs in the limits of a container; harmless ones can be listed in deviceAnnotations.harmless."
+_NEEDED = f"{_WANTED} unless the pod needs it: for GPUDirect on GKE, or to use its GPUs in gVisor."
 REFUSED: dict[str, tuple[Case, list[str]]] = {
     "each of those that inject devices": (
         case(pod(annotations={"team": "ml"} | dict.fromkeys(_KEYS, "nvidia.com/gpu=all"))),
@@ -68,10 +70,10 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
 WARNED: dict[str, tuple[Case, list[str]]] = {
     "GPUs in gVisor": (
         case(pod(annotations=_GVISOR)),
-        [f'metadata.annotations[{next(iter(_GVISOR))}]: saw "true", {_END}'],
+        [f'metadata.annotations[{next(iter(_GVISOR))}]: saw "true", {_NEEDED}'],
     ),
     "GKE's fast networking beside GPUs": (
         case(pod(annotations=_GKE)),
-        [f'metadata.annotations[{next(iter(_GKE))}]: saw "- path: /dev/nvidia0", {_END}'],
+        [f'metadata.annotations[{next(iter(_GKE))}]: saw "- path: /dev/nvidia0", {_NEEDED}'],
     ),
 }

@@ -29,10 +29,22 @@ ALLOWED: dict[str, Case] = {
 }
 
 
-def message(prefix: str, made: str = "NVIDIA_VISIBLE_DEVICES", field: str = "containers", name: str = "main") -> str:
+_MADE = {
+    "NVIDIA_VIS": "NVIDIA_VISIBLE_DEVICES",
+    "ASCEND_RUNTIME_OPT": "ASCEND_RUNTIME_*",
+    **dict.fromkeys(("FOO_VISIBLE", "FOO_VISIBLE_", "FOO_VISIBLE_DEV", "FOO_VISIBLE_DEVICE"), "FOO_VISIBLE_DEVICES"),
+}
+ALLOWED |= {
+    f"the prefix {prefix} in a container without a GPU, which is no worse than none": case(pod(from_map(prefix, None)))
+    for prefix in _MADE
+}
+
+
+def message(prefix: str, made: str, field: str = "containers", name: str = "main") -> str:
     return (
-        f'spec.{field}[0].envFrom[0]: saw prefix "{prefix}" in container "{name}", wanted a prefix that cannot make {made}: '
-        "it hands out devices past the GPU limit. Choose another prefix."
+        f'spec.{field}[0].envFrom[0]: saw variables of unknown names that begin with "{prefix}" in container "{name}", which asks '
+        f"for a GPU, wanted variables by name: {made} among them would hand out devices past the limit. "
+        "List the variables under env with valueFrom, or give the source another prefix."
     )
 
 
@@ -41,41 +53,32 @@ _UNKNOWN = (
     "wanted variables by name: NVIDIA_VISIBLE_DEVICES among them would hand out devices past the limit. "
     "List the variables under env with valueFrom, or give the source a prefix."
 )
-_MADE = {
-    "NVIDIA_VIS": "NVIDIA_VISIBLE_DEVICES",
-    "ASCEND_RUNTIME_OPT": "ASCEND_RUNTIME_*",
-    **dict.fromkeys(("FOO_VISIBLE", "FOO_VISIBLE_", "FOO_VISIBLE_DEV", "FOO_VISIBLE_DEVICE"), "FOO_VISIBLE_DEVICES"),
-}
 REFUSED: dict[str, tuple[Case, list[str]]] = {
-    **{
-        f"the prefix {prefix}": (case(pod(from_map(prefix, gpu=None))), [message(prefix, made)])
-        for prefix, made in _MADE.items()
-    },
-    "a prefix in any kind of container, with or without a GPU": (
-        case(
-            pod(
-                from_map("N", gpu=None),
-                init=[from_map("N", name="setup")],
-                ephemeral=[from_map("N", gpu=None, name="debug")],
-            )
-        ),
-        [
-            message("N", field=field, name=name)
-            for field, name in (("initContainers", "setup"), ("containers", "main"), ("ephemeralContainers", "debug"))
-        ],
-    ),
-    "unknown variables where the policy denies them": (
-        case(pod(from_map()), rule=DeviceEnvFrom(unknown="deny")),
-        [_UNKNOWN],
-    ),
+    f"{name} where the policy denies them": (case(pod(from_map(prefix)), rule=DeviceEnvFrom(unknown="deny")), [said])
+    for name, prefix, said in (
+        ("unknown variables", "", _UNKNOWN),
+        ("variables that begin as one of these", "N", message("N", "NVIDIA_VISIBLE_DEVICES")),
+    )
 }
 WARNED: dict[str, tuple[Case, list[str]]] = {
-    "unknown variables in a container with a GPU": (case(pod(from_map())), [_UNKNOWN])
+    "unknown variables in a container with a GPU": (case(pod(from_map())), [_UNKNOWN]),
+    **{
+        f"the prefix {prefix} in a container with a GPU": (case(pod(from_map(prefix))), [message(prefix, made)])
+        for prefix, made in _MADE.items()
+    },
+    "a prefix in any kind of container with a GPU": (
+        case(pod(from_map("N"), init=[from_map("N", name="setup")], ephemeral=[from_map("N", None, "debug")])),
+        [
+            message("N", "NVIDIA_VISIBLE_DEVICES", field, name)
+            for field, name in (("initContainers", "setup"), ("containers", "main"))
+        ],
+    ),
 }
 
 
-@pytest.mark.parametrize("prefix", ["NVIDIA_G", "NVIDIA_MOFE", "CXPU_", "NVIDIA_NVS", "AMD_"])
-def test_a_prefix_that_can_make_a_variable_of_the_default_policy_is_refused(prefix: str) -> None:
+@pytest.mark.parametrize("prefix", ["NVIDIA_G", "NVIDIA_MOFE", "CXPU_", "NVIDIA_NVS", "AMD_", "AWS_", "DOCKER_"])
+@pytest.mark.parametrize("gpu", [1, None], ids=["with a GPU", "without"])
+def test_a_prefix_is_judged_as_none_by_the_default_policy(prefix: str, gpu: int | None) -> None:
     rule = dict(Policy.load("{}").units["default"].rules)["deviceEnvFrom"]
-    (finding,) = case(pod(from_map(prefix, gpu=None))).findings(rule)
-    assert not finding.only_warn
+    with_prefix, without = (case(pod(from_map(each, gpu))).findings(rule) for each in (prefix, ""))
+    assert [finding.only_warn for finding in with_prefix] == [finding.only_warn for finding in without]

@@ -36,6 +36,8 @@ def unmet(expression: str, *values: tuple[str, tuple[str, ...]]) -> Case:
     return claiming(Alternative(1, most=0, unmet=expression), values=values)
 
 
+MISSING = meets("resource", GPU)
+OTHERS = [(meets("resource", name), name) for name in ("nvidia.com/mig-9g.1gb", "rdma/hca")]
 B300 = 'a.b == "B300"'
 LARGE, LABEL = meets("gpus", GPU, lasting=True), meets("label", "spec.nodeSelector[a]")
 ALLOWED: dict[str, Case] = {
@@ -47,6 +49,10 @@ ALLOWED: dict[str, Case] = {
     "a claim for all devices of a node": selecting(None, 8),
     "a claim, while no driver tells devices": claiming(Alternative(99)),
     "a pod without a GPU": case(pod(container(gpu=None)), **LARGE),
+    "GPUs of a pool that is empty now": case(pod(), cluster=ELASTIC, **MISSING),
+    "GPUs of a pool that is empty now, where the policy says that nodes are added": case(
+        pod(), rule=GpuFits(autoscaler=True), **MISSING
+    ),
     "a resource that is served by DRA": case(pod(), **meets("resource", "deviceclass.resource.kubernetes.io/gpu")),
     "a resource that exists although no node names it": case(
         pod(), rule=GpuFits(extra=("example.com/*",)), **meets("resource", "example.com/nic")
@@ -66,7 +72,7 @@ def of_claim(seen: str, end: str) -> list[str]:
     return [f"spec.resourceClaims[0]: saw {seen}, wanted {end} wait if such a node is added."]
 
 
-_LATER = "Wait if the autoscaler adds such a node, or do it."
+_LATER = "Wait if the autoscaler adds such a node; otherwise do it."
 REFUSED: dict[str, tuple[Case, list[str]]] = {
     "more GPUs than any node ever had": (case(pod(container(gpu=16)), **LARGE), of_gpus()),
     "the same of a controller's pod": (case(pod(container(gpu=16), owned_by="Job"), **LARGE), of_gpus()),
@@ -127,6 +133,14 @@ WARNED: dict[str, tuple[Case, list[str]]] = {
         of_label(_LATER),
     ),
     "a label that no node has": (case(pod(), **LABEL), of_label()),
+    "GPUs that no node has, and nobody adds nodes": (case(pod(), **MISSING), of_gpus()),
+    **{
+        f"{name}, which the policy does not name in full, where nodes are added": (
+            case(pod(container(gpu=None, limits={name: "1"}), container("b")), cluster=ELASTIC, **context),
+            [f'spec.containers[0].resources.limits[{name}]: saw this in container "main", wanted that. {_LATER}'],
+        )
+        for context, name in OTHERS
+    },
     "a label that no node has, in a controller's pod, whatever the policy says": (
         case(pod(owned_by="ReplicaSet"), rule=DENY, **LABEL),
         of_label(),

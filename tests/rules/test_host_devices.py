@@ -29,7 +29,11 @@ ALLOWED: dict[str, Case] = {
 }
 
 _FIX = "Use a volume claim or an emptyDir; the device plugin brings the devices that the limits ask for."
-_MAY = "wanted one of the folders that may be mounted: /mnt, /data*, /models, /scratch, /home and 13 more."
+_MAY = (
+    "wanted one of the folders that may be mounted: /mnt, /data*, /models, /scratch, /home, /raid, /nfs, /lustre, /fsx, "
+    "/checkpoints, /workspace, /dev/shm, /var/log/sagemaker_checkpointing, /etc/localtime, /etc/timezone, /usr/share/zoneinfo, "
+    "/home/kubernetes/bin/nvidia, /home/kubernetes/bin/gib."
+)
 _DEVICES = (
     *("/dev", "/dev/", "/dev/nvidia0", "/dev/nvidia-caps/nvidia-cap1", "/dev/dri/renderD128", "/dev/kfd", "/dev/mem"),
     *("/dev/vfio", "/dev/char", "/dev/infiniband", "/dev/shm2", "/dev/fuse", "/dev/davinci0", "/dev/accel/accel0"),

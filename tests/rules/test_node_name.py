@@ -18,7 +18,7 @@ ALLOWED: dict[str, Case] = {
 
 _END = (
     "wanted no node name: it bypasses the scheduler and the taints of the node. "
-    "Remove it; to prefer a node use nodeSelector or node affinity with kubernetes.io/hostname."
+    "Remove it; to require a node use nodeSelector, to prefer one node affinity, with kubernetes.io/hostname."
 )
 REFUSED: dict[str, tuple[Case, list[str]]] = {
     "a tenant, with a GPU": (

@@ -81,7 +81,7 @@ def message(seen: str) -> list[str]:
     return [
         f"spec.topologySpreadConstraints: saw {seen} without topology spread or pod anti-affinity, wanted replicas on several "
         "nodes: one node that fails would take all of them. Add a topologySpreadConstraint over kubernetes.io/hostname with "
-        "the labels of the pods."
+        "the labels of the pods, and ScheduleAnyway."
     ]
 
 

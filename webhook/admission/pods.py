@@ -50,7 +50,7 @@ def mutate(request: Request, policy: Policy, cluster: Cluster, placer: Placer | 
     context = context_of(request, pod, policy, cluster, profile, placer, written=as_written(pod))
     if len(context.pod.gpu_names) > _MAX_GPU_NAMES:
         return IGNORED
-    edit, injectors = Edit(pod), _injectors_for(context, policy, profile)
+    edit, injectors = Edit(pod), policy.injectors_for(profile.name, context.pod)
     outcomes, idle = _applied(injectors, edit, context)
     asked = AskedPod(edit.object, policy.gpus) if edit else context.pod
     if refusal := _refused_early(request, asked, context, policy, profile):
@@ -69,13 +69,6 @@ def _applied(injectors: _Injectors, edit: Edit, context: Context) -> tuple[dict[
         if len(edit.operations) == before:
             idle[name] = injector
     return outcomes, idle
-
-
-def _injectors_for(context: Context, policy: Policy, profile: NamespaceProfile) -> _Injectors:
-    """The injectors that run on this pod."""
-    pod = context.pod
-    claims = pod.claims_devices or bool(pod.other_gpus)
-    return policy.injectors_for(profile.name, gpu=bool(pod.gpu_names), claims=claims)
 
 
 def _decision(
@@ -181,7 +174,7 @@ def validate(request: Request, policy: Policy, cluster: Cluster, placer: Placer 
 def _after_injectors(context: Context, policy: Policy, profile: NamespaceProfile) -> tuple[AskedPod, str]:
     """The pod as the mutating hook would have changed it if the profile were not in shadow; and the change in words."""
     edit = Edit(context.pod.json)
-    outcomes, idle = _applied(_injectors_for(context, policy, profile), edit, context)
+    outcomes, idle = _applied(policy.injectors_for(profile.name, context.pod), edit, context)
     done = [name for name in outcomes if name not in idle]
     chosen = [each.nodes[0].node for outcome in outcomes.values() if (each := outcome.placement) and each.nodes]
     choice = f"; node {chosen[0]} would be its first choice" if chosen else ""

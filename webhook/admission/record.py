@@ -31,8 +31,10 @@ from webhook.text import listed, plural, printable
 
 MAX_WARNINGS = 5
 MAX_WARNING_LENGTH = 256
-"""Characters. The API server cuts every warning to this length once all together have more than 4096 characters, and drops
-warnings with control characters (apiserver/pkg/endpoints/filters/warning.go)."""
+"""Characters of a warning with all that is said in it. The API server cuts every warning to this length once all together have
+more than 4096 characters, and drops warnings with control characters (apiserver/pkg/endpoints/filters/warning.go)."""
+_MAX_LINE = 4096 // 2 // (MAX_WARNINGS + 1)
+"""Characters of a warning that cannot be said in fewer: both hooks together then have no more than the API server shows whole."""
 _MAX_FINDINGS = 20
 _MAX_UNIT_NAME = 32
 _MAX_ASKED_RESOURCES = 12
@@ -89,17 +91,21 @@ def encoded(data: dict[str, Any]) -> str:
 
 
 def warnings(texts: Iterable[str | None]) -> list[str]:
-    """Warnings for the client: one line each, without control characters. A warning that is too long, or one too many, is left
-    out as a whole, and the last line says so."""
-    lines = list(dict.fromkeys([printable(text) for text in texts if text]))
-    shown = [line for line in lines if len(line) <= MAX_WARNING_LENGTH][:MAX_WARNINGS]
+    """Warnings for the client: one line each, without control characters. One that is too long is cut. If there are too many,
+    the last line says of which units the others are."""
+    lines = list(dict.fromkeys([_cut(printable(text)) for text in texts if text]))
+    shown = lines[:MAX_WARNINGS]
     if len(shown) < len(lines):
-        left_out = Counter([line.partition(":")[0][:_MAX_UNIT_NAME] for line in lines if line not in shown])
+        left_out = Counter([line.partition(":")[0][:_MAX_UNIT_NAME] for line in lines[MAX_WARNINGS:]])
         units = listed([unit if count == 1 else f"{unit} ({count})" for unit, count in left_out.items()])
         shown.append(
             f"{plural(left_out.total(), 'more warning')} left out here, of {units}: gpu-admission validate shows all"
         )
     return shown
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= _MAX_LINE else f"{line[: _MAX_LINE - 1]}…"
 
 
 def refusal_message(findings: Iterable[tuple[str, Finding]], policy: str) -> str:

@@ -19,6 +19,7 @@ ListKind = Literal[
     "resourceclaims",
     "resourceclaimtemplates",
     "poddisruptionbudgets",
+    "resourcequotas",
     "horizontalpodautoscalers",
     "jobs",
     "persistentvolumeclaims",

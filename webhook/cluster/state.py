@@ -22,6 +22,7 @@ from webhook.cluster.ledger import Ledger
 from webhook.cluster.listing import REQUIRED, Freshness, Index, ListKind, name_of
 from webhook.cluster.node_table import Answers
 from webhook.cluster.nodes import Nodes
+from webhook.cluster.quotas import Quotas
 from webhook.cluster.replicas import Replicas
 from webhook.cluster.slices import Slices
 from webhook.cluster.state_view import StateView
@@ -74,6 +75,7 @@ class ClusterState:
         self.device_classes = ByName(device_class)
         self.device_demands = DeviceDemands(self.nodes, self.claims, self.claim_templates, self.device_classes)
         self.budgets = Budgets()
+        self.quotas = Quotas()
         self.autoscalers = Autoscalers()
         self.jobs = Jobs()
         self.volume_claims = ByName(volume_claim)
@@ -88,6 +90,7 @@ class ClusterState:
             "resourceclaims": self.claims,
             "resourceclaimtemplates": self.claim_templates,
             "poddisruptionbudgets": self.budgets,
+            "resourcequotas": self.quotas,
             "horizontalpodautoscalers": self.autoscalers,
             "jobs": self.jobs,
             "persistentvolumeclaims": self.volume_claims,

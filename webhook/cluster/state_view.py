@@ -14,6 +14,7 @@ from webhook.cluster.listing import Freshness
 from webhook.cluster.node import SHARED
 from webhook.cluster.node_table import Answers
 from webhook.cluster.nodes import Nodes
+from webhook.cluster.quotas import Quotas
 from webhook.cluster.slices import Slices
 from webhook.framework.cluster_view import Autoscaler, MetricsStatus, PriorityClass, Taint
 from webhook.kube.claim_requests import ClaimRequest, claim_requests
@@ -37,6 +38,7 @@ class State(Protocol):
     slices: Slices
     device_demands: DeviceDemands
     budgets: Budgets
+    quotas: Quotas
     autoscalers: Autoscalers
     freshness: Freshness
     answers: Answers
@@ -72,6 +74,9 @@ class StateView:
     def budget_covers(self, namespace: str, labels: Mapping[str, str]) -> bool | None:
         known = self.fresh and "poddisruptionbudgets" in self._state.freshness.listed
         return self._state.budgets.covers(namespace, labels) if known else None
+
+    def quota_covering(self, namespace: str, priority_class: str, *, but: str) -> str:
+        return self._state.quotas.covering(namespace, priority_class, but=but)
 
     def autoscaler_of(self, namespace: str, kind: str, name: str) -> Autoscaler | None:
         known = self.fresh and "horizontalpodautoscalers" in self._state.freshness.listed

@@ -9,7 +9,7 @@ a pod, the author sees its short message instead of the webhook's.
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from webhook.framework import entitlement
@@ -125,21 +125,28 @@ def export_yaml(
 
 def _mutating(policy: Policy, name: str, profile: Profile, selector: list[Object]) -> Iterator[Object]:
     """The MutatingAdmissionPolicy of a profile, with its binding: one mutation for each expression of an injector."""
-    with_gpu = names_gpu(f"({_ALL})", policy.gpus)
+    with_gpu = names_gpu("variables.containers", policy.gpus)
     variables = [
         ("containers", f"dyn({_ALL})"),
         ("gpuContainers", gpu_containers("variables.containers", policy.gpus)),
-        ("class", _workload_class(policy.file.classes)),
+        ("class", _by_class(policy.file.classes, lambda rule: literal(rule.name), '"none"')),
+        (
+            "guessed",
+            _by_class(
+                policy.file.classes, lambda rule: str(not rule.labels and "*" in rule.namespaces).lower(), "true"
+            ),
+        ),
         ("withGpu", with_gpu),
         ("otherGpus", other_gpus("variables.containers")),
         *(variable for _, injector in named(profile.injectors) for variable in injector.variables()),
     ]
     mutations = []
-    for unit, injector in policy.units[name].injectors:
-        every_pod, claims = (
-            (unit, injector) in policy.injectors_for(name, gpu=False, claims=claims) for claims in (False, True)
+    for _, injector in policy.units[name].injectors:
+        with_gpu = (
+            names_gpu("variables.containers", policy.gpus, zero=True) if injector.protects else "variables.withGpu"
         )
-        applies = "true" if every_pod else any_of(["variables.withGpu", *(["variables.otherGpus"] if claims else [])])
+        claims = ["variables.otherGpus"] if injector.handles_claims else []
+        applies = "true" if injector.every_pod else any_of([with_gpu, *claims])
         if not injector.protects:
             applies = all_of([applies, f"!{LEFT_ALONE}"])
         for text in injector.exported(policy.gpus):
@@ -259,11 +266,11 @@ def _title(profile: str) -> str:
     return f"gpu-admission.{plain}-{hashlib.sha256(profile.encode()).hexdigest()[:6]}"
 
 
-def _workload_class(rules: tuple[ClassRule, ...]) -> str:
-    """The expression for the class that `Policy.classify` gives."""
+def _by_class(rules: tuple[ClassRule, ...], value: Callable[[ClassRule], str], otherwise: str) -> str:
+    """The expression for a value of the entry that gives a pod its class in `Policy.classify`."""
     labels = "object.metadata.?labels.orValue({})"
     owners = "object.metadata.?ownerReferences.orValue([])"
-    expression = '"none"'
+    expression = otherwise
     for rule in reversed(rules):
         terms = []
         if rule.labels:
@@ -273,5 +280,5 @@ def _workload_class(rules: tuple[ClassRule, ...]) -> str:
             terms.append(f"{owners}.exists(o, o.?controller.orValue(false) && o.kind in {kinds})")
         if "*" not in rule.namespaces:
             terms.append(entitlement.in_cel(rule.namespaces))
-        expression = f"{all_of(terms)} ? {literal(rule.name)} :\n{expression}"
+        expression = f"{all_of(terms)} ? {value(rule)} :\n{expression}"
     return expression

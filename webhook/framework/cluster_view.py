@@ -12,10 +12,12 @@ from webhook.kube.pod import Pod
 
 
 class Workload(NamedTuple):
-    """The class of workload of a pod. `warning` says why it is not the class that the pod asked for."""
+    """The class of workload of a pod. `warning` says why it is not the class that the pod asked for. `guessed`: no label of the
+    pod asks for it and no entry for its namespace gives it; it follows from the kind of its controller, or from nothing."""
 
     name: str
     warning: str | None = None
+    guessed: bool = False
 
 
 class PriorityClass(NamedTuple):
@@ -75,6 +77,10 @@ class Cluster(Protocol):
 
     def budget_covers(self, namespace: str, labels: Mapping[str, str]) -> bool | None:
         """Whether a PodDisruptionBudget of the namespace selects a pod with these labels. None if that is not known."""
+
+    def quota_covering(self, namespace: str, priority_class: str, *, but: str) -> str:
+        """The name of a ResourceQuota of the namespace that counts pods of one PriorityClass and none of another (`but`); "" as a
+        PriorityClass is none. "" if no such quota is known."""
 
     def autoscaler_of(self, namespace: str, kind: str, name: str) -> Autoscaler | None:
         """The HorizontalPodAutoscaler that scales a workload of the group `apps`. None if none is known."""

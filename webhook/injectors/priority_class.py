@@ -5,6 +5,18 @@ server sets it before we see the pod. A PriorityClass that does not exist is nev
 pod of a pod group keeps its priority, which must be that of the group. A pod of KAI or Run:ai gets none: their scheduler gives it
 one of its own by the kind of workload, and takes 100 or more for «never preempted, and never over quota».
 
+A class of workload that no label asks for is a guess. With a guess a pod can do no less than without it, so it gets no
+PriorityClass, and a warning, where the PriorityClass
+
+- is below the priority that the pod has anyway, as that of a globalDefault;
+- never preempts, and the cluster has a PriorityClass whose pods this pod could preempt without it: the pause pods of
+  overprovisioning have a priority below 0, so that every pod takes their place at once;
+- moves the pod into a ResourceQuota that is scoped by PriorityClass, or out of one. (That the API server may demand such a quota,
+  `limitedResources`, is not visible here.)
+
+Nor does it get one by a guess where others order pods by that number: see `ORDERED_BY_OTHERS`. `gpu-admission doctor` names
+each of these (`guessedClasses`). A label that asks for the class gives the PriorityClass all the same.
+
 Fields: spec.priorityClassName, spec.priority and spec.preemptionPolicy. The Priority plugin computes the last two before we
 are called and again after us, and refuses a pod whose values differ from its PriorityClass. So they are set from the
 PriorityClass that the watch has shown. While the watch is not fresh they are removed: that is always right, but costs a
@@ -13,18 +25,29 @@ pkg/podgrouper/podgrouper/plugins/defaultgrouper.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import ClassVar
+from typing import Any, ClassVar, Final
 
+from webhook.framework.cluster_view import PriorityClass
 from webhook.framework.interface import Context, Edit, Gpus, Injector, Outcome
 from webhook.kube import cel
 from webhook.kube.other_gpus import KAI
-from webhook.kube.pod import in_pod_group
+from webhook.kube.pod import KUEUE, Pod, in_pod_group, labels_of
 from webhook.text import quoted
 
+ORDERED_BY_OTHERS: Final = {
+    "volcano": "Volcano",  # orders the jobs of a queue by it, and preempts by it
+    "yunikorn": "YuniKorn",  # the same
+}
+"""Schedulers that order pods by their PriorityClass in queues of their own. So does Kueue, which a label of the pod names: it
+takes the priority of a workload from its template, which has no guess."""
 _NAME, _PRIORITY, _PREEMPTION = ("spec", "priorityClassName"), ("spec", "priority"), ("spec", "preemptionPolicy")
 
 
 class PriorityClassName(Injector):
+    differs: ClassVar[str] = (
+        "does not see other PriorityClasses and quotas: by a guess a pod gets a PriorityClass even if it can do less with it; a "
+        "globalDefault is kept"
+    )
     handles_claims: ClassVar[bool] = True
     sentences: ClassVar[Mapping[str, str]] = {
         "none": "the policy has no priority class for its class of workload",
@@ -34,6 +57,10 @@ class PriorityClassName(Injector):
         "scheduler": "no priority class: its scheduler gives it one of its own",
         "missing": "it did not get priority class {}, which does not exist",
         "unknown": "it did not get priority class {}: priority classes are not known yet",
+        "ordered": "no priority class, which would be a guess: {} orders its pods by priority",
+        "lower": "it did not get priority class {}, a guess: its priority is higher without it",
+        "preempts": "it did not get priority class {}, a guess: without it, it may preempt pods of low priority",
+        "quota": "it did not get priority class {}, a guess: a ResourceQuota counts pods by priority class",
         "set": "it got priority class {}",
     }
 
@@ -47,7 +74,8 @@ class PriorityClassName(Injector):
     """Class of workload: name of a PriorityClass (50-priority-classes.yaml). A class of workload that is missing here, or has
     "", gets none."""
     override_global_default: bool = True
-    """true: a pod with the cluster's globalDefault counts as a pod without a PriorityClass."""
+    """true: a pod with the cluster's globalDefault counts as a pod without a PriorityClass. If a label of the pod asks for its
+    class, that takes it out of a ResourceQuota for the globalDefault."""
 
     def inject(self, edit: Edit, context: Context) -> Outcome:
         class_name = self.classes.get(context.workload.name)
@@ -68,12 +96,20 @@ class PriorityClassName(Injector):
                 return Outcome("kept", chosen)
         if spec.get("schedulerName") in KAI:
             return Outcome("scheduler")
+        if context.workload.guessed and (orders := _orders(edit.object)):
+            return Outcome("ordered", orders)
         priority_class = priority_classes.get(class_name)
         if priority_class is None and not context.cluster.knows_priority_classes:
             return Outcome("unknown", class_name)
         if priority_class is None:
             warning = f"PriorityClass {quoted(class_name)} does not exist: the pod keeps its priority"
             return Outcome("missing", class_name, warning)
+        if context.workload.guessed and (less := _less(priority_class, spec, context)):
+            result, why = less
+            warning = (
+                f"PriorityClass {quoted(class_name)} is a guess and is not given: {why}. The pod keeps its priority"
+            )
+            return Outcome(result, class_name, warning)
         edit.set(_NAME, class_name)
         if context.cluster.fresh:
             if "priority" in spec:
@@ -99,5 +135,58 @@ class PriorityClassName(Injector):
         for name in ("priority", "preemptionPolicy"):
             steps.append(f'(has(object.spec.{name}) ? [JSONPatch{{op: "remove", path: "/spec/{name}"}}] : [])')
         chosen = 'object.spec.?priorityClassName.orValue("") != ""'
-        left = cel.any_of(['variables.priorityClass == ""', chosen, cel.BY_KAI, cel.IN_POD_GROUP])
+        others = f'object.spec.?schedulerName.orValue("") in {cel.literal([*ORDERED_BY_OTHERS])}'
+        queued = f"{cel.literal(KUEUE)} in object.metadata.?labels.orValue({{}})"
+        ordered = cel.all_of(["variables.guessed", cel.any_of([others, queued])])
+        left = cel.any_of(['variables.priorityClass == ""', chosen, cel.BY_KAI, cel.IN_POD_GROUP, ordered])
         yield f"{left} ? [] :\n" + " +\n".join(steps)
+
+
+def loss(given: PriorityClass, without: PriorityClass, known: Iterable[PriorityClass]) -> tuple[str, str] | None:
+    """What a pod can no longer do with the PriorityClass `given`: a constant word, and the reason in words. None: it can do as
+    much as without it. `without`: its priority otherwise. `known`: all PriorityClasses.
+
+    Source: pkg/scheduler/framework/preemption (PodEligibleToPreemptOthers).
+    """
+    if given.value < without.value:
+        return "lower", f"its value {given.value} is below {without.value}, which a pod has without it"
+    if given.preemption_policy != "Never" or without.preemption_policy == "Never":
+        return None
+    lowest = min(known, key=lambda each: (each.value, each.name), default=without)
+    if lowest.value >= without.value:
+        return None
+    return (
+        "preempts",
+        f"it never preempts, and without it a pod takes the place of pods of {quoted(lowest.name)} ({lowest.value})",
+    )
+
+
+def unchosen(known: Iterable[PriorityClass]) -> PriorityClass:
+    """What a pod has that names no PriorityClass: the globalDefault, else priority 0. Of several the API server takes the lowest.
+
+    Source: plugin/pkg/admission/priority (getDefaultPriority).
+    """
+    defaults = [each for each in known if each.global_default]
+    return min(defaults, key=lambda each: each.value, default=PriorityClass("", 0, "PreemptLowerPriority", False))
+
+
+def _less(given: PriorityClass, spec: Mapping[str, Any], context: Context) -> tuple[str, str] | None:
+    """`loss` for this pod, or that a quota counts it otherwise."""
+    known = context.cluster.priority_classes.values()
+    without = unchosen(known)
+    if spec.get("priority") is not None:
+        policy = spec.get("preemptionPolicy") or "PreemptLowerPriority"
+        without = PriorityClass(spec.get("priorityClassName") or "", spec["priority"], policy, False)
+    if less := loss(given, without, known):
+        return less
+    of, quota = context.namespace, context.cluster.quota_covering
+    if name := quota(of, given.name, but=without.name):
+        return "quota", f"ResourceQuota {quoted(name)} would count the pod"
+    if name := quota(of, without.name, but=given.name):
+        return "quota", f"ResourceQuota {quoted(name)} would no longer count the pod"
+    return None
+
+
+def _orders(pod: Pod) -> str:
+    """Who else orders this pod by its priority; "" if nobody is known to."""
+    return "Kueue" if KUEUE in labels_of(pod) else ORDERED_BY_OTHERS.get(pod["spec"].get("schedulerName") or "", "")

@@ -26,6 +26,7 @@ from webhook.kube.pod import (
     gpu_names,
     in_pod_group,
     labels_of,
+    names_zero_gpus,
     namespace_of,
     owner,
 )
@@ -81,6 +82,11 @@ class AskedPod:
     def gpu_names(self) -> frozenset[str]:
         """The GPU resources that it names in any quantity but zero."""
         return gpu_names(self.json, self.gpus)
+
+    @cached_property
+    def names_zero_gpus(self) -> bool:
+        """Whether it names a GPU resource with a quantity of zero, and none with another."""
+        return not self.gpu_names and names_zero_gpus(self.json, self.gpus)
 
     @cached_property
     def other_gpus(self) -> frozenset[str]:

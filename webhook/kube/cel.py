@@ -137,10 +137,13 @@ def other_gpus(containers: str) -> str:
     return any_of([CLAIMS, FRACTION, f"{containers}.exists(o, {has_other_gpu('o')})"])
 
 
-def names_gpu(containers: str, gpus: Gpus) -> str:
-    """Whether any of the containers names a GPU resource, in any quantity."""
-    gpu = is_gpu("k", gpus)
-    return f"{containers}.exists(c, {limits('c')}.exists(k, {gpu}) || {requests('c')}.exists(k, {gpu}))"
+def names_gpu(containers: str, gpus: Gpus, *, zero: bool = False) -> str:
+    """Whether any of the containers names a GPU resource, in any quantity but zero; with `zero` in that too."""
+    named = []
+    for names, part in ((limits("c"), "limits"), (requests("c"), "requests")):
+        more = "" if zero else f' && c.resources.{part}[k] != "0"'
+        named.append(f"{names}.exists(k, {is_gpu('k', gpus)}{more})")
+    return f"{containers}.exists(c, {' || '.join(named)})"
 
 
 def env(condition: str) -> str:

@@ -22,6 +22,8 @@ NODE_CHOICE, INJECTION, OFF = "gpu-admission.io/node-choice", "gpu-admission.io/
 """Annotations of pods, and the value that they may have: see `admission.switches`."""
 PROFILE_LABEL = "gpu-admission.io/profile"
 """The namespace label that opts in. Its value names a profile."""
+KUEUE = "kueue.x-k8s.io/queue-name"
+"""The label by which Kueue manages a pod."""
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 """The affinity field with terms that only add to a node's score."""
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -40,8 +42,6 @@ GPU_WORDS = (
     "aws.amazon.com/neuron",
 )
 """Parts of the names of resources for GPUs and their like, of all vendors, in lower case."""
-KUEUE = "kueue.x-k8s.io/queue-name"
-"""The label by which Kueue manages a pod."""
 SCHEDULER = "default-scheduler"
 MAX_NAME = 253
 """Maximum length of a name or label value that is kept."""
@@ -164,6 +164,17 @@ def gpu_names(pod: Pod, gpus: Gpus) -> frozenset[str]:
                 if gpus.kind(name) is not None and name not in names and not is_zero(quantity):
                     names.add(name)
     return frozenset(names)
+
+
+def names_zero_gpus(pod: Pod, gpus: Gpus) -> bool:
+    """Whether any container names a GPU resource with a quantity of zero."""
+    for container in container_specs(pod):
+        resources = container.get("resources") or {}
+        for part in ("limits", "requests"):
+            quantities = resources.get(part) or {}
+            if any([is_zero(quantities[name]) for name in gpus.among(quantities)]):
+                return True
+    return False
 
 
 def is_zero(quantity: Any) -> bool:

@@ -73,7 +73,12 @@ class Search:
         there = f"; nodes have {listed(map(bare, offered))}" if offered else "; no node has any"
         known = [resource for resource in offered if vendor(resource) == vendor(name)]
         near = f"Ask for {{}}, which is the nearest, or {_OPERATORS}"
-        fix = suggestion(name, known, near, f"Remove it, or {_OPERATORS}")
+        otherwise = f"Remove it, or {_OPERATORS}"
+        if name in self._asked:  # without it the pod would run without a GPU
+            otherwise = (
+                f"Ask for what nodes have, or {_OPERATORS}" if offered else f"A{_OPERATORS[1:]} for nodes that have it"
+            )
+        fix = suggestion(name, known, near, otherwise)
         wanted = f"a resource that some node has: {bare(name)} is on no node{there if name in self._asked else ''}"
         return Obstacle("resource", name, amount_words(name, self._demand.amount(name)), wanted, fix, False)
 
@@ -85,14 +90,14 @@ class Search:
             return Obstacle("together", "spec", seen, wanted, "Ask for one of them", False)
         largest = among & (devices == max_gpus)
         pods = -(-amount // max_gpus)
-        split = f"{pods} × {max_gpus}" if amount % max_gpus == 0 else f"{pods} pods with at most {max_gpus} each"
+        split = f"{pods} pods of {'' if amount % max_gpus == 0 else 'at most '}{max_gpus}"
         has = "node has" if np.count_nonzero(largest) == 1 else "nodes have"
         # If it is not lasting, some GPUs are away now: they are sick, or their device plugin does not run.
         lasting = amount > self._most(name) and not self._without_plugin.any()
         wanted = (
             f"at most {max_gpus}, which is what the largest {has}{'' if lasting else ' now'}: {self._named(largest)}"
         )
-        fix = f"Ask for {max_gpus} or fewer, or use a Job of {split}"
+        fix = f"Ask for {max_gpus} or fewer, or spread the work over {split}"
         return Obstacle("gpus", name, f"{amount} {bare(name)}", wanted, fix, lasting)
 
     def _shares(self, left: Mask) -> Iterator[Obstacle]:

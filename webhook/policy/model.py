@@ -13,6 +13,7 @@ from pydantic import model_validator
 
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.framework.cluster_view import Workload
+from webhook.framework.entitlement import covers
 from webhook.framework.interface import Injector, ProfileView, Rule, Settings
 from webhook.injectors.cpu_per_gpu import CpuPerGpuRequests
 from webhook.injectors.gpu_resources import GpuResources
@@ -21,8 +22,9 @@ from webhook.injectors.priority_class import PriorityClassName
 from webhook.injectors.tolerations import Tolerations
 from webhook.injectors.topology_spread import TopologySpread
 from webhook.injectors.void_devices import VoidDevices
+from webhook.kube.asked import AskedPod
 from webhook.kube.gpus import GpuName, Gpus
-from webhook.kube.pod import Owner, Pod
+from webhook.kube.pod import Owner, Pod, labels_of
 from webhook.placement.settings import PlacementSettings
 from webhook.policy.exemptions import OPERATORS, Exemption
 from webhook.policy.loader import read
@@ -235,14 +237,26 @@ class Policy:
             name = DEFAULT_PROFILE
         return name, self.units[name].profile
 
-    def injectors_for(self, profile: str, *, gpu: bool, claims: bool) -> tuple[tuple[str, Injector], ...]:
-        """The enabled injectors for a pod that names a GPU (`gpu`), or gets GPUs by DRA or in other ways (`claims`)."""
-        units = self.units[profile].injectors
-        return tuple([each for each in units if gpu or each[1].every_pod or (claims and each[1].handles_claims)])
+    def injectors_for(self, profile: str, pod: AskedPod) -> tuple[tuple[str, Injector], ...]:
+        """The enabled injectors that run on this pod."""
+        units, claims = self.units[profile].injectors, pod.claims_devices or bool(pod.other_gpus)
+        if pod.gpu_names:
+            return units
+        zero = pod.names_zero_gpus
+        every = [u for _, u in units if u.every_pod or (claims and u.handles_claims) or (zero and u.protects)]
+        return tuple([each for each in units if each[1] in every])
 
     def classify(self, pod: Pod, owner: Owner | None, namespace: str, labels: Container[str] = ()) -> Workload:
         """The class of workload of a pod in a namespace with these labels: see `workload_classes.classify`."""
-        return classify(self.file.classes, pod, owner, namespace, labels)
+        found, of_pod = classify(self.file.classes, pod, owner, namespace, labels), labels_of(pod)
+        for rule in self.file.classes:
+            if rule.name != found.name:
+                continue
+            if any([of_pod.get(key) in values for key, values in rule.labels.items()]):
+                return found
+            if not rule.labels and "*" not in rule.namespaces and covers(rule.namespaces, namespace, labels):
+                return found
+        return found._replace(guessed=True)
 
 
 def named(section: Settings) -> Iterator[tuple[str, Any]]:

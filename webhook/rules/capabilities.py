@@ -5,10 +5,13 @@ Refused:       the capabilities of `denied`, in upper or lower case, with or wit
                are not ASCII: some become ASCII in upper case (`SYS_ADMıN`). SYS_ADMIN can mount, SYS_MODULE loads drivers,
                SYS_RAWIO accesses I/O ports and PCI without a device file, DAC_READ_SEARCH opens files of the node by handle,
                SYS_BOOT starts another kernel, BPF and PERFMON access kernel memory
-Allowed:       all others: IPC_LOCK for RDMA, SYS_NICE for NUMA, SYS_PTRACE for profilers (it reaches only processes of this
+Allowed:       all others: IPC_LOCK for RDMA, SYS_NICE for NUMA, SYS_PTRACE for debuggers (it reaches only processes of this
                pod, since another rule refuses hostPID), and MKNOD (container runtimes grant it by default; the device
                cgroup decides which device files can be opened)
 DRA:           the same.
+
+GPU profilers (Nsight Compute, CUPTI) want SYS_ADMIN to read the counters of the GPU, unless the driver of the node is loaded with
+`NVreg_RestrictProfilingToAdminUsers=0`. That option opens the counters alone, so set it on nodes for profiling.
 
 Source: capabilities(7); containerd and CRI-O accept names in any case; Pod Security Standards, baseline.
 """
@@ -20,6 +23,11 @@ from webhook.framework.interface import Check, Context, Finding, Gpus, Rule
 from webhook.kube import cel
 from webhook.kube.asked import AskedPod
 from webhook.text import quoted
+
+_FIX = (
+    "Remove it: GPUs need none, RDMA needs IPC_LOCK, debuggers need SYS_PTRACE. GPU profilers read counters without any where "
+    "the driver of the node has NVreg_RestrictProfilingToAdminUsers=0"
+)
 
 
 class Capabilities(Rule):
@@ -41,7 +49,7 @@ class Capabilities(Rule):
                         path=f"{container.field}.securityContext.capabilities.add[{index}]",
                         seen=f"{quoted(name)} in container {quoted(container.name)}",
                         wanted="no capability that opens devices past the GPU limit",
-                        fix="Remove it; profilers need SYS_PTRACE, RDMA needs IPC_LOCK, and GPUs need none",
+                        fix=_FIX,
                     )
 
     def exported(self, gpus: Gpus) -> Iterable[Check]:

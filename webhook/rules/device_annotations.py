@@ -26,6 +26,8 @@ from webhook.kube import cel
 from webhook.kube.asked import AskedPod
 from webhook.text import bare, matches_any, quoted
 
+_FIX = "Remove it, and ask for GPUs in the limits of a container; harmless ones can be listed in deviceAnnotations.harmless"
+_NEEDED = "Remove it, unless the pod needs it: for GPUDirect on GKE, or to use its GPUs in gVisor"
 _MAX_KEY = 512
 """Characters of a key that are looked at. In a stored pod it has 317 at most; in a template of a custom resource any number."""
 
@@ -71,12 +73,13 @@ class DeviceAnnotations(Rule):
             beside_gpu = matches_any(self.beside_gpu, lower_key)
             if not beside_gpu and matches_any(self.harmless, lower_key):
                 continue
+            needed = beside_gpu and pod.asks_for_gpu
             yield Finding(
                 path=f"metadata.annotations[{bare(key)}]",
                 seen=quoted(value),
-                wanted="no such annotation: it hands out devices past the GPU limit",
-                fix="Remove it, and ask for GPUs in the limits of a container",
-                only_warn=beside_gpu and pod.asks_for_gpu,
+                wanted="no such annotation: it can hand out devices past the GPU limit",
+                fix=_NEEDED if needed else _FIX,
+                only_warn=needed,
             )
 
     def exported(self, gpus: Gpus) -> Iterable[Check]:

@@ -5,10 +5,10 @@ The variables of envFrom are not known here, and they come after those of the de
 safe, since the injector voidDevices sets `void` there; a container with a GPU is not.
 
 Fields read:   envFrom[*].prefix of spec.containers, initContainers and ephemeralContainers
-Allowed:       a prefix that cannot become the name of such a variable; no prefix in a container without a GPU limit
-Refused:       a prefix with which one of `names` begins; one that matches a pattern of `names`; one that ends with a part of
-               `_VISIBLE_DEVICES` from `_VISIBLE` on, since every vendor has a variable with that ending
-Warned about:  a source without a prefix in a container with a GPU limit (`unknown`: warn, deny or off)
+Allowed:       any source in a container without a GPU limit; a prefix that cannot become the name of such a variable
+Warned about:  in a container with a GPU limit, a source without a prefix; a prefix with which one of `names` begins; one that
+               matches a pattern of `names`; one that ends with a part of `_VISIBLE_DEVICES` from `_VISIBLE` on, since every
+               vendor has a variable with that ending (`unknown`: warn, deny or off)
 DRA:           a claim is no GPU limit: `void` is set beside it too.
 
 Source: kubelet makeEnvironmentVariables, pkg/kubelet/kubelet_pods.go («Env will override EnvFrom»).
@@ -34,7 +34,8 @@ class DeviceEnvFrom(Rule):
     names: tuple[str, ...] | None = None
     """Variables that hand out devices (name patterns). null: `names` and `besideGpu` of deviceEnv."""
     unknown: Action = "warn"
-    """The action for a source without a prefix in a container with a GPU: deny | warn | off. It may bring any variable."""
+    """The action for a source that may bring such a variable, in a container with a GPU: deny | warn | off. Without a prefix it
+    may bring any variable."""
 
     def completed(self, profile: ProfileView) -> Self:
         if self.names is not None:
@@ -43,39 +44,38 @@ class DeviceEnvFrom(Rule):
         return self.model_copy(update={"names": (*env.names, *env.beside_gpu)})
 
     def check(self, pod: AskedPod, context: Context) -> Iterable[Finding]:
-        names = self.names or DEVICES
-        for container in pod.containers:
-            for index, source in enumerate(container.spec.get("envFrom") or ()):
-                path, where = f"{container.field}.envFrom[{index}]", f"in container {quoted(container.name)}"
-                if prefix := source.get("prefix"):
-                    if made := next((name for name in names if _begins(prefix, name)), _by_suffix(prefix)):
-                        yield Finding(
-                            path=path,
-                            seen=f"prefix {quoted(prefix)} {where}",
-                            wanted=f"a prefix that cannot make {made}: it hands out devices past the GPU limit",
-                            fix="Choose another prefix",
-                        )
-                elif self.unknown != "off" and container.has_gpu(context.gpus):
+        for container in pod.containers if self.unknown != "off" else ():
+            sources = container.spec.get("envFrom") or ()
+            for index, source in enumerate(sources if container.has_gpu(context.gpus) else ()):
+                prefix = source.get("prefix") or ""
+                if made := self._made(prefix):
+                    which, other = (f" that begin with {quoted(prefix)}", "another") if prefix else ("", "a")
                     yield Finding(
-                        path=path,
-                        seen=f"variables of unknown names {where}, which asks for a GPU",
-                        wanted=f"variables by name: {NVIDIA} among them would hand out devices past the limit",
-                        fix="List the variables under env with valueFrom, or give the source a prefix",
+                        path=f"{container.field}.envFrom[{index}]",
+                        seen=f"variables of unknown names{which} in container {quoted(container.name)}, which asks for a GPU",
+                        wanted=f"variables by name: {made} among them would hand out devices past the limit",
+                        fix=f"List the variables under env with valueFrom, or give the source {other} prefix",
                         only_warn=self.unknown == "warn",
                     )
 
     def exported(self, gpus: Gpus) -> Iterable[Check]:
+        if self.unknown == "off":
+            return
         prefix, names = 's.?prefix.orValue("")', self.names or DEVICES
         longer = cel.any_of([f"{prefix}.startsWith({cel.literal(n[:-1])})" for n in names if n.endswith("*")])
         begins = f"{cel.literal([n.removesuffix('*') for n in names])}.exists(n, n.startsWith({prefix}))"
         ends = cel.any_of([f"{prefix}.endsWith({cel.literal(part)})" for part in _PARTS])
-        makes_one = f'{prefix} != "" && ({begins} || {longer} || {ends})'
-        wanted = "a prefix that cannot make the name of a variable that hands out devices"
-        yield Check("container", f"{cel.field('c', 'envFrom')}.exists(s, {makes_one})", wanted)
-        if self.unknown != "off":
-            open_ended = cel.all_of([f'{cel.field("c", "envFrom")}.exists(s, {prefix} == "")', cel.ASKS])
-            wanted = "variables by name, or a prefix: a source without one may hand out devices past the GPU limit"
-            yield Check("container", open_ended, wanted, only_warn=self.unknown == "warn")
+        makes_one = f'{cel.field("c", "envFrom")}.exists(s, {prefix} == "" || {begins} || {longer} || {ends})'
+        wanted = (
+            "variables by name, or a prefix that makes none of the variables that hand out devices past the GPU limit"
+        )
+        yield Check("container", cel.all_of([makes_one, cel.ASKS]), wanted, only_warn=self.unknown == "warn")
+
+    def _made(self, prefix: str) -> str | None:
+        """The name of a variable that hands out devices and that the prefix and a key can make."""
+        if not prefix:
+            return NVIDIA
+        return next((name for name in self.names or DEVICES if _begins(prefix, name)), _by_suffix(prefix))
 
 
 def _by_suffix(prefix: str) -> str | None:

@@ -8,10 +8,11 @@ so every replica says the same, also after a restart.
 
 Fields read:   the fields that the scheduler reads: resources of all containers, nodeSelector, node affinity, tolerations; the
                claims that spec.resourceClaims names, and claims and their templates when they are created
-Allowed:       a pod that fits on some empty node. Only CPU, memory, ephemeral storage, pods and GPUs are counted
+Allowed:       a pod that fits on some empty node. Only CPU, memory, ephemeral storage, pods and GPUs are counted. GPUs that the
+               policy names in full and no node has now, where nodes may be added: their pools may be empty
 Refused:       more GPUs, CPU or memory than any one node has, where nobody adds nodes
 Warned about:  the same where nodes may be added: some node has a `spec.providerID` (a cloud, Cluster API, OpenShift, …), or
-               GPUs by DRA; the same where a node may have GPUs that it does not list now; resources that no node has;
+               GPUs by DRA; the same where a node may have GPUs that it does not list now; other resources that no node has;
                labels that no node has; taints that are not tolerated; a combination that no single node has. A pod of a
                controller is never refused for one of these: the controller would retry at growing intervals, and the pod
                would start late
@@ -61,6 +62,8 @@ class GpuFits(Rule):
         made_by_controller = pod.owner is not None and not context.template
         may_come = context.cluster.elastic if self.autoscaler is None else self.autoscaler
         for obstacle in obstacles:
+            if may_come and obstacle.cause == "resource" and obstacle.about in {gpu.name for gpu in context.gpus.names}:
+                continue  # a pool of such nodes may be empty now
             lenient = self.when_it_may_change == "warn" or made_by_controller or obstacle.cause == "shared"
             only_warn = lenient and (may_come or not obstacle.lasting)
             path, where = _field(obstacle, pod, context)
@@ -82,7 +85,12 @@ class GpuFits(Rule):
                 by = f" by the expression «{bare(unmet)}»" if unmet else ""
                 seen = f"{request.words}, which selects{by} devices that no node has"
                 values = [each for each in context.cluster.device_values(unmet) if each[1]]
-                has = "; ".join([f"{bare(name)}: {listed(known)}" for name, known in values[:_MAX_VALUES]])
+                has = "; ".join(
+                    [
+                        f"{bare(name)}: {listed(known, where='kubectl get resourceslices -o yaml')}"
+                        for name, known in values[:_MAX_VALUES]
+                    ]
+                )
                 wanted = "devices that a node has"
                 correct = (
                     f"Correct it: devices have {has}. Or" if has else "Correct the expressions of its selectors, or"
@@ -93,7 +101,7 @@ class GpuFits(Rule):
 
 def _waiting_first(step: str) -> str:
     """The next step if an autoscaler may add what is missing."""
-    return f"Wait if the autoscaler adds such a node, or {step[0].lower()}{step[1:]}"
+    return f"Wait if the autoscaler adds such a node; otherwise {step[0].lower()}{step[1:]}"
 
 
 def _field(obstacle: Obstacle, pod: AskedPod, context: Context) -> tuple[str, str]:

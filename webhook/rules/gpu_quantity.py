@@ -102,7 +102,7 @@ def _parts(name: str, context: Context) -> str:
     offered = [r for r in resources if context.gpus.kind(r) in ("slice", "share") and resources[r] > 0]
     if offered:
         offered.sort(key=lambda resource: (vendor(resource) != vendor(name), resource))
-        return f"or for a part of a GPU that this cluster offers: {listed(map(bare, offered))}"
+        return f"or for a part of a GPU that this cluster offers: {listed(map(bare, offered), where='kubectl describe nodes')}"
     if context.cluster.fresh:
         return "since this cluster offers no parts of GPUs: no MIG profiles and no shared GPUs"
     return "or for a MIG profile or a shared GPU if the cluster offers them"

@@ -1,21 +1,17 @@
-"""No container has a limit of 0 GPUs: it may see all GPUs of the node.
+"""No container has a limit of 0 GPUs, where that is not meant.
 
-With `nvidia.com/gpu: 0` the device plugin is never called, so nothing limits which GPUs the container sees. If the container
-runtime reads the environment of the image, it may see every GPU of the node.
+Charts write `nvidia.com/gpu: 0` where their GPU is switched off. To the API server and the scheduler that is the same as no
+such line, so the pod is never refused for it. The injector voidDevices hides the GPUs of the node from the container, as from
+each container without a GPU. Who needs a GPU and wrote 0 by a slip would otherwise search for it in the logs of the program.
 
-Fields read:   spec.containers[*].resources, spec.initContainers[*].resources; env[NVIDIA_VISIBLE_DEVICES]
-Refused:       a limit of 0 GPUs in a container that has no other GPU
-Warned about:  the same if NVIDIA_VISIBLE_DEVICES is void or none, set by the injector or by the author
+Fields read:   spec.containers[*].resources, spec.initContainers[*].resources
+Warned about:  a limit of 0 GPUs in a container that has no other GPU
 DRA:           the same with a claim as without, since a claim may be for any device.
-
-Source: NVIDIA/k8s-device-plugin issue 61, kubernetes/kubernetes issue 59629.
 """
 
 from collections.abc import Iterable
-from typing import ClassVar
 
-from webhook.framework.device_variables import HIDDEN, NVIDIA, hides_devices
-from webhook.framework.interface import Check, Context, Finding, Gpus, Rule
+from webhook.framework.interface import Action, Check, Context, Finding, Gpus, Rule
 from webhook.kube import cel
 from webhook.kube.asked import AskedPod
 from webhook.kube.pod import is_zero
@@ -23,7 +19,7 @@ from webhook.text import quoted
 
 
 class GpuZero(Rule):
-    everywhere: ClassVar[bool] = True
+    action: Action = "warn"
 
     def check(self, pod: AskedPod, context: Context) -> Iterable[Finding]:
         for container in pod.containers:
@@ -33,17 +29,13 @@ class GpuZero(Rule):
                 continue
             zeros = [name for name in context.gpus.among(limits) if is_zero(limits[name])]
             if zeros:
-                hidden = hides_devices(container.spec)
                 yield Finding(
                     path=context.field_of(container, zeros[0]),
                     seen=f"0 GPUs in container {quoted(container.name)}",
-                    wanted="at least 1, or no such line" + ("" if hidden else ": with 0 nothing hides the node's GPUs"),
-                    fix="Remove the line" if hidden else f"Ask for 1, or remove the line and set {NVIDIA} to void",
-                    only_warn=hidden,
+                    wanted="at least 1, or no such line",
+                    fix="Ask for 1 if the container needs a GPU, or remove the line",
                 )
 
     def exported(self, gpus: Gpus) -> Iterable[Check]:
         zero = f'{cel.limits("c")}.exists(k, {cel.is_gpu("k", gpus)} && c.resources.limits[k] == "0")'
-        wanted = "at least 1 GPU, or no such limit"
-        yield Check("container", cel.all_of([zero, f"!{cel.ASKS}", f"!{HIDDEN}"]), wanted)
-        yield Check("container", cel.all_of([zero, f"!{cel.ASKS}", HIDDEN]), wanted, only_warn=True)
+        yield Check("container", cel.all_of([zero, f"!{cel.ASKS}"]), "at least 1 GPU, or no such limit")

@@ -28,6 +28,8 @@ from webhook.kube.pod import clean_path
 from webhook.text import listed, quoted
 
 _SPECIAL = ("CharDevice", "BlockDevice", "Socket")
+_MAX_FOLDERS = 24
+_WHERE = "all: rules.hostDevices.allowed of the policy"
 _FIX = "Use a volume claim or an emptyDir; the device plugin brings the devices that the limits ask for"
 
 
@@ -66,7 +68,7 @@ class HostDevices(Rule):
             if kind in _SPECIAL:
                 yield Finding(f"{where}.type", quoted(kind), "a folder or a file, no device and no socket", _FIX)
             elif "\\" in seen or not folder.startswith(self._allowed):
-                folders = f"one of the folders that may be mounted: {listed(self.allowed)}"
+                folders = f"one of the folders that may be mounted: {listed(self.allowed, _MAX_FOLDERS, where=_WHERE)}"
                 yield Finding(f"{where}.path", quoted(seen), folders if self.allowed else "no host path", _FIX)
             elif folder.startswith(self._denied) and not folder.startswith(self._allowed_in_denied):
                 yield Finding(

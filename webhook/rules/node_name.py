@@ -34,7 +34,7 @@ class NodeName(Rule):
             path="spec.nodeName",
             seen=quoted(name),
             wanted="no node name: it bypasses the scheduler and the taints of the node",
-            fix="Remove it; to prefer a node use nodeSelector or node affinity with kubernetes.io/hostname",
+            fix="Remove it; to require a node use nodeSelector, to prefer one node affinity, with kubernetes.io/hostname",
         )
 
     def exported(self, gpus: Gpus) -> Iterable[Check]:

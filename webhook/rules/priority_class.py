@@ -27,6 +27,7 @@ from webhook.kube.asked import AskedPod
 from webhook.text import listed, matches, quoted, suggestion
 
 _SYSTEM: dict[str, tuple[str, ...]] = {"system-*": ()}
+_WHERE = "kubectl get priorityclasses"
 _OTHERWISE = "Choose one of those, or remove the line"
 
 
@@ -56,13 +57,15 @@ class PriorityClassAllowed(Rule):
         usable = sorted(c for c in cluster.priority_classes if self.reserved_for(c, context.namespace, labels) is None)
         if not exists:
             fix = suggestion(name, usable, "Write {} if that is meant, or remove the line", _OTHERWISE)
-            yield Finding(path, quoted(name), f"a PriorityClass of this cluster: {listed(usable) or 'none'}", fix)
+            yield Finding(
+                path, quoted(name), f"a PriorityClass of this cluster: {listed(usable, where=_WHERE) or 'none'}", fix
+            )
             return
         yield Finding(
             path=path,
             seen=f"{quoted(name)} in namespace {quoted(context.namespace)}",
             wanted=f"another class: this one is {'only ' if entitled else ''}for {entitlement.described(entitled or ())}",
-            fix=f"Use {listed(usable)}, or remove the line" if usable else "Remove the line",
+            fix=f"Use {listed(usable, where=_WHERE)}, or remove the line" if usable else "Remove the line",
         )
 
     def exported(self, gpus: Gpus) -> Iterable[Check]:

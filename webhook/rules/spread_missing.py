@@ -48,6 +48,6 @@ class SpreadMissing(Rule):
             path="spec.topologySpreadConstraints",
             seen=f"{seen} without topology spread or pod anti-affinity",
             wanted="replicas on several nodes: one node that fails would take all of them",
-            fix="Add a topologySpreadConstraint over kubernetes.io/hostname with the labels of the pods",
+            fix="Add a topologySpreadConstraint over kubernetes.io/hostname with the labels of the pods, and ScheduleAnyway",
             only_warn=not context.template,
         )

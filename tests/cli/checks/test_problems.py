@@ -1,12 +1,13 @@
 """Each check of `gpu-admission doctor`, without and with the problem that it looks for.
 
-Covers cli.checks, cli.checks.certificate, cli.checks.configurations, cli.checks.guards, cli.checks.nodes,
+Covers cli.checks, cli.checks.certificate, cli.checks.configurations, cli.checks.guards, cli.checks.guesses, cli.checks.nodes,
 cli.checks.policy_references, cli.checks.replicas, cli.checks.result.
 """
 
 import json
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,7 +34,7 @@ from tests.cli.checks.installation import (
 )
 from tests.cli.objects import call, namespace, placed, write
 from tests.controlplane.nodes import node
-from tests.controlplane.objects import pod
+from tests.controlplane.objects import made, pod
 from webhook.cli.cluster.answers import QUESTIONS
 from webhook.cli.cluster.snapshot import ENGINE
 from webhook.kube.kinds import KINDS
@@ -50,6 +51,14 @@ CRITICAL = "class.gpu-admission.io/inference-critical"
 ENTITLED = "classes: [{class: inference-critical, namespaces: [team]}]"
 PREEMPTING = "profiles: {default: {injectors: {priorityClass: {classes: {training: high}}}}}"
 STRICT = "profiles: {default: {rules: {priorityClass: {reserved: {gpu-inference: []}}}}}"
+
+
+def quota(operator: str, *values: str) -> dict[str, Any]:
+    """Of pods by their PriorityClass."""
+    scope = {"scopeName": "PriorityClass", "operator": operator} | ({"values": [*values]} if values else {})
+    found = made("ResourceQuota", "gpus", spec={"hard": {"pods": "4"}, "scopeSelector": {"matchExpressions": [scope]}})
+    found["metadata"]["namespace"] = "team"
+    return found
 
 
 def exempting_ops(objects: Objects) -> None:
@@ -72,6 +81,8 @@ FINE = [
     pytest.param("classes", "training", lambda o: (of(o, "Pod", "trainer")["metadata"].update(labels={"workload-type": "trainig"}), of(o, "Pod", "trainer")["status"].update(phase="Succeeded")), id="a misspelt class of a pod that has ended"),
     pytest.param("classes", "a, b, c, d", policy("classes: [{class: a, namespaces: [team]}, {class: b, ownerKinds: [Job]}, {class: c, labels: {x: [y]}}, {class: d}]"), id="classes of which none takes all of another"),
     pytest.param("gpuMetrics", "9 s old", both(policy(PROMETHEUS), lambda o: [each["status"]["samples"][-1].__setitem__(2, 9.0) for each in o if each["kind"] == "ReplicaMetrics"]), id="metrics that come"),
+    pytest.param("guessedClasses", "as much", lambda o: o.append(quota("In", "gpu-inference")), id="a quota of a class that nobody gets by a guess"),
+    pytest.param("guessedClasses", "as much", lambda o: (o.append(made("PriorityClass", "pause", value=-10)), o.append(made("PriorityClass", "calm", value=5, globalDefault=True, preemptionPolicy="Never"))), id="pause pods whose place nobody takes anyway"),
     pytest.param("preemption", "by gpu-inference: team; by gpu-inference-critical: none. Pods of a lower priority give way, in any namespace: gpu-inference-critical 200000, gpu-inference 100000, gpu-service 50000 (never preempts), gpu-training 10000 (never preempts), gpu-development 1000 (never preempts); without a class 0. Kubernetes lets namespaces that have not opted in use system-cluster-critical, before all of these", lambda o: o.append(namespace("plain")), id="who can preempt"),
     pytest.param("preemption", "by gpu-inference: team; by gpu-inference-critical: team", lambda o: of(o, "Namespace")["metadata"]["labels"].update({CRITICAL: ""}), id="an entitled namespace"),
     pytest.param("preemption", "by gpu-inference: none; by gpu-inference-critical: none", policy(STRICT), id="nobody can preempt"),
@@ -144,6 +155,15 @@ CASES = [
     pytest.param("classes", "warn", lambda o: of(o, "Pod", "trainer")["metadata"]["labels"].update({"workload-type": "trainig"}), id="a misspelt class on a pod"),
     pytest.param("classes", "warn", policy("classes: [{class: a}, {class: training, ownerKinds: [Job]}]"), id="a class that another takes"),
     pytest.param("classes", "warn", policy("classes: [{class: a, namespaces: [teem]}, {class: b}]"), id="a class for no namespace"),
+    *[
+        pytest.param("guessedClasses", "warn", spoil, id=why)
+        for why, spoil in {
+            "pause pods whose place no guess takes": lambda o: o.append(made("PriorityClass", "pause", value=-10)),
+            "a global default above all": lambda o: o.append(made("PriorityClass", "everyday", value=10**6, globalDefault=True)),
+            "a quota of the class that is guessed": lambda o: o.append(quota("In", "gpu-service")),
+            "a quota of those without a class": lambda o: o.append(quota("DoesNotExist")),
+        }.items()
+    ],
     pytest.param("priorityClasses", "broken", lambda o: o.remove(of(o, "PriorityClass")), id="a priority class that is not there"),
     pytest.param("priorityClasses", "warn", lambda o: of(o, "PriorityClass", "gpu-service").update(value=10000), id="a service no higher than training"),
     pytest.param("preemption", "warn", both(policy(PREEMPTING), lambda o: o.append({"kind": "PriorityClass", "metadata": {"name": "high"}, "value": 9})), id="a class that preempts and is not guarded"),

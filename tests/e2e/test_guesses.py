@@ -1,0 +1,110 @@
+"""What pods get that say little of themselves: never less than without the webhook. On the stored and the bound pod."""
+
+from typing import Any
+
+import pytest
+
+from tests.controlplane.api import Api, refusal, wait_until
+from tests.controlplane.fixtures import MakeNodes
+from tests.controlplane.nodes import GPU_TAINT, node
+from tests.controlplane.objects import Json, deployment, made, pod
+from tests.installed import decision
+
+pytestmark = pytest.mark.controlplane
+
+ASKED = {"workload-type": "training"}
+
+
+def unit(found: Json) -> list[str]:
+    result: list[str] = decision(found).get("units", {}).get("priorityClass", [])
+    return result
+
+
+async def known(api: Api, team: str, result: str) -> Json:
+    """The stored pod of a workload that says nothing, once the webhook knows what the test has made."""
+
+    async def seen() -> Json | None:
+        found = await api.create(pod("one"), team, dryRun="All")
+        return found if unit(found)[:1] == [result] else None
+
+    return await wait_until(seen, 60, result)
+
+
+async def test_a_pod_takes_the_place_of_a_pause_pod_as_without_us(api: Api, team: str, nodes: MakeNodes) -> None:
+    """A pause pod of negative priority keeps a node for pods to come: the documented way to overprovision."""
+    await nodes([node("first", 1)])
+    pause = made("PriorityClass", "overprovisioning", value=-10)
+    async with api.having(pause):
+        await api.create(deployment("pause", priorityClassName="overprovisioning"), team)
+        await api.running(team, 1, app="pause")
+        found = await known(api, team, "preempts")
+        assert (found["spec"]["priority"], found["spec"].get("priorityClassName")) == (0, None)
+        assert any('"gpu-development" is a guess and is not given' in each for each in found.warnings)
+        await api.create(deployment("chat"), team)
+        (chat,) = await api.running(team, 1, app="chat")
+        assert chat["spec"]["preemptionPolicy"] == "PreemptLowerPriority"
+        asked = await api.create(pod("asked", labels=ASKED), team, dryRun="All")
+        assert asked["spec"]["priorityClassName"] == "gpu-training"
+        await api.delete_all("Deployment", team)
+
+
+def scoped(operator: str, *values: str) -> Json:
+    scope: dict[str, Any] = {"scopeName": "PriorityClass", "operator": operator}
+    scope |= {"values": [*values]} if values else {}
+    return made("ResourceQuota", "scoped", spec={"hard": {"pods": "0"}, "scopeSelector": {"matchExpressions": [scope]}})
+
+
+HIGH = made("PriorityClass", "everyday", value=500000, globalDefault=True)
+
+
+async def test_a_pod_is_not_below_the_global_default(api: Api, team: str, nodes: MakeNodes) -> None:
+    await nodes([node("first", 1)])
+    async with api.having(HIGH):
+        found = await known(api, team, "lower")
+        assert (found["spec"]["priority"], found["spec"]["priorityClassName"]) == (500000, "everyday")
+        asked = await api.create(pod("asked", labels=ASKED), team, dryRun="All")
+        assert asked["spec"]["priorityClassName"] == "gpu-training"
+
+
+@pytest.mark.parametrize(
+    "quota", [scoped("Exists"), scoped("In", "gpu-development")], ids=["of all classes", "of the class that is guessed"]
+)
+async def test_a_quota_that_counts_pods_by_their_class_refuses_none_for_a_guess(
+    quota: Json, api: Api, team: str, nodes: MakeNodes
+) -> None:
+    await nodes([node("first", 1)])
+    async with api.having(quota, namespace=team):
+        await known(api, team, "quota")
+
+        async def counted() -> bool:
+            return bool((await api.get("ResourceQuota", "scoped", team)).get("status", {}).get("hard"))
+
+        await wait_until(counted, 60, "the quota to be in force")
+        found = await api.create(pod("one"), team)
+        assert "priorityClassName" not in found["spec"]
+
+
+async def test_no_guess_takes_a_pod_out_of_the_quota_of_the_global_default(api: Api, team: str) -> None:
+    default = made("PriorityClass", "everyday", value=1, globalDefault=True)
+    async with api.having(default), api.having(scoped("In", "everyday"), namespace=team):
+
+        async def refused() -> bool:
+            return "exceeded quota: scoped" in await refusal(api.create(pod("one"), team, dryRun="All"))
+
+        await wait_until(refused, 60, "the quota to count the pod as without us")
+
+
+async def test_a_container_with_0_gpus_starts_beside_gpu_nodes_and_sees_none(
+    api: Api, team: str, nodes: MakeNodes
+) -> None:
+    await nodes([node("gpus", 1, taints=[GPU_TAINT]), node("plain", 0)])
+    made_by_chart = pod("querynode", 0, container={"resources": {"limits": {"nvidia.com/gpu": "0"}}})
+    created = await api.create(made_by_chart, team)
+    (found,) = await api.running(team, 1)
+    assert found["spec"]["nodeName"] == "plain"
+    assert {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"} in found["spec"]["containers"][0]["env"]
+    assert not [each for each in found["spec"]["tolerations"] if each["key"].startswith("nvidia.com")]
+    assert "priorityClassName" not in found["spec"]
+    assert "affinity" not in found["spec"]
+    assert not decision(found).get("nodes")
+    assert [each.partition(":")[0] for each in created.warnings] == ["gpuZero"]
