@@ -116,7 +116,7 @@ FAILURE = [
     ("templates.mutate.gpu-admission.io", "Ignore", 3, "None"),
     ("validate.gpu-admission.io", "Fail", 5, "NoneOnDryRun"),
     ("updates.validate.gpu-admission.io", "Ignore", 3, "None"),
-    ("templates.validate.gpu-admission.io", "Ignore", 3, "NoneOnDryRun"),
+    ("templates.validate.gpu-admission.io", "Ignore", 3, "None"),
     ("policy.gpu-admission.io", "Ignore", 5, "None"),
     ("namespaces.gpu-admission.io", "Ignore", 3, "None"),
 ]

@@ -32,8 +32,8 @@ _MAX_RESOURCES, _MAX_NAMES = 64, 2048
 _MAX_NAME, _MAX_MODELS = 253, 64
 _APP_LABELS = ("app.kubernetes.io/instance", "app.kubernetes.io/name", "app", "k8s-app", "run")
 JOBSET, LWS_GROUP = "jobset.sigs.k8s.io/jobset-uid", "leaderworkerset.sigs.k8s.io/group-key"
-GROUP_LABELS = (LWS_GROUP, JOBSET)
-"""Labels of pods that belong to one workload although smaller workloads own them."""
+GROUP_LABELS = (LWS_GROUP, JOBSET, "elasticjob.dlrover/name")
+"""Labels of pods that belong to one workload although smaller workloads, or nothing, control them."""
 _MAX_REQUESTS = 1024
 """Maximum length of requests as written whose sum is cached. Tenants write them: a few MB at most."""
 _ONE_POD = Demand((("pods", 1),))

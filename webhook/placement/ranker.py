@@ -67,7 +67,7 @@ class Ranker:
         if scores.undecided:
             return Placement((), request.strategy, reason=LEFT_ALONE)
         peers = self._state.usage.peers.get(request.owner, _NO_PEERS)
-        pods = request.gang if request.gang > 1 else self._state.jobs.pods(request.owner, request.workload) or 1
+        pods = request.gang if request.gang > 1 else self._state.jobs.pods(request.owner) or 1
         chosen, decided = best(Candidates(request, nodes, scores, peers, pods, self._view, self._settings))
         if not len(chosen):
             rejected = refusals(nodes, self._gpus, scores.filter, request.demand)

@@ -9,7 +9,6 @@ import orjson
 from webhook.cluster.claims import PodClaims, claims_of
 from webhook.cluster.device_sources import only_of_parts, scheduler_of, shared_claims
 from webhook.cluster.devices import DeviceClaim
-from webhook.cluster.jobs import workload_key
 from webhook.cluster.node_table import Demand
 from webhook.cluster.pods import SCHEDULER, demand_of, is_bounded, namespace_of, owner_key, unmanaged_reason
 from webhook.errors import QuantityError
@@ -44,8 +43,6 @@ class PlacementRequest(NamedTuple):
     """Number of pods of the gang; 1 if that is not known; 0 for a pod in no gang."""
     key: bytes
     """All that scores depend on (`spec_json`, demand, strategy), as bytes of bounded length."""
-    workload: str = ""
-    """The `jobs.workload_key` of the workload that created the pod; "" if there is none."""
     peer_rules: PeerRules = NO_PEER_RULES
     volume_claims: VolumeClaims = NO_VOLUME_CLAIMS
     claims: PodClaims = ()
@@ -117,7 +114,6 @@ def placement_request(
         owner=owner_key(pod),
         gang=gang_size(pod, controller, settings.gangs),
         key=b"%b\0%b\0%b" % (strategy.encode(), orjson.dumps(demand.requests), shape),
-        workload="" if controller is None else workload_key(namespace_of(pod), controller.kind, controller.name),
         peer_rules=peer_rules_of(pod),
         volume_claims=volume_claims_of(pod, controller),
         claims=claims_of(pod),

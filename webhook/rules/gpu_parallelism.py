@@ -20,12 +20,10 @@ from typing import ClassVar
 from webhook.framework.interface import Action, Context, Finding, Pod, Rule
 from webhook.framework.parallelism import arguments, gpus_used
 from webhook.framework.resources_per_gpu import containers_with_whole_gpus
+from webhook.kube.pod import labels_of
+from webhook.kube.workload_kinds import WORKING_TOGETHER, workload_kind
 from webhook.text import plural, quoted
 
-_GANGS = (
-    *("AppWrapper", "JAXJob", "JobSet", "LeaderWorkerSet", "MPIJob", "PaddleJob", "PodClique", "PodCliqueSet"),
-    *("PyTorchJob", "RayCluster", "RayJob", "RayService", "TFJob", "TrainJob", "TrainingRuntime", "XGBoostJob"),
-)
 _MAX_ARGUMENTS = 32 << 10
 """Characters of all arguments of the containers with GPUs together. With more than that nothing is checked."""
 
@@ -41,7 +39,7 @@ class GpuParallelism(Rule):
         every = [*containers_with_whole_gpus(context.containers(pod), context.gpus)]
         if sum([len(argument) for container, _ in every for argument in arguments(container.spec)]) > _MAX_ARGUMENTS:
             return
-        alone = _works_alone(context)
+        alone = _works_alone(pod, context)
         for container, counts in every:
             spec, gpus = container.spec, sum(counts.values())
             processes, field = gpus_used(spec, gpus, alone)
@@ -56,8 +54,8 @@ class GpuParallelism(Rule):
             )
 
 
-def _works_alone(context: Context) -> bool:
+def _works_alone(pod: Pod, context: Context) -> bool:
     """Whether the program runs in this pod only, and not in several pods together."""
-    kind = context.owner.kind if context.owner else ""
+    kind = workload_kind(labels_of(pod), context.owner.kind if context.owner else "")
     single = context.template is not None and context.template.replicas == 1
-    return kind not in _GANGS and (single or kind not in ("Job", "StatefulSet"))
+    return single if kind in ("Job", "StatefulSet") else kind not in WORKING_TOGETHER
