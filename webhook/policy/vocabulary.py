@@ -18,7 +18,7 @@ Problem = tuple[Location, str]
 _DEFAULT_CLASSES: Final = (*dict.fromkeys(rule.name for rule in CLASSES), "none")
 """Class names in the default policy. `none` is the class of a pod that no entry of `classes` matches."""
 _KINDS: Final = tuple(dict.fromkeys(row.kind for row in WORKLOAD_KINDS))
-_GROUPS: Final = tuple(dict.fromkeys(row.group for row in WORKLOAD_KINDS))
+_GROUPS: Final = tuple(dict.fromkeys(row.group for row in WORKLOAD_KINDS if row.group))
 _LABELS: Final = (
     *("kubernetes.io/hostname", "kubernetes.io/os", "kubernetes.io/arch", "node.kubernetes.io/instance-type"),
     *("topology.kubernetes.io/zone", "topology.kubernetes.io/region", "topology.kubernetes.io/rack"),
