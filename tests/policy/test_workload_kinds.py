@@ -1,6 +1,8 @@
 """For each kind of workload: its template and the pods that its controllers create are of one class, and of one gang or none.
 
 The pods are those of the controllers' sources: the kind of their controller, and the labels that they get.
+
+Covers kube.workload_kinds.
 """
 
 from typing import Any
