@@ -181,40 +181,6 @@ def _run(world: World) -> None:
         world.seen(pod(f"small-{number}", OUTSIDE, gpus=7), node=world.nodes[number % 40])
 
 
-def _gang(name: str, namespace: str) -> Json:
-    workers = {"Worker": {"replicas": 4, "template": {"spec": pod("worker", namespace, gpus=8)["spec"]}}}
-    metadata = {"name": name, "namespace": namespace}
-    spec = {"pytorchReplicaSpecs": workers}
-    return {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": metadata, "spec": spec}
-
-
-def _room_in_one_zone(world: World) -> None:
-    """The first node is alone in its zone; zone-1 has room for the gang, zone-2 for more. The gang is created."""
-    for number, name in enumerate(world.nodes):
-        if (number % 3 == 0 and number) or (number % 3 == 1 and number > 12):
-            world.seen(pod(f"busy-{number}", NAMESPACE, gpus=8), node=name)
-    world.created("PyTorchJob", "kubeflow.org", _gang("train", NAMESPACE))
-
-
-def _first_of_gang(world: World) -> float:
-    made = pod("train-worker-0", NAMESPACE, gpus=8)
-    reference = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "name": "train", "uid": "t", "controller": True}
-    made["metadata"]["ownerReferences"] = [reference]
-    node = world.choice(made)
-    return float(bool(node) and world.nodes.index(node) % 3 == 1)
-
-
-def _gangs(world: World) -> None:
-    for number in world.many(1_024):
-        world.created("PyTorchJob", "kubeflow.org", _gang(f"train-{number}", ATTACKER))
-
-
-def _gangs_of_no_namespace(world: World) -> None:
-    """Forged reviews: any pod may reach the port."""
-    for number in world.many(1_024):
-        world.created("PyTorchJob", "kubeflow.org", _gang("train", f"nowhere-{number}"))
-
-
 def _refused(world: World, number: int, namespace: str, gpus: int, owner: str = "") -> None:
     """A pod that reserves a node and is then refused, so that it is never stored."""
     made = pod(f"refused-{number}", namespace, gpus=gpus, owner=owner)
@@ -310,12 +276,6 @@ OUTCOMES: Final[dict[str, Outcome]] = {
         _popular, "weight of others' demands", _never_ran, before=_large_jobs
     ),
     "8,192 pods of 7 GPUs that run": Outcome(_popular, "weight of others' demands", _run, 0.5, _large_jobs),
-    "1,024 PyTorchJobs": Outcome(
-        _first_of_gang, "gang of 4 begins where it has room", _gangs, before=_room_in_one_zone
-    ),
-    "1,024 forged PyTorchJobs of namespaces that do not exist": Outcome(
-        _first_of_gang, "gang of 4 begins where it has room", _gangs_of_no_namespace, before=_room_in_one_zone
-    ),
     "40 refused pods of two namespaces": Outcome(
         _burst, "first choices of 32 replicas", _refused_of_two_namespaces, 0.5
     ),

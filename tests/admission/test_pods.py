@@ -44,6 +44,8 @@ def test_a_container_with_0_gpus_gets_no_gpu_by_its_image_and_nothing_that_is_fo
     decision = mutated(pod(container(gpu=0)))
     assert orjson.loads(decision.record)["units"] == {"voidDevices": ["added", 1]}
     assert decision.placement is None
+    written = {each["path"] for each in orjson.loads(decision.patch or b"[]")}
+    assert written == {"/spec/containers/0/env", "/metadata/annotations"}
 
 
 @pytest.mark.parametrize("containers", [None, []], ids=["null", "none"])

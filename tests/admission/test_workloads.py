@@ -14,7 +14,6 @@ from tests.admission.templates import (
     NO_LIMIT,
     THIEF,
     UNEQUAL,
-    Json,
     asked,
     deployment,
     mutated,
@@ -244,43 +243,3 @@ def test_an_autoscaler_does_not_scale_a_kind_of_another_group() -> None:
         under = policy(injectors=no_spread, templates={"custom": [custom]})
         warnings = warnings_of(validated(asked(deployment(replicas=1), group=group), under, scaled))
         assert any(text.startswith("spreadMissing: up to 40 replicas by") for text in warnings) is warned
-
-
-# --- How many pods there will be --------------------------------------------------------------------------------------
-
-
-def pytorch_job(**replicas: int) -> Json:
-    template = deployment()["spec"]["template"]
-    specs = {name: {"replicas": count, "template": deepcopy(template)} for name, count in replicas.items()}
-    return {"kind": "PyTorchJob", "metadata": {"name": "tune"}, "spec": {"pytorchReplicaSpecs": specs}}
-
-
-RAY = {
-    "kind": "RayCluster",
-    "metadata": {"name": "tune"},
-    "spec": {
-        "headGroupSpec": deployment()["spec"],
-        "workerGroupSpecs": [{"template": deployment()["spec"]["template"]}],
-    },
-}
-
-
-def test_the_pods_of_a_workload_that_is_created_are_counted() -> None:
-    tune = asked(pytorch_job(Master=1, Worker=3), group="kubeflow.org", name="tune")
-    assert validated(tune, policy()).gang == ("team-a/PyTorchJob/tune", 4)
-
-
-@pytest.mark.parametrize(
-    "request_",
-    [
-        pytest.param(asked(deployment({"limits": {"cpu": "1"}})), id="no GPU"),
-        pytest.param(asked(deployment(nodeName="gpu-a1"), deployment()), id="an update"),
-        pytest.param(asked(RAY, group="ray.io"), id="a group of workers of unknown size"),
-        pytest.param(
-            asked({**pytorch_job(Worker=2), "metadata": {"name": "x", "ownerReferences": [{"controller": True}]}}),
-            id="a workload that another workload created",
-        ),
-    ],
-)
-def test_others_are_not_counted(request_: Request) -> None:
-    assert validated(request_, policy()).gang is None

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from tests.cluster.objects import state
-from webhook.cluster.jobs import ADMITTED_SECONDS
 from webhook.cluster.state import ClusterState
 
 SET = "team-a/jobset.sigs.k8s.io/jobset-uid=set"
@@ -78,30 +77,3 @@ def test_the_jobs_of_a_jobset_are_one_gang() -> None:
 @pytest.mark.parametrize("replicas", [None, "", "x", "-1", "9" * 9])
 def test_a_malformed_replicas_label_counts_as_one(replicas: str | None) -> None:
     assert with_jobs(of_set("w-0", "workers", replicas, parallelism=2)).jobs.pods(SET) == 2
-
-
-def test_a_workload_of_another_kind_is_known_for_some_minutes_after_its_last_review() -> None:
-    """It may not have been stored, or be deleted."""
-    of = state()
-    for name, at in (("once", 0.0), ("twice", 0.0), ("twice", 300.0), ("late", 300.0)):
-        of.jobs.admitted(f"team-a/PyTorchJob/{name}", 3, at)
-
-    def known(now: float) -> list[int]:
-        of.view(now)
-        return [of.jobs.pods("uid", f"team-a/PyTorchJob/{name}") for name in ("once", "twice", "late", "never")]
-
-    assert known(ADMITTED_SECONDS - 1) == [3, 3, 3, 0]
-    assert known(ADMITTED_SECONDS) == [0, 3, 3, 0]
-    assert known(ADMITTED_SECONDS + 300) == [0, 0, 0, 0]
-    assert not of.jobs._admitted
-
-
-def test_admitted_workloads_are_bounded_and_a_tenant_with_many_takes_no_place_of_another() -> None:
-    jobs = state().jobs
-    for number in range(20):
-        jobs.admitted(f"team-b/PyTorchJob/{number}", 3, 0)
-    for number in range(3000):
-        jobs.admitted(f"team-a/PyTorchJob/{number}", 3, number / 100)
-    assert [jobs.pods("", f"team-b/PyTorchJob/{number}") for number in range(20)] == [3] * 20
-    assert (jobs.pods("", "team-a/PyTorchJob/2999"), jobs.pods("", "team-a/PyTorchJob/0")) == (3, 0)
-    assert len(jobs._admitted) == 1024

@@ -8,7 +8,7 @@ import pytest
 from tests.controlplane.api import Api, wait_until
 from tests.controlplane.fixtures import MakeNodes, remove_namespace
 from tests.controlplane.nodes import node
-from tests.controlplane.objects import Json, deployment, job, pod
+from tests.controlplane.objects import Json, deployment, job, pod, workload
 from tests.installed import OPTED_IN
 
 pytestmark = pytest.mark.controlplane
@@ -48,3 +48,42 @@ async def test_only_pods_of_an_entitled_namespace_are_critical(api: Api, team: s
         return _rank(await api.create(pod("one", labels=CRITICAL), team, dryRun="All")) == (200000, PREEMPTS)
 
     await wait_until(entitled, 120, "the API server and the webhook to see the label")
+
+
+def _made_by(kind: str, name: str, **labels: str) -> Json:
+    """A pod as the operator of that kind, which does not run here, creates it."""
+    reference = {"apiVersion": "example.com/v1", "kind": kind, "name": name, "uid": name, "controller": True}
+    made = pod(name, labels=labels)
+    made["metadata"]["ownerReferences"] = [reference]
+    return made
+
+
+@pytest.mark.parametrize(
+    ("made", "wanted"),
+    [
+        pytest.param(_made_by("RayCluster", "trains"), "gpu-training", id="a RayCluster"),
+        pytest.param(_made_by("RayCluster", "serves", **{"ray.io/serve": "true"}), "gpu-service", id="a RayService"),
+        pytest.param(_made_by("HyperPodPyTorchJob", "hyperpod"), "gpu-training", id="a HyperPodPyTorchJob"),
+        pytest.param(pod("elastic", labels={"elasticjob.dlrover/name": "e"}), "gpu-training", id="an ElasticJob"),
+    ],
+)
+async def test_the_pods_of_an_operator_have_the_class_of_the_kind_that_it_made_them_for(
+    api: Api, team: str, made: Json, wanted: str
+) -> None:
+    assert (await api.create(made, team))["spec"]["priorityClassName"] == wanted
+
+
+async def test_a_notebook_is_development_and_the_pods_of_a_daemon_set_are_a_service(
+    api: Api, team: str, nodes: MakeNodes
+) -> None:
+    await nodes([node("first", 4)])
+    for name, kind, labels, more in (
+        ("other", "StatefulSet", {}, {"serviceName": "other"}),
+        ("anna", "StatefulSet", {"notebook-name": "anna"}, {"serviceName": "anna"}),
+        ("agent", "DaemonSet", {}, {}),
+    ):
+        of = {"selector": {"matchLabels": {"app": name}}, **more}
+        await api.create(workload(kind, name, labels=labels, of=of, tolerations=[{"operator": "Exists"}]), team)
+    found = {each["metadata"]["labels"]["app"]: each for each in await api.running(team, 3)}
+    classes = {name: each["spec"]["priorityClassName"] for name, each in found.items()}
+    assert classes == {"other": "gpu-service", "anna": "gpu-development", "agent": "gpu-service"}

@@ -86,6 +86,17 @@ CLASSES: dict[str, tuple[Json, Json, tuple[str | None, int, str]]] = {
     "by label": ({"workload-type": "inference"}, {}, ("export-high", 5000, "PreemptLowerPriority")),
     "by a label of the namespace": ({"workload-type": "labelled"}, {}, ("export-labelled", 80, "PreemptLowerPriority")),
     "by owner": ({"owner": "job"}, {}, ("export-low", 50, "Never")),
+    "by a label with any value": (
+        {"export.example/notebook": "x"},
+        {},
+        ("export-labelled", 80, "PreemptLowerPriority"),
+    ),
+    "by a kind that a label tells": (
+        {"owner": "job", "jobset.sigs.k8s.io/jobset-uid": "u"},
+        {},
+        ("export-labelled", 80, "PreemptLowerPriority"),
+    ),
+    "by that label, but another owner": ({"jobset.sigs.k8s.io/jobset-uid": "u"}, {}, (None, 0, "PreemptLowerPriority")),
 }
 
 

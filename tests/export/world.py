@@ -15,6 +15,8 @@ classes:
   - {class: elsewhere, labels: {workload-type: [elsewhere]}, namespaces: [elsewhere, class.gpu-admission.io/elsewhere]}
   - {class: labelled, labels: {workload-type: [labelled]}, namespaces: [a, class.gpu-admission.io/labelled]}
   - {class: reserved, labels: {workload-type: [reserved]}, namespaces: [elsewhere]}
+  - {class: labelled, labels: {export.example/notebook: ['*']}}
+  - {class: labelled, ownerKinds: [JobSet]}
 profiles:
   default:
     injectors:

@@ -8,6 +8,7 @@ from webhook.cli import offline
 from webhook.cluster.state import ClusterState
 from webhook.feeds.policy import KEY
 from webhook.kube.pod import PROFILE_LABEL
+from webhook.kube.workload_kinds import WORKLOAD_KINDS
 from webhook.policy.model import Policy, PolicyFile
 from webhook.server.settings import ServeSettings
 from webhook.tls.issue import service_names
@@ -123,7 +124,7 @@ FAILURE = [
     ("templates.mutate.gpu-admission.io", "Ignore", 3, "None"),
     ("validate.gpu-admission.io", "Fail", 5, "NoneOnDryRun"),
     ("updates.validate.gpu-admission.io", "Ignore", 3, "None"),
-    ("templates.validate.gpu-admission.io", "Ignore", 3, "NoneOnDryRun"),
+    ("templates.validate.gpu-admission.io", "Ignore", 3, "None"),
     ("policy.gpu-admission.io", "Ignore", 5, "None"),
     ("namespaces.gpu-admission.io", "Ignore", 3, "None"),
 ]
@@ -135,6 +136,18 @@ def test_a_hook_fails_as_documented(name: str, policy: str, seconds: int, effect
     (hook,) = (each.values[0] for each in HOOKS if each.id == name)
     assert isinstance(hook, dict)
     assert (hook["failurePolicy"], hook["timeoutSeconds"], hook["sideEffects"]) == (policy, seconds, effects)
+
+
+def test_the_hook_of_templates_is_asked_about_every_kind_with_a_template() -> None:
+    (hook,) = (each.values[0] for each in HOOKS if each.id == "templates.validate.gpu-admission.io")
+    assert isinstance(hook, dict)
+    asked = {(g, resource) for rule in hook["rules"] for g in rule["apiGroups"] for resource in rule["resources"]}
+    wanted = {(row.group, f"{row.kind.lower()}s") for row in WORKLOAD_KINDS if row.paths}
+    assert wanted <= asked
+    assert {resource for _, resource in asked - wanted if resource not in {name for _, name in wanted}} == {
+        "resourceclaims",
+        "resourceclaimtemplates",
+    }
 
 
 # --- Names agree with the program -------------------------------------------------------------------------------------

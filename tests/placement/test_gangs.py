@@ -44,8 +44,11 @@ def run(of: ClusterState, made: dict[str, Any], strategy: str = "pack", settings
     return placement.nodes[0].node
 
 
-def labelled(name: str, key: str, value: str) -> dict[str, Any]:
+def labelled(name: str, kind: str, key: str, value: str) -> dict[str, Any]:
     made = pod(name, 8, owner=f"own-{name}")
+    made["metadata"]["ownerReferences"] = [
+        {**each, "kind": kind} for each in made["metadata"]["ownerReferences"] if kind
+    ]
     made["metadata"]["labels"] = {key: value}
     return made
 
@@ -110,19 +113,29 @@ def test_the_closest_label_counts_first() -> None:
 
 
 @table(
-    ("key", "value"),
+    ("kind", "key", "value"),
     {
-        "the Jobs of one JobSet": ("jobset.sigs.k8s.io/jobset-uid", "u-1"),
-        "leader and workers of one group": ("leaderworkerset.sigs.k8s.io/group-key", "abc"),
+        "the Jobs of one JobSet": ("Job", "jobset.sigs.k8s.io/jobset-uid", "u-1"),
+        "leader and workers of one group": ("StatefulSet", "leaderworkerset.sigs.k8s.io/group-key", "abc"),
+        "pods without a controller": ("", "elasticjob.dlrover/name", "train"),
     },
 )
-def test_a_gang_over_several_controllers_is_known_by_its_label(key: str, value: str) -> None:
+def test_a_gang_over_several_controllers_or_none_is_known_by_its_label(kind: str, key: str, value: str) -> None:
     of = racks(8, 8, 8)
-    first = labelled("first", key, value)
+    first = labelled("first", kind, key, value)
     first["spec"]["nodeName"] = "2a"
     of.pod_seen(first, 0)
-    assert run(of, labelled("p", key, value)) == "2b"
-    assert run(of, labelled("q", key, "other")) == "0a"
+    assert run(of, labelled("p", kind, key, value)) == "2b"
+    assert run(of, labelled("q", kind, key, "other")) == "0a"
+
+
+@pytest.mark.parametrize(("labels", "on"), [({}, "2b"), ({"ray.io/serve": "true"}, "0a")], ids=["trains", "serves"])
+def test_the_pods_of_a_ray_cluster_are_a_gang_unless_they_serve(labels: dict[str, str], on: str) -> None:
+    of = racks(8, 8, 8)
+    of.pod_seen(member("first", kind="RayCluster", on="2a"), 0)
+    made = member("p", kind="RayCluster")
+    made["metadata"]["labels"] = labels
+    assert run(of, made) == on
 
 
 def test_a_gang_of_known_size_begins_in_the_smallest_rack_that_holds_it() -> None:
@@ -182,14 +195,10 @@ def of_size(of: ClusterState, pods: int) -> ClusterState:
     return of
 
 
-@pytest.mark.parametrize("kind", ["Job", "PyTorchJob"])
-def test_a_workload_of_known_size_begins_in_the_domain_that_holds_all(kind: str) -> None:
+def test_a_job_of_known_size_begins_in_the_domain_that_holds_all() -> None:
     of = state([node("a"), node("b", labels={RACK: "r1"}), *[node(name, labels={RACK: "r2"}) for name in "cd"]])
-    if kind == "Job":
-        of_size(of, 2)
-    else:
-        of.jobs.admitted("team-a/PyTorchJob/gang", 2, 0)
-    assert {run(of, member("one", kind=kind)), run(of, member("two", kind=kind))} == {"c", "d"}
+    of_size(of, 2)
+    assert {run(of, member("one")), run(of, member("two"))} == {"c", "d"}
 
 
 def test_the_size_in_the_pod_counts_before_the_size_of_its_job() -> None:

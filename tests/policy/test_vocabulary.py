@@ -20,6 +20,7 @@ GOOD = {
     "a taint of one's own": "profiles: {default: {injectors: {tolerations: {taints: [{key: team}, {key: gpu}]}}}}",
     "a GPU of another vendor": "gpus: [{name: metax-tech.com/gpu}, {name: aws.amazon.com/neuron}]",
     "a resource of one's own": "profiles: {default: {templates: {custom: [{group: example.com, kind: Farm, path: spec.template}]}}}",
+    "labels that its pods get": "profiles: {default: {templates: {custom: [{group: a.io, kind: Farm, path: spec.template, labels: [a.io/farm, '*']}]}}}",
 }  # fmt: skip
 
 
@@ -59,6 +60,10 @@ BAD = {
     "a kind that creates no pods": (
         "classes: [{class: inference, ownerKinds: [Deployment]}]",
         "line 1: classes[0].ownerKinds[0]: the pods of a Deployment are made by its ReplicaSet: write ReplicaSet",
+    ),
+    "a kind whose pods are those of another": (
+        "profiles: {default: {placement: {gangs: {kinds: [RayJob]}}}}",
+        "line 1: profiles.default.placement.gangs.kinds[0]: the pods of a RayJob are made by its RayCluster: write RayCluster",
     ),
     "a kind in other upper and lower case": (
         "classes: [{class: training, ownerKinds: [Job, PytorchJob]}]",

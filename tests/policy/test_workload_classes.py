@@ -3,6 +3,7 @@
 import pytest
 
 from tests.builders import container, pod
+from webhook.errors import PolicyError
 from webhook.framework.cluster_view import Workload
 from webhook.kube.asked import AskedPod
 from webhook.kube.pod import Owner, Pod
@@ -13,6 +14,9 @@ classes:
   - {class: inference, labels: {workload-type: [inference, serving], tier: [online]}, namespaces: [prod, "team-*"]}
   - {class: training, ownerKinds: [Job, RayCluster]}
   - {class: batch, labels: {workload-type: [batch]}, ownerKinds: [Job]}
+  - {class: development, labels: {example.com/notebook: ['*']}}
+  - {class: development, labels: {tier: [off, '*']}, ownerKinds: [JobSet]}
+  - {class: service, ownerKinds: [RayService]}
   - {class: night, namespaces: [night]}
 """
 
@@ -50,6 +54,17 @@ CASES: dict[str, tuple[dict[str, str], str | None, str, Workload]] = {
     "one of the labels": ({"tier": "online"}, None, "team-a", Workload("inference")),
     "the kind of the owner": ({}, "Job", "dev", Workload("training")),
     "the first entry decides": ({"workload-type": "batch"}, "Job", "dev", Workload("training")),
+    "a label with any value": ({"example.com/notebook": "anna"}, None, "dev", Workload("development")),
+    "a label without a value": ({"example.com/notebook": ""}, "Job", "night", Workload("training")),
+    "a label with any value, and no other label": ({"example.com/notebooks": "x"}, None, "dev", Workload("none")),
+    "a label with any value is never misspelt": (
+        {"tier": "onlin", "jobset.sigs.k8s.io/jobset-uid": "u"},
+        "Job",
+        "dev",
+        Workload("development"),
+    ),
+    "a kind that a label tells": ({"ray.io/serve": "false"}, "RayCluster", "dev", Workload("service")),
+    "the label of another kind of controller": ({"ray.io/serve": "false"}, "ReplicaSet", "dev", Workload("none")),
     "an entry for all pods of a namespace": ({}, "ReplicaSet", "night", Workload("night")),
 }
 
@@ -71,6 +86,21 @@ def test_the_class_of_a_pod(labels: dict[str, str], kind: str | None, namespace:
 )
 def test_what_no_label_asks_for_is_a_guess(labels: dict[str, str], kind: str, namespace: str, guessed: bool) -> None:
     assert Policy.load(CLASSES).classify(pod(labels=labels), Owner(kind, "x", "u"), namespace).guessed is guessed
+
+
+BAD = {
+    "no value": ("{x: []}", 'x: wanted at least one value, or ["*"] for a label with any value'),
+    "a pattern": ("{x: ['a*']}", 'x[0]: saw "a*"; wanted a label value of at most 63 characters, or "*" for any'),
+    "no key of a label": ("{x y: [a]}", 'x y.[key]: saw "x y"; wanted pattern'),
+}
+
+
+@pytest.mark.parametrize(("labels", "problem"), BAD.values(), ids=BAD)
+def test_labels_that_no_pod_can_have_are_refused(labels: str, problem: str) -> None:
+    with pytest.raises(PolicyError) as caught:
+        Policy.load(f"classes: [{{class: a, labels: {labels}}}]")
+    (said,) = caught.value.problems
+    assert said.startswith(f"line 1: classes[0].labels.{problem}")
 
 
 def test_a_label_of_the_namespace_entitles_to_a_class() -> None:

@@ -147,16 +147,3 @@ def test_a_bug_is_not_reported_as_a_bad_request(monkeypatch: pytest.MonkeyPatch)
         with pytest.raises(ZeroDivisionError):
             hook(review(plain_pod()))
     assert server.recorder.told == []
-
-
-@pytest.mark.parametrize(("dry_run", "pods"), [(True, 0), (False, 3)])
-def test_a_workload_is_known_as_a_gang_but_not_by_a_dry_run(dry_run: bool, pods: int) -> None:
-    server = Server()
-    spec = {"pytorchReplicaSpecs": {"Worker": {"replicas": 3, "template": {"spec": plain_pod()["spec"]}}}}
-    obj = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "t"}, "spec": spec}
-    kinds = {
-        "kind": {"group": "kubeflow.org", "version": "v1", "kind": "PyTorchJob"},
-        "resource": {"group": "kubeflow.org", "version": "v1", "resource": "pytorchjobs"},
-    }
-    assert server.validate(obj, **kinds, dryRun=dry_run)["allowed"]
-    assert server.state.jobs.pods("", "default/PyTorchJob/t") == pods

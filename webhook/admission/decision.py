@@ -44,8 +44,6 @@ class Decision(NamedTuple):
     placement: Placement | None = None
     reservation: AskedPod | None = None
     """The pod to reserve the first node of `placement` for; None if this call wrote no term for it."""
-    gang: tuple[str, int] | None = None
-    """For a new workload: its key (`cluster.jobs.workload_key`) and its number of pods with GPUs."""
     unknown_profile: bool = False
     """The namespace's label names a profile that the policy does not have."""
     quiet: bool = False

@@ -22,14 +22,13 @@ from webhook.admission.context import (
 )
 from webhook.admission.decision import IGNORED, Decision, UnitFinding
 from webhook.admission.switches import switch_warning
-from webhook.cluster.jobs import workload_key
 from webhook.framework import interface
 from webhook.framework.cluster_view import Cluster
 from webhook.framework.interface import Context
 from webhook.kube import bounds
 from webhook.kube.asked import AskedPod
 from webhook.kube.json_patch import Edit, Operation
-from webhook.kube.pod import containers, gpu_names, with_requests
+from webhook.kube.pod import containers, with_requests
 from webhook.kube.pod_schema import check
 from webhook.kube.review import Request
 from webhook.placement.placer import Placer
@@ -126,16 +125,7 @@ def validate(request: Request, policy: Policy, cluster: Cluster, placer: Placer 
     if excesses and changed and all(review.exempts(template) for template in changed):
         return Decision("allowed", profile.name, policy=policy.hash)
     deny = profile.settings.templates.mode == "deny"
-    decision = _decide(review, [] if excesses else changed, size_findings(excesses), deny=deny)
-    return decision if excesses else decision._replace(gang=_gang(request, changed, policy))
-
-
-def _gang(request: Request, created: list[Template], policy: Policy) -> tuple[str, int] | None:
-    """The key of a new workload and its number of pods with GPUs; None if the object does not say how many."""
-    counts = [template.replicas for template in created if gpu_names(template.pod, policy.gpus)]
-    if request.operation != "CREATE" or not counts or None in counts:
-        return None
-    return workload_key(request.namespace, request.kind, request.name), sum(filter(None, counts))
+    return _decide(review, [] if excesses else changed, size_findings(excesses), deny=deny)
 
 
 def _decide(review: _Review, changed: list[Template], early: Sequence[UnitFinding], *, deny: bool) -> Decision:

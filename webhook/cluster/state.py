@@ -230,7 +230,6 @@ class ClusterState:
 
     def expire(self, now: float) -> None:
         self.ledger.expire(now)
-        self.jobs.expire(now)
         self.nodes.rejections.expire(now)
 
     def seen(self, kind: ListKind, obj: dict[str, Any], now: float) -> None:

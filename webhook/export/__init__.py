@@ -27,10 +27,11 @@ from webhook.kube.cel import (
     other_gpus,
 )
 from webhook.kube.pod import PROFILE_LABEL
+from webhook.kube.workload_kinds import MARKS
 from webhook.kube.yaml import to_yaml
 from webhook.policy.exemptions import Exemption
 from webhook.policy.model import DEFAULT_PROFILE, Policy, Profile, named
-from webhook.policy.workload_classes import ClassRule
+from webhook.policy.workload_classes import ANY, ClassRule
 
 API_VERSION = "admissionregistration.k8s.io/v1"
 EVERYWHERE = "everywhere"
@@ -129,6 +130,7 @@ def _mutating(policy: Policy, name: str, profile: Profile, selector: list[Object
     variables = [
         ("containers", f"dyn({_ALL})"),
         ("gpuContainers", gpu_containers("variables.containers", policy.gpus)),
+        ("kind", _workload_kind()),
         ("class", _by_class(policy.file.classes, lambda rule: literal(rule.name), '"none"')),
         (
             "guessed",
@@ -269,16 +271,32 @@ def _title(profile: str) -> str:
 def _by_class(rules: tuple[ClassRule, ...], value: Callable[[ClassRule], str], otherwise: str) -> str:
     """The expression for a value of the entry that gives a pod its class in `Policy.classify`."""
     labels = "object.metadata.?labels.orValue({})"
-    owners = "object.metadata.?ownerReferences.orValue([])"
     expression = otherwise
     for rule in reversed(rules):
         terms = []
         if rule.labels:
-            terms.append(any_of(f'{labels}[?{literal(k)}].orValue("") in {literal(v)}' for k, v in rule.labels.items()))
+            terms.append(any_of(_has(labels, key, values) for key, values in rule.labels.items()))
         if rule.owner_kinds:
-            kinds = literal(rule.owner_kinds)
-            terms.append(f"{owners}.exists(o, o.?controller.orValue(false) && o.kind in {kinds})")
+            terms.append(f"variables.kind in {literal(rule.owner_kinds)}")
         if "*" not in rule.namespaces:
             terms.append(entitlement.in_cel(rule.namespaces))
         expression = f"{all_of(terms)} ? {value(rule)} :\n{expression}"
     return expression
+
+
+def _has(labels: str, key: str, values: Sequence[str]) -> str:
+    if ANY in values:
+        return f"{literal(key)} in {labels}"
+    return f'{labels}[?{literal(key)}].orValue("") in {literal(values)}'
+
+
+def _workload_kind() -> str:
+    """The expression for the kind that `workload_kind` gives."""
+    owners, labels = "object.metadata.?ownerReferences.orValue([])", "object.metadata.?labels.orValue({})"
+    controller = f'({owners}.filter(o, o.?controller.orValue(false)).map(o, o.kind) + [""])[0]'
+    marked = [
+        f"{controller} == {literal(owner)} && {literal(label)} in {labels} ? {literal(kind)} :"
+        for owner, marks in MARKS.items()
+        for label, kind in marks
+    ]
+    return "\n".join([*marked, controller])

@@ -27,15 +27,11 @@ from webhook.text import bare
 __all__ = ("Check", "Edit", "Gpus", "Pod")
 """What units need of the kinds of Kubernetes, beside the interface itself."""
 Action = Literal["deny", "warn", "off"]
-LabelKey = Annotated[
-    str,
-    Field(
-        pattern=r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$",
-        max_length=317,
-    ),
-]
+LABEL_KEY = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"
+LABEL_VALUE = r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$"
+LabelKey = Annotated[str, Field(pattern=LABEL_KEY, max_length=317)]
 """The key of a label or taint: a qualified name."""
-LabelValue = Annotated[str, Field(pattern=r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$", max_length=63)]
+LabelValue = Annotated[str, Field(pattern=LABEL_VALUE, max_length=63)]
 
 
 class Settings(BaseModel):

@@ -34,8 +34,8 @@ from webhook.kube.pod_requests import Demand, demand_of
 
 _APP_LABELS = ("app.kubernetes.io/instance", "app.kubernetes.io/name", "app", "k8s-app", "run")
 JOBSET, LWS_GROUP = "jobset.sigs.k8s.io/jobset-uid", "leaderworkerset.sigs.k8s.io/group-key"
-GROUP_LABELS = (LWS_GROUP, JOBSET)
-"""Labels of pods that belong to one workload although smaller workloads own them."""
+GROUP_LABELS = (LWS_GROUP, JOBSET, "elasticjob.dlrover/name")
+"""Labels of pods that belong to one workload although smaller workloads, or nothing, control them."""
 
 
 class PodKey(NamedTuple):

@@ -1,6 +1,6 @@
 """The topology domains that a gang prefers: the domain of its first pods, or one with room for all of them.
 
-A gang is the pods of one owner, whose kind is in the policy. The domains are values of node labels, closest first (an
+A gang is the pods of one workload, whose kind is in the policy. The domains are values of node labels, closest first (an
 NVLink clique, a rack, a zone), within one GPU model if one has room for all: the slowest pod sets the pace of all.
 Nothing is required: if a domain has no room for the rest of the gang, the next wider one counts.
 """
@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from webhook.cluster.node_table import Floats, Integers
 from webhook.cluster.nodes import Nodes
-from webhook.kube.asked import JOBSET, LWS_GROUP
 from webhook.kube.pod import Owner, Pod, annotations_of, labels_of
 from webhook.kube.pod_requests import Demand
+from webhook.kube.workload_kinds import workload_kind
 from webhook.placement.constraints import Mask
 from webhook.placement.settings import Gangs
 from webhook.text import number_of
@@ -27,13 +27,8 @@ _MAX_PODS = 100_000
 
 def gang_size(pod: Pod, controller: Owner | None, settings: Gangs) -> int:
     """How many pods the pod's gang has; 1 if the pod does not say; 0 if it is in no gang."""
-    labels = labels_of(pod)
-    in_gang = settings.enabled and (
-        (controller is not None and controller.kind in settings.kinds)
-        or (JOBSET in labels and "JobSet" in settings.kinds)
-        or (LWS_GROUP in labels and "LeaderWorkerSet" in settings.kinds)
-    )
-    if not in_gang:
+    kind = workload_kind(labels_of(pod), "" if controller is None else controller.kind)
+    if not (settings.enabled and kind in settings.kinds):
         return 0
     text = annotations_of(pod).get(_SIZE)
     if text is None:

@@ -68,7 +68,7 @@ class Ranker:
         if scores.undecided:
             return Placement((), request.strategy, reason=LEFT_ALONE)
         peers = self._state.usage.peers.get(request.pod.owner_key, _NO_PEERS)
-        pods = request.gang if request.gang > 1 else self._state.jobs.pods(request.pod.owner_key, request.workload) or 1
+        pods = request.gang if request.gang > 1 else self._state.jobs.pods(request.pod.owner_key) or 1
         fits = scores.score > NEVER
         if (by_rules := allowed(request.peer_rules, nodes, scores.rows, peers, scores.filter)) is not None:
             fits &= by_rules

@@ -9,7 +9,6 @@ import orjson
 from webhook.cluster.claims import PodClaims, claims_of
 from webhook.cluster.device_sources import only_of_parts, scheduler_of, shared_claims
 from webhook.cluster.devices import DeviceClaim
-from webhook.cluster.jobs import workload_key
 from webhook.errors import QuantityError
 from webhook.framework.cluster_view import Placement
 from webhook.framework.node_terms import unchecked_part
@@ -42,8 +41,6 @@ class PlacementRequest(NamedTuple):
     """Number of pods of the gang; 1 if that is not known; 0 for a pod in no gang."""
     key: bytes
     """All that scores depend on (`spec_json`, demand, strategy), as bytes of bounded length."""
-    workload: str = ""
-    """The `jobs.workload_key` of the workload that created the pod; "" if there is none."""
     peer_rules: PeerRules = NO_PEER_RULES
     volume_claims: VolumeClaims = NO_VOLUME_CLAIMS
     claims: PodClaims = ()
@@ -107,7 +104,6 @@ def placement_request(
         spec_json=spec_json,
         gang=gang_size(pod.json, pod.owner, settings.gangs),
         key=b"%b\0%b\0%b" % (strategy.encode(), orjson.dumps(demand.requests), shape),
-        workload="" if pod.owner is None else workload_key(pod.namespace, pod.owner.kind, pod.owner.name),
         peer_rules=peer_rules_of(pod.json),
         volume_claims=volume_claims_of(pod.json, pod.owner),
         claims=claims_of(pod.json),

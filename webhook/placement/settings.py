@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from webhook.framework.cluster_view import Expression, Preferred
 from webhook.framework.interface import LabelKey, LabelValue, Settings
+from webhook.kube.workload_kinds import GANGS
 from webhook.placement.strategies import STRATEGIES
 from webhook.text import listed, quoted
 
@@ -55,11 +56,8 @@ class Gangs(Settings):
     LeaderWorkerSet or PyTorchJob), the first one goes where all of them have room."""
 
     enabled: bool = True
-    kinds: tuple[str, ...] = (
-        *("Job", "JobSet", "LeaderWorkerSet", "PyTorchJob", "TFJob", "MPIJob", "JAXJob", "TrainJob"),
-        *("RayCluster", "RayJob"),
-    )
-    """Kinds of their owners."""
+    kinds: tuple[str, ...] = GANGS
+    """Kinds of their workloads, as in `classes`."""
     keys: Annotated[tuple[str, ...], Field(max_length=8)] = (
         "nvidia.com/gpu.clique",
         "topology.kubernetes.io/rack",

@@ -13,7 +13,6 @@ from pydantic import model_validator
 
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.framework.cluster_view import Workload
-from webhook.framework.entitlement import covers
 from webhook.framework.interface import Injector, ProfileView, Rule, Settings
 from webhook.injectors.cpu_per_gpu import CpuPerGpuRequests
 from webhook.injectors.gpu_resources import GpuResources
@@ -24,7 +23,7 @@ from webhook.injectors.topology_spread import TopologySpread
 from webhook.injectors.void_devices import VoidDevices
 from webhook.kube.asked import AskedPod
 from webhook.kube.gpus import GpuName, Gpus
-from webhook.kube.pod import Owner, Pod, labels_of
+from webhook.kube.pod import Owner, Pod
 from webhook.placement.settings import PlacementSettings
 from webhook.policy.exemptions import OPERATORS, Exemption
 from webhook.policy.loader import read
@@ -248,15 +247,7 @@ class Policy:
 
     def classify(self, pod: Pod, owner: Owner | None, namespace: str, labels: Container[str] = ()) -> Workload:
         """The class of workload of a pod in a namespace with these labels: see `workload_classes.classify`."""
-        found, of_pod = classify(self.file.classes, pod, owner, namespace, labels), labels_of(pod)
-        for rule in self.file.classes:
-            if rule.name != found.name:
-                continue
-            if any([of_pod.get(key) in values for key, values in rule.labels.items()]):
-                return found
-            if not rule.labels and "*" not in rule.namespaces and covers(rule.namespaces, namespace, labels):
-                return found
-        return found._replace(guessed=True)
+        return classify(self.file.classes, pod, owner, namespace, labels)
 
 
 def named(section: Settings) -> Iterator[tuple[str, Any]]:

@@ -4,15 +4,17 @@ The API server accepts a Deployment although it will refuse its pods. Whoever ap
 an Event of a ReplicaSet. So the templates are checked when the workload is applied.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, Literal, NamedTuple
+from typing import Annotated, Any, Final, Literal, NamedTuple, cast
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
-from webhook.framework.interface import Settings
+from webhook.framework.interface import LABEL_KEY, Settings
 from webhook.kube.bounds import LIMITS
 from webhook.kube.json_patch import Path, at
 from webhook.kube.pod import Pod
+from webhook.kube.workload_kinds import OF_THE_OBJECT, WORKLOAD_KINDS, made_for_pods
 from webhook.text import dotted
 
 Mode = Literal["off", "warn", "fix", "deny"]
@@ -29,6 +31,12 @@ _MAX_NAME = 253
 Holds = Literal["template", "podSpec", "container"]
 
 
+def _added(key: str) -> str:
+    if key != OF_THE_OBJECT and not re.fullmatch(LABEL_KEY, key):
+        raise ValueError('wanted the key of a label, or "*" for all labels of the resource')
+    return key
+
+
 class CustomTemplate(Settings):
     """A pod template in a custom resource."""
 
@@ -37,48 +45,30 @@ class CustomTemplate(Settings):
     path: str = Field(pattern=r"^[A-Za-z0-9]+(\.([A-Za-z0-9]+|\*))*$", max_length=253)
     """path of the template; `*` stands for every entry of a list or map"""
     owner_kind: str | None = None
-    """kind of the object that creates the pods, which decides their class of workload; left out: the resource itself"""
+    """kind of the controller of the pods; left out: the resource itself"""
+    labels: Annotated[tuple[Annotated[str, AfterValidator(_added)], ...], Field(max_length=16)] = ()
+    """labels that the pods get beside those of the template, by their keys; "*": all labels of the resource. These and the
+    controller decide the class of workload, as in the pods."""
     holds: Holds = "template"
     """what is at the path: template (metadata and spec) | podSpec (a `model` or `runner` in it is a container) | container
     (`resourcesPerNode` in it are its resources)"""
 
 
-_ROWS: Final = """
-kubeflow.org             PyTorchJob           template  -           spec.pytorchReplicaSpecs.*.template
-kubeflow.org             MPIJob               template  -           spec.mpiReplicaSpecs.*.template
-kubeflow.org             TFJob                template  -           spec.tfReplicaSpecs.*.template
-kubeflow.org             JAXJob               template  -           spec.jaxReplicaSpecs.*.template
-kubeflow.org             Notebook             template  StatefulSet spec.template
-trainer.kubeflow.org     TrainJob             container Job         spec.trainer
-trainer.kubeflow.org     TrainingRuntime      template  Job         spec.template.spec.replicatedJobs.*.template.spec.template
-ray.io                   RayCluster           template  -           spec.headGroupSpec.template spec.workerGroupSpecs.*.template
-ray.io                   RayJob               template  RayCluster  spec.rayClusterSpec.headGroupSpec.template \
-    spec.rayClusterSpec.workerGroupSpecs.*.template
-ray.io                   RayService           template  RayService  spec.rayClusterConfig.headGroupSpec.template \
-    spec.rayClusterConfig.workerGroupSpecs.*.template
-jobset.x-k8s.io          JobSet               template  Job         spec.replicatedJobs.*.template.spec.template
-leaderworkerset.x-k8s.io LeaderWorkerSet      template  -           spec.leaderWorkerTemplate.leaderTemplate \
-    spec.leaderWorkerTemplate.workerTemplate
-batch.volcano.sh         Job                  template  -           spec.tasks.*.template
-elastic.iml.github.io    ElasticJob           template  -           spec.replicaSpecs.*.template
-sagemaker.amazonaws.com  HyperPodPyTorchJob   template  -           spec.replicaSpecs.*.template
-argoproj.io              Rollout              template  ReplicaSet  spec.template
-serving.knative.dev      Service              template  ReplicaSet  spec.template
-serving.kserve.io        InferenceService     podSpec   ReplicaSet  spec.predictor spec.predictor.workerSpec spec.transformer
-serving.kserve.io        LLMInferenceService  podSpec   ReplicaSet  spec.template spec.worker spec.prefill.template \
-    spec.prefill.worker
-ome.io                   InferenceService     podSpec   ReplicaSet  spec.engine spec.engine.leader spec.engine.worker \
-    spec.decoder spec.decoder.leader spec.decoder.worker spec.router spec.predictor
-grove.io                 PodCliqueSet         podSpec   PodClique   spec.template.cliques.*.spec.podSpec
-"""
-"""Group, kind, what is held, the kind that owns the pods (-: the resource itself), and the paths."""
+_CORE_GROUPS: Final = ("", "apps", "batch")
 CUSTOM = tuple(
     [
-        CustomTemplate.model_validate(
-            {"group": group, "kind": kind, "path": path, "holds": holds, "ownerKind": None if owner == "-" else owner}
+        CustomTemplate(
+            group=row.group,
+            kind=row.kind,
+            path=path,
+            owner_kind=None if owner in ("", row.kind) else owner,
+            labels=labels,
+            holds=cast(Holds, row.holds),
         )
-        for group, kind, holds, owner, *places in map(str.split, _ROWS.strip().splitlines())
-        for path in places
+        for row in WORKLOAD_KINDS
+        if row.group not in _CORE_GROUPS
+        for owner, labels in [made_for_pods(row)]
+        for path in row.paths
     ]
 )
 
@@ -123,15 +113,18 @@ class Template(NamedTuple):
         return f"{base}.{field.removeprefix('spec.').removeprefix('metadata.')}"
 
 
-_TEMPLATE = ("spec", "template")
+_ACCOUNTS: Final[Mapping[str, str]] = {
+    "ReplicaSet": "replicaset-controller",
+    "StatefulSet": "statefulset-controller",
+    "DaemonSet": "daemon-set-controller",
+    "ReplicationController": "replication-controller",
+    "Job": "job-controller",
+}
+"""By the kind of the controller of pods, the service account that creates them."""
 _BUILT_IN: Final[Mapping[tuple[str, str], tuple[Path, str, str]]] = {
-    ("apps", "Deployment"): (_TEMPLATE, "ReplicaSet", "replicaset-controller"),
-    ("apps", "ReplicaSet"): (_TEMPLATE, "ReplicaSet", "replicaset-controller"),
-    ("apps", "StatefulSet"): (_TEMPLATE, "StatefulSet", "statefulset-controller"),
-    ("apps", "DaemonSet"): (_TEMPLATE, "DaemonSet", "daemon-set-controller"),
-    ("", "ReplicationController"): (_TEMPLATE, "ReplicationController", "replication-controller"),
-    ("batch", "Job"): (_TEMPLATE, "Job", "job-controller"),
-    ("batch", "CronJob"): (("spec", "jobTemplate", *_TEMPLATE), "Job", "job-controller"),
+    (row.group, row.kind): (tuple(row.paths[0].split(".")), row.owner, _ACCOUNTS[row.owner])
+    for row in WORKLOAD_KINDS
+    if row.group in _CORE_GROUPS
 }
 """By group and kind: where the template is, the kind of the pods' controller, and the service account that creates the pods."""
 
@@ -155,7 +148,7 @@ def templates(obj: dict[str, Any], group: str, kind: str, settings: Templates) -
             for number, path in enumerate(paths(obj, custom.path.split("."))):
                 if number > LIMITS["templates"]:  # one more than the limit shows that there are too many
                     return
-                yield from _template_at(obj, path, custom.owner_kind or kind, holds=custom.holds)
+                yield from _template_at(obj, path, custom.owner_kind or kind, labels=custom.labels, holds=custom.holds)
 
 
 def _controlled(metadata: dict[str, Any]) -> bool:
@@ -164,7 +157,12 @@ def _controlled(metadata: dict[str, Any]) -> bool:
 
 
 def _template_at(
-    obj: dict[str, Any], path: Path, owner: str, creator: str = "", holds: Holds = "template"
+    obj: dict[str, Any],
+    path: Path,
+    owner: str,
+    creator: str = "",
+    labels: Sequence[str] = (),
+    holds: Holds = "template",
 ) -> Iterator[Template]:
     value = at(obj, path)
     template = _as_template(value, holds) if isinstance(value, dict) else {}
@@ -175,8 +173,17 @@ def _template_at(
     name = str(obj["metadata"].get("name") or obj["metadata"].get("generateName") or "")[:_MAX_NAME]
     metadata["generateName"] = f"{name}-"
     metadata["ownerReferences"] = [{"kind": owner, "name": name, "controller": True}]
+    if labels:
+        metadata["labels"] = _labels(obj["metadata"], metadata, labels, name)
     replicas = None if owner == "DaemonSet" or _is_unknown(obj, path, holds) else _pods_of(obj, path)
     yield Template(path, {"metadata": metadata, "spec": template["spec"]}, replicas, creator, holds)
+
+
+def _labels(of_object: dict[str, Any], own: dict[str, Any], added: Sequence[str], name: str) -> dict[str, Any]:
+    """The labels of a pod: those of its template, and what its controller adds. Such a value is often the object's name."""
+    written, inherited = own.get("labels"), of_object.get("labels") if OF_THE_OBJECT in added else None
+    labels = {**(inherited if isinstance(inherited, dict) else {}), **(written if isinstance(written, dict) else {})}
+    return labels | {key: name for key in added if key != OF_THE_OBJECT}
 
 
 def _as_template(value: dict[str, Any], holds: Holds) -> dict[str, Any]:

@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from webhook.kube.gpus import MODEL_LABELS
 from webhook.kube.json_patch import at
-from webhook.policy.templates import CUSTOM, paths
+from webhook.kube.workload_kinds import MADE_OF, WORKLOAD_KINDS
+from webhook.policy.templates import paths
 from webhook.policy.workload_classes import CLASSES, GPUS
 from webhook.text import bare, nearest, one_edit_apart, quoted, suggestion
 
@@ -16,18 +17,8 @@ Location = tuple[str | int, ...]
 Problem = tuple[Location, str]
 _DEFAULT_CLASSES: Final = (*dict.fromkeys(rule.name for rule in CLASSES), "none")
 """Class names in the default policy. `none` is the class of a pod that no entry of `classes` matches."""
-_CREATORS: Final = {"Deployment": "ReplicaSet", "CronJob": "Job"}
-"""Kinds whose pods are created by another kind."""
-_KINDS: Final = tuple(
-    dict.fromkeys(
-        (
-            *(kind for rule in CLASSES for kind in rule.owner_kinds),
-            *(custom.kind for custom in CUSTOM),
-            *("DaemonSet", "Notebook", "SparkApplication", "SeldonDeployment", "Rollout"),
-        )
-    )
-)
-_GROUPS: Final = tuple(dict.fromkeys(custom.group for custom in CUSTOM))
+_KINDS: Final = tuple(dict.fromkeys(row.kind for row in WORKLOAD_KINDS))
+_GROUPS: Final = tuple(dict.fromkeys(row.group for row in WORKLOAD_KINDS if row.group))
 _LABELS: Final = (
     *("kubernetes.io/hostname", "kubernetes.io/os", "kubernetes.io/arch", "node.kubernetes.io/instance-type"),
     *("topology.kubernetes.io/zone", "topology.kubernetes.io/region", "topology.kubernetes.io/rack"),
@@ -80,7 +71,7 @@ def problems(policy: dict[str, Any]) -> Iterator[Problem]:
             yield from _slip(place, word, known, noun)
     for pattern in _OWNER_KINDS:
         for place, kind in _words(policy, pattern):
-            if creator := _CREATORS.get(kind):
+            if creator := MADE_OF.get(kind):
                 yield place, f"the pods of a {kind} are made by its {creator}: write {creator}"
     made = [rule["class"] for rule in policy["classes"]]
     named = [found for pattern in _CLASSES for found in _words(policy, pattern)]

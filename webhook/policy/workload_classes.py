@@ -1,20 +1,40 @@
 """The settings that all profiles share: which resources are GPUs, and how the class of workload of a pod is found."""
 
+import re
 from collections.abc import Container, Mapping
+from typing import Annotated, Final
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from webhook.framework.cluster_view import Workload
 from webhook.framework.entitlement import CLASS_LABELS, covers
-from webhook.framework.interface import Settings
+from webhook.framework.interface import LABEL_VALUE, LabelKey, Settings
 from webhook.kube.gpus import GpuKind
 from webhook.kube.pod import Owner, Pod, labels_of
+from webhook.kube.workload_kinds import kinds_of_class, workload_kind
 from webhook.text import one_edit_apart, quoted
 
 _EVERYWHERE = ("*",)
 _CRITICAL = f"{CLASS_LABELS}inference-critical"
 _MAX_VALUE = 63
 """Characters in a label value that the API server accepts."""
+ANY: Final = "*"
+"""Among the values of a label: the label is there, with whatever value."""
+
+
+def _value(value: str) -> str:
+    if value != ANY and not (len(value) <= _MAX_VALUE and re.fullmatch(LABEL_VALUE, value)):
+        raise ValueError(f'wanted a label value of at most {_MAX_VALUE} characters, or "*" for any')
+    return value
+
+
+def _some(values: tuple[str, ...]) -> tuple[str, ...]:
+    if not values:
+        raise ValueError('wanted at least one value, or ["*"] for a label with any value')
+    return values
+
+
+Values = Annotated[tuple[Annotated[str, AfterValidator(_value)], ...], AfterValidator(_some)]
 
 
 class GpuResource(Settings):
@@ -30,10 +50,13 @@ class ClassRule(Settings):
     """An entry of `classes`: it gives this class to pods that match its labels and owner kinds."""
 
     name: str = Field(alias="class")
-    labels: dict[str, tuple[str, ...]] = {}
-    """the pod has one of these labels with one of these values; left out: any pod"""
+    labels: dict[LabelKey, Values] = {}
+    """the pod has one of these labels with one of these values, ["*"] is any value; left out: any pod"""
     owner_kinds: tuple[str, ...] = ()
-    """and the controller of the pod is of one of these kinds; left out: any kind, or no controller"""
+    """and the pod belongs to a workload of one of these kinds; left out: any kind, or none. It is the kind of the pod's
+    controller. A label tells the pods of a Notebook or LeaderWorkerSet from those of another StatefulSet, the pods of a
+    JobSet from those of another Job, and the pods of a RayService from those of another RayCluster. The pods of a DaemonSet
+    are a service: they run until they are removed, and one that gives way can go to no other node."""
     namespaces: tuple[str, ...] = _EVERYWHERE
     """and its namespace is entitled to the class: name patterns, or the keys of labels that it has; []: no namespace. The
     pod's author writes the pod's label, so limit the namespaces if classes differ in priority. For a pod that is not
@@ -56,24 +79,7 @@ CLASSES = (
     ClassRule(name="inference", labels={"workload-type": ("inference", "serving")}),
     ClassRule(name="training", labels={"workload-type": ("training", "batch")}),
     ClassRule(name="development", labels={"workload-type": ("development", "notebook")}),
-    ClassRule(
-        name="training",
-        owner_kinds=(
-            *("Job", "JobSet", "PyTorchJob", "TFJob", "MPIJob", "XGBoostJob", "JAXJob", "PaddleJob", "TrainJob"),
-            *("RayJob", "RayCluster", "AppWrapper", "Workflow"),
-        ),
-    ),
-    ClassRule(
-        name="service",
-        owner_kinds=(
-            "ReplicaSet",
-            "StatefulSet",
-            "ReplicationController",
-            "LeaderWorkerSet",
-            "RayService",
-            "PodClique",
-        ),
-    ),
+    *[ClassRule(name=name, owner_kinds=kinds_of_class(name)) for name in ("training", "service", "development")],
     ClassRule(name="development"),
 )
 
@@ -83,23 +89,28 @@ def classify(
 ) -> Workload:
     """The class of workload of a pod: that of the first rule that matches and is for this namespace."""
     labels = labels_of(pod)
-    kind = owner.kind if owner is not None else None
+    kind = workload_kind(labels, owner.kind if owner is not None else "")
     warning, labelled = None, False
     for rule in rules:
         if rule.labels:
             if labels.keys().isdisjoint(rule.labels):  # true for most pods, and fast
                 continue
             labelled = True
-            if not any([labels.get(key) in values for key, values in rule.labels.items()]):
+            if not any([_has(labels, key, values) for key, values in rule.labels.items()]):
                 continue
         if rule.owner_kinds and kind not in rule.owner_kinds:
             continue
         if rule.namespaces == _EVERYWHERE or covers(rule.namespaces, namespace, namespace_labels):
             asked = bool(rule.labels) or not labelled
-            return Workload(rule.name, warning if asked else warning or _misspelt(rules, labels))
+            guessed = not rule.labels and "*" in rule.namespaces
+            return Workload(rule.name, warning if asked else warning or _misspelt(rules, labels), guessed)
         if rule.labels and warning is None:  # the pod asked for this class by a label
             warning = f"namespace {quoted(namespace)} is not entitled to class {rule.name}"
-    return Workload("none", warning or _misspelt(rules, labels))
+    return Workload("none", warning or _misspelt(rules, labels), guessed=True)
+
+
+def _has(labels: Mapping[str, str], key: str, values: tuple[str, ...]) -> bool:
+    return key in labels and (labels[key] in values or ANY in values)
 
 
 def _misspelt(rules: tuple[ClassRule, ...], labels: Mapping[str, str]) -> str | None:
@@ -108,7 +119,7 @@ def _misspelt(rules: tuple[ClassRule, ...], labels: Mapping[str, str]) -> str | 
     for rule in rules:
         for key in () if labels.keys().isdisjoint(rule.labels) else labels.keys() & rule.labels.keys():
             value = labels[key]
-            if value in rule.labels[key]:
+            if _has(labels, key, rule.labels[key]):
                 return None  # the value is known, but an earlier entry has given the class
             near = [known for known in rule.labels[key] if _alike(value.casefold().replace("_", "-"), known)]
             if near and warning is None:

@@ -21,12 +21,9 @@ from webhook.framework.interface import Action, Context, Finding, Rule
 from webhook.framework.parallelism import arguments, gpus_used
 from webhook.framework.resources_per_gpu import containers_with_whole_gpus
 from webhook.kube.asked import AskedPod
+from webhook.kube.workload_kinds import WORKING_TOGETHER, workload_kind
 from webhook.text import plural, quoted
 
-_GANGS = (
-    *("AppWrapper", "JAXJob", "JobSet", "LeaderWorkerSet", "MPIJob", "PaddleJob", "PodClique", "PodCliqueSet"),
-    *("PyTorchJob", "RayCluster", "RayJob", "RayService", "TFJob", "TrainJob", "TrainingRuntime", "XGBoostJob"),
-)
 _MAX_ARGUMENTS = 32 << 10
 """Characters of all arguments of the containers with GPUs together. With more than that nothing is checked."""
 
@@ -59,6 +56,6 @@ class GpuParallelism(Rule):
 
 def _works_alone(pod: AskedPod, context: Context) -> bool:
     """Whether the program runs in this pod only, and not in several pods together."""
-    kind = pod.owner.kind if pod.owner else ""
+    kind = workload_kind(pod.labels, pod.owner.kind if pod.owner else "")
     single = context.template is not None and context.template.replicas == 1
-    return kind not in _GANGS and (single or kind not in ("Job", "StatefulSet"))
+    return single if kind in ("Job", "StatefulSet") else kind not in WORKING_TOGETHER

@@ -115,9 +115,5 @@ def checked(request: review.Request, policy: Policy, state: ClusterState, placer
     if request.resource in claims.SPECS:
         return claims.validate(request, policy, view)
     if request.resource != "pods":
-        decision = workloads.validate(request, policy, view, placer)
-        exists = request.namespace in state.namespaces  # a review may be forged
-        if decision.gang is not None and exists and decision.result == "allowed" and not request.dry_run:
-            state.jobs.admitted(*decision.gang, now)
-        return decision
+        return workloads.validate(request, policy, view, placer)
     return pods.validate(request, policy, view, placer)

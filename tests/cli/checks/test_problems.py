@@ -154,6 +154,7 @@ CASES = [
     pytest.param("namespaces", "warn", lambda o: of(o, "Namespace")["metadata"]["labels"].clear(), id="nobody opted in"),
     pytest.param("classes", "warn", lambda o: of(o, "Pod", "trainer")["metadata"]["labels"].update({"workload-type": "trainig"}), id="a misspelt class on a pod"),
     pytest.param("classes", "warn", policy("classes: [{class: a}, {class: training, ownerKinds: [Job]}]"), id="a class that another takes"),
+    pytest.param("classes", "warn", policy("classes: [{class: a, labels: {x: ['*']}}, {class: training, labels: {x: [y]}}]"), id="a class of a label that another takes with any value"),
     pytest.param("classes", "warn", policy("classes: [{class: a, namespaces: [teem]}, {class: b}]"), id="a class for no namespace"),
     *[
         pytest.param("guessedClasses", "warn", spoil, id=why)

@@ -15,7 +15,7 @@ from webhook.cli.offline import load_policy
 from webhook.kube.pod import PROFILE_LABEL, labels_of, owner
 from webhook.policy.model import DEFAULT_PROFILE, Policy
 from webhook.policy.references import Reference, added, node_labels, node_taints
-from webhook.policy.workload_classes import ClassRule
+from webhook.policy.workload_classes import ANY, ClassRule
 from webhook.text import bare, listed, matches, matches_any, nearest, plural, suggestion
 
 _ANY: Final = ("*",)
@@ -58,11 +58,16 @@ def classes(snapshot: Snapshot, policy: Policy) -> All:
 def _covers(one: ClassRule, other: ClassRule) -> bool:
     """Whether `one` matches every pod that `other` matches."""
     labels = not one.labels or (
-        bool(other.labels) and all(set(values) <= set(one.labels.get(key, ())) for key, values in other.labels.items())
+        bool(other.labels) and all(_within(values, one.labels.get(key, ())) for key, values in other.labels.items())
     )
     kinds = not one.owner_kinds or (bool(other.owner_kinds) and set(other.owner_kinds) <= set(one.owner_kinds))
     namespaces = one.namespaces == _ANY or (bool(other.namespaces) and set(other.namespaces) <= set(one.namespaces))
     return labels and kinds and namespaces
+
+
+def _within(values: tuple[str, ...], wider: tuple[str, ...]) -> bool:
+    """Whether a label with one of `values` has one of `wider`."""
+    return ANY in wider or set(values) <= set(wider)
 
 
 def _warned(snapshot: Snapshot, policy: Policy) -> Counter[str]:
