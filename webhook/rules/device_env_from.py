@@ -65,9 +65,9 @@ class DeviceEnvFrom(Rule):
 
     def exported(self, gpus: Gpus) -> Iterable[Check]:
         prefix, names = 's.?prefix.orValue("")', self.names or DEVICES
-        longer = cel.any_of([f"{prefix}.startsWith({cel.literal(n[:-1])})" for n in names if n.endswith("*")])
+        longer = cel.one_of([n[:-1] for n in names if n.endswith("*")], lambda name: f"{prefix}.startsWith({name})")
         begins = f"{cel.literal([n.removesuffix('*') for n in names])}.exists(n, n.startsWith({prefix}))"
-        ends = cel.any_of([f"{prefix}.endsWith({cel.literal(part)})" for part in _PARTS])
+        ends = cel.one_of(_PARTS, lambda part: f"{prefix}.endsWith({part})")
         makes_one = f'{prefix} != "" && ({begins} || {longer} || {ends})'
         wanted = "a prefix that cannot make the name of a variable that hands out devices"
         yield Check("container", f"{cel.field('c', 'envFrom')}.exists(s, {makes_one})", wanted)

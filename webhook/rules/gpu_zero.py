@@ -46,3 +46,7 @@ class GpuZero(Rule):
         wanted = "at least 1 GPU, or no such limit"
         yield Check("container", cel.all_of([zero, f"!{cel.ASKS}", f"!{HIDDEN}"]), wanted)
         yield Check("container", cel.all_of([zero, f"!{cel.ASKS}", HIDDEN]), wanted, only_warn=True)
+
+    def matched(self, gpus: Gpus) -> Iterable[Check]:
+        """Nothing: with a limit of 0 a pod asks for a device."""
+        return ()

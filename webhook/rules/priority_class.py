@@ -15,7 +15,7 @@ Not seen:      a PriorityClass of high value that neither of them names. Only ad
 DRA:           the same.
 """
 
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Container, Iterable
 from typing import Self
 
 from pydantic import Field
@@ -67,10 +67,18 @@ class PriorityClassAllowed(Rule):
         )
 
     def exported(self, gpus: Gpus) -> Iterable[Check]:
+        return self._kept(entitlement.in_cel)
+
+    def matched(self, gpus: Gpus) -> Iterable[Check]:
+        """One that exists: the API server itself refuses another. One that is kept for namespaces with a label, in any
+        namespace."""
+        return self._kept(entitlement.by_name)
+
+    def _kept(self, entitled: Callable[[Iterable[str]], str]) -> Iterable[Check]:
         name = 'object.spec.?priorityClassName.orValue("")'
         bad = "false"
         for pattern, namespaces in reversed(self.reserved.items()):
-            bad = f"({cel.matches(name, [pattern])} ? !({entitlement.in_cel(namespaces)}) : {bad})"
+            bad = f"({cel.matches(name, [pattern])} ? !({entitled(namespaces)}) : {bad})"
         yield Check("pod", bad, "a priority class that is not kept for other namespaces")
 
     def reserved_for(self, name: str, namespace: str, labels: Container[str]) -> tuple[str, ...] | None:
