@@ -5,7 +5,7 @@ Covers export.variables.
 
 from tests.manifests import matching
 from webhook.cli.offline import load_policy
-from webhook.export.matching import MUTATE, OTHERS, UPDATES, VALIDATE, lacking, match_conditions
+from webhook.export.matching import MUTATE, OTHERS, UPDATES, VALIDATE, conditions_for, lacking
 from webhook.policy.model import Policy
 
 SHIPPED = load_policy()
@@ -13,7 +13,7 @@ SHIPPED = load_policy()
 
 def of(text: str, hook: str = OTHERS) -> str:
     """The last condition of a webhook."""
-    found: str = match_conditions(Policy.load(text))[hook][-1]["expression"]
+    found: str = conditions_for(Policy.load(text))[hook][-1]["expression"]
     return found
 
 
@@ -60,7 +60,7 @@ def test_a_name_with_spaces_stays_whole() -> None:
 
 
 def test_the_mutating_webhook_is_asked_about_the_same_pods_with_devices() -> None:
-    found = match_conditions(SHIPPED)
+    found = conditions_for(SHIPPED)
     assert found[MUTATE] == found[VALIDATE]
 
 

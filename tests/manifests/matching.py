@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.manifests.files import MANIFESTS
 from webhook.cli.offline import load_policy
-from webhook.export.matching import match_conditions
+from webhook.export.matching import conditions_for
 
 FILES = ("80-mutating.yaml", "90-validating.yaml")
 _NAME = re.compile(r"( *)- name: (\S+)$")
@@ -22,7 +22,7 @@ def files() -> dict[Path, str]:
 def _written(lines: list[str]) -> Iterator[str]:
     wanted = {
         (hook, each["name"]): each["expression"]
-        for hook, conditions in match_conditions(load_policy()).items()
+        for hook, conditions in conditions_for(load_policy()).items()
         for each in conditions
     }
     hook, expression, inside = "", None, False

@@ -11,12 +11,15 @@ from typing import Any, Final
 
 from webhook.export.variables import ANNOTATIONS, FOLDERS, MADE, NEW, NOT_A_MIRROR_POD, TOLERATIONS
 from webhook.kube.cel import FRACTION, Check, limits, requests
+from webhook.kube.yaml import to_yaml
 from webhook.policy.model import Policy
 
 MUTATE: Final = "mutate.gpu-admission.io"
 VALIDATE: Final = "validate.gpu-admission.io"
 OTHERS: Final = "others.validate.gpu-admission.io"
 UPDATES: Final = "updates.validate.gpu-admission.io"
+NEEDED: Final = "gpu-admission export POLICY --conditions"
+"""The command that prints the conditions that a policy needs."""
 _WIDTH: Final = 118
 _DEVICES: Final = f"""has(object.spec.resourceClaims) ||
 {FRACTION} ||
@@ -47,7 +50,7 @@ _COMING: Final = {
 """By what a check is about: in what it looks for it. Only annotations and tolerations are added to a pod that exists."""
 
 
-def match_conditions(policy: Policy) -> dict[str, list[dict[str, Any]]]:
+def conditions_for(policy: Policy) -> dict[str, list[dict[str, Any]]]:
     """The match conditions by the name of the webhook."""
     checks = list(dict.fromkeys(check for _, check in _denials(policy)))
     added = _found([check for check in checks if check.subject in ("annotation", "toleration")])
@@ -61,6 +64,14 @@ def match_conditions(policy: Policy) -> dict[str, list[dict[str, Any]]]:
         ],
         UPDATES: list(_named(("brings-something", _BRINGS), ("may-break-a-rule", f"{_DEVICES} ||\n{added}"))),
     }
+
+
+def conditions_yaml(policy: Policy) -> str:
+    """A patch of the validating webhook configuration with the conditions for this policy, for `kubectl patch --patch-file`."""
+    found = conditions_for(policy)
+    hooks = [{"name": name, "matchConditions": found[name]} for name in (OTHERS, UPDATES)]
+    kind = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration"}
+    return to_yaml({**kind, "metadata": {"name": "gpu-admission"}, "webhooks": hooks})
 
 
 def lacking(policy: Policy, asked: Policy) -> list[str]:
