@@ -24,6 +24,8 @@ from tests.manifests.recorder import LABEL, Recorder
 from tests.rules.test_contract import RULES
 from tests.rules.test_tables import ROWS
 from webhook.cli import offline
+from webhook.export.matching import conditions_yaml
+from webhook.policy.model import Policy
 
 pytestmark = pytest.mark.controlplane
 
@@ -269,6 +271,33 @@ async def test_every_change_that_the_shipped_policy_refuses_is_asked_about(
         await api.patch("Pod", name, {"metadata": {"annotations": {key: "1"}}}, INSIDE, dryRun="All")
         wanted = refused(new, name=name, operation="UPDATE", oldObject=base) or asks_for_device(new)
         assert asked.asked(name) == ([UPDATES] if gpus or wanted else []), key
+
+
+async def test_a_policy_that_refuses_more_gets_its_conditions_by_a_patch(
+    asked: Recorder, applied: ControlPlane, api: Api
+) -> None:
+    """As docs/operations.md says."""
+
+    def patch(policy: Policy) -> None:
+        change = conditions_yaml(policy).replace("name: gpu-admission\n", "name: recorder\n")
+        applied.kubectl("patch", "validatingwebhookconfiguration", "recorder", "--patch", change)
+
+    async def seen() -> bool:
+        asked.reviews.clear()
+        await try_it(api, pod("later-reserved", 0, priorityClassName="harmless"), INSIDE)
+        return asked.asked("later-reserved") == [OTHERS]
+
+    assert not await seen()
+    patch(Policy.load("profiles: {default: {rules: {priorityClass: {reserved: {harmless: []}}}}}"))
+    try:
+        await wait_until(seen, 120, "the patched conditions")
+    finally:
+        patch(SHIPPED)
+
+    async def unseen() -> bool:
+        return not await seen()
+
+    await wait_until(unseen, 120, "the shipped conditions")
 
 
 @pytest.mark.parametrize("where", ["gpu-admission", "kube-system"])
