@@ -41,6 +41,12 @@ def test_a_policy_that_refuses_more_asks_about_more() -> None:
     assert 'e.name in ["ONE"]' in of(rules("cudaVisibleDevices: {action: deny, names: [ONE]}"))
 
 
+def test_who_is_entitled_to_a_class_of_workload_changes_no_condition() -> None:
+    text = "classes: [{class: inference, labels: {a: [b]}, namespaces: [team]}, {class: training}]"
+    assert conditions_for(Policy.load(text)) == conditions_for(SHIPPED)
+    assert '"gpu-inference"' in of(text)
+
+
 def test_the_conditions_are_those_of_all_profiles() -> None:
     text = "profiles: {default: {rules: {hostNamespaces: {action: off}}}, strict: {rules: {hostNamespaces: {action: deny}}}}"
     assert of(text).count("hostPID") == 1

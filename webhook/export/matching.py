@@ -33,6 +33,7 @@ _BRINGS: Final = (
     "object.spec.?tolerations != oldObject.spec.?tolerations"
 )
 _VARIABLES: Final = {
+    "all": f"{MADE} + object.spec.?ephemeralContainers.orValue([])",
     "containers": NEW.replace("\n", " "),
     "annotations": ANNOTATIONS,
     "tolerations": TOLERATIONS,
@@ -97,8 +98,8 @@ def _found(checks: list[Check]) -> str:
             inner = " ||\n".join(_wrapped(text, 4) for text in bad)
             groups.append(f"  {begins}\n{inner})")
     body = " ||\n".join(groups) or "  false"
-    known = [(name, text) for name, text in _VARIABLES.items() if f"variables.{name}" in body]
-    variables = ",\n".join(_wrapped(f'"{name}": dyn({text})', 2) for name, text in known)
+    read = set(re.findall(r"variables\.(\w+)", body))
+    variables = ",\n".join(_wrapped(f'"{name}": dyn({_VARIABLES[name]})', 2) for name in sorted(read))
     return f"[{{\n{variables}\n}}].exists(variables,\n{body})"
 
 
