@@ -6,8 +6,9 @@ import pytest
 
 from tests.controlplane.api import Api, ApiError, wait_until
 from tests.controlplane.fixtures import MakeNodes
-from tests.controlplane.objects import deployment, pod
+from tests.controlplane.objects import deployment, made, pod
 from tests.installed import OPTED_IN, Installed, decision, opt_in
+from tests.manifests.harmless import PODS, THIEVES
 
 pytestmark = pytest.mark.controlplane
 
@@ -70,12 +71,14 @@ async def test_a_deployment_with_only_a_gpu_limit_gets_every_injection_and_runs(
         assert spec["nodeName"] in names
 
 
-async def test_a_dead_server_stops_only_opted_in_namespaces(
+async def test_a_dead_server_stops_only_pods_with_devices_and_those_that_break_a_rule(
     installed: Installed, api: Api, team: str, namespace: str, nodes: MakeNodes
 ) -> None:
+    """In namespaces that opted in. All others, as charts make them, are created, and may be changed and debugged."""
     await nodes("two-node")
     await api.namespace("bystander")
     await api.namespace("kube-like", OPTED_IN)
+    await api.create(made("PriorityClass", "harmless", value=1, globalDefault=True))
     for member in installed.members:
         member.stop(patience=0)
     try:
@@ -84,8 +87,23 @@ async def test_a_dead_server_stops_only_opted_in_namespaces(
         with pytest.raises(ApiError) as refused:
             await api.create(pod("held"), "kube-like")
         assert refused.value.status == 500
-        assert "validate.gpu-admission.io" in str(refused.value)
+        assert 'webhook "validate.gpu-admission.io"' in str(refused.value)
+        for harmless in PODS:
+            name = harmless["metadata"]["name"]
+            await api.create(harmless, "kube-like")
+            await api.patch("Pod", name, {"metadata": {"annotations": {"a": "b"}}}, "kube-like")
+            debugger = {"spec": {"ephemeralContainers": [{"name": "debugger", "image": "busybox"}]}}
+            how: Json = {"subresource": "ephemeralcontainers", "strategy": "strategic-merge"}
+            await api.patch("Pod", name, debugger, "kube-like", **how)
+        for what, thief in THIEVES.items():
+            with pytest.raises(ApiError) as refused:
+                await api.create(thief, "kube-like")
+            assert 'webhook "others.validate.gpu-admission.io"' in str(refused.value), what
+        thief = {"name": "thief", "image": "busybox", "securityContext": {"privileged": True}}
+        with pytest.raises(ApiError, match=r"others\.validate"):
+            await api.patch("Pod", name, {"spec": {"ephemeralContainers": [thief]}}, "kube-like", **how)
     finally:
+        await api.delete("PriorityClass", "harmless")
         for member in installed.members:
             member.start()
         installed.await_ready()

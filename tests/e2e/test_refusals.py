@@ -5,10 +5,12 @@ from typing import Any
 
 import pytest
 
-from tests.controlplane.api import Api, refusal
+from tests.controlplane.api import Api, refusal, wait_until
 from tests.controlplane.objects import pod
 from tests.e2e.conftest import Sides
 from tests.installed import SHIPPED, Installed, opt_in
+from webhook.export.matching import conditions_yaml
+from webhook.policy.model import Policy
 
 pytestmark = pytest.mark.controlplane
 
@@ -119,7 +121,8 @@ async def test_a_bad_pod_that_was_there_before_is_left_alone_and_only_what_is_ad
 async def test_tolerations_of_gpu_nodes_that_are_patched_into_a_pod_without_a_gpu_are_judged_as_at_its_creation(
     api: Api, sides: Sides, installed: Installed
 ) -> None:
-    """With a warning; where a profile denies it, the change is refused, and the stored pod stays as it was."""
+    """By the shipped policy, which only warns, nobody is asked. Where a profile denies it, and the match conditions are those of
+    that policy, the change is refused, and the stored pod stays as it was."""
     await api.create(pod("web", 0), sides.ours)
 
     async def tolerate(key: str, **query: str) -> tuple[str, ...]:
@@ -127,11 +130,22 @@ async def test_tolerations_of_gpu_nodes_that_are_patched_into_a_pod_without_a_gp
         return (await api.patch("Pod", "web", change, sides.ours, **query)).warnings
 
     assert await tolerate("team") == ()
-    (warned,) = await tolerate(GPU, dryRun="All")
-    assert warned.startswith(f'cpuPodOnGpuNode: a toleration of "{GPU}" in a pod that asks for no GPU.')
-    with installed.policy(SHIPPED + "  kept: {rules: {cpuPodOnGpuNode: {action: deny}}}\n"):
+    assert await tolerate(GPU, dryRun="All") == ()
+    denies = SHIPPED + "  kept: {rules: {cpuPodOnGpuNode: {action: deny}}}\n"
+
+    def conditions_of(policy: str) -> None:
+        patch = conditions_yaml(Policy.load(policy))
+        installed.plane.kubectl("patch", "validatingwebhookconfiguration", "gpu-admission", "--patch", patch)
+
+    async def refused() -> str:
+        return await refusal(tolerate(GPU, dryRun="All"))
+
+    with installed.policy(denies):
+        conditions_of(denies)
         await opt_in(api, sides.ours, "kept")
+        await wait_until(refused, 120, "the conditions of the policy")
         said = await refusal(tolerate(GPU))
+        conditions_of(SHIPPED)
     assert f'saw a toleration of "{GPU}" in a pod that asks for no GPU' in said
     keys = [each.get("key") for each in (await api.get("Pod", "web", sides.ours))["spec"]["tolerations"]]
     assert "team" in keys

@@ -61,6 +61,7 @@ FIELDS = {
     ("Deployment", f"{_CONTAINER}/resources"): "{{- toYaml .Values.resources | nindent %d }}",
     ("MutatingWebhookConfiguration", "webhooks/0/failurePolicy"): "{{ .Values.failurePolicies.mutate }}",
     ("ValidatingWebhookConfiguration", "webhooks/0/failurePolicy"): "{{ .Values.failurePolicies.validate }}",
+    ("ValidatingWebhookConfiguration", "webhooks/1/failurePolicy"): "{{ .Values.failurePolicies.validate }}",
 }
 """Fields that are values: kind and path, and what stands there. %d: the column of what is in the field."""
 OPTIONAL = {

@@ -123,6 +123,7 @@ FAILURE = [
     ("mutate.gpu-admission.io", "Ignore", 3, "NoneOnDryRun"),
     ("templates.mutate.gpu-admission.io", "Ignore", 3, "None"),
     ("validate.gpu-admission.io", "Fail", 5, "NoneOnDryRun"),
+    ("others.validate.gpu-admission.io", "Fail", 5, "NoneOnDryRun"),
     ("updates.validate.gpu-admission.io", "Ignore", 3, "None"),
     ("templates.validate.gpu-admission.io", "Ignore", 3, "None"),
     ("policy.gpu-admission.io", "Ignore", 5, "None"),

@@ -2,27 +2,37 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any
 
 import pytest
 import yaml
 
+from tests.builders import GPUS, Case, admission_review
 from tests.controlplane.api import Api, ApiError, refusal, wait_until
 from tests.controlplane.objects import deployment, job, made, pod
 from tests.controlplane.plane import ControlPlane
-from tests.export.random_pods import pods
+from tests.e2e.theft_vectors import CLAIM, CREATE, VECTORS, Vector
+from tests.export.random_pods import ANNOTATIONS, debuggers, pods
 from tests.export.test_random import AT_ONCE, some_of
+from tests.export.world import RUNTIMES
+from tests.manifests import harmless
 from tests.manifests.files import HOOKS, Json, only
+from tests.manifests.harmless import THIEVES
 from tests.manifests.recorder import LABEL, Recorder
+from tests.rules.test_contract import RULES
+from tests.rules.test_tables import ROWS
 from webhook.cli import offline
+from webhook.export.matching import conditions_yaml
+from webhook.kube.asked import AskedPod
+from webhook.policy.model import Policy
 
 pytestmark = pytest.mark.controlplane
 
 SHIPPED = offline.load_policy()
 MUTATE, VALIDATE = "mutate.gpu-admission.io", "validate.gpu-admission.io"
-UPDATES = "updates.validate.gpu-admission.io"
+OTHERS, UPDATES = "others.validate.gpu-admission.io", "updates.validate.gpu-admission.io"
 FIX, TELL = "templates.mutate.gpu-admission.io", "templates.validate.gpu-admission.io"
 POLICY, NAMESPACES = "policy.gpu-admission.io", "namespaces.gpu-admission.io"
 CLASS = "class.gpu-admission.io/"
@@ -31,11 +41,13 @@ INSIDE, OUTSIDE = "matching-inside", "matching-outside"
 
 @pytest.fixture(scope="module")
 def recorder(applied: ControlPlane) -> Iterator[Recorder]:
-    """Both configurations in force under another name, and two namespaces: one has opted in."""
+    """Both configurations in force under another name, and two namespaces: one has opted in. What pods here name exists."""
     with Recorder() as found:
         hooks = [found.configuration(only(kind)) for kind in HOOKS]
         inside, outside = made("Namespace", INSIDE, labels={LABEL: "matching"}), made("Namespace", OUTSIDE)
-        with applied.having(*hooks, inside, outside):
+        known = [made("RuntimeClass", name, handler=name) for name in (*RUNTIMES, "fast")]
+        known += [made("PriorityClass", name, value=1) for name in ("harmless", "export-low")]
+        with applied.having(*hooks, inside, outside, *known):
             yield found
 
 
@@ -45,11 +57,12 @@ async def asked(recorder: Recorder, api: Api) -> Recorder:
 
     async def all_asked() -> bool:
         await try_it(api, pod("probe"), INSIDE)
+        await try_it(api, THIEVES["hostPID"], INSIDE)
         await try_it(api, deployment("probe"), INSIDE)
         await try_it(api, configmap("gpu-admission-policy"), "gpu-admission")
         await api.create(made("Namespace", "probe", labels={CLASS + "probe": ""}), dryRun="All")
         seen = {path.split("-", 1)[1] for path, _ in recorder.reviews}
-        return seen == {MUTATE, VALIDATE, FIX, TELL, POLICY, NAMESPACES}
+        return seen == {MUTATE, VALIDATE, OTHERS, FIX, TELL, POLICY, NAMESPACES}
 
     if not recorder.in_force:
         await wait_until(all_asked, 120, "all webhooks to be asked")
@@ -90,15 +103,6 @@ def replica_set(name: str, owner: str) -> Json:
     return found
 
 
-HARMLESS = {"runAsUser": 1000, "allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
-PLAIN = pod(
-    "p",
-    0,
-    container={"env": [{"name": "PORT", "value": "8080"}], "securityContext": HARMLESS, "envFrom": []},
-    annotations={"prometheus.io/scrape": "true", "kubectl.kubernetes.io/restartedAt": "now"},
-    tolerations=[{"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute"}],
-    volumes=[{"name": "v", "emptyDir": {}}],
-)
 SUSPICIOUS: dict[str, Json] = {
     "but-a-variable": {"container": {"env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]}},
     "but-a-priority-class": {"priorityClassName": "system-node-critical"},
@@ -115,8 +119,8 @@ ASKED: list[tuple[str, Json, list[str]]] = [
         pod("p", 0, initContainers=[{"name": "i", "image": "i", **resources(limits={"nvidia.com/gpu": "1"})}]),
         [MUTATE, VALIDATE],
     ),
-    ("a-plain-service", PLAIN, []),
-    *[(f"without-a-gpu-{name}", pod("p", 0, **more), [VALIDATE]) for name, more in SUSPICIOUS.items()],
+    *[(f"of-a-chart-{each['metadata']['name']}", each, []) for each in harmless.PODS],
+    *[(f"without-a-gpu-{name}", pod("p", 0, **more), [OTHERS]) for name, more in SUSPICIOUS.items()],
     (
         "device-claim",
         pod("p", 0, resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "one"}]),
@@ -140,24 +144,161 @@ async def test_a_pod_or_a_workload_is_asked_about(
     assert asked.asked(f"{name}-outside") == []
 
 
-async def test_every_pod_in_which_a_rule_finds_something_is_asked_about(asked: Recorder, api: Api) -> None:
-    """By the shipped policy. Pods that the API server refuses by itself do not matter."""
+def without_devices(found: Json) -> Json:
+    """The same pod without limits, requests and claims."""
+    spec = {key: value for key, value in found["spec"].items() if key != "resourceClaims"}
+    for kind in ("containers", "initContainers"):
+        if kind in spec:
+            spec[kind] = [{key: value for key, value in each.items() if key != "resources"} for each in spec[kind]]
+    return {**found, "spec": spec}
+
+
+ROWS_REFUSED: dict[str, list[tuple[str, Json]]] = {}
+"""By the module of a rule that denies: the pods of all tables in which it finds something, each with what it shows. Pods with
+GPUs, which are asked about in any case, also without them."""
+for _shows, (_, _row, _, _) in ROWS.items():
+    for _body in (_row.pod, without_devices(_row.pod)):
+        _case = Case(_body, _row.context._replace(pod=AskedPod(_body, GPUS)))
+        for _name, _rule in RULES.items():
+            if _rule.action == "deny" and any([not found.only_warn for found in _case.findings(_rule)]):
+                ROWS_REFUSED.setdefault(_name, []).append((_shows, _body))
+
+
+def as_written(found: Json, name: str) -> Json:
+    """A new pod, as far as the API server takes it: with the volumes that it mounts."""
+    metadata = {key: found["metadata"][key] for key in ("labels", "annotations") if key in found["metadata"]}
+    spec = {key: value for key, value in found["spec"].items() if key != "ephemeralContainers"}
+    mounts = [mount for each in spec["containers"] for mount in each.get("volumeMounts", ())]
+    spec["volumes"] = spec.get("volumes") or [{"name": each, "emptyDir": {}} for each in {m["name"] for m in mounts}]
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {**metadata, "name": name}, "spec": spec}
+
+
+async def asked_about(asked: Recorder, api: Api, drawn: Iterable[Json], name: str) -> list[bool | None]:
+    """Whether a validating webhook was asked about each new pod. None: the API server refuses it by itself."""
     room = asyncio.Semaphore(AT_ONCE)
 
-    async def one(number: int, drawn: Json) -> bool:
-        body = {**drawn, "metadata": {**drawn["metadata"], "name": f"drawn-{number}"}}
-        (document,) = offline.documents(json.dumps(body), "drawn")
-        assert isinstance(document, offline.Document)
-        if not offline.run(document, offline.decide_validate, SHIPPED, offline.load_state(None)).decision.findings:
-            return False
+    async def one(number: int, body: Json) -> bool | None:
         async with room:
-            if await refusal(api.create(body, INSIDE, dryRun="All")):
-                return False
-        assert VALIDATE in asked.asked(f"drawn-{number}"), body
-        return True
+            if await refusal(api.create(as_written(body, f"{name}-{number}"), INSIDE, dryRun="All")):
+                return None
+        return not {VALIDATE, OTHERS}.isdisjoint(asked.asked(f"{name}-{number}"))
 
-    found = await asyncio.gather(*[one(number, drawn) for number, drawn in enumerate(some_of(pods(), 500))])
-    assert sum(found) > 50
+    return await asyncio.gather(*[one(number, each) for number, each in enumerate(drawn)])
+
+
+@pytest.mark.parametrize("name", ROWS_REFUSED)
+async def test_what_a_rule_refuses_in_any_table_is_asked_about(asked: Recorder, api: Api, name: str) -> None:
+    """By its shipped settings."""
+    found = await asked_about(asked, api, [each for _, each in ROWS_REFUSED[name]], name.replace("_", "-"))
+    assert [shows for (shows, _), seen in zip(ROWS_REFUSED[name], found, strict=True) if seen is False] == []
+    tried = [seen for seen in found if seen is not None]
+    assert tried or name in ("gpu_quantity",), "the API server itself refuses all of them"
+
+
+def refused(body: Json, **review: Any) -> bool:
+    (document,) = offline.documents(json.dumps(admission_review(body, INSIDE, **review)), "drawn")
+    assert isinstance(document, offline.Document)
+    found = offline.run(document, offline.decide_validate, SHIPPED, offline.load_state(None)).decision.findings
+    return any([action == "deny" for _, action, _ in found])
+
+
+async def test_every_pod_that_the_shipped_policy_refuses_is_asked_about(asked: Recorder, api: Api) -> None:
+    drawn = some_of(pods(), 800)
+    found = await asked_about(asked, api, drawn, "drawn")
+    wrong = [body for body, seen in zip(drawn, found, strict=True) if seen is False and refused(body)]
+    assert wrong == []
+    without_devices = [body for body in drawn if not asks_for_device(body)]
+    assert len([body for body in without_devices if refused(body)]) > 100
+    # And of the others without devices no pod, but for a RuntimeClass, whose handler is not known there.
+    more = [
+        body
+        for body, seen in zip(drawn, found, strict=True)
+        if seen and not asks_for_device(body) and "runtimeClassName" not in body["spec"] and not refused(body)
+    ]
+    assert more == []
+
+
+def asks_for_device(body: Json) -> bool:
+    spec, annotations = body["spec"], body["metadata"].get("annotations") or {}
+    named = [
+        name
+        for each in (*spec["containers"], *(spec.get("initContainers") or ()))
+        for part in (each.get("resources") or {}).values()
+        for name in part
+    ]
+    return (
+        any(["/" in name for name in named])
+        or "resourceClaims" in spec
+        or any([key.startswith("gpu-") for key in annotations])
+    )
+
+
+@pytest.mark.parametrize(
+    "vector",
+    [each for each in VECTORS if each.rule and CREATE in each.verbs and not each.guarded],
+    ids=lambda each: each.what,
+)
+async def test_every_way_to_a_gpu_is_asked_about(asked: Recorder, api: Api, vector: Vector) -> None:
+    """Those that a rule refuses, in the first kind of container."""
+    limits = {"resources": {"limits": {"nvidia.com/gpu": vector.gpus}}} if vector.gpus else {}
+    volumes = [{"name": "scratch", "emptyDir": {}}, *vector.pod.get("volumes", ())]
+    spec = {**vector.pod, "volumes": volumes, **(CLAIM if vector.claims else {})}
+    body = pod("p", 0, container={**limits, **vector.container}, annotations=vector.annotations, **spec)
+    (found,) = await asked_about(asked, api, [body], "vector")
+    assert found
+
+
+BASES = {gpus: pod(f"base-{gpus}", gpus, schedulingGates=[{"name": "example.com/stay"}]) for gpus in (0, 1)}
+
+
+@pytest.mark.parametrize("gpus", BASES)
+async def test_every_change_that_the_shipped_policy_refuses_is_asked_about(
+    asked: Recorder, api: Api, gpus: int
+) -> None:
+    """Debuggers, which may be refused, and annotations. About a pod without devices nothing else is asked."""
+    base, name = BASES[gpus], BASES[gpus]["metadata"]["name"]
+    await api.create(base, INSIDE)
+    for debugger in some_of(debuggers(), 150):
+        new = {**base, "spec": {**base["spec"], "ephemeralContainers": [debugger]}}
+        asked.reviews.clear()
+        change = {"spec": {"ephemeralContainers": [debugger]}}
+        how: Any = {"subresource": "ephemeralcontainers", "strategy": "strategic-merge", "dryRun": "All"}
+        if not await refusal(api.patch("Pod", name, change, INSIDE, **how)):
+            wanted = refused(new, name=name, operation="UPDATE", oldObject=base, subResource="ephemeralcontainers")
+            assert asked.asked(name) == ([VALIDATE] if gpus else [OTHERS] if wanted else []), debugger
+    for key in ANNOTATIONS:
+        new = {**base, "metadata": {**base["metadata"], "annotations": {key: "1"}}}
+        asked.reviews.clear()
+        await api.patch("Pod", name, {"metadata": {"annotations": {key: "1"}}}, INSIDE, dryRun="All")
+        wanted = refused(new, name=name, operation="UPDATE", oldObject=base) or asks_for_device(new)
+        assert asked.asked(name) == ([UPDATES] if gpus or wanted else []), key
+
+
+async def test_a_policy_that_refuses_more_gets_its_conditions_by_a_patch(
+    asked: Recorder, applied: ControlPlane, api: Api
+) -> None:
+    """As docs/operations.md says."""
+
+    def patch(policy: Policy) -> None:
+        change = conditions_yaml(policy).replace("name: gpu-admission\n", "name: recorder\n")
+        applied.kubectl("patch", "validatingwebhookconfiguration", "recorder", "--patch", change)
+
+    async def seen() -> bool:
+        asked.reviews.clear()
+        await try_it(api, pod("later-reserved", 0, priorityClassName="harmless"), INSIDE)
+        return asked.asked("later-reserved") == [OTHERS]
+
+    assert not await seen()
+    patch(Policy.load("profiles: {default: {rules: {priorityClass: {reserved: {harmless: []}}}}}"))
+    try:
+        await wait_until(seen, 120, "the patched conditions")
+    finally:
+        patch(SHIPPED)
+
+    async def unseen() -> bool:
+        return not await seen()
+
+    await wait_until(unseen, 120, "the shipped conditions")
 
 
 @pytest.mark.parametrize("where", ["gpu-admission", "kube-system"])
@@ -294,3 +435,16 @@ async def test_a_pod_cannot_grow_out_of_the_conditions(asked: Recorder, api: Api
     assert len(json.dumps(body)) > 1_200_000
     await try_it(api, body, INSIDE)
     assert set(asked.asked("large")) == {MUTATE, VALIDATE}
+
+
+@pytest.mark.filterwarnings("ignore:Sending a large body")
+async def test_a_large_pod_without_devices_is_not_refused_by_the_conditions(asked: Recorder, api: Api) -> None:
+    """A condition that costs more than its budget is an error, and with Fail that refuses the pod, even if replicas answer."""
+    many = {"env": [{"name": f"VARIABLE_{n}", "value": "x"} for n in range(1000)]}
+    mounts = {"volumeMounts": [{"name": f"v{n}", "mountPath": f"/a/b/c/{n}"} for n in range(50)]}
+    volumes = [{"name": f"v{n}", "hostPath": {"path": f"/data/{n}/a/b/c"}} for n in range(50)]
+    more = [{"name": f"c{n}", "image": "i", **many, **mounts} for n in range(4)]
+    annotations = {f"example.com/annotation-{n}": "x" for n in range(1000)}
+    body = pod("many", 0, annotations=annotations, volumes=volumes, initContainers=more)
+    assert await refusal(api.create(body, INSIDE, dryRun="All")) == ""
+    assert asked.asked("many") == []

@@ -9,7 +9,7 @@ import yaml
 
 from tests.builders import case, container
 from tests.builders import pod as unit_pod
-from tests.controlplane.api import Api, ApiError, refusal, wait_until
+from tests.controlplane.api import Api, refusal, wait_until
 from tests.controlplane.objects import pod
 from tests.controlplane.plane import ControlPlane
 from tests.manifests.files import AUTHORITY, HOOKS, Json, only
@@ -103,12 +103,16 @@ async def test_other_schedulers_write_their_annotations_while_no_replica_answers
 
 
 @pytest.mark.controlplane
-async def test_no_container_is_added_while_no_replica_answers(there: Api) -> None:
-    debugger = {"spec": {"ephemeralContainers": [{"name": "debugger", "image": "busybox"}]}}
-    with pytest.raises(ApiError, match=r'failed calling webhook "validate\.gpu-admission\.io"'):
-        await there.patch(
-            "Pod", "web", debugger, INSIDE, subresource="ephemeralcontainers", strategy="strategic-merge", dryRun="All"
-        )
+async def test_no_container_is_added_to_a_pod_with_a_gpu_nor_one_that_breaks_a_rule_to_another(there: Api) -> None:
+    async def added(name: str, **more: Any) -> str:
+        debugger = {"spec": {"ephemeralContainers": [{"name": "debugger", "image": "busybox", **more}]}}
+        how: Any = {"subresource": "ephemeralcontainers", "strategy": "strategic-merge", "dryRun": "All"}
+        return await refusal(there.patch("Pod", name, debugger, INSIDE, **how))
+
+    assert await added("web") == ""
+    thief = {"securityContext": {"privileged": True}}
+    assert 'failed calling webhook "others.validate.gpu-admission.io"' in await added("web", **thief)
+    assert 'failed calling webhook "validate.gpu-admission.io"' in await added("trainer")
     assert 'failed calling webhook "validate.gpu-admission.io"' in await created(there)
 
 

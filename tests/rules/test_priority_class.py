@@ -5,12 +5,17 @@ from typing import Any
 
 from tests.builders import TWO_NODES, UNKNOWN, Case, ClusterFacts, case, classes, pod
 from webhook.framework.interface import ProfileView
+from webhook.injectors.priority_class import PriorityClassName
 from webhook.rules.priority_class import PriorityClassAllowed
 
 SERVING = ("serving", "team-b*")
 RULE = PriorityClassAllowed(reserved={"system-*": (), "gpu-inference": SERVING})
 ENTITLED = PriorityClassAllowed(reserved={"gpu-top": ("team-a",)}).completed(
-    ProfileView(injectors={}, rules={}, entitled={"gpu-inference": SERVING, "gpu-top": ("serving",)})
+    ProfileView(
+        injectors={"priorityClass": PriorityClassName()},
+        rules={},
+        entitled={"gpu-inference": SERVING, "gpu-top": ("serving",)},
+    )
 )
 BY_LABEL = PriorityClassAllowed(
     reserved={**RULE.reserved, "gpu-inference": ("serving", "class.gpu-admission.io/inference")}

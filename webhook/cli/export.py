@@ -8,6 +8,7 @@ from webhook.cli.cluster.release import Release
 from webhook.cli.offline import policy_named
 from webhook.cli.terminal import out
 from webhook.export import export_yaml
+from webhook.export.matching import conditions_yaml
 
 
 def export(
@@ -21,11 +22,21 @@ def export(
     namespace: Annotated[
         str, typer.Option("-n", "--namespace", help="Where the webhook is installed: that namespace is left out.")
     ] = Release().namespace,
+    conditions: Annotated[
+        bool, typer.Option("--conditions", help="Print a patch with the match conditions for this policy instead.")
+    ] = False,
 ) -> None:
     """Print the static part of a policy as admission policies of the API server, for `kubectl apply -f -`.
 
     Example: `gpu-admission export policy.yaml | kubectl apply -f -`.
     The API server enforces them also while the webhook is away. Left out is what needs the state of the cluster, such as the
     choice of a node; a comment at the top lists it. The MutatingAdmissionPolicies need Kubernetes 1.36 or newer.
+
+    With --conditions: a patch of ValidatingWebhookConfiguration gpu-admission, for a policy that refuses more than the shipped
+    one in pods that ask for no device, for `kubectl patch --patch-file` or the `patches` of a kustomization.
     """
-    out(export_yaml(policy_named(policy), everywhere=everywhere, exclude=exclude or (), namespace=namespace), end="")
+    loaded = policy_named(policy)
+    if conditions:
+        out(conditions_yaml(loaded), end="")
+        return
+    out(export_yaml(loaded, everywhere=everywhere, exclude=exclude or (), namespace=namespace), end="")

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from webhook.export.variables import ANNOTATIONS, FOLDERS, MADE, NEW, NOT_A_MIRROR_POD, TOLERATIONS
 from webhook.framework import entitlement
 from webhook.framework.interface import Action
 from webhook.kube.cel import (
@@ -35,13 +36,6 @@ from webhook.policy.workload_classes import ANY, ClassRule
 
 API_VERSION = "admissionregistration.k8s.io/v1"
 EVERYWHERE = "everywhere"
-_KUBELETS = {"name": "not-a-mirror-pod", "expression": "!('system:nodes' in request.userInfo.groups)"}
-_ALL = "object.spec.containers + object.spec.?initContainers.orValue([])"
-_NEW = (
-    f'request.operation == "CREATE" ? dyn({_ALL} + object.spec.?ephemeralContainers.orValue([])) :\n'
-    "dyn(object.spec.?ephemeralContainers.orValue([]).filter(c, "
-    "!oldObject.spec.?ephemeralContainers.orValue([]).exists(o, o.name == c.name)))"
-)
 _BRINGS = {
     "name": "brings-something",
     "expression": 'request.operation == "CREATE" || request.?subResource.orValue("") == "ephemeralcontainers" || '
@@ -49,21 +43,6 @@ _BRINGS = {
     "object.spec.?tolerations != oldObject.spec.?tolerations",
 }
 """What an update can bring. All else in a pod stays as it was, or is no concern of any rule."""
-_ANNOTATIONS = (
-    "object.metadata.?annotations.orValue({})"
-    '.filter(k, request.operation == "CREATE" || '
-    "oldObject.metadata.?annotations[?k] != optional.of(object.metadata.annotations[k]))"
-)
-_TOLERATIONS = (
-    "object.spec.?tolerations.orValue([])"
-    '.filter(t, request.operation == "CREATE" || !(t in oldObject.spec.?tolerations.orValue([])))'
-)
-_FOLDERS = (
-    "object.spec.?volumes.orValue([]).filter(v, has(v.hostPath))"
-    '.map(v, "/" + v.hostPath.path.split("/").filter(p, p != "" && p != ".").join("/") + "/")'
-    '.map(p, p.startsWith("/var/run/") ? p.substring(4) : p)'
-)
-
 _UPDATED = ("pods", "pods/status", "pods/ephemeralcontainers")
 """The subresources by which annotations, tolerations and containers may be added to a pod."""
 _PASSES = {
@@ -128,7 +107,7 @@ def _mutating(policy: Policy, name: str, profile: Profile, selector: list[Object
     """The MutatingAdmissionPolicy of a profile, with its binding: one mutation for each expression of an injector."""
     with_gpu = names_gpu("variables.containers", policy.gpus)
     variables = [
-        ("containers", f"dyn({_ALL})"),
+        ("containers", f"dyn({MADE})"),
         ("gpuContainers", gpu_containers("variables.containers", policy.gpus)),
         ("kind", _workload_kind()),
         ("class", _by_class(policy.file.classes, lambda rule: literal(rule.name), '"none"')),
@@ -160,7 +139,7 @@ def _mutating(policy: Policy, name: str, profile: Profile, selector: list[Object
         "failurePolicy": "Ignore",
         "reinvocationPolicy": "IfNeeded",
         "matchConstraints": {"resourceRules": [_rule("CREATE", "pods")]},
-        "matchConditions": [_KUBELETS],
+        "matchConditions": [NOT_A_MIRROR_POD],
         "variables": _variables(variables),
         "mutations": mutations,
     }
@@ -188,10 +167,10 @@ def _validating(
 
 def _spec(policy: Policy, profile: Profile, checks: list[tuple[str, Check]], action: Action) -> Object:
     variables = [
-        ("all", f"dyn({_ALL} + object.spec.?ephemeralContainers.orValue([]))"),
-        ("containers", _NEW),
-        ("annotations", _ANNOTATIONS),
-        ("tolerations", _TOLERATIONS),
+        ("all", f"dyn({MADE} + object.spec.?ephemeralContainers.orValue([]))"),
+        ("containers", NEW),
+        ("annotations", ANNOTATIONS),
+        ("tolerations", TOLERATIONS),
         (
             "running",
             "dyn(object.spec.containers + object.spec.?initContainers.orValue([])"
@@ -199,7 +178,7 @@ def _spec(policy: Policy, profile: Profile, checks: list[tuple[str, Check]], act
         ),
         ("gpuContainers", gpu_containers("variables.all", policy.gpus)),
         ("asksForGpu", asks_for_gpu(policy.gpus)),
-        ("hostFolders", _FOLDERS),
+        ("hostFolders", FOLDERS),
     ]
     validations = []
     for number, (rule, check) in enumerate(checks):
@@ -216,7 +195,7 @@ def _spec(policy: Policy, profile: Profile, checks: list[tuple[str, Check]], act
     return {
         "failurePolicy": "Fail" if action == "deny" else "Ignore",
         "matchConstraints": {"resourceRules": [_rule("CREATE", "pods"), _rule("UPDATE", *_UPDATED)]},
-        "matchConditions": [_KUBELETS, _BRINGS, *_not_exempt(profile.exempt)],
+        "matchConditions": [NOT_A_MIRROR_POD, _BRINGS, *_not_exempt(profile.exempt)],
         "variables": _variables(variables),
         "validations": validations,
     }

@@ -31,10 +31,15 @@ def described(entries: Iterable[str]) -> str:
 def in_cel(entries: Iterable[str]) -> str:
     """`covers` for the namespace of the request."""
     names, keys = _divided(entries)
-    terms = [cel.matches("request.namespace", names)] if names else []
+    terms = [by_name(names)] if names else []
     if keys:
         terms.append(f"namespaceObject.metadata.?labels.orValue({{}}).exists(k, k in {cel.literal(keys)})")
     return cel.any_of(terms)
+
+
+def by_name(entries: Iterable[str]) -> str:
+    """`in_cel` where nothing is known of the labels of the namespace: without those entries."""
+    return cel.matches("request.namespace", _divided(entries)[0])
 
 
 def _divided(entries: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:

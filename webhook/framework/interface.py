@@ -237,3 +237,8 @@ class Rule(Unit):
     def exported(self, gpus: Gpus) -> Iterable[Check]:
         """The same in CEL, as far as it follows from the pod alone."""
         return ()
+
+    def matched(self, gpus: Gpus) -> Iterable[Check]:
+        """In which pods that ask for no device it may find something, in CEL: about these the API server asks. At least what
+        `check` finds there. It knows the namespace by its name alone."""
+        return self.exported(gpus) if self.everywhere else ()

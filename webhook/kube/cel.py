@@ -4,7 +4,7 @@ Parameters and results of type `str` are CEL expressions where nothing else is s
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import groupby
 from typing import Literal, NamedTuple
 
@@ -40,8 +40,17 @@ def matches(text: str, patterns: Iterable[str]) -> str:
         return "true"
     exact = [p for p in patterns if not p.endswith("*")]
     terms = [f"{text} in {literal(exact)}"] if exact else []
-    terms += [f"{text}.startsWith({literal(p[:-1])})" for p in patterns if p.endswith("*")]
+    if prefixes := [p[:-1] for p in patterns if p.endswith("*")]:
+        terms.append(one_of(prefixes, lambda prefix: f"{text}.startsWith({prefix})"))
     return f"({' || '.join(terms)})" if terms else "false"
+
+
+def one_of(texts: Iterable[str], condition: Callable[[str], str]) -> str:
+    """Whether a condition holds for one of these texts. `condition`: its expression, for that of a text."""
+    texts = list(texts)
+    if len(texts) > 2:
+        return f"{literal(texts)}.exists(one, {condition('one')})"
+    return any_of(condition(literal(text)) for text in texts)
 
 
 def any_of(terms: Iterable[str]) -> str:

@@ -53,3 +53,6 @@ class CpuPodOnGpuNode(Rule):
         wanted = "no toleration of the taints of GPU nodes in a pod without a GPU"
         uses = cel.any_of(["variables.asksForGpu", cel.other_gpus("variables.all")])
         yield Check("toleration", f"(({named}) || ({everything})) && !{uses} && !{daemon}", wanted)
+
+    def matched(self, gpus: Gpus) -> Iterable[Check]:
+        return self.exported(gpus)

@@ -13,7 +13,8 @@ from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from webhook.framework.device_variables import value_of
-from webhook.framework.interface import Action, Context, Finding, Rule
+from webhook.framework.interface import Action, Check, Context, Finding, Gpus, Rule
+from webhook.kube import cel
 from webhook.kube.asked import AskedPod
 from webhook.kube.pod import asks_for_gpu
 from webhook.text import plural, quoted
@@ -45,6 +46,10 @@ class CudaVisibleDevices(Rule):
                         wanted="no such variable: a container sees its own GPUs, numbered from 0",
                         fix="Remove it" if gpus else "Remove it, or ask for a GPU in the limits of the container",
                     )
+
+    def matched(self, gpus: Gpus) -> Iterable[Check]:
+        named = cel.env(f"e.name in {cel.literal(self.names)}")
+        yield Check("container", named, "no such variable: a container sees its own GPUs")
 
 
 def _is_right(entry: dict[str, Any], gpus: int) -> bool:

@@ -85,7 +85,10 @@ class DeviceAnnotations(Rule):
     def exported(self, gpus: Gpus) -> Iterable[Check]:
         lower_key, head = "k.lowerAscii()", '("." + k.lowerAscii().split("/")[0] + ".")'
         asks = cel.any_of(
-            [cel.matches(lower_key, self.keys), *[f"{head}.contains({cel.literal(f'.{d}.')})" for d in self.domains]]
+            [
+                cel.matches(lower_key, self.keys),
+                cel.one_of([f".{domain}." for domain in self.domains], lambda domain: f"{head}.contains({domain})"),
+            ]
         )
         beside = cel.matches(lower_key, self.beside_gpu)
         alone = f"{asks} && !{cel.matches(lower_key, self.harmless)} && !{beside}"

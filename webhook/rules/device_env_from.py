@@ -62,9 +62,9 @@ class DeviceEnvFrom(Rule):
         if self.unknown == "off":
             return
         prefix, names = 's.?prefix.orValue("")', self.names or DEVICES
-        longer = cel.any_of([f"{prefix}.startsWith({cel.literal(n[:-1])})" for n in names if n.endswith("*")])
+        longer = cel.one_of([n[:-1] for n in names if n.endswith("*")], lambda name: f"{prefix}.startsWith({name})")
         begins = f"{cel.literal([n.removesuffix('*') for n in names])}.exists(n, n.startsWith({prefix}))"
-        ends = cel.any_of([f"{prefix}.endsWith({cel.literal(part)})" for part in _PARTS])
+        ends = cel.one_of(_PARTS, lambda part: f"{prefix}.endsWith({part})")
         makes_one = f'{cel.field("c", "envFrom")}.exists(s, {prefix} == "" || {begins} || {longer} || {ends})'
         wanted = (
             "variables by name, or a prefix that makes none of the variables that hand out devices past the GPU limit"

@@ -15,10 +15,10 @@ Not seen:      a PriorityClass of high value that neither of them names. Only ad
 DRA:           the same.
 """
 
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Container, Iterable
 from typing import Self
 
-from pydantic import Field
+from pydantic import Field, PrivateAttr
 
 from webhook.framework import entitlement
 from webhook.framework.interface import Check, Context, Finding, Gpus, ProfileView, Rule
@@ -28,6 +28,8 @@ from webhook.text import listed, matches, quoted, suggestion
 
 _SYSTEM: dict[str, tuple[str, ...]] = {"system-*": ()}
 _WHERE = "kubectl get priorityclasses"
+_NAME = 'object.spec.?priorityClassName.orValue("")'
+_WANTED = "a priority class that is not kept for other namespaces"
 _OTHERWISE = "Choose one of those, or remove the line"
 
 
@@ -37,11 +39,16 @@ class PriorityClassAllowed(Rule):
     matches decides, even for the PriorityClass of a class of workload. A PriorityClass without an entry and without a class
     of workload is for all namespaces. The entry for system-* is there even if you leave it out. kube-system is never checked."""
 
+    _of_classes: tuple[str, ...] = PrivateAttr(default=())
+
     def completed(self, profile: ProfileView) -> Self:
         """The same rule, with the restrictions that follow from `classes` of the policy added to `reserved`."""
         limited = {name: tuple(dict.fromkeys(every)) for name, every in profile.entitled.items() if "*" not in every}
         added = {name: every for name, every in (limited | _SYSTEM).items() if name not in self.reserved}
-        return self.model_copy(update={"reserved": {**self.reserved, **added}})
+        found = self.model_copy(update={"reserved": {**self.reserved, **added}})
+        given = profile.injectors["priorityClass"].classes.values()
+        found._of_classes = tuple(sorted(name for name in set(given) if name))
+        return found
 
     def check(self, pod: AskedPod, context: Context) -> Iterable[Finding]:
         name = pod.spec.get("priorityClassName")
@@ -69,11 +76,14 @@ class PriorityClassAllowed(Rule):
         )
 
     def exported(self, gpus: Gpus) -> Iterable[Check]:
-        name = 'object.spec.?priorityClassName.orValue("")'
-        bad = "false"
-        for pattern, namespaces in reversed(self.reserved.items()):
-            bad = f"({cel.matches(name, [pattern])} ? !({entitlement.in_cel(namespaces)}) : {bad})"
-        yield Check("pod", bad, "a priority class that is not kept for other namespaces")
+        yield Check("pod", _kept(self.reserved, entitlement.in_cel), _WANTED)
+
+    def matched(self, gpus: Gpus) -> Iterable[Check]:
+        """Any PriorityClass of a class of workload, so that `classes` may change who is entitled to it. One that does not exist
+        the API server refuses by itself."""
+        others = {name: every for name, every in self.reserved.items() if name not in self._of_classes}
+        of_class = f"{_NAME} in {cel.literal(self._of_classes)}"
+        yield Check("pod", cel.any_of([of_class, _kept(others, entitlement.by_name)]), _WANTED)
 
     def reserved_for(self, name: str, namespace: str, labels: Container[str]) -> tuple[str, ...] | None:
         """The namespaces for which a PriorityClass is reserved, if `namespace` is none of them; None if it may be used."""
@@ -81,3 +91,11 @@ class PriorityClassAllowed(Rule):
             if matches(pattern, name):
                 return None if entitlement.covers(namespaces, namespace, labels) else namespaces
         return None
+
+
+def _kept(reserved: dict[str, tuple[str, ...]], entitled: Callable[[Iterable[str]], str]) -> str:
+    """Whether the PriorityClass is one of `reserved`, and the namespace not entitled to it."""
+    bad = "false"
+    for pattern, namespaces in reversed(reserved.items()):
+        bad = f"({cel.matches(_NAME, [pattern])} ? !({entitled(namespaces)}) : {bad})"
+    return bad

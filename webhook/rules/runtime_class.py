@@ -48,3 +48,7 @@ class RuntimeClass(Rule):
         name = 'object.spec.?runtimeClassName.orValue("")'
         bad = cel.all_of([f'{name} != ""', cel.matches(name, self.classes), "!variables.asksForGpu"])
         yield Check("pod", bad, "a GPU limit beside the GPU runtime class")
+
+    def matched(self, gpus: Gpus) -> Iterable[Check]:
+        """Any RuntimeClass: the API server does not know the handler."""
+        yield Check("pod", 'object.spec.?runtimeClassName.orValue("") != ""', "no runtime class")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.cli.checks.installation import (
     Objects,
@@ -37,8 +38,10 @@ from tests.controlplane.nodes import node
 from tests.controlplane.objects import made, pod
 from webhook.cli.cluster.answers import QUESTIONS
 from webhook.cli.cluster.snapshot import ENGINE
+from webhook.export.matching import conditions_yaml
 from webhook.kube.kinds import KINDS
 from webhook.kube.pod import PROFILE_LABEL
+from webhook.policy.model import Policy
 
 EVERY_POD = "profiles: {default: {placement: {everyPod: true}}}"
 TAINT = "profiles: {default: {injectors: {tolerations: {taints: [{key: example.com/gpus}]}}}}"
@@ -51,6 +54,20 @@ CRITICAL = "class.gpu-admission.io/inference-critical"
 ENTITLED = "classes: [{class: inference-critical, namespaces: [team]}]"
 PREEMPTING = "profiles: {default: {injectors: {priorityClass: {classes: {training: high}}}}}"
 STRICT = "profiles: {default: {rules: {priorityClass: {reserved: {gpu-inference: []}}}}}"
+
+STRICTER = "profiles: {default: {rules: {priorityClass: {reserved: {night: []}}, hostDevices: {allowed: []}}}}"
+
+
+def conditions_of(text: str) -> Spoil:
+    """The webhooks for pods have the conditions that this policy needs."""
+
+    def change(objects: Objects) -> None:
+        (patch,) = yaml.safe_load_all(conditions_yaml(Policy.load(text)))
+        named = {each["name"]: each for each in patch["webhooks"]}
+        for each in of(objects, patch["kind"])["webhooks"]:
+            each.update(named.get(each["name"], {}))
+
+    return change
 
 
 def quota(operator: str, *values: str) -> dict[str, Any]:
@@ -72,6 +89,8 @@ def exempting_ops(objects: Objects) -> None:
 FINE = [
     pytest.param("webhooks", "as shipped, but about nothing in ops", exempting_ops, id="another namespace that is exempt"),
     pytest.param("matchConditions", "with the component every-pod", lambda o: hook(o, "Mutating")["matchConditions"].pop(), id="the component every-pod"),
+    pytest.param("matchConditions", "as the manifests", policy("profiles: {default: {rules: {hostNamespaces: {action: warn}}}}"), id="a policy that refuses less"),
+    pytest.param("matchConditions", "as the manifests", both(policy(STRICTER), conditions_of(STRICTER)), id="the conditions of a policy that refuses more"),
     pytest.param("networkPolicy", "--client-ca", lambda o: (o.remove(of(o, "NetworkPolicy")), [client_ca(o, name) for name in ("one", "two")]), id="client certificates"),
     pytest.param("otherWebhooks", "before us: a; after us: z, and we are asked again", lambda o: o.extend([another_webhook("a"), another_webhook("z")]), id="others before and after"),
     pytest.param("otherWebhooks", "before us: none", lambda o: (o.append(another_webhook("a")), o[-1]["webhooks"][0].update(namespaceSelector={"matchLabels": {"x": "y"}})), id="one for other namespaces"),
@@ -115,6 +134,7 @@ CASES = [
     pytest.param("matchConditions", "warn", lambda o: hook(o, "Validating")["matchConditions"].pop(), id="a condition less"),
     pytest.param("matchConditions", "warn", lambda o: hook(o, "Mutating")["matchConditions"][0].update(expression="true"), id="a condition of an older version"),
     pytest.param("matchConditions", "warn", lambda o: hook(o, "Validating")["matchConditions"].append({"name": "x", "expression": "false"}), id="a condition more"),
+    pytest.param("matchConditions", "warn", policy(STRICTER), id="a policy that refuses more pods without devices"),
     pytest.param("matchConditions", "warn", policy(EVERY_POD), id="every pod wanted, and not asked about"),
     pytest.param("templates", "warn", policy(TEMPLATE), id="templates that nobody is asked about"),
     pytest.param("caBundle", "broken", lambda o: hook(o, "Validating")["clientConfig"].pop("caBundle"), id="no caBundle"),

@@ -9,7 +9,9 @@ from typing import Any, Final
 from webhook.cli.checks.result import All, broken, opted_in, warn
 from webhook.cli.cluster.release import NAME
 from webhook.cli.cluster.snapshot import Object, Snapshot
+from webhook.cli.offline import load_policy
 from webhook.cli.reading import selects
+from webhook.export.matching import NEEDED, OTHERS, UPDATES, conditions_for, lacking
 from webhook.kube.yaml import parse_documents
 from webhook.policy.model import Policy
 from webhook.text import bare, listed
@@ -134,7 +136,8 @@ def failure_policies(snapshot: Snapshot, policy: Policy) -> All:
 
 def match_conditions(snapshot: Snapshot, policy: Policy) -> All:
     """The conditions under which requests reach the webhook are as shipped, and as the policy needs them."""
-    found, every_pod = [], False
+    found, every_pod, for_policy = [], False, False
+    of_policy = {name: _conditions({"matchConditions": every}) for name, every in conditions_for(policy).items()}
     for kind in KINDS:
         hooks, shipped = hooks_of(snapshot, kind), _shipped(snapshot.release.namespace, kind)
         for name in hooks.keys() & shipped.keys():
@@ -142,12 +145,19 @@ def match_conditions(snapshot: Snapshot, policy: Policy) -> All:
             if name == MUTATE_HOOK and _DEVICE_CONDITION not in seen:
                 every_pod = True
                 wanted.pop(_DEVICE_CONDITION)
-            if differences := _compared(seen, wanted):
+            if name in (OTHERS, UPDATES) and seen == of_policy[name]:
+                for_policy |= name == OTHERS
+            elif differences := _compared(seen, wanted):
                 found.append(warn(f"{name}: {listed(differences)}", _again(snapshot)))
     profiles = [name for name in policy.file.profiles if _wants_every_pod(policy, name)]
     if profiles and not every_pod and hooks_of(snapshot, MUTATING):
         text = f"everyPod in profile {listed(profiles)} has no effect: the condition {_DEVICE_CONDITION} keeps other pods away"
         found.append(warn(text, snapshot.release.component("every-pod")))
+    if not for_policy and (rules := lacking(policy, load_policy())):
+        text = (
+            f"{OTHERS}: the policy's {listed(rules)} may refuse pods without devices that the API server does not send"
+        )
+        found.append(warn(text, f"give it the conditions of this policy: {NEEDED}"))
     more = ", with the component every-pod" if every_pod else ""
     return found or f"as the manifests of this version have them{more}"
 
