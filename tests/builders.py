@@ -18,7 +18,6 @@ from webhook.framework.cluster_view import (
     Obstacle,
     Placement,
     PriorityClass,
-    Taint,
     Workload,
 )
 from webhook.framework.interface import Context, Finding, Rule
@@ -27,6 +26,7 @@ from webhook.kube.claim_requests import Alternative, ClaimRequest
 from webhook.kube.gpus import GpuName, Gpus
 from webhook.kube.pod import Pod, gpu_names, owner
 from webhook.kube.review import Request
+from webhook.kube.taints import Taint
 
 GPU = "nvidia.com/gpu"
 GPUS = Gpus(

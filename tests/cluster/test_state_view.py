@@ -11,8 +11,9 @@ from tests.builders import GPUS
 from tests.cluster.objects import GPU, node, state
 from webhook.cluster.node import SHARED
 from webhook.cluster.state import ClusterState
-from webhook.framework.cluster_view import Cluster, Taint
+from webhook.framework.cluster_view import Cluster
 from webhook.kube.gpus import GpuName, Gpus
+from webhook.kube.taints import Taint
 
 ZONE = "topology.kubernetes.io/zone"
 PRODUCT = "nvidia.com/gpu.product"

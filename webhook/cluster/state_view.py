@@ -15,12 +15,13 @@ from webhook.cluster.node import SHARED
 from webhook.cluster.node_table import Answers
 from webhook.cluster.nodes import Nodes
 from webhook.cluster.slices import Slices
-from webhook.framework.cluster_view import Autoscaler, MetricsStatus, PriorityClass, Taint
+from webhook.framework.cluster_view import Autoscaler, MetricsStatus, PriorityClass
 from webhook.kube.claim_requests import ClaimRequest, claim_requests
 from webhook.kube.device_selectors import reads
 from webhook.kube.gpus import Gpus
 from webhook.kube.pod import Pod, claims_devices
 from webhook.kube.quantity import quantity_text
+from webhook.kube.taints import Taint
 from webhook.text import quoted
 
 T = TypeVar("T")

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from webhook.cluster.node import Status
 from webhook.cluster.node_table import Rows
 from webhook.cluster.nodes import Nodes
+from webhook.kube.taints import KUBERNETES, kind_of
 from webhook.placement.constraints import Constraints, Mask, Term, matches, matches_any
 from webhook.placement.settings import Health
 
@@ -19,24 +20,8 @@ _REASONS: Final = ("", "not ready", "cordoned", "taint not tolerated", "GPUs are
 """Why the status of a node keeps a pod away; "" if it does not."""
 _MAX_SOFT_TAINTS: Final = 20
 """Maximum number of soft taints that count."""
-PASSING = (
-    *("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "karpenter.sh/"),
-    *("ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler"),
-    *[f"{kind}-taint.cluster-autoscaler.kubernetes.io/" for kind in ("startup", "status", "ignore")],
-    *("node.cilium.io/agent-not-ready", "ebs.csi.aws.com/agent-not-ready", "efs.csi.aws.com/agent-not-ready"),
-)
-"""Prefixes of taints that come and go with the state of a node."""
-_LEAVING: Final = (
-    *("ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler"),
-    "karpenter.sh/disrupt",  # matches "disrupted" too, and "disruption" of versions before 1
-    *("node.cloudprovider.kubernetes.io/shutdown", "cloud.google.com/impending-node-termination"),
-    *("aws-node-termination-handler/", "node.kubernetes.io/out-of-service"),
-)
-"""Prefixes of taints of nodes that will soon be removed, whatever their effect."""
-_PROBLEM: Final = "node.kubernetes.io/"
-"""Prefix of the taints that Kubernetes sets for problems of a node: memory, disk, PIDs, network, kubelet."""
 _PRESSURE: Final = frozenset([(f"{resource}Pressure", "True") for resource in ("Memory", "Disk", "PID")])
-"""The conditions that some of these taints follow, moments later."""
+"""The conditions that some taints of a problem follow, moments later."""
 
 
 class _ByStatus:
@@ -118,12 +103,12 @@ class Filter:
 
     def _penalty_of(self, status: Status) -> int:
         penalty = min(self.constraints.soft(status.taints), _MAX_SOFT_TAINTS)
-        problem = any([t.key.startswith(_PROBLEM) for t in status.taints]) or not _PRESSURE.isdisjoint(
+        problem = any([t.key.startswith(KUBERNETES[0]) for t in status.taints]) or not _PRESSURE.isdisjoint(
             status.conditions
         )
         if status.cordoned or problem:
             penalty += _MAX_SOFT_TAINTS + 1
-        if any([t.key.startswith(_LEAVING) for t in status.taints]):
+        if any([kind_of(t) == "leaving" for t in status.taints]):
             penalty += 2 * (_MAX_SOFT_TAINTS + 1)
         return penalty
 

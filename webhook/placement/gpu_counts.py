@@ -22,8 +22,9 @@ from webhook.cluster.rejections import OTHER
 from webhook.cluster.state import ClusterState
 from webhook.cluster.utilisation import IDLE_FOR, NodeUse
 from webhook.kube.gpus import Gpus
+from webhook.kube.taints import passes
 from webhook.placement.constraints import TOLERATES_ALL
-from webhook.placement.filters import PASSING, Filter
+from webhook.placement.filters import Filter
 from webhook.placement.settings import Health
 from webhook.placement.use import usable_gpus
 
@@ -161,9 +162,7 @@ def _shut(state: ClusterState, health: Health) -> NDArray[np.bool_]:
 
 
 def _is_closed(status: Status) -> bool:
-    return status.cordoned or any(
-        [taint.key.startswith(PASSING) and taint.effect != "PreferNoSchedule" for taint in status.taints]
-    )
+    return status.cordoned or any([passes(taint) and taint.effect != "PreferNoSchedule" for taint in status.taints])
 
 
 def _by_namespace(held: _Held, promised: Iterable[_Promise]) -> _Numbers:

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from webhook.cluster.node_table import Demand
 from webhook.cluster.nodes import GENERAL, Nodes
-from webhook.framework.cluster_view import Expression, Obstacle, Taint
+from webhook.framework.cluster_view import Expression, Obstacle
 from webhook.kube.gpus import Gpus, vendor
+from webhook.kube.taints import Taint, passes
 from webhook.placement.constraints import Constraints, Mask, matches, matches_any
-from webhook.placement.filters import PASSING
 from webhook.placement.nearest_label import label_words, nearest_label
 from webhook.text import amount_number, amount_words, bare, listed, plural, suggestion
 
@@ -174,7 +174,7 @@ class Search:
 
     def _lasting(self, taints: Iterable[Taint]) -> list[Taint]:
         """The taints that keep the pod away and do not pass by themselves."""
-        return [t for t in taints if not (t.key.startswith(PASSING) or self._constraints.admits(t))]
+        return [t for t in taints if not (passes(t) or self._constraints.admits(t))]
 
     def _not_selected(self, among: Mask) -> Obstacle:
         constraints, required = self._constraints, self._constraints.required
@@ -220,7 +220,7 @@ class Search:
         statuses = dict.fromkeys(self._nodes.columns.status[self._sorted(among)].tolist())
         taints = {taint for number in [*statuses][:_MAX_LOOKED_AT] for taint in self._nodes.statuses[number].taints}
         lasting = self._lasting(taints)
-        shown = sorted(f"{t.key}={t.value}:{t.effect}" if t.value else f"{t.key}:{t.effect}" for t in lasting)
+        shown = sorted(taint.text for taint in lasting)
         seen = f"no toleration of {listed(map(bare, shown), 3)}"
         wanted = f"one: {plural(int(among.sum()), 'node')} would take the pod but for that"
         return Obstacle(

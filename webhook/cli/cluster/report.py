@@ -17,6 +17,7 @@ from webhook.kube.gpus import MODEL_LABELS
 from webhook.kube.other_gpus import other_gpus
 from webhook.kube.pod import MIRROR, Pod, annotations_of, claims_devices, labels_of, owner
 from webhook.kube.record import record_of
+from webhook.kube.taints import node_taints
 from webhook.placement.constraints import TOLERATES_ALL
 from webhook.placement.filters import Filter
 from webhook.policy.model import DEFAULT_PROFILE, Policy
@@ -69,7 +70,7 @@ def report(snapshot: Snapshot, policy: Policy, names: list[str]) -> list[dict[st
                 "model": models.names[models.number[row]],
                 "ready": _is_ready(node),
                 "health": health[name],
-                "taints": [taint_text(taint) for taint in node["spec"].get("taints") or ()],
+                "taints": [taint.text for taint in node_taints(node)],
                 "gpus": gpus,
                 "pods": pods,
                 "host": {
@@ -235,12 +236,6 @@ def pool_of(node: Object) -> str:
     """The name of the node's pool; "" if no label says."""
     labels = labels_of(node)
     return next((labels[key] for key in _POOL_LABELS if key in labels), "")
-
-
-def taint_text(taint: Mapping[str, Any]) -> str:
-    """A taint as kubectl takes it: key=value:Effect."""
-    value = taint.get("value")
-    return f"{taint.get('key', '')}{f'={value}' if value else ''}:{taint.get('effect', '')}"
 
 
 def gpus_of(pod: Pod, policy: Policy) -> dict[str, int]:

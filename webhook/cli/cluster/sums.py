@@ -4,11 +4,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from webhook.cli.cluster.report import taint_text
 from webhook.cli.cluster.snapshot import Snapshot
 from webhook.cluster.gpu_amounts import gpu_number
-from webhook.framework.cluster_view import Taint
 from webhook.kube.gpus import GpuKind, Gpus
+from webhook.kube.taints import node_taints
 from webhook.policy.model import DEFAULT_PROFILE, Policy
 
 PARTS: Final = ("allocated", "promised", "free", "unusable")
@@ -152,13 +151,12 @@ def _further(snapshot: Snapshot, name: str, policy: Policy) -> tuple[str, ...]:
     """The taints of a node for which the webhook adds no toleration."""
     injector = policy.profile(DEFAULT_PROFILE)[1].injectors.tolerations
     found = []
-    for each in snapshot.nodes[name]["spec"].get("taints") or ():
-        taint = Taint(str(each.get("key", "")), str(each.get("value") or ""), str(each.get("effect", "")))
+    for taint in node_taints(snapshot.nodes[name]):
         ours = any(one.key == taint.key and one.value in (None, taint.value) for one in injector.taints)
         if taint.effect != "PreferNoSchedule" and not (
             injector.enabled and (ours or any(one.allows(taint) for one in injector.allowed))
         ):
-            found.append(taint_text(each))
+            found.append(taint.text)
     return tuple(sorted(found))
 
 

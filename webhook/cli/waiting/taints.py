@@ -4,27 +4,15 @@ k8s.io/kubernetes pkg/scheduler/framework/plugins/tainttoleration, nodeunschedul
 """
 
 from collections.abc import Iterator
-from typing import Final
 
 import numpy as np
 
-from webhook.cli.cluster.report import gpus_of, taint_text
+from webhook.cli.cluster.report import gpus_of
 from webhook.cli.waiting.causes import Cause, NodeCheck
 from webhook.cli.waiting.situation import Case, with_spec
-from webhook.framework.cluster_view import Taint
-from webhook.framework.taints import toleration
+from webhook.kube.taints import CORDON, Taint, kind_of, passes, toleration
 from webhook.placement.constraints import Mask
 from webhook.text import bare, listed, quoted
-
-_CONDITION_TAINTS: Final = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
-"""Prefixes of taints that follow from the condition of a node: no pod should tolerate them to run there."""
-_OF_A_CORDON: Final = "node.kubernetes.io/unschedulable"
-"""The taint that a cordon sets. To the scheduler both are one reason."""
-
-_GOING: Final = ("ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", "karpenter.sh/disruption")
-"""Taints of nodes that an autoscaler is about to delete: no pod should tolerate them to run there."""
-_STARTING: Final = ("agent-not-ready", "unregistered", "uninitialized", "out-of-service")
-"""Last parts of the keys of taints that go when a program on the node is ready, such as that of the network."""
 
 
 def kept_for_others(case: Case) -> Mask:
@@ -38,15 +26,10 @@ def kept_for_others(case: Case) -> Mask:
     return np.asarray(s.by_status(kept), bool)
 
 
-def _passes(taint: Taint) -> bool:
-    """Whether a taint follows from the condition of the node, or goes when a program on it is ready."""
-    return taint.key.startswith(_CONDITION_TAINTS) or taint.key.rpartition("/")[2] in _STARTING
-
-
 def _is_general(case: Case, taint: Taint) -> bool:
     spec, policy = case.pod["spec"], case.situation.policy
-    of_gpus = policy.gpus.kind(taint.key) is not None and bool(gpus_of(case.pod, policy) or spec.get("resourceClaims"))
-    return of_gpus or taint.key.startswith(_CONDITION_TAINTS)
+    of_gpus = kind_of(taint) == "gpu" or policy.gpus.kind(taint.key) is not None
+    return passes(taint) or (of_gpus and bool(gpus_of(case.pod, policy) or spec.get("resourceClaims")))
 
 
 def cordoned(case: Case) -> NodeCheck:
@@ -68,7 +51,7 @@ def taints(case: Case) -> NodeCheck:
     code_of: dict[tuple[Taint, ...], int] = {}
     codes = s.by_status([code_of.setdefault(status.taints, len(code_of)) for status in s.nodes.statuses])
     not_tolerated = [
-        [t for t in node_taints if t.key != _OF_A_CORDON and not case.constraints.admits(t)] for node_taints in code_of
+        [t for t in node_taints if t.key != CORDON.key and not case.constraints.admits(t)] for node_taints in code_of
     ]
     fails = s.alive & np.array([bool(node_taints) for node_taints in not_tolerated])[codes]
 
@@ -76,16 +59,16 @@ def taints(case: Case) -> NodeCheck:
         for code in np.unique(codes[mask]):
             rows = mask & (codes == code)
             look = f"kubectl describe node {s.named(rows)[0]}"
-            if going := [taint for taint in not_tolerated[code] if taint.key in _GOING]:
-                text = f"{s.where(rows)}: an autoscaler deletes it ({listed([bare(taint.key) for taint in going])})"
-                stays = f"kubectl taint node {s.named(rows)[0]} {bare(going[0].key)}-"
+            if leaving := [taint for taint in not_tolerated[code] if kind_of(taint) == "leaving"]:
+                text = f"{s.where(rows)}: it will soon be removed ({listed([bare(taint.key) for taint in leaving])})"
+                stays = f"kubectl taint node {s.named(rows)[0]} {bare(leaving[0].key)}-"
                 yield s.cause("notReady", text, f"see whether it goes: {look}; if it is to stay: {stays}", rows, alone)
-            elif by_condition := [taint for taint in not_tolerated[code] if _passes(taint)]:
+            elif by_condition := [taint for taint in not_tolerated[code] if passes(taint)]:
                 why = listed([bare(taint.key.rpartition("/")[2]) for taint in by_condition])
                 fix = f"see what is wrong there: {look}; the taint goes when it is repaired"
                 yield s.cause("notReady", f"{s.where(rows)}: {why}", fix, rows, alone)
             else:
-                taints_text = listed([bare(taint_text(taint._asdict())) for taint in not_tolerated[code]])
+                taints_text = listed([bare(taint.text) for taint in not_tolerated[code]])
                 fix = f"if the pod may run there, add to spec.tolerations: {'; '.join(map(_toleration, not_tolerated[code]))}"
                 text = f"{s.where(rows)}: tainted {taints_text}, which the pod does not tolerate"
                 more = [toleration(taint.key, taint.value or None, taint.effect) for taint in not_tolerated[code]]
