@@ -56,8 +56,8 @@ class Constraints(NamedTuple):
         return self.tolerates(CORDON)
 
 
-TOLERATES_ALL: Final = Constraints((), None, (), frozenset((("", None, ""),)))
-"""With these, a filter says what is wrong with a node for any pod."""
+NO_CONSTRAINTS: Final = Constraints((), None, (), frozenset())
+"""Of a pod that states none."""
 
 
 def compiled(spec: Mapping[str, Any]) -> Constraints | None:

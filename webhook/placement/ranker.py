@@ -12,12 +12,11 @@ from webhook.kube.pod import REQUIRED, Pod
 from webhook.placement.constraints import Constraints, compiled
 from webhook.placement.criteria import Candidates, Indices, best
 from webhook.placement.devices import LEFT_ALONE
-from webhook.placement.filters import Filter
+from webhook.placement.feasible import Feasible, Switches, counted, free_amounts
 from webhook.placement.node_scores import NodeScores
 from webhook.placement.obstacles import Search
 from webhook.placement.peer_rules import Peers
 from webhook.placement.preferences import ResolvedPreferences
-from webhook.placement.refusals import refusals
 from webhook.placement.request import PlacementRequest, Spec, shape_key, spec_of
 from webhook.placement.settings import PlacementSettings
 from webhook.placement.shared_cache import SharedCache
@@ -70,7 +69,8 @@ class Ranker:
         pods = request.gang if request.gang > 1 else self._state.jobs.pods(request.owner, request.workload) or 1
         chosen, decided = best(Candidates(request, nodes, scores, peers, pods, self._view, self._settings))
         if not len(chosen):
-            rejected = refusals(nodes, self._gpus, scores.filter, request.demand)
+            free = free_amounts(self._state, scores.judgement.switches)
+            rejected = counted(nodes, scores.judgement.checks(nodes, self._gpus, free))
             return Placement((), request.strategy, reason="no node fits", total=nodes.count, rejected=rejected)
         ranked = self._ranked(scores, chosen, peers)
         numbers = _numbers(metrics, ranked) if scores.gpu is not None else ()
@@ -110,10 +110,11 @@ class Ranker:
             if constraints is None:
                 return None
             ranked_by = preferences.below(constraints)
-            pod_filter = Filter(ranked_by, self._settings.health, volumes.terms, volumes.claims)
+            switches = Switches(health=self._settings.health)
+            judgement = Feasible(ranked_by, request.demand, switches, volumes=volumes.terms, claims=volumes.claims)
             gpu = next((name for name, _ in request.demand.requests if self._is_gpu(name)), None)
             size = _BYTES_PER_CHARACTER * len(request.spec_json)
-            scores = NodeScores(pod_filter, request.demand, STRATEGIES[request.strategy], gpu, size)
+            scores = NodeScores(judgement, STRATEGIES[request.strategy], gpu, size)
             left = _MAX_BYTES - sum([each.kept_bytes for each in self._scores.values()])
             while left < 0 and (evicted := self._scores.evict()):
                 left += sum([each.kept_bytes for each in evicted])

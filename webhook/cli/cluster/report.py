@@ -18,8 +18,7 @@ from webhook.kube.other_gpus import other_gpus
 from webhook.kube.pod import MIRROR, Pod, annotations_of, claims_devices, labels_of, owner
 from webhook.kube.record import record_of
 from webhook.kube.taints import node_taints
-from webhook.placement.constraints import TOLERATES_ALL
-from webhook.placement.filters import Filter
+from webhook.placement.feasible import for_any_pod
 from webhook.policy.model import DEFAULT_PROFILE, Policy
 
 _POOL_LABELS: Final = (
@@ -283,8 +282,6 @@ def stays(pod: Pod) -> bool:
 def unhealthy_nodes(snapshot: Snapshot, policy: Policy) -> frozenset[str]:
     """The names of the nodes that `placement.health` of the default profile calls unhealthy."""
     nodes = snapshot.state.nodes
-    checks = Filter(TOLERATES_ALL, policy.profile(DEFAULT_PROFILE)[1].placement.health).checks(
-        nodes, slice(0, nodes.columns.rows)
-    )
-    sick = np.any([~passes for reason, passes in checks if reason == "GPUs are not healthy"], axis=0)
+    health = policy.profile(DEFAULT_PROFILE)[1].placement.health
+    sick = for_any_pod(health).sick(nodes, slice(0, nodes.columns.rows))
     return frozenset([nodes.columns.name[row] for row in np.flatnonzero(sick)])
