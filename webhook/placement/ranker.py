@@ -14,7 +14,6 @@ from webhook.placement.criteria import Candidates, Indices, best
 from webhook.placement.devices import LEFT_ALONE
 from webhook.placement.feasible import Feasible, Switches, counted, free_amounts
 from webhook.placement.node_scores import NodeScores
-from webhook.placement.obstacles import Search
 from webhook.placement.peer_rules import Peers
 from webhook.placement.preferences import ResolvedPreferences
 from webhook.placement.request import PlacementRequest, Spec, shape_key, spec_of
@@ -23,6 +22,7 @@ from webhook.placement.shared_cache import SharedCache
 from webhook.placement.strategies import STRATEGIES, WEIGHTS
 from webhook.placement.use import usable_gpus
 from webhook.placement.volumes import VolumeTopology
+from webhook.placement.why_not import Search
 
 _MAX_BYTES: Final = 64 << 20
 """Maximum memory for cached scores: tenants write the shapes of pods."""

@@ -16,7 +16,7 @@ from webhook.kube.gpus import MODEL_LABELS
 from webhook.kube.pod import REQUIRED, Pod, labels_of
 from webhook.kube.record import record_of
 from webhook.placement.constraints import Mask, Term
-from webhook.placement.nearest_label import nearest_label
+from webhook.placement.why_not import nearest_label
 from webhook.text import bare, listed, nearest, plural, quoted
 
 _FACTS: Final = (

@@ -1,7 +1,4 @@
-"""Why no node could ever take a pod, with numbers.
-
-Covers placement.nearest_label.
-"""
+"""Why no node could ever take a pod, with numbers."""
 
 from __future__ import annotations
 
