@@ -85,6 +85,11 @@ class Tolerations(Injector):
     )
     """Tolerated while nodes with GPUs have the taint."""
 
+    def covers(self, taint: Taint) -> bool:
+        """Whether pods with GPUs get a toleration of a taint that a node has now, of whichever vendor."""
+        always = any([one.key == taint.key and one.value in (None, taint.value) for one in self.taints])
+        return self.enabled and (always or any([one.allows(taint) for one in self.allowed]))
+
     def inject(self, edit: Edit, context: Context) -> Outcome:
         present: list[Mapping[str, Any]] = edit.object["spec"].get("tolerations") or []
         taints = context.cluster.gpu_taints(context.gpus) if context.cluster.fresh else ()

@@ -186,13 +186,12 @@ class Feasible:
             mask &= check.passes
         return mask & self._healthy(nodes, rows) if self.switches.health is not None else mask
 
-    def room(self, free: Mapping[str, Integers], rows: Rows) -> Mask | bool:
-        """Which of `rows` have enough of all that the pod requests."""
-        mask: Mask | bool = True
+    def room(self, nodes: Nodes, rows: Rows, free: Mapping[str, Integers]) -> Mask:
+        """Which of `rows` have enough of all that the pod requests, but for what is claimed. `free`: see `free_amounts`."""
+        mask = np.ones(nodes.columns.alive[rows].shape, bool)
         for name, amount in self._requests():
-            if name not in free:
-                return False
-            mask = mask & (free[name][rows] >= amount)
+            if name not in self._claimed:
+                mask &= free[name][rows] >= amount if name in free else False
         return mask
 
     def shut(self, nodes: Nodes, rows: Rows) -> Mask:
@@ -305,7 +304,7 @@ class Feasible:
         for taint in status.taints:
             if not self.constraints.admits(taint):
                 bits |= _CORDON if taint.key == CORDON.key else _PASSING if passes(taint) else _LASTING
-        if any([kind == "Ready" and value != "True" for kind, value in status.conditions]):
+        if ("Ready", "True") not in status.conditions:
             bits |= _DOWN
         health = self.switches.health
         if health is not None and not status.conditions.isdisjoint(health.conditions.items()):

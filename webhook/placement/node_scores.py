@@ -168,4 +168,4 @@ class NodeScores:
             found = found_devices(columns, nodes.devices, rows, self.demand.devices)
             self._state_ranks[numbers], self._state_spoiled[numbers] = found.ranks, found.spoiled
             scores = np.where(found.ranks >= 0, scores - DEVICE_LEFT * found.left, NEVER)
-        return np.where(self.judgement.room(columns.free, rows), scores, NEVER)
+        return np.where(self.judgement.room(nodes, rows, columns.free), scores, NEVER)

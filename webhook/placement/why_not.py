@@ -66,7 +66,11 @@ class Search:
         yield from self._shares(left)
         short = list(self._short(left, with_gpus))
         yield from short
-        if not (short or missing or (left & self._judgement.room(self._nodes.columns.capacity, self._rows)).any()):
+        if not (
+            short
+            or missing
+            or (left & self._judgement.room(self._nodes, self._rows, self._nodes.columns.capacity)).any()
+        ):
             asked = [amount_words(name, amount) for name, amount in self._demand.requests if name != "pods"]
             seen = f"a pod that asks {listed(asked, 8)}"
             wanted = "what one node has; each of these some node has, but none has all of them"

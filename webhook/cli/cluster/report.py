@@ -9,7 +9,7 @@ import numpy as np
 
 from webhook.cli.cluster.devices import PodGpus
 from webhook.cli.cluster.measured import Figures
-from webhook.cli.cluster.snapshot import Object, Snapshot, condition, created, seconds
+from webhook.cli.cluster.snapshot import Object, Snapshot, created, seconds
 from webhook.cluster.gpu_amounts import gpu_number, models_of
 from webhook.cluster.pods import counted_demand
 from webhook.cluster.rejections import reason_of
@@ -19,6 +19,7 @@ from webhook.kube.pod import MIRROR, Pod, annotations_of, claims_devices, labels
 from webhook.kube.record import record_of
 from webhook.kube.taints import node_taints
 from webhook.placement.feasible import for_any_pod
+from webhook.placement.settings import Health
 from webhook.policy.model import DEFAULT_PROFILE, Policy
 
 _POOL_LABELS: Final = (
@@ -67,7 +68,7 @@ def report(snapshot: Snapshot, policy: Policy, names: list[str]) -> list[dict[st
                 "name": name,
                 "pool": pool_of(node),
                 "model": models.names[models.number[row]],
-                "ready": _is_ready(node),
+                "ready": health[name] != "notReady",
                 "health": health[name],
                 "taints": [taint.text for taint in node_taints(node)],
                 "gpus": gpus,
@@ -197,8 +198,20 @@ def gpu_nodes(snapshot: Snapshot, policy: Policy) -> list[str]:
 
 def healths(snapshot: Snapshot, policy: Policy, names: list[str]) -> dict[str, str]:
     """The health of each of these nodes: a word that docs/cli.md describes. If several apply, the worst."""
-    unhealthy, offering = unhealthy_nodes(snapshot, policy), _offering(snapshot, policy)
-    return {name: _health(snapshot.nodes[name], offers=name in offering, unhealthy=name in unhealthy) for name in names}
+    nodes, offering = snapshot.state.nodes, _offering(snapshot, policy)
+    judged, rows = for_any_pod(_health(policy)), slice(0, nodes.columns.rows)
+    words = {
+        "notReady": judged.down(nodes, rows),
+        "unhealthy": judged.sick(nodes, rows),
+        "cordoned": judged.cordoned(nodes, rows),
+    }
+
+    def health(name: str) -> str:
+        row, without = nodes.row_of[name], has_gpu_labels(snapshot.nodes[name]) and name not in offering
+        found = next((word for word, mask in words.items() if mask[row]), "")
+        return found or ("offersNoGpus" if without else "healthy")
+
+    return {name: health(name) for name in names}
 
 
 def _offering(snapshot: Snapshot, policy: Policy) -> set[str]:
@@ -210,25 +223,13 @@ def _offering(snapshot: Snapshot, policy: Policy) -> set[str]:
     return {nodes.columns.name[row] for row in rows} | nodes.dra
 
 
-def _health(node: Object, *, offers: bool, unhealthy: bool) -> str:
-    if not _is_ready(node):
-        return "notReady"
-    if unhealthy:
-        return "unhealthy"
-    if node["spec"].get("unschedulable"):
-        return "cordoned"
-    if has_gpu_labels(node) and not offers:
-        return "offersNoGpus"
-    return "healthy"
+def _health(policy: Policy) -> Health:
+    return policy.profile(DEFAULT_PROFILE)[1].placement.health
 
 
 def has_gpu_labels(node: Object) -> bool:
     labels = labels_of(node)
     return any(labels.get(key, "") not in ("", "false", "0") for key in _GPU_LABELS)
-
-
-def _is_ready(node: Object) -> bool:
-    return bool(condition(node, "Ready").get("status") == "True")
 
 
 def pool_of(node: Object) -> str:
@@ -282,6 +283,5 @@ def stays(pod: Pod) -> bool:
 def unhealthy_nodes(snapshot: Snapshot, policy: Policy) -> frozenset[str]:
     """The names of the nodes that `placement.health` of the default profile calls unhealthy."""
     nodes = snapshot.state.nodes
-    health = policy.profile(DEFAULT_PROFILE)[1].placement.health
-    sick = for_any_pod(health).sick(nodes, slice(0, nodes.columns.rows))
+    sick = for_any_pod(_health(policy)).sick(nodes, slice(0, nodes.columns.rows))
     return frozenset([nodes.columns.name[row] for row in np.flatnonzero(sick)])

@@ -149,15 +149,9 @@ def larger(jobs: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _further(snapshot: Snapshot, name: str, policy: Policy) -> tuple[str, ...]:
     """The taints of a node for which the webhook adds no toleration."""
-    injector = policy.profile(DEFAULT_PROFILE)[1].injectors.tolerations
-    found = []
-    for taint in node_taints(snapshot.nodes[name]):
-        ours = any(one.key == taint.key and one.value in (None, taint.value) for one in injector.taints)
-        if taint.effect != "PreferNoSchedule" and not (
-            injector.enabled and (ours or any(one.allows(taint) for one in injector.allowed))
-        ):
-            found.append(taint.text)
-    return tuple(sorted(found))
+    injector, taints = policy.profile(DEFAULT_PROFILE)[1].injectors.tolerations, node_taints(snapshot.nodes[name])
+    further = [each.text for each in taints if each.effect != "PreferNoSchedule" and not injector.covers(each)]
+    return tuple(sorted(further))
 
 
 def _steps(sizes: list[int]) -> Iterator[dict[str, int]]:
