@@ -275,7 +275,7 @@ class Feasible:
             elif gpus.kind(name) is not None:
                 word = TOO_FEW
                 if nodes.dra and not self.demand.devices:
-                    yield Check(BY_DRA, offered | ~_has_dra_gpus(nodes)[rows], (name, amount))
+                    yield Check(BY_DRA, offered | ~nodes.by_dra()[rows], (name, amount))
                 yield Check(NO_GPU, offered, (name, amount))
             yield Check(word, enough, (name, amount))
 
@@ -337,10 +337,3 @@ class Feasible:
 def for_any_pod(health: Health) -> Feasible:
     """Says what is wrong with nodes for any pod."""
     return Feasible(NO_CONSTRAINTS, switches=Switches(health=health))
-
-
-def _has_dra_gpus(nodes: Nodes) -> Mask:
-    """Which rows are nodes whose GPUs are listed in ResourceSlices."""
-    mask = np.zeros(nodes.columns.size, bool)
-    mask[[row for name in nodes.dra if (row := nodes.row_of.get(name)) is not None]] = True
-    return mask

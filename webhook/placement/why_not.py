@@ -6,12 +6,13 @@ in which a person looks at them, and the label of nodes that is most similar to 
 Only CPU, memory, ephemeral storage, pods and GPUs are compared: a provider of another resource may come later.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from webhook.cluster.devices import DeviceClaim
 from webhook.cluster.node_table import Demand
 from webhook.cluster.nodes import GENERAL, Nodes
 from webhook.framework.cluster_view import Expression, Obstacle
@@ -21,6 +22,7 @@ from webhook.placement.constraints import Constraints, Mask, matches, matches_an
 from webhook.placement.feasible import EVER, Feasible
 from webhook.text import amount_number, amount_words, bare, listed, nearest, plural, suggestion
 
+NOTHING_SERVED: Final[Mapping[str, DeviceClaim]] = {}
 _OPERATORS: Final = "ask those who run this cluster"
 _MAX_NAMED: Final = 3
 _MAX_LOOKED_AT: Final = 1000
@@ -32,10 +34,19 @@ _MAX_VALUES: Final = 1000
 class Search:
     """Searches the obstacles of one pod, on the nodes as they are now."""
 
-    def __init__(self, demand: Demand, constraints: Constraints, nodes: Nodes, gpus: Gpus) -> None:
+    def __init__(
+        self,
+        demand: Demand,
+        constraints: Constraints,
+        nodes: Nodes,
+        gpus: Gpus,
+        served: Mapping[str, DeviceClaim] = NOTHING_SERVED,
+    ) -> None:
         self._demand, self._constraints, self._nodes, self._gpus = demand, constraints, nodes, gpus
-        self._judgement = Feasible(constraints, demand, EVER)
         self._rows = slice(0, nodes.columns.rows)
+        self._served = {name: self._by_class(claim) for name, claim in served.items()}
+        """How much of a resource nodes have by DRA, for the resources that a DeviceClass stands for."""
+        self._judgement = Feasible(constraints, demand, EVER, claimed=served)
         self._asked = {name: amount for name, amount in demand.requests if gpus.kind(name) is not None}
         self._without_plugin = self._labelled_without_gpus()
 
@@ -143,12 +154,17 @@ class Search:
     def _devices(self, name: str, *, installed: bool = False) -> NDArray[np.int64]:
         """The allocatable amount of a resource by node, or what the node may offer as it is: see `node.installed_on`. Shared
         GPUs count once, not once per pod that may share them."""
-        columns = self._nodes.columns
-        amounts = (columns.installed if installed else columns.capacity).get(name)
-        if amounts is None:
-            return np.zeros(columns.rows, np.int64)
+        columns, nothing = self._nodes.columns, np.zeros(self._nodes.columns.rows, np.int64)
+        amounts = (columns.installed if installed else columns.capacity).get(name, nothing)[self._rows]
         whole = self._gpus.kind(name) == "whole"
-        return amounts[self._rows] // (columns.sharing[self._rows].astype(np.int64) if whole else 1)
+        listed = amounts // (columns.sharing[self._rows].astype(np.int64) if whole else 1)
+        return np.where(amounts > 0, listed, self._served.get(name, nothing))
+
+    def _by_class(self, claim: DeviceClaim) -> NDArray[np.int64]:
+        """How many devices of a claim each node would have if it were empty: see `DeviceTable.most`."""
+        table, numbers = self._nodes.devices, self._nodes.columns.devices[self._rows]
+        kinds, kind = np.unique(numbers, return_inverse=True)
+        return np.array([table.most(number, claim) for number in kinds.tolist()], np.int64)[kind]
 
     def _most(self, name: str) -> int:
         """The most that one node may offer as it is."""

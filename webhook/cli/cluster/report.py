@@ -217,10 +217,7 @@ def healths(snapshot: Snapshot, policy: Policy, names: list[str]) -> dict[str, s
 def _offering(snapshot: Snapshot, policy: Policy) -> set[str]:
     """The names of the nodes that offer GPUs, by a device plugin or one by one."""
     nodes = snapshot.state.nodes
-    offered = [nodes.columns.capacity[name] for name in policy.gpus.among(nodes.columns.capacity)]
-    rows = np.flatnonzero(np.any(offered, axis=0)).tolist() if offered else []
-    rows += [row for row, _, layout, _ in nodes.devices.told() if layout.drivers]
-    return {nodes.columns.name[row] for row in rows} | nodes.dra
+    return {nodes.columns.name[row] for row in np.flatnonzero(nodes.with_gpus(policy.gpus)).tolist()}
 
 
 def _health(policy: Policy) -> Health:

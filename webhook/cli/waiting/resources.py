@@ -57,12 +57,11 @@ def resources(case: Case) -> NodeCheck:
 
 def without_gpus(case: Case) -> Mask:
     """Nodes without any GPU or device, if the pod asks for GPUs or claims devices."""
-    s, nothing = case.situation, np.zeros_like(case.situation.alive)
-    return (
-        np.array([gpus == () for gpus in s.gpus_at[: len(nothing)]], bool) & ~s.devices.told
-        if gpus_of(case.pod, s.policy) or case.wants.claims
-        else nothing
-    )
+    s = case.situation
+    if not (gpus_of(case.pod, s.policy) or case.wants.claims):
+        return np.zeros_like(s.alive)
+    by_label = np.array([gpus is None for gpus in s.gpus_at], bool)
+    return ~(s.nodes.with_gpus(s.policy.gpus) | s.devices.told | by_label)
 
 
 def large_enough(case: Case) -> Mask:
