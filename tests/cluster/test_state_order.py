@@ -35,6 +35,7 @@ _PODS = st.builds(
     phase=st.sampled_from(["", "Running", "Succeeded"]),
     ranked=st.lists(st.sampled_from(NAMES), unique=True, max_size=2),
     unschedulable=st.booleans(),
+    nominated=st.sampled_from(["", "", *NAMES]),
 )
 
 

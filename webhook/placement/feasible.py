@@ -76,7 +76,7 @@ class Switches(NamedTuple):
     """All that differs between those who ask."""
 
     reservations: bool = True
-    """What is reserved for pods that are not bound is not free. The scheduler does not know it."""
+    """What is reserved for pods that are not bound is not free. The scheduler knows nominations alone, and only for some pods."""
     health: Health | None = None
     """Nodes that this calls unhealthy, and nodes that are not ready, do not pass; None: nobody looks, as the scheduler does."""
     passing: bool = True
@@ -109,7 +109,7 @@ def free_amounts(state: ClusterState, switches: Switches) -> dict[str, Integers]
     if switches.reservations:
         return columns.free
     found = {name: array[: columns.rows].copy() for name, array in columns.free.items()}
-    for row, kind in state.ledger.holders():
+    for row, kind in state.promised():
         for name, amount in kind.demand.requests:
             if name in found:
                 found[name][row] += amount

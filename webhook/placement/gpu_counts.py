@@ -139,7 +139,7 @@ def _held(state: ClusterState, amounts: Mapping[str, GpuAmounts]) -> _Held:
 def _promised(state: ClusterState, amounts: Mapping[str, GpuAmounts]) -> Iterator[_Promise]:
     """What is promised on each node, divided by namespace: of devices as many parts as pods wait for them."""
     asking: dict[tuple[int, str], Counter[str]] = {}
-    for row, kind in (*state.ledger.holders(), *[each for each in state.pods.values() if each[1].demand.devices]):
+    for row, kind in (*state.promised(), *[each for each in state.pods.values() if each[1].demand.devices]):
         asked = [(name.removeprefix(TOLD), amount) for name, amount in kind.gpus]
         asked += [(claim.source, 1) for claim in kind.demand.devices if claim.source]
         for name, amount in asked:
