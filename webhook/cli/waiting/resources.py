@@ -61,7 +61,8 @@ def without_gpus(case: Case) -> Mask:
     if not (gpus_of(case.pod, s.policy) or case.wants.claims):
         return np.zeros_like(s.alive)
     by_label = np.array([gpus is None for gpus in s.gpus_at], bool)
-    return ~(s.nodes.with_gpus(s.policy.gpus) | s.devices.told | by_label)
+    without: Mask = ~(s.nodes.with_gpus(s.policy.gpus) | s.devices.told | by_label)
+    return without
 
 
 def large_enough(case: Case) -> Mask:
