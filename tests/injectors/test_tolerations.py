@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tests.builders import GPU, TWO_NODES, UNKNOWN, ClusterFacts, case, container, pod
+from tests.cluster.dra import gpu
 from tests.injectors.applied import applied, unchanged
 from tests.tables import table
 from webhook.framework.interface import Outcome
@@ -19,7 +20,7 @@ HONOR = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedul
 
 
 def tainted(*taints: Taint, fresh: bool = True) -> ClusterFacts:
-    return ClusterFacts(fresh=fresh, taints=taints)
+    return ClusterFacts(fresh=fresh, offers={"gpu-a1": {GPU: 8}}, taints=taints)
 
 
 def schedule(key: str, value: str = "", effect: str = "NoSchedule") -> Taint:
@@ -181,6 +182,13 @@ def test_taints_of_the_policy(
     after, outcome = applied(injector, case(pod(tolerations=present), cluster=cluster), OWN)
     assert after["spec"]["tolerations"] == [*present, *want]
     assert outcome == Outcome("added", [one["key"] for one in want])
+
+
+def test_the_taints_of_nodes_with_gpus_by_dra_alone_are_tolerated() -> None:
+    sku = ClusterFacts(offers={"dra": {}}, taints=(schedule("sku", "gpu"),), devices=(gpu(0),))
+    after, outcome = applied(Tolerations(), case(pod(), cluster=sku), OWN)
+    assert after["spec"]["tolerations"] == [EXISTS, equal("sku", "gpu")]
+    assert outcome == Outcome("added", [GPU, "sku"])
 
 
 @pytest.mark.parametrize(
