@@ -8,17 +8,22 @@ case(pod(), cluster=EMPTY, namespace="x")   a pod and what a unit knows besides 
 """
 
 import copy
+import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
+from tests.cluster.dra import device_slice
+from tests.cluster.objects import node
+from webhook.cluster.listing import ListKind
+from webhook.cluster.state import ClusterState
+from webhook.cluster.state_view import StateView
 from webhook.framework.cluster_view import (
     Autoscaler,
-    MetricsStatus,
     Obstacle,
     Placement,
     PriorityClass,
-    Taint,
     Workload,
 )
 from webhook.framework.interface import Context, Finding, Rule
@@ -27,8 +32,10 @@ from webhook.kube.asked import AskedPod
 from webhook.kube.claim_requests import Alternative, ClaimRequest
 from webhook.kube.gpus import GpuName, Gpus
 from webhook.kube.json_patch import Edit
+from webhook.kube.other_gpus import DEVICE_CLASS
 from webhook.kube.pod import Pod
 from webhook.kube.review import Request
+from webhook.kube.taints import Taint
 
 GPU = "nvidia.com/gpu"
 GPUS = Gpus(
@@ -125,12 +132,11 @@ def request(obj: Any, old: Any = None, **fields: Any) -> Request:
 
 @dataclass
 class ClusterFacts:
-    """What units see of a cluster, as plain values."""
+    """What a cluster has, as plain values. `view` is what units see of it: a real state that was filled with these objects."""
 
     fresh: bool = True
-    gpu_metrics: MetricsStatus = field(default_factory=MetricsStatus)
     elastic: bool = False
-    dra_drivers: tuple[str, ...] = ()
+    """Whether its nodes have a providerID."""
     priority_classes: Mapping[str, PriorityClass] = field(default_factory=dict)
     knows_priority_classes: bool = True
     offers: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
@@ -138,79 +144,92 @@ class ClusterFacts:
     labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Node name to its labels."""
     taints: tuple[Taint, ...] = ()
+    """The taints of every node."""
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     budgets: Mapping[str, Mapping[str, str]] | None = None
     """Namespace to the labels that its PodDisruptionBudget selects by; None: not known."""
-
     autoscalers: Mapping[tuple[str, str, str], Autoscaler] = field(default_factory=dict)
     """Namespace, kind and name of a workload to what scales it."""
-
     runtime_classes: Mapping[str, str] = field(default_factory=dict)
     """RuntimeClass to its handler."""
-
     classes: Mapping[str, str] = field(default_factory=dict)
-    """Resource that a DeviceClass stands for to the kind of its devices."""
-
-    values: tuple[tuple[str, tuple[str, ...]], ...] = ()
-
+    """Resource that a DeviceClass stands for to the expression by which that selects devices."""
+    devices: tuple[Mapping[str, Any], ...] = ()
+    """What a driver of DRA tells of a node."""
     narrow: Mapping[tuple[str, str], str] = field(default_factory=dict)
     """Namespace and name of a PersistentVolumeClaim that not several nodes can use, to its access mode."""
 
     quotas: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Namespace to the PriorityClasses whose pods its ResourceQuota counts."""
 
-    def quota_covering(self, namespace: str, priority_class: str, *, but: str) -> str:
-        counted = self.quotas.get(namespace, ())
-        return "gpus" if priority_class in counted and but not in counted else ""
+    @cached_property
+    def view(self) -> StateView:
+        """Each kind of object is listed, as far as it is known."""
+        of = ClusterState(max_age=60.0)
+        kinds: dict[ListKind, list[dict[str, Any]]] = {
+            "nodes": [self._node(name) for name in self.offers],
+            "pods": [],
+            "namespaces": [_named(name, labels=labels) for name, labels in self.namespaces.items()],
+            "runtimeclasses": [_named(name, handler=handler) for name, handler in self.runtime_classes.items()],
+            "deviceclasses": [*itertools.starmap(_device_class, self.classes.items())],
+            "resourceslices": [device_slice("dra", self.devices)] if self.devices else [],
+            "horizontalpodautoscalers": [*itertools.starmap(_autoscaler, self.autoscalers.items())],
+            "persistentvolumeclaims": [
+                _named(name, namespace=namespace, spec={"accessModes": [mode]})
+                for (namespace, name), mode in self.narrow.items()
+            ],
+        }
+        if self.knows_priority_classes:
+            kinds["priorityclasses"] = [
+                _named(
+                    name, value=each.value, preemptionPolicy=each.preemption_policy, globalDefault=each.global_default
+                )
+                for name, each in self.priority_classes.items()
+            ]
+        if self.budgets is not None:
+            kinds["poddisruptionbudgets"] = [
+                _named("budget", namespace=namespace, spec={"selector": {"matchLabels": dict(labels)}})
+                for namespace, labels in self.budgets.items()
+            ]
+        kinds["resourcequotas"] = [
+            _named("gpus", namespace=namespace, spec={"scopeSelector": {"matchExpressions": [_scope(names)]}})
+            for namespace, names in self.quotas.items()
+        ]
+        for kind, objects in kinds.items():
+            of.replace(kind, objects, 0.0)
+        return of.view(0.0 if self.fresh else 1000.0)
 
-    def runtime_handler(self, name: str) -> str | None:
-        return self.runtime_classes.get(name)
+    def _node(self, name: str) -> dict[str, Any]:
+        resources = {resource: str(amount) for resource, amount in self.offers[name].items() if resource != GPU}
+        return node(
+            name,
+            self.offers[name].get(GPU),
+            labels=self.labels.get(name),
+            taints=[taint._asdict() for taint in self.taints],
+            provider=f"cloud://{name}" if self.elastic else "",
+            **resources,
+        )
 
-    def namespace_labels(self, namespace: str) -> Mapping[str, str] | None:
-        return self.namespaces.get(namespace)
 
-    def budget_covers(self, namespace: str, labels: Mapping[str, str]) -> bool | None:
-        if self.budgets is None:
-            return None
-        return namespace in self.budgets and self.budgets[namespace].items() <= labels.items()
+def _named(name: str, *, namespace: str = "", labels: Mapping[str, str] | None = None, **fields: Any) -> dict[str, Any]:
+    metadata = {"name": name, "labels": dict(labels or {})} | ({"namespace": namespace} if namespace else {})
+    return {"metadata": metadata, **fields}
 
-    def autoscaler_of(self, namespace: str, kind: str, name: str) -> Autoscaler | None:
-        return self.autoscalers.get((namespace, kind, name))
 
-    def narrow_access(self, namespace: str, claim: str) -> str:
-        return self.narrow.get((namespace, claim), "")
+def _device_class(resource: str, expression: str) -> dict[str, Any]:
+    name = resource.removeprefix(DEVICE_CLASS)
+    extended = {} if name != resource else {"extendedResourceName": resource}
+    return _named(name, spec={"selectors": [{"cel": {"expression": expression}}], **extended})
 
-    def claimed(self, pod: Pod, namespace: str) -> tuple[ClaimRequest, ...]:
-        return ()
 
-    def asked_by(self, devices: Mapping[str, Any], path: str) -> tuple[ClaimRequest, ...]:
-        return ()
+def _scope(classes: tuple[str, ...]) -> dict[str, Any]:
+    return {"scopeName": "PriorityClass", "operator": "In", "values": list(classes)}
 
-    def device_values(self, expression: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        return self.values
 
-    def class_kind(self, resource: str) -> str:
-        return self.classes.get(resource, "")
-
-    def gpu_taints(self, gpus: Gpus) -> tuple[Taint, ...]:
-        return self.taints
-
-    def domains(self, topology_key: str, gpus: Gpus) -> int:
-        return len(self.label_values(topology_key, gpus))
-
-    def resources(self) -> Mapping[str, int]:
-        names = sorted({name for offered in self.offers.values() for name in offered})
-        return {name: max(offered.get(name, 0) for offered in self.offers.values()) for name in names}
-
-    def least_per_gpu(self, resource: str, count: int) -> Mapping[str, int] | None:
-        able = [each for each in self.offers.values() if each.get(resource, 0) >= count > 0 and "cpu" in each]
-        if not able:
-            return None
-        return {name: min(each[name] // each[resource] for each in able) for name in ("cpu", "memory")}
-
-    def label_values(self, key: str, gpus: Gpus) -> tuple[str, ...]:
-        with_gpus = [node for node, offered in self.offers.items() if gpus.among(offered)]
-        return tuple(sorted({self.labels.get(n, {})[key] for n in with_gpus if key in self.labels.get(n, {})}))
+def _autoscaler(of: tuple[str, str, str], found: Autoscaler) -> dict[str, Any]:
+    namespace, kind, name = of
+    target = {"apiVersion": "apps/v1", "kind": kind, "name": name}
+    return _named(found.name, namespace=namespace, spec={"maxReplicas": found.max_replicas, "scaleTargetRef": target})
 
 
 def classes(*names: str, default: str = "") -> dict[str, PriorityClass]:
@@ -221,7 +240,7 @@ def classes(*names: str, default: str = "") -> dict[str, PriorityClass]:
 _SYSTEM = ("system-cluster-critical", "system-node-critical")
 EMPTY = ClusterFacts()
 """A cluster without any node."""
-UNKNOWN = ClusterFacts(fresh=False, knows_priority_classes=False)
+UNKNOWN = ClusterFacts(knows_priority_classes=False)
 """A cluster that was not yet listed."""
 TWO_NODES = ClusterFacts(
     priority_classes=classes("gpu-inference", "gpu-training"),
@@ -315,5 +334,5 @@ def case(
     nodes that are ranked for it."""
     if placement is not None:
         context["nodes"] = Chosen(placement)
-    known = Context(namespace, GPUS, cluster, Workload(workload), AskedPod(pod, GPUS), **context)
+    known = Context(namespace, GPUS, cluster.view, Workload(workload), AskedPod(pod, GPUS), **context)
     return Case(pod, known, rule)

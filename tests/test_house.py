@@ -17,7 +17,7 @@ TESTS = sorted((ROOT / "tests").rglob("test_*.py"))
 
 
 def name_of(path: Path) -> str:
-    """As docstrings of tests call it: `placement.filters`."""
+    """As docstrings of tests call it: `placement.feasible`."""
     return ".".join(path.relative_to(ROOT / "webhook").with_suffix("").parts).removesuffix(".__init__")
 
 
@@ -44,7 +44,7 @@ def test_what_tests_say_they_cover_exists() -> None:
 
 
 def test_every_module_is_read_in_one_go() -> None:
-    assert [name_of(module) for module in MODULES if len(module.read_text().splitlines()) > 300] == []
+    assert [name_of(module) for module in MODULES if len(module.read_text().splitlines()) > 500] == []
 
 
 def test_there_are_few_rooms() -> None:

@@ -47,11 +47,11 @@ CLUSTER = ClusterFacts(
 
 
 def mutated(obj: Pod | None, namespace: str = "default", cluster: ClusterFacts = CLUSTER, **tweaks: Any) -> Decision:
-    return mutate(request(obj, namespace=namespace, **tweaks), POLICY, cluster, None)
+    return mutate(request(obj, namespace=namespace, **tweaks), POLICY, cluster.view, None)
 
 
 def validated(obj: Pod | None, namespace: str = "default", cluster: ClusterFacts = CLUSTER, **tweaks: Any) -> Decision:
-    return validate(request(obj, namespace=namespace, **tweaks), POLICY, cluster, None)
+    return validate(request(obj, namespace=namespace, **tweaks), POLICY, cluster.view, None)
 
 
 def reported(decision: Decision) -> list[tuple[str, str, str]]:

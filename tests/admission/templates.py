@@ -41,8 +41,8 @@ def asked(
 
 
 def mutated(request: Request, under: Policy, cluster: ClusterFacts = TWO_NODES) -> Decision:
-    return workloads.mutate(request, under, cluster, None)
+    return workloads.mutate(request, under, cluster.view, None)
 
 
 def validated(request: Request, under: Policy, cluster: ClusterFacts = TWO_NODES) -> Decision:
-    return workloads.validate(request, under, cluster, None)
+    return workloads.validate(request, under, cluster.view, None)

@@ -31,7 +31,7 @@ def judged(data: Any, cluster: ClusterFacts = CLUSTER, operation: str = "UPDATE"
         "namespace": "gpu-admission",
         "name": "gpu-admission-policy",
     }
-    return policy_configmap.validate(request(obj, operation=operation, **named), cluster)
+    return policy_configmap.validate(request(obj, operation=operation, **named), cluster.view)
 
 
 def test_a_deletion_of_the_config_map_is_ignored() -> None:

@@ -55,6 +55,21 @@ def test_pods_that_a_node_rejected_are_counted_with_its_health(tmp_path: Path) -
     assert (found["rejected"], found["gpus"]["nvidia.com/gpu"]["allocated"]) == (2, 6)
 
 
+@pytest.mark.parametrize(
+    "taint",
+    [
+        pytest.param("aws-node-termination-handler/spot-itn:NoSchedule", id="it will soon be removed"),
+        pytest.param("readiness.k8s.io/driver:NoSchedule", id="it starts"),
+        pytest.param("node.kubernetes.io/disk-pressure:NoSchedule", id="something is wrong"),
+    ],
+)
+def test_no_job_could_start_on_a_node_with_a_taint_that_passes(tmp_path: Path, taint: str) -> None:
+    file = write(tmp_path, node("a", taints=[taint]))
+    (found,) = document("nodes", "--cluster", file)
+    assert (found["health"], found["ready"], found["gpus"]["nvidia.com/gpu"]["free"]) == ("notReady", False, 8)
+    assert "largest job that could start now: none" in call("nodes", "--cluster", file).stdout
+
+
 def test_gpus_that_are_not_allocatable_are_counted_with_the_health(tmp_path: Path) -> None:
     sick = node("a", 7)
     sick["status"]["capacity"] = {**sick["status"]["allocatable"], "nvidia.com/gpu": "8"}

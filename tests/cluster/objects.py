@@ -62,6 +62,7 @@ def pod(
     ranked: Iterable[str] = (),
     prefers: Iterable[str] | None = None,
     unschedulable: bool = False,
+    nominated: str = "",
     **spec: Any,
 ) -> Object:
     """A pod that exists, bound to the node `on`. `ranked`: the nodes in its decision annotation. `prefers`: the nodes in
@@ -89,6 +90,8 @@ def pod(
     status: Object = {"phase": phase} if phase else {}
     if unschedulable:
         status["conditions"] = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]
+    if nominated:
+        status["nominatedNodeName"] = nominated
     return {"metadata": metadata, "spec": body, "status": status}
 
 

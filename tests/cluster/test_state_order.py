@@ -36,6 +36,7 @@ _PODS = st.builds(
     phase=st.sampled_from(["", "Running", "Succeeded"]),
     ranked=st.lists(st.sampled_from(NAMES), unique=True, max_size=2),
     unschedulable=st.booleans(),
+    nominated=st.sampled_from(["", "", *NAMES]),
 )
 
 
@@ -102,7 +103,7 @@ class AnyOrder(RuleBasedStateMachine):
     def what_is_held_and_what_is_free_add_up(self) -> None:
         columns = self.of.nodes.columns
         held: dict[int, int] = {}
-        for row, kind in self.of.ledger.holders(self.seen_from):
+        for row, kind in [*self.of.ledger.holders(self.seen_from), *self.of.nominations.holders()]:
             held[row] = held.get(row, 0) + kind.demand.amount(GPU)
         for name, row in self.of.nodes.row_of.items():
             if not columns.alive[row] or GPU not in columns.free:

@@ -8,15 +8,31 @@ from __future__ import annotations
 from typing import Any
 
 from tests.builders import GPUS
+from tests.cluster.dra import gpus_of
 from tests.cluster.objects import GPU, node, state
 from webhook.cluster.node import SHARED
 from webhook.cluster.state import ClusterState
-from webhook.framework.cluster_view import Cluster, Taint
+from webhook.framework.cluster_view import Cluster
 from webhook.kube.gpus import GpuName, Gpus
+from webhook.kube.taints import Taint
 
 ZONE = "topology.kubernetes.io/zone"
 PRODUCT = "nvidia.com/gpu.product"
 TAINT = {"key": GPU, "value": "present", "effect": "NoSchedule"}
+
+
+def test_nodes_with_gpus_by_dra_alone_are_nodes_with_gpus() -> None:
+    taint = {"key": "sku", "value": "gpu", "effect": "NoSchedule"}
+    of = state(
+        [node("dra", None, labels={ZONE: "x", PRODUCT: "H100"}, taints=[taint]), node("cpu", None, labels={ZONE: "z"})]
+    )
+    assert of.view(0).gpu_taints(GPUS) == ()
+    of.replace("resourceslices", [gpus_of("dra")], 0)
+    view = of.view(0)
+    assert view.gpu_taints(GPUS) == (Taint("sku", "gpu", "NoSchedule"),)
+    assert (view.domains(ZONE, GPUS), view.label_values(PRODUCT, GPUS)) == (1, ("H100",))
+    of.slices.gone("slice-dra")
+    assert of.view(0).gpu_taints(GPUS) == ()
 
 
 def pools() -> ClusterState:

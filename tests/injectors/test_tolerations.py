@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from tests.builders import GPU, TWO_NODES, UNKNOWN, ClusterFacts, case, container, pod
+from tests.cluster.dra import gpu
 from tests.injectors.applied import applied, unchanged
 from tests.tables import table
-from webhook.framework.cluster_view import Taint
 from webhook.framework.interface import Outcome
-from webhook.framework.taints import AllowedTaint, PolicyTaint
-from webhook.injectors.tolerations import Tolerations
+from webhook.injectors.tolerations import AllowedTaint, PolicyTaint, Tolerations
+from webhook.kube.taints import Taint
 
 OWN = r"/spec/tolerations(/-)?"
 EXISTS = {"key": GPU, "operator": "Exists", "effect": "NoSchedule"}
@@ -20,7 +20,7 @@ HONOR = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedul
 
 
 def tainted(*taints: Taint, fresh: bool = True) -> ClusterFacts:
-    return ClusterFacts(fresh=fresh, taints=taints)
+    return ClusterFacts(fresh=fresh, offers={"gpu-a1": {GPU: 8}}, taints=taints)
 
 
 def schedule(key: str, value: str = "", effect: str = "NoSchedule") -> Taint:
@@ -182,3 +182,43 @@ def test_taints_of_the_policy(
     after, outcome = applied(injector, case(pod(tolerations=present), cluster=cluster), OWN)
     assert after["spec"]["tolerations"] == [*present, *want]
     assert outcome == Outcome("added", [one["key"] for one in want])
+
+
+def test_the_taints_of_nodes_with_gpus_by_dra_alone_are_tolerated() -> None:
+    sku = ClusterFacts(offers={"dra": {}}, taints=(schedule("sku", "gpu"),), devices=(gpu(0),))
+    after, outcome = applied(Tolerations(), case(pod(), cluster=sku), OWN)
+    assert after["spec"]["tolerations"] == [EXISTS, equal("sku", "gpu")]
+    assert outcome == Outcome("added", [GPU, "sku"])
+
+
+@pytest.mark.parametrize(
+    ("key", "why"),
+    [
+        ("", "a toleration without a key tolerates every taint"),
+        ("*", "a toleration without a key tolerates every taint"),
+        ("nvidia.com/*", "a toleration without a key tolerates every taint"),
+        ("node.kubernetes.io/unschedulable", "this would tolerate nodes that are not ready"),
+        ("node-role.kubernetes.io/control-plane", "this would tolerate nodes that are not ready"),
+        ("not a key", "String should match pattern"),
+    ],
+)
+def test_a_taint_that_must_not_be_tolerated_is_refused_in_a_policy(key: str, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        PolicyTaint(key=key)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        *("", "*", "n*", "node*", "node.kubernetes.io/*", "node.kubernetes.io/not*", "node.kubernetes.io/not-ready"),
+        *("node-role.kubernetes.io/*", "node-role.kubernetes.io/master", "node.cloudprovider.kubernetes.io/shutdown"),
+    ],
+)
+def test_a_pattern_that_matches_a_taint_of_kubernetes_is_refused_in_a_policy(key: str) -> None:
+    with pytest.raises(ValueError, match="this would tolerate nodes that are not ready, or control planes"):
+        AllowedTaint(key=key)
+
+
+@pytest.mark.parametrize("key", ["nvidia.com/*", "node-role.kubernetes.io/gpu", "nodes.example.com/gpu"])
+def test_a_pattern_of_gpu_taints_is_accepted_in_a_policy(key: str) -> None:
+    assert AllowedTaint(key=key).key == key

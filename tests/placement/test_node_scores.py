@@ -16,7 +16,7 @@ from webhook.cluster.state import ClusterState
 from webhook.kube.pod_requests import Demand
 from webhook.placement.constraints import compiled
 from webhook.placement.criteria import smallest
-from webhook.placement.filters import Filter
+from webhook.placement.feasible import Feasible, Switches
 from webhook.placement.node_scores import NodeScores
 from webhook.placement.settings import Health
 
@@ -40,7 +40,7 @@ class ByFree:
 def scores(spec: dict[str, Any] | None = None) -> NodeScores:
     constraints = compiled({"nodeSelector": {"pool": "a"}} if spec is None else spec)
     assert constraints is not None
-    return NodeScores(Filter(constraints, HEALTH), DEMAND, ByFree(), GPU)
+    return NodeScores(Feasible(constraints, DEMAND, Switches(health=HEALTH)), ByFree(), GPU)
 
 
 def best(kept: NodeScores, of: ClusterState, count: int) -> list[int]:

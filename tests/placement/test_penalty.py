@@ -1,6 +1,6 @@
 """Nodes with a penalty come last, whatever their score, and are used if no other node fits.
 
-Covers placement.filters.
+Covers placement.feasible.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """For which pods a node is chosen, and when cached parts of pods and nodes are read again.
 
-Covers placement.placer, placement.ranker, placement.refusals, placement.request, placement.settings.
+Covers placement.placer, placement.ranker, placement.request, placement.settings.
 """
 
 from __future__ import annotations

@@ -168,6 +168,7 @@ def _in_order(
 
 
 _SCRIPT = """
+from tests.builders import GPUS
 from tests.cluster.objects import node, pod, state
 from tests.placement.placed import placed
 from webhook.kube.asked import AskedPod

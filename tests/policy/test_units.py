@@ -69,7 +69,7 @@ def test_a_policy_has_its_settings_and_says_what_is_wrong_in_them() -> None:
 
 def test_a_pod_is_changed_and_refused_and_the_record_and_the_metrics_say_so() -> None:
     metrics = Metrics()
-    changed, refused = mutate(MOVING, POLICY, CLUSTER, None), validate(MOVING, POLICY, CLUSTER, None)
+    changed, refused = mutate(MOVING, POLICY, CLUSTER.view, None), validate(MOVING, POLICY, CLUSTER.view, None)
     assert '"teamLabel":["added","default"]' in changed.record
     said = 'spec.containers[0].image: saw "latest", wanted a tag that stays. Name a version. [imageTag]'
     assert said in refused.message

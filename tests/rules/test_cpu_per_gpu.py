@@ -63,7 +63,7 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
 }
 
 
-SPOT = ClusterFacts(offers={"spot": {GPU: 4, "cpu": 16000, "memory": 64 << 30}})
+SPOT = ClusterFacts(offers={"spot": {GPU: 4, "cpu": 16, "memory": 64 << 30}})
 """Nodes with 4 CPUs and 16 GiB for each GPU, of which pods may have four fifths."""
 SHARED = CpuPerGpu(node_share=80)
 ALLOWED |= {

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from tests.builders import GPU, TWO_NODES, Case, Obstructed, asking, case, container, pod
+from tests.cluster.dra import DRIVER, gpu
 from webhook.framework.cluster_view import Obstacle
 from webhook.framework.interface import Template
 from webhook.kube.claim_requests import Alternative
@@ -31,14 +32,17 @@ def selecting(devices: int | None, *most: int) -> Case:
     return claiming(Alternative(devices, most=most[0]), *[Alternative(devices, most=each) for each in most[1:]])
 
 
-def unmet(expression: str, *values: tuple[str, tuple[str, ...]]) -> Case:
-    """A claim with an expression that no device meets. `values`: what devices have of what it reads."""
-    return claiming(Alternative(1, most=0, unmet=expression), values=values)
+def unmet(expression: str, *devices: dict[str, Any]) -> Case:
+    """A claim with an expression that no device meets."""
+    return claiming(Alternative(1, most=0, unmet=expression), devices=devices)
 
 
 MISSING = meets("resource", GPU)
 OTHERS = [(meets("resource", name), name) for name in ("nvidia.com/mig-9g.1gb", "rdma/hca")]
-B300 = 'a.b == "B300"'
+OF = f'device.attributes["{DRIVER}"]'
+B300 = f'{OF}.productName == "B300" && {OF}.none == 1 && device.capacity["{DRIVER}"].memory == quantity("9")'
+NINE = " && ".join([f"{OF}.n{number} == 1" for number in range(9)])
+ODD = gpu(0, attributes={f"n{number}": {"int": 1} for number in range(9)})
 LARGE, LABEL = meets("gpus", GPU, lasting=True), meets("label", "spec.nodeSelector[a]")
 ALLOWED: dict[str, Case] = {
     "a pod that fits some node": case(pod(), nodes=Obstructed()),
@@ -101,16 +105,16 @@ WARNED: dict[str, tuple[Case, list[str]]] = {
         ),
     ),
     "an expression that no device meets, with what devices have": (
-        unmet(B300, ("productName", ('"H100"', '"L4"')), ("none", ()), ("memory", ("80Gi",))),
+        unmet(B300, gpu(0), gpu(1, "L4")),
         of_claim(
             f"{_WORDS}, which selects by the expression «{bare(B300)}» {_NO_NODE}",
             'devices that a node has. Correct it: devices have productName: "H100", "L4"; memory: 80Gi. Or',
         ),
     ),
     "an expression of a tenant is cut and escaped": (
-        unmet("true\n" + "x" * 200, *[(f"n{i}", ("1",)) for i in range(9)]),
+        unmet(f"\n{NINE}", ODD),
         of_claim(
-            f"{_WORDS}, which selects by the expression «true\\n{'x' * 75}…» {_NO_NODE}",
+            f"{_WORDS}, which selects by the expression «{bare(chr(10) + NINE)}» {_NO_NODE}",
             "devices that a node has. Correct it: devices have n0: 1; n1: 1; n2: 1. Or",
         ),
     ),

@@ -16,8 +16,13 @@ RESOURCES = {
     "own_gpu": "dra.example/gpu",
     "nvidia": f"{PREFIX}gpu.nvidia.com",
 }
-KINDS = {"nic": "other", "own_nic": "other", "mig": "slice", "h100": "whole", "own_gpu": "whole"}
-CLASSES = replace(TWO_NODES, classes={RESOURCES[key]: kind for key, kind in KINDS.items()})
+NIC, OF_GPUS = 'device.driver == "dra.example"', 'device.attributes["gpu.nvidia.com"].type == '
+SELECTING = {
+    **dict.fromkeys(("nic", "own_nic"), NIC),
+    "mig": f'{OF_GPUS}"mig"',
+    **dict.fromkeys(("h100", "own_gpu"), f'{OF_GPUS}"gpu"'),
+}
+CLASSES = replace(TWO_NODES, classes={RESOURCES[key]: expression for key, expression in SELECTING.items()})
 RULE = GpuLimit(per_container=4, per_pod=8)
 SIZES = GpuLimit(per_container=None, sizes=(8, 4, 2, 1))
 

@@ -57,7 +57,7 @@ def test_no_pod_makes_a_rule_fail_and_its_findings_are_printable_and_repeatable(
         made = check(damaged(row.pod, wrong, rng))
     except BadPod:
         return
-    context = row.context._replace(cluster=cluster, pod=AskedPod(made, GPUS))
+    context = row.context._replace(cluster=cluster.view, pod=AskedPod(made, GPUS))
     for name, rule in RULES.items():
         messages = Case(made, context).messages(rule)
         assert messages == Case(made, context).messages(rule), name

@@ -10,14 +10,14 @@ POLICY = Policy.of(PolicyFile())
 
 def denied(request: Request) -> list[str]:
     """The rules that deny a pod, in the order of the message."""
-    return [unit for unit, action, _ in validate(request, POLICY, TWO_NODES, None).findings if action == "deny"]
+    return [unit for unit, action, _ in validate(request, POLICY, TWO_NODES.view, None).findings if action == "deny"]
 
 
 THIEF = container(gpu=1, env={"NVIDIA_VISIBLE_DEVICES": "all"}, securityContext={"privileged": True})
 
 
 def test_a_good_pod_is_allowed_without_warnings() -> None:
-    decision = validate(request(pod(restartPolicy="Never")), POLICY, TWO_NODES, None)
+    decision = validate(request(pod(restartPolicy="Never")), POLICY, TWO_NODES.view, None)
     assert (decision.result, decision.findings) == ("allowed", ())
 
 

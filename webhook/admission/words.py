@@ -12,8 +12,9 @@ from webhook.cluster.state import ClusterState
 from webhook.framework.interface import Finding
 from webhook.kube.pod import Pod
 from webhook.kube.pod_requests import Demand, counted_demand
-from webhook.placement.constraints import compiled
+from webhook.placement.constraints import NO_CONSTRAINTS, compiled
 from webhook.placement.criteria import CRITERIA, NAME
+from webhook.placement.feasible import Feasible
 from webhook.policy.model import Injectors, named
 from webhook.text import amount_words, bare, listed, plural
 
@@ -106,16 +107,14 @@ def why_elsewhere(pod: Pod, node: str, state: ClusterState) -> str:
     row = nodes.row_of.get(node, -1)
     if row < 0 or not columns.alive[row]:
         return "that node is gone"
-    status = nodes.statuses[columns.status[row]]
-    if status.cordoned:
+    judgement, at = Feasible(compiled(pod["spec"]) or NO_CONSTRAINTS), slice(row, row + 1)
+    if judgement.cordoned(nodes, at).any():
         return "that node is cordoned (spec.unschedulable)"
-    if any(kind == "Ready" and value != "True" for kind, value in status.conditions):
+    if judgement.down(nodes, at).any():
         return "that node is not ready"
-    if constraints := compiled(pod["spec"]):
-        for taint in status.taints:
-            if not constraints.admits(taint):
-                return f"that node has a taint that the pod does not tolerate, {bare(taint.key)}"
-    reserved = [kind.demand for reserved_row, kind in state.ledger.holders() if reserved_row == row]
+    for taint in judgement.untolerated(nodes.statuses[columns.status[row]].taints):
+        return f"that node has a taint that the pod does not tolerate, {bare(taint.key)}"
+    reserved = [kind.demand for reserved_row, kind in state.promised() if reserved_row == row]
     for resource, amount in counted_demand(pod).requests:
         free = int(columns.free[resource][row]) if resource in columns.free else 0
         free += sum([demand.amount(resource) for demand in reserved])  # the scheduler does not know reservations

@@ -124,8 +124,7 @@ def _least_first(s: Situation, names: list[str]) -> list[str]:
 
 def _unused(s: Situation, *, cordoned: bool) -> list[str]:
     """The nodes that have all their GPUs free, healthy or not, and are cordoned or are not."""
-    of = s.by_status([status.cordoned == cordoned for status in s.nodes.statuses])
-    return list(s.named(s.alive & of & s.gpus.whole()))
+    return list(s.named(s.alive & (s.cordoned == cordoned) & s.gpus.whole()))
 
 
 def _gpus_of(s: Situation, name: str) -> str:

@@ -23,7 +23,7 @@ from webhook.cli.simulating.run import simulate as run
 from webhook.cli.simulating.trace import COLUMNS, read_trace
 from webhook.cli.terminal import REFUSED, document, no_such, out, show, table, write
 from webhook.errors import BadInput
-from webhook.placement.filters import PASSING
+from webhook.kube.taints import node_taints, passes
 from webhook.policy.model import Policy
 from webhook.text import listed, number_of, plural, quoted
 
@@ -146,8 +146,7 @@ def _new_node(like: Object, name: str) -> Object:
         "labels": {**(node["metadata"].get("labels") or {}), "kubernetes.io/hostname": name},
     }
     node["spec"].pop("unschedulable", None)
-    taints = [t for t in node["spec"].get("taints") or () if not str(t.get("key")).startswith(PASSING)]
-    node["spec"]["taints"] = taints
+    node["spec"]["taints"] = [taint._asdict() for taint in node_taints(node) if not passes(taint)]
     node["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
     return node
 

@@ -25,12 +25,12 @@ from webhook.cluster.device_search import Unknown
 from webhook.cluster.devices import Constraint, DeviceClaim, DeviceRequest
 from webhook.cluster.nodes import Nodes
 from webhook.errors import QuantityError
-from webhook.framework.taints import matched
 from webhook.kube.claim_requests import ClaimRequest, Selected, claim_requests, kind_of
 from webhook.kube.other_gpus import DEVICE_CLASS
 from webhook.kube.pod import Pod
 from webhook.kube.pod_requests import Demand
 from webhook.kube.quantity import parse_quantity
+from webhook.kube.taints import matched
 from webhook.text import quoted
 
 NO_CLAIM, NO_TEMPLATE = "its claim is not known", "the template of its claim is not known"

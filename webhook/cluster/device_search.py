@@ -9,9 +9,9 @@ from typing import Final, NamedTuple
 
 from webhook.cluster.device_layout import Amounts, Layout, Slot, amount_of, consumed, take
 from webhook.cluster.devices import Constraint, DeviceClaim, DeviceRequest
-from webhook.framework.taints import tolerates
 from webhook.kube.device_selectors import Facts, Work
 from webhook.kube.quantity import Number
+from webhook.kube.taints import tolerates
 
 Matches = Callable[[DeviceRequest, Facts], bool | None]
 _MAX_STEPS: Final = 500

@@ -5,12 +5,15 @@ looks for devices once for each state and not for each node. What is left is all
 reserved: the claims of reservations are placed on what is left, one after the other, as the scheduler will do it.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import suppress
 from typing import Final, TypeVar
 from weakref import WeakValueDictionary
 
+import numpy as np
 import orjson
+from numpy.typing import NDArray
 
 from webhook.cluster.device_kinds import Kinds
 from webhook.cluster.device_layout import Amounts, Layout, NodeDevices, held_after
@@ -227,6 +230,25 @@ class DeviceTable:
             raise Unknown
         return find(layout, claims, left, self.kinds.matches, self._undone)
 
+    def most(self, number: int, claim: DeviceClaim) -> int:
+        """How many devices of one request a node with the layout of this state has if it is empty, no more than it asks for: all
+        that it asks for where that cannot be told."""
+        asked = claim.requests[0][0]
+        if (state := self._states[number]) is None:
+            return 0
+        layout = state[0]
+
+        def fits(count: int) -> bool:
+            one = claim._replace(requests=((asked._replace(devices=count),),))
+            return self.look(layout, layout.totals, (one,)) is not None
+
+        try:
+            if fits(asked.devices):
+                return asked.devices
+            return bisect_left(range(1, min(asked.devices, len(layout.slots) + 1)), True, key=lambda n: not fits(n))
+        except Unknown:
+            return asked.devices
+
     def selected(self, selectors: tuple[str, ...]) -> Selected | None:
         """See `Kinds.selected`. `allow` says how much may be done for it."""
 
@@ -256,6 +278,12 @@ class DeviceTable:
     def layouts(self) -> list[Layout]:
         """The different layouts of nodes."""
         return list(dict.fromkeys([layout for layout, _ in self._states]))
+
+    def with_gpus(self, rows: int) -> NDArray[np.bool_]:
+        """Which of so many rows are nodes of which a source tells GPUs one by one."""
+        numbers = self._columns.devices[:rows]
+        states = {number: self._states[number] for number in np.unique(numbers).tolist()}
+        return np.isin(numbers, [number for number, state in states.items() if state is not None and state[0].drivers])
 
     def tells(self, source: str) -> bool:
         """Whether a source tells the devices of some node."""

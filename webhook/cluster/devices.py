@@ -15,10 +15,10 @@ Names of devices and pools are left out where nodes are compared. So equal nodes
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, Protocol
 
-from webhook.framework.taints import Tolerated
 from webhook.kube.device_selectors import Facts
 from webhook.kube.pod import Pod
 from webhook.kube.quantity import Number
+from webhook.kube.taints import Tolerated
 
 WHOLE: Final = 1000
 """What is free of a device is counted in thousandths."""

@@ -78,7 +78,7 @@ def gpu_amounts(state: ClusterState, gpus: Gpus, *, claims_known: bool = True) -
     for (_, name), by_row in state.holdings.items():
         if name in found:
             found[name].allocated[list(by_row)] += list(by_row.values())
-    for row, kind in state.ledger.holders():
+    for row, kind in state.promised():
         for name, amount in kind.gpus:
             if name in found:
                 found[name].promised[row] += amount

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
 from webhook.errors import QuantityError
-from webhook.framework.cluster_view import Taint
 from webhook.kube.quantity import milli, whole
+from webhook.kube.taints import Taint, node_taints
 from webhook.text import number_of
 
 SHARED = "nvidia.com/gpu"
@@ -30,12 +30,8 @@ class Status(NamedTuple):
 
 def status_of(node: Mapping[str, Any]) -> Status:
     spec, status = node.get("spec") or {}, node.get("status") or {}
-    taints = [
-        Taint(str(t.get("key", "")), str(t.get("value") or ""), str(t.get("effect", "")))
-        for t in spec.get("taints") or ()
-    ]
     conditions = [(str(c.get("type")), str(c.get("status"))) for c in status.get("conditions") or ()]
-    return Status(tuple(sorted(taints)), frozenset(conditions), bool(spec.get("unschedulable")))
+    return Status(tuple(sorted(node_taints(node))), frozenset(conditions), bool(spec.get("unschedulable")))
 
 
 def amounts_of(node: Mapping[str, Any], part: Literal["allocatable", "capacity"] = "allocatable") -> dict[str, int]:

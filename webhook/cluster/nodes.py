@@ -17,7 +17,7 @@ from webhook.cluster.node_table import TOLD, Columns
 from webhook.cluster.rejections import Rejections
 from webhook.cluster.replicas import order_of, place_of
 from webhook.cluster.utilisation import UNKNOWN, NodeUse
-from webhook.kube.gpus import MODEL_LABELS
+from webhook.kube.gpus import MODEL_LABELS, Gpus
 from webhook.kube.pod_requests import Demand
 
 GENERAL = ("cpu", "memory", "ephemeral-storage", "pods")
@@ -142,6 +142,20 @@ class Nodes:
         if demand.devices and not counts:
             counts.append(int(np.count_nonzero(columns.devices[: columns.rows])))
         return min(counts, default=self.count)
+
+    def with_gpus(self, gpus: Gpus) -> NDArray[np.bool_]:
+        """Which rows are nodes with GPUs: a device plugin offers some now, or a source tells them one by one."""
+        columns = self.columns
+        mask = self.by_dra() | self.devices.with_gpus(columns.rows)
+        for resource in gpus.among(columns.capacity):
+            mask |= columns.capacity[resource][: columns.rows] > 0
+        return mask & columns.alive[: columns.rows]
+
+    def by_dra(self) -> NDArray[np.bool_]:
+        """Which rows are nodes whose GPUs are listed in ResourceSlices."""
+        mask = np.zeros(self.columns.rows, bool)
+        mask[[row for name in self.dra if (row := self.row_of.get(name)) is not None]] = True
+        return mask
 
     def drop_if_unused(self, row: int) -> None:
         """Release the row of a deleted node if it has no pods left."""

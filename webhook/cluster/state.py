@@ -22,6 +22,7 @@ from webhook.cluster.ledger import Ledger
 from webhook.cluster.listing import REQUIRED, Freshness, Index, ListKind, name_of
 from webhook.cluster.node_table import Answers
 from webhook.cluster.nodes import Nodes
+from webhook.cluster.nominations import Nominations
 from webhook.cluster.quotas import Quotas
 from webhook.cluster.replicas import Replicas
 from webhook.cluster.slices import Slices
@@ -62,6 +63,7 @@ class ClusterState:
         self.replicas = Replicas(replica, namespace, self.nodes.divide)
         self.usage = Usage(self.nodes)
         self.ledger = Ledger(self.usage, trusted=trusted)
+        self.nominations = Nominations(self.usage)
         self.demands = Demands()
         self.device_groups = DeviceGroups(self.nodes)
         self.holdings: dict[tuple[str, str], dict[int, int]] = {}
@@ -129,6 +131,9 @@ class ClusterState:
         if metadata.get("namespace") == self.replicas.namespace:
             self.replicas.seen(uid, pod)
         node, demand, held = spec.get("nodeName"), counted_demand(pod), True
+        nominated = "" if node else status.get("nominatedNodeName") or ""
+        if node:
+            self.nominations.gone(uid)
         if spec.get("resourceClaims") or (self.device_classes and has_extended_resource(demand)):
             with_devices = self.device_demands.of_pod(pod, demand, node or next(iter(ranked_nodes(pod)), ""))
             demand, held = with_devices or demand, with_devices is not None
@@ -142,8 +147,11 @@ class ClusterState:
         reserves = bool(node) and self.device_groups.seen(uid, node, pod)
         if reserves or (not has_extended_resource(demand) and DECISION not in annotations_of(pod)):
             self.ledger.gone(uid)  # its author may have taken the record away
+            kind = self.usage.kind(demand, "")
             if node:
-                self._put(uid, node, self.usage.kind(demand, ""))
+                self._put(uid, node, kind)
+            else:
+                self.nominations.put(uid, nominated, kind)
             return
         key = key_of(pod)
         kind = self.usage.kind(demand, owner_key(pod), key.namespace)
@@ -159,8 +167,9 @@ class ClusterState:
         ours = PROFILE_LABEL in self.namespaces.get(key.namespace, (PROFILE_LABEL,))
         if held and nodes and nodes[0] in self.nodes.row_of and ours:
             self.ledger.seen(uid, key, nodes, kind, now)
-        if any(c.get("reason") == "Unschedulable" for c in status.get("conditions") or ()):
+        if nominated or any(c.get("reason") == "Unschedulable" for c in status.get("conditions") or ()):
             self.ledger.unschedulable(uid)
+        self.nominations.put(uid, nominated, kind)
 
     def is_bound(self, pod: Object) -> bool:
         """Whether the pod is known to be bound and not finished."""
@@ -193,6 +202,7 @@ class ClusterState:
             self._give_back(*before)
         else:
             self.ledger.gone(uid)
+            self.nominations.gone(uid)
         self.nowhere.gone(uid)
         self.demands.gone(uid)
         self.replicas.gone(uid)
@@ -203,18 +213,25 @@ class ClusterState:
     def _allocated(self, uid: str) -> None:
         """A claim of this pod has devices now, and counts: what was held for the pod does not count besides."""
         key = pod_id({"uid": uid})
-        row, kind = self.pods.get(key, (-1, self.ledger.held(key)))
+        nominated = self.nominations.of(key)
+        row, kind = self.pods.get(key, (-1, nominated[1] if nominated else self.ledger.held(key)))
         if kind is None or not kind.demand.devices:
             return
         without = self.usage.kind(kind.demand._replace(devices=()), kind.owner, kind.namespace)
-        if row < 0:
+        if nominated is not None:
+            self.nominations.put(key, self.nodes.columns.name[nominated[0]], without)
+        elif row < 0:
             self.ledger.allocated(key, without)
         else:
             self.usage.give_back(row, kind)
             self.pods[key] = row, self.usage.take(row, without)
 
     def holders(self) -> list[tuple[int, PodKind]]:
-        return [*self.pods.values(), *self.ledger.holders()]
+        return [*self.pods.values(), *self.promised()]
+
+    def promised(self) -> list[tuple[int, PodKind]]:
+        """Every row and kind that is held for a pod that is not bound: what is private to namespaces is left out."""
+        return [*self.ledger.holders(), *self.nominations.holders()]
 
     def reserve(self, pod: AskedPod, placement: Placement, now: float) -> None:
         """Reserve what a pod requests on the first node of `placement`, if there is one and its namespace has not too many
@@ -253,7 +270,7 @@ class ClusterState:
     def known(self, kind: ListKind) -> list[int | str]:
         """The `listing.name_of` of every known object of a kind."""
         if kind == "pods":
-            return [*self.pods, *self.nowhere, *self.ledger.waiting(), *self.replicas]
+            return [*self.pods, *self.nowhere, *self.ledger.waiting(), *self.nominations.uids(), *self.replicas]
         if kind == "nodes":
             return [name for name, row in self.nodes.row_of.items() if self.nodes.columns.alive[row]]
         return [*self.indexes[kind]]

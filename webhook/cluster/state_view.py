@@ -16,12 +16,13 @@ from webhook.cluster.node_table import Answers
 from webhook.cluster.nodes import Nodes
 from webhook.cluster.quotas import Quotas
 from webhook.cluster.slices import Slices
-from webhook.framework.cluster_view import Autoscaler, MetricsStatus, PriorityClass, Taint
+from webhook.framework.cluster_view import Autoscaler, MetricsStatus, PriorityClass
 from webhook.kube.claim_requests import ClaimRequest, claim_requests
 from webhook.kube.device_selectors import reads
 from webhook.kube.gpus import Gpus
 from webhook.kube.pod import Pod, claims_devices
 from webhook.kube.quantity import quantity_text
+from webhook.kube.taints import Taint
 from webhook.text import quoted
 
 T = TypeVar("T")
@@ -88,7 +89,7 @@ class StateView:
 
     def gpu_taints(self, gpus: Gpus) -> tuple[Taint, ...]:
         def answer() -> tuple[Taint, ...]:
-            nodes, among = self._state.nodes, self._with_gpus(gpus)
+            nodes, among = self._state.nodes, self._state.nodes.with_gpus(gpus)
             numbers = {*nodes.columns.status[: len(among)][among].tolist()}
             return tuple(sorted({taint for number in numbers for taint in nodes.statuses[number].taints}))
 
@@ -159,21 +160,14 @@ class StateView:
         column = self._state.nodes.labels.column(key)
         if column is None:
             return np.zeros(0, np.int64)
-        mask = self._with_gpus(gpus)
+        mask = self._state.nodes.with_gpus(gpus)
         codes = column.padded(len(mask))[: len(mask)]
         present: NDArray[np.int64] = np.nonzero(np.bincount(codes[mask], minlength=1))[0]
         return present[present > 0]
 
-    def _with_gpus(self, gpus: Gpus) -> NDArray[np.bool_]:
-        """Which rows are nodes with allocatable GPUs."""
-        columns = self._state.nodes.columns
-        mask = np.zeros(columns.rows, bool)
-        for resource in gpus.among(columns.capacity):
-            mask |= columns.capacity[resource][: columns.rows] > 0
-        return mask
-
     def _cached(self, question: tuple[object, ...], answer: Callable[[], T]) -> T:
-        return self._state.answers.get(self._state.nodes.changes.position, question, answer)
+        version = self._state.nodes.changes.position, self._state.slices.version
+        return self._state.answers.get(version, question, answer)
 
 
 def _shown(part: str, value: object) -> str:

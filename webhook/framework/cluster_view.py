@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol
 from webhook.kube.claim_requests import ClaimRequest
 from webhook.kube.gpus import Gpus
 from webhook.kube.pod import Pod
+from webhook.kube.taints import Taint
 
 
 class Workload(NamedTuple):
@@ -34,12 +35,6 @@ class Autoscaler(NamedTuple):
 
     name: str
     max_replicas: int
-
-
-class Taint(NamedTuple):
-    key: str
-    value: str
-    effect: str
 
 
 class MetricsStatus(NamedTuple):

@@ -72,7 +72,7 @@ _VOLUMES = frozenset(
 def unchecked_part(spec: dict[str, Any]) -> str:
     """A part of the pod by which the scheduler filters nodes and placement does not; "" if there is none.
 
-    These are the filters of the default profile (apis/config/v1/default_plugins.go) without those of `placement.filters`.
+    These are the filters of the default profile (apis/config/v1/default_plugins.go) without those of `placement.feasible`.
     """
     affinity = spec.get("affinity") or {}
     for kind in ("podAffinity", "podAntiAffinity"):

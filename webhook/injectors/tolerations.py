@@ -14,15 +14,57 @@ form of taint).
 """
 
 from collections.abc import Iterable, Mapping, Set
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
-from webhook.framework.cluster_view import Taint
-from webhook.framework.interface import Context, Edit, Gpus, Injector, Outcome
-from webhook.framework.taints import AllowedTaint, PolicyTaint, Tolerated, in_cel, matched, tolerates, toleration
+from pydantic import BeforeValidator
+
+from webhook.framework.interface import Context, Edit, Gpus, Injector, LabelKey, LabelValue, Outcome, Settings
 from webhook.kube import cel
 from webhook.kube.gpus import vendor
+from webhook.kube.taints import KNOWN, KUBERNETES, Taint, Tolerated, matched, tolerates, toleration
+from webhook.text import matches
 
 _VENDORS = ("nvidia.com/gpu", "amd.com/gpu", "habana.ai/gaudi")
+Effect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
+
+
+def _gpu_taint(pattern: Any) -> Any:
+    """`pattern`, unless it matches a taint that Kubernetes itself sets."""
+    if isinstance(pattern, str):
+        stem = pattern.removesuffix("*")
+        if any(stem.startswith(k) or (stem != pattern and k.startswith(stem)) for k in KUBERNETES) or not stem:
+            raise ValueError("this would tolerate nodes that are not ready, or control planes: name GPU taints only")
+    return pattern
+
+
+def _single_key(key: Any) -> Any:
+    if key == "" or (isinstance(key, str) and "*" in key):
+        raise ValueError("a toleration without a key tolerates every taint, control planes included: name one key")
+    return _gpu_taint(key)
+
+
+class PolicyTaint(Settings):
+    """A taint that pods tolerate whether or not a node has it now."""
+
+    key: Annotated[LabelKey, BeforeValidator(_single_key)]
+    value: LabelValue | None = None
+    """tolerate this value only; left out: any"""
+    effect: Effect = "NoSchedule"
+    """of the taint: NoSchedule | PreferNoSchedule | NoExecute"""
+    vendor: str | None = None
+    """only for pods that ask for GPUs of this domain; left out: for all GPU pods"""
+
+
+class AllowedTaint(Settings):
+    """A taint that pods tolerate if nodes with GPUs have it."""
+
+    key: Annotated[str, BeforeValidator(_gpu_taint)]
+    """a name pattern"""
+    value: str | None = None
+    """only this value; left out: any"""
+
+    def allows(self, taint: Taint) -> bool:
+        return matches(self.key, taint.key) and self.value in (None, taint.value)
 
 
 class Tolerations(Injector):
@@ -38,11 +80,15 @@ class Tolerations(Injector):
         [PolicyTaint(key=key, vendor=vendor(key)) for key in (*_VENDORS, "gpu.intel.com/i915", "gpu.intel.com/xe")]
     )
     """Tolerated whether or not nodes have these taints now."""
-    allowed: tuple[AllowedTaint, ...] = (
-        *[AllowedTaint(key=key) for key in (*_VENDORS, "nvidia.com/mig*", "gpu.intel.com/*", "gpu")],
-        *(AllowedTaint(key="sku", value="gpu"), AllowedTaint(key="dedicated", value="gpu")),
+    allowed: tuple[AllowedTaint, ...] = tuple(
+        [AllowedTaint(key=key, value=value) for key, value, kind in KNOWN if kind == "gpu"]
     )
     """Tolerated while nodes with GPUs have the taint."""
+
+    def covers(self, taint: Taint) -> bool:
+        """Whether pods with GPUs get a toleration of a taint that a node has now, of whichever vendor."""
+        always = any([one.key == taint.key and one.value in (None, taint.value) for one in self.taints])
+        return self.enabled and (always or any([one.allows(taint) for one in self.allowed]))
 
     def inject(self, edit: Edit, context: Context) -> Outcome:
         present: list[Mapping[str, Any]] = edit.object["spec"].get("tolerations") or []
@@ -75,7 +121,7 @@ class Tolerations(Injector):
                 f"{value}, effect: {cel.literal(taint.effect)}}}"
             )
             patch = f'[JSONPatch{{op: "add", path: "/spec/tolerations/-", value: {ours}}}]'
-            parts.append(f"({asks} && !{in_cel(taint)} ? {patch} : [])")
+            parts.append(f"({asks} && !{_in_cel(taint)} ? {patch} : [])")
         yield " +\n".join(parts)
 
     def _needed(self, vendors: Set[str], taints: tuple[Taint, ...]) -> list[Tolerated]:
@@ -106,4 +152,19 @@ def _spread_honors_taints(spec: Mapping[str, Any]) -> bool:
     constraints = spec.get("topologySpreadConstraints") or ()
     return any(
         [c.get("nodeTaintsPolicy") == "Honor" and c.get("whenUnsatisfiable") != "ScheduleAnyway" for c in constraints]
+    )
+
+
+def _in_cel(taint: PolicyTaint) -> str:
+    """Whether the pod tolerates the taint already, in CEL."""
+    key, effect = 't.?key.orValue("")', 't.?effect.orValue("")'
+    terms = [f"{key} == {cel.literal(taint.key)}", f'({effect} == "" || {effect} == {cel.literal(taint.effect)})']
+    exists = 't.?operator.orValue("") == "Exists"'
+    fits = exists
+    if taint.value is not None:
+        fits = f'({exists} || t.?value.orValue("") == {cel.literal(taint.value)})'
+    everything = cel.all_of([f'{key} == ""', exists, terms[1]])
+    return (
+        "object.spec.?tolerations.orValue([]).exists(t, "
+        f"!has(t.tolerationSeconds) && ({everything} || {cel.all_of([*terms, fits])}))"
     )

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from webhook.cluster.node_table import Rows
 from webhook.cluster.nodes import Nodes
-from webhook.framework.cluster_view import Expression, Taint
-from webhook.framework.taints import Tolerated, matched, tolerates
+from webhook.framework.cluster_view import Expression
 from webhook.kube.pod import PREFERRED, REQUIRED
+from webhook.kube.taints import CORDON, Taint, Tolerated, matched, tolerates
 
 Mask = NDArray[np.bool_]
 
@@ -27,7 +27,6 @@ _MAX_VALUES = 4096
 _MAX_WEIGHT = 100  # the API server refuses other weights, but later than this webhook
 _MAX_TOLERATIONS = 256
 _BLOCKING = ("NoSchedule", "NoExecute")
-_CORDON = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
 _DIGITS = re.compile(r"[0-9]{1,63}", re.ASCII)
 
 
@@ -54,11 +53,11 @@ class Constraints(NamedTuple):
 
     @property
     def tolerates_cordon(self) -> bool:
-        return self.tolerates(_CORDON)
+        return self.tolerates(CORDON)
 
 
-TOLERATES_ALL: Final = Constraints((), None, (), frozenset((("", None, ""),)))
-"""With these, a filter says what is wrong with a node for any pod."""
+NO_CONSTRAINTS: Final = Constraints((), None, (), frozenset())
+"""Of a pod that states none."""
 
 
 def compiled(spec: Mapping[str, Any]) -> Constraints | None:

@@ -16,14 +16,12 @@ from numpy.typing import NDArray
 
 from webhook.cluster.devices import DRA, WHOLE
 from webhook.cluster.gpu_amounts import GpuAmounts, Models, gpu_amounts, gpu_number, models_of, parts
-from webhook.cluster.node import Status
 from webhook.cluster.node_table import TOLD, Columns, Floats
 from webhook.cluster.rejections import OTHER
 from webhook.cluster.state import ClusterState
 from webhook.cluster.utilisation import IDLE_FOR, NodeUse
 from webhook.kube.gpus import Gpus
-from webhook.placement.constraints import TOLERATES_ALL
-from webhook.placement.filters import PASSING, Filter
+from webhook.placement.feasible import for_any_pod
 from webhook.placement.settings import Health
 from webhook.placement.use import usable_gpus
 
@@ -75,7 +73,8 @@ def count(state: ClusterState, gpus: Gpus, health: Health, uses: Mapping[str, No
         taken += each.allocated
         withdrawn += each.installed - each.offered
     whole = np.floor(np.where(columns.sharing > 1, 0, taken))
-    by_model, empty = _by_model(state, gpus, amounts, _shut(state, health), models)
+    shut = for_any_pod(health).shut(state.nodes, slice(0, columns.size))
+    by_model, empty = _by_model(state, gpus, amounts, shut, models)
     return GpuCounts(
         _named(by_model, 1),
         _named(empty, 1, zeros=True),
@@ -140,7 +139,7 @@ def _held(state: ClusterState, amounts: Mapping[str, GpuAmounts]) -> _Held:
 def _promised(state: ClusterState, amounts: Mapping[str, GpuAmounts]) -> Iterator[_Promise]:
     """What is promised on each node, divided by namespace: of devices as many parts as pods wait for them."""
     asking: dict[tuple[int, str], Counter[str]] = {}
-    for row, kind in (*state.ledger.holders(), *[each for each in state.pods.values() if each[1].demand.devices]):
+    for row, kind in (*state.promised(), *[each for each in state.pods.values() if each[1].demand.devices]):
         asked = [(name.removeprefix(TOLD), amount) for name, amount in kind.gpus]
         asked += [(claim.source, 1) for claim in kind.demand.devices if claim.source]
         for name, amount in asked:
@@ -150,20 +149,6 @@ def _promised(state: ClusterState, amounts: Mapping[str, GpuAmounts]) -> Iterato
             by = asking.get((at, name), Counter())
             for namespace, amount in by.items():
                 yield namespace, name, float(of.promised[at]) * amount / by.total()
-
-
-def _shut(state: ClusterState, health: Health) -> NDArray[np.bool_]:
-    """By row, whether the node takes no pods at present, or its GPUs are not healthy."""
-    nodes, rows = state.nodes, slice(0, state.nodes.columns.size)
-    closed = np.array([_is_closed(status) for status in nodes.statuses], bool)
-    healthy = Filter(TOLERATES_ALL, health).mask(nodes, rows)
-    return closed[nodes.columns.status] | ~healthy
-
-
-def _is_closed(status: Status) -> bool:
-    return status.cordoned or any(
-        [taint.key.startswith(PASSING) and taint.effect != "PreferNoSchedule" for taint in status.taints]
-    )
 
 
 def _by_namespace(held: _Held, promised: Iterable[_Promise]) -> _Numbers:

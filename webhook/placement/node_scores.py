@@ -7,13 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from webhook.cluster.journal import distinct
-from webhook.cluster.node_table import TOLD, Floats, Rows, Strategy, View, longer
+from webhook.cluster.node_table import Floats, Rows, Strategy, View, longer
 from webhook.cluster.nodes import Nodes
 from webhook.cluster.replicas import replica_penalty
-from webhook.kube.pod_requests import Demand
 from webhook.placement.constraints import Mask, matches
 from webhook.placement.devices import UNDECIDED, found_devices
-from webhook.placement.filters import Filter
+from webhook.placement.feasible import Feasible
 from webhook.placement.node_states import States, states
 
 NEVER = -np.inf
@@ -24,13 +23,11 @@ _CHANGED_ROW_COST = 4
 
 
 class NodeScores:
-    """The filtered nodes and their scores for one filter, demand and strategy, as of the last `refresh`."""
+    """The filtered nodes and their scores for one judgement and strategy, as of the last `refresh`."""
 
-    def __init__(
-        self, pod_filter: Filter, demand: Demand, strategy: Strategy, gpu: str | None, filter_bytes: int = 0
-    ) -> None:
-        self.filter = pod_filter
-        self.demand = demand
+    def __init__(self, judgement: Feasible, strategy: Strategy, gpu: str | None, filter_bytes: int = 0) -> None:
+        self.judgement = judgement
+        self.demand = judgement.demand
         self.strategy = strategy
         self.gpu = gpu
         """The GPU resource that the pod requests; None if it requests none."""
@@ -42,7 +39,7 @@ class NodeScores:
         self.preference: NDArray[np.int64] | None = None
         """For each of `rows`, the sum of the weights of the preferred terms that it matches; None without preferred terms."""
         self.penalty: NDArray[np.int8] | None = None
-        """The `Filter.penalty` of each of `rows`; None if all are 0."""
+        """The `Feasible.penalty` of each of `rows`; None if all are 0."""
         self.alternatives: Floats | None = None
         """For each of `rows`, which alternatives of the pod's claims are free there, the most wanted ones 0; None without
         devices."""
@@ -131,17 +128,17 @@ class NodeScores:
         rows: Rows = slice(0, size) if changed is None else distinct(changed)
         self._selected, self._open = longer(self._selected, size), longer(self._open, size)
         self._penalty = longer(self._penalty, size)
-        selected = self.filter.selected(nodes, rows)
+        selected = self.judgement.selected(nodes, rows)
         same = changed is not None and np.array_equal(selected, self._selected[rows])
         self._selected[rows] = selected
-        self._open[rows] = self.filter.open(nodes, rows)
-        self._penalty[rows] = self.filter.penalty(nodes, rows)
+        self._open[rows] = self.judgement.open(nodes, rows)
+        self._penalty[rows] = self.judgement.penalty(nodes, rows)
         if not same:
             self._by_name, self.rows = by_name, by_name[self._selected[by_name]]
             self._index = np.full(size, len(self.rows))
             self._index[self.rows] = np.arange(len(self.rows))
         self.penalty = self._penalty[self.rows] if self._penalty.any() else None
-        if preferred := self.filter.constraints.preferred:
+        if preferred := self.judgement.constraints.preferred:
             self._weights = longer(self._weights, size)
             self._weights[rows] = sum([weight * matches(term, nodes, rows) for term, weight in preferred])
             self.preference = self._weights[self.rows]
@@ -171,9 +168,4 @@ class NodeScores:
             found = found_devices(columns, nodes.devices, rows, self.demand.devices)
             self._state_ranks[numbers], self._state_spoiled[numbers] = found.ranks, found.spoiled
             scores = np.where(found.ranks >= 0, scores - DEVICE_LEFT * found.left, NEVER)
-        for resource, amount in self.demand.requests:
-            if resource.startswith(TOLD):
-                continue  # told by the devices
-            free = columns.free.get(resource)
-            scores = np.where(free[rows] >= amount, scores, NEVER) if free is not None else np.full(len(rows), NEVER)
-        return scores
+        return np.where(self.judgement.room(nodes, rows, columns.free), scores, NEVER)

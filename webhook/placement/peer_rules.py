@@ -21,8 +21,6 @@ from webhook.cluster.node_table import Integers
 from webhook.cluster.nodes import Nodes
 from webhook.kube.pod import HOSTNAME, PREFERRED, REQUIRED, ZONE, Pod, labels_of
 from webhook.kube.selectors import compiled, selects
-from webhook.placement.constraints import Mask
-from webhook.placement.filters import Filter
 
 _MAX_RULES: Final = 8
 """Maximum number of rules of each kind that one pod may have here."""
@@ -137,46 +135,14 @@ def peer_rule_tiers(rules: Iterable[Apart], nodes: Nodes, rows: NDArray[np.intp]
     """One tier of `rows` for each rule. `peers`: how many pods the owner has on each row."""
     tiers: list[Tier] = []
     for rule in rules:
-        domains = _domains(nodes, rule.key)
-        counts = _counts(domains, peers)
+        domains = domains_of(nodes, rule.key)
+        counts = counts_in(domains, peers)
         counts[0] = counts.max() + rule.step if rule.spread else 0
         tiers.append(counts[domains[rows]] // rule.step)
     return tiers
 
 
-def allowed(
-    peer_rules: PeerRules, nodes: Nodes, rows: NDArray[np.intp], peers: Peers, pod_filter: Filter
-) -> Mask | None:
-    """Which of `rows` the required rules allow; None if all. `pod_filter`: that of the pod, for the domains that count.
-
-    Follows podtopologyspread/filtering.go: a domain may have `step` pods more than the eligible domain with fewest. A node counts
-    for that if it has the labels of all required constraints.
-    """
-    required = [rule for rule in peer_rules.apart if rule.required]
-    if not required:
-        return None
-    mask, everything = np.ones(len(rows), bool), np.arange(nodes.columns.rows)
-    domains = {rule.key: _domains(nodes, rule.key) for rule in required}
-    labelled = nodes.columns.alive[everything].copy()
-    for rule in required:
-        labelled &= domains[rule.key][everything] > 0 if rule.spread else True
-    for rule in required:
-        counts, of_rows = _counts(domains[rule.key], peers), domains[rule.key][rows]
-        if not rule.spread:
-            mask &= (of_rows == 0) | (counts[of_rows] == 0)
-            continue
-        eligible = labelled.copy()
-        if not rule.anywhere:
-            eligible &= pod_filter.by_author(nodes, everything)
-        if rule.tolerated_only:
-            eligible &= pod_filter.tolerated(nodes, everything)
-        there = np.unique(domains[rule.key][everything[eligible]])
-        fewest = int(counts[there].min()) if len(there) >= max(1, rule.least_domains) else 0
-        mask &= (of_rows > 0) & (counts[of_rows] + 1 - fewest <= rule.step)
-    return mask
-
-
-def _domains(nodes: Nodes, key: str) -> Integers:
+def domains_of(nodes: Nodes, key: str) -> Integers:
     """By row, a number for the value of this label: 0 for nodes without it."""
     size = nodes.columns.size
     if key == HOSTNAME:
@@ -185,7 +151,7 @@ def _domains(nodes: Nodes, key: str) -> Integers:
     return np.zeros(size, np.int64) if column is None else column.padded(size)[:size].astype(np.int64)
 
 
-def _counts(domains: Integers, peers: Peers) -> Integers:
+def counts_in(domains: Integers, peers: Peers) -> Integers:
     """The number of peers in each domain."""
     counts: Integers = np.zeros(int(domains.max(initial=0)) + 1, np.int64)
     if peers:

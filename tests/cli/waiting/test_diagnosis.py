@@ -126,6 +126,25 @@ def test_the_fix_for_taints_is_their_tolerations(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("taint", "text", "fix"),
+    [
+        ("aws-node-termination-handler/spot-itn=1:NoSchedule", "it will soon be removed", "see whether it goes"),
+        ("cloud.google.com/impending-node-termination:NoSchedule", "it will soon be removed", "see whether it goes"),
+        ("node.cloudprovider.kubernetes.io/shutdown:NoSchedule", "it will soon be removed", "see whether it goes"),
+        ("startup-taint.cluster-autoscaler.kubernetes.io/driver:NoSchedule", "driver", "see what is wrong there"),
+        ("status-taint.cluster-autoscaler.kubernetes.io/xid:NoSchedule", "xid", "see what is wrong there"),
+        ("readiness.k8s.io/gpu:NoSchedule", "gpu", "see what is wrong there"),
+        ("karpenter.sh/unregistered:NoExecute", "unregistered", "see what is wrong there"),
+    ],
+)
+def test_no_toleration_is_advised_of_a_taint_that_passes(tmp_path: Path, taint: str, text: str, fix: str) -> None:
+    (cause,) = answer(tmp_path, node("n", taints=[taint]), waiting()).causes
+    assert (cause.cause, cause.nodes, cause.fixed) == ("notReady", ("n",), None)
+    assert cause.text.startswith(f"node n: {text}")
+    assert cause.fix.startswith(fix)
+
+
 def test_three_of_many_workloads_are_named(tmp_path: Path) -> None:
     alone = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {}}
     affinity = {"podAntiAffinity": {REQUIRED: [alone]}}

@@ -9,7 +9,7 @@ import numpy as np
 
 from webhook.cli.cluster.devices import PodGpus
 from webhook.cli.cluster.measured import Figures
-from webhook.cli.cluster.snapshot import Object, Snapshot, condition, created, seconds
+from webhook.cli.cluster.snapshot import Object, Snapshot, created, seconds
 from webhook.cluster.gpu_amounts import gpu_number, models_of
 from webhook.cluster.rejections import reason_of
 from webhook.kube.gpus import MODEL_LABELS
@@ -17,8 +17,9 @@ from webhook.kube.other_gpus import other_gpus
 from webhook.kube.pod import MIRROR, Pod, annotations_of, claims_devices, labels_of, owner
 from webhook.kube.pod_requests import counted_demand
 from webhook.kube.record import record_of
-from webhook.placement.constraints import TOLERATES_ALL
-from webhook.placement.filters import Filter
+from webhook.kube.taints import node_taints
+from webhook.placement.feasible import for_any_pod
+from webhook.placement.settings import Health
 from webhook.policy.model import DEFAULT_PROFILE, Policy
 
 _POOL_LABELS: Final = (
@@ -67,9 +68,9 @@ def report(snapshot: Snapshot, policy: Policy, names: list[str]) -> list[dict[st
                 "name": name,
                 "pool": pool_of(node),
                 "model": models.names[models.number[row]],
-                "ready": _is_ready(node),
+                "ready": health[name] != "notReady",
                 "health": health[name],
-                "taints": [taint_text(taint) for taint in node["spec"].get("taints") or ()],
+                "taints": [taint.text for taint in node_taints(node)],
                 "gpus": gpus,
                 "pods": pods,
                 "host": {
@@ -197,29 +198,30 @@ def gpu_nodes(snapshot: Snapshot, policy: Policy) -> list[str]:
 
 def healths(snapshot: Snapshot, policy: Policy, names: list[str]) -> dict[str, str]:
     """The health of each of these nodes: a word that docs/cli.md describes. If several apply, the worst."""
-    unhealthy, offering = unhealthy_nodes(snapshot, policy), _offering(snapshot, policy)
-    return {name: _health(snapshot.nodes[name], offers=name in offering, unhealthy=name in unhealthy) for name in names}
+    nodes, offering = snapshot.state.nodes, _offering(snapshot, policy)
+    judged, rows = for_any_pod(_health(policy)), slice(0, nodes.columns.rows)
+    words = {
+        "notReady": judged.down(nodes, rows),
+        "unhealthy": judged.sick(nodes, rows),
+        "cordoned": judged.cordoned(nodes, rows),
+    }
+
+    def health(name: str) -> str:
+        row, without = nodes.row_of[name], has_gpu_labels(snapshot.nodes[name]) and name not in offering
+        found = next((word for word, mask in words.items() if mask[row]), "")
+        return found or ("offersNoGpus" if without else "healthy")
+
+    return {name: health(name) for name in names}
 
 
 def _offering(snapshot: Snapshot, policy: Policy) -> set[str]:
     """The names of the nodes that offer GPUs, by a device plugin or one by one."""
     nodes = snapshot.state.nodes
-    offered = [nodes.columns.capacity[name] for name in policy.gpus.among(nodes.columns.capacity)]
-    rows = np.flatnonzero(np.any(offered, axis=0)).tolist() if offered else []
-    rows += [row for row, _, layout, _ in nodes.devices.told() if layout.drivers]
-    return {nodes.columns.name[row] for row in rows} | nodes.dra
+    return {nodes.columns.name[row] for row in np.flatnonzero(nodes.with_gpus(policy.gpus)).tolist()}
 
 
-def _health(node: Object, *, offers: bool, unhealthy: bool) -> str:
-    if not _is_ready(node):
-        return "notReady"
-    if unhealthy:
-        return "unhealthy"
-    if node["spec"].get("unschedulable"):
-        return "cordoned"
-    if has_gpu_labels(node) and not offers:
-        return "offersNoGpus"
-    return "healthy"
+def _health(policy: Policy) -> Health:
+    return policy.profile(DEFAULT_PROFILE)[1].placement.health
 
 
 def has_gpu_labels(node: Object) -> bool:
@@ -227,20 +229,10 @@ def has_gpu_labels(node: Object) -> bool:
     return any(labels.get(key, "") not in ("", "false", "0") for key in _GPU_LABELS)
 
 
-def _is_ready(node: Object) -> bool:
-    return bool(condition(node, "Ready").get("status") == "True")
-
-
 def pool_of(node: Object) -> str:
     """The name of the node's pool; "" if no label says."""
     labels = labels_of(node)
     return next((labels[key] for key in _POOL_LABELS if key in labels), "")
-
-
-def taint_text(taint: Mapping[str, Any]) -> str:
-    """A taint as kubectl takes it: key=value:Effect."""
-    value = taint.get("value")
-    return f"{taint.get('key', '')}{f'={value}' if value else ''}:{taint.get('effect', '')}"
 
 
 def gpus_of(pod: Pod, policy: Policy) -> dict[str, int]:
@@ -288,8 +280,5 @@ def stays(pod: Pod) -> bool:
 def unhealthy_nodes(snapshot: Snapshot, policy: Policy) -> frozenset[str]:
     """The names of the nodes that `placement.health` of the default profile calls unhealthy."""
     nodes = snapshot.state.nodes
-    checks = Filter(TOLERATES_ALL, policy.profile(DEFAULT_PROFILE)[1].placement.health).checks(
-        nodes, slice(0, nodes.columns.rows)
-    )
-    sick = np.any([~passes for reason, passes in checks if reason == "GPUs are not healthy"], axis=0)
+    sick = for_any_pod(_health(policy)).sick(nodes, slice(0, nodes.columns.rows))
     return frozenset([nodes.columns.name[row] for row in np.flatnonzero(sick)])

@@ -4,11 +4,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from webhook.cli.cluster.report import taint_text
 from webhook.cli.cluster.snapshot import Snapshot
 from webhook.cluster.gpu_amounts import gpu_number
-from webhook.framework.cluster_view import Taint
 from webhook.kube.gpus import GpuKind, Gpus
+from webhook.kube.taints import node_taints
 from webhook.policy.model import DEFAULT_PROFILE, Policy
 
 PARTS: Final = ("allocated", "promised", "free", "unusable")
@@ -150,16 +149,9 @@ def larger(jobs: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _further(snapshot: Snapshot, name: str, policy: Policy) -> tuple[str, ...]:
     """The taints of a node for which the webhook adds no toleration."""
-    injector = policy.profile(DEFAULT_PROFILE)[1].injectors.tolerations
-    found = []
-    for each in snapshot.nodes[name]["spec"].get("taints") or ():
-        taint = Taint(str(each.get("key", "")), str(each.get("value") or ""), str(each.get("effect", "")))
-        ours = any(one.key == taint.key and one.value in (None, taint.value) for one in injector.taints)
-        if taint.effect != "PreferNoSchedule" and not (
-            injector.enabled and (ours or any(one.allows(taint) for one in injector.allowed))
-        ):
-            found.append(taint_text(each))
-    return tuple(sorted(found))
+    injector, taints = policy.profile(DEFAULT_PROFILE)[1].injectors.tolerations, node_taints(snapshot.nodes[name])
+    further = [each.text for each in taints if each.effect != "PreferNoSchedule" and not injector.covers(each)]
+    return tuple(sorted(further))
 
 
 def _steps(sizes: list[int]) -> Iterator[dict[str, int]]:

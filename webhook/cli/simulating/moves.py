@@ -50,9 +50,8 @@ def suggestions(situation: Situation) -> Iterator[Suggestion]:
 
 def _partly_used(s: Situation) -> list[int]:
     """The nodes of which some GPUs are allocated, and could be used again: fewest allocated first."""
-    ready = s.by_status([not status.cordoned for status in s.nodes.statuses])
     used = sum([each.offered - each.free for each in s.gpus.of.values()], np.zeros(len(s.alive)))
-    rows = np.flatnonzero(s.alive & ready & (used > 0))
+    rows = np.flatnonzero(s.alive & ~s.cordoned & (used > 0))
     return sorted(rows.tolist(), key=lambda row: (float(used[row]), s.names[row]))
 
 

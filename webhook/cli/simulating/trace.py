@@ -10,10 +10,9 @@ from webhook.cli.manifests import Planned
 from webhook.cli.offline import documents
 from webhook.cli.terminal import read
 from webhook.errors import BadInput, QuantityError
-from webhook.framework.cluster_view import Taint
 from webhook.kube.gpus import MODEL_LABELS
 from webhook.kube.quantity import parse_quantity
-from webhook.placement.filters import PASSING
+from webhook.kube.taints import Taint, passes
 from webhook.text import listed, number_of, plural, quoted, suggestion
 
 COLUMNS: Final = {
@@ -35,7 +34,7 @@ def read_trace(file: str, namespace: str, taints: tuple[Taint, ...]) -> list[Pla
 
     `namespace`: of lines that name none. `taints`: the taints of GPU nodes, which pods with GPUs tolerate.
     """
-    tolerated = [taint for taint in taints if not taint.key.startswith(PASSING)]
+    tolerated = [taint for taint in taints if not passes(taint)]
     tolerations = [{"key": taint.key, "operator": "Exists"} for taint in tolerated]
     try:
         rows = csv.DictReader(io.StringIO(read(file).decode("utf-8-sig")), strict=True)

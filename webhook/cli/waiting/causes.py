@@ -32,7 +32,7 @@ class Cause(NamedTuple):
 
 
 class NodeCheck(NamedTuple):
-    """The result of one filter of the scheduler: the nodes that it excludes, by row."""
+    """The result of one filter of the scheduler: the nodes that it excludes, by row. See `placement.feasible`."""
 
     fails: Mask
     explain: Callable[[Mask, Mask], Iterator[Cause]]

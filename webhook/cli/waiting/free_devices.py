@@ -58,7 +58,7 @@ class FreeDevices:
         self._placed: dict[str, int] = {}
         """The rows of claims that pods share."""
         reserved: dict[int, list[DeviceClaim]] = {}
-        for row, kind in state.ledger.holders():
+        for row, kind in state.promised():
             reserved.setdefault(row, []).extend(kind.demand.devices)
         for row, node, layout, remaining in self._table.told():
             left = remaining

@@ -107,7 +107,7 @@ def _refused(state: ClusterState) -> Mask:
     refused: Mask = np.any([np.zeros(rows, bool), *offers], axis=0)
     labelled, enabled = (_by_label(state, _MIG_ENABLED, read) for read in (bool, _TRUE.__contains__))
     refused = np.where(labelled, enabled, refused)
-    refused[[state.nodes.row_of[name] for name in state.nodes.dra if name in state.nodes.row_of]] = True
+    refused |= state.nodes.by_dra()
     return refused
 
 

@@ -1,4 +1,4 @@
-"""Checks whether a node is one that the pod's nodeSelector and node affinity select.
+"""Explains why a node is none that the pod's nodeSelector and node affinity select.
 
 k8s.io/kubernetes pkg/scheduler/framework/plugins/nodeaffinity.
 """
@@ -9,13 +9,14 @@ from typing import Any, Final
 import numpy as np
 
 from webhook.cli.waiting.causes import Cause, NodeCheck
-from webhook.cli.waiting.situation import Case, with_spec, without_affinity
+from webhook.cli.waiting.situation import Case, failing, with_spec, without_affinity
 from webhook.framework.cluster_view import Expression
 from webhook.kube.gpus import MODEL_LABELS
 from webhook.kube.pod import HOSTNAME, REQUIRED, Pod, labels_of
 from webhook.kube.record import record_of
 from webhook.placement.constraints import Mask, Term
-from webhook.placement.nearest_label import nearest_label
+from webhook.placement.feasible import SELECTOR
+from webhook.placement.why_not import nearest_label
 from webhook.text import bare, listed, nearest, plural, quoted
 
 _FACTS: Final = (
@@ -31,9 +32,7 @@ _FACTS: Final = (
 
 def unselected(case: Case) -> Mask:
     """Nodes that the selector and the affinity of the pod exclude."""
-    s, terms = case.situation, case.constraints.required
-    matching = s.matching([case.constraints.selector])
-    return ~(matching if terms is None else matching & s.matching(terms))
+    return failing(case.situation, case.judgement.selection(case.situation.nodes, case.situation.rows))
 
 
 def unselected_by_each(case: Case) -> Iterator[Mask]:
@@ -46,28 +45,29 @@ def unselected_by_each(case: Case) -> Iterator[Mask]:
 
 def pinned(case: Case) -> NodeCheck:
     """Nodes other than those that node affinity names by their field: the scheduler leaves them out before it filters."""
-    s, terms = case.situation, case.constraints.required or ()
-    by_field = bool(terms) and all(any(e.field and e.operator == "In" for e in term) for term in terms)
-    fails = s.alive & ~s.matching(terms) if by_field else np.zeros_like(s.alive)
+    s = case.situation
 
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
         yield _affinity(case, mask, alone)
 
-    return NodeCheck(fails, explain)
+    return NodeCheck(failing(s, case.judgement.pinned(s.nodes, s.rows)), explain)
 
 
 def selection(case: Case) -> NodeCheck:
     """Nodes that nodeSelector or required node affinity excludes. To the scheduler both are one reason."""
-    s, selected = case.situation, case.situation.matching([case.constraints.selector])
+    s, checks = case.situation, [*case.judgement.selection(case.situation.nodes, case.situation.rows)]
 
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
-        if (off := mask & ~selected).any():
-            text, fix, fixed = _selector(case, mask, alone)
-            yield s.cause("nodeSelector", text, fix, off, alone, fixed)
-        if (off := mask & selected).any():
-            yield _affinity(case, off, alone)
+        left = mask
+        for word, passes, _ in checks:
+            if (off := left & ~passes).any() and word == SELECTOR:
+                text, fix, fixed = _selector(case, mask, alone)
+                yield s.cause("nodeSelector", text, fix, off, alone, fixed)
+            elif off.any():
+                yield _affinity(case, off, alone)
+            left = left & passes
 
-    return NodeCheck(s.alive & unselected(case), explain)
+    return NodeCheck(failing(s, checks), explain)
 
 
 def _selector(case: Case, mask: Mask, alone: Mask) -> tuple[str, str, Pod | None]:

@@ -140,8 +140,7 @@ def _pods_by_domain(
     if constraint.get("nodeAffinityPolicy", "Honor") == "Honor":
         counted = counted & ~unselected(case)
     if constraint.get("nodeTaintsPolicy") == "Honor":
-        tolerated = [all(map(case.constraints.admits, status.taints)) for status in s.nodes.statuses]
-        counted = counted & s.by_status(tolerated)
+        counted = counted & case.judgement.open(s.nodes, s.rows)
     counts = Counter[int](dict.fromkeys(np.unique(domains[counted]).tolist(), 0))
     labels = labels_of(case.pod)
     same = {key: labels[key] for key in constraint.get("matchLabelKeys") or () if key in labels}

@@ -1,4 +1,4 @@
-"""Checks whether nodes have enough free of each resource: GPUs, CPU, memory, storage, number of pods and any other.
+"""Explains which nodes have too little free of a resource: GPUs, CPU, memory, storage, number of pods and any other.
 
 k8s.io/kubernetes pkg/scheduler/framework/plugins/noderesources/fit.go.
 """
@@ -11,14 +11,14 @@ import numpy as np
 from webhook.cli.cluster.report import gpus_of, workload_name
 from webhook.cli.cluster.snapshot import full_name
 from webhook.cli.waiting.causes import Cause, NodeCheck
-from webhook.cli.waiting.situation import Case, priority_of
+from webhook.cli.waiting.situation import Case, failing, priority_of
 from webhook.cli.waiting.unoffered import unknown, without
-from webhook.cluster.device_sources import SOURCES
 from webhook.cluster.source_kai import KAI
 from webhook.kube.pod import Pod
 from webhook.kube.pod_requests import counted_demand
 from webhook.kube.quantity import parse_quantity
 from webhook.placement.constraints import Mask
+from webhook.placement.feasible import BY_DRA, NO_GPU
 from webhook.text import amount_number, bare, quoted
 
 _CAUSE_OF: Final = {
@@ -34,55 +34,45 @@ _MAX_NODES, _MAX_WAITS = 50, 3
 def resources(case: Case) -> NodeCheck:
     """Nodes with too little free of a resource that the pod requests."""
     s = case.situation
-    nothing = np.zeros(len(s.alive), np.int64)
-    short = {name: s.free.get(name, nothing) < amount for name, amount in _counted(case)}
-    for name in case.wants.extended:
-        short[name] = short[name] & (s.capacity.get(name, nothing) > 0)
-    fails = s.alive & np.any([*short.values()], axis=0)
+    checks = [*case.judgement.resources(s.nodes, s.rows, s.policy.gpus, s.free)]
+    amounts = {check.about: ~check.passes for check in checks if check.word not in (NO_GPU, BY_DRA)}
 
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
         nowhere = [
             name
-            for name in short
-            if name not in {*_CAUSE_OF, *case.wants.extended} and not s.capacity.get(name, nothing)[s.alive].any()
+            for name, _ in amounts
+            if name not in {*_CAUSE_OF, *case.wants.extended}
+            and (name not in s.capacity or not s.capacity[name][s.alive].any())
         ]
         for name in nowhere:
             yield from unknown(case, name, mask, alone)
-        for name, amount in _counted(case):
-            if name not in nowhere and (off := mask & short[name]).any():
-                others_short = np.zeros_like(s.alive)
-                for other in short.keys() - {name}:
-                    others_short |= short[other]
-                yield from _short(case, name, amount, off, short[name] & alone & ~others_short)
+        for (name, amount), short in amounts.items():
+            if name not in nowhere and (off := mask & short).any():
+                others = [each for (other, _), each in amounts.items() if other != name]
+                others_short = np.any([np.zeros_like(mask), *others], axis=0)
+                yield from _short(case, name, amount, off, short & alone & ~others_short)
 
-    return NodeCheck(fails, explain)
-
-
-def _counted(case: Case) -> list[tuple[str, int]]:
-    """What a pod requests of what nodes offer: not memory and cores of parts of GPUs, which `claims.devices` looks at."""
-    parts = {claim.source for claim in case.wants.claims} - {""}
-    others = {name for source in SOURCES if source.name in parts for name in source.part_resources}
-    return [(name, amount) for name, amount in case.demand.requests if name not in others]
+    return NodeCheck(failing(s, checks), explain)
 
 
 def without_gpus(case: Case) -> Mask:
     """Nodes without any GPU or device, if the pod asks for GPUs or claims devices."""
-    s, nothing = case.situation, np.zeros_like(case.situation.alive)
-    return (
-        np.array([gpus == () for gpus in s.gpus_at[: len(nothing)]], bool) & ~s.devices.told
-        if gpus_of(case.pod, s.policy) or case.wants.claims
-        else nothing
-    )
+    s = case.situation
+    if not (gpus_of(case.pod, s.policy) or case.wants.claims):
+        return np.zeros_like(s.alive)
+    by_label = np.array([gpus is None for gpus in s.gpus_at], bool)
+    without: Mask = ~(s.nodes.with_gpus(s.policy.gpus) | s.devices.told | by_label)
+    return without
 
 
 def large_enough(case: Case) -> Mask:
     """Nodes that could take the pod if they were empty."""
-    s, nothing = case.situation, np.zeros(len(case.situation.alive), np.int64)
-    requests = [(name, amount) for name, amount in _counted(case) if name not in case.wants.extended]
-    if case.part is not None:
-        requests.append((KAI.whole, case.part.requests[0][0].devices))
-    large: Mask = np.all([s.capacity.get(name, nothing) >= amount for name, amount in requests], axis=0)
-    return large
+    s = case.situation
+    large = case.judgement.room(s.nodes, s.rows, s.capacity)
+    if case.part is None:
+        return large
+    whole: Mask = s.capacity.get(KAI.whole, np.zeros_like(s.alive)) >= case.part.requests[0][0].devices
+    return large & whole
 
 
 def _short(case: Case, name: str, amount: int, off: Mask, alone: Mask) -> Iterator[Cause]:
@@ -250,7 +240,7 @@ def preemption(case: Case, only_full: Mask) -> Iterator[Cause]:
 
 def victims(case: Case, row: int) -> list[Pod]:
     """The fewest pods of lower priority on a node whose end makes room for the pod; [] if all of them are too few."""
-    s, own, requests = case.situation, priority_of(case.pod), _counted(case)
+    s, own, requests = case.situation, priority_of(case.pod), case.judgement.demand.requests
     lower = [pod for pod in s.pods_on.get(s.names[row], ()) if priority_of(pod) < own]
     room = {name: (int(s.free[name][row]) if name in s.free else 0) - amount for name, amount in requests}
     for pod in lower:

@@ -16,13 +16,15 @@ from webhook.cli.waiting.causes import Cause
 from webhook.cli.waiting.free_devices import FreeDevices, Wants
 from webhook.cli.waiting.free_gpus import FreeGpus
 from webhook.cli.waiting.gpu_groups import GpuGroups, as_bound
+from webhook.cluster.device_sources import SOURCES
 from webhook.cluster.devices import DeviceClaim
 from webhook.cluster.node_table import TOLD, Integers
 from webhook.cluster.source_kai import KAI
 from webhook.kube.kinds import KINDS
 from webhook.kube.pod import Pod
-from webhook.kube.pod_requests import counted_demand
-from webhook.placement.constraints import Constraints, Mask, Term, compiled, matches_any
+from webhook.kube.pod_requests import Demand, counted_demand
+from webhook.placement.constraints import NO_CONSTRAINTS, Constraints, Mask, Term, compiled, matches_any
+from webhook.placement.feasible import SCHEDULER, Check, Feasible, free_amounts
 from webhook.policy.model import Policy
 from webhook.text import bare, listed, nearest, plural, quoted
 
@@ -38,20 +40,17 @@ class Situation:
         self.snapshot, self.policy = snapshot, policy
         self.nodes = snapshot.state.nodes
         columns = self.nodes.columns
+        self.rows = slice(0, columns.rows)
         self.names, self.alive = columns.name, columns.alive[: columns.rows].copy()
         self.capacity = {
             name: array[: columns.rows] for name, array in columns.capacity.items() if not name.startswith(TOLD)
         }
-        self.free: dict[str, Integers] = {name: array[: columns.rows].copy() for name, array in columns.free.items()}
+        self.free: dict[str, Integers] = free_amounts(snapshot.state, SCHEDULER)
         """As the scheduler counts: without our reservations."""
         self.devices = FreeDevices(snapshot.state)
         self.groups = GpuGroups(snapshot.state, self.devices)
         self.pods_on = {name: list(pods) for name, pods in snapshot.pods_on.items()}
         """As `Snapshot.pods_on`, which `bind` does not change."""
-        for row, kind in snapshot.state.ledger.holders():
-            for name, amount in kind.demand.requests:
-                if name in self.free:
-                    self.free[name][row] += amount
         self.gpus = FreeGpus(snapshot.state, policy.gpus, self.free, self.devices, self.groups)
 
     @cached_property
@@ -101,6 +100,11 @@ class Situation:
             and pod["status"].get("phase") == "Pending"
             and not pod["metadata"].get("deletionTimestamp")
         ]
+
+    @cached_property
+    def cordoned(self) -> Mask:
+        """The nodes that are cordoned."""
+        return Feasible(NO_CONSTRAINTS).cordoned(self.nodes, self.rows)
 
     @cached_property
     def unhealthy(self) -> frozenset[str]:
@@ -169,7 +173,7 @@ class Situation:
 
     def matching(self, terms: Iterable[Term]) -> Mask:
         """The rows whose nodes match one of these terms of a node selector, whether they are alive or not."""
-        return matches_any(terms, self.nodes, slice(0, len(self.alive)))
+        return matches_any(terms, self.nodes, self.rows)
 
     def by_status(self, values: Sequence[Any]) -> NDArray[Any]:
         """The value of each row's status. `values` has one for each of `nodes.statuses`."""
@@ -225,6 +229,14 @@ class Case:
         return self.situation.devices.wants(self.pod, self.demand)
 
     @cached_property
+    def judgement(self) -> Feasible:
+        """As the scheduler judges nodes. Memory and cores of parts of GPUs are left out: `claims.devices` looks at these."""
+        parts = {claim.source for claim in self.wants.claims} - {""}
+        others = {name for source in SOURCES if source.name in parts for name in source.part_resources}
+        counted = Demand(tuple([each for each in self.demand.requests if each[0] not in others]))
+        return Feasible(self.constraints, counted, SCHEDULER, claimed=self.wants.extended)
+
+    @cached_property
     def part(self) -> DeviceClaim | None:
         """The part of a GPU that KAI gives the pod; None if it asks for none."""
         return KAI.claim(self.pod)
@@ -245,6 +257,14 @@ class Case:
         hint = f"; nearest: {bare(near)}" if near else f"; there are {listed(known)}" if known else ""
         fix = f"name {bare(near)} in place of {bare(name)}, or create it" if near else "create it: kubectl apply -f …"
         yield Cause(word, f"{kind} {quoted(name)} does not exist{where}{of}{hint}", fix)
+
+
+def failing(s: Situation, checks: Iterable[Check]) -> Mask:
+    """The nodes that one of these checks excludes."""
+    fails = np.zeros_like(s.alive)
+    for check in checks:
+        fails |= ~check.passes
+    return s.alive & fails
 
 
 def with_spec(pod: Pod, **fields: Any) -> Pod:

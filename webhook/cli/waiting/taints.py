@@ -1,98 +1,89 @@
-"""Checks the taints of nodes and their cordons.
+"""Explains the taints of nodes and their cordons.
 
 k8s.io/kubernetes pkg/scheduler/framework/plugins/tainttoleration, nodeunschedulable.
 """
 
 from collections.abc import Iterator
-from typing import Final
 
 import numpy as np
 
-from webhook.cli.cluster.report import gpus_of, taint_text
+from webhook.cli.cluster.report import gpus_of
 from webhook.cli.waiting.causes import Cause, NodeCheck
-from webhook.cli.waiting.situation import Case, with_spec
-from webhook.framework.cluster_view import Taint
-from webhook.framework.taints import toleration
+from webhook.cli.waiting.situation import Case, failing, with_spec
+from webhook.kube.taints import Taint, kind_of, passes, toleration
 from webhook.placement.constraints import Mask
+from webhook.placement.feasible import CORDONED, NOT_READY
 from webhook.text import bare, listed, quoted
-
-_CONDITION_TAINTS: Final = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
-"""Prefixes of taints that follow from the condition of a node: no pod should tolerate them to run there."""
-_OF_A_CORDON: Final = "node.kubernetes.io/unschedulable"
-"""The taint that a cordon sets. To the scheduler both are one reason."""
-
-_GOING: Final = ("ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", "karpenter.sh/disruption")
-"""Taints of nodes that an autoscaler is about to delete: no pod should tolerate them to run there."""
-_STARTING: Final = ("agent-not-ready", "unregistered", "uninitialized", "out-of-service")
-"""Last parts of the keys of taints that go when a program on the node is ready, such as that of the network."""
 
 
 def kept_for_others(case: Case) -> Mask:
-    """Nodes with taints that the pod does not tolerate. Those that keep only pods without GPUs away do not count if it has
-    GPUs, nor those that say something about the node's condition."""
-    s, admits = case.situation, case.constraints.admits
-    kept = [
-        any(not admits(taint) and not _is_general(case, taint) for taint in status.taints)
-        for status in s.nodes.statuses
-    ]
+    """Nodes with lasting taints that the pod does not tolerate. Those that keep only pods without GPUs away do not count if it
+    has GPUs."""
+    s, policy = case.situation, case.situation.policy
+    with_gpus = bool(gpus_of(case.pod, policy) or case.pod["spec"].get("resourceClaims"))
+
+    def is_kept(taint: Taint) -> bool:
+        of_gpus = kind_of(taint) == "gpu" or policy.gpus.kind(taint.key) is not None
+        return not (passes(taint) or (with_gpus and of_gpus))
+
+    kept = [any(map(is_kept, case.judgement.untolerated(status.taints))) for status in s.nodes.statuses]
     return np.asarray(s.by_status(kept), bool)
-
-
-def _passes(taint: Taint) -> bool:
-    """Whether a taint follows from the condition of the node, or goes when a program on it is ready."""
-    return taint.key.startswith(_CONDITION_TAINTS) or taint.key.rpartition("/")[2] in _STARTING
-
-
-def _is_general(case: Case, taint: Taint) -> bool:
-    spec, policy = case.pod["spec"], case.situation.policy
-    of_gpus = policy.gpus.kind(taint.key) is not None and bool(gpus_of(case.pod, policy) or spec.get("resourceClaims"))
-    return of_gpus or taint.key.startswith(_CONDITION_TAINTS)
 
 
 def cordoned(case: Case) -> NodeCheck:
     """Nodes that are cordoned, unless the pod tolerates it."""
-    s = case.situation
-    fails = s.alive & s.by_status([status.cordoned for status in s.nodes.statuses])
+    s, checks = case.situation, case.judgement.status(case.situation.nodes, case.situation.rows)
 
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
         text = f"{s.where(mask)}: cordoned (spec.unschedulable)"
         fix = f"uncordon when the work on it is done: kubectl uncordon {s.named(mask)[0]}"
         yield s.cause("cordoned", text, fix, mask, alone)
 
-    return NodeCheck(fails & (not case.constraints.tolerates_cordon), explain)
+    return NodeCheck(failing(s, [check for check in checks if check.word == CORDONED]), explain)
 
 
 def taints(case: Case) -> NodeCheck:
     """Nodes with taints that the pod does not tolerate."""
     s = case.situation
-    code_of: dict[tuple[Taint, ...], int] = {}
-    codes = s.by_status([code_of.setdefault(status.taints, len(code_of)) for status in s.nodes.statuses])
-    not_tolerated = [
-        [t for t in node_taints if t.key != _OF_A_CORDON and not case.constraints.admits(t)] for node_taints in code_of
-    ]
-    fails = s.alive & np.array([bool(node_taints) for node_taints in not_tolerated])[codes]
+    checks = [c for c in case.judgement.status(s.nodes, s.rows) if c.word != CORDONED]
 
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
-        for code in np.unique(codes[mask]):
-            rows = mask & (codes == code)
-            look = f"kubectl describe node {s.named(rows)[0]}"
-            if going := [taint for taint in not_tolerated[code] if taint.key in _GOING]:
-                text = f"{s.where(rows)}: an autoscaler deletes it ({listed([bare(taint.key) for taint in going])})"
-                stays = f"kubectl taint node {s.named(rows)[0]} {bare(going[0].key)}-"
-                yield s.cause("notReady", text, f"see whether it goes: {look}; if it is to stay: {stays}", rows, alone)
-            elif by_condition := [taint for taint in not_tolerated[code] if _passes(taint)]:
-                why = listed([bare(taint.key.rpartition("/")[2]) for taint in by_condition])
-                fix = f"see what is wrong there: {look}; the taint goes when it is repaired"
-                yield s.cause("notReady", f"{s.where(rows)}: {why}", fix, rows, alone)
-            else:
-                taints_text = listed([bare(taint_text(taint._asdict())) for taint in not_tolerated[code]])
-                fix = f"if the pod may run there, add to spec.tolerations: {'; '.join(map(_toleration, not_tolerated[code]))}"
-                text = f"{s.where(rows)}: tainted {taints_text}, which the pod does not tolerate"
-                more = [toleration(taint.key, taint.value or None, taint.effect) for taint in not_tolerated[code]]
-                fixed = with_spec(case.pod, tolerations=[*(case.pod["spec"].get("tolerations") or ()), *more])
-                yield s.cause("untoleratedTaint", text, fix, rows, alone, fixed)
+        left = mask
+        for word, passing, untolerated in checks:
+            others = np.all([check.passes for check in checks if check.word != word], axis=0)
+            of: dict[tuple[Taint, ...], int] = {}
+            codes = s.by_status([of.setdefault((*untolerated(x.taints),), len(of)) for x in s.nodes.statuses])
+            each = _not_ready if word == NOT_READY else _untolerated
+            for kept_by, code in of.items():
+                if (rows := left & ~passing & (codes == code)).any():
+                    yield each(case, kept_by, rows, alone & others)
+            left = left & passing
 
-    return NodeCheck(fails, explain)
+    return NodeCheck(failing(s, checks), explain)
+
+
+def _not_ready(case: Case, taints: tuple[Taint, ...], rows: Mask, alone: Mask) -> Cause:
+    """The cause for nodes with taints that pass by themselves."""
+    s = case.situation
+    name = s.named(rows)[0]
+    look = f"kubectl describe node {name}"
+    if leaving := [taint for taint in taints if kind_of(taint) == "leaving"]:
+        text = f"{s.where(rows)}: it will soon be removed ({listed([bare(taint.key) for taint in leaving])})"
+        fix = f"see whether it goes: {look}; if it is to stay: kubectl taint node {name} {bare(leaving[0].key)}-"
+        return s.cause("notReady", text, fix, rows, alone)
+    why = listed([bare(taint.key.rpartition("/")[2]) for taint in taints if passes(taint)])
+    fix = f"see what is wrong there: {look}; the taint goes when it is repaired"
+    return s.cause("notReady", f"{s.where(rows)}: {why}", fix, rows, alone)
+
+
+def _untolerated(case: Case, taints: tuple[Taint, ...], rows: Mask, alone: Mask) -> Cause:
+    s = case.situation
+    fix = f"if the pod may run there, add to spec.tolerations: {'; '.join(map(_toleration, taints))}"
+    shown = listed([bare(taint.text) for taint in taints])
+    more = [toleration(taint.key, taint.value or None, taint.effect) for taint in taints]
+    fixed = with_spec(case.pod, tolerations=[*(case.pod["spec"].get("tolerations") or ()), *more])
+    text = f"{s.where(rows)}: tainted {shown}, which the pod does not tolerate"
+    return s.cause("untoleratedTaint", text, fix, rows, alone, fixed)
 
 
 def _toleration(taint: Taint) -> str:

@@ -1,7 +1,4 @@
-"""Why no node could ever take a pod, with numbers.
-
-Covers placement.nearest_label.
-"""
+"""Why no node could ever take a pod, with numbers."""
 
 from __future__ import annotations
 
@@ -10,12 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import GPUS
+from tests.cluster.dra import device_class, gpus_of
 from tests.cluster.objects import Object, node, placer, pod, state
 from tests.placement.placed import affinity, expression
 from tests.tables import table
 from webhook.cluster.state import ClusterState
 from webhook.framework.cluster_view import Obstacle
 from webhook.kube.asked import AskedPod
+from webhook.kube.gpus import GpuName, Gpus
 from webhook.placement.settings import PlacementSettings
 
 TEAM = {"key": "team", "value": "x", "effect": "NoSchedule"}
@@ -145,6 +144,25 @@ def test_an_obstacle_says_what_is_short_and_where(
 ) -> None:
     (found,) = obstacles(state(NODES), made)
     assert (found.seen, found.wanted, found.fix, found.lasting) == (seen, wanted, fix, lasting)
+
+
+@pytest.mark.parametrize("resource", ["nvidia.com/gpu", "nvidia.com/other"])
+def test_a_resource_that_a_device_class_serves_is_on_the_nodes_with_its_devices(resource: str) -> None:
+    of = state([node("dra", None), node("cpu", None)])
+    of.replace("resourceslices", [gpus_of("dra", 4)], 0)
+    asking = pod("p", 0, asks={resource: "4"})
+    gpus = Gpus([*GPUS.names, GpuName("nvidia.com/other", "whole")])
+
+    def found(made: Object) -> list[Obstacle]:
+        return list(placer(of).obstacles(AskedPod(made, gpus), of.view(0), PlacementSettings()))
+
+    assert [each.cause for each in found(asking)] == ["resource"]
+    of.replace("deviceclasses", [device_class(resource=resource)], 0)
+    assert found(asking) == []
+    (more,) = found(pod("p", 0, asks={resource: "5"}))
+    assert (more.cause, more.wanted) == ("gpus", "at most 4, which is what the largest node has: dra")
+    (label,) = found(pod("p", 0, asks={resource: "4"}, nodeSelector={"zone": "x"}))
+    assert label.cause == "label"
 
 
 def test_a_taint_that_keeps_the_last_nodes_away() -> None:

@@ -1,44 +1,10 @@
-"""Taints that a policy may name, and which taints a toleration matches."""
+"""What a taint says of its node, and which taints a toleration matches."""
 
 from typing import Any
 
 import pytest
 
-from webhook.framework.taints import AllowedTaint, PolicyTaint, matched, tolerates
-
-
-@pytest.mark.parametrize(
-    ("key", "why"),
-    [
-        ("", "a toleration without a key tolerates every taint"),
-        ("*", "a toleration without a key tolerates every taint"),
-        ("nvidia.com/*", "a toleration without a key tolerates every taint"),
-        ("node.kubernetes.io/unschedulable", "this would tolerate nodes that are not ready"),
-        ("node-role.kubernetes.io/control-plane", "this would tolerate nodes that are not ready"),
-        ("not a key", "String should match pattern"),
-    ],
-)
-def test_a_taint_that_must_not_be_tolerated_is_refused_in_a_policy(key: str, why: str) -> None:
-    with pytest.raises(ValueError, match=why):
-        PolicyTaint(key=key)
-
-
-@pytest.mark.parametrize(
-    "key",
-    [
-        *("", "*", "n*", "node*", "node.kubernetes.io/*", "node.kubernetes.io/not*", "node.kubernetes.io/not-ready"),
-        *("node-role.kubernetes.io/*", "node-role.kubernetes.io/master", "node.cloudprovider.kubernetes.io/shutdown"),
-    ],
-)
-def test_a_pattern_that_matches_a_taint_of_kubernetes_is_refused_in_a_policy(key: str) -> None:
-    with pytest.raises(ValueError, match="this would tolerate nodes that are not ready, or control planes"):
-        AllowedTaint(key=key)
-
-
-@pytest.mark.parametrize("key", ["nvidia.com/*", "node-role.kubernetes.io/gpu", "nodes.example.com/gpu"])
-def test_a_pattern_of_gpu_taints_is_accepted_in_a_policy(key: str) -> None:
-    assert AllowedTaint(key=key).key == key
-
+from webhook.kube.taints import Taint, kind_of, matched, passes, tolerates
 
 # The table of k8s.io/api core/v1/toleration_test.go, and what it leaves out.
 FOO = ("foo", "bar", "NoSchedule")
@@ -77,3 +43,29 @@ def test_a_toleration_matches_a_taint(
 ) -> None:
     found = matched(toleration)
     assert (found is not None and tolerates([found], taint)) is want
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "kind"),
+    [
+        ("node.kubernetes.io/not-ready", "", "condition"),
+        ("node.kubernetes.io/out-of-service", "nodeshutdown", "leaving"),
+        ("node.cloudprovider.kubernetes.io/uninitialized", "true", "starting"),
+        ("ToBeDeletedByClusterAutoscaler", "1680700000", "leaving"),
+        ("karpenter.sh/disruption", "disrupting", "leaving"),
+        ("karpenter.sh/unregistered", "", "starting"),
+        ("aws-node-termination-handler/spot-itn", "", "leaving"),
+        ("node.cilium.io/agent-not-ready", "", "starting"),
+        ("nvidia.com/gpu", "present", "gpu"),
+        ("sku", "gpu", "gpu"),
+        ("sku", "cpu", "other"),
+        ("karpenter.sh/capacity-type", "spot", "other"),
+        ("kubernetes.azure.com/scalesetpriority", "spot", "other"),
+        ("node-role.kubernetes.io/control-plane", "", "other"),
+        ("", "", "other"),
+    ],
+)
+def test_a_taint_says_what_its_node_is(key: str, value: str, kind: str) -> None:
+    taint = Taint(key, value, "NoSchedule")
+    assert kind_of(taint) == kind
+    assert passes(taint) is (kind in ("condition", "leaving", "starting"))

@@ -89,10 +89,16 @@ def test_a_node_with_gpus_by_dra_only_is_not_a_node_without_gpus() -> None:
     assert placed(of, pod("p")).rejected == (("no such GPU", 2),)
 
 
-def test_the_most_frequent_reason_comes_first() -> None:
+def test_a_node_counts_for_the_first_filter_of_the_scheduler_and_the_most_frequent_reason_comes_first() -> None:
     nodes = [node("a", cordoned=True), node("b", gpus=None), node("c", gpus=None), node("d", cordoned=True, gpus=None)]
-    placement = placed(state(nodes), pod("p"))
-    assert (placement.rejected, placement.total) == ((("no such GPU", 3), ("cordoned", 1)), 4)
+    placement = placed(state([*nodes, node("e", gpus=None)]), pod("p"))
+    assert (placement.rejected, placement.total) == ((("no such GPU", 3), ("cordoned", 2)), 5)
+
+
+def test_a_taint_that_passes_is_a_node_that_is_not_ready() -> None:
+    leaving = {"key": "aws-node-termination-handler/spot-itn", "value": "", "effect": "NoSchedule"}
+    placement = placed(state([node("a", taints=[leaving]), node("b", taints=[TAINT])]), pod("p"))
+    assert placement.rejected == (("not ready", 1), ("taint not tolerated", 1))
 
 
 def test_a_reservation_counts_as_used() -> None:

@@ -1,35 +1,52 @@
 """Explains why no node could take a pod even if all nodes were up and empty: what is missing, where, with numbers.
 
-Only CPU, memory, ephemeral storage, pods and GPUs are compared: a provider of another resource may come later. States
-that pass by themselves do not count either: a node that is down, cordoned or full, and taints that come and go.
+`feasible` judges the nodes, as if they were empty and nothing were wrong that passes by itself. Here are the words, in the order
+in which a person looks at them, and the label of nodes that is most similar to one that no node has.
+
+Only CPU, memory, ephemeral storage, pods and GPUs are compared: a provider of another resource may come later.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from webhook.cluster.devices import DeviceClaim
 from webhook.cluster.nodes import GENERAL, Nodes
-from webhook.framework.cluster_view import Expression, Obstacle, Taint
-from webhook.kube.gpus import Gpus, vendor
+from webhook.framework.cluster_view import Expression, Obstacle
+from webhook.kube.gpus import MODEL_LABELS, Gpus, vendor
 from webhook.kube.pod_requests import Demand
+from webhook.kube.taints import passes
 from webhook.placement.constraints import Constraints, Mask, matches, matches_any
-from webhook.placement.filters import PASSING
-from webhook.placement.nearest_label import label_words, nearest_label
-from webhook.text import amount_number, amount_words, bare, listed, plural, suggestion
+from webhook.placement.feasible import EVER, Feasible
+from webhook.text import amount_number, amount_words, bare, listed, nearest, plural, suggestion
 
+NOTHING_SERVED: Final[Mapping[str, DeviceClaim]] = {}
 _OPERATORS: Final = "ask those who run this cluster"
 _MAX_NAMED: Final = 3
 _MAX_LOOKED_AT: Final = 1000
+_MAX_CHARACTERS: Final = 63
+_MAX_KEYS: Final = 1000
+_MAX_VALUES: Final = 1000
 
 
 class Search:
     """Searches the obstacles of one pod, on the nodes as they are now."""
 
-    def __init__(self, demand: Demand, constraints: Constraints, nodes: Nodes, gpus: Gpus) -> None:
+    def __init__(
+        self,
+        demand: Demand,
+        constraints: Constraints,
+        nodes: Nodes,
+        gpus: Gpus,
+        served: Mapping[str, DeviceClaim] = NOTHING_SERVED,
+    ) -> None:
         self._demand, self._constraints, self._nodes, self._gpus = demand, constraints, nodes, gpus
         self._rows = slice(0, nodes.columns.rows)
+        self._served = {name: self._by_class(claim) for name, claim in served.items()}
+        """How much of a resource nodes have by DRA, for the resources that a DeviceClass stands for."""
+        self._judgement = Feasible(constraints, demand, EVER, claimed=served)
         self._asked = {name: amount for name, amount in demand.requests if gpus.kind(name) is not None}
         self._without_plugin = self._labelled_without_gpus()
 
@@ -47,18 +64,24 @@ class Search:
                 return
             left = able
         with_gpus = left
-        selected = with_gpus & self._selected()
+        selected = with_gpus & np.all(
+            [check.passes for check in self._judgement.selection(self._nodes, self._rows)], axis=0
+        )
         if not selected.any():
             yield self._not_selected(with_gpus)
             return
-        left = selected & self._tolerated()
+        left = selected & self._judgement.open(self._nodes, self._rows)
         if not left.any():
             yield self._tainted(selected)
             return
         yield from self._shares(left)
         short = list(self._short(left, with_gpus))
         yield from short
-        if not short and not self._able(left).any():
+        if not (
+            short
+            or missing
+            or (left & self._judgement.room(self._nodes, self._rows, self._nodes.columns.capacity)).any()
+        ):
             asked = [amount_words(name, amount) for name, amount in self._demand.requests if name != "pods"]
             seen = f"a pod that asks {listed(asked, 8)}"
             wanted = "what one node has; each of these some node has, but none has all of them"
@@ -133,23 +156,20 @@ class Search:
             lasting = name in GENERAL and amount > int(amounts[beside].max(initial=0))
             yield Obstacle(name, "spec", seen, wanted, f"Ask for at most {amount_words(name, largest)}", lasting)
 
-    def _able(self, left: Mask) -> Mask:
-        """Which of the nodes `left` have enough of every resource together."""
-        able = left.copy()
-        for name, amount in self._demand.requests:
-            if name not in self._asked and name in self._nodes.columns.capacity:
-                able &= self._nodes.columns.capacity[name][self._rows] >= amount
-        return able
-
     def _devices(self, name: str, *, installed: bool = False) -> NDArray[np.int64]:
         """The allocatable amount of a resource by node, or what the node may offer as it is: see `node.installed_on`. Shared
         GPUs count once, not once per pod that may share them."""
-        columns = self._nodes.columns
-        amounts = (columns.installed if installed else columns.capacity).get(name)
-        if amounts is None:
-            return np.zeros(columns.rows, np.int64)
+        columns, nothing = self._nodes.columns, np.zeros(self._nodes.columns.rows, np.int64)
+        amounts = (columns.installed if installed else columns.capacity).get(name, nothing)[self._rows]
         whole = self._gpus.kind(name) == "whole"
-        return amounts[self._rows] // (columns.sharing[self._rows].astype(np.int64) if whole else 1)
+        listed = amounts // (columns.sharing[self._rows].astype(np.int64) if whole else 1)
+        return np.where(amounts > 0, listed, self._served.get(name, nothing))
+
+    def _by_class(self, claim: DeviceClaim) -> NDArray[np.int64]:
+        """How many devices of a claim each node would have if it were empty: see `DeviceTable.most`."""
+        table, numbers = self._nodes.devices, self._nodes.columns.devices[self._rows]
+        kinds, kind = np.unique(numbers, return_inverse=True)
+        return np.array([table.most(number, claim) for number in kinds.tolist()], np.int64)[kind]
 
     def _most(self, name: str) -> int:
         """The most that one node may offer as it is."""
@@ -164,22 +184,6 @@ class Search:
         return mask
 
     # --- labels and taints --------------------------------------------------------------------------------------------
-
-    def _selected(self) -> Mask:
-        constraints = self._constraints
-        mask = matches(constraints.selector, self._nodes, self._rows)
-        return (
-            mask if constraints.required is None else mask & matches_any(constraints.required, self._nodes, self._rows)
-        )
-
-    def _tolerated(self) -> Mask:
-        """Nodes that have no lasting taint that keeps the pod away."""
-        tolerated = [not self._lasting(status.taints) for status in self._nodes.statuses]
-        return np.array(tolerated)[self._nodes.columns.status[self._rows]]
-
-    def _lasting(self, taints: Iterable[Taint]) -> list[Taint]:
-        """The taints that keep the pod away and do not pass by themselves."""
-        return [t for t in taints if not (t.key.startswith(PASSING) or self._constraints.admits(t))]
 
     def _not_selected(self, among: Mask) -> Obstacle:
         constraints, required = self._constraints, self._constraints.required
@@ -224,8 +228,7 @@ class Search:
     def _tainted(self, among: Mask) -> Obstacle:
         statuses = dict.fromkeys(self._nodes.columns.status[self._sorted(among)].tolist())
         taints = {taint for number in [*statuses][:_MAX_LOOKED_AT] for taint in self._nodes.statuses[number].taints}
-        lasting = self._lasting(taints)
-        shown = sorted(f"{t.key}={t.value}:{t.effect}" if t.value else f"{t.key}:{t.effect}" for t in lasting)
+        shown = sorted(taint.text for taint in self._judgement.untolerated(taints) if not passes(taint))
         seen = f"no toleration of {listed(map(bare, shown), 3)}"
         wanted = f"one: {plural(int(among.sum()), 'node')} would take the pod but for that"
         return Obstacle(
@@ -253,3 +256,62 @@ class Search:
 def _may_be_missing(resource: str) -> bool:
     """Whether a resource is not on every node."""
     return "/" in resource or resource.startswith("hugepages-")
+
+
+# --- labels -----------------------------------------------------------------------------------------------------------
+
+
+def nearest_label(
+    nodes: Nodes, key: str, values: Iterable[str], rows: Mask | None = None
+) -> tuple[str, str, str] | None:
+    """The nearest label that some node (of these rows) has: its key, its value, and both with the number of nodes in words. None
+    if none is similar.
+
+    Searched are the key itself, keys that differ from it only in punctuation, case and domain, and the labels of GPU
+    models.
+    """
+    wanted = [value for value in values if len(value) <= _MAX_CHARACTERS][:8]
+    keys = sorted(nodes.labels.keys())[:_MAX_KEYS]  # sorted, as the values below: every replica finds the same
+    alike = [known_key for known_key in keys if _bare_key(known_key) == _bare_key(key)]
+    for candidate in (key, *alike, *MODEL_LABELS):
+        column = nodes.labels.column(candidate)
+        if column is None:
+            continue
+        codes = column.padded(nodes.columns.rows)[: nodes.columns.rows]
+        counts = np.bincount(codes if rows is None else codes[rows], minlength=len(column.values))
+        if np.count_nonzero(counts) > _MAX_VALUES:
+            continue
+        known = sorted(value for value, count in zip(column.values, counts.tolist(), strict=True) if value and count)
+        for value in wanted:
+            nearest_value = _like(value, known) or (None if candidate in MODEL_LABELS else nearest(value, known))
+            if nearest_value is not None and (candidate, nearest_value) != (key, value):
+                count = int(counts[column.ids[nearest_value]])
+                return candidate, nearest_value, f"{bare(candidate)}={bare(nearest_value)} ({plural(count, 'node')})"
+    return None
+
+
+def _like(value: str, known: list[str]) -> str | None:
+    """A known value that differs only in punctuation and case, or contains `value`: `a100` in `NVIDIA-A100-SXM4-80GB`."""
+    bare_value = _signless(value)
+    if not bare_value:
+        return None
+    same = [each for each in known if _signless(each) == bare_value]
+    parts = [each for each in known if len(bare_value) > 1 and bare_value in _signless(each)]
+    return next(iter(same or parts), None)
+
+
+def _bare_key(key: str) -> str:
+    return _signless(key.rpartition("/")[2])
+
+
+def _signless(text: str) -> str:
+    return "".join([c for c in text.lower() if c.isalnum()])
+
+
+def label_words(expression: Expression) -> str:
+    """ "zone=a", "zone in (a, b)", "cores > 8", "gpu Exists"."""
+    key, operator, values, _ = expression
+    shown = listed(map(bare, values), 3)
+    if operator == "In":
+        return f"{bare(key)}={shown}" if len(values) == 1 else f"{bare(key)} in ({shown})"
+    return " ".join([bare(key), {"Gt": ">", "Lt": "<"}.get(operator, operator), *([shown] if values else [])])
