@@ -282,8 +282,11 @@ class DeviceTable:
     def with_gpus(self, rows: int) -> NDArray[np.bool_]:
         """Which of so many rows are nodes of which a source tells GPUs one by one."""
         numbers = self._columns.devices[:rows]
-        states = {number: self._states[number] for number in np.unique(numbers).tolist()}
-        return np.isin(numbers, [number for number, state in states.items() if state is not None and state[0].drivers])
+        found = np.zeros(int(numbers.max(initial=0)) + 1, bool)
+        for number in np.flatnonzero(np.bincount(numbers)).tolist():
+            found[number] = (state := self._states[number]) is not None and bool(state[0].drivers)
+        with_gpus: NDArray[np.bool_] = found[numbers]
+        return with_gpus
 
     def tells(self, source: str) -> bool:
         """Whether a source tells the devices of some node."""

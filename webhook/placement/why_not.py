@@ -168,8 +168,11 @@ class Search:
     def _by_class(self, claim: DeviceClaim) -> NDArray[np.int64]:
         """How many devices of a claim each node would have if it were empty: see `DeviceTable.most`."""
         table, numbers = self._nodes.devices, self._nodes.columns.devices[self._rows]
-        kinds, kind = np.unique(numbers, return_inverse=True)
-        return np.array([table.most(number, claim) for number in kinds.tolist()], np.int64)[kind]
+        most = np.zeros(int(numbers.max(initial=0)) + 1, np.int64)
+        for number in np.flatnonzero(np.bincount(numbers)).tolist():
+            most[number] = table.most(number, claim)
+        by_node: NDArray[np.int64] = most[numbers]
+        return by_node
 
     def _most(self, name: str) -> int:
         """The most that one node may offer as it is."""
