@@ -115,7 +115,8 @@ def why_elsewhere(pod: Pod, node: str, state: ClusterState) -> str:
         for taint in status.taints:
             if not constraints.admits(taint):
                 return f"that node has a taint that the pod does not tolerate, {bare(taint.key)}"
-    reserved = [kind.demand for reserved_row, kind in state.ledger.holders() if reserved_row == row]
+    counted = state.ledger.holders(state.usage.namespace)
+    reserved = [kind.demand for reserved_row, kind in counted if reserved_row == row]
     for resource, amount in counted_demand(pod).requests:
         free = int(columns.free[resource][row]) if resource in columns.free else 0
         free += sum([demand.amount(resource) for demand in reserved])  # the scheduler does not know reservations
