@@ -14,10 +14,12 @@ from typing import Any, NamedTuple
 
 from webhook.framework.cluster_view import (
     Autoscaler,
+    LimitRange,
     MetricsStatus,
     Obstacle,
     Placement,
     PriorityClass,
+    RuntimeClass,
     Taint,
     Workload,
 )
@@ -147,6 +149,12 @@ class ClusterFacts:
     runtime_classes: Mapping[str, str] = field(default_factory=dict)
     """RuntimeClass to its handler."""
 
+    classes_of_runtime: Mapping[str, RuntimeClass] | None = None
+    """The RuntimeClasses by name; None: not known."""
+
+    ranges: Mapping[str, tuple[LimitRange, ...]] = field(default_factory=dict)
+    """Namespace to its LimitRanges."""
+
     classes: Mapping[str, str] = field(default_factory=dict)
     """Resource that a DeviceClass stands for to the kind of its devices."""
 
@@ -157,6 +165,16 @@ class ClusterFacts:
 
     def runtime_handler(self, name: str) -> str | None:
         return self.runtime_classes.get(name)
+
+    def runtime_class(self, name: str) -> RuntimeClass | None:
+        return (self.classes_of_runtime or {}).get(name)
+
+    @property
+    def knows_runtime_classes(self) -> bool:
+        return self.classes_of_runtime is not None
+
+    def limit_ranges(self, namespace: str) -> tuple[LimitRange, ...]:
+        return self.ranges.get(namespace, ())
 
     def namespace_labels(self, namespace: str) -> Mapping[str, str] | None:
         return self.namespaces.get(namespace)

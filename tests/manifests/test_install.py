@@ -129,7 +129,14 @@ def test_a_component_takes_away_the_rights_that_issuing_needs(
         for r in rule["resources"]
     }
     read = {"namespaces", "nodes", "pods", "priorityclasses"}
-    optional = {"horizontalpodautoscalers", "jobs", "poddisruptionbudgets", "resourceslices", "runtimeclasses"}
+    optional = {
+        "horizontalpodautoscalers",
+        "jobs",
+        "poddisruptionbudgets",
+        "resourceslices",
+        "runtimeclasses",
+        "limitranges",
+    }
     optional |= {"persistentvolumeclaims", "persistentvolumes"}
     optional |= {"devicetaintrules", "deviceclasses", "resourceclaims", "resourceclaimtemplates"}
     assert resources == {"configmaps", "events", "profiles", "classes", *read, *optional}

@@ -37,7 +37,7 @@ def test_no_right_is_a_wildcard(role: Json) -> None:
 
 WATCHED = (
     *("nodes", "pods", "namespaces", "priorityclasses", "runtimeclasses", "resourceslices", "poddisruptionbudgets"),
-    *("horizontalpodautoscalers", "jobs", "persistentvolumeclaims", "persistentvolumes", "configmaps"),
+    *("horizontalpodautoscalers", "jobs", "persistentvolumeclaims", "persistentvolumes", "configmaps", "limitranges"),
     *("devicetaintrules", "deviceclasses", "resourceclaims", "resourceclaimtemplates"),
 )
 CONFIGURED = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")

@@ -5,11 +5,13 @@ or scales the workload must not be refused for what was admitted earlier.
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 import orjson
 
 from webhook.admission.context import (
+    MAX_FINDINGS,
     NamespaceProfile,
     context_of,
     decided,
@@ -24,11 +26,13 @@ from webhook.admission.decision import IGNORED, Decision, UnitFinding
 from webhook.admission.switches import switch_warning
 from webhook.cluster.jobs import workload_key
 from webhook.framework import interface
+from webhook.framework.as_stored import UNIT, as_stored
 from webhook.framework.cluster_view import Cluster
 from webhook.framework.interface import Context
+from webhook.framework.limit_ranges import beyond_limits
 from webhook.kube import bounds
 from webhook.kube.json_patch import Edit, Operation
-from webhook.kube.pod import containers, gpu_names, with_requests
+from webhook.kube.pod import Pod, containers, gpu_names
 from webhook.kube.pod_schema import check
 from webhook.kube.review import Request
 from webhook.placement.placer import Placer
@@ -52,13 +56,14 @@ class _Review(NamedTuple):
     def exempts(self, template: Template) -> bool:
         return exempt(self.pod_request(template), template.pod, self.profile)
 
-    def context(self, template: Template, placer: Placer | None) -> Context:
+    def context(self, template: Template, pod: Pod, placer: Placer | None) -> Context:
+        """The context of `pod`: the pod in the template, or as the API server stores it."""
         request = self.pod_request(template)
         built_in = is_workload(request.group, request.kind)
         stated = interface.Template(template.replicas, request.kind if built_in else "")
         return context_of(
             request,
-            template.pod,
+            pod,
             self.policy,
             self.cluster,
             self.profile,
@@ -109,7 +114,7 @@ def _early(review: _Review, template: Template) -> list[UnitFinding]:
     if review.exempts(template):
         return []
     rules = review.policy.units[review.profile.name].early_rules
-    denied = denials(list(findings_of(template.pod, review.context(template, None), rules)))
+    denied = denials(list(findings_of(template.pod, review.context(template, template.pod, None), rules)))
     return [_in_template(finding, template) for finding in denied]
 
 
@@ -145,12 +150,17 @@ def _decide(review: _Review, changed: list[Template], early: Sequence[UnitFindin
     for template in changed:
         if review.exempts(template):
             continue
-        context = review.context(template, review.placer)
+        stored, refusals = as_stored(template.pod, review.request.namespace, review.cluster)
+        context = review.context(template, stored, review.placer)
         workload = context.workload.name
-        findings += [
-            finding for finding in _findings(template, context, policy, profile, changes) if finding not in early
+        found = [
+            *[UnitFinding(UNIT, "foretold", refusal) for refusal in refusals],
+            *_findings(stored, context, policy, profile, changes),
         ]
-    warnings = without_none(profile.warning, *(() if denials(findings) else changes))
+        in_template = [_in_template(each, template) for each in found]
+        findings += [each for each in in_template if each not in early]
+    refused = any(each.action != "warn" for each in findings)
+    warnings = without_none(profile.warning, *(() if refused else changes))
     if not deny:
         findings = [each._replace(action="foretold") if each.action == "deny" else each for each in findings]
     return decided(review.request, findings, policy, profile, workload)._replace(warnings=warnings)
@@ -193,13 +203,12 @@ def _compared(template: Template) -> tuple[Any, Any]:
 
 
 def _findings(
-    template: Template, context: Context, policy: Policy, profile: NamespaceProfile, changes: list[str | None]
+    pod: Pod, context: Context, policy: Policy, profile: NamespaceProfile, changes: list[str | None]
 ) -> Iterator[UnitFinding]:
-    """The findings of the rules on the pod after the injectors.
+    """The findings of the rules on the pod after the injectors, and what the API server refuses then.
 
     What the injectors would change and their warnings are appended to `changes`.
     """
-    pod = with_requests(template.pod)
     changes += [context.workload.warning, switch_warning(pod)]
     if context.gpu_names:
         edit, done = Edit(pod), []
@@ -212,8 +221,10 @@ def _findings(
             changes.append(f"its pods will get: {', '.join(done)}")
         pod = edit.object
     context = context._replace(claimed=context.cluster.claimed(pod, context.namespace))
-    for finding in findings_of(pod, context, policy.units[profile.name].rules):
-        yield _in_template(finding, template)
+    yield from findings_of(pod, context, policy.units[profile.name].rules)
+    beyond = beyond_limits(pod, context.cluster.limit_ranges(context.namespace))
+    for finding in islice(beyond, MAX_FINDINGS):
+        yield UnitFinding(UNIT, "foretold", finding)
 
 
 def _in_template(unit_finding: UnitFinding, template: Template) -> UnitFinding:
