@@ -4,10 +4,11 @@ A review brings a pod to which that was done. A template and a file bring one to
 toleration and overhead of its RuntimeClass, no default of a LimitRange and no priority. Without these it would be judged as a pod
 that never exists.
 
-In the order of the API server: SetDefaults_Pod (pkg/apis/core/v1/defaults.go), then in plugin/pkg/admission limitranger, priority,
-runtimeclass; after the webhooks have changed the pod, limitranger again, which refuses. A second application changes nothing. Left
-out is what decides nothing here: tolerations for a while of NoExecute taints, which stand beside NoSchedule ones; names and volumes
-of the service account; a PriorityClass that does not exist, of which the rule `priorityClass` tells.
+In the order of the API server: SetDefaults_Pod (pkg/apis/core/v1/defaults.go), then in plugin/pkg/admission limitranger,
+priority, runtimeclass; after the webhooks have changed the pod, limitranger again, which refuses (`limit_ranges`). A second
+application changes nothing. Left out is what decides nothing here: tolerations for a while of NoExecute taints, beside which
+there are NoSchedule ones; names and volumes of the service account; a PriorityClass that does not exist, of which the rule
+`priorityClass` tells.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -66,7 +67,7 @@ def _set_priority(pod: Pod, cluster: Cluster) -> Iterator[Finding]:
     if name and not known:
         return
     of = f"that of PriorityClass {quoted(name)}" if known else "none: the pod has no PriorityClass"
-    wanted = {"priority": known.value if known else 0}
+    wanted: dict[str, Any] = {"priority": known.value if known else 0}
     if known:
         wanted |= {"preemptionPolicy": known.preemption_policy}
     for field, value in wanted.items():
@@ -122,12 +123,8 @@ def _merged(first: Iterable[Mapping[str, Any]], second: Iterable[Mapping[str, An
 
 
 def _key(toleration: Mapping[str, Any]) -> tuple[Any, ...]:
-    operator = toleration.get("operator") or "Equal"
-    return (operator, *[toleration.get(field) or "" for field in ("key", "value", "effect")], _seconds(toleration))
-
-
-def _seconds(toleration: Mapping[str, Any]) -> int | None:
-    return toleration.get("tolerationSeconds")
+    operator, seconds = toleration.get("operator") or "Equal", toleration.get("tolerationSeconds")
+    return (operator, *[toleration.get(field) or "" for field in ("key", "value", "effect")], seconds)
 
 
 def _covers(wide: Mapping[str, Any], narrow: Mapping[str, Any]) -> bool:
@@ -142,7 +139,8 @@ def _covers(wide: Mapping[str, Any], narrow: Mapping[str, Any]) -> bool:
         return False
     if effect == "NoExecute" and seconds is not None and (other_seconds is None or other_seconds > seconds):
         return False
-    return operator == "Exists" or (operator == other_operator == "Equal" and value == other_value)
+    same_value = operator == other_operator == "Equal" and value == other_value
+    return bool(same_value or operator == "Exists")
 
 
 def _equal(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
