@@ -21,9 +21,11 @@ from webhook.cluster.state import ClusterState
 from webhook.cluster.state_view import StateView
 from webhook.framework.cluster_view import (
     Autoscaler,
+    LimitRange,
     Obstacle,
     Placement,
     PriorityClass,
+    RuntimeClass,
     Workload,
 )
 from webhook.framework.interface import Context, Finding, Rule
@@ -152,6 +154,10 @@ class ClusterFacts:
     """Namespace, kind and name of a workload to what scales it."""
     runtime_classes: Mapping[str, str] = field(default_factory=dict)
     """RuntimeClass to its handler."""
+    classes_of_runtime: Mapping[str, RuntimeClass] | None = None
+    """The RuntimeClasses by name, whole."""
+    ranges: Mapping[str, tuple[LimitRange, ...]] = field(default_factory=dict)
+    """Namespace to its LimitRanges."""
     classes: Mapping[str, str] = field(default_factory=dict)
     """Resource that a DeviceClass stands for to the expression by which that selects devices."""
     devices: tuple[Mapping[str, Any], ...] = ()
@@ -195,6 +201,15 @@ class ClusterFacts:
             _named("gpus", namespace=namespace, spec={"scopeSelector": {"matchExpressions": [_scope(names)]}})
             for namespace, names in self.quotas.items()
         ]
+        kinds["limitranges"] = [_limit_range(name, each) for name, ranges in self.ranges.items() for each in ranges]
+        for each in (self.classes_of_runtime or {}).values():
+            scheduling = {"nodeSelector": dict(each.node_selector), "tolerations": [*each.tolerations]}
+            overhead = {"podFixed": dict(each.overhead)}
+            kinds["runtimeclasses"] += [
+                _named(each.name, handler=each.handler, scheduling=scheduling, overhead=overhead)
+            ]
+        if not self.knows_priority_classes:  # none of these is listed
+            del kinds["runtimeclasses"]
         for kind, objects in kinds.items():
             of.replace(kind, objects, 0.0)
         return of.view(0.0 if self.fresh else 1000.0)
@@ -220,6 +235,15 @@ def _device_class(resource: str, expression: str) -> dict[str, Any]:
     name = resource.removeprefix(DEVICE_CLASS)
     extended = {} if name != resource else {"extendedResourceName": resource}
     return _named(name, spec={"selectors": [{"cel": {"expression": expression}}], **extended})
+
+
+def _limit_range(namespace: str, found: LimitRange) -> dict[str, Any]:
+    defaults = {"type": "Container", "default": dict(found.limits), "defaultRequest": dict(found.requests)}
+    bounds = [
+        {"type": each.of, "min": dict(each.least), "max": dict(each.most), "maxLimitRequestRatio": dict(each.ratio)}
+        for each in found.entries
+    ]
+    return _named(found.name, namespace=namespace, spec={"limits": [*bounds, defaults]})
 
 
 def _scope(classes: tuple[str, ...]) -> dict[str, Any]:

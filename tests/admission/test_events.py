@@ -151,9 +151,26 @@ def test_a_node_that_is_not_in_the_ranking() -> None:
     assert event.message.startswith("bound to c, which is not in the ranking, not to a: ")
 
 
-def test_reservations_do_not_fill_a_node_for_the_scheduler() -> None:
-    of = state([node("a", 2), node("b")])
-    of.reserve(AskedPod(pod("q", 2), GPUS), Placement((Ranked("a", 2, 0, 1.0),), "pack"), 0.0)
-    event = bound_elsewhere(pod("p", 2, on="b", ranked=RANKED), of)
+@pytest.mark.parametrize("last_reviewed", ["", "team-a", "team-b", "team-c"])
+@pytest.mark.parametrize(
+    ("other_nodes", "gpus", "why"),
+    [
+        pytest.param(64, 2, "the scheduler's other scores weighed more", id="it counts for all"),
+        pytest.param(1, 2, "the scheduler's other scores weighed more", id="it is private to its namespace"),
+        pytest.param(1, 3, "the pod asks for 3 nvidia.com/gpu, and it had 2 nvidia.com/gpu left", id="full without it"),
+    ],
+)
+def test_a_reservation_does_not_fill_a_node_for_the_scheduler(
+    other_nodes: int, gpus: int, why: str, last_reviewed: str
+) -> None:
+    """The scheduler knows no reservations. Whose review was the last does not matter: what is private to its namespace counts
+    as used until the next review."""
+    of = state([node("a", 2), *[node(f"b{number}") for number in range(other_nodes)]])
+    for name, on in (("p", "b0"), ("q", "a")):
+        asked = pod(name, 2)
+        asked["metadata"]["namespace"] = "team-b"
+        of.reserve(AskedPod(asked, GPUS), Placement((Ranked(on, 2, 0, 1.0),), "pack"), 0.0)
+    of.usage.seen_from(last_reviewed)
+    event = bound_elsewhere(pod("p", gpus, on="b0", ranked=("a", "b0")), of)
     assert event is not None
-    assert event.message.endswith("the scheduler's other scores weighed more")
+    assert event.message.endswith(why)

@@ -21,14 +21,20 @@ from tests.admission.templates import (
     validated,
 )
 from tests.builders import GPU, TWO_NODES, ClusterFacts, container
+from tests.cluster.objects import node, state
+from webhook.admission import workloads
 from webhook.admission.decision import Decision
 from webhook.admission.response import warnings_of
+from webhook.cluster.state import ClusterState
 from webhook.errors import BadPod
 from webhook.framework.cluster_view import Autoscaler
 from webhook.kube import bounds
 from webhook.kube.pod import INJECTION
 from webhook.kube.review import Request
+from webhook.placement.placer import Placer
 from webhook.policy.model import Policy
+
+Json = dict[str, Any]
 
 WITHOUT_LABEL = ClusterFacts(namespaces={"team-a": {}})
 
@@ -243,3 +249,71 @@ def test_an_autoscaler_does_not_scale_a_kind_of_another_group() -> None:
         under = policy(injectors=no_spread, templates={"custom": [custom]})
         warnings = warnings_of(validated(asked(deployment(replicas=1), group=group), under, scaled))
         assert any(text.startswith("spreadMissing: up to 40 replicas by") for text in warnings) is warned
+
+
+# --- What the API server adds to the pods ------------------------------------------------------------------------------
+
+POOL = {"key": "pool", "operator": "Equal", "value": "gpu", "effect": "NoSchedule"}
+RUNTIME = {
+    "metadata": {"name": "nvidia"},
+    "handler": "nvidia",
+    "scheduling": {"nodeSelector": {"runtime": "nvidia"}, "tolerations": [POOL]},
+}
+
+
+def pool(*limit_ranges: Json) -> ClusterState:
+    """One node of four GPUs, for pods of the RuntimeClass."""
+    of = state([node("a", 4, labels={"runtime": "nvidia"}, taints=[POOL], cpu="16")])
+    of.replace("runtimeclasses", [RUNTIME], 0)
+    of.replace("limitranges", limit_ranges, 0)
+    return of
+
+
+def limit_range(**entry: Json) -> Json:
+    spec = {"limits": [{"type": "Container", **entry}]}
+    return {"metadata": {"name": "small", "namespace": "team-a"}, "spec": spec}
+
+
+def told(obj: Json, of: ClusterState, mode: str = "warn") -> list[str]:
+    request_ = asked(obj)
+    decision = workloads.validate(request_, policy(mode), of.view(0), Placer(of))
+    assert decision.result == "allowed"
+    return warnings_of(decision)
+
+
+def of_class(name: str, **fields: Any) -> Json:
+    made = deployment(**fields)
+    made["spec"]["template"]["spec"]["runtimeClassName"] = name
+    return made
+
+
+def test_pods_are_judged_with_what_their_runtime_class_brings() -> None:
+    assert any(text.startswith("gpuFits: ") for text in told(deployment(), pool())), "no pod tolerates the taint"
+    assert not any(text.startswith("gpuFits: ") for text in told(of_class("nvidia"), pool()))
+
+
+def test_pods_are_judged_with_the_defaults_of_a_limit_range() -> None:
+    large = pool(limit_range(default={"cpu": "64"}, defaultRequest={"cpu": "64"}))
+    (text,) = (text for text in told(of_class("nvidia"), large) if text.startswith("gpuFits: "))
+    assert "64" in text
+    with_gpus = pool(limit_range(default={GPU: "9"}))
+    assert any(
+        text.startswith("gpuFits: ") for text in told(of_class("nvidia", resources={"limits": {"cpu": "1"}}), with_gpus)
+    )
+
+
+@pytest.mark.parametrize("mode", ["warn", "deny"])
+def test_what_the_api_server_will_refuse_is_a_warning_and_no_refusal(mode: str) -> None:
+    """It refuses the pods itself, and we may know its objects a moment later than it."""
+    beside = of_class("nvidia")
+    beside["spec"]["template"]["spec"]["nodeSelector"] = {"runtime": "gvisor"}
+    (text,) = (text for text in told(beside, pool(), mode) if text.startswith("apiServer: "))
+    assert text.startswith('apiServer: its pods will be refused: nodeSelector[runtime] "gvisor". Remove the line')
+    (text,) = (text for text in told(of_class("kata"), pool(), mode) if text.startswith("apiServer: "))
+    assert 'runtimeClassName "kata"' in text
+    (text,) = (
+        text
+        for text in told(of_class("nvidia"), pool(limit_range(min={GPU: "2"})), mode)
+        if text.startswith("apiServer: ")
+    )
+    assert "its pods will be refused: " in text

@@ -17,6 +17,7 @@ from tests.builders import admission_review
 from tests.cli.given import BAD, CONFLICT, GOOD, PLAIN, SERVICE, TRAINING
 from tests.cli.objects import call
 from webhook.cli.main import COMMANDS
+from webhook.kube.pod import ZONE
 
 # --- exit status ------------------------------------------------------------------------------------------------------
 
@@ -135,6 +136,29 @@ def test_lint(file: Any) -> None:
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr == f'{bad}: line 1: gpu: unknown key; did you mean "gpus"?\n'
     assert call("lint", "-", stdin="gpus: []").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("spread", "warns"),
+    [
+        pytest.param({"constraints": [{"key": ZONE, "maxSkew": 2, "whenUnsatisfiable": "DoNotSchedule"}]}, True, id="hard"),
+        pytest.param({"constraints": [{"key": ZONE}]}, False, id="a preference"),
+        pytest.param({"constraints": [{"key": ZONE, "whenUnsatisfiable": "DoNotSchedule"}], "enabled": False}, False, id="off"),
+        pytest.param({"constraints": [{"key": ZONE, "whenUnsatisfiable": "DoNotSchedule"}], "mode": "antiAffinity"}, False, id="another mode"),
+    ],
+)  # fmt: skip
+def test_lint_warns_of_a_hard_constraint_that_counts_domains_without_gpus(
+    file: Any, spread: dict[str, Any], warns: bool
+) -> None:
+    path = file({"profiles": {"default": {}, "hard": {"injectors": {"topologySpread": spread}}}}, name="p.yaml")
+    result = call("lint", path)
+    said = (
+        f"{path}: warning: profiles.hard.injectors.topologySpread.constraints: DoNotSchedule over {ZONE} also counts values that "
+        "only nodes without GPUs have: then at most 2 pods (maxSkew) of a workload start for each other value, and the rest "
+        "waits. Use ScheduleAnyway, or give the pods a nodeSelector that only nodes with GPUs meet; gpu-admission doctor names the "
+        "values\n"
+    )
+    assert (result.exit_code, result.stderr) == (0, said if warns else "")
 
 
 def test_certs(tmp_path: Path) -> None:

@@ -194,7 +194,13 @@ async def test_our_account_runs_this_command_and_no_other(component: ControlPlan
     component.kubectl("create", "clusterrole", getter[1], "--verb=get", "--resource=pods")
     component.kubectl("create", *getter, f"--clusterrole={getter[1]}", f"--serviceaccount={NAMESPACE}:{ACCOUNT}")
     component.kubectl("run", "x", "--image=i", "--overrides", json.dumps({"spec": {"nodeName": "c-idle"}}))
+
+    def guarded() -> bool:  # the API server takes up an admission policy by a watch: until then it allows every command
+        tried = component.kubectl("exec", "-n", PLUGINS, "plugin-c-idle", "--", "true", kubeconfig=ours, check=False)
+        return "runs nothing in a pod but nvidia-smi" in tried.stderr
+
     try:
+        wait_for(guarded, "the guard to be in force", timeout=120)
         answer = component.kubectl("exec", "-n", PLUGINS, "plugin-c-idle", "--", *COMMAND, kubeconfig=ours)
         assert answer.stdout.count("GPU-") == 8
         for case in REFUSED:

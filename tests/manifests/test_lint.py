@@ -45,6 +45,7 @@ WATCHED = (
         "persistentvolumes",
         "configmaps",
         "resourcequotas",
+        "limitranges",
     ),
     *("devicetaintrules", "deviceclasses", "resourceclaims", "resourceclaimtemplates"),
 )

@@ -27,7 +27,7 @@ from webhook.placement.strategies import keeps_apart
 from webhook.policy.model import Policy, Profile
 from webhook.text import quoted
 
-_MAX_FINDINGS = 20
+MAX_FINDINGS = 20
 """Maximum number of findings reported per rule."""
 _MAX_OLD_FINDINGS = 200
 """Maximum number of findings per rule in the old object. Only these are subtracted from the findings in the new object."""
@@ -125,15 +125,15 @@ def exempt(request: Request, pod: Pod, profile: NamespaceProfile) -> bool:
 def findings_of(pod: AskedPod, context: Context, rules: Rules) -> Iterator[UnitFinding]:
     """The findings of the rules. On an UPDATE only those that the old object does not have.
 
-    Each rule yields at most _MAX_FINDINGS, so that neither the message nor the time grows with the pod. Findings of several
+    Each rule yields at most MAX_FINDINGS, so that neither the message nor the time grows with the pod. Findings of several
     rules with the same cause are reported by one of them: the first that denies, else the first.
     """
     if context.old is None:
-        found = [(name, rule, f) for name, rule in rules for f in islice(rule.check(pod, context), _MAX_FINDINGS)]
+        found = [(name, rule, f) for name, rule in rules for f in islice(rule.check(pod, context), MAX_FINDINGS)]
     else:
         old = AskedPod(_without_changed(context.old, pod.json), context.gpus)
         new = ((name, rule, _new(rule.check(pod, context), rule, old, context)) for name, rule in rules)
-        found = [(name, rule, f) for name, rule, of_rule in new for f in islice(of_rule, _MAX_FINDINGS)]
+        found = [(name, rule, f) for name, rule, of_rule in new for f in islice(of_rule, MAX_FINDINGS)]
     findings: list[UnitFinding] = []
     by_cause: dict[str, UnitFinding] = {}
     for name, rule, finding in found:

@@ -114,7 +114,8 @@ def why_elsewhere(pod: Pod, node: str, state: ClusterState) -> str:
         return "that node is not ready"
     for taint in judgement.untolerated(nodes.statuses[columns.status[row]].taints):
         return f"that node has a taint that the pod does not tolerate, {bare(taint.key)}"
-    reserved = [kind.demand for reserved_row, kind in state.promised() if reserved_row == row]
+    counted = [*state.ledger.holders(state.usage.namespace), *state.nominations.holders()]
+    reserved = [kind.demand for reserved_row, kind in counted if reserved_row == row]
     for resource, amount in counted_demand(pod).requests:
         free = int(columns.free[resource][row]) if resource in columns.free else 0
         free += sum([demand.amount(resource) for demand in reserved])  # the scheduler does not know reservations

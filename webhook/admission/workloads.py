@@ -5,11 +5,13 @@ or scales the workload must not be refused for what was admitted earlier.
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 import orjson
 
 from webhook.admission.context import (
+    MAX_FINDINGS,
     NamespaceProfile,
     context_of,
     decided,
@@ -23,12 +25,14 @@ from webhook.admission.context import (
 from webhook.admission.decision import IGNORED, Decision, UnitFinding
 from webhook.admission.switches import switch_warning
 from webhook.framework import interface
+from webhook.framework.as_stored import UNIT, as_stored
 from webhook.framework.cluster_view import Cluster
 from webhook.framework.interface import Context
+from webhook.framework.limit_ranges import beyond_limits
 from webhook.kube import bounds
 from webhook.kube.asked import AskedPod
 from webhook.kube.json_patch import Edit, Operation
-from webhook.kube.pod import containers, with_requests
+from webhook.kube.pod import Pod, containers
 from webhook.kube.pod_schema import check
 from webhook.kube.review import Request
 from webhook.placement.placer import Placer
@@ -52,13 +56,14 @@ class _Review(NamedTuple):
     def exempts(self, template: Template) -> bool:
         return exempt(self.pod_request(template), template.pod, self.profile)
 
-    def context(self, template: Template, placer: Placer | None) -> Context:
+    def context(self, template: Template, pod: Pod, placer: Placer | None) -> Context:
+        """The context of `pod`: the pod in the template, or as the API server stores it."""
         request = self.pod_request(template)
         built_in = is_workload(request.group, request.kind)
         stated = interface.Template(template.replicas, request.kind if built_in else "")
         return context_of(
             request,
-            template.pod,
+            pod,
             self.policy,
             self.cluster,
             self.profile,
@@ -108,7 +113,8 @@ def _early(review: _Review, template: Template) -> list[UnitFinding]:
     """The findings that the API server would refuse as well, in the template as it is before any injector."""
     if review.exempts(template):
         return []
-    rules, context = review.policy.units[review.profile.name].early_rules, review.context(template, None)
+    rules = review.policy.units[review.profile.name].early_rules
+    context = review.context(template, template.pod, None)
     denied = denials(list(findings_of(context.pod, context, rules)))
     return [_in_template(finding, template) for finding in denied]
 
@@ -136,12 +142,17 @@ def _decide(review: _Review, changed: list[Template], early: Sequence[UnitFindin
     for template in changed:
         if review.exempts(template):
             continue
-        context = review.context(template, review.placer)
+        stored, refusals = as_stored(template.pod, review.request.namespace, review.cluster)
+        context = review.context(template, stored, review.placer)
         workload = context.workload.name
-        findings += [
-            finding for finding in _findings(template, context, policy, profile, changes) if finding not in early
+        found = [
+            *[UnitFinding(UNIT, "foretold", refusal) for refusal in refusals],
+            *_findings(stored, context, policy, profile, changes),
         ]
-    warnings = without_none(profile.warning, *(() if denials(findings) else changes))
+        in_template = [_in_template(each, template) for each in found]
+        findings += [each for each in in_template if each not in early]
+    refused = any(each.action != "warn" for each in findings)
+    warnings = without_none(profile.warning, *(() if refused else changes))
     if not deny:
         findings = [each._replace(action="foretold") if each.action == "deny" else each for each in findings]
     return decided(review.request, findings, policy, profile, workload)._replace(warnings=warnings)
@@ -184,13 +195,12 @@ def _compared(template: Template) -> tuple[Any, Any]:
 
 
 def _findings(
-    template: Template, context: Context, policy: Policy, profile: NamespaceProfile, changes: list[str | None]
+    pod: Pod, context: Context, policy: Policy, profile: NamespaceProfile, changes: list[str | None]
 ) -> Iterator[UnitFinding]:
-    """The findings of the rules on the pod after the injectors.
+    """The findings of the rules on the pod after the injectors, and what the API server refuses then.
 
     What the injectors would change and their warnings are appended to `changes`.
     """
-    pod = with_requests(template.pod)
     changes += [context.workload.warning, switch_warning(pod)]
     if context.pod.gpu_names:
         edit, done = Edit(pod), []
@@ -203,8 +213,10 @@ def _findings(
             changes.append(f"its pods will get: {', '.join(done)}")
         pod = edit.object
     context = context._replace(claimed=context.cluster.claimed(pod, context.namespace))
-    for finding in findings_of(AskedPod(pod, policy.gpus), context, policy.units[profile.name].rules):
-        yield _in_template(finding, template)
+    yield from findings_of(AskedPod(pod, policy.gpus), context, policy.units[profile.name].rules)
+    beyond = beyond_limits(pod, context.cluster.limit_ranges(context.namespace))
+    for finding in islice(beyond, MAX_FINDINGS):
+        yield UnitFinding(UNIT, "foretold", finding)
 
 
 def _in_template(unit_finding: UnitFinding, template: Template) -> UnitFinding:

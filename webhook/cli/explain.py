@@ -126,9 +126,10 @@ def _would(snapshot: Snapshot, policy: Policy, plan: Planned) -> dict[str, Any]:
     replicas = 1 if plan.replicas is None else plan.replicas
     head = {"namespace": request.namespace, "of": plan.of, "replicas": replicas, "refused": False}
     head |= {"template": plan.template} if plan.template else {}
-    if not offline.opted_in(request.namespace, state.view(snapshot.taken)):
-        return head | {"undecided": _not_opted_in(request.namespace)}
+    asked = offline.opted_in(request.namespace, state.view(snapshot.taken))
     validated = offline.run(plan.document, offline.decide_validate, policy, state, snapshot.taken).decision
+    if validated.result != "denied" and not asked:
+        return head | {"undecided": _not_opted_in(request.namespace)}
     mutated = offline.run(plan.document, offline.decide_mutate, policy, state, snapshot.taken)
     if message := validated.message or mutated.decision.message:
         head |= {"refused": validated.result == "denied", "message": message}
@@ -144,7 +145,9 @@ def _would(snapshot: Snapshot, policy: Policy, plan: Planned) -> dict[str, Any]:
             "nothing is changed: it asks for no GPU that the policy names, or no injector for it is enabled"
         )
     return head | {
-        "diff": [] if head["refused"] else list(diff(request.object or {}, without_record(mutated.pod), around=2)),
+        "diff": []
+        if head["refused"]
+        else list(diff(mutated.document.request.object or {}, without_record(mutated.pod), around=2)),
         "findings": findings,
         "warnings": list(validated.warnings),
         **of_record(record, None, mutated.pod, snapshot, planned=True),

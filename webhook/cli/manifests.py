@@ -14,7 +14,7 @@ from webhook.cli.terminal import read
 from webhook.errors import BadInput, BadPod, BadReview
 from webhook.kube.json_patch import at
 from webhook.kube.kinds import KINDS
-from webhook.kube.pod import PREFERRED, REQUIRED, Pod, with_requests
+from webhook.kube.pod import PREFERRED, REQUIRED, Pod
 from webhook.kube.pod_schema import check
 from webhook.policy.model import DEFAULT_PROFILE, Policy
 from webhook.policy.templates import paths, templates
@@ -122,14 +122,14 @@ def _made_by(document: Document, policy: Policy) -> Iterator[Planned]:
             user=template.creator,
             object=body,
         )
-        pod_document = document._replace(request=pod_request, original=orjson.dumps(body))
+        pod_document = document._replace(request=pod_request, original=orjson.dumps(body), plain=True)
         yield Planned(pod_document, of, template.replicas, dotted(template.path[: len(template.path) - same]))
 
 
 def _created(pod: Pod, namespace: str, field: Callable[[str], str]) -> Pod:
-    """A copy of the pod `with_requests`, and with uids for its owners. Raises BadReview if it is not a pod, or one that the API
-    server refuses since nothing says where it may go. `field`: how messages name a field of the pod."""
-    created = with_requests(check(pod))
+    """A copy of the pod, with uids for its owners. Raises BadReview if it is not a pod, or one that the API server refuses since
+    nothing says where it may go. `field`: how messages name a field of the pod."""
+    created: Pod = orjson.loads(orjson.dumps(check(pod)))
     for place, names in _NEEDED.items():
         for path in paths(created, place.split(".")):
             if missing := [name for name in names if name not in (at(created, path) or {})]:

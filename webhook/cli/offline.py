@@ -4,8 +4,9 @@ Pods are decided on one after another with the same cluster state. The node chos
 on a server.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,7 +14,8 @@ import jsonpatch
 import orjson
 
 from webhook.admission import workloads
-from webhook.admission.decision import IGNORED, Decision
+from webhook.admission.context import MAX_FINDINGS, subject_of
+from webhook.admission.decision import IGNORED, Decision, UnitFinding
 from webhook.admission.pods import mutate, validate
 from webhook.admission.response import encode
 from webhook.cli.terminal import read
@@ -22,6 +24,9 @@ from webhook.cluster.state_view import StateView
 from webhook.errors import BadInput, BadReview, PolicyError
 from webhook.feeds.file import fill
 from webhook.feeds.policy import shipped_policy
+from webhook.framework.as_stored import UNIT, as_stored
+from webhook.framework.interface import Finding
+from webhook.framework.limit_ranges import beyond_limits
 from webhook.kube import review
 from webhook.kube.pod import PROFILE_LABEL, Pod
 from webhook.kube.pod_schema import check
@@ -49,6 +54,8 @@ class Document(NamedTuple):
     """True for an object, false for an AdmissionReview. Both hooks are asked about an object, the mutating one first."""
     foreign: bool = False
     """True for an object that is neither a pod nor a workload built into Kubernetes. The policy may name its kind."""
+    refusals: tuple[Finding, ...] = ()
+    """Why the API server refuses the pod before it asks either hook, as far as that is known (`as_new`)."""
 
 
 class Result(NamedTuple):
@@ -178,6 +185,30 @@ def _json(item: Any) -> bytes:
         raise BadReview(f"not JSON data: {error}") from None
 
 
+def as_new(document: Document, view: StateView) -> Document:
+    """A pod of a file as the API server would bring it to the hooks. An AdmissionReview brings one to which that was done.
+    Raises BadReview if it has not the form of a pod."""
+    request = document.request
+    if not document.plain or request.resource != "pods":
+        return document
+    stored, refusals = as_stored(check(request.object), request.namespace, view)
+    return document._replace(request=request._replace(object=stored), original=orjson.dumps(stored), refusals=refusals)
+
+
+def refused(request: review.Request, why: Iterable[Finding]) -> Decision | None:
+    """The refusal by the API server itself, for these reasons; None without any."""
+    findings = tuple([UnitFinding(UNIT, "deny", finding) for finding in islice(why, MAX_FINDINGS)])
+    if not findings:
+        return None
+    said = " ".join([finding.message for _, _, finding in findings])
+    return Decision("denied", message=f"{subject_of(request)}: the API server refuses it: {said}", findings=findings)
+
+
+def refused_by_limits(request: review.Request, pod: Pod, view: StateView) -> Decision | None:
+    """The refusal of a pod by a LimitRange. `pod`: as the mutating hook leaves it, if it is asked."""
+    return refused(request, beyond_limits(pod, view.limit_ranges(request.namespace)))
+
+
 def opted_in(namespace: str, view: StateView) -> bool:
     """Whether the API server would ask about pods of this namespace. One that is not known counts as opted in."""
     labels = view.namespace_labels(namespace)
@@ -215,20 +246,26 @@ def decide_validate(document: Document, policy: Policy, state: ClusterState, now
         return mutated if mutated.result == "denied" else workloads.validate(request, policy, view, placer)
     if not document.plain:
         return validate(request, policy, view, placer)
-    mutated, validated, _ = ask(request, policy, view, placer)
+    mutated, validated, pod = ask(request, policy, view, placer)
+    if validated is not mutated and (beyond := refused_by_limits(request, pod, view)):
+        return beyond
     if validated is mutated or validated is IGNORED:
         return validated
     return validated._replace(warnings=(*mutated.warnings, *validated.warnings))
 
 
 def run(document: Document, decide: DecideDocument, policy: Policy, state: ClusterState, now: float = 0.0) -> Result:
-    """Decide on one document. Raises BadInput if a pod in it does not have the form of a pod."""
-    request = document.request
+    """Decide on one document. In the result it is `as_new`. Raises BadInput if a pod in it does not have the form of a pod."""
+    request, view = document.request, state.view(now)
     try:
         if request.resource == "pods" and request.subresource in ("", "ephemeralcontainers") and request.object:
             check(request.object)
-        asked = not document.plain or opted_in(request.namespace, state.view(now))
-        decision = decide(document, policy, state, now) if asked else IGNORED
+        document = as_new(document, view)
+        decision = refused(document.request, document.refusals)
+        if decision is None and document.plain and not opted_in(request.namespace, view):
+            of_pod = request.resource == "pods"
+            decision = (of_pod and refused_by_limits(request, document.request.object or {}, view)) or IGNORED
+        decision = decision or decide(document, policy, state, now)
     except BadReview as error:
         raise BadInput(f"{document.where}: {error}") from None
     pod = patched(orjson.loads(document.original), decision)

@@ -17,7 +17,7 @@ from webhook.cli import options
 from webhook.cli.cluster.report import workload_name
 from webhook.cli.cluster.snapshot import CLAIMS, ENGINE
 from webhook.cli.manifests import Planned, planned_in
-from webhook.cli.offline import load_state, policy_named
+from webhook.cli.offline import Document, load_state, policy_named
 from webhook.cli.reading import policy_of, snapshot_of
 from webhook.cli.terminal import COULD_NOT, REFUSED, document, read, say, table, totals
 from webhook.cli.verdict import Verdict, verdict
@@ -33,8 +33,8 @@ _DONE: Final = "ResponseComplete"
 _NO_POD: Final = "requests that create no pod"
 
 
-Entry = tuple[str, Request] | BadInput | str
-"""A request to create a pod, with its place in the file; or what is wrong with it; or why it is left out."""
+Entry = Document | BadInput | str
+"""A request to create a pod; or what is wrong with it; or why it is left out."""
 
 
 def recorded(file: str, policy: Policy) -> Iterator[Entry]:
@@ -67,7 +67,7 @@ def _of_reviews(planned: Iterator[Planned | BadInput]) -> Iterator[Entry]:
         elif request.operation != "CREATE" or request.subresource:
             yield _NO_POD
         else:
-            yield plan.document.where, request
+            yield plan.document
 
 
 def _of_event(event: Mapping[str, Any], where: str, policy: Policy) -> Iterator[Entry]:
@@ -85,8 +85,9 @@ def _of_event(event: Mapping[str, Any], where: str, policy: Policy) -> Iterator[
         groups = user.get("groups")
         groups = tuple(map(str, groups)) if isinstance(groups, list) else ()
         for entry in _of_reviews(planned_in(pod, where, policy, about.get("namespace"))):
-            if isinstance(entry, tuple):
-                yield entry[0], entry[1]._replace(user=str(user.get("username") or ""), groups=groups)
+            if isinstance(entry, Document):
+                request = entry.request._replace(user=str(user.get("username") or ""), groups=groups)
+                yield entry._replace(request=request)
             else:
                 yield entry
 
@@ -160,11 +161,11 @@ def replayed(
         elif isinstance(each, BadInput):
             errors.append(each)
         else:
-            where, request = each
+            request = each.request
             key = _key(request)
             try:
                 if key not in known:
-                    before, after = (verdict(request, where, policy, state, placer, now) for policy in policies)
+                    before, after = (verdict(each, policy, state, placer, now) for policy in policies)
                     known[key] = before, after
             except BadInput as error:
                 errors.append(error)

@@ -133,7 +133,7 @@ def _verdict(case: Case, cases: Cases, folder: Path, policy: Policy | None) -> V
     planned = next(planned_in(text, where, rules, case.namespace or cases.namespace), None)
     if not isinstance(planned, Planned):
         raise planned or BadInput(f"{where}: no pod, and no workload that makes some")
-    return verdict(planned.document.request, where, rules, state, Placer(state), now)
+    return verdict(planned.document, rules, state, Placer(state), now)
 
 
 def _policy(written: str | dict[str, Any] | None, folder: Path) -> Policy:

@@ -2,14 +2,13 @@
 
 from typing import Literal, NamedTuple
 
-from webhook.admission.decision import UnitFinding
-from webhook.cli.offline import ask, opted_in
+from webhook.admission.decision import IGNORED, UnitFinding
+from webhook.cli.offline import Document, as_new, ask, opted_in, refused, refused_by_limits
 from webhook.cluster.state import ClusterState
 from webhook.errors import BadInput, BadReview
 from webhook.framework.cluster_view import Placement
 from webhook.kube.pod import DECISION, Pod
 from webhook.kube.pod_schema import check
-from webhook.kube.review import Request
 from webhook.placement.placer import Placer
 from webhook.policy.model import Policy
 
@@ -20,7 +19,7 @@ Outcome = Literal["refused", "changed", "unchanged", "notAsked"]
 class Verdict(NamedTuple):
     outcome: Outcome
     pod: Pod
-    """The pod as it would be stored, without the decision record. If it is refused: the pod as it was submitted."""
+    """The pod as it would be stored, without the decision record. If it is refused: the pod as the hooks would get it."""
     findings: tuple[UnitFinding, ...] = ()
     placement: Placement | None = None
     message: str = ""
@@ -42,20 +41,25 @@ class Verdict(NamedTuple):
         return sorted({finding.unit for finding in self.findings})
 
 
-def verdict(request: Request, where: str, policy: Policy, state: ClusterState, placer: Placer, now: float) -> Verdict:
-    """Ask both hooks about a new pod. No node is reserved.
-
-    `where`: the pod's place in messages. Raises BadInput if the object is not a pod.
-    """
+def verdict(document: Document, policy: Policy, state: ClusterState, placer: Placer, now: float) -> Verdict:
+    """Ask both hooks about a new pod. No node is reserved. Raises BadInput if the object is not a pod."""
     try:
-        pod, view = check(request.object), state.view(now)
-        if not opted_in(request.namespace, view):
-            return Verdict("notAsked", pod)
-        mutated, validated, patched = ask(request, policy, view, placer)
+        check(document.request.object)
+        view = state.view(now)
+        document = as_new(document, view)
+        request, pod = document.request, document.request.object or {}
+        asked = opted_in(request.namespace, view)
+        if before := refused(request, document.refusals):
+            return Verdict("refused", pod, before.findings, None, before.message)
+        mutated, validated, patched = ask(request, policy, view, placer) if asked else (IGNORED, IGNORED, pod)
+        if document.plain and mutated.result != "denied":
+            validated = refused_by_limits(request, patched, view) or validated
     except BadReview as error:
-        raise BadInput(f"{where}: {error}") from None
+        raise BadInput(f"{document.where}: {error}") from None
     if validated.result == "denied":
         return Verdict("refused", pod, validated.findings, None, validated.message)
+    if not asked:
+        return Verdict("notAsked", pod)
     if mutated.result == validated.result == "ignored":
         return Verdict("notAsked", pod)
     stored = without_record(patched)

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 import orjson
 
 from webhook.cluster.grouped import full_name
-from webhook.framework.cluster_view import PriorityClass
+from webhook.framework.cluster_view import PriorityClass, RuntimeClass
 
 T = TypeVar("T")
 _TOPOLOGY_LABELS: Final = frozenset(
@@ -43,8 +43,15 @@ def labels(namespace: Mapping[str, Any]) -> Mapping[str, str]:
     return namespace["metadata"].get("labels") or {}
 
 
-def runtime_handler(runtime_class: Mapping[str, Any]) -> str:
-    return str(runtime_class.get("handler") or "")
+def runtime_class(obj: Mapping[str, Any]) -> RuntimeClass:
+    scheduling = obj.get("scheduling") or {}
+    return RuntimeClass(
+        obj["metadata"]["name"],
+        str(obj.get("handler") or ""),
+        dict(scheduling.get("nodeSelector") or {}),
+        tuple(map(dict, scheduling.get("tolerations") or ())),
+        dict((obj.get("overhead") or {}).get("podFixed") or {}),
+    )
 
 
 def priority_class(obj: Mapping[str, Any]) -> PriorityClass:

@@ -12,6 +12,7 @@ ListKind = Literal[
     "pods",
     "priorityclasses",
     "runtimeclasses",
+    "limitranges",
     "namespaces",
     "resourceslices",
     "devicetaintrules",

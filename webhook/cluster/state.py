@@ -10,7 +10,7 @@ from typing import Any
 
 from webhook.cluster.autoscalers import Autoscalers
 from webhook.cluster.budgets import Budgets
-from webhook.cluster.by_name import ByName, labels, priority_class, runtime_handler, volume_claim, volume_terms
+from webhook.cluster.by_name import ByName, labels, priority_class, runtime_class, volume_claim, volume_terms
 from webhook.cluster.claims import Claims, Specs, device_class
 from webhook.cluster.demands import Demands, pinned_models
 from webhook.cluster.device_demands import DeviceDemands
@@ -19,6 +19,7 @@ from webhook.cluster.device_sources import SOURCES, shared_claims
 from webhook.cluster.grouped import Grouped
 from webhook.cluster.jobs import Jobs
 from webhook.cluster.ledger import Ledger
+from webhook.cluster.limit_ranges import LimitRanges
 from webhook.cluster.listing import REQUIRED, Freshness, Index, ListKind, name_of
 from webhook.cluster.node_table import Answers
 from webhook.cluster.nodes import Nodes
@@ -69,7 +70,8 @@ class ClusterState:
         self.holdings: dict[tuple[str, str], dict[int, int]] = {}
         """What bound pods have of extended resources, by namespace and resource, then by row. Others only read it."""
         self.priority_classes = ByName(priority_class)
-        self.runtime_classes = ByName(runtime_handler)
+        self.runtime_classes = ByName(runtime_class)
+        self.limit_ranges = LimitRanges()
         self.namespaces = ByName(labels)
         self.slices = Slices(self.nodes.dra, self.nodes.devices)
         self.claims = Claims(self.nodes.devices, self._allocated)
@@ -85,6 +87,7 @@ class ClusterState:
         self.indexes: Mapping[ListKind, Index] = {
             "priorityclasses": self.priority_classes,
             "runtimeclasses": self.runtime_classes,
+            "limitranges": self.limit_ranges,
             "namespaces": self.namespaces,
             "resourceslices": self.slices,
             "devicetaintrules": self.slices.taint_rules,

@@ -1,6 +1,6 @@
 """The cluster as units see it: implements `cluster_view.Cluster` by reading the state."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -10,13 +10,14 @@ from webhook.cluster.autoscalers import Autoscalers
 from webhook.cluster.budgets import Budgets
 from webhook.cluster.by_name import ByName, VolumeClaim
 from webhook.cluster.device_demands import DeviceDemands
+from webhook.cluster.limit_ranges import LimitRanges
 from webhook.cluster.listing import Freshness
 from webhook.cluster.node import SHARED
 from webhook.cluster.node_table import Answers
 from webhook.cluster.nodes import Nodes
 from webhook.cluster.quotas import Quotas
 from webhook.cluster.slices import Slices
-from webhook.framework.cluster_view import Autoscaler, MetricsStatus, PriorityClass
+from webhook.framework.cluster_view import Autoscaler, LimitRange, MetricsStatus, PriorityClass, RuntimeClass
 from webhook.kube.claim_requests import ClaimRequest, claim_requests
 from webhook.kube.device_selectors import reads
 from webhook.kube.gpus import Gpus
@@ -33,7 +34,8 @@ class State(Protocol):
 
     nodes: Nodes
     priority_classes: ByName[PriorityClass]
-    runtime_classes: ByName[str]
+    runtime_classes: ByName[RuntimeClass]
+    limit_ranges: LimitRanges
     namespaces: ByName[Mapping[str, str]]
     volume_claims: ByName[VolumeClaim]
     slices: Slices
@@ -67,7 +69,18 @@ class StateView:
         return "priorityclasses" in self._state.freshness.listed
 
     def runtime_handler(self, name: str) -> str | None:
+        known = self._state.runtime_classes.get(name)
+        return known.handler if known else None
+
+    def runtime_class(self, name: str) -> RuntimeClass | None:
         return self._state.runtime_classes.get(name)
+
+    @property
+    def knows_runtime_classes(self) -> bool:
+        return "runtimeclasses" in self._state.freshness.listed
+
+    def limit_ranges(self, namespace: str) -> Sequence[LimitRange]:
+        return self._state.limit_ranges.of(namespace)
 
     def namespace_labels(self, namespace: str) -> Mapping[str, str] | None:
         return self._state.namespaces.get(namespace)

@@ -48,8 +48,8 @@ class Usage:
         self._kinds: dict[tuple[Demand, str, str], PodKind] = {}
         self._private: dict[str, dict[str, dict[int, int]]] = {}
         """By namespace, resource and row: the amount that is private to the namespace."""
-        self._namespace = ""
-        """The namespace whose private amounts count now."""
+        self.namespace = ""
+        """The namespace whose private amounts count now: that of the last review. Others only read it."""
 
     def kind(self, demand: Demand, owner: str, namespace: str = "") -> PodKind:
         """The kind with this demand, owner and namespace. It is shared while pods of it exist."""
@@ -58,13 +58,13 @@ class Usage:
     def seen_from(self, namespace: str) -> bool:
         """From now on, count what is private to `namespace` as used, and what is private to others as free. "": nobody's
         counts as used. Returns whether this changes anything."""
-        if namespace == self._namespace:
+        if namespace == self.namespace:
             return False
-        changes = namespace in self._private or self._namespace in self._private
-        self._count_private(self._namespace, 1)
+        changes = namespace in self._private or self.namespace in self._private
+        self._count_private(self.namespace, 1)
         self._count_private(namespace, -1)
         self.nodes.devices.seen_from(namespace)
-        self._namespace = namespace
+        self.namespace = namespace
         return changes
 
     def _count_private(self, namespace: str, sign: int) -> None:
@@ -104,7 +104,7 @@ class Usage:
             if amount := kind.demand.amount(resource):
                 free[row] -= amount
                 self._changes.add(row)
-        for row, amount in self._private.get(self._namespace, {}).get(resource, {}).items():
+        for row, amount in self._private.get(self.namespace, {}).get(resource, {}).items():
             free[row] -= amount
 
     def _add(self, row: int, kind: PodKind, sign: int, private_to: str) -> None:
@@ -113,7 +113,7 @@ class Usage:
             self.nodes.devices.hold(row, kind.demand.devices, -sign, private_to)
         if private_to:
             self._add_private(private_to, row, kind, -sign)
-            if private_to != self._namespace:
+            if private_to != self.namespace:
                 return
         for resource, amount in kind.demand.requests:
             if resource in free and not resource.startswith(TOLD):

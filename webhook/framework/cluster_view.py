@@ -3,7 +3,8 @@
 The packages `cluster` and `placement` fill these values; `interface.Context` carries them to the units.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 from webhook.kube.claim_requests import ClaimRequest
@@ -28,6 +29,39 @@ class PriorityClass(NamedTuple):
     value: int
     preemption_policy: str
     global_default: bool
+
+
+class RuntimeClass(NamedTuple):
+    """The fields of a RuntimeClass (node.k8s.io/v1) that admission needs."""
+
+    name: str
+    handler: str
+    node_selector: Mapping[str, str] = MappingProxyType({})
+    tolerations: tuple[Mapping[str, Any], ...] = ()
+    overhead: Mapping[str, str] = MappingProxyType({})
+    """What a pod uses besides its containers, by resource."""
+
+
+class Limits(NamedTuple):
+    """One entry of a LimitRange that is for containers or for pods: quantities by resource."""
+
+    of: str
+    """`Container` or `Pod`."""
+    least: Mapping[str, str]
+    most: Mapping[str, str]
+    ratio: Mapping[str, str]
+    """The largest limit for a request of 1."""
+
+
+class LimitRange(NamedTuple):
+    """The fields of a LimitRange (v1) that concern pods."""
+
+    name: str
+    limits: Mapping[str, str]
+    """The default limits of a container, by resource."""
+    requests: Mapping[str, str]
+    """Its default requests."""
+    entries: tuple[Limits, ...] = ()
 
 
 class Autoscaler(NamedTuple):
@@ -66,6 +100,15 @@ class Cluster(Protocol):
 
     def runtime_handler(self, name: str) -> str | None:
         """The handler of a RuntimeClass. None if the RuntimeClass is not known."""
+
+    def runtime_class(self, name: str) -> RuntimeClass | None:
+        """None if it is not known: see `knows_runtime_classes`."""
+
+    @property
+    def knows_runtime_classes(self) -> bool: ...
+
+    def limit_ranges(self, namespace: str) -> Sequence[LimitRange]:
+        """The LimitRanges of a namespace that are known, by name, up to a bound."""
 
     def namespace_labels(self, namespace: str) -> Mapping[str, str] | None:
         """The labels of a namespace. None if the namespace is not known."""

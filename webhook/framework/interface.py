@@ -138,7 +138,7 @@ class Context(NamedTuple):
     old: Pod | None = None
     """The pod before an UPDATE."""
     template: Template | None = None
-    """The pod is the template of this workload. It lacks the defaults that a pod gets from its namespace and at admission."""
+    """The pod is made from the template of this workload (`as_stored`). What the cluster adds to pods may not be known."""
     nodes: Places | None = None
     """Chooses nodes for the pod. None if that is not possible here."""
     keeps_apart: bool = False

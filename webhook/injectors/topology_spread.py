@@ -57,7 +57,8 @@ class Constraint(Settings):
     key: LabelKey
     max_skew: int = Field(default=1, ge=1, le=_MAX_SKEW)
     when_unsatisfiable: Literal["ScheduleAnyway", "DoNotSchedule"] = "ScheduleAnyway"
-    """ScheduleAnyway (a preference) | DoNotSchedule (pods may stay pending; not together with nodeAffinity mode required)"""
+    """ScheduleAnyway (a preference) | DoNotSchedule (pods may stay pending, also because zones without GPUs count as zones with 0
+    pods; not together with nodeAffinity mode required)"""
 
     def in_pod(self, selector: Mapping[str, str], revision: Sequence[str]) -> dict[str, Any]:
         """The constraint as a pod has it. `revision` is for matchLabelKeys."""

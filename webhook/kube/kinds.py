@@ -24,6 +24,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "Namespace": Kind(_CORE, "namespaces", namespaced=False),
     "PriorityClass": Kind("/apis/scheduling.k8s.io/v1", "priorityclasses", namespaced=False),
     "RuntimeClass": Kind("/apis/node.k8s.io/v1", "runtimeclasses", namespaced=False),
+    "LimitRange": Kind(_CORE, "limitranges"),
     "ResourceSlice": Kind(_RESOURCE, "resourceslices", namespaced=False),
     "PodDisruptionBudget": Kind("/apis/policy/v1", "poddisruptionbudgets"),
     "HorizontalPodAutoscaler": Kind("/apis/autoscaling/v2", "horizontalpodautoscalers"),

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import NamedTuple
 
+from webhook.injectors.topology_spread import Constraint
 from webhook.policy.model import DEFAULT_PROFILE, Policy, PolicyFile, Profile
 from webhook.text import bare, listed
 
@@ -46,6 +47,20 @@ def node_labels(profile: Profile) -> Iterator[Reference]:
             if expression.operator not in ("NotIn", "DoesNotExist"):
                 values = tuple(expression.values) if expression.operator == "In" else ()
                 yield Reference("placement.preferences", expression.key, values)
+
+
+def hard_spread(policy: Policy) -> Iterator[tuple[str, Constraint]]:
+    """The constraints with DoNotSchedule that pods get, each with the name of its profile.
+
+    The scheduler counts every value of the key on nodes that the pod's node selector and required node affinity do not exclude,
+    with GPUs or without (`nodeAffinityPolicy: Honor`, `nodeTaintsPolicy: Ignore`; podtopologyspread/filtering.go). Where no pod
+    can start, none is counted, so that all other values may have `maxSkew` pods at most.
+    """
+    for name in policy.file.profiles:
+        spread = policy.profile(name)[1].injectors.topology_spread
+        for constraint in spread.constraints if spread.enabled and spread.mode == "constraints" else ():
+            if constraint.when_unsatisfiable == "DoNotSchedule":
+                yield name, constraint
 
 
 def added(policy: Policy, references: Callable[[Profile], Iterator[Reference]]) -> Iterator[tuple[str, Reference]]:

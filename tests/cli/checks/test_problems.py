@@ -46,6 +46,7 @@ from webhook.policy.model import Policy
 EVERY_POD = "profiles: {default: {placement: {everyPod: true}}}"
 TAINT = "profiles: {default: {injectors: {tolerations: {taints: [{key: example.com/gpus}]}}}}"
 SPREAD = "profiles: {default: {injectors: {topologySpread: {constraints: [{key: example.com/rack, whenUnsatisfiable: %s}]}}}}"
+ZONES = SPREAD.replace("example.com/rack", "topology.kubernetes.io/zone")
 LABEL = "profiles: {default: {placement: {preferences: [{weight: 9, nodes: [{key: nvidia.com/gpu.product, values: [NVIDIA-H100]}]}]}}}"
 TEMPLATE = "profiles: {default: {templates: {custom: [{group: example.com, kind: Train, path: spec.template}]}}}"
 DCGM = "gpuMetrics: {source: dcgm}"
@@ -86,6 +87,20 @@ def exempting_ops(objects: Objects) -> None:
                 expression["values"].append("ops")
 
 
+def in_zones(*zones: str) -> Spoil:
+    """Nodes with GPUs in these zones, and nodes without in those after a minus. No other node has a zone."""
+
+    def spoil(objects: Objects) -> None:
+        for each in objects:
+            if each["kind"] == "Node":
+                each["metadata"]["labels"].pop("topology.kubernetes.io/zone", None)
+        for zone in zones:
+            name = zone.removeprefix("-")
+            objects.append(node(f"in{zone}", 0 if name != zone else 8, zone=name))
+
+    return spoil
+
+
 FINE = [
     pytest.param("webhooks", "as shipped, but about nothing in ops", exempting_ops, id="another namespace that is exempt"),
     pytest.param("matchConditions", "with the component every-pod", lambda o: hook(o, "Mutating")["matchConditions"].pop(), id="the component every-pod"),
@@ -107,6 +122,9 @@ FINE = [
     pytest.param("preemption", "by gpu-inference: none; by gpu-inference-critical: none", policy(STRICT), id="nobody can preempt"),
     pytest.param("taints", "no pods without GPUs", lambda o: o.extend([node("gpu-b"), placed(pod("claims", 0, resourceClaims=[{"name": "gpu", "resourceClaimName": "c"}]), "gpu-b")]), id="a pod with GPUs by a claim"),
     pytest.param("timeSlicing", "same on every node", lambda o: (of(o, "Node").update(node("gpu-a", 2, "Tesla-T4", replicas=4)), o.append(node("gpu-m", mig={"1g.10gb": 7}))), id="shares beside MIG instances"),
+    pytest.param("topologySpread", "no constraint", both(policy(ZONES % "ScheduleAnyway"), in_zones("a", "b", "-c")), id="a preference over zones, one without GPUs"),
+    pytest.param("topologySpread", "counts only domains with GPUs", both(policy(ZONES % "DoNotSchedule"), in_zones("a", "b", "-b")), id="zones that all have GPUs"),
+    pytest.param("topologySpread", "counts only domains with GPUs", both(policy(ZONES % "DoNotSchedule"), in_zones("a", "-b")), id="one zone with GPUs, for which pods get no constraint"),
     pytest.param("policyLabels", "every label", policy(LABEL.replace("NVIDIA-H100", "NVIDIA-H100, NVIDIA-A100-SXM4-80GB")), id="one label of several"),
 ]  # fmt: skip
 
@@ -193,6 +211,8 @@ CASES = [
     pytest.param("policyLabels", "warn", policy(LABEL), id="a label on no node"),
     pytest.param("policyLabels", "warn", policy(SPREAD % "ScheduleAnyway"), id="a topology on no node"),
     pytest.param("policyLabels", "broken", policy(SPREAD % "DoNotSchedule"), id="a topology that pods wait for"),
+    pytest.param("topologySpread", "warn", both(policy(ZONES % "DoNotSchedule"), in_zones("a", "b", "-c")), id="a zone without GPUs that counts"),
+    pytest.param("topologySpread", "warn", both(policy(SPREAD.replace("example.com/rack", "kubernetes.io/hostname") % "DoNotSchedule"), in_zones("a", "b", "-b")), id="hosts without GPUs that count"),
     pytest.param("nodes", "warn", lambda o: o.append(node("gpu-b", resources={"nvidia.com/gpu": "0"})), id="a node that offers nothing"),
     pytest.param("nodes", "broken", lambda o: of(o, "Node")["status"]["conditions"][0].update(status="False"), id="no node that is well"),
     pytest.param("taints", "warn", lambda o: o.extend([node("gpu-b"), placed(pod("guest", 0), "gpu-b")]), id="a guest on GPU nodes"),
@@ -211,6 +231,16 @@ def test_a_problem_is_reported_with_the_next_step(tmp_path: Path, check: str, st
     assert (check, state) in [(each["check"], each["state"]) for each in found]
     assert all(each["next"] for each in found if each["check"] == check and each["state"] != "unknown")
     assert result.exit_code == int(any(each["state"] == "broken" for each in found))
+
+
+def test_the_zones_that_count_without_gpus_are_named(tmp_path: Path) -> None:
+    objects = healthy()
+    both(policy(ZONES % "DoNotSchedule"), in_zones("a", "b", "-c", "-d"))(objects)
+    (found,) = [each for each in checked(tmp_path, objects) if each["check"] == "topologySpread"]
+    assert found["text"] == (
+        "profiles.default.injectors.topologySpread.constraints: DoNotSchedule over topology.kubernetes.io/zone also counts c, d, "
+        "which have no node with GPUs: of a workload at most 1 pod (maxSkew) starts in each of a, b, and the rest waits"
+    )
 
 
 def _unasked(objects: Objects) -> None:

@@ -45,6 +45,7 @@ CHECKS: Final = (
     Check("preemption", ("Namespace", "PriorityClass", "ValidatingAdmissionPolicy"), guards.preemption),
     Check("policyTaints", ("Node",), policy_references.taints),
     Check("policyLabels", ("Node",), policy_references.labels),
+    Check("topologySpread", ("Node",), policy_references.topology_spread),
     Check("nodes", ("Node",), nodes.health),
     Check("taints", ("Node", "Pod"), nodes.pods_without_gpus),
     Check("timeSlicing", ("Node",), nodes.time_slicing),

@@ -14,7 +14,7 @@ from webhook.cli.cluster.snapshot import FINISHED, Snapshot
 from webhook.cli.offline import load_policy
 from webhook.kube.pod import PROFILE_LABEL, labels_of, owner
 from webhook.policy.model import DEFAULT_PROFILE, Policy
-from webhook.policy.references import Reference, added, node_labels, node_taints
+from webhook.policy.references import Reference, added, hard_spread, node_labels, node_taints
 from webhook.policy.workload_classes import ANY, ClassRule
 from webhook.text import bare, listed, matches, matches_any, nearest, plural, suggestion
 
@@ -138,6 +138,25 @@ def labels(snapshot: Snapshot, policy: Policy) -> All:
     ]
     found = _report(snapshot, "label", lacking, list(values))
     return found or "nodes have every label that the policy adds to the shipped one"
+
+
+def topology_spread(snapshot: Snapshot, policy: Policy) -> All:
+    """No constraint with DoNotSchedule counts a domain in which no node has GPUs (see `hard_spread`)."""
+    with_gpus, found, hard = set(gpu_nodes(snapshot, policy)), [], [*hard_spread(policy)]
+    for profile, constraint in hard:
+        keys = {each.key for name, each in hard if name == profile}
+        counted = {name: labels_of(node) for name, node in snapshot.nodes.items() if keys <= labels_of(node).keys()}
+        domains = {each[constraint.key] for name, each in counted.items() if name in with_gpus}
+        empty = {each[constraint.key] for each in counted.values()} - domains
+        if empty and len(domains) > 1:  # with one, pods get no constraint
+            text = (
+                f"profiles.{profile}.injectors.topologySpread.constraints: DoNotSchedule over {bare(constraint.key)} also counts "
+                f"{listed(sorted(empty))}, which have no node with GPUs: of a workload at most "
+                f"{plural(constraint.max_skew, 'pod')} (maxSkew) starts in each of {listed(sorted(domains))}, and the rest waits"
+            )
+            step = f"use ScheduleAnyway, or give the pods a nodeSelector for GPU nodes: {snapshot.release.edit_policy}"
+            found.append(warn(text, step))
+    return found or ("DoNotSchedule counts only domains with GPUs" if hard else "no constraint with DoNotSchedule")
 
 
 def _report(snapshot: Snapshot, noun: str, lacking: Iterable[tuple[str, Reference]], known: list[str]) -> list[Found]:

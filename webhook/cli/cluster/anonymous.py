@@ -35,7 +35,7 @@ resourceClaimName resourceClaimTemplateName overhead podFixed runtimeClassName h
 persistentVolumeClaim claimName ephemeral volumeClaimTemplate nominatedNodeName containerStatuses initContainerStatuses
 ready state waiting running terminated resourceClaimStatuses terminationGracePeriodSeconds
 
-unschedulable taints providerID capacity allocatable globalDefault handler scheduling
+unschedulable taints providerID capacity allocatable globalDefault handler scheduling defaultRequest maxLimitRequestRatio
 
 driver pool generation resourceSliceCount allNodes perDeviceNodeSelection devices attributes string int bool version
 consumesCounters counterSet counters sharedCounters allowMultipleAllocations requestPolicy validValues validRange min max
@@ -65,7 +65,8 @@ _NAMES: Final = frozenset(_NAME_WORDS.split())
 _LABELS: Final = frozenset(("labels", "matchLabels", "nodeSelector"))
 """Maps by label keys."""
 _MAP_WORDS: Final = (
-    "limits requests capacity allocatable hard used attributes counters consumedCapacity overhead podFixed"
+    "limits requests capacity allocatable hard used attributes counters consumedCapacity overhead podFixed default "
+    "defaultRequest min max maxLimitRequestRatio"
 )
 _MAPS: Final = _LABELS.union(_MAP_WORDS.split())
 """Maps whose keys are no fields, and stay."""

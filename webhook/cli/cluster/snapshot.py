@@ -22,7 +22,7 @@ from webhook.text import listed, plural, quoted
 NEEDED: Final = ("Node", "Pod")
 """Without these no command can answer."""
 ENGINE: Final = (
-    *("Node", "Pod", "Namespace", "PriorityClass", "RuntimeClass", "ResourceSlice", "DeviceTaintRule"),
+    *("Node", "Pod", "Namespace", "PriorityClass", "RuntimeClass", "LimitRange", "ResourceSlice", "DeviceTaintRule"),
     *("PodDisruptionBudget", "ResourceQuota", "HorizontalPodAutoscaler", "ConfigMap"),
 )
 """Kinds that the webhook reads to decide. A file without one of them is of a cluster that has none."""

@@ -14,7 +14,7 @@ from webhook.admission.pods import mutate
 from webhook.admission.words import finding_line
 from webhook.cli import offline
 from webhook.cli.cluster.devices import PodGpus
-from webhook.cli.cluster.snapshot import Object, Snapshot
+from webhook.cli.cluster.snapshot import Snapshot
 from webhook.cli.manifests import Planned
 from webhook.cli.simulating.scheduler import Scheduler
 from webhook.cli.waiting.causes import Cause
@@ -25,6 +25,7 @@ from webhook.cli.waiting.notes import sick_words
 from webhook.cli.waiting.situation import Case, Situation, priority_of
 from webhook.cluster.gpu_amounts import gpu_number
 from webhook.errors import BadInput, BadReview
+from webhook.framework.as_stored import as_stored
 from webhook.kube.pod import PROFILE_LABEL, Pod
 from webhook.kube.pod_schema import check
 from webhook.placement.placer import Placer
@@ -187,50 +188,52 @@ def _by_node(views: dict[str, Situation], resources: list[str]) -> dict[str, dic
 
 
 class _Admission:
-    """Admission of a new pod as the API server does it: both hooks of the webhook, and the priority of the pod's class."""
+    """Admission of a new pod as the API server does it: its own plugins, and both hooks of the webhook."""
 
     def __init__(self, snapshot: Snapshot, policy: Policy) -> None:
         self._state, self._policy, self._now = snapshot.state, policy, snapshot.taken
         self._placer = Placer(snapshot.state)
         self._pod_gpus = PodGpus(snapshot, policy)
-        self._known: dict[tuple[str, str, str, bytes], Workload] = {}
+        self._known: dict[tuple[str, str, str, bytes], tuple[offline.Document, Workload]] = {}
         self._numbers = count()
-        classes = snapshot.of("PriorityClass")
-        self._classes: dict[str, Object] = {each["metadata"]["name"]: each for each in classes}
-        self._default = next((each for each in classes if each.get("globalDefault")), None)
 
-    def planned(self, plan: Planned) -> Workload:
-        """The workload of these pods, which has no pods yet: whether they are refused, and what is said. Raises BadInput."""
+    def planned(self, plan: Planned) -> tuple[Planned, Workload]:
+        """These pods as the API server stores them, and their workload, which has no pods yet: whether they are refused, and what
+        is said. Raises BadInput."""
         namespace = plan.document.request.namespace
         key = namespace, plan.of, plan.template, plan.document.original  # lines of a trace are often equal
         if key not in self._known:
             try:
-                gpus = self._pod_gpus.asked(check(plan.document.request.object), namespace)
+                stored = offline.as_new(plan.document, self._state.view(self._now))
+                gpus = self._pod_gpus.asked(check(stored.request.object), namespace)
             except BadReview as error:
                 raise BadInput(f"{plan.document.where}: {error}") from None
-            workload = self._known[key] = Workload(namespace, plan.of, plan.template, gpus)
-            self._validate(plan, workload)
+            workload = Workload(namespace, plan.of, plan.template, gpus)
+            self._known[key] = stored, workload
+            self._validate(stored, workload)
             if plan.of.startswith("daemonset/"):
                 workload.notes.append(_OF_A_DAEMONSET)
             elif plan.replicas is None:
                 workload.notes.append("how many pods it makes is not known: this is one")
-        return self._known[key]
+        stored, workload = self._known[key]
+        return plan._replace(document=stored), workload
 
-    def _validate(self, plan: Planned, workload: Workload) -> None:
-        namespace, view = plan.document.request.namespace, self._state.view(self._now)
-        if not offline.opted_in(namespace, view):
-            label = f"kubectl label namespace {namespace} {PROFILE_LABEL}=default"
-            workload.notes = [f"namespace {namespace} has not opted in, so the webhook is not asked ({label})"]
-            return
-        decision = offline.run(plan.document, offline.decide_validate, self._policy, self._state, self._now).decision
+    def _validate(self, document: offline.Document, workload: Workload) -> None:
+        request, view = document.request, self._state.view(self._now)
+        asked = offline.opted_in(request.namespace, view)
+        decision = offline.run(document, offline.decide_validate, self._policy, self._state, self._now).decision
         warned = [finding_line(unit, finding) for unit, action, finding in decision.findings if action == "warn"]
         workload.notes = [*decision.warnings, *warned]
+        if not asked:
+            label = f"kubectl label namespace {request.namespace} {PROFILE_LABEL}=default"
+            workload.notes = [f"namespace {request.namespace} has not opted in, so the webhook is not asked ({label})"]
         if decision.result == "denied":
             workload.message = decision.message
             workload.sides["with"].refused = True
+            beyond = document.refusals or offline.refused_by_limits(request, request.object or {}, view)
             # The mutating hook refuses only pods that the API server would refuse without the webhook too.
-            mutated = mutate(plan.document.request, self._policy, view, self._placer)
-            workload.sides["without"].refused = mutated.result == "denied"
+            mutated = mutate(request, self._policy, view, self._placer) if asked else IGNORED
+            workload.sides["without"].refused = bool(beyond) or mutated.result == "denied"
 
     def submitted(self, plan: Planned) -> Pod:
         """One more pod, as its client submits it, with a name, a uid and a status."""
@@ -250,6 +253,7 @@ class _Admission:
         pod = offline.patched(pod, decision)
         if decision.reservation is not None and decision.placement is not None:
             self._state.reserve(decision.reservation, decision.placement, self._now)
+        pod, _ = as_stored(pod, request.namespace, view)  # the API server applies its plugins to what the hook changed
         self._state.pod_seen(pod, self._now)
         return pod
 
@@ -259,18 +263,6 @@ class _Admission:
         for each in (*(reservations(bound) if bound else ()), now):
             self._state.pod_seen(each, self._now)
 
-    def with_priority(self, pod: Pod) -> Pod:
-        """The pod with the priority of its class, which the API server fills in (k8s.io/kubernetes
-        plugin/pkg/admission/priority)."""
-        priority_class = self._classes.get(pod["spec"].get("priorityClassName") or "", self._default)
-        if priority_class is None or "priority" in pod["spec"]:
-            return pod
-        fields = {
-            "priority": int(priority_class.get("value") or 0),
-            "preemptionPolicy": priority_class.get("preemptionPolicy"),
-        }
-        return {**pod, "spec": {**pod["spec"], **fields}}
-
 
 def _create(
     plan: Planned,
@@ -279,7 +271,7 @@ def _create(
     queues: dict[str, list[_Queued]],
 ) -> None:
     """Create the pods of one template, and put those that are admitted into the queues. Raises BadInput."""
-    found = admission.planned(plan)
+    plan, found = admission.planned(plan)
     key = found.namespace, found.name, found.template, tuple(sorted(found.gpus.items())), bool(found.message)
     workload = workloads.setdefault(key, found)
     if plan.of.startswith("daemonset/"):
@@ -289,6 +281,6 @@ def _create(
     for _ in range(replicas):
         pod = admission.submitted(plan)
         if not workload.sides["without"].refused:
-            queues["without"].append((admission.with_priority(pod), workload))
+            queues["without"].append((pod, workload))
         if not workload.sides["with"].refused:
-            queues["with"].append((admission.with_priority(admission.admit(plan, pod)), workload))
+            queues["with"].append((admission.admit(plan, pod), workload))

@@ -1,0 +1,47 @@
+"""A constraint with DoNotSchedule counts zones without GPUs, as `lint` and `doctor` say: on the real scheduler."""
+
+import json
+
+import pytest
+
+from tests.controlplane.api import Api, wait_until
+from tests.controlplane.fixtures import MakeNodes
+from tests.controlplane.nodes import node
+from tests.controlplane.objects import deployment
+from tests.installed import SHIPPED, Installed, MakeTeam
+from webhook.kube.pod import ZONE
+
+pytestmark = pytest.mark.controlplane
+
+HARD = {"injectors": {"topologySpread": {"constraints": [{"key": ZONE, "whenUnsatisfiable": "DoNotSchedule"}]}}}
+GPU_NODE = {"for": "gpus"}
+
+
+@pytest.mark.parametrize(
+    ("selector", "start"),
+    [
+        pytest.param({}, 2, id="a zone without GPUs counts"),
+        pytest.param(GPU_NODE, 4, id="it does not, where the pods exclude its nodes"),
+    ],
+)
+async def test_replicas_start(
+    api: Api, installed: Installed, nodes: MakeNodes, team_of: MakeTeam, selector: dict[str, str], start: int
+) -> None:
+    with installed.policy(f"{SHIPPED}  hard: {json.dumps(HARD)}\n"):
+        with_gpus = [node(f"hard-{zone}", zone=zone, labels=GPU_NODE) for zone in ("zone-a", "zone-b")]
+        await nodes([*with_gpus, node("hard-c", 0, zone="zone-c")])
+        team = await team_of("hard")
+        made = deployment("chat", 4, labels={"workload-type": "inference"}, nodeSelector=selector)
+        await api.create(made, team)
+        found = await api.running(team, start)
+        assert all(ZONE in [each["topologyKey"] for each in p["spec"]["topologySpreadConstraints"]] for p in found)
+
+        async def rest_waits() -> bool:
+            pods = await api.pods(team)
+            waiting = [p for p in pods if not p["spec"].get("nodeName")]
+            said = [c.get("message", "") for p in waiting for c in p["status"].get("conditions") or ()]
+            return (
+                len(waiting) == 4 - start and sum("topology spread constraints" in text for text in said) == 4 - start
+            )
+
+        await wait_until(rest_waits, 120, "the scheduler to say why the rest waits")
