@@ -152,7 +152,7 @@ def expressions(draw: st.DrawFn, kind: str = "bool", depth: int = 3) -> str:
             formatted("semver({})", quoted(VERSIONS)),
             formatted("semver({}, true)", quoted(TEXTS)),
         ],
-        "list": [attribute("list"), formatted("[{}, {}]", quoted(TEXTS), quoted(TEXTS)), st.just("[]")],
+        "list": [attribute("list"), formatted("[{}, {}]", quoted(TEXTS), quoted(TEXTS))],
         "quantity": [
             formatted("quantity({})", quoted(QUANTITIES)),
             formatted("device.capacity[{}].{}", st.sampled_from(['"gpu.x"', "'y'"]), st.sampled_from("mn")),
