@@ -11,11 +11,11 @@ _FORTY: Final = f"[{'0,' * 39}0]"
 _MANY: Final = f"[{'0,' * 400}0]"
 
 
-def _optionals(levels: int) -> str:
-    """Each level copies the one before: `optMap` is a macro that names its target twice."""
-    text = "optional.of(1)"
-    for number in range(levels):
-        text += f".optMap(a{number}, " + " + ".join([f"a{number}"] * 8) + ")"
+def _optionals(start: str, levels: int, times: int) -> str:
+    """Each level copies the one before, as `optMap` is a macro that names its target twice, and adds its value to itself."""
+    text = f"optional.of({start})"
+    for _ in range(levels):
+        text += f".optMap(a, {'+'.join(['a'] * times)})"
     return f"{text}.hasValue()"
 
 
@@ -32,7 +32,9 @@ EXPRESSIONS: Final[dict[str, str]] = {
     "a long pattern": f'{_MODEL}.matches("{"(a|b)*" * 1000}")',
     "a pattern that is put together": f"{_MODEL}.matches({' + '.join([_MODEL] * 100)})",
     # What copies.
-    "optMap of optMap": _optionals(7),
+    "optMap of optMap": _optionals("1", 18, 2),
+    "optMap of text": _optionals('"aaaaaaaa"', 7, 16),
+    "optMap of lists": _optionals("[0, 0, 0, 0]", 7, 16),
     "optFlatMap of optFlatMap": "optional.of(1)" + ".optFlatMap(a, optional.of(a + a))" * 60 + ".hasValue()",
     "bind of bind": "".join([f"cel.bind(a{n}, [a{n - 1}, a{n - 1}], " for n in range(1, 9)]) + "true" + ")" * 8,
     "bind of a group": "".join([f"cel.bind(a{n}, device.attributes, " for n in range(20)]) + "true" + ")" * 20,

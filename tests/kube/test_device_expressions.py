@@ -66,7 +66,7 @@ TOLD = {
 
 def test_what_copies_or_grows_is_not_told() -> None:
     told = {name for name, text in EXPRESSIONS.items() if Selector(text).read() is not None}
-    assert TOLD <= told
+    assert told >= TOLD
     assert told.isdisjoint(list(EXPRESSIONS)[:1])
     for word in (
         "optMap",
@@ -83,7 +83,8 @@ def test_what_copies_or_grows_is_not_told() -> None:
         "timestamp",
     ):
         among = [name for name, text in EXPRESSIONS.items() if word in text]
-        assert among and told.isdisjoint(among), word
+        assert among, word
+        assert told.isdisjoint(among), word
     assert told.isdisjoint([name for name in EXPRESSIONS if "loops" in name])
 
 
@@ -93,6 +94,7 @@ NAMES: dict[str, list[str]] = {"str": ["s", "t"], "int": ["i", "j"], "bool": ["b
 TEXTS = st.sampled_from(["", "a", "A", "ab", "gpu", "é", "h100", "1Gi", "1.0.0", "v1"])
 NUMBERS = st.one_of(st.integers(-3, 3), st.sampled_from([2**63 - 1, -(2**63)]))
 VERSIONS = st.sampled_from(["1.0.0", "1.0.0-rc.1", "1.0.0-rc.10", "2.1.0+b", "1.10.0"])
+BODIES = ["x == 'a'", "x > 'a'", "x.size() / 0 == 1 || x == 'a'"]
 QUANTITIES = st.sampled_from(["1", "1500m", "1Gi", "80Gi", "-1", "1e3", "0.5"])
 VALUES: dict[str, st.SearchStrategy[Any]] = {
     "str": TEXTS,
@@ -165,7 +167,10 @@ def expressions(draw: st.DrawFn, kind: str = "bool", depth: int = 3) -> str:
         "device.attributes[{}{}].?{}", st.sampled_from(["", "?"]), st.sampled_from(['"y"', '"gpu.x"']), st.just("s")
     )
     inner: dict[str, list[st.SearchStrategy[str]]] = {
-        "str": [formatted("{}.lowerAscii()", of("str")), formatted("{}.upperAscii()", of("str")), formatted("{}.orValue({})", optional, of("str"))],
+        "str": [
+            formatted("{}.{}Ascii()", of("str"), st.sampled_from(["lower", "upper"])),
+            formatted("{}.orValue({})", optional, of("str")),
+        ],
         "int": [
             formatted("({} {} {})", of("int"), st.sampled_from("+-*/%"), of("int")),
             formatted("size({})", of("str")), formatted("{}.size()", of("list")), formatted("-{}", attribute("int")),
@@ -182,7 +187,7 @@ def expressions(draw: st.DrawFn, kind: str = "bool", depth: int = 3) -> str:
             formatted("{}.{}({})", of("str"), st.sampled_from(["startsWith", "endsWith", "contains"]), of("str")),
             formatted("{}.matches({})", of("str"), st.sampled_from(['"^a"', '"b$"', '"h1|g"', '"[a-f]+$"'])),
             formatted("({} in {})", of("str"), of("list")), formatted("{}.hasValue()", optional),
-            formatted("{}.{}(x, {})", of("list"), st.sampled_from(["all", "exists"]), st.sampled_from(["x == 'a'", "x > 'a'", "x.size() / 0 == 1 || x == 'a'"])),
+            formatted("{}.{}(x, {})", of("list"), st.sampled_from(["all", "exists"]), st.sampled_from(BODIES)),
             formatted("has(device.attributes['y'].{})", st.sampled_from("stijbvl")),
             formatted("{}.{}({})", of("version"), st.sampled_from(["isLessThan", "isGreaterThan"]), of("version")),
             formatted("{}.{}({})", of("quantity"), st.sampled_from(["isLessThan", "isGreaterThan"]), of("quantity")),
@@ -190,7 +195,10 @@ def expressions(draw: st.DrawFn, kind: str = "bool", depth: int = 3) -> str:
             formatted("cel.bind(g, device.attributes['y'], {} || g.s == 'a' || g.b)", of("bool")),
         ],
         "version": [], "list": [],
-        "quantity": [formatted("{}.{}({})", of("quantity"), st.sampled_from(["add", "sub"]), of("quantity")), formatted("{}.add({})", of("quantity"), st.just("1"))],
+        "quantity": [
+            formatted("{}.{}({})", of("quantity"), st.sampled_from(["add", "sub"]), of("quantity")),
+            formatted("{}.add({})", of("quantity"), st.just("1")),
+        ],
     }  # fmt: skip
     return draw(st.one_of(*leaves[kind], *inner[kind], *inner[kind]))
 
@@ -225,8 +233,8 @@ def test_any_text_is_read_or_not_told(text: str) -> None:
 
 
 @given(st.lists(st.sampled_from([
-    "device", ".", "driver", "attributes", "[", "]", '"a"', "(", ")", "&&", "||", "!", "?", ":", ",", "in", "==", "<", "+", "-", "1", "true",
-    "has", "cel", "bind", "all", "exists", "matches", "x", "size", "orValue", "quantity",
+    "device", ".", "driver", "attributes", "[", "]", '"a"', "(", ")", "&&", "||", "!", "?", ":", ",", "in", "==", "<", "+", "-", "1",
+    "true", "has", "cel", "bind", "all", "exists", "matches", "x", "size", "orValue", "quantity",
 ]), max_size=40).map(" ".join))  # fmt: skip
 def test_any_tokens_are_read_or_not_told(text: str) -> None:
     """Where both decide, they agree."""

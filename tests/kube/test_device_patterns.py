@@ -40,7 +40,8 @@ def test_told(pattern: str, found: list[str], missed: list[str]) -> None:
 @pytest.mark.parametrize(
     "pattern",
     [
-        r"^(\pL{150})a", "a{2}", "(?i)a", "a**", "a*?", "a++", r"\bx", r"\x41", r"\Qa\E", "(a", "a)", "[a", "[]", "[z-a]", "[[:alpha:]]",
+        r"^(\pL{150})a", "a{2}", "(?i)a", "a**", "a*?", "a++", r"\bx", r"\x41", r"\Qa\E",
+        "(a", "a)", "[a", "[]", "[z-a]", "[[:alpha:]]",
         "[a-]", r"[\D]", r"[\w-z]", "a^", "a$b", "(^a)", "(?P<n>a)", "{", "]", "*", "a" * 65, "(" * 9 + "a" + ")" * 9, "\\",
     ],
 )  # fmt: skip

@@ -67,9 +67,10 @@ _TOKEN: Final = re.compile(
 _ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPES: Final = {"\\": "\\", '"': '"', "'": "'", "n": "\n", "r": "\r", "t": "\t"}
 _KEYWORDS: Final = frozenset({"true", "false", "null", "in"})
-_TAKEN: Final = frozenset(
-    "device cel as break const continue else for function if import let loop package namespace return var void while".split()
-)
+_TAKEN: Final = frozenset({
+    "device", "cel", "as", "break", "const", "continue", "else", "for", "function",
+    "if", "import", "let", "loop", "package", "namespace", "return", "var", "void", "while",
+})  # fmt: skip
 """Names that no variable may have."""
 _RELATIONS: Final[dict[str, Callable[[Any, Any], bool]]] = {
     "==": functions.equal,

@@ -1,9 +1,9 @@
 """Regular expressions of `matches` in expressions that select devices.
 
 A pattern of a tenant is not run by a library: an automaton is made of it, whose size and work are known before. Told are
-literal characters, `.`, classes such as `[^a-z0-9_]`, `\\d`, `\\w`, `\\s` and their opposites, groups `( )` and `(?: )`, alternatives, the
-repetitions `*`, `+` and `?`, and anchors at the ends of the whole pattern or of one of its outermost alternatives. All else (counts, flags, words, classes of
-Unicode, and what is no pattern) is not told.
+literal characters, `.`, classes such as `[^a-z0-9_]`, `\\d`, `\\w`, `\\s` and their opposites, groups `( )` and `(?: )`,
+alternatives, the repetitions `*`, `+` and `?`, and anchors at the ends of the pattern or of one of its outermost alternatives.
+All else (counts, flags, words, classes of Unicode, and what is no pattern) is not told.
 
 What is told means what it means in Go (regexp/syntax): a match anywhere in the text, and `.` is not a line feed. A text is
 walked once, with the set of places in the pattern that it may have reached (Glushkov's automaton).
@@ -162,7 +162,7 @@ class Pattern:
 
     def _group(self) -> _Part:
         self._depth += 1
-        if self._take("?") and not self._take(":") or self._depth > _MAX_DEPTH:
+        if (self._take("?") and not self._take(":")) or self._depth > _MAX_DEPTH:
             raise NotTold
         found = self._sequence()
         while self._take("|"):

@@ -1,8 +1,8 @@
 """The CEL expressions that select devices: `device.attributes["gpu.nvidia.com"].type == "gpu"`.
 
-Follows k8s.io/dynamic-resource-allocation/cel. Tenants write them. What `device_expressions` reads of CEL is evaluated, at a cost that
-is known before. All else is unknown, and so is what Kubernetes reports as an error: which devices a claim gets is then left to
-the scheduler.
+Follows k8s.io/dynamic-resource-allocation/cel. Tenants write them. What `device_expressions` reads of CEL is evaluated, at a cost
+that is known before. All else is unknown, and so is what Kubernetes reports as an error: which devices a claim gets is then left
+to the scheduler.
 """
 
 from collections.abc import Mapping
