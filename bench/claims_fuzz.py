@@ -1,8 +1,8 @@
 """Looks for a claim that costs much: `python -m bench.claims_fuzz --minutes 60`.
 
 Claims are drawn: with expressions that were made to cost much (`bench.hostile_cel`), whole, cut, joined and nested in each other,
-with random tokens of CEL, and with random expressions near the grammar that is told. Each goes the way of a review, from the bytes
-to the answer, with 400 devices of 8 models on 50 nodes, in a process that may take 2 s and 1 GiB. It may cost 0.2 s of CPU or 50
+with random tokens of CEL, and with random expressions near the grammar that is told. Each goes the way of a review, from bytes
+to answer, with 400 devices of 8 models on 50 nodes, in a process that may take 2 s and 1 GiB. It may cost 0.2 s of CPU or 50
 MiB. Prints the costliest; exit status 1 if one costs more. Linux only.
 """
 

@@ -233,8 +233,8 @@ def test_any_text_is_read_or_not_told(text: str) -> None:
 
 
 @given(st.lists(st.sampled_from([
-    "device", ".", "driver", "attributes", "[", "]", '"a"', "(", ")", "&&", "||", "!", "?", ":", ",", "in", "==", "<", "+", "-", "1",
-    "true", "has", "cel", "bind", "all", "exists", "matches", "x", "size", "orValue", "quantity",
+    "device", ".", "driver", "attributes", "[", "]", '"a"', "(", ")", "&&", "||", "!", "?", ":", ",", "in", "==", "<", "+", "-",
+    "1", "true", "has", "cel", "bind", "all", "exists", "matches", "x", "size", "orValue", "quantity",
 ]), max_size=40).map(" ".join))  # fmt: skip
 def test_any_tokens_are_read_or_not_told(text: str) -> None:
     """Where both decide, they agree."""

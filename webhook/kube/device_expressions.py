@@ -217,7 +217,7 @@ class _Reader:
 
     def _new_name(self) -> str:
         name = self._name()
-        if name in self._names or name in _TAKEN:
+        if name in _TAKEN:
             raise NotTold
         return name
 
@@ -411,10 +411,8 @@ class _Reader:
             raise NotTold
         variable = self._new_name()
         self._expect(",")
-        self._names[variable], self._in_loop = _Node(lambda _, entry: entry), True
-        body = self._expression()
-        self._expect(")")
-        del self._names[variable]
+        self._in_loop = True
+        body = self._where(variable, _Node(lambda _, entry: entry))
         self._in_loop = False
         absorbing, run, each = name == "exists", over.run, body.run
 
@@ -526,10 +524,15 @@ class _Reader:
         self._expect(",")
         if not isinstance(path, Path) or path.optional:
             raise NotTold
-        self._names[variable] = path
+        return self._where(variable, path)
+
+    def _where(self, variable: str, value: _Node | Path) -> _Node:
+        """The rest of a call, in which a variable has a value."""
+        before = self._names
+        self._names = before | {variable: value}
         found = self._expression()
         self._expect(")")
-        del self._names[variable]
+        self._names = before
         return found
 
 
