@@ -1,6 +1,6 @@
 """What of CEL is told, that it is what Google's CEL says, and that nothing costs more than is known before.
 
-Covers kube.device_expressions.
+Covers kube.device_expressions, kube.device_tokens, kube.device_tree.
 """
 
 import sys
@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from bench.hostile_cel import EXPRESSIONS
 from tests.kube import google_cel
-from webhook.kube.device_expressions import MAX_LIST, tokens
 from webhook.kube.device_functions import Version
 from webhook.kube.device_selectors import Facts, Selector, Work
+from webhook.kube.device_tokens import tokens
+from webhook.kube.device_tree import MAX_LIST
 
 T = TypeVar("T")
 DOMAINS = ("gpu.x", "y")

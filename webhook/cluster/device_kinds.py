@@ -11,8 +11,8 @@ from typing import Final
 from webhook.cluster.device_layout import Layout
 from webhook.cluster.devices import DRA, DeviceClaim, DeviceRequest
 from webhook.kube.claim_requests import Selected
-from webhook.kube.device_expressions import Path
 from webhook.kube.device_selectors import Facts, Selector, Work
+from webhook.kube.device_tree import Path
 
 _MAX_VALUES: Final = 64
 """An attribute with more values than this is dropped."""

@@ -27,45 +27,35 @@ reads (`Expression.cost`). k8s.io/apiserver estimates the same way; its estimate
 (CELSelectorExpressionMaxCost), far more than `device_kinds` allows.
 """
 
-import re
 from collections.abc import Callable
 from operator import ge, gt, le, lt
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 from webhook.errors import NotTold
 from webhook.kube import device_functions as functions
-from webhook.kube.device_functions import GLOBAL, MEMBERS, Function, Quantity, Value
+from webhook.kube.device_functions import GLOBAL, MEMBERS, Function, Quantity
 from webhook.kube.device_patterns import Pattern
-from webhook.kube.quantity import Number
+from webhook.kube.device_tokens import Token, number_of, text_of
+from webhook.kube.device_tree import (
+    MAX_LIST,
+    Facts,
+    Node,
+    Path,
+    Run,
+    applied,
+    bounded,
+    constant,
+    first_of,
+    node,
+    there,
+    until,
+)
 
-MAX_EXPRESSION: Final = 10 << 10
-"""Maximum length of an expression (CELSelectorExpressionMaxLength)."""
-MAX_TOKENS: Final = 1024
-MAX_TEXT: Final = 256
-"""Maximum length of a text, of an expression or of a device: Kubernetes lets devices have 64 (DeviceAttributeMaxValueLength)."""
-MAX_LIST: Final = 64
-"""Maximum length of a list of a device: Kubernetes lets it have 48 (ResourceSliceMaxAttributeValuesPerDevice)."""
 _MAX_DEPTH: Final = 16
 """Maximum depth of brackets and of conditions."""
-_MAX_HEIGHT: Final = 64
-"""Maximum height of the tree."""
-_READING: Final = 16
-"""Steps that it takes to read one token, or one character of a pattern."""
 _GROUP_STEPS: Final = 64
 """Looking for a domain among the names of a device."""
 
-_TOKEN: Final = re.compile(
-    r"""(?:[\t\n\f\r ]++|//[^\n]*+)*+
-    (?:(?P<raw>[rR](?:"[^"\n\r\ud800-\udfff]*+"|'[^'\n\r\ud800-\udfff]*+'))
-    |(?P<text>"(?:[^"\\\n\r\ud800-\udfff]|\\.)*+"|'(?:[^'\\\n\r\ud800-\udfff]|\\.)*+')
-    |(?P<number>[0-9]++)
-    |(?P<name>[A-Za-z_][A-Za-z_0-9]*+)
-    |(?P<sign>&&|\|\||[=!<>]=|[][(){}.,?:!<>+*/%-])
-    |(?P<end>\Z))""",
-    re.VERBOSE,
-)
-_ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
-_ESCAPES: Final = {"\\": "\\", '"': '"', "'": "'", "n": "\n", "r": "\r", "t": "\t"}
 _KEYWORDS: Final = frozenset({"true", "false", "null", "in"})
 _TAKEN: Final = frozenset({
     "device", "cel", "as", "break", "const", "continue", "else", "for", "function",
@@ -80,52 +70,6 @@ _RELATIONS: Final[dict[str, Callable[[Any, Any], bool]]] = {
     ">": functions.ordered(gt),
     ">=": functions.ordered(ge),
 }
-
-
-class Facts(Protocol):
-    """What expressions read of a device. Names are qualified: `gpu.nvidia.com/type`."""
-
-    @property
-    def driver(self) -> str: ...
-    @property
-    def shared(self) -> bool:
-        """Whether it allows multiple allocations."""
-
-    @property
-    def attributes(self) -> Any: ...
-    @property
-    def capacity(self) -> Any: ...
-
-
-Run = Callable[[Facts, Any], Any]
-"""Evaluates a part: of a device, and of the entry of the list in whose loop it is. Raises NotTold."""
-
-
-class Path(NamedTuple):
-    """What an expression names of a device."""
-
-    part: str = ""
-    """`attributes` or `capacity`; "" for the device."""
-    domain: str | None = None
-    """None: all domains."""
-    name: str | None = None
-    """None: all of the domain."""
-    optional: bool = False
-    dotted: bool = False
-    """Whether its name is written after a dot, as `has` wants it."""
-
-
-class _Node(NamedTuple):
-    """A part of the tree."""
-
-    run: Run
-    steps: int = 1
-    by_length: int = 0
-    """What it costs: steps, and steps for each character of the longest text."""
-    height: int = 1
-    entries: int = 0
-    """The largest number of entries if it is a list."""
-    literal: Value | None = None
 
 
 class Expression(NamedTuple):
@@ -143,31 +87,6 @@ class Expression(NamedTuple):
         return self.steps + self.by_length * max(longest, 1)
 
 
-Token = tuple[str, str]
-
-
-def tokens(expression: str) -> list[Token]:
-    """The kind and the text of each token. Raises NotTold."""
-    if len(expression) > MAX_EXPRESSION:
-        raise NotTold
-    found, place = list[Token](), 0
-    while len(found) <= MAX_TOKENS:
-        match = _TOKEN.match(expression, place)
-        if match is None:
-            break
-        place, kind = match.end(), match.lastgroup or ""
-        found.append((kind, match[kind]))
-        if kind == "end":
-            return found
-    raise NotTold
-
-
-def reading(of: list[Token]) -> int:
-    """The largest number of steps that it takes to read an expression of these tokens."""
-    patterns = [text for kind, text in of if kind in ("raw", "text")] if ("name", "matches") in of else []
-    return _READING * (len(of) + sum(map(len, patterns)))
-
-
 def parsed(of: list[Token]) -> Expression:
     """The expression of these tokens. Raises NotTold."""
     reader = _Reader(of)
@@ -180,13 +99,13 @@ class _Reader:
 
     def __init__(self, of: list[Token]) -> None:
         self._tokens, self._at, self._depth = of, 0, 0
-        self._names: dict[str, _Node | Path] = {}
+        self._names: dict[str, Node | Path] = {}
         self._in_loop = False
         self._longest = 1
         """The longest text in it."""
         self.paths: list[Path] = []
 
-    def whole(self) -> _Node:
+    def whole(self) -> Node:
         found = self._expression()
         if self._tokens[self._at][0] != "end":
             raise NotTold
@@ -222,26 +141,14 @@ class _Reader:
         return name
 
     def _text(self) -> str:
-        kind, text = self._tokens[self._at]
-        if kind not in ("raw", "text"):
-            raise NotTold
+        text = text_of(self._tokens[self._at])
         self._at += 1
-        if kind == "raw":
-            text = text[2:-1]
-        elif "\\" in text:
-            if {*_ESCAPED.findall(text)} - {*_ESCAPES}:
-                raise NotTold
-            text = _ESCAPED.sub(lambda match: _ESCAPES[match[1]], text[1:-1])
-        else:
-            text = text[1:-1]
-        if len(text) > MAX_TEXT:
-            raise NotTold
         self._longest = max(self._longest, len(text))
         return text
 
     # --- operators ----------------------------------------------------------------------------------------------------
 
-    def _expression(self) -> _Node:
+    def _expression(self) -> Node:
         self._depth += 1
         if self._depth > _MAX_DEPTH:
             raise NotTold
@@ -254,69 +161,69 @@ class _Reader:
             def choose(facts: Facts, entry: Any) -> Any:
                 return (no if functions.negated(condition(facts, entry)) else yes).run(facts, entry)
 
-            found = _node(choose, found, yes, no, entries=max(yes.entries, no.entries))
+            found = node(choose, found, yes, no, entries=max(yes.entries, no.entries))
         self._depth -= 1
         return found
 
-    def _any(self) -> _Node:
+    def _any(self) -> Node:
         parts = [self._all()]
         while self._take("||"):
             parts.append(self._all())
-        return parts[0] if len(parts) == 1 else _node(_first_of(True, [part.run for part in parts]), *parts)
+        return parts[0] if len(parts) == 1 else node(first_of(True, [part.run for part in parts]), *parts)
 
-    def _all(self) -> _Node:
+    def _all(self) -> Node:
         parts = [self._relation()]
         while self._take("&&"):
             parts.append(self._relation())
-        return parts[0] if len(parts) == 1 else _node(_first_of(False, [part.run for part in parts]), *parts)
+        return parts[0] if len(parts) == 1 else node(first_of(False, [part.run for part in parts]), *parts)
 
-    def _relation(self) -> _Node:
+    def _relation(self) -> Node:
         one = self._sum()
         if self._take("in"):
             other = self._member()
             if isinstance(other, Path) and not other.name:
                 return self._within(one, other)
             other = self._valued(other)
-            return _node(_applied(functions.within, one, other), one, other, steps=1 + other.entries)
+            return node(applied(functions.within, one, other), one, other, steps=1 + other.entries)
         if sign := self._take(*_RELATIONS):
             other = self._sum()
             steps = 1 + min(one.entries, other.entries)
-            return _node(_applied(_RELATIONS[sign], one, other), one, other, steps=steps)
+            return node(applied(_RELATIONS[sign], one, other), one, other, steps=steps)
         return one
 
-    def _sum(self) -> _Node:
+    def _sum(self) -> Node:
         found = self._product()
         while sign := self._take("+", "-"):
             other = self._product()
-            found = _node(_applied(functions.calculated(sign), found, other), found, other)
+            found = node(applied(functions.calculated(sign), found, other), found, other)
         return found
 
-    def _product(self) -> _Node:
+    def _product(self) -> Node:
         found = self._unary()
         while sign := self._take("*", "/", "%"):
             other = self._unary()
-            found = _node(_applied(functions.calculated(sign), found, other), found, other)
+            found = node(applied(functions.calculated(sign), found, other), found, other)
         return found
 
-    def _unary(self) -> _Node:
+    def _unary(self) -> Node:
         if self._take("-"):
             kind, text = self._tokens[self._at]
             if kind == "number":
                 self._at += 1
-                return _constant(functions.whole(-_number(text)))
+                return constant(functions.whole(-number_of(text)))
             value = self._valued(self._member())
-            return _node(_applied(functions.opposite, value), value)
+            return node(applied(functions.opposite, value), value)
         signs = 0
         while self._take("!"):
             signs += 1
         value = self._valued(self._member())
         for _ in range(2 - signs % 2 if signs else 0):
-            value = _node(_applied(functions.negated, value), value)
+            value = node(applied(functions.negated, value), value)
         return value
 
     # --- values -------------------------------------------------------------------------------------------------------
 
-    def _member(self) -> _Node | Path:
+    def _member(self) -> Node | Path:
         found = self._primary()
         while self._sees(".", "["):
             if isinstance(found, Path) and not found.name:
@@ -328,15 +235,15 @@ class _Reader:
             found = self._called(found, name)
         return found
 
-    def _primary(self) -> _Node | Path:
+    def _primary(self) -> Node | Path:
         kind, text = self._tokens[self._at]
         if kind in ("raw", "text"):
-            return _constant(self._text())
+            return constant(self._text())
         self._at += 1
         if kind == "number":
-            return _constant(functions.whole(_number(text)))
+            return constant(functions.whole(number_of(text)))
         if text in ("true", "false"):
-            return _constant(text == "true")
+            return constant(text == "true")
         if text == "(":
             found = self._expression()
             self._expect(")")
@@ -354,8 +261,8 @@ class _Reader:
         self._expect("(")
         return self._has() if text == "has" else self._function(GLOBAL, text, [])
 
-    def _list(self) -> _Node:
-        entries = list[_Node]()
+    def _list(self) -> Node:
+        entries = list[Node]()
         while not self._take("]"):
             entries.append(self._expression())
             if entries[-1].entries or not self._sees(",", "]"):
@@ -363,13 +270,13 @@ class _Reader:
             self._take(",")
         if all([each.literal is not None for each in entries]):
             made = tuple([each.literal for each in entries])
-            return _node(lambda *_: made, entries=len(made))
+            return node(lambda *_: made, entries=len(made))
         runs = [each.run for each in entries]
-        return _node(lambda facts, entry: tuple([run(facts, entry) for run in runs]), *entries, entries=len(runs))
+        return node(lambda facts, entry: tuple([run(facts, entry) for run in runs]), *entries, entries=len(runs))
 
-    def _arguments(self) -> list[_Node]:
+    def _arguments(self) -> list[Node]:
         """The arguments of a call, after its bracket."""
-        found = list[_Node]()
+        found = list[Node]()
         while not self._take(")"):
             found.append(self._expression())
             if not self._sees(")"):
@@ -378,16 +285,16 @@ class _Reader:
                     raise NotTold
         return found
 
-    def _function(self, table: dict[tuple[str, int], Function], name: str, of: list[_Node]) -> _Node:
+    def _function(self, table: dict[tuple[str, int], Function], name: str, of: list[Node]) -> Node:
         arguments = self._arguments()
         function = table.get((name, len(arguments)))
         if function is None:
             raise NotTold
         every = [*of, *arguments]
-        made = _node(_applied(function.call, *every), *every, steps=function.steps)
+        made = node(applied(function.call, *every), *every, steps=function.steps)
         return made._replace(by_length=made.by_length + function.by_length)
 
-    def _called(self, of: _Node | Path, name: str) -> _Node:
+    def _called(self, of: Node | Path, name: str) -> Node:
         """A call of a value, after its bracket."""
         if isinstance(of, Path) and of.optional:
             return self._optional(of, name)
@@ -403,29 +310,29 @@ class _Reader:
         def match(facts: Facts, entry: Any) -> bool:
             return pattern.found_in(functions.text(run(facts, entry)))
 
-        made = _node(match, value, steps=4)
+        made = node(match, value, steps=4)
         return made._replace(by_length=made.by_length + pattern.size)
 
-    def _loop(self, over: _Node, name: str) -> _Node:
+    def _loop(self, over: Node, name: str) -> Node:
         if self._in_loop:
             raise NotTold
         variable = self._new_name()
         self._expect(",")
         self._in_loop = True
-        body = self._where(variable, _Node(lambda _, entry: entry))
+        body = self._where(variable, Node(lambda _, entry: entry))
         self._in_loop = False
         absorbing, run, each = name == "exists", over.run, body.run
 
         def loop(facts: Facts, _: Any) -> bool:
-            return _until(absorbing, [each] * len(entries := functions.entries(run(facts, None))), facts, entries)
+            return until(absorbing, [each] * len(entries := functions.entries(run(facts, None))), facts, entries)
 
         rounds = max(over.entries, 1)
-        made = _node(loop, over, body, steps=4 + rounds * (2 + body.steps))
+        made = node(loop, over, body, steps=4 + rounds * (2 + body.steps))
         return made._replace(by_length=over.by_length + rounds * body.by_length)
 
     # --- devices ------------------------------------------------------------------------------------------------------
 
-    def _further(self, path: Path) -> _Node | Path:
+    def _further(self, path: Path) -> Node | Path:
         """The next step of a path."""
         if self._take("["):
             optional, text = bool(self._take("?")), self._text()
@@ -446,74 +353,75 @@ class _Reader:
             return path._replace(domain=text, optional=optional)
         return path._replace(name=text, optional=path.optional or optional, dotted=dotted)
 
-    def _of_device(self, name: str) -> _Node | Path:
+    def _of_device(self, name: str) -> Node | Path:
         if name == "driver":
-            return _Node(lambda facts, _: _bounded(facts.driver))
+            return Node(lambda facts, _: bounded(facts.driver))
         if name == "allowMultipleAllocations":
-            return _Node(lambda facts, _: facts.shared)
+            return Node(lambda facts, _: facts.shared)
         if name in ("attributes", "capacity"):
             return Path(name)
         raise NotTold
 
-    def _valued(self, found: _Node | Path) -> _Node:
+    def _valued(self, found: Node | Path) -> Node:
         """The value at a path."""
-        if isinstance(found, _Node):
+        if isinstance(found, Node):
             return found
         if found.optional:
             raise NotTold
         return self._read(found)
 
-    def _read(self, path: Path) -> _Node:
+    def _read(self, path: Path) -> Node:
         if not path.name:
             raise NotTold
         name = self._named(path)
         if path.part == "capacity":
-            return _Node(lambda facts, _: Quantity(_there(facts.capacity.get(name))), steps=2)
-        return _Node(lambda facts, _: _bounded(_there(facts.attributes.get(name))), steps=2, entries=MAX_LIST)
+            return Node(lambda facts, _: Quantity(there(facts.capacity.get(name))), steps=2)
+        return Node(lambda facts, _: bounded(there(facts.attributes.get(name))), steps=2, entries=MAX_LIST)
 
     def _named(self, path: Path) -> str:
         """The qualified name of what a path reads, or the beginning of those of a domain."""
         self.paths.append(path._replace(optional=False, dotted=False))
         return f"{path.domain}/{path.name or ''}"
 
-    def _is_there(self, path: Path) -> _Node:
+    def _is_there(self, path: Path) -> Node:
         name, of_capacity = self._named(path), path.part == "capacity"
         if path.name:
-            return _Node(lambda facts, _: name in (facts.capacity if of_capacity else facts.attributes), steps=2)
+            return Node(lambda facts, _: name in (facts.capacity if of_capacity else facts.attributes), steps=2)
 
         def any_of(facts: Facts, _: Any) -> bool:
             return any([each.startswith(name) for each in (facts.capacity if of_capacity else facts.attributes)])
 
-        return _Node(any_of, steps=_GROUP_STEPS)
+        return Node(any_of, steps=_GROUP_STEPS)
 
-    def _within(self, one: _Node, group: Path) -> _Node:
+    def _within(self, one: Node, group: Path) -> Node:
         if type(one.literal) is not str or group.optional or not group.part:
             raise NotTold
-        return self._is_there(group._replace(**{"domain" if group.domain is None else "name": one.literal}))
+        found = group._replace(domain=one.literal) if group.domain is None else group._replace(name=one.literal)
+        return self._is_there(found)
 
-    def _has(self) -> _Node:
+    def _has(self) -> Node:
         path = self._member()
         self._expect(")")
         if not isinstance(path, Path) or path.optional or not (path.name and path.dotted):
             raise NotTold
         return self._is_there(path)
 
-    def _optional(self, path: Path, name: str) -> _Node:
-        there, value, arguments = self._is_there(path), self._read(path), self._arguments()
+    def _optional(self, path: Path, name: str) -> Node:
+        has_it, value, arguments = self._is_there(path), self._read(path), self._arguments()
         if name == "hasValue" and not arguments:
-            return there
+            return has_it
         if name == "value" and not arguments:
             return value
         if name != "orValue" or len(arguments) != 1:
             raise NotTold
-        first, second, is_there = value.run, arguments[0].run, there.run
+        first, second, is_there = value.run, arguments[0].run, has_it.run
 
         def either(facts: Facts, entry: Any) -> Any:
             return (first if is_there(facts, entry) else second)(facts, entry)
 
-        return _node(either, there, value, arguments[0], entries=max(value.entries, arguments[0].entries))
+        return node(either, has_it, value, arguments[0], entries=max(value.entries, arguments[0].entries))
 
-    def _bound(self) -> _Node:
+    def _bound(self) -> Node:
         """`cel.bind`, after `cel`: the variable stands for a path."""
         self._expect(".")
         self._expect("bind")
@@ -526,7 +434,7 @@ class _Reader:
             raise NotTold
         return self._where(variable, path)
 
-    def _where(self, variable: str, value: _Node | Path) -> _Node:
+    def _where(self, variable: str, value: Node | Path) -> Node:
         """The rest of a call, in which a variable has a value."""
         before = self._names
         self._names = before | {variable: value}
@@ -534,70 +442,3 @@ class _Reader:
         self._expect(")")
         self._names = before
         return found
-
-
-# --- parts of the tree ------------------------------------------------------------------------------------------------
-
-
-def _node(run: Run, *parts: _Node, steps: int = 1, entries: int = 0) -> _Node:
-    height = 1 + max([part.height for part in parts], default=0)
-    if height > _MAX_HEIGHT:
-        raise NotTold
-    steps += sum([part.steps for part in parts])
-    return _Node(run, steps, sum([part.by_length for part in parts]), height, entries)
-
-
-def _constant(value: Value) -> _Node:
-    return _Node(lambda *_: value, literal=value)
-
-
-def _applied(call: Callable[..., Any], *parts: _Node) -> Run:
-    if len(parts) == 2:
-        one, other = parts[0].run, parts[1].run
-        return lambda facts, entry: call(one(facts, entry), other(facts, entry))
-    runs = [part.run for part in parts]
-    return lambda facts, entry: call(*[run(facts, entry) for run in runs])
-
-
-def _first_of(absorbing: bool, runs: list[Run]) -> Run:
-    """`||`, where True decides, or `&&`, where False does."""
-    return lambda facts, entry: _until(absorbing, runs, facts, [entry] * len(runs))
-
-
-def _until(absorbing: bool, runs: list[Run], facts: Facts, entries: Any) -> bool:
-    """Whether one of these is the value that decides: then it does not matter that others have none."""
-    untold = False
-    for run, entry in zip(runs, entries, strict=True):
-        try:
-            value = run(facts, entry)
-        except NotTold:
-            untold = True
-            continue
-        if value is absorbing:
-            return absorbing
-        untold = untold or type(value) is not bool
-    if untold:
-        raise NotTold
-    return not absorbing
-
-
-def _number(text: str) -> int:
-    if len(text) > 19:
-        raise NotTold
-    return int(text)
-
-
-def _there(value: Value | Number | None) -> Any:
-    if value is None:
-        raise NotTold
-    return value
-
-
-def _bounded(value: Any) -> Any:
-    if isinstance(value, str) and len(value) > MAX_TEXT:
-        raise NotTold
-    if type(value) is tuple and (
-        len(value) > MAX_LIST or any([isinstance(v, str) and len(v) > MAX_TEXT for v in value])
-    ):
-        raise NotTold
-    return value

@@ -186,7 +186,7 @@ def _is_version(text: Any, normalize: Any = False) -> bool:
 def _compare(one: Any, other: Any) -> int:
     if type(one) is Version:
         before, after = one.order, _typed(other, Version).order
-        return (before > after) - (before < after)
+        return int(before > after) - int(before < after)
     first, second = _typed(one, Quantity).number, _typed(other, Quantity).number
     return int(first > second) - int(first < second)
 
@@ -199,7 +199,7 @@ def _amount(value: Any) -> Number:
 
 def _is_integer(value: Any) -> bool:
     number = _typed(value, Quantity).number
-    return number.denominator == 1 and -(2**63) <= number < 2**63
+    return bool(number.denominator == 1 and -(2**63) <= number < 2**63)
 
 
 def _integer(value: Any) -> int:

@@ -10,8 +10,10 @@ from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from webhook.errors import NotTold, QuantityError
-from webhook.kube.device_expressions import MAX_LIST, Expression, Path, Token, parsed, reading, tokens
+from webhook.kube.device_expressions import Expression, parsed
 from webhook.kube.device_functions import Scalar, Version, semver
+from webhook.kube.device_tokens import Token, reading, tokens
+from webhook.kube.device_tree import MAX_LIST, Path
 from webhook.kube.quantity import Number, parse_quantity
 
 _TOKEN_BYTES: Final = 1024
