@@ -97,8 +97,8 @@ def until(absorbing: bool, runs: list[Run], facts: Facts, entries: Any) -> bool:
         except NotTold:
             untold = True
             continue
-        if value is absorbing:
-            return absorbing
+        if type(value) is bool and value == absorbing:
+            return value
         untold = untold or type(value) is not bool
     if untold:
         raise NotTold
