@@ -163,7 +163,7 @@ def expressions(draw: st.DrawFn, kind: str = "bool", depth: int = 3) -> str:
     }
     if depth <= 0:
         return draw(st.one_of(*leaves[kind]))
-    same = st.sampled_from(["str", "int", "bool", "version", "quantity", "list"])
+    same = st.sampled_from(["str", "int", "bool", "version", "list"])
     optional = formatted(
         "device.attributes[{}{}].?{}", st.sampled_from(["", "?"]), st.sampled_from(['"y"', '"gpu.x"']), st.just("s")
     )
@@ -183,6 +183,7 @@ def expressions(draw: st.DrawFn, kind: str = "bool", depth: int = 3) -> str:
             formatted("({} && {})", of("bool"), of("bool")), formatted("({} || {} || {})", of("bool"), of("bool"), of("bool")),
             formatted("!{}", of("bool")), formatted("({} ? {} : {})", of("bool"), of("bool"), of("bool")),
             same.flatmap(lambda kind: formatted("({} {} {})", of(kind), st.sampled_from(["==", "!="]), of(kind))),
+            formatted("({} == {})", *[expressions("quantity", 0)] * 2),
             formatted("({} {} {})", of("int"), st.sampled_from(["<", "<=", ">", ">="]), of("int")),
             formatted("({} {} {})", of("str"), st.sampled_from(["<", "<=", ">", ">="]), of("str")),
             formatted("{}.{}({})", of("str"), st.sampled_from(["startsWith", "endsWith", "contains"]), of("str")),

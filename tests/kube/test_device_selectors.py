@@ -96,6 +96,7 @@ def test_true(expression: str) -> None:
         f'{MEMORY}.compareTo(semver("1.0.0")) > 0',
         f'{OURS}.type.isLessThan(quantity("1"))',
         f'{OURS}.driverVersion == "550.54.15"',
+        'quantity("2") == quantity("1").add(quantity("1"))',
         f'{OURS}.type < 1 || {OURS}.index < "a" || {OURS}.links.startsWith("a") || {OURS}.type.exists(x, x == "g")',
         'ip("10.0.0.1").family() == 4',
         "1 / 0 == 1",

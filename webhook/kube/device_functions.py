@@ -40,6 +40,8 @@ class Version(str):
 
 class Quantity(NamedTuple):
     number: Number
+    made: bool = False
+    """Whether it is a sum or a difference: Kubernetes reports an error where one is on the right of ==."""
 
 
 Scalar = str | int | bool | Version
@@ -66,6 +68,8 @@ def equal(one: Any, other: Any) -> bool:
         if {type(one), type(other)} & {Version, Quantity}:
             raise NotTold  # false or an error, by the side on which it stands
         return False
+    if type(one) is Quantity and (one.made or other.made):
+        raise NotTold
     if type(one) is tuple:
         return len(one) == len(other) and all([equal(*pair) for pair in zip(one, other, strict=True)])
     return bool(one.order == other.order) if type(one) is Version else bool(one == other)
@@ -246,8 +250,8 @@ MEMBERS: Final[dict[tuple[str, int], Function]] = {
     ("compareTo", 1): Function(_compare, 4),
     ("isGreaterThan", 1): Function(lambda one, other: _compare(one, other) > 0, 4),
     ("isLessThan", 1): Function(lambda one, other: _compare(one, other) < 0, 4),
-    ("add", 1): Function(lambda one, other: Quantity(_typed(one, Quantity).number + _amount(other)), 10),
-    ("sub", 1): Function(lambda one, other: Quantity(_typed(one, Quantity).number - _amount(other)), 10),
+    ("add", 1): Function(lambda one, other: Quantity(_typed(one, Quantity).number + _amount(other), True), 10),
+    ("sub", 1): Function(lambda one, other: Quantity(_typed(one, Quantity).number - _amount(other), True), 10),
     ("isInteger", 0): Function(_is_integer, 4),
     ("asInteger", 0): Function(_integer, 4),
     ("sign", 0): Function(_sign, 4),
