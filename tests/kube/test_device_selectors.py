@@ -93,6 +93,7 @@ def test_true(expression: str) -> None:
         'device.attributes["no.such.domain"].type == "gpu"',
         'quantity("1GB") == quantity("1GB")',
         'semver("1.2") == semver("1.2")',
+        'semver("", true) == semver("0.0.0")',
         f'{MEMORY}.compareTo(semver("1.0.0")) > 0',
         f'{OURS}.type.isLessThan(quantity("1"))',
         f'{OURS}.driverVersion == "550.54.15"',

@@ -56,7 +56,7 @@ def semver(text: str, normalize: bool = False) -> re.Match[str] | None:
         numbers, dash, rest = re.sub(r"^v", "", text).partition("-")
         parts = numbers.split(".")
         parts += ["0"] * (3 - len(parts))
-        text = ".".join([part.lstrip("0") or "0" for part in parts]) + dash + rest
+        text = ".".join([part.lstrip("0") or part[:1] for part in parts]) + dash + rest
     return _SEMVER.fullmatch(text)
 
 
