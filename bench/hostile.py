@@ -27,6 +27,7 @@ from rich.table import Table
 
 from bench import tenants
 from bench.bodies import BODIES
+from bench.bodies.claims import MODELS, devices
 from bench.forked import in_child
 from bench.output import save, stdout
 from bench.samples import cluster, handlers_of, state_of
@@ -86,7 +87,10 @@ def _trim() -> None:
 
 def costs(nodes: int, names: list[str], patience: int) -> Iterator[tuple[str, Cost | None]]:
     """The cost of each body; None if it took more than `patience` CPU seconds or all memory."""
-    state = state_of(cluster(nodes))
+    objects = cluster(nodes)
+    for number in range(min(nodes, 50)):
+        objects["items"] += devices(f"gpu-{number:05d}", number % MODELS)
+    state = state_of(objects)
     gc.collect()
     gc.freeze()
     for name in track(names, "bodies", console=Console(stderr=True)):

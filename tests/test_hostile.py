@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from bench.bodies import BODIES
+from bench.bodies.claims import devices
 from bench.bodies.parts import Body, container, pod, review
 from bench.bodies.policies import config_map
 from tests.served import Server
@@ -49,6 +50,10 @@ def test_whatever_the_body_it_is_answered_with_a_bounded_number_of_calls(body: B
     text = body.make()
     assert len(text) <= MAX_BODY_BYTES
     server = Server()
+    for number, name in enumerate(("gpu-a1", "gpu-a2")):
+        told, of_class = devices(name, number)
+        server.state.seen("resourceslices", told, 0.0)
+        server.state.seen("deviceclasses", of_class, 0.0)
     for hook in body.hooks:
         with counted() as calls:
             status, answer = getattr(server.handlers, hook)(text)

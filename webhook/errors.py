@@ -42,3 +42,7 @@ class ApiError(GpuAdmissionError):
         super().__init__(message)
         self.status = status
         self.reason = reason
+
+
+class NotTold(GpuAdmissionError):
+    """A part of an expression that selects devices is not evaluated here, or has no value: Kubernetes decides."""

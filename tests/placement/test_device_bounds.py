@@ -154,10 +154,9 @@ def test_expressions_that_need_too_much_work_leave_the_pod_alone_and_cost_nobody
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """8 selectors of 8 requests took 2.3 s on a thousand nodes of 60 models."""
-    monkeypatch.setattr(device_kinds, "_MAX_WORK", 40)
-    monkeypatch.setattr(device_kinds, "_COMPILED", 1 << 20)
+    monkeypatch.setattr(device_kinds, "_MAX_WORK", 3000)
     models = [dra.device_slice(name, [dra.gpu(i, f"{name}{i}", name) for i in range(8)]) for name in ("a", "b")]
-    loop = f"[1, 2].all(x, x > 0) && {ATTRIBUTES}.productName != ''"
+    loop = f"{[*range(1, 41)]}.all(x, x > 0) && {ATTRIBUTES}.productName != ''"
     many = " && ".join([f"{ATTRIBUTES}.productName != 'x{i}'" for i in range(4)])
     templates = [
         dra.template("loop", dra.exactly(selector=loop)),
@@ -170,15 +169,15 @@ def test_expressions_that_need_too_much_work_leave_the_pod_alone_and_cost_nobody
     assert names(placed(of, claiming("plain")))
 
 
-def test_compiling_is_work_and_so_is_looking_at_many_kinds_of_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reading_is_work_and_so_is_looking_at_many_kinds_of_devices(monkeypatch: pytest.MonkeyPatch) -> None:
     """32 expressions took 3 ms each to compile, and were looked at for 544 kinds of devices, which took 150 ms."""
     wide = " || ".join([f"{ATTRIBUTES}.index == {number}" for number in range(60)])
     short = f"{ATTRIBUTES}.productName != ''"
     templates = [dra.template("wide", dra.exactly(selector=wide)), dra.template("short", dra.exactly(selector=short))]
     of = cluster(TWO, templates)
-    monkeypatch.setattr(device_kinds, "_MAX_WORK", len(wide) // 8)
+    monkeypatch.setattr(device_kinds, "_MAX_WORK", 5_000)
     assert placed(of, claiming("wide")).reason == "which devices it would get cannot be decided"
-    monkeypatch.setattr(device_kinds, "_MAX_WORK", len(wide))
+    monkeypatch.setattr(device_kinds, "_MAX_WORK", 30_000)
     assert names(placed(of, claiming("wide")))
     monkeypatch.setattr(device_kinds, "_MAX_NEW", 3)
     assert placed(of, claiming("short")).reason == "which devices it would get cannot be decided"
@@ -191,21 +190,56 @@ def test_what_is_reserved_stays_counted_after_anothers_decision_has_used_up_its_
 ) -> None:
     """Another tenant's expressions pushed out the results, and an event of the node found no work left to get them again."""
     templates = [dra.template("plain", dra.exactly(selector=f"{ATTRIBUTES}.productName == 'H100'"))]
-    templates += [
-        dra.template(f"t{i}", dra.exactly(selector=f"{ATTRIBUTES}.index > {-1 - i}"))
-        for i in range(device_kinds._MAX_SELECTORS)
-    ]
-    loop = f"[1, 2].all(x, x > 0) && {ATTRIBUTES}.productName != ''"
+    templates += [dra.template(f"t{i}", dra.exactly(selector=f"{ATTRIBUTES}.index > {-1 - i}")) for i in range(40)]
+    loop = f"{[*range(1, 41)]}.all(x, x > 0) && {ATTRIBUTES}.productName != ''"
     of = cluster([dra.gpus_of("a", 8)], [*templates, dra.template("loop", dra.exactly(selector=loop))], nodes=["a"])
     reserve(of, claiming("plain"))
     monkeypatch.setattr(device_kinds, "_MAX_MATCHES", 1024)
+    monkeypatch.setattr(device_kinds, "_MAX_SELECTORS", 1 << 16)
     for made in templates[1:]:
         placed(of, claiming(made["metadata"]["name"]))
-    monkeypatch.setattr(device_kinds, "_MAX_WORK", 10)
-    monkeypatch.setattr(device_kinds, "_COMPILED", 1 << 20)
+    monkeypatch.setattr(device_kinds, "_MAX_WORK", 1000)
     assert placed(of, claiming("loop")).reason == "which devices it would get cannot be decided"
     of.nodes.devices.refresh("a")
     assert free(of, "a") == 7_000
+
+
+def test_costly_claims_that_wait_for_a_node_do_not_keep_anothers_from_being_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All reserved claims of a node share the work of one event. The first took all of it."""
+    costly = [
+        dra.template(
+            f"t{i}", dra.exactly(selector=f"{[*range(i + 1, i + 41)]}.all(x, x > 0) && {ATTRIBUTES}.index > 1")
+        )
+        for i in range(3)
+    ]
+    plain = dra.template("plain", dra.exactly(4, selector=f"{ATTRIBUTES}.productName == 'H100'"))
+    of = cluster([dra.gpus_of("a", 8)], [*costly, plain], nodes=["a"])
+    for made in (*costly, plain):
+        name = made["metadata"]["name"]
+        of.pod_seen(claiming(name, name=name, ranked=["a"]), 0)
+    assert free(of, "a") == 1_000
+    kinds = of.nodes.devices.kinds
+    kinds._matches.clear()
+    kinds._selectors.clear()
+    monkeypatch.setattr(device_kinds, "_MAX_WORK", 5_000)
+    of.nodes.devices.refresh("a")
+    assert free(of, "a") == 4_000, "what needs more than its part is not counted, and the last is"
+
+
+def test_the_expressions_that_are_kept_are_bounded_in_bytes() -> None:
+    """256 of them could hold 150 MB."""
+    of = cluster(TWO, [])
+    for number in range(300):
+        wide = f"{number} > 0 || {' || '.join([f'{ATTRIBUTES}.index == {i}' for i in range(60)])}"
+        of.seen("resourceclaimtemplates", dra.template("t", dra.exactly(selector=wide)), 0)
+        placed(of, claiming("t"))
+    kinds = of.nodes.devices.kinds
+    assert (
+        kinds._selectors_bytes == sum([each.size for each in kinds._selectors.values()]) <= device_kinds._MAX_SELECTORS
+    )
+    assert len(kinds._selectors) < 20
 
 
 def test_the_claims_of_one_namespace_do_not_fill_the_memory_and_are_forgotten_with_their_objects() -> None:

@@ -12,20 +12,23 @@ from webhook.cluster.device_layout import Layout
 from webhook.cluster.devices import DRA, DeviceClaim, DeviceRequest
 from webhook.kube.claim_requests import Selected
 from webhook.kube.device_selectors import Facts, Selector, Work
+from webhook.kube.device_tree import Path
 
 _MAX_VALUES: Final = 64
 """An attribute with more values than this is dropped."""
-_MAX_SELECTORS: Final = 256
+_MAX_SELECTORS: Final = 8 << 20
+"""Maximum memory for expressions that were read, in bytes."""
 _MAX_MATCHES: Final = 32 << 20
 """Maximum memory for what devices match, in bytes."""
 _MATCH_BYTES: Final = 256
 """Memory of one, without its expressions."""
-_MAX_WORK: Final = 4096
-"""Evaluations of expressions for one decision, or for one change of a node, which take 25 ms. What needs more is unknown."""
+_MAX_WORK: Final = 80_000
+"""Steps of expressions (`Expression.cost`) for one decision, or for one change of a node, which take 25 ms. What needs more is
+unknown."""
 _MAX_NEW: Final = 8192
 """Pairs of expressions and devices for one decision of which nothing is kept yet, which take 30 ms."""
-_COMPILED: Final = 4
-"""Characters of an expression that are compiled in the time of one evaluation."""
+_SCANNED: Final = 4
+"""Characters of an expression that are split into tokens in one step."""
 
 
 class Kinds:
@@ -43,7 +46,9 @@ class Kinds:
         """The ids of the objects that `of` gave."""
         self._selectors: dict[str, Selector] = {}
         self._matches: dict[tuple[tuple[str, ...], int], tuple[Facts, bool | None]] = {}
-        self._bytes, self._work, self._new = 0, Work(_MAX_WORK), _MAX_NEW
+        self._bytes = self._selectors_bytes = 0
+        self.budgets = self._work, self._new = Work(_MAX_WORK), Work(_MAX_NEW)
+        """What is left to this decision."""
 
     def of(self, facts: Facts) -> Facts:
         """The same facts without the attributes that are dropped; one object for equal ones."""
@@ -82,11 +87,11 @@ class Kinds:
 
     def allow(self) -> None:
         """Something new is decided: it may take so much work."""
-        self._work.left, self._new = _MAX_WORK, _MAX_NEW
+        self._work.left, self._new.left = _MAX_WORK, _MAX_NEW
 
     def has_work(self) -> bool:
         """Whether no evaluation was left out for want of work."""
-        return self._work.left >= 0 and self._new >= 0
+        return self._work.left >= 0 and self._new.left >= 0
 
     def matches(self, request: DeviceRequest, facts: Facts) -> bool | None:
         """Whether a device is one that a request selects; None if that is unknown."""
@@ -125,21 +130,34 @@ class Kinds:
         most = max([len([1 for facts in devices if id(facts) in chosen]) for devices in of_nodes], default=0)
         return Selected(frozenset(kinds), most if counted else None)
 
+    def paths(self, expression: str) -> tuple[Path, ...]:
+        """What an expression reads of a device; nothing if that is not told, or for want of work."""
+        selector = self._selector(expression)
+        told = selector.read(self._work) if selector is not None else None
+        return () if told is None else told.paths
+
     def _selected(self, selectors: tuple[str, ...], facts: Facts) -> bool | None:
-        self._new -= len(selectors)
-        if not self.has_work():
+        if not (self._new.take(len(selectors)) and self.has_work()):
             return None
         for text in selectors:
-            if text not in self._selectors:
-                self._work.left -= len(text) // _COMPILED
-                if not self.has_work():
-                    return None
-            selector = self._selectors.pop(text, None) or Selector(text)
-            if len(self._selectors) >= _MAX_SELECTORS:
-                del self._selectors[next(iter(self._selectors))]
-            self._selectors[text] = selector
+            selector = self._selector(text)
+            if selector is None or selector.read(self._work) is None:
+                return None
             if any([selector.may_read(name) for driver, name in self._dropped if driver == facts.driver]):
                 return None
             if (matching := selector.matches(facts, self._work)) is not True:
                 return matching
         return True
+
+    def _selector(self, text: str) -> Selector | None:
+        """None for want of work."""
+        selector = self._selectors.pop(text, None)
+        if selector is None:
+            if not self._work.take(len(text) // _SCANNED):
+                return None
+            selector = Selector(text)
+            self._selectors_bytes += selector.size
+            while self._selectors_bytes > _MAX_SELECTORS and self._selectors:
+                self._selectors_bytes -= self._selectors.pop(next(iter(self._selectors))).size
+        self._selectors[text] = selector  # the last that was used
+        return selector

@@ -7,7 +7,7 @@ reserved: the claims of reservations are placed on what is left, one after the o
 
 from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Final, TypeVar
 from weakref import WeakValueDictionary
 
@@ -198,17 +198,32 @@ class DeviceTable:
         self, layout: Layout, left: Amounts, claims: Iterable[DeviceClaim], before: Iterable[DeviceClaim] = ()
     ) -> tuple[Amounts, bool]:
         """What claims leave of what is left, one after the other, and whether all fit. `before`: those that count already."""
-        named, every = {claim.name for claim in before if claim.name}, True
-        for claim in claims:
+        named, every, claims = {claim.name for claim in before if claim.name}, True, tuple(claims)
+        for place, claim in enumerate(claims):
             if claim.name in named:
                 continue
             named.update([claim.name] if claim.name else ())
             try:
-                found = self.look(layout, left, (claim,))
+                with self._part_of_work(len(claims) - place):
+                    found = self.look(layout, left, (claim,))
             except Unknown:
                 found = None
             left, every = (left, False) if found is None else (found.remaining, every)
         return left, every
+
+    @contextmanager
+    def _part_of_work(self, parts: int) -> Iterator[None]:
+        """One of so many claims, which may be of different namespaces, gets its part of the work that is left, and leaves what
+        it does not need to the others."""
+        budgets = (self._undone, *self.kinds.budgets)
+        others = [each.left - each.left // parts for each in budgets]
+        for budget, of_others in zip(budgets, others, strict=True):
+            budget.left -= of_others
+        try:
+            yield
+        finally:
+            for budget, of_others in zip(budgets, others, strict=True):
+                budget.left = max(0, budget.left) + of_others
 
     def allow(self) -> None:
         """A decision, or a change of a node, begins: it may do so much, whatever the last one left."""
@@ -263,16 +278,23 @@ class DeviceTable:
         return None
 
     def values(self, part: str, name: str) -> set[Hashable]:
-        """The values that devices of nodes have of an attribute or a capacity."""
+        """The values that devices of nodes have of an attribute or a capacity. Empty for want of work."""
+
+        def kinds() -> list[Facts]:
+            return [
+                *{id(slot.facts): slot.facts for layout in self._layouts.values() for slot in layout.slots}.values()
+            ]
 
         def answer() -> set[Hashable]:
-            every = {id(slot.facts): slot.facts for layout in self._layouts.values() for slot in layout.slots}
-            found = [
-                (facts.attributes if part == "attributes" else facts.capacity).get(name) for facts in every.values()
-            ]
+            every = self._answer(("kinds",), kinds)
+            if not self.kinds.budgets[0].take(len(every)):
+                raise Unknown
+            found = [(facts.attributes if part == "attributes" else facts.capacity).get(name) for facts in every]
             return {value for value in found if value is not None}
 
-        return self._answer((part, name), answer)
+        with suppress(Unknown):
+            return self._answer((part, name), answer)
+        return set()
 
     @property
     def layouts(self) -> list[Layout]:

@@ -19,7 +19,6 @@ from webhook.cluster.quotas import Quotas
 from webhook.cluster.slices import Slices
 from webhook.framework.cluster_view import Autoscaler, LimitRange, MetricsStatus, PriorityClass, RuntimeClass
 from webhook.kube.claim_requests import ClaimRequest, claim_requests
-from webhook.kube.device_selectors import reads
 from webhook.kube.gpus import Gpus
 from webhook.kube.pod import Pod, claims_devices
 from webhook.kube.quantity import quantity_text
@@ -27,6 +26,8 @@ from webhook.kube.taints import Taint
 from webhook.text import quoted
 
 T = TypeVar("T")
+_MAX_PATHS = 8
+"""Maximum number of attributes of an expression of which values are looked for, for a message."""
 
 
 class State(Protocol):
@@ -127,9 +128,10 @@ class StateView:
 
     def device_values(self, expression: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
         found = []
-        for part, domain, name in reads(expression) or ():
-            values = self._state.nodes.devices.values(part, f"{domain}/{name}")
-            found.append((name, tuple(sorted({_shown(part, value) for value in values}))))
+        for path in self._state.nodes.devices.kinds.paths(expression)[:_MAX_PATHS]:
+            if path.name is not None:
+                values = self._state.nodes.devices.values(path.part, f"{path.domain}/{path.name}")
+                found.append((path.name, tuple(sorted({_shown(path.part, value) for value in values}))))
         return tuple(found)
 
     def domains(self, topology_key: str, gpus: Gpus) -> int:

@@ -1,42 +1,25 @@
-"""Evaluates the CEL expressions that select devices: `device.attributes["gpu.nvidia.com"].type == "gpu"`.
+"""The CEL expressions that select devices: `device.attributes["gpu.nvidia.com"].type == "gpu"`.
 
-Follows k8s.io/dynamic-resource-allocation/cel with Google's CEL, and the functions of `device_functions`. Where Kubernetes would
-decide and we cannot (a function of a library that is not here, an error, too much work), the result is None: unknown.
-
-The API server accepts an expression only if its worst case is cheap. Here a comprehension ends after 10,000 steps, nesting at 32,
-and regular expressions take linear time (RE2). What remains is text that grows by repetition: `_is_cheap` limits it.
+Follows k8s.io/dynamic-resource-allocation/cel. Tenants write them. What `device_expressions` reads of CEL is evaluated, at a cost
+that is known before. All else is unknown, and so is what Kubernetes reports as an error: which devices a claim gets is then left
+to the scheduler.
 """
 
-import re
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
-from cel_expr_python import cel
-
-from webhook.errors import QuantityError
-from webhook.kube.device_functions import ENVIRONMENT, QUANTITY, Version, as_cel, semver
+from webhook.errors import NotTold, QuantityError
+from webhook.kube.device_expressions import Expression, parsed
+from webhook.kube.device_functions import Scalar, Version, semver
+from webhook.kube.device_tokens import Token, reading, tokens
+from webhook.kube.device_tree import MAX_LIST, Path
 from webhook.kube.quantity import Number, parse_quantity
 
-MAX_EXPRESSION: Final = 10 << 10
-"""Maximum length of an expression (CELSelectorExpressionMaxLength)."""
-_LOOP_COST: Final = 50
-"""An evaluation takes 6 µs, one with as many steps as may be some 300."""
-_MAX_RESULTS: Final = 1024
-"""Maximum number of results that are kept for one expression."""
-_LOOPS: Final = re.compile(r"\b(?:all|exists|exists_one|existsOne|map|filter|bind)\s*\(")
-_WALKS: Final = re.compile(r"\b(?:all|exists|exists_one|existsOne|map|filter|size)\s*\(|==\s*\{")
-"""What may depend on all attributes together."""
-_GROWTH: Final = re.compile(r"\b(?:replace|join|format)\s*\(")
-_LONG: Final = 1 << 10
-_STRING: Final = r"""(?:"[^"\\\n]*"|'[^'\\\n]*')"""
-_PATH: Final = re.compile(
-    rf"\bdevice\s*+\.\s*+(?:driver\b|allowMultipleAllocations\b|(attributes|capacity)\s*+\[\s*+({_STRING})\s*+\]"
-    rf"\s*+(?:\.\s*+\??\s*+(\w++)(?!\s*+\()|\[\s*+\??\s*+({_STRING})\s*+\]))"
-)
-"""A value of one device, read by its full name."""
+_TOKEN_BYTES: Final = 1024
+"""Memory of what is made of one token."""
 
-Value = str | int | bool | Version | tuple[str, ...] | tuple[int, ...]
+Value = Scalar | tuple[Scalar, ...]
 
 
 class Facts(NamedTuple):
@@ -92,103 +75,65 @@ def _number(name: str, capacity: Any) -> Number:
 
 
 class Work:
-    """The evaluations that are left to one decision. One with a loop counts as _LOOP_COST, a long one for its length."""
+    """What is left to one decision, in steps (`Expression.cost`)."""
 
     __slots__ = ("left",)
 
     def __init__(self, left: int) -> None:
         self.left = left
 
+    def take(self, steps: int) -> bool:
+        """Whether so much was left."""
+        self.left -= steps
+        return self.left >= 0
+
 
 class Selector:
-    """One expression, compiled. Results are cached by what the expression reads of a device."""
+    """One expression. It is read when it is needed first."""
 
     def __init__(self, expression: str) -> None:
-        self.expression = expression
-        self._reads = reads(expression)
-        """(part, domain, name) of each value that it reads; None if that cannot be told from the text."""
-        self._domains = {text[1:-1] for text in re.findall(_STRING, expression)} if self._reads is None else set()
-        self._cost = _LOOP_COST if _LOOPS.search(expression) or _GROWTH.search(expression) else 1
-        self._cost += len(expression) // 800
-        self._program: cel.Expression | None = None
-        self._results: dict[tuple[object, ...], bool | None] = {}
-        if _is_cheap(expression):
-            # It may not parse, use what is not declared here, or be no text of Unicode.
-            with suppress(RuntimeError, TypeError):
-                self._program = ENVIRONMENT.compile(expression)
+        self._told: Expression | None = None
+        self._tokens: list[Token] = []
+        """Empty once they are read, or if they are not of an expression that is told."""
+        with suppress(NotTold):
+            self._tokens = tokens(expression)
+        self.size = 4 * len(expression) + _TOKEN_BYTES * (1 + len(self._tokens))
+        """An upper bound on its memory in bytes."""
+
+    def read(self, work: Work | None = None) -> Expression | None:
+        """What it says; None if that is not told, or would need more `work` than is left."""
+        if self._tokens and (work is None or work.take(reading(self._tokens))):
+            with suppress(NotTold):
+                self._told = parsed(self._tokens)
+            self._tokens = []
+        return self._told
 
     def matches(self, facts: Facts, work: Work | None = None) -> bool | None:
         """Whether the device matches; None if that is unknown, or would need more `work` than is left."""
-        if self._program is None:
+        told = self.read(work)
+        if told is None or (work is not None and not work.take(told.cost(_longest(told.paths, facts)))):
             return None
-        key = self._key(facts)
-        if key not in self._results:
-            if work is not None:
-                work.left -= self._cost
-                if work.left < 0:
-                    return None
-            if len(self._results) >= _MAX_RESULTS:
-                self._results.clear()
-            self._results[key] = self._evaluated(facts)
-        return self._results[key]
+        try:
+            found = told.run(facts, None)
+        except NotTold:
+            return None
+        return found if type(found) is bool else None
 
     def may_read(self, attribute: str) -> bool:
-        """Whether the result may depend on an attribute, by its qualified name."""
+        """Whether the result may depend on an attribute, by its qualified name. Only of an expression that was read."""
         domain, _, name = attribute.partition("/")
-        if self._reads is not None:
-            return ("attributes", domain, name) in self._reads
-        return name in self.expression or _WALKS.search(self.expression) is not None
-
-    def _key(self, facts: Facts) -> tuple[object, ...]:
-        """What the expression reads of a device. `True` and `1` are equal in Python, and not here."""
-        if self._reads is None:
-            values = *facts.attributes.items(), *facts.capacity.items()
-            return (facts.driver, facts.shared, len(facts.attributes), *values, *map(type, facts.attributes.values()))
-        read = [
-            (facts.attributes if part == "attributes" else facts.capacity).get(f"{domain}/{name}")
-            for part, domain, name in self._reads
-        ]
-        return (facts.driver, facts.shared, *read, *map(type, read))
-
-    def _evaluated(self, facts: Facts) -> bool | None:
-        assert self._program is not None
-        attributes: dict[str, dict[str, Any]] = {domain: {} for domain in self._domains}
-        capacity: dict[str, dict[str, Any]] = {domain: {} for domain in self._domains}
-        for part, domain, _ in self._reads or ():  # a domain that no attribute has is an empty map
-            (attributes if part == "attributes" else capacity)[domain] = {}
-        for name, value in facts.attributes.items():
-            domain, _, short = name.partition("/")
-            attributes.setdefault(domain, {})[short] = as_cel(value)
-        for name, number in facts.capacity.items():
-            domain, _, short = name.partition("/")
-            capacity.setdefault(domain, {})[short] = {QUANTITY: str(number)}
-        device = {
-            "driver": facts.driver,
-            "allowMultipleAllocations": facts.shared,
-            "attributes": attributes,
-            "capacity": capacity,
-        }
-        try:
-            result = self._program.eval(data={"device": device})
-        except RuntimeError:  # a loop has too many steps
-            return None
-        return result.value() is True if result.type() == cel.Type.BOOL else None
+        paths = self._told.paths if self._told is not None else ()
+        return any([each.part == "attributes" and _covers(each, domain, name) for each in paths])
 
 
-def reads(expression: str) -> tuple[tuple[str, str, str], ...] | None:
-    """What an expression reads of a device: (`attributes` or `capacity`, domain, name) of each value. None if its text does not
-    tell."""
-    found = []
-    for match in _PATH.finditer(expression):
-        part, domain, plain, quoted = match.groups()
-        if part:
-            found.append((part, domain[1:-1], plain or quoted[1:-1]))
-    return None if re.search(r"\bdevice\b", _PATH.sub("", expression)) else tuple(dict.fromkeys(found))
+def _covers(path: Path, domain: str, name: str) -> bool:
+    return path.domain == domain and path.name in (None, name)
 
 
-def _is_cheap(expression: str) -> bool:
-    """Whether no text or list can grow large in it: the API server estimates this."""
-    loops, growth = len(_LOOPS.findall(expression)), len(_GROWTH.findall(expression))
-    if len(expression) > _LONG:
-        return len(expression) <= MAX_EXPRESSION and growth == 0 and loops <= 1
-    return growth <= 1 and loops <= 3
+def _longest(paths: tuple[Path, ...], facts: Facts) -> int:
+    """The length of the longest text of a device that is read."""
+    texts, longest = [facts.attributes.get(f"{each.domain}/{each.name}") for each in paths], len(facts.driver)
+    for value in texts:
+        many = value[: MAX_LIST + 1] if type(value) is tuple else (value,)
+        longest = max([longest, *[len(each) for each in many if isinstance(each, str)]])
+    return longest
