@@ -15,7 +15,7 @@ Not seen:      a PriorityClass of high value that neither of them names. Only ad
 DRA:           the same.
 """
 
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable
 from typing import Self
 
 from pydantic import Field, PrivateAttr
@@ -91,7 +91,7 @@ class PriorityClassAllowed(Rule):
         return None
 
 
-def _kept(reserved: Mapping[str, tuple[str, ...]], entitled: Callable[[Iterable[str]], str]) -> str:
+def _kept(reserved: dict[str, tuple[str, ...]], entitled: Callable[[Iterable[str]], str]) -> str:
     """Whether the PriorityClass is one of `reserved`, and the namespace not entitled to it."""
     bad = "false"
     for pattern, namespaces in reversed(reserved.items()):
