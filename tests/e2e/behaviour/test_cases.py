@@ -15,6 +15,7 @@ from tests.e2e.behaviour import (
     others_names,
     pack,
     rarely_stated,
+    replicas,
     required,
     second_call,
     shared_gpus,
@@ -28,11 +29,29 @@ from tests.installed import SHIPPED, Installed
 pytestmark = pytest.mark.controlplane
 
 SUBJECTS = (
-    *(kinds_of_gpu, late, nodes, other_pods, others_names, pack, rarely_stated, required, second_call, shared_gpus),
+    *(
+        kinds_of_gpu,
+        late,
+        nodes,
+        other_pods,
+        others_names,
+        pack,
+        rarely_stated,
+        replicas,
+        required,
+        second_call,
+        shared_gpus,
+    ),
     *(volumes, workloads),
 )
 CASES: list[Case] = [case for subject in SUBJECTS for case in subject.CASES]
-PINNED = "  pinned: {injectors: {nodeAffinity: {mode: required}}}\n"
+PROFILES = """\
+  pinned: {injectors: {nodeAffinity: {mode: required}}}
+  unchosen: {injectors: {nodeAffinity: {enabled: false}}}
+  zoned:
+    injectors:
+      topologySpread: {constraints: [{key: topology.kubernetes.io/zone, maxSkew: 1, whenUnsatisfiable: DoNotSchedule}]}
+"""
 TOGETHER = 75
 """Cases at once: of more, nobody would wait less."""
 
@@ -49,7 +68,7 @@ def played(request: pytest.FixtureRequest, control_plane: ControlPlane, installe
         async with Api.of(control_plane.kubeconfig) as api:
             return await play(api, some)
 
-    with installed.policy(SHIPPED + PINNED), second_call.another_hook(control_plane):
+    with installed.policy(SHIPPED + PROFILES), second_call.another_hook(control_plane):
         for begin in range(0, len(cases), size):
             found |= asyncio.run(some_of_them(cases[begin : begin + size]))
     return found
