@@ -101,9 +101,9 @@ def test_with_the_policies_swapped_the_pod_is_allowed_with_status_0(tmp_path: Pa
 
 
 def test_a_pod_that_would_be_changed_otherwise_has_the_fields(tmp_path: Path) -> None:
-    (tmp_path / "less.yaml").write_text("profiles: {default: {injectors: {topologySpread: {enabled: false}}}}")
+    (tmp_path / "less.yaml").write_text("profiles: {default: {injectors: {tolerations: {enabled: false}}}}")
     (each,) = found(lines(tmp_path, event(replica())), "--policy", tmp_path / "less.yaml")
-    assert (each["change"], each["fields"]) == ("changed", ["spec.topologySpreadConstraints"])
+    assert (each["change"], each["fields"]) == ("changed", ["spec.tolerations"])
 
 
 @pytest.mark.parametrize(
