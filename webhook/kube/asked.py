@@ -3,7 +3,6 @@
 It describes one version of the pod. A pod that was changed is read anew.
 """
 
-from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -55,19 +54,9 @@ class AskedPod:
     def __init__(self, json: Pod, gpus: Gpus) -> None:
         self.json = json
         self.gpus = gpus
-
-    @property
-    def spec(self) -> dict[str, Any]:
-        spec: dict[str, Any] = self.json["spec"]
-        return spec
-
-    @cached_property
-    def labels(self) -> Mapping[str, str]:
-        return labels_of(self.json)
-
-    @cached_property
-    def annotations(self) -> Mapping[str, str]:
-        return annotations_of(self.json)
+        self.spec: dict[str, Any] = json["spec"]
+        self.labels = labels_of(json)
+        self.annotations = annotations_of(json)
 
     @cached_property
     def namespace(self) -> str:

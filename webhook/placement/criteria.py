@@ -16,7 +16,7 @@ from webhook.cluster.nodes import Nodes
 from webhook.placement.constraints import Mask
 from webhook.placement.gangs import gang_domains, room_for
 from webhook.placement.node_scores import NEVER, NodeScores
-from webhook.placement.peer_rules import HOSTS_APART, ZONES_APART, Peers, Tier, peer_rule_tiers
+from webhook.placement.peer_rules import Peers, Tier, peer_rule_tiers
 from webhook.placement.request import PlacementRequest
 from webhook.placement.settings import PlacementSettings
 from webhook.placement.use import use_tiers
@@ -96,10 +96,7 @@ def _fit_for_use(of: Candidates) -> Iterable[Tier]:
 
 
 def _peers(of: Candidates) -> Iterable[Tier]:
-    if not (of.peers and of.scores.strategy.keeps_apart):
-        return ()
-    rules = (HOSTS_APART,) if of.request.gang else (HOSTS_APART, ZONES_APART)  # the pods of a gang work together
-    return peer_rule_tiers(rules, of.nodes, of.scores.rows, of.peers)
+    return peer_rule_tiers(of.request.apart, of.nodes, of.scores.rows, of.peers) if of.peers else ()
 
 
 def _score(of: Candidates) -> Iterable[Tier]:

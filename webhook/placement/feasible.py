@@ -42,7 +42,7 @@ from webhook.kube.pod_requests import Demand
 from webhook.kube.taints import CORDON, KUBERNETES, Taint, kind_of, passes
 from webhook.placement.constraints import NO_CONSTRAINTS, Constraints, Mask, Term, matches, matches_any
 from webhook.placement.devices import found_devices
-from webhook.placement.peer_rules import PeerRules, Peers, counts_in, domains_of
+from webhook.placement.peer_rules import PeerRules, Peers, domains_of
 from webhook.placement.settings import Health
 
 CORDONED: Final = "cordoned"
@@ -306,9 +306,10 @@ class Feasible:
         domains = {rule.key: domains_of(nodes, rule.key) for rule in required}
         labelled = nodes.columns.alive[every].copy()
         for rule in required:
-            labelled &= domains[rule.key][every] > 0 if rule.spread else True
+            labelled &= domains[rule.key].of_row[every] > 0 if rule.spread else True
         for rule in required:
-            counts, of_rows = counts_in(domains[rule.key], peers), domains[rule.key][rows]
+            of_row, counts = domains[rule.key].of_row, domains[rule.key].counts(peers)
+            of_rows = of_row[rows]
             if not rule.spread:
                 yield Check(PEERS, (of_rows == 0) | (counts[of_rows] == 0), rule)
                 continue
@@ -317,7 +318,7 @@ class Feasible:
                 eligible &= self._by_author(nodes, every)
             if rule.tolerated_only:
                 eligible &= self._bits.of(nodes, every) & (_CORDON | _PASSING | _LASTING) == 0
-            there = np.bincount(domains[rule.key][every[eligible]]).nonzero()[0]
+            there = np.bincount(of_row[every[eligible]]).nonzero()[0]
             fewest = int(counts[there].min()) if len(there) >= max(1, rule.least_domains) else 0
             yield Check(PEERS, (of_rows > 0) & (counts[of_rows] + 1 - fewest <= rule.step), rule)
 

@@ -66,9 +66,15 @@ HOSTS_APART: Final = Apart(HOSTNAME, spread=True)
 ZONES_APART: Final = Apart(ZONE, spread=True)
 
 
-def peer_rules_of(pod: Pod) -> PeerRules:
-    """The rules of a pod as it will be stored."""
-    spec = pod["spec"]
+def kept_apart(*, apart: bool, gang: bool) -> tuple[Apart, ...]:
+    """How a strategy that keeps replicas `apart` does so. The pods of a gang work together, so they share a zone."""
+    return () if not apart else (HOSTS_APART,) if gang else (HOSTS_APART, ZONES_APART)
+
+
+def peer_rules_of(pod: Pod, apart: Iterable[Apart] = ()) -> PeerRules:
+    """The rules of a pod as it will be stored. `apart`: by what else its replicas are kept apart, which is finer than a soft
+    spread over the same domains."""
+    spec, finer = pod["spec"], [rule.key for rule in apart]
     affinity, spread = spec.get("affinity") or {}, spec.get("topologySpreadConstraints") or ()
     anti_affinity, host_port = affinity.get("podAntiAffinity") or {}, _has_host_port(spec)
     near = affinity.get("podAffinity") or {}
@@ -81,7 +87,12 @@ def peer_rules_of(pod: Pod) -> PeerRules:
     if len(avoided) < len(preferred):
         return PeerRules(left="preferred anti-affinity to other pods")
     required = [*_own_keys(pod, anti_affinity.get(REQUIRED) or ()), *([HOSTNAME] if host_port else [])]
-    own = [_spread(constraint) for constraint in spread[:_MAX_RULES] if _selects(constraint.get("labelSelector"), pod)]
+    own = [
+        _spread(constraint)
+        for constraint in spread[:_MAX_RULES]
+        if not (constraint.get("topologyKey") in finer and constraint.get("whenUnsatisfiable") == "ScheduleAnyway")
+        and _selects(constraint.get("labelSelector"), pod)
+    ]
     own.sort(key=lambda rule: not rule.required)
     rules = (*[Apart(key, required=True) for key in required], *own, *map(Apart, avoided))
     return PeerRules(rules, HOSTNAME in required)
@@ -132,28 +143,38 @@ def _selects(selector: Mapping[str, Any] | None, pod: Pod) -> bool:
 
 
 def peer_rule_tiers(rules: Iterable[Apart], nodes: Nodes, rows: NDArray[np.intp], peers: Peers) -> list[Tier]:
-    """One tier of `rows` for each rule. `peers`: how many pods the owner has on each row."""
+    """One tier of `rows` for each rule by which they differ. `peers`: how many pods the owner has on each row."""
     tiers: list[Tier] = []
     for rule in rules:
+        if rule.key == HOSTNAME and not peers:
+            continue
         domains = domains_of(nodes, rule.key)
-        counts = counts_in(domains, peers)
+        of_rows = domains.of_row[rows]
+        if not peers and not (rule.spread and domains.number > 1):
+            continue
+        counts = domains.counts(peers)
         counts[0] = counts.max() + rule.step if rule.spread else 0
-        tiers.append(counts[domains[rows]] // rule.step)
+        tiers.append(counts[of_rows] // rule.step)
     return tiers
 
 
-def domains_of(nodes: Nodes, key: str) -> Integers:
-    """By row, a number for the value of this label: 0 for nodes without it."""
+class Domains(NamedTuple):
+    """The topology domains of a node label."""
+
+    of_row: NDArray[Any]
+    """By row, a number for the value of the label: 0 for nodes without it."""
+    number: int
+    """All numbers are below it."""
+
+    def counts(self, peers: Peers) -> Integers:
+        """The number of peers in each domain."""
+        there, pods = np.fromiter(peers, np.intp, len(peers)), np.fromiter(peers.values(), float, len(peers))
+        return np.bincount(self.of_row[there], pods, self.number).astype(np.int64)
+
+
+def domains_of(nodes: Nodes, key: str) -> Domains:
     size = nodes.columns.size
     if key == HOSTNAME:
-        return np.arange(1, size + 1)
+        return Domains(np.arange(1, size + 1), size + 1)
     column = nodes.labels.column(key)
-    return np.zeros(size, np.int64) if column is None else column.padded(size)[:size].astype(np.int64)
-
-
-def counts_in(domains: Integers, peers: Peers) -> Integers:
-    """The number of peers in each domain."""
-    counts: Integers = np.zeros(int(domains.max(initial=0)) + 1, np.int64)
-    if peers:
-        np.add.at(counts, domains[list(peers)], list(peers.values()))
-    return counts
+    return Domains(np.zeros(size, np.int64), 1) if column is None else Domains(column.padded(size), len(column.values))

@@ -16,10 +16,10 @@ from webhook.kube.asked import AskedPod
 from webhook.kube.pod import SCHEDULER
 from webhook.kube.pod_requests import Demand, is_bounded
 from webhook.placement.gangs import gang_size
-from webhook.placement.peer_rules import NO_PEER_RULES, PeerRules, peer_rules_of
+from webhook.placement.peer_rules import NO_PEER_RULES, Apart, PeerRules, kept_apart, peer_rules_of
 from webhook.placement.preferences import Preferences, preferences_of
 from webhook.placement.settings import PlacementSettings
-from webhook.placement.strategies import STRATEGIES
+from webhook.placement.strategies import STRATEGIES, keeps_apart
 from webhook.placement.volumes import NO_VOLUME_CLAIMS, VolumeClaims, volume_claims_of
 
 Spec = Mapping[str, Any]
@@ -41,6 +41,8 @@ class PlacementRequest(NamedTuple):
     """Number of pods of the gang; 1 if that is not known; 0 for a pod in no gang."""
     key: bytes
     """All that scores depend on (`spec_json`, demand, strategy), as bytes of bounded length."""
+    apart: tuple[Apart, ...] = ()
+    """How its strategy keeps it from its peers."""
     peer_rules: PeerRules = NO_PEER_RULES
     volume_claims: VolumeClaims = NO_VOLUME_CLAIMS
     claims: PodClaims = ()
@@ -97,14 +99,17 @@ def placement_request(
     if not is_bounded(demand):
         return Placement((), strategy, reason="too many resources are asked for")
     spec_json, shape = shape_key(pod.spec)
+    gang = gang_size(pod.json, pod.owner, settings.gangs)
+    apart = kept_apart(apart=keeps_apart(strategy), gang=gang > 0)
     return PlacementRequest(
         pod=pod,
         strategy=strategy,
         demand=demand,
         spec_json=spec_json,
-        gang=gang_size(pod.json, pod.owner, settings.gangs),
+        gang=gang,
+        apart=apart,
         key=b"%b\0%b\0%b" % (strategy.encode(), orjson.dumps(demand.requests), shape),
-        peer_rules=peer_rules_of(pod.json),
+        peer_rules=peer_rules_of(pod.json, apart),
         volume_claims=volume_claims_of(pod.json, pod.owner),
         claims=claims_of(pod.json),
         shared=shared,

@@ -20,7 +20,6 @@ from webhook.framework.interface import Action, Context, Finding, ProfileView, R
 from webhook.framework.resources_per_gpu import CLASSES, PerGpu, containers_with_whole_gpus
 from webhook.kube.asked import AskedPod
 from webhook.kube.pod import Container, requests_of
-from webhook.kube.pod_requests import total_requests
 from webhook.kube.quantity import milli, whole
 from webhook.text import amount_number, amount_words, plural, quoted
 
@@ -50,15 +49,17 @@ class CpuPerGpu(Rule):
             return
         of_pod = requests_of(pod.spec) if pod.spec.get("resources") else {}
         having = [*containers_with_whole_gpus(pod.containers, context.gpus)]
-        share = self._share(pod, having, context) if having else None
+        asked = [(each, sum(gpus.values()), {**of_pod, **requests_of(each.spec)}) for each, gpus in having]
+        if not any([self._finding(*each, per.least, "") for each in asked]):  # most pods: nodes do not matter
+            return
+        share = self._share(pod, having, context)
         least = {name: min(amount, share[name]) if share else amount for name, amount in per.least.items()}
         wanted = f"{' to '.join(per.cpu)} CPUs and {' to '.join(per.memory)} per GPU for {workload}"
         if least != per.least:
             cpu, memory = amount_words("cpu", least["cpu"]), amount_number("memory", least["memory"])
             wanted = f"{cpu} and {memory} per GPU, which every node with as many GPUs can give"
-        for container, gpus in having:
-            requests = {**of_pod, **requests_of(container.spec)}
-            if finding := self._finding(container, requests, sum(gpus.values()), least, wanted):
+        for each in asked:
+            if finding := self._finding(*each, least, wanted):
                 yield finding
 
     def _share(
@@ -67,7 +68,7 @@ class CpuPerGpu(Rule):
         """For each GPU, what a container with GPUs can request on every node with as many GPUs as the pod asks for: CPU in
         thousandths, bytes of memory. None if no node has as many now, or that cannot be told."""
         try:
-            total, of_having = total_requests(pod.json), [requests_of(container.spec) for container, _ in having]
+            total, of_having = dict(pod.demand.requests), [requests_of(container.spec) for container, _ in having]
             own = {"cpu": sum([milli(each.get("cpu", 0)) for each in of_having])}
             own["memory"] = sum([whole(each.get("memory", 0)) for each in of_having])
         except QuantityError:
@@ -85,7 +86,7 @@ class CpuPerGpu(Rule):
         }
 
     def _finding(
-        self, container: Container, requests: Mapping[str, Any], gpus: int, least: Mapping[str, int], wanted: str
+        self, container: Container, gpus: int, requests: Mapping[str, Any], least: Mapping[str, int], wanted: str
     ) -> Finding | None:
         try:
             cpu, memory = milli(requests.get("cpu", 0)), whole(requests.get("memory", 0))
