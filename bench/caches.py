@@ -25,12 +25,12 @@ from bench.output import stdout
 from bench.recorded import Silent
 from bench.samples import cluster, state_of
 from webhook import text
-from webhook.cluster.node_table import Answers
-from webhook.cluster.state import ClusterState
 from webhook.kube.quantity import parse_quantity
+from webhook.kube.stores import Answers
 from webhook.placement.placer import Placer
 from webhook.server.handlers import Handlers
 from webhook.server.process import Recorder
+from webhook.state.state import ClusterState
 from webhook.telemetry import logs
 from webhook.telemetry.metrics import Metrics
 

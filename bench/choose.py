@@ -30,13 +30,14 @@ from rich.table import Table
 from bench.fleet import Object, node, pod, running, strategy_of
 from bench.output import save, stdout
 from bench.plot import lines
-from webhook.cluster.state import REQUIRED, ClusterState, ListKind
 from webhook.framework.cluster_view import Placement
 from webhook.kube.asked import AskedPod
 from webhook.kube.gpus import GpuName, Gpus
 from webhook.kube.pod import DECISION
 from webhook.placement.placer import Placer
 from webhook.placement.settings import PlacementSettings
+from webhook.state.objects import REQUIRED, ListKind
+from webhook.state.state import ClusterState
 
 SIZES = (1_213, 5_000, 20_000, 65_000)
 AIMS = {1_213: 0.1, 5_000: 0.2, 20_000: 0.5, 65_000: 1.0}

@@ -26,7 +26,8 @@ from bench.devices import DRIVER, classes, slice_of
 from bench.loop import Program
 from bench.output import stdout
 from bench.samples import cluster, handlers_of, node, state_of
-from webhook.cluster.state import ClusterState, ListKind
+from webhook.state.objects import ListKind
+from webhook.state.state import ClusterState
 
 Object = dict[str, Any]
 _KIB = 1024

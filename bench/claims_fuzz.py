@@ -24,7 +24,7 @@ import orjson
 from bench.bodies.claims import DRIVER, MODELS, asking, claim, devices, exactly
 from bench.hostile_cel import EXPRESSIONS
 from bench.samples import cluster, handlers_of, state_of
-from webhook.cluster.state import ClusterState
+from webhook.state.state import ClusterState
 
 _MAX_SECONDS, _MAX_MEMORY = 0.2, 50.0
 _SECONDS, _MEMORY = 2, 1 << 30

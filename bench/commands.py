@@ -22,7 +22,7 @@ from typing import Any
 from rich.table import Table
 
 from bench.output import stdout
-from tests.cluster import dra
+from tests.devices import dra
 from webhook.cli import audit, balance, checks, explain, manifests, nodes, pending, replay
 from webhook.cli.cluster.snapshot import Snapshot
 from webhook.cli.offline import load_policy

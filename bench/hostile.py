@@ -32,7 +32,7 @@ from bench.forked import in_child
 from bench.output import save, stdout
 from bench.samples import cluster, handlers_of, state_of
 from bench.tenant_cases import COSTS, OUTCOMES
-from webhook.cluster.state import ClusterState
+from webhook.state.state import ClusterState
 
 _MAX_SECONDS, _MAX_MEMORY = 1.0, 300.0
 """The most that a body may cost: CPU seconds, MiB at the peak."""

@@ -25,13 +25,14 @@ from bench.cluster import load
 from bench.output import stdout
 from tests.controlplane.nodes import node
 from tests.served import NOW, Server, review
-from webhook.cluster.replicas import LABEL
-from webhook.cluster.state import REQUIRED, ClusterState
 from webhook.feeds.policy import shipped_policy
 from webhook.kube.pod import PROFILE_LABEL
 from webhook.kube.record import ranked_nodes
+from webhook.nodes.siblings import LABEL
 from webhook.policy.model import Policy
 from webhook.server.settings import ServeSettings
+from webhook.state.objects import REQUIRED
+from webhook.state.state import ClusterState
 
 POLICY = Policy.load(shipped_policy().decode())
 NAMESPACE, OURS = "load", ServeSettings().namespace
@@ -43,7 +44,7 @@ progress = Console(stderr=True)
 
 def replica(name: str, names: tuple[str, ...], nodes: list[Object]) -> Server:
     """One that knows the nodes and the replicas of these names."""
-    state = ClusterState(replica=name, namespace=OURS)
+    state = ClusterState(sibling=name, namespace=OURS)
     for kind in REQUIRED:
         state.freshness.complete(kind, NOW)
     for each in nodes:

@@ -10,10 +10,10 @@ import orjson
 
 from bench.recorded import Silent
 from webhook.cli.offline import load_state
-from webhook.cluster.state import ClusterState
 from webhook.placement.placer import Placer
 from webhook.server.handlers import Handlers
 from webhook.server.process import Recorder
+from webhook.state.state import ClusterState
 from webhook.telemetry import logs
 from webhook.telemetry.metrics import Metrics
 

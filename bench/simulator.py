@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.traces import MILLI, Node, Shape
-from webhook.cluster.device_table import DeviceTable
-from webhook.cluster.devices import Device, DeviceClaim, DeviceRequest, DeviceSet, Use
-from webhook.cluster.node_table import Columns
+from webhook.devices.table import DeviceTable
+from webhook.devices.types import Device, DeviceClaim, DeviceRequest, DeviceSet, Use
 from webhook.kube.device_selectors import Facts
 from webhook.kube.pod_requests import Demand
+from webhook.nodes.table import Columns
 
 WHOLE: Final = "nvidia.com/gpu"
 SHARE: Final = "example.com/gpu-milli"

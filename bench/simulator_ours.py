@@ -17,12 +17,11 @@ from bench.simulator import SHARE, WHOLE, Fleet, demand_of
 from bench.simulator_published import Pick
 from bench.simulator_scheduler import NO_ROWS, Rows, Scheduler
 from bench.traces import Shape
-from webhook.cluster.demands import Demands
-from webhook.cluster.node_table import View
-from webhook.cluster.replicas import order_of, place_of, replica_penalty
 from webhook.kube.pod_requests import Demand
+from webhook.nodes.demands import Demands, View
+from webhook.nodes.siblings import order_of, place_of, sibling_penalty
 from webhook.placement.devices import found_devices
-from webhook.placement.node_scores import DEVICE_LEFT
+from webhook.placement.scores import DEVICE_LEFT
 from webhook.placement.strategies import STRATEGIES
 
 _RANKED = 10
@@ -101,7 +100,7 @@ class Ranking:
             demand, shape = self.demands[number], self.shapes[number]
             scored = self.strategy(self.columns, rows, demand, self.view)
             if self.several:
-                scored = scored - replica_penalty(
+                scored = scored - sibling_penalty(
                     self.columns, rows, demand, self.gpu if shape.gpus else None, burst=True
                 )
             if demand.devices:

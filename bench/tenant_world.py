@@ -18,12 +18,12 @@ import orjson
 from bench.bodies.parts import GPU, PREFERRED, Json, review
 from bench.recorded import NAMESPACE, Silent, burst, mutated, with_decision
 from bench.samples import cluster, state_of
-from webhook.cluster.state import ClusterState
 from webhook.kube.pod import DECISION, PROFILE_LABEL
 from webhook.kube.record import record_of
 from webhook.placement.placer import Placer
 from webhook.server.handlers import Handlers
 from webhook.server.process import Recorder
+from webhook.state.state import ClusterState
 from webhook.telemetry import logs
 from webhook.telemetry.metrics import Metrics
 

@@ -13,7 +13,7 @@ from bench.forked import in_child
 from bench.output import percentile
 from bench.tenant_cases import COSTS, OUTCOMES
 from bench.tenant_world import World, cluster_state, ordinary
-from webhook.cluster.state import ClusterState
+from webhook.state.state import ClusterState
 
 _MAX_RATIO: Final = 3.0
 """How many times as long a review may take."""

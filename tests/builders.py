@@ -14,11 +14,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from tests.cluster.dra import device_slice
-from tests.cluster.objects import node
-from webhook.cluster.listing import ListKind
-from webhook.cluster.state import ClusterState
-from webhook.cluster.state_view import StateView
+from tests.devices.dra import device_slice
+from tests.state.objects import node
 from webhook.framework.cluster_view import (
     Autoscaler,
     LimitRange,
@@ -38,6 +35,9 @@ from webhook.kube.other_gpus import DEVICE_CLASS
 from webhook.kube.pod import Pod
 from webhook.kube.review import Request
 from webhook.kube.taints import Taint
+from webhook.state.objects import ListKind
+from webhook.state.state import ClusterState
+from webhook.state.view import StateView
 
 GPU = "nvidia.com/gpu"
 GPUS = Gpus(

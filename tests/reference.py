@@ -13,7 +13,7 @@ from typing import Final
 from tests.document import document
 from webhook.cli.units import documentation
 from webhook.framework.interface import Rule
-from webhook.placement.criteria import CRITERIA, NAME
+from webhook.placement.order import CRITERIA, NAME
 from webhook.policy.model import PolicyFile, Rules, named
 from webhook.server.settings import PREFIX, ServeSettings
 

@@ -7,16 +7,16 @@ import jsonpatch
 import orjson
 
 from tests.builders import GPU, admission_review, pod
-from tests.cluster.objects import node, state
+from tests.state.objects import node, state
 from tests.strategies import ZONE
 from webhook.admission.decision import Decision
-from webhook.cluster.state import ClusterState
 from webhook.errors import BadReview
 from webhook.kube.pod import PROFILE_LABEL, Pod
 from webhook.kube.review import Request
 from webhook.placement.placer import Placer
 from webhook.policy.model import Policy
 from webhook.server.handlers import Handlers
+from webhook.state.state import ClusterState
 
 POLICY = Policy.load("""
 profiles:

@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import GPU, pod
-from tests.cluster import dra
-from tests.cluster.objects import facts
+from tests.devices import dra
 from tests.served import PROFILES, Server, after, plain_pod, review
+from tests.state.objects import facts
 from tests.strategies import PREFERRED, WRONG, damaged, pods
 from tests.test_hostile import counted
-from webhook.cluster.state import ListKind
 from webhook.kube.pod import DECISION, Pod
+from webhook.state.objects import ListKind
 
 NAMESPACES = st.sampled_from(PROFILES)
 

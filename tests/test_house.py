@@ -1,4 +1,4 @@
-"""The layout: every module has a test of its name or one that names it, and is read in one go."""
+"""The layout: every module has a test of its name or one that names it, and is one idea. A long one says why it is long."""
 
 import ast
 import re
@@ -43,10 +43,15 @@ def test_what_tests_say_they_cover_exists() -> None:
     assert sorted(COVERED - {name_of(module) for module in MODULES}) == []
 
 
-def test_every_module_is_read_in_one_go() -> None:
-    assert [name_of(module) for module in MODULES if len(module.read_text().splitlines()) > 500] == []
+def test_a_module_that_is_not_read_in_one_go_says_why() -> None:
+    """In its docstring, by a sentence that begins a line with «Long because»."""
+    long = [module for module in MODULES if len(module.read_text().splitlines()) > 500]
+    docs = {name_of(module): ast.get_docstring(ast.parse(module.read_text())) or "" for module in long}
+    assert [
+        name for name, doc in docs.items() if not re.search(r"^Long because .*\.", doc, re.MULTILINE | re.DOTALL)
+    ] == []
 
 
 def test_there_are_few_rooms() -> None:
     entries = {path.name for path in (ROOT / "webhook").iterdir()} - {"__init__.py", "__pycache__", "py.typed"}
-    assert len(entries) <= 18, sorted(entries)
+    assert len(entries) <= 20, sorted(entries)

@@ -7,9 +7,9 @@ from typing import Any
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.cluster.objects import facts, node
 from tests.placement.oracle import matches
 from tests.served import NODES, POLICY, PROFILES, Server, after, patch_of, plain_pod
+from tests.state.objects import facts, node
 from tests.strategies import PREFERRED, REQUIRED, ZONE, pods
 from webhook.kube.pod import DECISION, Pod
 

@@ -7,15 +7,16 @@ import pytest
 
 from tests.admission.reviews import reported
 from tests.builders import request
-from tests.cluster import dra
-from tests.cluster.objects import node, placer, state
+from tests.devices import dra
+from tests.state.objects import node, placer, state
 from webhook.admission import claims, pods, workloads
 from webhook.admission.decision import Decision
-from webhook.cluster.state import ClusterState, ListKind
 from webhook.errors import BadReview
 from webhook.kube.device_selectors import Selector
 from webhook.kube.review import Request
 from webhook.policy.model import Policy
+from webhook.state.objects import ListKind
+from webhook.state.state import ClusterState
 from webhook.text import bare
 
 POLICY = Policy.load("profiles: {default: {rules: {gpuLimit: {perContainer: 4, perPod: 6}}}, tried: {shadow: true}}")

@@ -4,7 +4,7 @@ import jsonpatch
 import orjson
 
 from tests.builders import GPU, container, pod, request
-from tests.cluster.objects import node, state
+from tests.state.objects import node, state
 from webhook.admission.decision import Decision
 from webhook.admission.pods import mutate, validate
 from webhook.admission.response import warnings_of

@@ -11,11 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import GPU, GPUS, pod, preferred_node
-from tests.cluster.objects import node, placer, state
-from tests.cluster.objects import pod as taking
+from tests.state.objects import node, placer, state
+from tests.state.objects import pod as taking
 from webhook.admission.earlier import Choice
 from webhook.admission.record import encoded, record
-from webhook.cluster.state import ClusterState
 from webhook.framework.cluster_view import Placement, Ranked
 from webhook.framework.node_terms import PREFERRED_TERMS, REQUIRED_TERMS, has_name, remove_terms
 from webhook.kube.asked import AskedPod
@@ -24,6 +23,7 @@ from webhook.kube.pod import DECISION, Pod
 from webhook.kube.pod_requests import demand_of
 from webhook.placement.placer import Places
 from webhook.placement.settings import PlacementSettings
+from webhook.state.state import ClusterState
 
 PREFERRED, REQUIRED = PREFERRED_TERMS[-1], REQUIRED_TERMS[-2]
 AFFINITY = {

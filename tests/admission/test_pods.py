@@ -8,9 +8,9 @@ import pytest
 
 from tests.admission.reviews import CLUSTER, POLICY, mutated, validated
 from tests.builders import GPU, ClusterFacts, classes, container, pod, request
-from tests.cluster import kai
-from tests.cluster.objects import node, state
+from tests.devices import kai
 from tests.served import review
+from tests.state.objects import node, state
 from webhook.admission.context import subject_of
 from webhook.admission.decision import IGNORED, Decision
 from webhook.admission.pods import mutate

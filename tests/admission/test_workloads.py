@@ -21,11 +21,10 @@ from tests.admission.templates import (
     validated,
 )
 from tests.builders import GPU, TWO_NODES, ClusterFacts, container
-from tests.cluster.objects import node, state
+from tests.state.objects import node, state
 from webhook.admission import workloads
 from webhook.admission.decision import Decision
 from webhook.admission.response import warnings_of
-from webhook.cluster.state import ClusterState
 from webhook.errors import BadPod
 from webhook.framework.cluster_view import Autoscaler
 from webhook.kube import bounds
@@ -33,6 +32,7 @@ from webhook.kube.pod import INJECTION
 from webhook.kube.review import Request
 from webhook.placement.placer import Placer
 from webhook.policy.model import Policy
+from webhook.state.state import ClusterState
 
 Json = dict[str, Any]
 

@@ -3,13 +3,13 @@
 from typing import Any
 
 from tests.cli.objects import Json, of_kind, placed
-from tests.cluster import dra
-from tests.cluster.kai import part, reservation
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
+from tests.devices import dra
+from tests.devices.kai import part, reservation
 from tests.placement.claiming import MIG, partitioned
-from webhook.cluster.source_kai import KAI
-from webhook.cluster.vgpu import HAMI, VOLCANO
+from webhook.devices.source_kai import KAI
+from webhook.devices.source_vgpu import HAMI, VOLCANO
 
 GPU, DRIVER = "nvidia.com/gpu", dra.DRIVER
 

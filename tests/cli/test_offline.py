@@ -7,11 +7,11 @@ import pytest
 import yaml
 
 from tests.builders import GPU, admission_review, container, pod
-from tests.cluster.objects import free, node, state
+from tests.state.objects import free, node, state
 from webhook.cli.offline import Document, decide_mutate, decide_validate, documents, load_policy, load_state, run
-from webhook.cluster.state import ClusterState
 from webhook.errors import BadInput, PolicyError
 from webhook.kube.yaml import to_yaml
+from webhook.state.state import ClusterState
 
 POLICY = load_policy()
 POD = pod({"name": "main", "image": "app", "resources": {"limits": {GPU: 1}}})

@@ -1,6 +1,6 @@
 """Every view of a cluster counts its GPUs alike, each of them once: `nodes`, `balance`, `simulate`, the page and the metrics.
 
-Covers cluster.gpu_amounts, cli.cluster.devices, cli.waiting.free_gpus, cli.waiting.causes.
+Covers state.gpu_amounts, cli.cluster.devices, cli.waiting.free_gpus, cli.waiting.causes.
 """
 
 from collections.abc import Iterable
@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from tests.cli.mixed import BOTH, CLASSES, DEVICES, DRIVER, EVERYTHING, GPU, WANTED
 from tests.cli.objects import TAKEN, snapshot, write
-from tests.cluster import dra
 from tests.controlplane.nodes import node
+from tests.devices import dra
 from tests.placement.claiming import cluster, partitioned
 from webhook.cli.balance import balanced
 from webhook.cli.cluster.anonymous import anonymous
@@ -23,11 +23,11 @@ from webhook.cli.cluster.snapshot import Snapshot
 from webhook.cli.offline import load_policy
 from webhook.cli.simulating.run import simulate
 from webhook.cli.ui.picture import Picture
-from webhook.cluster.gpu_amounts import gpu_amounts
-from webhook.cluster.source_kai import KAI
-from webhook.cluster.vgpu import HAMI, VOLCANO
+from webhook.devices.source_kai import KAI
+from webhook.devices.source_vgpu import HAMI, VOLCANO
 from webhook.placement.gpu_counts import count
 from webhook.placement.settings import Health
+from webhook.state.gpu_amounts import gpu_amounts
 
 POLICY = load_policy()
 

@@ -3,8 +3,8 @@
 import asyncio
 from typing import Any
 
-from webhook.cluster.ledger import Ledger
-from webhook.cluster.state import ClusterState
+from webhook.nodes.ledger import Ledger
+from webhook.state.state import ClusterState
 
 
 def delay_pods(seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""What the scheduler's allocator gives, and `simulate` says before: the cases of tests/cluster/test_device_search.py."""
+"""What the scheduler's allocator gives, and `simulate` says before: the cases of tests/devices/test_search.py."""
 
 import asyncio
 from typing import Any
@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.cluster import dra
-from tests.cluster.test_device_search import CASES
 from tests.controlplane.api import Api, wait_until
 from tests.controlplane.clusters import applied
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import made, pod
 from tests.controlplane.plane import ControlPlane
+from tests.devices import dra
+from tests.devices.test_search import CASES
 from tests.e2e.test_devices import where_served
 from webhook.cli.cluster.load import load
 from webhook.cli.offline import load_policy

@@ -10,10 +10,10 @@ from tests.controlplane.fixtures import MakeNodes
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import deployment, made, pod
 from tests.installed import Installed
-from webhook.cluster.listing import STATE_KINDS
-from webhook.cluster.state import ClusterState
 from webhook.framework.as_stored import as_stored
 from webhook.framework.limit_ranges import beyond_limits
+from webhook.state.objects import STATE_KINDS
+from webhook.state.state import ClusterState
 
 pytestmark = pytest.mark.controlplane
 

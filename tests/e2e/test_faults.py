@@ -9,18 +9,18 @@ from functools import partial
 
 import pytest
 
-from tests.cluster.objects import facts
 from tests.controlplane.api import Api as Client
 from tests.controlplane.api import wait_until
 from tests.controlplane.fixtures import MakeNodes
 from tests.controlplane.objects import pod
 from tests.controlplane.plane import ControlPlane
 from tests.e2e.proxy import Proxy
-from webhook.cluster.state import ClusterState
+from tests.state.objects import facts
 from webhook.feeds import cluster, watch
 from webhook.feeds.access import Access, from_kubeconfig
 from webhook.feeds.api import Api
 from webhook.feeds.tasks import Tasks
+from webhook.state.state import ClusterState
 from webhook.telemetry import logs
 from webhook.telemetry.metrics import Metrics
 

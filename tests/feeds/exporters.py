@@ -10,9 +10,9 @@ from typing import Any
 from aiohttp import web
 
 from tests.waiting import stop_accepting
-from webhook.cluster.gpu_metrics import GpuMetricsSettings
-from webhook.cluster.utilisation import NodeUse, PodUse
 from webhook.feeds.exporters import Exporters
+from webhook.nodes.gpu_metrics import GpuMetricsSettings
+from webhook.nodes.utilisation import NodeUse, PodUse
 
 DATA = Path(__file__).parent / "data"
 """Pages of exporters."""

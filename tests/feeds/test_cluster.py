@@ -9,14 +9,15 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.cluster.objects import pod
 from tests.feeds.fake_api import FakeApi, client_of, fake_api
+from tests.state.objects import pod
 from tests.waiting import until
-from webhook.cluster.state import REQUIRED, ClusterState
 from webhook.feeds import cluster, watch
 from webhook.feeds.cluster import PATHS, ClusterSink
 from webhook.feeds.tasks import Tasks
 from webhook.framework.cluster_view import Autoscaler
+from webhook.state.objects import REQUIRED
+from webhook.state.state import ClusterState
 from webhook.telemetry import logs
 from webhook.telemetry.metrics import Metrics
 

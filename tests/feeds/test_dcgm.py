@@ -11,12 +11,12 @@ from aiohttp import web
 
 from tests.feeds.exporters import DATA, Handler, exporters_of, pod, served
 from tests.waiting import time_passes, until
-from webhook.cluster.gpu_metrics import GpuMetricsSettings
-from webhook.cluster.utilisation import Utilisation
 from webhook.feeds import dcgm
 from webhook.feeds.dcgm import DcgmSource
 from webhook.feeds.exporters import Exporter
 from webhook.feeds.gpu_source import AT_ONCE, Round, SourceFailed, Wiring, http_session
+from webhook.nodes.gpu_metrics import GpuMetricsSettings
+from webhook.nodes.utilisation import Utilisation
 
 IDLE = (DATA / "dcgm-8-idle.txt").read_text()
 

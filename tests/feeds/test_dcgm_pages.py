@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.feeds.exporters import DATA, MIG
-from webhook.cluster.gpu_metrics import GpuMetricsSettings
-from webhook.cluster.utilisation import UNKNOWN, NodeUse, PodUse, Reading, Utilisation
 from webhook.feeds import dcgm
 from webhook.feeds.gpu_source import add_sample
+from webhook.nodes.gpu_metrics import GpuMetricsSettings
+from webhook.nodes.utilisation import UNKNOWN, NodeUse, PodUse, Reading, Utilisation
 
 SETTINGS = GpuMetricsSettings(source="dcgm")
 NAMES = {name: Reading[key.upper()] for key, name in SETTINGS.queries}

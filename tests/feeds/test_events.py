@@ -11,8 +11,8 @@ from typing import Any
 import orjson
 
 from tests.admission.test_events import denied, owned
-from tests.cluster.objects import node, state
 from tests.feeds.fake_api import FakeApi, client_of, fake_api
+from tests.state.objects import node, state
 from webhook.admission.decision import Decision
 from webhook.feeds import events
 from webhook.feeds.api import Api

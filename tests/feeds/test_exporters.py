@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from tests.feeds.exporters import pod
-from webhook.cluster.gpu_metrics import Dcgm, GpuMetricsSettings
 from webhook.feeds.exporters import Exporter, Exporters
+from webhook.nodes.gpu_metrics import Dcgm, GpuMetricsSettings
 
 SETTINGS = GpuMetricsSettings(source="dcgm")
 

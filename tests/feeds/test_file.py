@@ -8,11 +8,11 @@ import orjson
 import pytest
 import yaml
 
-from tests.cluster import dra
-from webhook.cluster.listing import DEVICE_KINDS
-from webhook.cluster.state import ClusterState
+from tests.devices import dra
 from webhook.errors import BadInput
 from webhook.feeds.file import fill, load_cluster
+from webhook.state.objects import DEVICE_KINDS
+from webhook.state.state import ClusterState
 
 NODE: dict[str, Any] = {
     "apiVersion": "v1",

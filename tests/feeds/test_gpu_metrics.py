@@ -15,13 +15,13 @@ from aiohttp import web
 from tests.feeds.exporters import DATA, pod, served
 from tests.feeds.fake_api import client_of, fake_api
 from tests.waiting import until
-from webhook.cluster.gpu_metrics import GpuMetricsSettings
-from webhook.cluster.utilisation import UNKNOWN, NodeUse, Reading, Utilisation
 from webhook.feeds import gpu_metrics
 from webhook.feeds.access import Access
 from webhook.feeds.api import Api
 from webhook.feeds.gpu_metrics import GpuMetrics
 from webhook.feeds.gpu_source import SourceFailed
+from webhook.nodes.gpu_metrics import GpuMetricsSettings
+from webhook.nodes.utilisation import UNKNOWN, NodeUse, Reading, Utilisation
 from webhook.policy.model import Policy
 from webhook.telemetry import logs
 from webhook.telemetry.metrics import Metrics

@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from tests.feeds.exporters import exporters_of, pod, served
 from tests.installed import ROOT
 from tests.waiting import time_passes, until
-from webhook.cluster.gpu_metrics import GpuMetricsSettings
-from webhook.cluster.utilisation import UNKNOWN, NodeUse, Utilisation
 from webhook.feeds.access import Access
 from webhook.feeds.api import Api
 from webhook.feeds.gpu_source import SourceFailed, Wiring, http_session
 from webhook.feeds.nvidia_smi import _MAX_GPUS, _POLLS_WITHOUT, COMMAND, MAX_BYTES, NvidiaSmiSource, parse_output
+from webhook.nodes.gpu_metrics import GpuMetricsSettings
+from webhook.nodes.utilisation import UNKNOWN, NodeUse, Utilisation
 
 SETTINGS = GpuMetricsSettings.model_validate({"source": "nvidiaSmi", "timeout": "60s"})
 A, B = (f"GPU-{letter * 8}-1111-2222-3333-444444444444" for letter in "ab")

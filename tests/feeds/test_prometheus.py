@@ -12,11 +12,11 @@ import pytest
 from tests.feeds import prometheus_server
 from tests.feeds.exporters import DATA, MIG, pod
 from tests.feeds.prometheus_server import Exporter, Prometheus
-from webhook.cluster.gpu_metrics import GpuMetricsSettings
-from webhook.cluster.utilisation import Utilisation
 from webhook.feeds.exporters import Exporters
 from webhook.feeds.gpu_source import SourceFailed, Wiring, http_session
 from webhook.feeds.prometheus import PrometheusSource
+from webhook.nodes.gpu_metrics import GpuMetricsSettings
+from webhook.nodes.utilisation import Utilisation
 
 PAGE = (DATA / "dcgm-mig.txt").read_text()
 

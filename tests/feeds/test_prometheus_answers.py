@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.feeds.gpu_source import SourceFailed
 from webhook.feeds.prometheus import node_of, series, vector
+from webhook.nodes.gpu_metrics import GpuMetricsSettings
 
 
 @pytest.mark.parametrize(

@@ -4,14 +4,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from tests.builders import GPU, GPUS, Case, case
-from tests.cluster import objects
+from tests.state import objects
 from webhook.admission.earlier import Choice
-from webhook.cluster.state_view import StateView
 from webhook.framework.resources_per_gpu import CLASSES
 from webhook.injectors.cpu_per_gpu import CpuPerGpuRequests
 from webhook.kube.pod import Pod
 from webhook.placement.placer import Placer, Places
 from webhook.placement.settings import PlacementSettings
+from webhook.state.view import StateView
 
 OWN = r"/spec/(containers|initContainers)/\d+/resources/requests(/(cpu|memory))?"
 FILL = CpuPerGpuRequests(classes=CLASSES)

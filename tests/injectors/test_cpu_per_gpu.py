@@ -6,9 +6,9 @@ Covers framework.resources_per_gpu.
 import pytest
 
 from tests.builders import GPU, Case, container, pod
-from tests.cluster import objects
 from tests.injectors.applied import applied, unchanged
 from tests.injectors.filling import BOTH, BUSY, FILL, LIMITED, NODE, OWN, SLICE, SMALL, asking, on, requests, view
+from tests.state import objects
 from tests.tables import table
 from webhook.framework.interface import Outcome
 from webhook.framework.resources_per_gpu import CLASSES, PerGpu

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import GPU, GPUS, pod
-from tests.cluster import objects
 from tests.injectors.applied import applied
 from tests.injectors.filling import FILL, NODE, OWN, SMALL, Known, asking, on, requests, view
 from tests.served import NOW, Server, cluster, plain_pod
 from tests.served import after as as_stored
+from tests.state import objects
 from tests.strategies import pods
 from webhook.admission.response import warnings_of
 from webhook.cli import offline

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.builders import GPU, TWO_NODES, UNKNOWN, ClusterFacts, case, container, pod
-from tests.cluster.dra import gpu
+from tests.devices.dra import gpu
 from tests.injectors.applied import applied, unchanged
 from tests.tables import table
 from webhook.framework.interface import Outcome

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.objects import GPU, admitted, pod
 from tests.placement.placed import affinity, expression
-from webhook.cluster.demands import pinned_models
+from tests.state.objects import GPU, admitted, pod
 from webhook.kube.asked import key_of, owner_key
 from webhook.kube.pod import pod_id
 from webhook.kube.pod_requests import counted_demand, demand_of
 from webhook.kube.record import ranked_nodes
+from webhook.nodes.demands import pinned_models
 
 PRODUCT = "nvidia.com/gpu.product"
 

@@ -7,7 +7,7 @@ import orjson
 import pytest
 
 from tests.builders import container, pod, request
-from tests.cluster.objects import node, state
+from tests.state.objects import node, state
 from webhook.admission.pods import mutate
 from webhook.kube.other_gpus import other_gpus
 from webhook.kube.pod import Pod

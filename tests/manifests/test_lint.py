@@ -5,12 +5,12 @@ import yaml
 
 from tests.manifests.files import MANIFESTS, ORDER, Json, documents, installed_files, only, shipped
 from webhook.cli import offline
-from webhook.cluster.state import ClusterState
 from webhook.feeds.policy import KEY
 from webhook.kube.pod import PROFILE_LABEL
 from webhook.kube.workload_kinds import WORKLOAD_KINDS
 from webhook.policy.model import Policy, PolicyFile
 from webhook.server.settings import ServeSettings
+from webhook.state.state import ClusterState
 from webhook.tls.issue import service_names
 
 DEFAULTS = ServeSettings()
@@ -178,10 +178,10 @@ def test_replicas_know_each_other_by_the_pods_of_the_shipped_deployment() -> Non
         }
         for name in ("one", "two")
     ]
-    of = ClusterState(replica="one", namespace=DEFAULTS.namespace)
+    of = ClusterState(sibling="one", namespace=DEFAULTS.namespace)
     for pod in pods:
         of.pod_seen(pod, 0)
-    assert of.replicas.names == ("one", "two")
+    assert of.siblings.names == ("one", "two")
     (named,) = [variable for variable in CONTAINER["env"] if variable["name"] == "GPU_ADMISSION_REPLICA"]
     assert named["valueFrom"]["fieldRef"]["fieldPath"] == "metadata.name"
 

@@ -4,13 +4,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from tests.builders import GPUS
-from tests.cluster import dra
-from tests.cluster.objects import admitted, node, pod, state
+from tests.devices import dra
 from tests.placement.placed import placed
-from webhook.cluster.node_table import TOLD
-from webhook.cluster.state import ClusterState
+from tests.state.objects import admitted, node, pod, state
+from webhook.devices.types import TOLD
 from webhook.framework.cluster_view import Placement
 from webhook.kube.asked import AskedPod
+from webhook.state.state import ClusterState
 
 Object = dict[str, Any]
 MIG = "mig.nvidia.com"

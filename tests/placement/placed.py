@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from tests.builders import GPUS
-from tests.cluster.objects import placer
-from webhook.cluster.state import ClusterState
+from tests.state.objects import placer
 from webhook.framework.cluster_view import Placement
 from webhook.kube.asked import AskedPod
 from webhook.placement.settings import PlacementSettings
+from webhook.state.state import ClusterState
 
 DEFAULTS = PlacementSettings()
 KEY = "nvidia.com/gpu"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from tests.builders import GPUS
-from tests.cluster.objects import node, placer, pod, state
 from tests.placement.placed import names
-from webhook.cluster.state import ClusterState
+from tests.state.objects import node, placer, pod, state
 from webhook.framework.cluster_view import Expression, Placement, Preferred
 from webhook.kube.asked import AskedPod
 from webhook.placement.settings import PlacementSettings
+from webhook.state.state import ClusterState
 
 MODEL = "nvidia.com/gpu.product"
 H100, A100, A100_SHARED, L4 = (

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.objects import node, state
 from tests.placement.placed import affinity
+from tests.state.objects import node, state
 from tests.tables import table
-from webhook.cluster.nodes import Nodes
-from webhook.cluster.state import ClusterState
+from webhook.nodes.nodes import Nodes
 from webhook.placement.constraints import compiled, matches
+from webhook.state.state import ClusterState
 
 
 def matching(of: ClusterState, term: dict[str, Any]) -> set[str]:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.objects import node, pod, state
 from tests.placement.placed import affinity, expression, placed
-from webhook.cluster.state import ClusterState
-from webhook.placement.criteria import CRITERIA, NAME
+from tests.state.objects import node, pod, state
+from webhook.placement.order import CRITERIA, NAME
+from webhook.state.state import ClusterState
 
 Object = dict[str, Any]
 SOFT = {"key": "spot", "effect": "PreferNoSchedule"}

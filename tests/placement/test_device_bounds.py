@@ -1,17 +1,18 @@
 """What tenants write of claims costs little, and others none: devices, searches and expressions are bounded.
 
-Covers cluster.device_search, cluster.device_table, cluster.claims.
+Covers devices.search, devices.table, devices.claims.
 """
 
 from typing import Any
 
 import pytest
 
-from tests.cluster import dra
+from tests.devices import dra
 from tests.placement.claiming import ATTRIBUTES, TWO, claiming, cluster, free, reserve
 from tests.placement.placed import names, placed
-from webhook.cluster import device_kinds, device_search, device_table
-from webhook.cluster.claims import NO_SPEC, Specs
+from webhook.devices import search
+from webhook.devices import table as device_table
+from webhook.devices.claims import NO_SPEC, Specs
 
 SHARED = [dra.device_slice("a", [dra.gpu(0, allowMultipleAllocations=True, capacity={})])]
 
@@ -103,7 +104,7 @@ def searches(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
     def find(*of: Any) -> Any:
         found.append(of)
-        return device_search.find(*of)
+        return search.find(*of)
 
     monkeypatch.setattr(device_table, "find", find)
     return found
@@ -154,7 +155,7 @@ def test_expressions_that_need_too_much_work_leave_the_pod_alone_and_cost_nobody
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """8 selectors of 8 requests took 2.3 s on a thousand nodes of 60 models."""
-    monkeypatch.setattr(device_kinds, "_MAX_WORK", 3000)
+    monkeypatch.setattr(search, "_MAX_WORK", 3000)
     models = [dra.device_slice(name, [dra.gpu(i, f"{name}{i}", name) for i in range(8)]) for name in ("a", "b")]
     loop = f"{[*range(1, 41)]}.all(x, x > 0) && {ATTRIBUTES}.productName != ''"
     many = " && ".join([f"{ATTRIBUTES}.productName != 'x{i}'" for i in range(4)])
@@ -175,13 +176,13 @@ def test_reading_is_work_and_so_is_looking_at_many_kinds_of_devices(monkeypatch:
     short = f"{ATTRIBUTES}.productName != ''"
     templates = [dra.template("wide", dra.exactly(selector=wide)), dra.template("short", dra.exactly(selector=short))]
     of = cluster(TWO, templates)
-    monkeypatch.setattr(device_kinds, "_MAX_WORK", 5_000)
+    monkeypatch.setattr(search, "_MAX_WORK", 5_000)
     assert placed(of, claiming("wide")).reason == "which devices it would get cannot be decided"
-    monkeypatch.setattr(device_kinds, "_MAX_WORK", 30_000)
+    monkeypatch.setattr(search, "_MAX_WORK", 30_000)
     assert names(placed(of, claiming("wide")))
-    monkeypatch.setattr(device_kinds, "_MAX_NEW", 3)
+    monkeypatch.setattr(search, "_MAX_NEW", 3)
     assert placed(of, claiming("short")).reason == "which devices it would get cannot be decided"
-    monkeypatch.setattr(device_kinds, "_MAX_NEW", 100)
+    monkeypatch.setattr(search, "_MAX_NEW", 100)
     assert names(placed(of, claiming("short")))
 
 
@@ -194,11 +195,11 @@ def test_what_is_reserved_stays_counted_after_anothers_decision_has_used_up_its_
     loop = f"{[*range(1, 41)]}.all(x, x > 0) && {ATTRIBUTES}.productName != ''"
     of = cluster([dra.gpus_of("a", 8)], [*templates, dra.template("loop", dra.exactly(selector=loop))], nodes=["a"])
     reserve(of, claiming("plain"))
-    monkeypatch.setattr(device_kinds, "_MAX_MATCHES", 1024)
-    monkeypatch.setattr(device_kinds, "_MAX_SELECTORS", 1 << 16)
+    monkeypatch.setattr(search, "_MAX_MATCHES", 1024)
+    monkeypatch.setattr(search, "_MAX_SELECTORS", 1 << 16)
     for made in templates[1:]:
         placed(of, claiming(made["metadata"]["name"]))
-    monkeypatch.setattr(device_kinds, "_MAX_WORK", 1000)
+    monkeypatch.setattr(search, "_MAX_WORK", 1000)
     assert placed(of, claiming("loop")).reason == "which devices it would get cannot be decided"
     of.nodes.devices.refresh("a")
     assert free(of, "a") == 7_000
@@ -223,7 +224,7 @@ def test_costly_claims_that_wait_for_a_node_do_not_keep_anothers_from_being_coun
     kinds = of.nodes.devices.kinds
     kinds._matches.clear()
     kinds._selectors.clear()
-    monkeypatch.setattr(device_kinds, "_MAX_WORK", 5_000)
+    monkeypatch.setattr(search, "_MAX_WORK", 5_000)
     of.nodes.devices.refresh("a")
     assert free(of, "a") == 4_000, "what needs more than its part is not counted, and the last is"
 
@@ -236,9 +237,7 @@ def test_the_expressions_that_are_kept_are_bounded_in_bytes() -> None:
         of.seen("resourceclaimtemplates", dra.template("t", dra.exactly(selector=wide)), 0)
         placed(of, claiming("t"))
     kinds = of.nodes.devices.kinds
-    assert (
-        kinds._selectors_bytes == sum([each.size for each in kinds._selectors.values()]) <= device_kinds._MAX_SELECTORS
-    )
+    assert kinds._selectors_bytes == sum([each.size for each in kinds._selectors.values()]) <= search._MAX_SELECTORS
     assert len(kinds._selectors) < 20
 
 

@@ -1,9 +1,9 @@
 """Parts of GPUs: of partitions and shared devices of DRA, and those that other schedulers serve."""
 
-from tests.cluster import dra
-from tests.cluster.objects import node, pod, state
+from tests.devices import dra
 from tests.placement.claiming import MIG, Object, claiming, cluster, free, partitioned, reserve
 from tests.placement.placed import names, placed
+from tests.state.objects import node, pod, state
 from tests.tables import table
 
 

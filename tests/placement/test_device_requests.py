@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.cluster import dra
+from tests.devices import dra
 from tests.placement.claiming import ATTRIBUTES, CAPACITY, TWO, Object, claiming, cluster
 from tests.placement.placed import names, placed
 from tests.tables import table

@@ -1,15 +1,15 @@
 """Pods that ask for devices one by one are ranked and reserved by them.
 
-Covers placement.devices, cluster.device_demands, cluster.device_kinds, cluster.device_layout, cluster.device_sources,
-cluster.device_states, cluster.devices.
+Covers placement.devices, devices.claims, devices.search, devices.layout, devices.sources, devices.table,
+devices.types.
 """
 
 import pytest
 
-from tests.cluster import dra
-from tests.cluster.objects import admitted, node, pod, state
+from tests.devices import dra
 from tests.placement.claiming import TWO, Object, claiming, cluster, free, reserve, sharing
 from tests.placement.placed import names, placed
+from tests.state.objects import admitted, node, pod, state
 
 # --- templates --------------------------------------------------------------------------------------------------------
 

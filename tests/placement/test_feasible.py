@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.builders import GPUS
-from tests.cluster.objects import admitted, node, pod, state
 from tests.placement.placed import KEY, TAINT, UPGRADE, affinity, expression, names, placed
+from tests.state.objects import admitted, node, pod, state
 from webhook.kube.asked import AskedPod
 from webhook.placement.settings import Health, PlacementSettings
 

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from tests.builders import GPUS
-from tests.cluster.objects import admitted, node, placer, pod, state
+from tests.state.objects import admitted, node, placer, pod, state
 from tests.tables import table
-from webhook.cluster.state import ClusterState
 from webhook.kube.asked import AskedPod
 from webhook.kube.pod import Owner
 from webhook.placement.gangs import gang_size
 from webhook.placement.settings import Gangs, PlacementSettings
+from webhook.state.state import ClusterState
 
 CLIQUE, RACK, ZONE = "nvidia.com/gpu.clique", "topology.kubernetes.io/rack", "topology.kubernetes.io/zone"
 DEFAULTS = PlacementSettings()

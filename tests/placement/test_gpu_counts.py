@@ -7,17 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.cluster import dra
-from tests.cluster.objects import GPU, admitted, node, pod, state
+from tests.devices import dra
 from tests.placement.claiming import MIG, claiming, cluster, partitioned, reserve
-from webhook.cluster.rejections import OTHER
-from webhook.cluster.state import ClusterState
-from webhook.cluster.utilisation import NodeUse, PodUse
+from tests.state.objects import GPU, admitted, node, pod, state
 from webhook.framework.cluster_view import Placement, Ranked
 from webhook.kube.asked import AskedPod
 from webhook.kube.gpus import GpuName, Gpus
+from webhook.nodes.rejections import OTHER
+from webhook.nodes.utilisation import NodeUse, PodUse
 from webhook.placement.gpu_counts import SEVERAL, GpuCounts, count
 from webhook.placement.settings import Health
+from webhook.state.state import ClusterState
 
 GPUS = Gpus((GpuName(GPU, "whole"), GpuName("nvidia.com/mig-*", "slice")))
 A100 = {"nvidia.com/gpu.product": "A100"}

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.builders import GPUS
-from tests.cluster.objects import admitted, node, pod, state
 from tests.placement.placed import names, placed
-from webhook.cluster.utilisation import UNKNOWN
+from tests.state.objects import admitted, node, pod, state
 from webhook.kube.asked import AskedPod
+from webhook.nodes.utilisation import UNKNOWN
 from webhook.placement.settings import PlacementSettings
 
 SHARED = {"nvidia.com/gpu.replicas": "4"}

@@ -1,6 +1,6 @@
 """Pods of schedulers that do not weigh preferences: the policy may let them have a required node.
 
-Covers cluster.device_sources, framework.node_terms.
+Covers devices.sources, framework.node_terms.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import orjson
 import pytest
 
 from tests.builders import GPUS
-from tests.cluster import kai
-from tests.cluster.objects import admitted, free, node, pod, state
+from tests.devices import kai
 from tests.placement.placed import DEFAULTS, affinity, expression, names, placed
+from tests.state.objects import admitted, free, node, pod, state
 from tests.tables import table
-from webhook.cluster.device_sources import scheduler_of
-from webhook.cluster.vgpu import HAMI
+from webhook.devices.source_vgpu import HAMI
+from webhook.devices.sources import scheduler_of
 from webhook.kube.asked import AskedPod
 from webhook.kube.other_gpus import other_gpus
 from webhook.kube.record import ranked_nodes

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import GPUS
-from tests.cluster.objects import admitted, node, placer, pod, state
-from webhook.cluster.state import ClusterState
+from tests.state.objects import admitted, node, placer, pod, state
 from webhook.kube.asked import AskedPod
 from webhook.placement.peer_rules import NO_PEER_RULES, Apart, PeerRules, peer_rules_of
 from webhook.placement.settings import PlacementSettings
+from webhook.state.state import ClusterState
 
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 REQUIRED, PREFERRED = (f"{kind}DuringSchedulingIgnoredDuringExecution" for kind in ("required", "preferred"))

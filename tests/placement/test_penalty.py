@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.objects import node, pod, state
 from tests.placement.placed import names, placed
+from tests.state.objects import node, pod, state
 from webhook.placement.strategies import STRATEGIES
 
 EVERYTHING = [{"operator": "Exists"}]

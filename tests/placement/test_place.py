@@ -1,6 +1,6 @@
 """For which pods a node is chosen, and when cached parts of pods and nodes are read again.
 
-Covers placement.placer, placement.ranker, placement.request, placement.settings.
+Covers placement.placer, placement.order, placement.request, placement.settings.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.builders import GPUS
-from tests.cluster.objects import GPU, node, placer, pod, state
 from tests.placement.placed import DEFAULTS, KEY, TAINT, affinity, expression, names, placed
+from tests.state.objects import GPU, node, placer, pod, state
 from tests.tables import table
 from webhook.kube.asked import AskedPod
 from webhook.kube.pod_requests import demand_of

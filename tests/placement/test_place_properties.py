@@ -12,13 +12,13 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.cluster.objects import GPU, node, placer, pod, state
 from tests.effort import times
 from tests.placement.oracle import feasible, matches, penalty
 from tests.placement.placed import UPGRADE, affinity, names, placed
-from webhook.cluster.state import ClusterState
+from tests.state.objects import GPU, node, placer, pod, state
 from webhook.framework.cluster_view import Placement
 from webhook.placement.settings import Health, PlacementSettings
+from webhook.state.state import ClusterState
 
 ROOT = Path(__file__).parents[2]
 _KEYS = ["zone", "size", UPGRADE]
@@ -169,7 +169,7 @@ def _in_order(
 
 _SCRIPT = """
 from tests.builders import GPUS
-from tests.cluster.objects import node, pod, state
+from tests.state.objects import node, pod, state
 from tests.placement.placed import placed
 from webhook.kube.asked import AskedPod
 of = state([node(f"gpu-{i % 7}-{i}", labels={"zone": str(i % 3)}) for i in range(40)])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from tests.cluster.objects import node, pod, state
 from tests.placement.placed import affinity
 from tests.placement.pools import (
     A100,
@@ -29,6 +28,7 @@ from tests.placement.pools import (
     prefers,
     wishing,
 )
+from tests.state.objects import node, pod, state
 from tests.tables import table
 from webhook.framework.cluster_view import Expression, Placement, Preferred
 from webhook.placement.settings import PlacementSettings

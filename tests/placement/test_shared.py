@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from tests.builders import GPUS
-from tests.cluster.objects import GPU, node, placer, pod, state
+from tests.state.objects import GPU, node, placer, pod, state
 from tests.tables import table
-from webhook.cluster.node import pods_per_gpu
-from webhook.cluster.state import ClusterState
 from webhook.kube.asked import AskedPod
+from webhook.nodes.nodes import pods_per_gpu
 from webhook.placement.settings import PlacementSettings
+from webhook.state.state import ClusterState
 
 DEFAULTS = PlacementSettings()
 STRATEGY, REPLICAS, PRODUCT, COUNT = (

@@ -1,6 +1,6 @@
 """Scores of `spread` and `pack`: what they prefer, and what they may not depend on.
 
-Covers placement.fragmentation.
+Covers placement.pack.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ from hypothesis import strategies as st
 
 from tests.effort import times
 from tests.tables import table
-from webhook.cluster.node_table import LAST, Columns, PopularDemand, View
 from webhook.kube.pod_requests import Demand
-from webhook.placement.strategies import STRATEGIES, WEIGHTS, Pack
+from webhook.nodes.demands import PopularDemand, View
+from webhook.nodes.table import LAST, Columns
+from webhook.placement.pack import Pack
+from webhook.placement.strategies import STRATEGIES, WEIGHTS
 
 GPU, SLICE = "nvidia.com/gpu", "nvidia.com/mig-1g.10gb"
 Node = tuple[int, int, int, int]

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 from tests.builders import GPUS
-from tests.cluster.objects import GPU, node, placer, pod, state
 from tests.placement.placed import names
+from tests.state.objects import GPU, node, placer, pod, state
 from tests.tables import table
-from webhook.cluster.state import ClusterState
-from webhook.cluster.utilisation import UNKNOWN
 from webhook.framework.cluster_view import MetricsStatus, Placement
 from webhook.kube.asked import AskedPod
+from webhook.nodes.utilisation import UNKNOWN
 from webhook.placement.settings import PlacementSettings
 from webhook.placement.strategies import STRATEGIES
 from webhook.placement.use import usable_gpus
+from webhook.state.state import ClusterState
 
 FRESH = MetricsStatus("dcgm", "", 12.3)
 IDLE = {"measured": 8, "idle": 8, "utilisation": 0.0, "hottest": 35.0, "known": 8}
@@ -53,7 +53,7 @@ def test_the_other_node_comes_first(
     strategy: str, replicas: tuple[str, ...], first: dict[str, Any], second: dict[str, Any]
 ) -> None:
     for one, other in ("ab", "ba"):
-        of = used(state([node("a"), node("b")], replica="x"), **{one: first, other: second})
+        of = used(state([node("a"), node("b")], sibling="x"), **{one: first, other: second})
         of.nodes.divide(replicas)
         if of.nodes.divided() and "idle" in first and not ({"busy", "avoid"} & first.keys()):
             of.nodes.columns.order[:2] = 0.5, 0.4  # both are this replica's

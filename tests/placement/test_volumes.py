@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from tests.builders import GPUS
-from tests.cluster.objects import node, pod, state
 from tests.placement.placed import names, placed
+from tests.state.objects import node, pod, state
 from tests.tables import table
-from webhook.cluster.state import ClusterState
 from webhook.kube.asked import AskedPod
 from webhook.placement.placer import FOLLOWS
+from webhook.state.state import ClusterState
 
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 

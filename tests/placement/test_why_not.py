@@ -7,15 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import GPUS
-from tests.cluster.dra import device_class, gpus_of
-from tests.cluster.objects import Object, node, placer, pod, state
+from tests.devices.dra import device_class, gpus_of
 from tests.placement.placed import affinity, expression
+from tests.state.objects import Object, node, placer, pod, state
 from tests.tables import table
-from webhook.cluster.state import ClusterState
 from webhook.framework.cluster_view import Obstacle
 from webhook.kube.asked import AskedPod
 from webhook.kube.gpus import GpuName, Gpus
 from webhook.placement.settings import PlacementSettings
+from webhook.state.state import ClusterState
 
 TEAM = {"key": "team", "value": "x", "effect": "NoSchedule"}
 SHARED = {"nvidia.com/gpu.replicas": "4"}

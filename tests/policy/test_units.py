@@ -9,26 +9,26 @@ import pytest
 
 from tests import reference
 from tests.builders import GPUS, TWO_NODES, ClusterFacts, case, container, pod, request
-from tests.cluster import objects
-from tests.cluster.objects import node, placer, state
 from tests.document import document
 from tests.feeds.fake_api import client_of, fake_api
 from tests.injectors.applied import applied
 from tests.rules import test_contract as contract
+from tests.state import objects
+from tests.state.objects import node, placer, state
 from tests.toys import fixed_load
 from tests.toys.image_tag import ImageTag
 from tests.toys.most_cpu import MostCpu
 from tests.toys.team_label import TeamLabel
 from webhook.admission.pods import mutate, validate
 from webhook.cli.units import documented
-from webhook.cluster.gpu_metrics import SOURCES, GpuMetricsSettings
-from webhook.cluster.utilisation import NodeUse, Utilisation
 from webhook.errors import PolicyError
 from webhook.export import export_yaml
 from webhook.feeds.exporters import Exporters
 from webhook.feeds.gpu_metrics import GpuMetrics
 from webhook.feeds.gpu_source import Wiring, source_of
 from webhook.kube.asked import AskedPod
+from webhook.nodes.gpu_metrics import SOURCES, GpuMetricsSettings
+from webhook.nodes.utilisation import NodeUse, Utilisation
 from webhook.placement.strategies import STRATEGIES
 from webhook.policy.loader import read
 from webhook.policy.model import Injectors, Policy, PolicyFile, Profile, Rules

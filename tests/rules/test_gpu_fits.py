@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from tests.builders import GPU, TWO_NODES, Case, Obstructed, asking, case, container, pod
-from tests.cluster.dra import DRIVER, gpu
+from tests.devices.dra import DRIVER, gpu
 from webhook.framework.cluster_view import Obstacle
 from webhook.framework.interface import Template
 from webhook.kube.claim_requests import Alternative

@@ -5,7 +5,7 @@ import copy
 from tests.edge import asked, dial, running, streams
 from tests.served import NOW as NOW_SERVED
 from tests.served import Server, after, plain_pod, review
-from webhook.cluster.ledger import Counts
+from webhook.nodes.ledger import Counts
 
 
 def forged(number: int) -> bytes:

@@ -2,7 +2,7 @@
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.cluster.objects import GPU, node, pod, state
+from tests.state.objects import GPU, node, pod, state
 from webhook.feeds.policy import shipped_policy
 from webhook.policy.model import Policy
 from webhook.server import gpu_gauges

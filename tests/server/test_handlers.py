@@ -6,8 +6,8 @@ import orjson
 import pytest
 
 from tests.builders import GPU, container, pod
-from tests.cluster.objects import free, node
 from tests.served import POLICY, Server, after, plain_pod, review
+from tests.state.objects import free, node
 from tests.strategies import PREFERRED, ZONE
 from webhook.injectors.tolerations import Tolerations
 from webhook.kube.pod import DECISION

@@ -10,7 +10,6 @@ import pytest
 
 from tests.builders import pod, request
 from webhook.admission.decision import IGNORED, Decision
-from webhook.cluster.state import REQUIRED
 from webhook.errors import BadReview
 from webhook.feeds.events import Events
 from webhook.feeds.policy import shipped_policy
@@ -19,6 +18,7 @@ from webhook.kube.review import Request
 from webhook.server import process
 from webhook.server.process import Process, Recorder
 from webhook.server.settings import ServeSettings
+from webhook.state.objects import REQUIRED
 from webhook.telemetry import logs
 from webhook.telemetry.metrics import Metrics
 from webhook.telemetry.refused import Refused

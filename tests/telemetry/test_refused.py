@@ -1,7 +1,7 @@
 """Refused objects by namespace, with a bounded number of names."""
 
-from webhook.cluster.rejections import OTHER
 from webhook.kube.pod import PROFILE_LABEL
+from webhook.nodes.rejections import OTHER
 from webhook.telemetry.refused import MAX_NAMESPACES, Refused
 
 IN = {PROFILE_LABEL: "default"}

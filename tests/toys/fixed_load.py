@@ -1,7 +1,7 @@
 """GPU metrics that are the same at each poll."""
 
-from webhook.cluster.utilisation import Reading, Utilisation
 from webhook.feeds.gpu_source import Wiring
+from webhook.nodes.utilisation import Reading, Utilisation
 
 
 class FixedLoad:

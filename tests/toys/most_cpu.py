@@ -1,7 +1,8 @@
 """The node with the most free CPU first."""
 
-from webhook.cluster.node_table import Columns, Floats, Rows, View
 from webhook.kube.pod_requests import Demand
+from webhook.nodes.demands import View
+from webhook.nodes.table import Columns, Floats, Rows
 
 
 class MostCpu:

@@ -13,10 +13,10 @@ from typing import Any, Final, Literal, NamedTuple
 from webhook.admission.context import denials
 from webhook.admission.decision import Decision
 from webhook.admission.words import binding, finding_line, why_elsewhere
-from webhook.cluster.state import ClusterState
 from webhook.kube.pod import Pod, controller_reference
 from webhook.kube.record import ranked_nodes
 from webhook.kube.review import Request
+from webhook.state.state import ClusterState
 from webhook.text import plural, printable
 
 REFUSED: Final = "PodRefused"

@@ -9,7 +9,7 @@ It is in the annotation `gpu-admission.io/decision` and in the audit log:
 
 `nodes`: name, free GPUs, pods of the same owner, score; best first. With GPU metrics of the node also the number of free GPUs
 that are not busy, hot or unhealthy, and the mean utilisation in percent. `decided`: the criterion by which the first node is
-before the second (`placement.criteria`). A node with a score below -500 is ranked after the
+before the second (`placement.order`). A node with a score below -500 is ranked after the
 others: a whole node that the pod would break up, or one that another replica of the webhook fills. `of`: the number of nodes
 that were considered. `by`: the numbers behind the ranking, `["metrics",source,age in seconds]` or `["allocation",reason why there
 are no metrics]`. `asked`: the demand of the pod, CPU in thousandths. If no node was chosen: `"why":"no node fits"` and

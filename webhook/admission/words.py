@@ -7,15 +7,15 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from webhook.cluster.node_table import LAST
-from webhook.cluster.state import ClusterState
 from webhook.framework.interface import Finding
 from webhook.kube.pod import Pod
 from webhook.kube.pod_requests import Demand, counted_demand
+from webhook.nodes.table import LAST
 from webhook.placement.constraints import NO_CONSTRAINTS, compiled
-from webhook.placement.criteria import CRITERIA, NAME
 from webhook.placement.feasible import Feasible
+from webhook.placement.order import CRITERIA, NAME
 from webhook.policy.model import Injectors, named
+from webhook.state.state import ClusterState
 from webhook.text import amount_words, bare, listed, plural
 
 _LEFT_ALONE: Final = {"leftAlone": "left alone: the pod's annotation gpu-admission.io/injection says so"}
@@ -137,7 +137,7 @@ def own_score(score: float) -> float:
 
 
 def why_last(node: Mapping[str, Any], demand: Demand, state: ClusterState | None, *, alone: bool = False) -> str:
-    """Why the strategy keeps a node back, so that it comes after the others by score (`node_table.LAST`), as far as `state`
+    """Why the strategy keeps a node back, so that it comes after the others by score (`nodes.table.LAST`), as far as `state`
     shows it; "" if it does not.
 
     `node`: its "name", "free" and "score" in the record. `alone`: the record is of a webhook with one replica.

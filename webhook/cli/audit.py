@@ -15,12 +15,12 @@ from webhook.cli.reading import namespace_of, policy_of, selector, snapshot_of
 from webhook.cli.terminal import REFUSED, document, say, table, totals
 from webhook.cli.waiting.diagnosis import shape_of, would_start
 from webhook.cli.waiting.situation import Situation
-from webhook.cluster.state_view import StateView
 from webhook.errors import BadInput
 from webhook.kube.pod import PROFILE_LABEL, Pod, labels_of, owner
 from webhook.kube.record import record_of
 from webhook.placement.placer import Placer
 from webhook.policy.model import DEFAULT_PROFILE, Policy
+from webhook.state.view import StateView
 from webhook.text import listed, plural
 
 _CHANGES: Final = frozenset(("filled", "limitsFilled", "filledLess", "added", "set", "neutral", "antiAffinity"))

@@ -22,10 +22,10 @@ from webhook.cli.simulating.moves import Suggestion, suggestions
 from webhook.cli.simulating.run import free_gpus, simulate, whole_nodes
 from webhook.cli.terminal import document, no_such, out, say, show, table
 from webhook.cli.waiting.situation import Situation
-from webhook.cluster.gpu_amounts import gpu_number
 from webhook.errors import BadInput
 from webhook.kube.pod import Pod
 from webhook.policy.model import DEFAULT_PROFILE, Policy
+from webhook.state.gpu_amounts import gpu_number
 from webhook.text import listed, plural
 
 _MAX_LISTED: Final = 20

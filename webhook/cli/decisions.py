@@ -13,10 +13,10 @@ from webhook.cli.manifests import Planned, pods_made_by
 from webhook.cli.offline import policy_named
 from webhook.cli.reading import policy_of
 from webhook.cli.terminal import COULD_NOT, REFUSED, out, read, say
-from webhook.cluster.state import ClusterState
 from webhook.errors import BadInput, GpuAdmissionError
 from webhook.kube.yaml import to_yaml
 from webhook.policy.model import Policy
+from webhook.state.state import ClusterState
 from webhook.text import listed, quoted
 
 Output = Literal["yaml", "json", "patch", "review"]

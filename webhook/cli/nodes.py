@@ -13,11 +13,11 @@ from webhook.cli.cluster.snapshot import CLAIMS, ENGINE, Snapshot
 from webhook.cli.cluster.sums import by_kind, larger, largest, left_out, unusable
 from webhook.cli.reading import measure_gpus, policy_of, selector, snapshot_of
 from webhook.cli.terminal import age, bar, clear, document, no_such, out, repeated, say, show, table
-from webhook.cluster.gpu_amounts import gpu_number
-from webhook.cluster.utilisation import IDLE_FOR
 from webhook.errors import BadInput
 from webhook.kube.gpus import Gpus
+from webhook.nodes.utilisation import IDLE_FOR
 from webhook.policy.model import Policy
+from webhook.state.gpu_amounts import gpu_number
 from webhook.text import amount_number, listed, plural, quoted
 
 _STYLES = {"healthy": "green", "cordoned": "yellow", "notReady": "red", "unhealthy": "red", "offersNoGpus": "red"}

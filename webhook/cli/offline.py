@@ -19,8 +19,6 @@ from webhook.admission.decision import IGNORED, Decision, UnitFinding
 from webhook.admission.pods import mutate, validate
 from webhook.admission.response import encode
 from webhook.cli.terminal import read
-from webhook.cluster.state import ClusterState
-from webhook.cluster.state_view import StateView
 from webhook.errors import BadInput, BadReview, PolicyError
 from webhook.feeds.file import fill
 from webhook.feeds.policy import shipped_policy
@@ -36,6 +34,8 @@ from webhook.policy.loader import KEY
 from webhook.policy.model import Policy
 from webhook.policy.templates import is_workload
 from webhook.server import handlers
+from webhook.state.state import ClusterState
+from webhook.state.view import StateView
 from webhook.text import json_type, quoted
 
 _REVIEW = "AdmissionReview"

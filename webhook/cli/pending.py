@@ -17,10 +17,10 @@ from webhook.cli.waiting.causes import Cause
 from webhook.cli.waiting.diagnosis import Diagnosis, Findings, bound
 from webhook.cli.waiting.situation import Situation
 from webhook.cli.waiting.workloads import not_created
-from webhook.cluster.gpu_amounts import gpu_number
 from webhook.errors import BadInput
 from webhook.kube.pod import Pod, labels_of
 from webhook.policy.model import Policy
+from webhook.state.gpu_amounts import gpu_number
 from webhook.text import listed, plural, quoted
 
 KINDS: Final = (

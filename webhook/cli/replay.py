@@ -21,11 +21,11 @@ from webhook.cli.offline import Document, load_state, policy_named
 from webhook.cli.reading import policy_of, snapshot_of
 from webhook.cli.terminal import COULD_NOT, REFUSED, document, read, say, table, totals
 from webhook.cli.verdict import Verdict, verdict
-from webhook.cluster.state import ClusterState
 from webhook.errors import BadInput
 from webhook.kube.review import Request
 from webhook.placement.placer import Placer
 from webhook.policy.model import Policy
+from webhook.state.state import ClusterState
 from webhook.text import bare, listed, plural
 
 _AUDIT: Final = b'"audit.k8s.io/'

@@ -4,13 +4,13 @@ from typing import Literal, NamedTuple
 
 from webhook.admission.decision import IGNORED, UnitFinding
 from webhook.cli.offline import Document, as_new, ask, opted_in, refused, refused_by_limits
-from webhook.cluster.state import ClusterState
 from webhook.errors import BadInput, BadReview
 from webhook.framework.cluster_view import Placement
 from webhook.kube.pod import DECISION, Pod
 from webhook.kube.pod_schema import check
 from webhook.placement.placer import Placer
 from webhook.policy.model import Policy
+from webhook.state.state import ClusterState
 
 Outcome = Literal["refused", "changed", "unchanged", "notAsked"]
 """`notAsked`: the namespace has not opted in, or the pod has no GPU."""

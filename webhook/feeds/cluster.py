@@ -3,12 +3,12 @@
 from collections.abc import Callable, Mapping, Set
 from typing import Final
 
-from webhook.cluster.listing import STATE_KINDS, name_of
-from webhook.cluster.state import REQUIRED, ClusterState, ListKind
 from webhook.feeds.api import Api, Object
 from webhook.feeds.tasks import Tasks
 from webhook.feeds.watch import Feed, Sink, Watches
 from webhook.kube.kinds import KINDS
+from webhook.state.objects import REQUIRED, STATE_KINDS, ListKind, name_of
+from webhook.state.state import ClusterState
 from webhook.telemetry.logs import Logger
 from webhook.telemetry.metrics import Metrics
 

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from prometheus_client.parser import text_string_to_metric_families
 from yarl import URL
 
-from webhook.cluster.utilisation import Reading
 from webhook.feeds.exporters import Exporter
 from webhook.feeds.gpu_source import Round, Wiring, add_sample, ask_each, get
+from webhook.nodes.utilisation import Reading
 
 MAX_BYTES = 4 << 20
 """Maximum size of a page. 16 GPUs of 7 MIG instances with 60 metrics each give 3 MiB."""

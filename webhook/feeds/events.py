@@ -15,12 +15,12 @@ from typing import Any, Final
 
 from webhook.admission.decision import Decision
 from webhook.admission.events import Event, Involved, bound_elsewhere, refused
-from webhook.cluster.state import ClusterState
 from webhook.errors import ApiError
 from webhook.feeds.api import Api, Object
 from webhook.feeds.tasks import TokenBucket
 from webhook.kube.pod import PROFILE_LABEL
 from webhook.kube.review import Request
+from webhook.state.state import ClusterState
 from webhook.telemetry.logs import Logger, cause
 from webhook.telemetry.metrics import Metrics
 

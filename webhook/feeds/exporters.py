@@ -8,9 +8,9 @@ import ipaddress
 from collections.abc import Hashable, Iterator, Set
 from typing import Any, NamedTuple
 
-from webhook.cluster.gpu_metrics import Dcgm, NvidiaSmi
 from webhook.feeds.api import Object
 from webhook.feeds.watch import Sink
+from webhook.nodes.gpu_metrics import Dcgm, NvidiaSmi
 
 
 class Exporter(NamedTuple):

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from webhook.cluster.listing import DEVICE_KINDS, STATE_KINDS
-from webhook.cluster.state import REQUIRED, ClusterState, ListKind
 from webhook.errors import BadInput
 from webhook.kube.kinds import KINDS
 from webhook.kube.yaml import items_of, parse_documents
+from webhook.state.objects import DEVICE_KINDS, REQUIRED, STATE_KINDS, ListKind
+from webhook.state.state import ClusterState
 from webhook.text import listed, quoted
 
 _ANSWERS: Final = ("ApiServerVersion", "ApiServerMetrics", "ServingCertificate", "ReplicaMetrics")

@@ -13,14 +13,14 @@ from pathlib import Path
 
 import aiohttp
 
-from webhook.cluster.gpu_metrics import GpuMetricsSettings
-from webhook.cluster.utilisation import NodeUse, Utilisation
 from webhook.errors import GpuAdmissionError
 from webhook.feeds.api import Api
 from webhook.feeds.exporters import Exporters
 from webhook.feeds.gpu_source import Source, Wiring, http_session, source_of
 from webhook.feeds.tasks import Backoff
 from webhook.feeds.watch import Feed
+from webhook.nodes.gpu_metrics import GpuMetricsSettings
+from webhook.nodes.utilisation import NodeUse, Utilisation
 from webhook.policy.model import Policy
 from webhook.telemetry.logs import Logger, cause
 from webhook.telemetry.metrics import Metrics

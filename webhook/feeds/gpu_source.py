@@ -16,11 +16,11 @@ from typing import Any, NamedTuple, Protocol
 
 import aiohttp
 
-from webhook.cluster.gpu_metrics import SOURCES, GpuMetricsSettings
-from webhook.cluster.utilisation import Reading
 from webhook.errors import GpuAdmissionError
 from webhook.feeds.api import Api, message
 from webhook.feeds.exporters import Exporter, Exporters
+from webhook.nodes.gpu_metrics import SOURCES, GpuMetricsSettings
+from webhook.nodes.utilisation import Reading
 from webhook.text import plural
 
 _GPU = ("UUID", "uuid", "gpu_uuid", "gpu", "gpu_id", "device")

@@ -12,10 +12,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from webhook.cluster.utilisation import Reading
 from webhook.errors import ApiError
 from webhook.feeds.exporters import Exporter
 from webhook.feeds.gpu_source import Round, SourceFailed, Wiring, ask_each
+from webhook.nodes.utilisation import Reading
 from webhook.text import quoted
 
 FIELDS: Final = ("uuid", "utilization.gpu", "memory.used", "memory.total", "temperature.gpu")

@@ -11,9 +11,9 @@ from typing import Any
 
 import orjson
 
-from webhook.cluster.gpu_metrics import GpuMetricsSettings
-from webhook.cluster.utilisation import Reading
 from webhook.feeds.gpu_source import Round, SourceFailed, Wiring, add_sample, get
+from webhook.nodes.gpu_metrics import GpuMetricsSettings
+from webhook.nodes.utilisation import Reading
 from webhook.text import quoted
 
 MAX_BYTES = 64 << 20

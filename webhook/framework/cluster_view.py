@@ -237,7 +237,7 @@ class Placement(NamedTuple):
     numbers: tuple[str | int, ...] = ()
     """The numbers behind the ranking: ("metrics", source, age in seconds), or ("allocation", the reason why no metrics)."""
     decided: str = ""
-    """The criterion by which the first node is before the second: its name in `placement.criteria`; "" if there is no second."""
+    """The criterion by which the first node is before the second: its name in `placement.order`; "" if there is no second."""
     asked: tuple[tuple[str, int], ...] = ()
     """The demand for which nodes were ranked, by resource; () if no node is ranked."""
     devices: tuple[Any, ...] = ()

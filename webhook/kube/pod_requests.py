@@ -30,7 +30,7 @@ class Demand(NamedTuple):
     """(resource, amount), sorted by name; amounts above zero. "cpu" in thousandths, all else in whole units. Every pod
     requests 1 of "pods"."""
     devices: tuple[Any, ...] = ()
-    """The devices that it asks for one by one: `devices.DeviceClaim` of each."""
+    """The devices that it asks for one by one: `devices.types.DeviceClaim` of each."""
 
     def amount(self, resource: str) -> int:
         """The amount of `resource`; 0 if it is not requested."""

@@ -12,11 +12,11 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from webhook.cluster.node_table import Rows
-from webhook.cluster.nodes import Nodes
 from webhook.framework.cluster_view import Expression
 from webhook.kube.pod import PREFERRED, REQUIRED
 from webhook.kube.taints import CORDON, Taint, Tolerated, matched, tolerates
+from webhook.nodes.nodes import Nodes
+from webhook.nodes.table import Rows
 
 Mask = NDArray[np.bool_]
 

@@ -12,18 +12,18 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from webhook.cluster.device_search import Unknown
-from webhook.cluster.device_table import DeviceTable
-from webhook.cluster.devices import WHOLE, DeviceClaim
-from webhook.cluster.listing import DEVICE_KINDS
-from webhook.cluster.node_table import TOLD, Columns, Floats
-from webhook.cluster.state import ClusterState
+from webhook.devices.search import Unknown
+from webhook.devices.table import DeviceTable
+from webhook.devices.types import TOLD, WHOLE, DeviceClaim
 from webhook.framework.cluster_view import Expression, Placement
 from webhook.kube.gpus import Gpus
 from webhook.kube.pod_requests import Demand
+from webhook.nodes.table import Columns, Floats
 from webhook.placement.constraints import Term, terms_of
 from webhook.placement.request import NO_GPU, OTHERS_GPUS, PlacementRequest
 from webhook.placement.volumes import VolumeTopology
+from webhook.state.objects import DEVICE_KINDS
+from webhook.state.state import ClusterState
 
 UNDECIDED: Final = np.inf
 """The rank of a node of which it cannot be told whether it has devices for the pod."""

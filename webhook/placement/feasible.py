@@ -32,18 +32,18 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from webhook.cluster.node import Status
-from webhook.cluster.node_table import TOLD, Integers, Rows
-from webhook.cluster.nodes import Nodes
-from webhook.cluster.state import ClusterState
+from webhook.devices.types import TOLD
 from webhook.framework.cluster_view import Rejected
 from webhook.kube.gpus import Gpus
 from webhook.kube.pod_requests import Demand
 from webhook.kube.taints import CORDON, KUBERNETES, Taint, kind_of, passes
+from webhook.nodes.nodes import Nodes, Status
+from webhook.nodes.table import Integers, Rows
 from webhook.placement.constraints import NO_CONSTRAINTS, Constraints, Mask, Term, matches, matches_any
 from webhook.placement.devices import found_devices
 from webhook.placement.peer_rules import PeerRules, Peers, domains_of
 from webhook.placement.settings import Health
+from webhook.state.state import ClusterState
 
 CORDONED: Final = "cordoned"
 NOT_READY: Final = "not ready"

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from webhook.cluster.node_table import Floats, Integers
-from webhook.cluster.nodes import Nodes
 from webhook.kube.pod import Owner, Pod, annotations_of, labels_of
 from webhook.kube.pod_requests import Demand
 from webhook.kube.workload_kinds import workload_kind
+from webhook.nodes.nodes import Nodes
+from webhook.nodes.table import Floats, Integers
 from webhook.placement.constraints import Mask
 from webhook.placement.settings import Gangs
 from webhook.text import number_of

@@ -3,7 +3,7 @@
 Of each resource, allocated + promised + free + unusable is what the nodes have in all. Each count is bounded: the largest are
 named, and the others are counted together under OTHER. All nodes are counted at once, with numpy: 5,000 take a few milliseconds.
 
-What counts as a GPU, and under which name: see `cluster.gpu_amounts`.
+What counts as a GPU, and under which name: see `state.gpu_amounts`.
 """
 
 from collections import Counter
@@ -14,16 +14,16 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from webhook.cluster.devices import DRA, WHOLE
-from webhook.cluster.gpu_amounts import GpuAmounts, Models, gpu_amounts, gpu_number, models_of, parts
-from webhook.cluster.node_table import TOLD, Columns, Floats
-from webhook.cluster.rejections import OTHER
-from webhook.cluster.state import ClusterState
-from webhook.cluster.utilisation import IDLE_FOR, NodeUse
+from webhook.devices.types import DRA, TOLD, WHOLE
 from webhook.kube.gpus import Gpus
+from webhook.nodes.rejections import OTHER
+from webhook.nodes.table import Columns, Floats
+from webhook.nodes.utilisation import IDLE_FOR, NodeUse
 from webhook.placement.feasible import for_any_pod
 from webhook.placement.settings import Health
 from webhook.placement.use import usable_gpus
+from webhook.state.gpu_amounts import GpuAmounts, Models, gpu_amounts, gpu_number, models_of, parts
+from webhook.state.state import ClusterState
 
 SEVERAL: Final = "_several"
 """Stands for the namespaces of a node whose idle GPUs may be those of any of them."""

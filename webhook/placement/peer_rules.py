@@ -17,10 +17,10 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from webhook.cluster.node_table import Integers
-from webhook.cluster.nodes import Nodes
 from webhook.kube.pod import HOSTNAME, PREFERRED, REQUIRED, ZONE, Pod, labels_of
 from webhook.kube.selectors import compiled, selects
+from webhook.nodes.nodes import Nodes
+from webhook.nodes.table import Integers
 
 _MAX_RULES: Final = 8
 """Maximum number of rules of each kind that one pod may have here."""

@@ -3,20 +3,20 @@
 from functools import partial
 from typing import NamedTuple
 
-from webhook.cluster.node import SHARED
-from webhook.cluster.state import ClusterState
 from webhook.errors import QuantityError
 from webhook.framework.cluster_view import Cluster, Obstacle, Placement
 from webhook.kube.asked import AskedPod, PodKey
 from webhook.kube.gpus import MODEL_LABELS, GpuName, Gpus
 from webhook.kube.pod_requests import Demand, is_bounded
+from webhook.nodes.nodes import SHARED
 from webhook.placement.devices import plans
+from webhook.placement.order import Ranker
 from webhook.placement.preferences import NO_PREFERENCES, resolved
-from webhook.placement.ranker import Ranker
 from webhook.placement.request import PlacementRequest, ineligible, placement_request
 from webhook.placement.settings import PlacementSettings
 from webhook.placement.strategies import STRATEGIES
 from webhook.placement.volumes import volume_topology
+from webhook.state.state import ClusterState
 
 _MAX_RANKERS = 16
 FOLLOWS = "a volume that it shares with its replicas is not bound yet: it follows the first of them"

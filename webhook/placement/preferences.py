@@ -28,10 +28,10 @@ from hashlib import blake2b
 from math import gcd
 from typing import Any, Final, NamedTuple
 
-from webhook.cluster.nodes import Nodes
 from webhook.framework.cluster_view import Cluster, Expression, Preferred
 from webhook.kube.gpus import MODEL_LABELS, Gpus
 from webhook.kube.pod import DECISION, INJECTION, NODE_CHOICE, PREFERRED, REQUIRED, Pod, annotations_of, labels_of
+from webhook.nodes.nodes import Nodes
 from webhook.placement.constraints import Constraints, Term
 from webhook.placement.settings import Preference
 from webhook.text import nearest, quoted

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from webhook.cluster.claims import PodClaims, claims_of
-from webhook.cluster.device_sources import only_of_parts, scheduler_of, shared_claims
-from webhook.cluster.devices import DeviceClaim
+from webhook.devices.claims import PodClaims, claims_of
+from webhook.devices.sources import only_of_parts, scheduler_of, shared_claims
+from webhook.devices.types import DeviceClaim
 from webhook.errors import QuantityError
 from webhook.framework.cluster_view import Placement
 from webhook.framework.node_terms import unchecked_part
@@ -48,7 +48,7 @@ class PlacementRequest(NamedTuple):
     claims: PodClaims = ()
     """Its ResourceClaims."""
     shared: tuple[DeviceClaim, ...] = ()
-    """The parts of GPUs that it asks for: see `device_sources`."""
+    """The parts of GPUs that it asks for: see `devices.sources`."""
     preferences: Preferences | None = None
     """The preferences of its annotations and of the policy."""
     required: bool = False

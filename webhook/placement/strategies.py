@@ -1,17 +1,16 @@
-"""The placement strategies `apart`, `spread` and `pack`, and the weights of the preferred terms.
+"""All placement strategies by name, the strategy `spread`, and the weights of the preferred terms.
 
-A strategy implements `webhook.cluster.node_table.Strategy`: a score for each row, from that row, the demand and the view
-alone.
+A strategy implements `nodes.demands.Strategy`: a score for each row, from that row, the demand and the view alone.
 """
 
 from typing import Final
 
 import numpy as np
 
-from webhook.cluster.node_table import LAST, Columns, Floats, Rows, Strategy, View
 from webhook.kube.pod_requests import Demand
-from webhook.placement.fragmentation import valuation
-from webhook.placement.whole import whole_nodes
+from webhook.nodes.demands import Strategy, View
+from webhook.nodes.table import Columns, Floats, Rows
+from webhook.placement.pack import Apart, Pack
 
 WEIGHTS: Final = (100, 35, 12, 8, 7, 6, 5, 4, 3, 2)
 """Weights of the preferred terms, best node first.
@@ -51,42 +50,6 @@ class Spread:
 
     def score_key(self, view: View) -> object:
         return view.gpus
-
-
-class Pack:
-    """For pods that may share a node: the node that loses least for popular demands (`fragmentation`), the fullest among
-    equals.
-
-    No whole node is used if the pod fits on a partly used one, unless a popular demand needs what is free there
-    (`Valuation.needed`). A score is minus the worth that the node would lose, in GPUs of an average pod. The fullest
-    node has the fewest free GPUs, and the least free CPU, counted as the GPUs that it serves: best-fit, which the
-    authors of FGD compare with.
-    """
-
-    meaning = "fill nodes, so that large pods find room"
-    keeps_apart = False
-
-    def __call__(self, columns: Columns, rows: Rows, demand: Demand, view: View) -> Floats:
-        value = valuation(columns, view)
-        scores = -value.cost(columns, rows, demand)
-        for whole in whole_nodes(columns, view, demand):
-            last = whole.broken(columns, rows, demand) | value.needed(columns, rows, demand)
-            scores -= LAST * last
-        return scores
-
-    def score_key(self, view: View) -> object:
-        return view.version
-
-
-class Apart(Pack):
-    """For replicas that should not share a node, on a cluster that needs whole nodes too.
-
-    Hosts and zones with fewer pods of the same owner come first (`peer_rules`); then nodes are scored as by `Pack`. (`Spread`
-    would use the emptiest nodes, so that large pods find none.)
-    """
-
-    meaning = "hosts and zones with fewest pods of the owner first, then as pack"
-    keeps_apart = True
 
 
 STRATEGIES: Final[dict[str, Strategy]] = {

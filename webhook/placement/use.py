@@ -12,9 +12,9 @@ enough are, then the others. These are last but not refused, because the schedul
 import numpy as np
 from numpy.typing import NDArray
 
-from webhook.cluster.devices import WHOLE
-from webhook.cluster.node_table import TOLD, Columns, Floats
+from webhook.devices.types import TOLD, WHOLE
 from webhook.kube.pod_requests import Demand
+from webhook.nodes.table import Columns, Floats
 
 
 def usable_gpus(columns: Columns, rows: NDArray[np.intp], gpus: tuple[str, ...], gpu: str) -> Floats:

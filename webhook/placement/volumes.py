@@ -17,9 +17,9 @@ from typing import Final, NamedTuple
 
 import orjson
 
-from webhook.cluster.state import ClusterState
 from webhook.kube.pod import Owner, Pod, namespace_of
 from webhook.placement.constraints import Term, terms_of
+from webhook.state.state import ClusterState
 
 _MAX_CLAIMS: Final = 8
 """Maximum number of claims of one pod that count."""

@@ -12,12 +12,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from webhook.cluster.devices import DeviceClaim
-from webhook.cluster.nodes import GENERAL, Nodes
+from webhook.devices.types import DeviceClaim
 from webhook.framework.cluster_view import Expression, Obstacle
 from webhook.kube.gpus import MODEL_LABELS, Gpus, vendor
 from webhook.kube.pod_requests import Demand
 from webhook.kube.taints import passes
+from webhook.nodes.nodes import GENERAL, Nodes
 from webhook.placement.constraints import Constraints, Mask, matches, matches_any
 from webhook.placement.feasible import EVER, Feasible
 from webhook.text import amount_number, amount_words, bare, listed, nearest, plural, suggestion
@@ -157,7 +157,7 @@ class Search:
             yield Obstacle(name, "spec", seen, wanted, f"Ask for at most {amount_words(name, largest)}", lasting)
 
     def _devices(self, name: str, *, installed: bool = False) -> NDArray[np.int64]:
-        """The allocatable amount of a resource by node, or what the node may offer as it is: see `node.installed_on`. Shared
+        """The allocatable amount of a resource by node, or what the node may offer as it is: see `nodes.installed_on`. Shared
         GPUs count once, not once per pod that may share them."""
         columns, nothing = self._nodes.columns, np.zeros(self._nodes.columns.rows, np.int64)
         amounts = (columns.installed if installed else columns.capacity).get(name, nothing)[self._rows]

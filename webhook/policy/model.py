@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 from pydantic import model_validator
 
-from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.framework.cluster_view import Workload
 from webhook.framework.interface import Injector, ProfileView, Rule, Settings
 from webhook.injectors.cpu_per_gpu import CpuPerGpuRequests
@@ -24,6 +23,7 @@ from webhook.injectors.void_devices import VoidDevices
 from webhook.kube.asked import AskedPod
 from webhook.kube.gpus import GpuName, Gpus
 from webhook.kube.pod import Owner, Pod
+from webhook.nodes.gpu_metrics import GpuMetricsSettings
 from webhook.placement.settings import PlacementSettings
 from webhook.policy.exemptions import OPERATORS, Exemption
 from webhook.policy.loader import read

@@ -17,8 +17,6 @@ from pathlib import Path
 
 import orjson
 
-from webhook.cluster.gpu_metrics import GpuMetricsSettings
-from webhook.cluster.utilisation import Utilisation
 from webhook.errors import PolicyError
 from webhook.feeds import certificates, cluster
 from webhook.feeds.access import from_kubeconfig, in_cluster
@@ -29,6 +27,8 @@ from webhook.feeds.gpu_metrics import GpuMetrics
 from webhook.feeds.policy import ConfigMapSink, shipped_policy
 from webhook.feeds.tasks import Tasks, every
 from webhook.feeds.watch import Feed
+from webhook.nodes.gpu_metrics import GpuMetricsSettings
+from webhook.nodes.utilisation import Utilisation
 from webhook.server.process import Process
 from webhook.server.settings import ServeSettings
 from webhook.tls.issue import make_ca, make_leaf, service_names

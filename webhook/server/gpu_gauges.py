@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from webhook.cluster.state import ClusterState
 from webhook.placement.gpu_counts import GpuCounts, count
 from webhook.policy.model import DEFAULT_PROFILE, Policy
+from webhook.state.state import ClusterState
 from webhook.telemetry.metrics import Families, Metrics
 
 FAMILIES: Final[Families] = {

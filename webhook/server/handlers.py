@@ -10,12 +10,12 @@ from typing import Protocol
 from webhook.admission import claims, namespaces, pods, policy_configmap, workloads
 from webhook.admission.decision import Decision
 from webhook.admission.response import encode
-from webhook.cluster.state import ClusterState
 from webhook.errors import BadReview
 from webhook.kube import bounds, review
 from webhook.kube.pod_schema import check
 from webhook.placement.placer import Placer
 from webhook.policy.model import Policy
+from webhook.state.state import ClusterState
 
 Answer = tuple[int, bytes]
 """HTTP status and body."""

@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from typing import Final
 
 from webhook.admission.decision import Decision
-from webhook.cluster.state import REQUIRED, ClusterState
 from webhook.errors import BadInput, BadReview
 from webhook.feeds.certificates import read
 from webhook.feeds.events import Events
@@ -23,6 +22,8 @@ from webhook.server.http import Edge, ops
 from webhook.server.listener import Listener
 from webhook.server.load import Turns
 from webhook.server.settings import ServeSettings
+from webhook.state.objects import REQUIRED
+from webhook.state.state import ClusterState
 from webhook.telemetry import logs
 from webhook.telemetry.logs import fields
 from webhook.telemetry.metrics import Metrics
@@ -78,7 +79,7 @@ class Process:
         self.policies = CurrentPolicy(self.metrics, self.log)
         max_age = math.inf if offline else settings.max_age
         self.state = ClusterState(
-            max_age=max_age, trusted=settings.authenticated, replica=settings.replica, namespace=settings.namespace
+            max_age=max_age, trusted=settings.authenticated, sibling=settings.replica, namespace=settings.namespace
         )
         self.watches = Watches((*REQUIRED, "policy"), max_age, time.monotonic)
         self.placer = Placer(self.state)

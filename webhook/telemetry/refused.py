@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Final
 
-from webhook.cluster.rejections import OTHER
 from webhook.kube.pod import PROFILE_LABEL
+from webhook.nodes.rejections import OTHER
 
 MAX_NAMESPACES: Final = 50
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from tests.cli.objects import Json, call, document, of_kind, placed, write
-from tests.cluster import dra
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
+from tests.devices import dra
 from tests.placement.claiming import MIG, partitioned
 
 PLAIN = node("n", resources={"nvidia.com/gpu": "0"})

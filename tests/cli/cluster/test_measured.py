@@ -8,9 +8,9 @@ import pytest
 from tests.cli.objects import CLUSTER, call, snapshot, write
 from webhook.cli.cluster.load import read_snapshot, write_snapshot
 from webhook.cli.cluster.measured import Figures, Measured
-from webhook.cluster.gpu_metrics import GpuMetricsSettings
-from webhook.cluster.utilisation import Reading, Sample
 from webhook.errors import BadInput
+from webhook.nodes.gpu_metrics import GpuMetricsSettings
+from webhook.nodes.utilisation import Reading, Sample
 
 SETTINGS = GpuMetricsSettings(source="dcgm")
 UTIL, ENGINE, USED, FREE, HEAT, SICK = Reading

@@ -15,9 +15,9 @@ from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
 from tests.feeds.exporters import DATA, served
 from webhook.cli.cluster.metrics import way_to, with_url
-from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.errors import BadInput
 from webhook.feeds.access import Access
+from webhook.nodes.gpu_metrics import GpuMetricsSettings
 
 BUSY = (DATA / "dcgm-8-busy.txt").read_text()
 NODE = "gpu-a-0"

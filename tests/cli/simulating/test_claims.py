@@ -23,10 +23,10 @@ from tests.cli.mixed import (
     shared_pod,
 )
 from tests.cli.objects import Json, document, namespace, of_job, of_kind, placed, snapshot, write
-from tests.cluster import dra
-from tests.cluster.kai import part
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
+from tests.devices import dra
+from tests.devices.kai import part
 from webhook.cli.cluster.devices import PodGpus
 from webhook.cli.offline import load_policy
 from webhook.cli.pending import answers
@@ -34,8 +34,8 @@ from webhook.cli.simulate import manifests
 from webhook.cli.simulating.moves import suggestions
 from webhook.cli.simulating.run import simulate
 from webhook.cli.waiting.situation import Situation
-from webhook.cluster.source_kai import KAI
-from webhook.cluster.vgpu import VOLCANO
+from webhook.devices.source_kai import KAI
+from webhook.devices.source_vgpu import VOLCANO
 
 POLICY = load_policy()
 

@@ -1,4 +1,4 @@
-"""What is said of a ResourceClaim without devices. Which devices a claim gets is in tests/cluster, and what is said of the common
+"""What is said of a ResourceClaim without devices. Which devices a claim gets is in tests/devices, and what is said of the common
 cases in tests/e2e/test_pending.py.
 
 Covers cli.waiting.free_devices.
@@ -15,8 +15,8 @@ import pytest
 from tests.cli.mixed import BARE
 from tests.cli.objects import Json, of_kind
 from tests.cli.waiting.waits import DEVICE_CLASS, answer, claiming, held, obj, waiting
-from tests.cluster import dra
 from tests.controlplane.nodes import node
+from tests.devices import dra
 from webhook.cli.pending import Answer
 
 FREE, NONE_FREE = "fitsNow", "noDevice"

@@ -8,10 +8,10 @@ import pytest
 import yaml
 
 from tests.cli.objects import OPTED_IN, Json, call, placed, snapshot, write
-from tests.cluster import dra
-from tests.cluster.kai import KAI_SCHEDULER, part, reservation
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import job, pod
+from tests.devices import dra
+from tests.devices.kai import KAI_SCHEDULER, part, reservation
 from webhook.cli.cluster.snapshot import Snapshot
 from webhook.cli.offline import load_policy
 from webhook.cli.pending import answers

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from tests.builders import GPUS
 from tests.cli.objects import Json, placed, snapshot
-from tests.cluster.objects import node, pod
 from tests.placement.placed import affinity
+from tests.state.objects import node, pod
 from webhook.cli.offline import load_policy
 from webhook.cli.pending import answers
 from webhook.framework.cluster_view import Placement

@@ -4,9 +4,9 @@ from typing import Any, cast
 
 from tests.manifests.monitoring.files import queries
 from tests.manifests.monitoring.promql import selectors
-from webhook.cluster.gpu_metrics import GpuMetricsSettings
-from webhook.cluster.utilisation import Utilisation
 from webhook.feeds.gpu_metrics import GpuMetrics
+from webhook.nodes.gpu_metrics import GpuMetricsSettings
+from webhook.nodes.utilisation import Utilisation
 from webhook.server.process import Process
 from webhook.server.settings import ServeSettings
 

@@ -4,12 +4,11 @@ from collections.abc import Iterator, Mapping
 
 from webhook.cli.checks.result import All, opted_in, warn
 from webhook.cli.cluster.snapshot import Snapshot
-from webhook.cluster.by_name import priority_class
-from webhook.cluster.quotas import Quotas
 from webhook.framework.cluster_view import PriorityClass
 from webhook.injectors.priority_class import PriorityClassName, loss, unchosen
 from webhook.kube.pod import PROFILE_LABEL
 from webhook.policy.model import Policy
+from webhook.state.objects import Quotas, priority_class
 from webhook.text import bare, listed
 
 _Given = Mapping[str, bool]

@@ -15,8 +15,8 @@ from webhook.cli.cluster.load import FORBIDDEN
 from webhook.cli.cluster.measured import Measured
 from webhook.cli.cluster.release import NAME
 from webhook.cli.cluster.snapshot import Object, Snapshot
-from webhook.cluster.device_sources import SOURCES
-from webhook.cluster.source_kai import RESERVATIONS
+from webhook.devices.source_kai import RESERVATIONS
+from webhook.devices.sources import SOURCES
 from webhook.kube.gpus import MODEL_LABELS
 from webhook.kube.pod import DECISION
 

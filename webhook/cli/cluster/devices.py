@@ -1,23 +1,22 @@
 """The GPUs that pods have, and those that they ask for: of a device plugin by resource, devices by driver.
 
-As `webhook.cluster.gpu_amounts` counts them. A claim that pods share counts for each of them.
+As `webhook.state.gpu_amounts` counts them. A claim that pods share counts for each of them.
 """
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from webhook.cli.cluster.snapshot import Snapshot
-from webhook.cluster.claims import claims_of, made_for
-from webhook.cluster.device_search import Unknown
-from webhook.cluster.device_sources import SOURCES
-from webhook.cluster.devices import DRA, WHOLE, DeviceClaim
-from webhook.cluster.gpu_amounts import gpu_amounts, gpu_number, parts
-from webhook.cluster.node_table import TOLD
-from webhook.cluster.source_kai import reserved_group
+from webhook.devices.claims import claims_of, made_for
+from webhook.devices.search import Unknown
+from webhook.devices.source_kai import reserved_group
+from webhook.devices.sources import SOURCES
+from webhook.devices.types import DRA, TOLD, WHOLE, DeviceClaim
 from webhook.kube.other_gpus import is_gpu_driver
 from webhook.kube.pod import Pod, pod_id
 from webhook.kube.pod_requests import counted_demand
 from webhook.policy.model import Policy
+from webhook.state.gpu_amounts import gpu_amounts, gpu_number, parts
 
 Counts = dict[str, int | float]
 """Numbers of GPUs by resource or driver."""

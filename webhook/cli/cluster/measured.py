@@ -4,9 +4,9 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
-from webhook.cluster.gpu_metrics import GpuMetricsSettings
-from webhook.cluster.utilisation import RANGES, Reading, Sample, Utilisation
 from webhook.errors import BadInput
+from webhook.nodes.gpu_metrics import GpuMetricsSettings
+from webhook.nodes.utilisation import RANGES, Reading, Sample, Utilisation
 from webhook.text import quoted
 
 

@@ -19,13 +19,13 @@ from webhook.cli.cluster.load import without_tls_object
 from webhook.cli.cluster.measured import Measured
 from webhook.cli.cluster.release import NAME
 from webhook.cli.cluster.snapshot import Snapshot
-from webhook.cluster.gpu_metrics import GpuMetricsSettings
-from webhook.cluster.utilisation import Reading, Sample
 from webhook.errors import BadInput, GpuAdmissionError
 from webhook.feeds.access import Access, always
 from webhook.feeds.api import Api
 from webhook.feeds.exporters import Exporters
 from webhook.feeds.gpu_source import SourceFailed, Wiring, http_session, source_of
+from webhook.nodes.gpu_metrics import GpuMetricsSettings
+from webhook.nodes.utilisation import Reading, Sample
 from webhook.text import quoted
 
 _SERVICE: Final = re.compile(r"([a-z][a-z0-9-]*)(?:\.([a-z0-9-]+)(?:\.svc(?:\..+)?)?)?", re.ASCII)

@@ -10,17 +10,17 @@ import numpy as np
 from webhook.cli.cluster.devices import PodGpus
 from webhook.cli.cluster.measured import Figures
 from webhook.cli.cluster.snapshot import Object, Snapshot, created, seconds
-from webhook.cluster.gpu_amounts import gpu_number, models_of
-from webhook.cluster.rejections import reason_of
 from webhook.kube.gpus import MODEL_LABELS
 from webhook.kube.other_gpus import other_gpus
 from webhook.kube.pod import MIRROR, Pod, annotations_of, claims_devices, labels_of, owner
 from webhook.kube.pod_requests import counted_demand
 from webhook.kube.record import record_of
 from webhook.kube.taints import node_taints
+from webhook.nodes.rejections import reason_of
 from webhook.placement.feasible import for_any_pod
 from webhook.placement.settings import Health
 from webhook.policy.model import DEFAULT_PROFILE, Policy
+from webhook.state.gpu_amounts import gpu_number, models_of
 
 _POOL_LABELS: Final = (
     *("node-pool", "nodepool", "cloud.google.com/gke-nodepool", "eks.amazonaws.com/nodegroup"),

@@ -10,13 +10,13 @@ from webhook.cli import offline
 from webhook.cli.cluster.measured import Measured
 from webhook.cli.cluster.release import OUR_POLICY, Release
 from webhook.cli.terminal import no_such
-from webhook.cluster.listing import STATE_KINDS
-from webhook.cluster.state import REQUIRED, ClusterState, ListKind
 from webhook.errors import BadInput
 from webhook.feeds.access import Access
 from webhook.kube.pod import SCHEDULER, Pod
 from webhook.policy.loader import KEY
 from webhook.policy.model import Policy
+from webhook.state.objects import REQUIRED, STATE_KINDS, ListKind
+from webhook.state.state import ClusterState
 from webhook.text import listed, plural, quoted
 
 NEEDED: Final = ("Node", "Pod")

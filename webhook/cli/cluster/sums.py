@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from webhook.cli.cluster.snapshot import Snapshot
-from webhook.cluster.gpu_amounts import gpu_number
 from webhook.kube.gpus import GpuKind, Gpus
 from webhook.kube.taints import node_taints
 from webhook.policy.model import DEFAULT_PROFILE, Policy
+from webhook.state.gpu_amounts import gpu_number
 
 PARTS: Final = ("allocated", "promised", "free", "unusable")
 """Each GPU is one of these, so their sum is the total."""

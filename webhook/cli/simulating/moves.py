@@ -11,7 +11,7 @@ from webhook.cli.cluster.snapshot import full_name
 from webhook.cli.waiting.diagnosis import fits
 from webhook.cli.waiting.free_devices import SIMULATED
 from webhook.cli.waiting.situation import Case, Situation
-from webhook.cluster.source_kai import KAI
+from webhook.devices.source_kai import KAI
 from webhook.kube.pod import Pod, owner
 
 _MAX_TRIED: Final = 100

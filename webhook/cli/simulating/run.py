@@ -23,13 +23,13 @@ from webhook.cli.waiting.free_devices import SIMULATED
 from webhook.cli.waiting.gpu_groups import reservations
 from webhook.cli.waiting.notes import sick_words
 from webhook.cli.waiting.situation import Case, Situation, priority_of
-from webhook.cluster.gpu_amounts import gpu_number
 from webhook.errors import BadInput, BadReview
 from webhook.framework.as_stored import as_stored
 from webhook.kube.pod import PROFILE_LABEL, Pod
 from webhook.kube.pod_schema import check
 from webhook.placement.placer import Placer
 from webhook.policy.model import Policy
+from webhook.state.gpu_amounts import gpu_number
 
 SIDES: Final = ("without", "with")
 """Every simulation runs twice: without the webhook and with it."""

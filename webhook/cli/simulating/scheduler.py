@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from webhook.cli.waiting.diagnosis import causes_before_filtering, fits, shape_of
 from webhook.cli.waiting.situation import Case, Situation
-from webhook.cluster.node_table import Floats, Integers
 from webhook.kube.pod import Pod
+from webhook.nodes.table import Floats, Integers
 from webhook.placement.constraints import matches
 
 _MAX_SCORE: Final = 100

@@ -19,13 +19,13 @@ from webhook.cli.pending import Answer, Row, answers, first_fix, pods_named, row
 from webhook.cli.reading import missing_right, together
 from webhook.cli.ui import answers as asked
 from webhook.cli.ui.decisions import decisions
-from webhook.cluster.gpu_metrics import GpuMetricsSettings
-from webhook.cluster.utilisation import Reading
 from webhook.errors import BadInput
 from webhook.framework.node_terms import REQUIRED_TERMS
 from webhook.kube.json_patch import Edit
 from webhook.kube.pod import Pod, pod_id
 from webhook.kube.record import ranked_nodes
+from webhook.nodes.gpu_metrics import GpuMetricsSettings
+from webhook.nodes.utilisation import Reading
 from webhook.policy.model import Policy
 
 NEEDS: Final = {"Node": "nodes", "Pod": "pods"}

@@ -16,9 +16,9 @@ from webhook.cli.waiting.situation import Case, Situation
 from webhook.cli.waiting.unoffered import without
 from webhook.cli.waiting.volumes import selected
 from webhook.cli.waiting.workloads import refusal
-from webhook.cluster.claims import selectors_of
-from webhook.cluster.devices import DeviceClaim
-from webhook.cluster.source_kai import KAI, asking
+from webhook.devices.claims import selectors_of
+from webhook.devices.source_kai import KAI, asking
+from webhook.devices.types import DeviceClaim
 from webhook.placement.constraints import Mask
 from webhook.text import bare, listed, plural, quoted
 

@@ -14,8 +14,8 @@ from webhook.cli.waiting.prerequisites import prerequisites
 from webhook.cli.waiting.scheduler_message import scheduler_message, told, unexplained
 from webhook.cli.waiting.situation import Case, Situation
 from webhook.cli.waiting.workloads import refusal
-from webhook.cluster.device_sources import SOURCES
-from webhook.cluster.source_kai import KAI
+from webhook.devices.source_kai import KAI
+from webhook.devices.sources import SOURCES
 from webhook.errors import BadInput, BadReview
 from webhook.kube.pod import PROFILE_LABEL, REQUIRED, Pod, annotations_of, labels_of
 from webhook.placement.constraints import Mask

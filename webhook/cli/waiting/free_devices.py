@@ -10,15 +10,15 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from webhook.cluster.device_demands import Asked
-from webhook.cluster.device_layout import Amounts, Layout
-from webhook.cluster.device_search import Unknown, passes_untold
-from webhook.cluster.device_sources import shared_claims
-from webhook.cluster.devices import DRA, WHOLE, DeviceClaim
-from webhook.cluster.state import ClusterState
+from webhook.devices.claims import Asked
+from webhook.devices.layout import Amounts, Layout
+from webhook.devices.search import Unknown, passes_untold
+from webhook.devices.sources import shared_claims
+from webhook.devices.types import DRA, WHOLE, DeviceClaim
 from webhook.kube.pod import Pod
 from webhook.kube.pod_requests import Demand
 from webhook.placement.constraints import Mask
+from webhook.state.state import ClusterState
 
 _State = tuple[Layout, Amounts]
 SIMULATED: Final = "simulated/"

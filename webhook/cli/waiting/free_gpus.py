@@ -1,4 +1,4 @@
-"""How many GPUs are free on each node, each of them counted once (`webhook.cluster.gpu_amounts`), while pods are bound."""
+"""How many GPUs are free on each node, each of them counted once (`webhook.state.gpu_amounts`), while pods are bound."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -7,12 +7,12 @@ import numpy as np
 
 from webhook.cli.waiting.free_devices import FreeDevices
 from webhook.cli.waiting.gpu_groups import GpuGroups
-from webhook.cluster.gpu_amounts import gpu_amounts
-from webhook.cluster.node_table import Floats, Integers
-from webhook.cluster.source_kai import KAI
-from webhook.cluster.state import ClusterState
+from webhook.devices.source_kai import KAI
 from webhook.kube.gpus import Gpus
+from webhook.nodes.table import Floats, Integers
 from webhook.placement.constraints import Mask
+from webhook.state.gpu_amounts import gpu_amounts
+from webhook.state.state import ClusterState
 
 
 class _Of(NamedTuple):

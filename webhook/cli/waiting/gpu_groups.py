@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from webhook.cli.waiting.free_devices import SIMULATED, FreeDevices
-from webhook.cluster.devices import DeviceClaim
-from webhook.cluster.node_table import Floats, Integers
-from webhook.cluster.source_kai import GPU_MEMORY, GROUP, KAI, RECEIVED, RESERVATIONS, gpu_memory, is_told
-from webhook.cluster.state import ClusterState
+from webhook.devices.source_kai import GPU_MEMORY, GROUP, KAI, RECEIVED, RESERVATIONS, gpu_memory, is_told
+from webhook.devices.types import DeviceClaim
 from webhook.kube.pod import Pod, annotations_of, labels_of
+from webhook.nodes.table import Floats, Integers
 from webhook.placement.constraints import Mask
+from webhook.state.state import ClusterState
 
 _ROUNDING: Final = 1e-6
 _MIG: Final = "nvidia.com/mig-"

@@ -13,7 +13,7 @@ from webhook.cli.cluster.snapshot import full_name
 from webhook.cli.waiting.causes import Cause, NodeCheck
 from webhook.cli.waiting.situation import Case, failing, priority_of
 from webhook.cli.waiting.unoffered import unknown, without
-from webhook.cluster.source_kai import KAI
+from webhook.devices.source_kai import KAI
 from webhook.kube.pod import Pod
 from webhook.kube.pod_requests import counted_demand
 from webhook.kube.quantity import parse_quantity

@@ -16,13 +16,13 @@ from webhook.cli.waiting.causes import Cause
 from webhook.cli.waiting.free_devices import FreeDevices, Wants
 from webhook.cli.waiting.free_gpus import FreeGpus
 from webhook.cli.waiting.gpu_groups import GpuGroups, as_bound
-from webhook.cluster.device_sources import SOURCES
-from webhook.cluster.devices import DeviceClaim
-from webhook.cluster.node_table import TOLD, Integers
-from webhook.cluster.source_kai import KAI
+from webhook.devices.source_kai import KAI
+from webhook.devices.sources import SOURCES
+from webhook.devices.types import TOLD, DeviceClaim
 from webhook.kube.kinds import KINDS
 from webhook.kube.pod import Pod
 from webhook.kube.pod_requests import Demand, counted_demand
+from webhook.nodes.table import Integers
 from webhook.placement.constraints import NO_CONSTRAINTS, Constraints, Mask, Term, compiled, matches_any
 from webhook.placement.feasible import SCHEDULER, Check, Feasible, free_amounts
 from webhook.policy.model import Policy

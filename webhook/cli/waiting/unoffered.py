@@ -8,10 +8,10 @@ import numpy as np
 from webhook.cli.waiting.causes import Cause
 from webhook.cli.waiting.nodes import unselected
 from webhook.cli.waiting.situation import Case, with_spec
-from webhook.cluster.node import COUNT
 from webhook.kube.gpus import vendor
 from webhook.kube.other_gpus import RESOURCES
 from webhook.kube.pod import Pod
+from webhook.nodes.nodes import COUNT
 from webhook.placement.constraints import Mask
 from webhook.text import bare, listed, matches, nearest, number_of
 

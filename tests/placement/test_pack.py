@@ -1,0 +1,84 @@
+"""Whole nodes are kept for later large pods, but not at the cost of replicas that share a node."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.builders import GPUS
+from tests.state.objects import GPU, admitted, node, placer, pod, state
+from webhook.kube.asked import AskedPod
+from webhook.kube.pod_requests import Demand
+from webhook.nodes.demands import View
+from webhook.nodes.table import Columns
+from webhook.placement.pack import Whole, whole_nodes
+from webhook.placement.settings import PlacementSettings
+from webhook.state.state import ClusterState
+
+
+def ranked(of: ClusterState, made: dict[str, Any], strategy: str) -> list[str]:
+    return [
+        found.node for found in placer(of).place(AskedPod(made, GPUS), of.view(0), PlacementSettings(), strategy).nodes
+    ]
+
+
+def filled(nodes: int, whole: int) -> ClusterState:
+    """One node has a replica of "o" and seven free GPUs, some nodes are whole, and the others are full."""
+    names = [f"gpu-{number:02}" for number in range(nodes)]
+    others = [pod(f"x-{name}", 8, on=name) for name in names[1 + whole :]]
+    return state([node(name) for name in names], [pod("r", 1, on=names[0], owner="o"), *others])
+
+
+def test_replicas_are_kept_apart_even_by_the_last_whole_node() -> None:
+    for strategy in ("apart", "spread"):
+        assert ranked(filled(20, 1), pod("p", owner="o"), strategy)[0] == "gpu-01"
+
+
+def test_the_last_whole_node_is_used_if_nothing_else_fits() -> None:
+    of = filled(20, 1)
+    of.pod_seen(pod("y", 7, on="gpu-00"), 0)
+    assert ranked(of, pod("p", owner="o"), "apart") == ["gpu-01"]
+
+
+def test_a_partly_used_node_comes_before_a_whole_one_and_one_with_a_replica_last() -> None:
+    of = filled(20, 1)
+    of.pod_gone(pod("x-gpu-05", 8))
+    of.pod_seen(pod("y", 2, on="gpu-05"), 0)
+    assert ranked(of, pod("p", owner="o"), "apart") == ["gpu-05", "gpu-01", "gpu-00"]
+
+
+def test_two_owners_of_four_pods_share_two_empty_nodes_evenly() -> None:
+    of = state([node("a"), node("b")])
+    for number in range(20):
+        of.demands.bound(number, "team-a", Demand(((GPU, 8), ("pods", 1))), None)
+    on: list[str] = []
+    for number in range(8):
+        made = admitted(pod(f"p{number}", owner="o" if number % 2 else "other"))
+        placement = placer(of).place(AskedPod(made, GPUS), of.view(0), PlacementSettings(), "apart")
+        of.reserve(AskedPod(made, GPUS), placement, 0)
+        on.append(placement.nodes[0].node)
+    assert (on.count("a"), on.count("b")) == (4, 4)
+
+
+# --- which nodes are whole --------------------------------------------------------------------------------------------
+
+
+def columns(capacity: int = 8) -> Columns:
+    made = Columns()
+    made.rows = 40
+    made.add_resource(GPU)
+    made.capacity[GPU][:40] = made.free[GPU][:40] = capacity
+    return made
+
+
+def test_shared_gpus_make_no_whole_node() -> None:
+    of = columns()
+    of.capacity[GPU][:10] = of.free[GPU][:10] = 32
+    of.sharing[:10] = 4
+    assert Whole(of, GPU).among(of, slice(0, 40)).tolist() == [False] * 10 + [True] * 30
+
+
+def test_only_the_resources_that_a_pod_requests_count() -> None:
+    of, seen = columns(), View(1, (GPU,))
+    assert whole_nodes(of, seen, Demand((("cpu", 8), ("pods", 1)))) == []
+    (found,) = whole_nodes(of, seen, Demand(((GPU, 1), ("cpu", 8))))
+    assert whole_nodes(of, seen, Demand(((GPU, 2),))) == [found], "made once for a view"

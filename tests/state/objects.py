@@ -1,0 +1,176 @@
+"""Small Node and Pod objects as the API returns them, and states filled with them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any
+
+import orjson
+
+from webhook.kube.pod import DECISION
+from webhook.placement.placer import Placer
+from webhook.state.objects import REQUIRED
+from webhook.state.state import ClusterState
+
+GPU = "nvidia.com/gpu"
+Object = dict[str, Any]
+
+
+def node(
+    name: str,
+    gpus: int | None = 8,
+    *,
+    cpu: str = "96",
+    memory: str = "1000Gi",
+    pods: str = "110",
+    labels: Mapping[str, str] | None = None,
+    taints: Iterable[Mapping[str, str]] = (),
+    conditions: Mapping[str, str] | None = None,
+    cordoned: bool = False,
+    provider: str = "",
+    **resources: str,
+) -> Object:
+    """A ready node. `gpus` None: the node has no GPU resource at all. `provider`: its providerID."""
+    allocatable = {"cpu": cpu, "memory": memory, "pods": pods, "ephemeral-storage": "1000Gi", **resources}
+    if gpus is not None:
+        allocatable[GPU] = str(gpus)
+    found = {"Ready": "True", "MemoryPressure": "False", **(conditions or {})}
+    spec: Object = {"taints": [dict(t) for t in taints]} if taints else {}
+    if cordoned:
+        spec["unschedulable"] = True
+    if provider:
+        spec["providerID"] = provider
+    return {
+        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **(labels or {})}},
+        "spec": spec,
+        "status": {
+            "allocatable": allocatable,
+            "conditions": [{"type": t, "status": s} for t, s in found.items()],
+        },
+    }
+
+
+def pod(
+    name: str,
+    gpus: int = 1,
+    *,
+    on: str | None = None,
+    owner: str | None = None,
+    phase: str = "",
+    asks: Mapping[str, str] | None = None,
+    ranked: Iterable[str] = (),
+    prefers: Iterable[str] | None = None,
+    unschedulable: bool = False,
+    nominated: str = "",
+    **spec: Any,
+) -> Object:
+    """A pod that exists, bound to the node `on`. `ranked`: the nodes in its decision annotation. `prefers`: the nodes in
+    its own affinity; the ranked ones by default."""
+    asked = {"cpu": "4", "memory": "16Gi", **(asks or {})}
+    if gpus:
+        asked[GPU] = str(gpus)
+    metadata: Object = {"name": name, "namespace": "team-a", "uid": f"uid-{name}"}
+    if owner:
+        metadata["ownerReferences"] = [{"kind": "ReplicaSet", "name": owner, "uid": owner, "controller": True}]
+        metadata["generateName"] = f"{owner}-"
+    ranked = list(ranked)
+    if ranked:
+        listed = [[n, 8, 0, 1.0] for n in ranked]
+        metadata["annotations"] = {DECISION: orjson.dumps({"nodes": listed}).decode()}
+    body: Object = {
+        "containers": [{"name": "main", "image": "x:1", "resources": {"limits": asked, "requests": asked}}],
+        **spec,
+    }
+    preferred = ranked if prefers is None else list(prefers)
+    if preferred:
+        body["affinity"] = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": _terms(preferred)}}
+    if on:
+        body["nodeName"] = on
+    status: Object = {"phase": phase} if phase else {}
+    if unschedulable:
+        status["conditions"] = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]
+    if nominated:
+        status["nominatedNodeName"] = nominated
+    return {"metadata": metadata, "spec": body, "status": status}
+
+
+def _terms(names: list[str]) -> list[Object]:
+    """Preferred terms as the node affinity injector writes them."""
+    field = {"key": "metadata.name", "operator": "In"}
+    return [
+        {"weight": 100 - i, "preference": {"matchFields": [{**field, "values": [name]}]}}
+        for i, name in enumerate(names)
+    ]
+
+
+def admitted(made: Object) -> Object:
+    """A pod as admission sees it: without a uid, and without a name if a controller creates it."""
+    metadata = {k: v for k, v in made["metadata"].items() if k != "uid"}
+    annotations = {k: v for k, v in metadata.pop("annotations", {}).items() if k != DECISION}
+    if annotations:
+        metadata["annotations"] = annotations
+    if "generateName" in metadata:
+        del metadata["name"]
+    return {"metadata": metadata, "spec": made["spec"]}
+
+
+def state(nodes: Iterable[Object] = (), pods: Iterable[Object] = (), now: float = 0.0, **settings: Any) -> ClusterState:
+    """A state filled from fresh lists of nodes and pods."""
+    made = ClusterState(**settings)
+    lists: dict[str, Iterable[Object]] = {"nodes": nodes, "pods": pods}
+    for kind in REQUIRED:
+        made.replace(kind, lists.get(kind, ()), now)
+    return made
+
+
+@lru_cache(maxsize=8)
+def placer(of: ClusterState) -> Placer:
+    """The placer of this state; a process has one too."""
+    return Placer(of)
+
+
+def free(of: ClusterState, name: str, resource: str = GPU) -> int:
+    """The free amount of a resource on a node."""
+    return int(of.nodes.columns.free[resource][of.nodes.row_of[name]])
+
+
+def facts(of: ClusterState) -> Object:
+    """Everything that must not depend on the order of events, by name."""
+    nodes, columns = of.nodes, of.nodes.columns
+    rows = {name: row for name, row in nodes.row_of.items() if columns.alive[row]}
+    named = {row: name for name, row in nodes.row_of.items()}
+    offered = {r: free for r, free in columns.free.items() if columns.capacity[r].any()}  # a fresh state has no others
+    return {
+        "free": {n: _amounts(offered, row) for n, row in rows.items()},
+        "capacity": {n: _amounts(columns.capacity, row) for n, row in rows.items()},
+        "installed": {n: _amounts(columns.installed, row) for n, row in rows.items()},
+        "provided": nodes.provided,
+        "elsewhere": Counter(
+            [
+                *of.nowhere.group_of.values(),
+                *[columns.name[row] for row, _ in of.pods.values() if not columns.alive[row]],
+            ]
+        ),
+        "labels": {n: dict(nodes.labels.get(row)) for n, row in rows.items()},
+        "statuses": {n: nodes.statuses[columns.status[row]] for n, row in rows.items()},
+        "model": {n: columns.models[columns.model[row]] for n, row in rows.items()},
+        "order": [columns.name[row] for row in nodes.by_name() if columns.alive[row]],
+        "count": nodes.count,
+        "peers": {
+            (o, named[r]): c for o, found in of.usage.peers.items() for r, c in found.items() if columns.alive[r]
+        },
+        "holdings": {
+            (*key, named[row]): amount
+            for key, rows in of.holdings.items()
+            for row, amount in rows.items()
+            if columns.alive[row]
+        },
+        "classes": of.priority_classes,
+        "namespaces": of.namespaces,
+    }
+
+
+def _amounts(arrays: Mapping[str, Any], row: int) -> dict[str, int]:
+    return {resource: int(array[row]) for resource, array in arrays.items() if array[row]}

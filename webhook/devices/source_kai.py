@@ -1,0 +1,148 @@
+"""Parts of NVIDIA GPUs by KAI (https://github.com/kai-scheduler/KAI-Scheduler).
+
+Pods that share a GPU have its group as a label. KAI holds the GPU of a group by a reservation pod with the same label, in a
+namespace of its own, and writes nothing at nodes. Only that pod tells of a group, since tenants write the labels of other pods.
+Which GPU of the node it is does not matter. All others are whole GPUs, as the device plugin offers them: a pod for which no
+shared GPU has room is left to KAI, which then reserves one of these.
+
+Follows KAI pkg/binder/binding/resourcereservation, pkg/common/resources/gpu_sharing.go and pkg/scheduler/api/node_info.
+
+The GPUs that pods of a scheduler reserve, for groups of pods that have parts of them: see `source_kai`.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from webhook.devices.source_vgpu import MAX_DEVICES, whole_number
+from webhook.devices.table import DeviceTable
+from webhook.devices.types import Device, DeviceClaim, DeviceRequest, DeviceSet, Use
+from webhook.kube.device_selectors import Facts
+from webhook.kube.pod import Pod, annotations_of, labels_of, requests_of
+from webhook.kube.stores import Grouped
+
+_GPU: Final = "nvidia.com/gpu"
+RESERVATIONS: Final = "kai-resource-reservation"
+"""The namespace of reservation pods, from KAI 0.6 on. Any other name may be that of a tenant's namespace."""
+_ASKING: Final = ("gpu-fraction", "gpu-memory", "gpu-fraction-num-devices")
+RECEIVED: Final = "received-resource-type"
+GROUP: Final = "runai-gpu-group"
+_MEMORY: Final = "kai.scheduler/gpu/memory"
+GPU_MEMORY: Final = "nvidia.com/gpu.memory"
+_MAX_GPUS: Final = 16
+_DEFAULT_MIB: Final = 100
+"""What KAI takes the memory of a GPU for if no label of its node tells it."""
+_MIB_IN_TIB: Final = 1 << 20
+
+
+class _Kai:
+    name: Final = "kai.scheduler/gpu"
+    resource: Final = ""
+    part_resources: Final = ()
+    annotations: Final = (*_ASKING, RECEIVED)
+    own_scheduler: Final = "kai-scheduler"
+    whole: Final = _GPU
+
+    def devices(self, node: Mapping[str, Any]) -> None:
+        """Its pods tell: see `DeviceGroups`."""
+
+    def uses(self, pod: Pod) -> tuple[Use, ...]:
+        """As KAI counts it: also where the scheduler of the pod is another one now."""
+        request = _request(pod)
+        if request is None or annotations_of(pod).get(RECEIVED) != "Fraction":
+            return ()
+        groups = [value for key, value in labels_of(pod).items() if key == GROUP or key.startswith(f"{GROUP}/")]
+        return tuple([Use(group, request.amounts) for group in sorted(groups)[: request.devices]])
+
+    def claim(self, pod: Pod) -> DeviceClaim | None:
+        request = _request(pod) if pod["spec"].get("schedulerName") == self.own_scheduler else None
+        return None if request is None else DeviceClaim(((request,),), source=self.name, told=True)
+
+
+def asking(pod: Pod, share: float) -> Pod:
+    """The pod as it asks for this part of each of its GPUs."""
+    notes = {key: value for key, value in annotations_of(pod).items() if key not in _ASKING[:2]}
+    return {**pod, "metadata": {**pod["metadata"], "annotations": {**notes, _ASKING[0]: f"{share:g}"}}}
+
+
+def reserved_group(pod: Pod) -> str:
+    """The group whose GPU a pod holds; "" if it is no reservation pod."""
+    if pod["metadata"].get("namespace") != RESERVATIONS:
+        return ""
+    asked = [whole_number(requests_of(each).get(_GPU, 0)) for each in pod["spec"].get("containers") or ()]
+    return labels_of(pod).get(GROUP, "") if asked == [1] else ""
+
+
+def shared_gpus(groups: Iterable[str], labels: Mapping[str, str]) -> DeviceSet:
+    """The GPUs of these groups, on a node with these labels. KAI may have reserved two for a group: its pods have one of them."""
+    facts = Facts(KAI.name, {}, {_MEMORY: gpu_memory(labels.get(GPU_MEMORY, ""))}, shared=True)
+    every = [*groups][:MAX_DEVICES]
+    names = [f"{group}#{number}" if group in every[:number] else group for number, group in enumerate(every)]
+    return DeviceSet(tuple([Device(name, facts) for name in names]))
+
+
+def gpu_memory(label: str) -> int:
+    """What KAI takes the memory of a GPU for, in MiB. `label`: what the label of its node says; "" without one."""
+    memory = int(label) if is_told(label) else _DEFAULT_MIB
+    memory >>= 20 if memory >= _MIB_IN_TIB else 0  # some versions of GPU Feature Discovery wrote bytes
+    return memory - memory % 100
+
+
+def is_told(label: str) -> bool:
+    """Whether a label tells the memory of a GPU."""
+    return len(label) <= 16 and label.isdecimal()
+
+
+def _request(pod: Pod) -> DeviceRequest | None:
+    """None if the pod asks for no part, or in a way that KAI refuses."""
+    notes = annotations_of(pod)
+    fraction, memory, number = (notes.get(key) for key in _ASKING)
+    if (fraction is None) == (memory is None) or any(
+        [_GPU in requests_of(each) for each in pod["spec"].get("containers") or ()]
+    ):
+        return None
+    amount, devices = _share(fraction) if fraction else _whole(memory or ""), _whole(number or "1")
+    if not amount or not 0 < devices <= _MAX_GPUS:
+        return None
+    return DeviceRequest(KAI.name, devices, amounts=((_MEMORY, amount),))
+
+
+def _share(text: str) -> float:
+    """A part of a GPU, up to all of it; 0 if it is none."""
+    share = float(text) if re.fullmatch(r"[0-9]?\.?[0-9]{1,32}", text) else 0.0
+    return share if share <= 1 else 0.0
+
+
+def _whole(text: str) -> int:
+    return int(text) if re.fullmatch("[0-9]{1,9}", text) else 0
+
+
+KAI: Final = _Kai()
+
+
+class DeviceGroups(Grouped[int | str, str, str]):
+    """The groups of reservation pods, by uid and by node. Tells `table` of their GPUs. `labels_of`: the labels of a node."""
+
+    def __init__(self, table: DeviceTable, labels_of: Callable[[str], Mapping[str, str]]) -> None:
+        super().__init__()
+        self._table, self._labels_of = table, labels_of
+
+    def seen(self, uid: int | str, node: str, pod: Pod) -> bool:
+        """A pod is on a node. Returns whether it is a reservation pod: its GPU counts as what its group has of it."""
+        group = reserved_group(pod)
+        if (self.group_of.get(uid, node), self.get(uid) or "") != (node, group):
+            self.gone(uid)
+            if group:
+                self.put(uid, node, group)
+                self.tell(node)
+        return bool(group)
+
+    def gone(self, uid: int | str) -> None:
+        """A pod was deleted or finished. Does nothing if it was no reservation pod."""
+        if (node := self.group_of.get(uid)) is not None:
+            super().gone(uid)
+            self.tell(node)
+
+    def tell(self, node: str) -> None:
+        """Tell of the GPUs of a node, which may be new or have other labels."""
+        self._table.tell(node, KAI.name, shared_gpus(self.groups.get(node, {}).values(), self._labels_of(node)))

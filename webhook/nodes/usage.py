@@ -1,0 +1,170 @@
+"""What pods use of nodes: the free resources, and how many pods of each owner are on each node.
+
+What a namespace has asked for and the API server may have refused can be private to it: it counts as used only while a
+pod of that namespace is reviewed, see `seen_from`.
+
+`Nominations` are of pods that wait on a node for the end of the pods that they preempted: `status.nominatedNodeName`.
+
+What the others free there is for them. So their demand counts as used on that node for all other pods, from the nomination until
+they are bound, are gone, or are nominated no more. The scheduler keeps it from pods of a lower or equal priority only: one of a
+higher priority that is ranked elsewhere loses nothing.
+
+k8s.io/kubernetes pkg/scheduler/framework/runtime (addGENominatedPods).
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from webhook.devices.types import TOLD
+from webhook.kube.pod_requests import Demand
+from webhook.kube.stores import add_amount
+from webhook.nodes.nodes import Nodes
+
+
+class PodKind:
+    """Demand and owner of pods. Equal pods share one object, so that a pod takes little memory."""
+
+    __slots__ = ("count", "demand", "gpus", "namespace", "owner")
+
+    def __init__(self, demand: Demand, owner: str, namespace: str) -> None:
+        self.demand = demand
+        self.gpus = tuple([request for request in demand.requests if "/" in request[0]])
+        """The requests for extended resources."""
+        self.owner = owner
+        """The owner of the pods; "" if it does not matter."""
+        self.namespace = namespace
+        """Their namespace; "" for pods without extended resources, and for those that reserve GPUs for others."""
+        self.count = 0
+        """Number of pods and reservations of this kind."""
+
+
+def hold(holdings: dict[tuple[str, str], dict[int, int]], row: int, kind: PodKind, sign: int) -> None:
+    """A pod of this kind is bound to the node of this row (1) or gone (-1). Those that only reserve GPUs for others have none."""
+    for resource, amount in kind.gpus if kind.namespace else ():
+        add_amount(holdings, (kind.namespace, resource), row, sign * amount)
+
+
+class Usage:
+    """Keeps `columns.free` and `peers` exact while pods come and go."""
+
+    def __init__(self, nodes: Nodes) -> None:
+        self.nodes = nodes
+        self._changes = nodes.columns.changes
+        self.peers: dict[str, dict[int, int]] = {}
+        """Number of pods by owner and row; only numbers above zero."""
+        self._kinds: dict[tuple[Demand, str, str], PodKind] = {}
+        self._private: dict[str, dict[str, dict[int, int]]] = {}
+        """By namespace, resource and row: the amount that is private to the namespace."""
+        self.namespace = ""
+        """The namespace whose private amounts count now: that of the last review. Others only read it."""
+
+    def kind(self, demand: Demand, owner: str, namespace: str = "") -> PodKind:
+        """The kind with this demand, owner and namespace. It is shared while pods of it exist."""
+        return self._kinds.get((demand, owner, namespace)) or PodKind(demand, owner, namespace)
+
+    def seen_from(self, namespace: str) -> bool:
+        """From now on, count what is private to `namespace` as used, and what is private to others as free. "": nobody's
+        counts as used. Returns whether this changes anything."""
+        if namespace == self.namespace:
+            return False
+        changes = namespace in self._private or self.namespace in self._private
+        self._count_private(self.namespace, 1)
+        self._count_private(namespace, -1)
+        self.nodes.devices.seen_from(namespace)
+        self.namespace = namespace
+        return changes
+
+    def _count_private(self, namespace: str, sign: int) -> None:
+        free, private = self.nodes.columns.free, self._private.get(namespace, {})
+        for resource, by_row in private.items():
+            if resource in free and not resource.startswith(TOLD):
+                free[resource][list(by_row)] += sign * np.array(list(by_row.values()))
+        for row in private.get("pods", ()):
+            self._changes.add(row)
+
+    def take(self, row: int, kind: PodKind, private_to: str = "") -> PodKind:
+        """Add a pod of this kind to a row (bound or reserved). Returns the kind as it is kept. `private_to`: the namespace
+        to which it is private; "" if it is not."""
+        if not kind.count:
+            kind = self._kinds.setdefault((kind.demand, kind.owner, kind.namespace), kind)
+        kind.count += 1
+        self.nodes.columns.pods[row] += 1
+        self._add(row, kind, -1, private_to)
+        if kind.owner:
+            add_amount(self.peers, kind.owner, row, 1)
+        return kind
+
+    def give_back(self, row: int, kind: PodKind, private_to: str = "") -> None:
+        self._add(row, kind, 1, private_to)
+        if kind.owner:
+            add_amount(self.peers, kind.owner, row, -1)
+        kind.count -= 1
+        if not kind.count:
+            del self._kinds[kind.demand, kind.owner, kind.namespace]
+        self.nodes.columns.pods[row] -= 1
+        self.nodes.drop_if_unused(row)
+
+    def recount(self, resource: str, holders: Iterable[tuple[int, PodKind]]) -> None:
+        """A resource is on some node for the first time: subtract what `holders`, which are not private, use of it."""
+        free = self.nodes.columns.free[resource]
+        for row, kind in holders:
+            if amount := kind.demand.amount(resource):
+                free[row] -= amount
+                self._changes.add(row)
+        for row, amount in self._private.get(self.namespace, {}).get(resource, {}).items():
+            free[row] -= amount
+
+    def _add(self, row: int, kind: PodKind, sign: int, private_to: str) -> None:
+        free = self.nodes.columns.free
+        if kind.demand.devices:
+            self.nodes.devices.hold(row, kind.demand.devices, -sign, private_to)
+        if private_to:
+            self._add_private(private_to, row, kind, -sign)
+            if private_to != self.namespace:
+                return
+        for resource, amount in kind.demand.requests:
+            if resource in free and not resource.startswith(TOLD):
+                free[resource][row] += sign * amount
+        self._changes.add(row)
+
+    def _add_private(self, namespace: str, row: int, kind: PodKind, sign: int) -> None:
+        private = self._private.setdefault(namespace, {})
+        for resource, amount in kind.demand.requests:
+            add_amount(private, resource, row, sign * amount)
+        if not private:
+            del self._private[namespace]
+
+
+class Nominations:
+    """All nominated pods, by uid."""
+
+    def __init__(self, usage: Usage) -> None:
+        self._usage = usage
+        self._held: dict[int | str, tuple[int, PodKind]] = {}
+
+    def put(self, uid: int | str, node: str, kind: PodKind) -> None:
+        """A pod of this kind is nominated to a node; "": to none."""
+        row = self._usage.nodes.row(node) if node else -1
+        if self._held.get(uid) == (row, kind):
+            return
+        self.gone(uid)
+        if node:
+            row = self._usage.nodes.row(node)  # it may have been held for this pod alone
+            self._held[uid] = row, self._usage.take(row, kind)
+
+    def gone(self, uid: int | str) -> None:
+        """The pod is bound, deleted or finished."""
+        if (held := self._held.pop(uid, None)) is not None:
+            self._usage.give_back(*held)
+
+    def of(self, uid: int | str) -> tuple[int, PodKind] | None:
+        """The row and the kind of a pod; None if it is not nominated."""
+        return self._held.get(uid)
+
+    def holders(self) -> list[tuple[int, PodKind]]:
+        """The row and the kind of each."""
+        return [*self._held.values()]
+
+    def uids(self) -> list[int | str]:
+        return [*self._held]

@@ -1,0 +1,66 @@
+"""How many pods of a Job or JobSet run together. The scheduler sees these pods one by one.
+
+Jobs are watched, so that each replica of the webhook knows the same.
+
+Follows batch/v1: at most `parallelism` pods run at once, and never more than `completions`. The Jobs of a JobSet are one
+gang: labels of each say how many replicas of it there are (jobset.x-k8s.io).
+"""
+
+from collections.abc import Mapping
+from itertools import islice
+from typing import Any, Final, NamedTuple
+
+from webhook.kube.asked import JOBSET
+from webhook.kube.pod import namespace_of
+from webhook.kube.stores import Grouped, full_name
+from webhook.text import number_of
+
+_REPLICATED, _COUNT = "jobset.sigs.k8s.io/replicatedjob-name", "jobset.sigs.k8s.io/replicatedjob-replicas"
+_MAX_PODS: Final = 100_000
+_MAX_JOBS: Final = 1024
+"""Maximum number of Jobs of one gang that are looked at."""
+_MAX_CHARACTERS: Final = 253
+"""Maximum length of a label value, which a tenant writes."""
+
+
+class _Job(NamedTuple):
+    part: str
+    """The replicated job of a JobSet. Replicas of one have equal counts, so it is counted once."""
+    pods: int
+
+
+class Jobs(Grouped[str, str, _Job]):
+    """The Jobs that are not finished by namespace and name, and by gang: the `pods.owner_key` of their pods."""
+
+    def seen(self, obj: Mapping[str, Any]) -> None:
+        """A Job was added or changed. Raises TypeError, LookupError or AttributeError if it is malformed."""
+        gang, job = _read(obj["metadata"], obj["spec"])
+        if gang and not _finished(obj.get("status") or {}):
+            self.put(full_name(obj), gang, job)
+        else:
+            self.gone(full_name(obj))
+
+    def pods(self, gang: str) -> int:
+        """How many pods a gang has at once; 0 if that is not known. `gang`: their `pods.owner_key`."""
+        jobs = islice(self.groups.get(gang, {}).values(), _MAX_JOBS)
+        return sum({job.part: job.pods for job in jobs}.values())
+
+
+def _read(metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> tuple[str, _Job]:
+    """The gang of a Job, "" if it has no uid as in some files, and what is kept of it."""
+    parallelism, completions = spec.get("parallelism", 1), spec.get("completions")
+    pods = int(parallelism if completions is None else min(parallelism, completions))
+    namespace, labels = namespace_of({"metadata": metadata}), metadata.get("labels") or {}
+    if (uid := labels.get(JOBSET)) is None:
+        own = metadata.get("uid")
+        return f"{namespace}/{own}" if own else "", _Job("", max(0, min(pods, _MAX_PODS)))
+    replicas = number_of(labels.get(_COUNT))
+    part = labels.get(_REPLICATED, str(metadata["name"]))[:_MAX_CHARACTERS]
+    of_all = min(pods * (1 if replicas is None else replicas), _MAX_PODS)
+    return f"{namespace}/{JOBSET}={uid[:_MAX_CHARACTERS]}", _Job(part, of_all)
+
+
+def _finished(status: Mapping[str, Any]) -> bool:
+    return any(
+        c.get("type") in ("Complete", "Failed") and c.get("status") == "True" for c in status.get("conditions") or ()
+    )
