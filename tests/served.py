@@ -132,4 +132,4 @@ def after(response: dict[str, Any], before: Pod) -> Pod:
 def plain_pod(**tweaks: Any) -> Pod:
     """A pod that asks for a GPU and for nothing else."""
     main = {"name": "main", "image": "vllm", "resources": {"limits": {GPU: 1}}}
-    return pod(main, **{"labels": {"app": "web"}, "owned_by": "ReplicaSet", **tweaks})
+    return pod(main, **{"labels": {"app": "web", "pod-template-hash": "5f6d"}, "owned_by": "ReplicaSet", **tweaks})

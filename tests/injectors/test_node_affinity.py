@@ -139,9 +139,11 @@ def test_preferred(affinity: Any, want: dict[str, Any]) -> None:
     [pod(owned_by=kind) for kind in ("ReplicaSet", "StatefulSet", "ReplicationController")]
     + [pod(owned_by="Job", subdomain="ranks")],
 )
-def test_the_default_spread_of_the_scheduler_is_switched_off_for_a_chosen_node(there: Pod) -> None:
+def test_the_default_spread_of_the_scheduler_is_switched_off_for_a_packed_pod(there: Pod) -> None:
     after, _ = applied(NodeAffinity(), case(there, placement=ranked()), OWN)
     assert after["spec"]["topologySpreadConstraints"] == [NEUTRAL]
+    apart, _ = applied(NodeAffinity(), case(there, placement=ranked(), keeps_apart=True), OWN)
+    assert "topologySpreadConstraints" not in apart["spec"]
 
 
 def test_the_node_is_required_where_the_scheduler_weighs_no_preference() -> None:

@@ -24,6 +24,7 @@ def zones(*names: str) -> ClusterFacts:
 
 
 TWO_ZONES, ONE_ZONE = zones("z1", "z1", "z2"), zones("z1", "z1")
+KARPENTER = ClusterFacts(offers={"n": {GPU: 8}}, labels={"n": {"karpenter.sh/nodepool": "gpu"}})
 
 
 def replica(
@@ -42,8 +43,7 @@ def constraint(key: str, skew: int = 0, **tweaks: Any) -> dict[str, Any]:
         "maxSkew": skew or {HOST: 3, ZONE: 5}.get(key, 1),
         "topologyKey": key,
         "whenUnsatisfiable": "ScheduleAnyway",
-        "labelSelector": {"matchLabels": {"app": "web"}},
-        "matchLabelKeys": ["pod-template-hash"],
+        "labelSelector": {"matchLabels": {"pod-template-hash": "5f6d"}},
     } | tweaks
 
 
@@ -54,7 +54,6 @@ def avoiding(key: str) -> dict[str, Any]:
 SPREAD, ANTI = TopologySpread(), TopologySpread(mode="antiAffinity")
 OVER_ZONES = TopologySpread(constraints=(Constraint(key=ZONE),))
 HARD_HOST = Constraint(key=HOST, when_unsatisfiable="DoNotSchedule")
-UNSELECTABLE = {"pod-template-hash": "5f6d", "statefulset.kubernetes.io/pod-name": "db-0"}
 
 
 @table(
@@ -62,7 +61,15 @@ UNSELECTABLE = {"pod-template-hash": "5f6d", "statefulset.kubernetes.io/pod-name
     {
         "a pod on its own": (replica(owner=""), SPREAD, "noOwner"),
         "no labels: a constraint would match nothing": (replica({}), SPREAD, "noLabels"),
-        "only labels that differ from pod to pod": (replica(UNSELECTABLE), SPREAD, "noLabels"),
+        "no label of its ReplicaSet": (replica({"app": "web"}), SPREAD, "noLabels"),
+        "a controller whose pods no label tells": (replica(owner="SparkApplication"), SPREAD, "noLabels"),
+        "a gang": (replica(owner="RayCluster"), SPREAD, "gang"),
+        "the pods of a LeaderWorkerSet": (
+            replica(LABELS | {"leaderworkerset.sigs.k8s.io/group-key": "k"}, owner="StatefulSet"),
+            SPREAD,
+            "gang",
+        ),
+        "Karpenter would require it": (replica(cluster=KARPENTER), SPREAD, "autoscaler"),
         "a pod of a DaemonSet": (replica(owner="DaemonSet"), SPREAD, "nodeIsFixed"),
         "a static pod": (replica(owner="Node"), SPREAD, "nodeIsFixed"),
         "a pod on its node": (replica(nodeName="n1"), SPREAD, "nodeIsFixed"),
@@ -108,13 +115,13 @@ def test_left_alone(known: Case, injector: TopologySpread, outcome: str) -> None
             replica(containers=[container(gpu=None)], resourceClaims=[{"name": "gpu"}]),
             [constraint(HOST)],
         ),
-        "without a revision": (
-            replica({"app": "web"}),
-            [{k: v for k, v in constraint(HOST).items() if k != "matchLabelKeys"}],
+        "of a StatefulSet": (
+            replica({"app": "db", "controller-revision-hash": "db-7"}, owner="StatefulSet"),
+            [constraint(HOST, labelSelector={"matchLabels": {"controller-revision-hash": "db-7"}})],
         ),
-        "no key stands in the selector and in matchLabelKeys": (
-            replica({"app": "web", "controller-revision-hash": "a", "pod-template-hash": "b"}),
-            [constraint(HOST, matchLabelKeys=["pod-template-hash", "controller-revision-hash"])],
+        "of a Rollout": (
+            replica({"app": "web", "rollouts-pod-template-hash": "b"}),
+            [constraint(HOST, labelSelector={"matchLabels": {"rollouts-pod-template-hash": "b"}})],
         ),
     },
 )
@@ -139,7 +146,7 @@ def test_a_soft_anti_affinity_instead(affinity: dict[str, Any] | None) -> None:
     after, outcome = applied(ANTI, replica(affinity=affinity), OWN)
     assert after["spec"]["affinity"]["podAntiAffinity"][SOFT][-1] == {
         "weight": 100,
-        "podAffinityTerm": {"topologyKey": HOST, "labelSelector": {"matchLabels": {"app": "web"}}},
+        "podAffinityTerm": {"topologyKey": HOST, "labelSelector": {"matchLabels": {"pod-template-hash": "5f6d"}}},
     }
     assert "topologySpreadConstraints" not in after["spec"]
     assert outcome == Outcome("antiAffinity")
@@ -165,20 +172,11 @@ def test_one_key_twice_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("labels", "selects"),
-    [
-        ({"app": "train", "job-name": "train", "controller-uid": "u"}, {"app": "train"}),
-        (
-            {f"batch.kubernetes.io/{key}": "a" for key in ("job-name", "controller-uid")},
-            {"batch.kubernetes.io/job-name": "a"},
-        ),
-        (
-            {"app": "a", "batch.kubernetes.io/job-completion-index": "3", "apps.kubernetes.io/pod-index": "3"},
-            {"app": "a"},
-        ),
-        ({f"l{i:03}": "v" for i in range(1000)}, {f"l{i:03}": "v" for i in range(16)}),
-    ],
+    "differs", ["spark-exec-id", "ray.io/worker-group-replica-index", "apps.kubernetes.io/pod-index"]
 )
-def test_it_selects_by_a_few_labels_that_all_replicas_share(labels: dict[str, str], selects: dict[str, str]) -> None:
-    after, _ = applied(SPREAD, replica(labels), OWN)
-    assert after["spec"]["topologySpreadConstraints"][0]["labelSelector"] == {"matchLabels": selects}
+def test_pods_of_one_revision_have_one_constraint_whatever_else_their_labels_say(differs: str) -> None:
+    written = [
+        applied(SPREAD, replica({**LABELS, differs: number}), OWN)[0]["spec"]["topologySpreadConstraints"]
+        for number in "12"
+    ]
+    assert written[0] == written[1] == [constraint(HOST)]

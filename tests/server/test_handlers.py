@@ -26,7 +26,7 @@ def test_a_plain_gpu_pod_gets_all_that_it_lacks() -> None:
     terms = stored["spec"]["affinity"]["nodeAffinity"].pop(PREFERRED)
     assert stored == pod(
         {"name": "main", "image": "vllm", "resources": {"limits": {GPU: 1}, "requests": {GPU: 1}}},
-        labels={"app": "web"},
+        labels={"app": "web", "pod-template-hash": "5f6d"},
         owned_by="ReplicaSet",
         tolerations=[{"key": GPU, "operator": "Exists", "effect": "NoSchedule"}],
         priorityClassName="gpu-service",
@@ -37,7 +37,7 @@ def test_a_plain_gpu_pod_gets_all_that_it_lacks() -> None:
                 "maxSkew": skew,
                 "topologyKey": key,
                 "whenUnsatisfiable": "ScheduleAnyway",
-                "labelSelector": {"matchLabels": {"app": "web"}},
+                "labelSelector": {"matchLabels": {"pod-template-hash": "5f6d"}},
             }
             for key, skew in (("kubernetes.io/hostname", 3), (ZONE, 5))
         ],

@@ -132,6 +132,11 @@ class Cluster(Protocol):
         """Whether the cluster may get GPUs that no node offers now: some node has a `spec.providerID`, or GPUs by DRA."""
 
     @property
+    def requires_preferences(self) -> bool:
+        """Whether an autoscaler makes nodes that takes preferences of pods as requirements, before it gives them up one by one.
+        That is Karpenter (karpenter.sh/docs/concepts/scheduling, Preferences)."""
+
+    @property
     def dra_drivers(self) -> tuple[str, ...]:
         """The GPU drivers that ResourceSlices name, as "gpu.nvidia.com". Sorted."""
 

@@ -11,7 +11,8 @@ requirement it would match one.
 By default the scheduler spreads the pods of ReplicaSets, StatefulSets and ReplicationControllers, and those that a Service
 selects, over hosts and zones (podtopologyspread/plugin.go, plugins/helper/spread.go). That would work against a choice that
 packs. Any constraint of the pod switches it off. So such a pod without constraints gets one over hosts that selects no pod,
-together with its preferred nodes. A pod with `spec.subdomain` is one that a Service selects.
+together with its preferred nodes, unless its class is kept apart, as the default does. A pod with `spec.subdomain` is one that a
+Service selects.
 
 A pod is not pinned if the scheduler also filters nodes for it by something that placement does not check: other pods,
 volumes, host ports, claimed devices. The chosen node might never be able to take it. It gets preferences instead, and the
@@ -103,7 +104,7 @@ class NodeAffinity(Injector):
         edit.extend(PREFERRED_TERMS, terms)
         if not placement.nodes:
             return Outcome("preferredPools", [placement.reason, len(terms)])
-        if not edit.get(_CONSTRAINTS) and _spread_by_default(edit.object, context):
+        if not (edit.get(_CONSTRAINTS) or context.keeps_apart) and _spread_by_default(edit.object, context):
             edit.set(_CONSTRAINTS, [NEUTRAL])
         if unchecked:
             return Outcome("notPinned", [unchecked, len(terms)])

@@ -10,45 +10,39 @@ scheduler does not take pods in the order in which they were admitted (measured:
 Its score is 100 * (max + min - s) / max with s = pods * ln(domains + 2) + maxSkew - 1 (podtopologyspread/scoring.go).
 
 A pod keeps its own constraint on a key. A pod with pod affinity gets none: it wants to be near other pods. Nor does one of a pod
-group (KEP-4671), or one whose class is packed.
+group (KEP-4671) or gang, or one whose class is packed.
 
-By default all constraints are ScheduleAnyway, so that no pod waits because of us. The selector has the pod's labels without
-those that differ between pods or revisions. `matchLabelKeys` tells revisions apart if the pod has such a label. In mode
+The selector is the label by which the controller tells the pods of one revision from all others: `pod-template-hash` of a
+ReplicaSet, `controller-revision-hash` of a StatefulSet, the uid of a Job. Labels that differ from pod to pod would give each pod
+another shape, and who groups pods by shape (Kueue) would refuse them. A pod of another controller gets no constraint.
+
+By default all constraints are ScheduleAnyway, so that no pod waits because of us. Karpenter takes even these as requirements, and
+would add a machine for every few pods. So where it makes nodes there are none; its pods are spread by the chosen node. In mode
 `antiAffinity` the pod gets a preferred pod anti-affinity over hosts instead, with the same selector.
 
 Fields: spec.topologySpreadConstraints, or spec.affinity.podAntiAffinity. KEP-895, KEP-3243.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
-from webhook.framework.interface import Context, Edit, Injector, LabelKey, Outcome, Pod, Settings
+from webhook.framework.interface import Context, Edit, Injector, LabelKey, Outcome, Settings
+from webhook.kube.asked import AskedPod
 from webhook.kube.pod import HOSTNAME as HOST
-from webhook.kube.pod import PREFERRED, ZONE, claims_devices, in_pod_group, labels_of
+from webhook.kube.pod import PREFERRED, ZONE, Owner, in_pod_group
+from webhook.kube.workload_kinds import GANGS, workload_kind
 
 _CONSTRAINTS = ("spec", "topologySpreadConstraints")
 _ANTI_AFFINITY = ("spec", "affinity", "podAntiAffinity", PREFERRED)
 _MAX_SKEW = 2**31 - 1
-_REVISION_LABELS = ("pod-template-hash", "controller-revision-hash")
-"""Labels whose value is the same for all pods of one revision."""
-_POD_LABELS = frozenset(
-    (
-        *_REVISION_LABELS,
-        "pod-template-generation",
-        "statefulset.kubernetes.io/pod-name",
-        "apps.kubernetes.io/pod-index",
-        "batch.kubernetes.io/job-completion-index",
-        "batch.kubernetes.io/controller-uid",
-        "controller-uid",
-        "job-name",  # batch.kubernetes.io/job-name has the same value
-        "leaderworkerset.sigs.k8s.io/worker-index",
-        "training.kubeflow.org/replica-index",
-    )
-)
-"""Labels that differ between the pods or revisions of a workload, or that repeat its identity."""
-_MAX_LABELS = 16
+_SELECTED_BY: Mapping[str, tuple[str, ...]] = {
+    "ReplicaSet": ("pod-template-hash", "rollouts-pod-template-hash"),
+    "StatefulSet": ("controller-revision-hash",),
+    "Job": ("batch.kubernetes.io/controller-uid",),
+}
+"""By the kind of a controller, the label with one value for all pods of one revision, and for no others."""
 
 
 class Constraint(Settings):
@@ -60,14 +54,14 @@ class Constraint(Settings):
     """ScheduleAnyway (a preference) | DoNotSchedule (pods may stay pending, also because zones without GPUs count as zones with 0
     pods; not together with nodeAffinity mode required)"""
 
-    def in_pod(self, selector: Mapping[str, str], revision: Sequence[str]) -> dict[str, Any]:
-        """The constraint as a pod has it. `revision` is for matchLabelKeys."""
+    def in_pod(self, selector: Mapping[str, str]) -> dict[str, Any]:
+        """The constraint as a pod has it."""
         return {
             "maxSkew": self.max_skew,
             "topologyKey": self.key,
             "whenUnsatisfiable": self.when_unsatisfiable,
             "labelSelector": {"matchLabels": dict(selector)},
-        } | ({"matchLabelKeys": [*revision]} if revision else {})
+        }
 
 
 def _each_key_once(constraints: tuple[Constraint, ...]) -> tuple[Constraint, ...]:
@@ -92,7 +86,9 @@ class TopologySpread(Injector):
         "podAffinity": "not spread: it says itself which pods it wants to be near",
         "podGroup": "not spread: the scheduler places its pod group as a whole",
         "parts": "not spread: it asks for parts of GPUs, which another scheduler may place",
-        "noLabels": "not spread: it has no labels that select its replicas",
+        "gang": "not spread: its pods work together",
+        "autoscaler": "not spread by constraints, which Karpenter would require",
+        "noLabels": "not spread: no label tells which pods are its replicas",
         "present": "it has topology spread or anti-affinity of its own",
         "antiAffinity": "it prefers nodes without its replicas",
         "added": "it got topology spread over {}",
@@ -111,19 +107,22 @@ class TopologySpread(Injector):
             return Outcome("packed")
         if context.pod.owner is None:
             return Outcome("noOwner")
-        if not (context.pod.gpu_names or claims_devices(edit.object)):
+        if not (context.pod.gpu_names or context.pod.claims_devices):
             return Outcome("parts")
         if edit.get(("spec", "affinity", "podAffinity")):
             return Outcome("podAffinity")
-        selector = _stable_labels(edit.object)
+        if workload_kind(context.pod.labels, context.pod.owner.kind) in GANGS:
+            return Outcome("gang")
+        if context.cluster.requires_preferences:
+            return Outcome("autoscaler")
+        selector = _selector(context.pod, context.pod.owner)
         if not selector:
             return Outcome("noLabels")
         if self.mode == "antiAffinity":
             return _anti_affinity(edit, selector)
         present = {c.get("topologyKey") for c in edit.get(_CONSTRAINTS) or ()}
-        revision = [key for key in _REVISION_LABELS if key in labels_of(edit.object)]
         added = [
-            constraint.in_pod(selector, revision)
+            constraint.in_pod(selector)
             for constraint in self.constraints
             if constraint.key not in present and _useful(constraint, context)
         ]
@@ -149,7 +148,7 @@ def _anti_affinity(edit: Edit, selector: dict[str, str]) -> Outcome:
     return Outcome("antiAffinity")
 
 
-def _stable_labels(pod: Pod) -> dict[str, str]:
-    """The labels that all pods of the owner share: sorted, the first _MAX_LABELS of them."""
-    stable = sorted([(key, value) for key, value in labels_of(pod).items() if key not in _POD_LABELS])
-    return dict(stable[:_MAX_LABELS])
+def _selector(pod: AskedPod, controller: Owner) -> dict[str, str]:
+    """The label that its replicas have and no other pods; {} if none is known."""
+    found = [(key, pod.labels[key]) for key in _SELECTED_BY.get(controller.kind, ()) if key in pod.labels]
+    return dict(found[:1])

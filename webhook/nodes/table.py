@@ -199,6 +199,10 @@ class Labels:
         """The label keys of all nodes."""
         return self._nodes_with.keys()
 
+    def is_anywhere(self, key: str) -> bool:
+        """Whether some node has this label."""
+        return key in self._nodes_with
+
     def column(self, key: str) -> LabelColumn | None:
         """The column of a key; None if no node has that label. Valid until the next event."""
         column = self._columns.pop(key, None)

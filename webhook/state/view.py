@@ -20,6 +20,7 @@ from webhook.state.objects import Autoscalers, Budgets, ByName, Freshness, Limit
 from webhook.text import quoted
 
 T = TypeVar("T")
+_KARPENTER = "karpenter.sh/nodepool"
 _MAX_PATHS = 8
 """Maximum number of attributes of an expression of which values are looked for, for a message."""
 
@@ -106,6 +107,10 @@ class StateView:
     @property
     def elastic(self) -> bool:
         return bool(self._state.nodes.dra or self._state.nodes.provided)
+
+    @property
+    def requires_preferences(self) -> bool:
+        return self._state.nodes.labels.is_anywhere(_KARPENTER)
 
     @property
     def dra_drivers(self) -> tuple[str, ...]:
