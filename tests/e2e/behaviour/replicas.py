@@ -40,7 +40,14 @@ CASES = [
         [runs(count=10), evenly(ZONE), evenly(HOST), as_chosen()],
         there=[taken("a1", 2)],
     ),
-    service("a hard spread over zones, of the policy", 4, *ONE_TAKEN, profile="zoned", a=4, b=4),
+    Case(  # where each goes depends on the order in which the scheduler takes them: a hard constraint has no slack
+        "a hard spread over zones, of the policy",
+        in_zones(a=4, b=4),
+        [deployment("chat", 4)],
+        [runs(count=4), evenly(ZONE), apart(HOST)],
+        there=ONE_TAKEN,
+        profile="zoned",
+    ),
     Case(
         "a hard spread over zones, of the policy, where one zone is full: no node is chosen that the pod cannot get",
         in_zones(a=2, b=1),

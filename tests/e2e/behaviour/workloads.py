@@ -3,7 +3,7 @@
 from typing import Any
 
 from tests.controlplane.nodes import node
-from tests.controlplane.objects import job, pod
+from tests.controlplane.objects import deployment, job
 from tests.e2e.behaviour.case import ZONE, Case, Json, counts, runs, together
 from tests.e2e.behaviour.made import taken
 
@@ -30,14 +30,18 @@ def of_jobset(name: str) -> Json:
     return found
 
 
-def of_group(name: str) -> Json:
-    """One of the two pods of a group, of eight GPUs."""
-    return pod(
+def group(name: str) -> Json:
+    """The two pods of a LeaderWorkerSet's group, of eight GPUs each, as its StatefulSet makes them."""
+    found = deployment(
         name,
+        2,
         8,
+        "StatefulSet",
         labels={"leaderworkerset.sigs.k8s.io/group-key": "group"},
         annotations={"leaderworkerset.sigs.k8s.io/size": "2"},
     )
+    found["spec"] |= {"serviceName": name, "podManagementPolicy": "Parallel"}
+    return found
 
 
 ZONES, EQUAL = in_zones(a=1, b=2), in_zones(a=2, b=2)
@@ -94,7 +98,7 @@ CASES = [
     Case(
         "the pods of a LeaderWorkerSet's group go to the zone that holds all of them",
         ZONES,
-        [of_group("w-0"), of_group("w-1")],
+        [group("w")],
         [counts(b1=1, b2=1)],
     ),
 ]
