@@ -19,7 +19,7 @@ from webhook.placement.volumes import volume_topology
 from webhook.state.state import ClusterState
 
 _MAX_RANKERS = 16
-FOLLOWS = "a volume that it shares with its replicas is not bound yet: it follows the first of them"
+FOLLOWS = "its volume is bound where the first pod with it goes"
 EMPTIEST = "spread"
 
 
