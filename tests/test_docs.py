@@ -14,7 +14,7 @@ from tests.document import document
 from tests.state.objects import node, placer, pod, state
 from webhook.kube.asked import AskedPod
 from webhook.placement.settings import PlacementSettings, Preference
-from webhook.policy.model import Policy, PolicyFile
+from webhook.policy.model import Injectors, Policy, PolicyFile, named
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -38,6 +38,16 @@ ROWS = [row.strip("| ").split(" | ") for row in QUESTIONS.splitlines()[1:]]
 def test_what_is_generated_from_the_models_is_current(file: Path, generated: Callable[[str], str]) -> None:
     written = file.read_text()
     assert written == generated(written), "run `make manifests`"
+
+
+def test_every_injector_says_who_reads_what_it_adds() -> None:
+    table = (DOCS / "beside.md").read_text().partition("## Who reads what we add\n")[2].partition("\n\n- ")[0]
+    head, _, *rows = [
+        [cell.strip() for cell in row.strip("|").split("|")] for row in table.splitlines() if row[:1] == "|"
+    ]
+    written = {row[0].split("`")[1]: row[1:] for row in rows}
+    assert list(written) == [name for name, _ in named(Injectors())]
+    assert [name for name, cells in written.items() if len(cells) != len(head) - 1 or "" in cells] == []
 
 
 def test_a_page_without_a_place_for_what_is_generated_is_refused() -> None:

@@ -10,6 +10,7 @@ import orjson
 import pytest
 
 from tests.admission.templates import (
+    ALONE,
     HALF,
     NO_LIMIT,
     THIEF,
@@ -317,3 +318,61 @@ def test_what_the_api_server_will_refuse_is_a_warning_and_no_refusal(mode: str) 
         if text.startswith("apiServer: ")
     )
     assert "its pods will be refused: " in text
+
+
+# --- Templates that their controller completes from another object -----------------------------------------------------
+
+TAINTED = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+
+
+def of_kind(kind: str, group: str, spec: Json) -> Request:
+    return asked({"kind": kind, "metadata": {"name": "app"}, "spec": spec}, group=group)
+
+
+def training_runtime(**fields: Any) -> Request:
+    """Its TrainJob says how many GPUs each pod gets."""
+    node = {"containers": [{"name": "node", "image": "i", **fields}], "tolerations": [TAINTED]}
+    replicated = [{"name": "node", "template": {"spec": {"template": {"spec": node}}}}]
+    return of_kind("TrainingRuntime", "trainer.kubeflow.org", {"template": {"spec": {"replicatedJobs": replicated}}})
+
+
+def completed(resources: Json, **fields: Any) -> list[Request]:
+    """Objects that name the resources of pods, and leave the rest to another object."""
+    main = {"resources": resources, **fields}
+    trainer = {"numNodes": 2, "resourcesPerNode": resources, **fields}
+    served = {"containers": [{"name": "main", **main}]}
+    return [
+        of_kind("TrainJob", "trainer.kubeflow.org", {"runtimeRef": {"name": "torch"}, "trainer": trainer}),
+        of_kind("InferenceService", "serving.kserve.io", {"predictor": {"minReplicas": 3, "model": main}}),
+        of_kind("InferenceService", "ome.io", {"engine": {"minReplicas": 3, "runner": main}}),
+        of_kind("LLMInferenceService", "serving.kserve.io", {"replicas": 3, "template": served}),
+    ]
+
+
+@pytest.mark.parametrize("request_", completed(ALONE), ids=lambda made: f"{made.kind} of {made.group}")
+@pytest.mark.parametrize("mode", ["warn", "deny"])
+def test_of_a_template_that_is_completed_from_another_object_it_is_not_said_what_it_lacks(
+    request_: Request, mode: str
+) -> None:
+    decision = validated(request_, policy(mode))
+    assert (decision.result, warnings_of(decision)) == ("allowed", [])
+
+
+@pytest.mark.parametrize("mode", ["warn", "deny"])
+def test_a_runtime_without_gpus_may_tolerate_the_taint_of_their_nodes(mode: str) -> None:
+    for fields in ({}, {"args": ["torchrun", "--nproc-per-node=8"]}, {"resources": {"requests": {"cpu": "1"}}}):
+        decision = validated(training_runtime(**fields), policy(mode))
+        assert (decision.result, warnings_of(decision)) == ("allowed", [])
+
+
+@pytest.mark.parametrize("request_", completed(HALF, **THIEF), ids=lambda made: f"{made.kind} of {made.group}")
+def test_what_such_a_template_states_is_judged(request_: Request) -> None:
+    warnings = warnings_of(validated(request_, policy()))
+    assert [text.partition(":")[0] for text in warnings] == ["gpuQuantity", "privileged"]
+    assert validated(request_, policy("deny")).result == "denied"
+
+
+def test_of_an_inference_service_with_its_own_containers_it_is_said_what_its_pods_get() -> None:
+    predictor = {"containers": [{"name": "main", "image": "i", "resources": ALONE}]}
+    request_ = of_kind("InferenceService", "serving.kserve.io", {"predictor": predictor})
+    assert any("its pods will get" in text for text in warnings_of(validated(request_, policy())))

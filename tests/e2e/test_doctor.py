@@ -165,7 +165,22 @@ def start(scene: Scene) -> None:
         scene.webhook.await_ready(number)
 
 
+DESCHEDULES = """
+apiVersion: descheduler/v1alpha2
+kind: DeschedulerPolicy
+profiles: [{name: default, pluginConfig: [{name: RemoveDuplicates}], plugins: {balance: {enabled: [RemoveDuplicates]}}}]
+"""
+DESCHEDULER = (
+    made("ConfigMap", "descheduler", data={"policy.yaml": DESCHEDULES}),
+    pod(
+        "descheduler-0",
+        0,
+        container={"image": "registry.k8s.io/descheduler/descheduler:v0.36.0"},
+        volumes=[{"name": "policy-volume", "configMap": {"name": "descheduler"}}],
+    ),
+)
 CASES = [
+    pytest.param("descheduler", "warn", "default/descheduler: RemoveDuplicates evicts", there(*DESCHEDULER, namespace="default"), id="a descheduler"),
     pytest.param("webhooks", "warn", "timeoutSeconds", hook(VALIDATING, timeoutSeconds=30), id="a time limit"),
     pytest.param("matchConditions", "warn", "not-a-mirror-pod is missing", hook(VALIDATING, matchConditions=[]), id="a condition"),
     pytest.param("policyLoaded", "broken", "cannot use the newest", broken_by(broken_policy, lambda scene: scene.policy(SHIPPED)), id="a policy that replicas cannot use"),

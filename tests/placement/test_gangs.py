@@ -242,3 +242,125 @@ def test_a_gang_of_unknown_size_follows_the_model_of_its_first_pod() -> None:
     of = models(h100=(2, 8), l4=(3, 8))
     of.pod_seen(member("first", on="l4-1"), 0)
     assert [run(of, member(f"p{i}"))[:2] for i in range(4)] == ["l4", "l4", "h1", "h1"]
+
+
+# --- the parts of a gang that no domain holds -------------------------------------------------------------------------
+
+
+def zones(*nodes: int, rack: int = 100) -> ClusterState:
+    """Zones z0, z1, … of so many nodes of 8 GPUs; in each, racks of `rack` nodes."""
+    return state(
+        node(f"{zone}{n:02}", labels={ZONE: f"z{zone}", RACK: f"r{zone}-{n // rack}"})
+        for zone, count in enumerate(nodes)
+        for n in range(count)
+    )
+
+
+def jobset(of: ClusterState, jobs: int, pods: int) -> ClusterState:
+    """A JobSet with so many Jobs `w-0`, `w-1`, … of so many pods."""
+    listed = []
+    for number in range(jobs):
+        labels = {"jobset.sigs.k8s.io/jobset-uid": "set", "jobset.sigs.k8s.io/replicatedjob-name": "workers"}
+        labels["jobset.sigs.k8s.io/replicatedjob-replicas"] = str(jobs)
+        metadata = {"name": f"w-{number}", "namespace": "team-a", "uid": f"w-{number}", "labels": labels}
+        listed.append({"metadata": metadata, "spec": {"parallelism": pods}})
+    of.replace("jobs", listed, 0)
+    return of
+
+
+def of_job(number: int, name: str, gpus: int = 8) -> dict[str, Any]:
+    made = pod(name, gpus, owner=f"w-{number}")
+    made["metadata"]["ownerReferences"][0]["kind"] = "Job"
+    made["metadata"]["labels"] = {"jobset.sigs.k8s.io/jobset-uid": "set"}
+    return made
+
+
+def of_replica(name: str, host: int) -> dict[str, Any]:
+    """A worker of a multi-host replica of a RayCluster."""
+    made = member(f"{name}-{host}", kind="RayCluster")
+    made["metadata"]["labels"] = {
+        "ray.io/worker-group-replica-name": name,
+        "ray.io/replica-host-index": str(host),
+    }
+    return made
+
+
+def of_subgroup(number: int, name: str, size: int = 6) -> dict[str, Any]:
+    made = pod(name, 8, owner="workers")
+    made["metadata"]["ownerReferences"][0]["kind"] = "StatefulSet"
+    made["metadata"]["labels"] = {
+        "leaderworkerset.sigs.k8s.io/group-key": "group",
+        "leaderworkerset.sigs.k8s.io/subgroup-key": f"sub-{number}",
+    }
+    made["metadata"]["annotations"] = {
+        "leaderworkerset.sigs.k8s.io/size": str(size),
+        "leaderworkerset.sigs.k8s.io/subgroup-size": "3",
+    }
+    return made
+
+
+def apart(of: ClusterState, pods: list[tuple[str, dict[str, Any]]]) -> dict[str, set[str]]:
+    """Admit the pods in this order. The first characters of the nodes to which each part goes."""
+    found: dict[str, set[str]] = {}
+    for part, made in pods:
+        found.setdefault(part, set()).add(run(of, made)[0])
+    return found
+
+
+def each_alone(found: dict[str, set[str]]) -> bool:
+    return all(len(where) == 1 for where in found.values())
+
+
+_TURNS = [0, 1, 0, 0, 1, 1]
+_IN_TURN, _ONE_AFTER_ANOTHER = [0, 1] * 3, [0] * 3 + [1] * 3
+
+
+@pytest.mark.parametrize("order", [_ONE_AFTER_ANOTHER, _IN_TURN, _TURNS], ids=["one by one", "in turn", "in batches"])
+@pytest.mark.parametrize("sizes", [(4, 4), (5, 4), (2, 4, 3), (3, 5)], ids=str)
+def test_a_jobset_that_no_zone_holds_has_each_job_in_one(sizes: tuple[int, ...], order: list[int]) -> None:
+    of = jobset(zones(*sizes), 2, 3)
+    assert each_alone(apart(of, [(str(job), of_job(job, f"p{n}")) for n, job in enumerate(order)]))
+
+
+@pytest.mark.parametrize("order", [_ONE_AFTER_ANOTHER, _IN_TURN], ids=["one by one", "in turn"])
+def test_a_jobset_that_a_zone_holds_is_in_it_and_each_job_in_a_rack_of_it(order: list[int]) -> None:
+    of = jobset(zones(3, 8, rack=4), 2, 3)
+    nodes: dict[int, list[str]] = {}
+    for n, job in enumerate(order):
+        nodes.setdefault(job, []).append(run(of, of_job(job, f"p{n}")))
+    racks_of = [{(node[0], int(node[1:]) // 4) for node in each} for each in nodes.values()]
+    assert sorted(map(sorted, racks_of)) == [[("1", 0)], [("1", 1)]]
+
+
+def test_jobs_of_a_jobset_that_have_one_pod_each_are_one_gang() -> None:
+    of = jobset(zones(2, 3, 2), 3, 1)
+    assert [run(of, of_job(n, f"p{n}"))[0] for n in range(3)] == ["1", "1", "1"]
+
+
+@pytest.mark.parametrize("sizes", [(4, 4), (2, 8), (6, 6), (3, 4, 5)], ids=str)
+def test_each_multi_host_replica_of_a_ray_cluster_is_in_one_zone(sizes: tuple[int, ...]) -> None:
+    """Nothing says how many hosts a replica has: it begins where most have room."""
+    of = zones(*sizes)
+    of.pod_seen(member("head", 0, kind="RayCluster", on="000"), 0)
+    hosts = [(f"g-{replica}", of_replica(f"g-{replica}", host)) for replica in range(2) for host in range(4)]
+    assert each_alone(apart(of, hosts))
+
+
+def test_a_group_that_no_zone_holds_has_each_subgroup_in_one() -> None:
+    found = apart(zones(4, 4), [(str(n // 3), of_subgroup(n // 3, f"p{n}")) for n in range(6)])
+    assert found == {"0": {"0"}, "1": {"1"}}
+
+
+def test_a_group_that_a_zone_holds_is_in_it() -> None:
+    assert apart(zones(4, 7), [("", of_subgroup(n // 3, f"p{n}")) for n in range(6)]) == {"": {"1"}}
+
+
+def test_what_a_pod_belongs_to_is_known_as_long_as_pods_of_it_are() -> None:
+    of = zones(2)
+    made = of_job(0, "p") | {"status": {}}
+    made["spec"]["nodeName"] = "000"
+    of.pod_seen(made, 0)
+    row = of.nodes.row_of["000"]
+    assert of.usage.peers == {f"team-a/{key}": {row: 1} for key in ("jobset.sigs.k8s.io/jobset-uid=set", "w-0")}
+    of.pod_gone(made)
+    assert of.usage.peers == {}

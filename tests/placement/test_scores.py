@@ -112,7 +112,7 @@ def test_more_changes_than_the_journal_keeps_are_applied() -> None:
     kept.refresh(of.nodes, View(1, (GPU,)))
     for _ in range(40_000):
         made: dict[str, Any] = pod("p", 8, on="n000")
-        kind = of.usage.take(of.nodes.row_of["n001"], of.usage.kind(DEMAND, ""))
+        kind = of.usage.take(of.nodes.row_of["n001"], of.usage.kind(DEMAND))
         of.usage.give_back(of.nodes.row_of["n001"], kind)
     of.pod_seen(made, 0)
     kept.refresh(of.nodes, View(1, (GPU,)))

@@ -145,10 +145,14 @@ def _decide(review: _Review, changed: list[Template], early: Sequence[UnitFindin
         stored, refusals = as_stored(template.pod, review.request.namespace, review.cluster)
         context = review.context(template, stored, review.placer)
         workload = context.workload.name
-        found = [
-            *[UnitFinding(UNIT, "foretold", refusal) for refusal in refusals],
-            *_findings(stored, context, policy, profile, changes),
-        ]
+        found = (
+            _of_part(template.pod, context, policy, profile, changes)
+            if template.completed
+            else [
+                *[UnitFinding(UNIT, "foretold", refusal) for refusal in refusals],
+                *_findings(stored, context, policy, profile, changes),
+            ]
+        )
         in_template = [_in_template(each, template) for each in found]
         findings += [each for each in in_template if each not in early]
     refused = any(each.action != "warn" for each in findings)
@@ -192,6 +196,15 @@ def _changed(
 def _compared(template: Template) -> tuple[Any, Any]:
     """The parts in which a change counts. Not the annotations, since `kubectl rollout restart` writes one."""
     return template.pod["spec"], template.pod["metadata"].get("labels")
+
+
+def _of_part(
+    pod: Pod, context: Context, policy: Policy, profile: NamespaceProfile, changes: list[str | None]
+) -> list[UnitFinding]:
+    """The findings on a template that its controller completes: only what holds for whatever is added to it."""
+    changes += [context.workload.warning, switch_warning(pod)]
+    rules = [pair for pair in policy.units[profile.name].rules if not pair[1].of_whole_pods]
+    return [*findings_of(AskedPod(pod, policy.gpus), context, rules)]
 
 
 def _findings(

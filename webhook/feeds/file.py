@@ -12,7 +12,7 @@ from webhook.state.objects import DEVICE_KINDS, REQUIRED, STATE_KINDS, ListKind
 from webhook.state.state import ClusterState
 from webhook.text import listed, quoted
 
-_ANSWERS: Final = ("ApiServerVersion", "ApiServerMetrics", "ServingCertificate", "ReplicaMetrics")
+_ANSWERS: Final = ("ApiServerVersion", "ApiServerMetrics", "ServingCertificate", "ReplicaMetrics", "DeschedulerPolicy")
 """What `gpu-admission snapshot` writes besides objects of Kubernetes, as objects of these kinds."""
 
 

@@ -229,6 +229,9 @@ class Rule(Unit):
     """It also checks ResourceClaims and their templates, when these are created: `Context.claimed` of a pod without anything."""
     everywhere: ClassVar[bool] = False
     """It keeps pods from GPUs that they did not ask for, so it may be exported for namespaces that have not opted in."""
+    of_whole_pods: ClassVar[bool] = False
+    """What it finds may be because something is missing, so it checks no template that its controller completes from another
+    object."""
 
     @abstractmethod
     def check(self, pod: AskedPod, context: Context) -> Iterable[Finding]:

@@ -35,6 +35,9 @@ _APP_LABELS = ("app.kubernetes.io/instance", "app.kubernetes.io/name", "app", "k
 JOBSET, LWS_GROUP = "jobset.sigs.k8s.io/jobset-uid", "leaderworkerset.sigs.k8s.io/group-key"
 GROUP_LABELS = (LWS_GROUP, JOBSET, "elasticjob.dlrover/name")
 """Labels of pods that belong to one workload although smaller workloads, or nothing, control them."""
+_PART_LABELS = ("ray.io/worker-group-replica-name", "leaderworkerset.sigs.k8s.io/subgroup-key")
+"""Labels of pods that belong closer together than all of their workload: a replica of several hosts in a RayCluster, a subgroup
+of a LeaderWorkerSet's group. Of a JobSet these are the pods of one Job."""
 
 
 class PodKey(NamedTuple):
@@ -110,6 +113,10 @@ class AskedPod:
         return owner_key(self.json)
 
     @cached_property
+    def part_key(self) -> str:
+        return part_key(self.json)
+
+    @cached_property
     def key(self) -> PodKey:
         return key_of(self.json)
 
@@ -142,6 +149,21 @@ def owner_key(pod: Pod) -> str:
         if value := labels.get(key):
             return f"{namespace_of(pod)}/{key}={value[:MAX_NAME]}"
     return ""
+
+
+def part_key(pod: Pod) -> str:
+    """A key that the pods of one part of a workload share (`_PART_LABELS`), and no others. "" if the workload has no parts."""
+    labels = labels_of(pod)
+    for key in _PART_LABELS:
+        if value := labels.get(key):
+            return f"{namespace_of(pod)}/{key}={value[:MAX_NAME]}"
+    controller = _controller(pod) if labels.get(JOBSET) else ""
+    return f"{namespace_of(pod)}/{controller}" if controller else ""
+
+
+def owner_keys(pod: Pod) -> tuple[str, ...]:
+    """The `owner_key` and the `part_key`, as far as the pod has them."""
+    return tuple(filter(None, (owner_key(pod), part_key(pod))))
 
 
 def key_of(pod: Pod) -> PodKey:

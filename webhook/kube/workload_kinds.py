@@ -29,11 +29,14 @@ class WorkloadKind(NamedTuple):
     the first."""
     holds: str
     """What is at the paths: see `templates.Holds`."""
+    completed: bool
+    """Its controller completes what is there from another object: a TrainJob from its runtime, which it completes too."""
     paths: tuple[str, ...]
     """Where its pod templates are; `*` stands for every entry of a list or map."""
 
 
-# group, kind, class, together, owner, labels, what is held, paths; `-` is none, and for the owner the kind itself
+# group, kind, class, together, owner, labels, what is held (with `+` if it is completed), paths; `-` is none, and for the owner
+# the kind itself
 _ROWS: Final = """
 -                        ReplicationController service     -       -               -              template spec.template
 apps                     ReplicaSet            service     -       -               -              template spec.template
@@ -53,9 +56,9 @@ kubeflow.org             Notebook              development -       StatefulSet  
 kubeflow.org             Workspace             development -       StatefulSet     notebooks.kubeflow.org/workspace-name -
 jobset.x-k8s.io          JobSet                training    gang    Job             jobset.sigs.k8s.io/jobset-uid \
     template spec.replicatedJobs.*.template.spec.template
-trainer.kubeflow.org     TrainJob              -           -       JobSet          -              container spec.trainer
+trainer.kubeflow.org     TrainJob              -           -       JobSet          -              container+ spec.trainer
 trainer.kubeflow.org     TrainingRuntime       -           -       JobSet          - \
-    template spec.template.spec.replicatedJobs.*.template.spec.template
+    template+ spec.template.spec.replicatedJobs.*.template.spec.template
 ray.io                   RayCluster            training    gang    -               - \
     template spec.headGroupSpec.template spec.workerGroupSpecs.*.template
 ray.io                   RayJob                -           -       RayCluster      - \
@@ -73,10 +76,10 @@ argoproj.io              Workflow              training    -       -            
 workload.codeflare.dev   AppWrapper            training    several -               -              -
 argoproj.io              Rollout               -           -       ReplicaSet      -              template spec.template
 serving.knative.dev      Service               -           -       ReplicaSet      -              template spec.template
-serving.kserve.io        InferenceService      -           -       ReplicaSet      * \
-    podSpec spec.predictor spec.predictor.workerSpec spec.transformer
-serving.kserve.io        LLMInferenceService   -           -       ReplicaSet      - podSpec spec.template spec.prefill.template
-serving.kserve.io        LLMInferenceService   -           -       LeaderWorkerSet - podSpec spec.worker spec.prefill.worker
+serving.kserve.io        InferenceService      -           -       ReplicaSet      * podSpec spec.predictor spec.transformer
+serving.kserve.io        InferenceService      -           -       ReplicaSet      * podSpec+ spec.predictor.workerSpec
+serving.kserve.io        LLMInferenceService   -           -       ReplicaSet      - podSpec+ spec.template spec.prefill.template
+serving.kserve.io        LLMInferenceService   -           -       LeaderWorkerSet - podSpec+ spec.worker spec.prefill.worker
 ome.io                   InferenceService      -           -       ReplicaSet      * \
     podSpec spec.engine spec.decoder spec.router spec.predictor
 ome.io                   InferenceService      -           -       LeaderWorkerSet * \
@@ -92,9 +95,9 @@ def _rows() -> Iterator[WorkloadKind]:
     for line in _ROWS.strip().splitlines():
         group, kind, workload, together, owner, labels, holds, *paths = ["" if c == "-" else c for c in line.split()]
         made = {"": kind, "none": ""}.get(owner, owner)
-        yield WorkloadKind(
-            group, kind, workload, together, made, tuple(filter(None, labels.split(","))), holds, tuple(paths)
-        )
+        added = tuple(filter(None, labels.split(",")))
+        held, plus = holds.removesuffix("+"), holds.endswith("+")
+        yield WorkloadKind(group, kind, workload, together, made, added, held, plus, tuple(paths))
 
 
 WORKLOAD_KINDS: Final = tuple(_rows())

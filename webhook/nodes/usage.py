@@ -1,4 +1,4 @@
-"""What pods use of nodes: the free resources, and how many pods of each owner are on each node.
+"""What pods use of nodes: the free resources, and how many pods of each owner, and of each part of it, are on each node.
 
 What a namespace has asked for and the API server may have refused can be private to it: it counts as used only while a
 pod of that namespace is reviewed, see `seen_from`.
@@ -25,14 +25,14 @@ from webhook.nodes.nodes import Nodes
 class PodKind:
     """Demand and owner of pods. Equal pods share one object, so that a pod takes little memory."""
 
-    __slots__ = ("count", "demand", "gpus", "namespace", "owner")
+    __slots__ = ("count", "demand", "gpus", "namespace", "owners")
 
-    def __init__(self, demand: Demand, owner: str, namespace: str) -> None:
+    def __init__(self, demand: Demand, owners: tuple[str, ...], namespace: str) -> None:
         self.demand = demand
         self.gpus = tuple([request for request in demand.requests if "/" in request[0]])
         """The requests for extended resources."""
-        self.owner = owner
-        """The owner of the pods; "" if it does not matter."""
+        self.owners = owners
+        """The owner of the pods, and the part of it that they are of (`asked.owner_keys`); () if these do not matter."""
         self.namespace = namespace
         """Their namespace; "" for pods without extended resources, and for those that reserve GPUs for others."""
         self.count = 0
@@ -52,16 +52,16 @@ class Usage:
         self.nodes = nodes
         self._changes = nodes.columns.changes
         self.peers: dict[str, dict[int, int]] = {}
-        """Number of pods by owner and row; only numbers above zero."""
-        self._kinds: dict[tuple[Demand, str, str], PodKind] = {}
+        """Number of pods by owner, or part of one, and row; only numbers above zero."""
+        self._kinds: dict[tuple[Demand, tuple[str, ...], str], PodKind] = {}
         self._private: dict[str, dict[str, dict[int, int]]] = {}
         """By namespace, resource and row: the amount that is private to the namespace."""
         self.namespace = ""
         """The namespace whose private amounts count now: that of the last review. Others only read it."""
 
-    def kind(self, demand: Demand, owner: str, namespace: str = "") -> PodKind:
-        """The kind with this demand, owner and namespace. It is shared while pods of it exist."""
-        return self._kinds.get((demand, owner, namespace)) or PodKind(demand, owner, namespace)
+    def kind(self, demand: Demand, owners: tuple[str, ...] = (), namespace: str = "") -> PodKind:
+        """The kind with this demand, owners and namespace. It is shared while pods of it exist."""
+        return self._kinds.get((demand, owners, namespace)) or PodKind(demand, owners, namespace)
 
     def seen_from(self, namespace: str) -> bool:
         """From now on, count what is private to `namespace` as used, and what is private to others as free. "": nobody's
@@ -87,21 +87,21 @@ class Usage:
         """Add a pod of this kind to a row (bound or reserved). Returns the kind as it is kept. `private_to`: the namespace
         to which it is private; "" if it is not."""
         if not kind.count:
-            kind = self._kinds.setdefault((kind.demand, kind.owner, kind.namespace), kind)
+            kind = self._kinds.setdefault((kind.demand, kind.owners, kind.namespace), kind)
         kind.count += 1
         self.nodes.columns.pods[row] += 1
         self._add(row, kind, -1, private_to)
-        if kind.owner:
-            add_amount(self.peers, kind.owner, row, 1)
+        for owner in kind.owners:
+            add_amount(self.peers, owner, row, 1)
         return kind
 
     def give_back(self, row: int, kind: PodKind, private_to: str = "") -> None:
         self._add(row, kind, 1, private_to)
-        if kind.owner:
-            add_amount(self.peers, kind.owner, row, -1)
+        for owner in kind.owners:
+            add_amount(self.peers, owner, row, -1)
         kind.count -= 1
         if not kind.count:
-            del self._kinds[kind.demand, kind.owner, kind.namespace]
+            del self._kinds[kind.demand, kind.owners, kind.namespace]
         self.nodes.columns.pods[row] -= 1
         self.nodes.drop_if_unused(row)
 

@@ -3,14 +3,21 @@
 A gang is the pods of one workload, whose kind is in the policy. The domains are values of node labels, closest first (an
 NVLink clique, a rack, a zone), within one GPU model if one has room for all: the slowest pod sets the pace of all.
 Nothing is required: if a domain has no room for the rest of the gang, the next wider one counts.
+
+Where no domain holds a whole gang, each part of it that belongs closer together is kept together: the pods of one Job of a
+JobSet, of one replica of a RayCluster that has several hosts, of one subgroup of a LeaderWorkerSet's group.
+
+The labels are those of jobset_types.go, ray-operator/controllers/ray/utils/constant.go and leaderworkerset_types.go.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from itertools import islice
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from webhook.kube.asked import JOBSET, AskedPod
 from webhook.kube.pod import Owner, Pod, annotations_of, labels_of
 from webhook.kube.pod_requests import Demand
 from webhook.kube.workload_kinds import workload_kind
@@ -18,11 +25,16 @@ from webhook.nodes.nodes import Nodes
 from webhook.nodes.table import Floats, Integers
 from webhook.placement.constraints import Mask
 from webhook.placement.settings import Gangs
+from webhook.state.jobs import Jobs
 from webhook.text import number_of
 
 _SIZE = "leaderworkerset.sigs.k8s.io/size"
 _NODES_VARIABLE = "PET_NNODES"  # read by torchrun, set by Kubeflow
+_SUBGROUP_SIZE = "leaderworkerset.sigs.k8s.io/subgroup-size"
 _MAX_PODS = 100_000
+_MAX_BEGUN = 16
+"""Maximum number of parts that are looked at besides the pod's own: the Job controller makes the pods of five Jobs at a time."""
+_NOWHERE: Final[Mapping[int, int]] = {}
 
 
 def gang_size(pod: Pod, controller: Owner | None, settings: Gangs) -> int:
@@ -38,44 +50,126 @@ def gang_size(pod: Pod, controller: Owner | None, settings: Gangs) -> int:
     return 1 if size is None else size
 
 
+class Together(NamedTuple):
+    """Pods that belong together."""
+
+    peers: Mapping[int, int]
+    """Those that are somewhere already: how many by row."""
+    pods: int
+    """The number of all; 1 if that is not known."""
+
+    @property
+    def missing(self) -> int:
+        """How many are still to come, the pod that is asked about among them; 1 if that is not known."""
+        return 1 if self.pods == 1 else max(1, self.pods - sum(self.peers.values()))
+
+
+class Part(NamedTuple):
+    """The part of a gang that a pod is of. It has several pods, even where their number is not known."""
+
+    own: Together
+    begun: tuple[Together, ...] = ()
+    """The other parts like it that have begun: their pods that are still to come need room too."""
+
+
+def part_of(pod: AskedPod, jobs: Jobs, peers: Mapping[str, Mapping[int, int]]) -> Part | None:
+    """The part of its gang that a pod is of: of a JobSet its Job, of a RayCluster a replica of several hosts, of a group of a
+    LeaderWorkerSet a subgroup. None if the gang has no parts, or a Job has one pod. `peers`: by `asked.owner_keys` and row."""
+    key = pod.part_key
+    if not key:
+        return None
+    own = peers.get(key, _NOWHERE)
+    if not pod.labels.get(JOBSET):
+        return Part(Together(own, number_of(pod.annotations.get(_SUBGROUP_SIZE)) or 1))
+    parts = jobs.parts(pod.owner_key, key)
+    if parts.get(key, 0) <= 1:
+        return None
+    begun = (
+        Together(there, pods)
+        for each, pods in reversed(parts.items())
+        if each != key and (there := peers.get(each)) and sum(there.values()) < pods
+    )
+    return Part(Together(own, parts[key]), tuple(islice(begun, _MAX_BEGUN)))
+
+
 def gang_domains(
     nodes: Nodes,
     rows: NDArray[np.intp],
     room: Integers,
-    peers: Mapping[int, int],
-    pods: int,
+    gang: Together,
+    part: Part | None,
     keys: tuple[str, ...],
 ) -> list[Mask]:
     """Which of `rows` are outside of the gang's domain: one mask for the GPU model, then one for each key, closest first. A
-    key whose domain has no room for the rest of the gang is left out.
+    key whose domain has no room for the rest of the gang is left out. Then the same for its part, within the domains that hold
+    the whole gang; a domain that has only most of the gang comes last.
 
-    `room`: how many of its pods fit on each of `rows`. `peers`: the number of pods of the gang by row. `pods`: of the whole
-    gang; 1 if that is not known.
+    `room`: how many of its pods fit on each of `rows`.
     """
-    missing = 1 if pods == 1 else max(1, pods - sum(peers.values()))
+    whole = _domains(nodes, rows, room, gang, keys)
+    if part is None:
+        return [outside for outside, _ in whole]
+    holding = [outside for outside, holds in whole if holds]
+    for outside in holding:
+        within = np.where(outside, 0, room)
+        room = within if within.any() else room
+    of_part = _domains(nodes, rows, room, part.own, keys, part.begun, several=True)
+    return [*holding, *[outside for outside, _ in of_part], *[outside for outside, holds in whole if not holds]]
+
+
+def _domains(
+    nodes: Nodes,
+    rows: NDArray[np.intp],
+    room: Integers,
+    of: Together,
+    keys: tuple[str, ...],
+    begun: tuple[Together, ...] = (),
+    *,
+    several: bool = False,
+) -> list[tuple[Mask, bool]]:
+    """The masks of `gang_domains` for some pods; with each, whether its domain is known to hold all of them. `several`: there are
+    more of them, even if it is not known how many: then they begin where most have room."""
+    peers, roomiest = of.peers, several and of.pods == 1
+    missing = 2 if roomiest and not peers else of.missing
     if not peers and missing == 1:
         return []
-    there, counts = np.fromiter(peers, np.intp, len(peers)), np.fromiter(peers.values(), float, len(peers))
-    outside: list[Mask] = []
+    there, counts = _arrays(peers)
+    found: list[tuple[Mask, bool]] = []
+
+    def domain_of(names: Sequence[str], codes: NDArray[np.int32]) -> tuple[int, bool, NDArray[Any]]:
+        """The domain, 0 if there is none; whether it holds all; the room in each."""
+        rooms = np.bincount(codes[rows], weights=room, minlength=len(names))
+        if peers:
+            code = _fullest(names, codes[there], counts)
+            return code, of.pods > 1 and bool((codes[there] == code).all()), rooms
+        for other in begun:
+            at, number = _arrays(other.peers)
+            rooms[_fullest(names, codes[at], number)] -= other.missing
+        return (_roomiest if roomiest else _smallest)(names, rooms, missing), of.pods > 1, rooms
+
     models = nodes.columns.model
-    rooms = np.bincount(models[rows], weights=room, minlength=len(nodes.columns.models))
+    model, holds, rooms = domain_of(nodes.columns.models, models)
     fitting = rooms >= missing
     if peers:
-        model = _fullest(nodes.columns.models, models[there], counts)
         fitting &= np.arange(len(rooms)) == model
     if fitting.any() and not fitting.all():  # which of several models is left to the score
-        outside.append(~fitting[models[rows]])
-        room = np.where(outside[0], 0, room)
+        outside = ~fitting[models[rows]]
+        found.append((outside, holds))
+        room = np.where(outside, 0, room)
     for key in keys:
         column = nodes.labels.column(key)
         if column is None:
             continue
         codes = column.padded(nodes.columns.size)
-        rooms = np.bincount(codes[rows], weights=room, minlength=len(column.values))
-        code = _fullest(column.values, codes[there], counts) if peers else _smallest(column.values, rooms, missing)
+        code, holds, rooms = domain_of(column.values, codes)
         if code and (missing == 1 or rooms[code] >= missing):
-            outside.append(codes[rows] != code)
-    return outside
+            found.append((codes[rows] != code, holds))
+    return found
+
+
+def _arrays(peers: Mapping[int, int]) -> tuple[NDArray[np.intp], Floats]:
+    """Rows, and the number of pods on each."""
+    return np.fromiter(peers, np.intp, len(peers)), np.fromiter(peers.values(), float, len(peers))
 
 
 def room_for(
@@ -101,3 +195,9 @@ def _smallest(names: Sequence[str], rooms: NDArray[Any], missing: int) -> int:
     """The domain with the least room that holds the whole gang, so that larger ones stay free; 0 if there is none."""
     enough = [code for code in np.flatnonzero(rooms >= missing).tolist() if code]
     return min(enough, key=lambda code: (rooms[code], names[code]), default=0)
+
+
+def _roomiest(names: Sequence[str], rooms: NDArray[Any], missing: int) -> int:
+    """The domain with the most room, for pods of which nobody says how many come; 0 if there is none."""
+    enough = [code for code in np.flatnonzero(rooms >= missing).tolist() if code]
+    return min(enough, key=lambda code: (-rooms[code], names[code]), default=0)

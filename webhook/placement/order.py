@@ -23,7 +23,7 @@ from webhook.nodes.nodes import SHARED, Nodes
 from webhook.placement.constraints import Constraints, Mask, compiled
 from webhook.placement.devices import LEFT_ALONE
 from webhook.placement.feasible import Feasible, Switches, counted, free_amounts
-from webhook.placement.gangs import gang_domains, room_for
+from webhook.placement.gangs import Part, Together, gang_domains, part_of, room_for
 from webhook.placement.peer_rules import Peers, Tier, peer_rule_tiers
 from webhook.placement.preferences import ResolvedPreferences
 from webhook.placement.request import PlacementRequest, Spec, shape_key, spec_of
@@ -56,6 +56,8 @@ class Candidates(NamedTuple):
     peers: Peers
     pods: int
     """Number of pods of the gang; 1 if that is not known."""
+    part: Part | None
+    """The part of the gang that the pod is of; None if the gang has none."""
     view: View
     settings: PlacementSettings
     fits: Mask
@@ -109,7 +111,8 @@ def _gang(of: Candidates) -> Iterable[Tier]:
     one_per_host = of.request.peer_rules.one_per_host
     room = room_for(of.nodes, of.scores.rows, of.request.demand, of.peers, one_per_host=one_per_host)
     room[of.scores.score == NEVER] = 0
-    return gang_domains(of.nodes, of.scores.rows, room, of.peers, of.pods, of.settings.gangs.keys)
+    gang = Together(of.peers, of.pods)
+    return gang_domains(of.nodes, of.scores.rows, room, gang, of.part, of.settings.gangs.keys)
 
 
 def _fit_for_use(of: Candidates) -> Iterable[Tier]:
@@ -226,7 +229,8 @@ class Ranker:
         fits = scores.score > NEVER
         for check in scores.judgement.peers(request.peer_rules, nodes, scores.rows, peers):
             fits &= check.passes
-        chosen, decided = best(Candidates(request, nodes, scores, peers, pods, self._view, self._settings, fits))
+        part = part_of(request.pod, self._state.jobs, self._state.usage.peers) if request.gang else None
+        chosen, decided = best(Candidates(request, nodes, scores, peers, pods, part, self._view, self._settings, fits))
         if not len(chosen):
             judgement, everywhere = scores.judgement, np.arange(nodes.columns.rows)
             free = free_amounts(self._state, judgement.switches)

@@ -50,8 +50,11 @@ class CustomTemplate(Settings):
     """labels that the pods get beside those of the template, by their keys; "*": all labels of the resource. These and the
     controller decide the class of workload, as in the pods."""
     holds: Holds = "template"
-    """what is at the path: template (metadata and spec) | podSpec (a `model` or `runner` in it is a container) | container
-    (`resourcesPerNode` in it are its resources)"""
+    """what is at the path: template (metadata and spec) | podSpec (a `model` or `runner` in it is a container, and its runtime
+    has the rest) | container (`resourcesPerNode` in it are its resources)"""
+    completed: bool | None = None
+    """true: its controller completes the template from another object, for example a TrainJob from its runtime. Then only
+    what it states is judged, and it is not said what its pods will get"""
 
 
 _CORE_GROUPS: Final = ("", "apps", "batch")
@@ -64,6 +67,7 @@ CUSTOM = tuple(
             owner_kind=None if owner in ("", row.kind) else owner,
             labels=labels,
             holds=cast(Holds, row.holds),
+            completed=row.completed or None,
         )
         for row in WORKLOAD_KINDS
         if row.group not in _CORE_GROUPS
@@ -96,6 +100,8 @@ class Template(NamedTuple):
     creator: str = ""
     """The user name of the controller that will create the pods, if it is one of Kubernetes' own; else ""."""
     holds: Holds = "template"
+    completed: bool = False
+    """Its controller completes it from another object, so its pods may have what it lacks."""
 
     def field(self, field: str) -> str:
         """The path in the workload of a field of the pod."""
@@ -148,7 +154,9 @@ def templates(obj: dict[str, Any], group: str, kind: str, settings: Templates) -
             for number, path in enumerate(paths(obj, custom.path.split("."))):
                 if number > LIMITS["templates"]:  # one more than the limit shows that there are too many
                     return
-                yield from _template_at(obj, path, custom.owner_kind or kind, labels=custom.labels, holds=custom.holds)
+                owner = custom.owner_kind or kind
+                for found in _template_at(obj, path, owner, labels=custom.labels, holds=custom.holds):
+                    yield found._replace(completed=bool(custom.completed) or _main(at(obj, path)) is not None)
 
 
 def _controlled(metadata: dict[str, Any]) -> bool:

@@ -28,6 +28,7 @@ _STEPS = {"cpu": 100, "memory": 2**29}
 
 
 class CpuPerGpu(Rule):
+    of_whole_pods: ClassVar[bool] = True
     not_exported: ClassVar[str] = "compares quantities by class of workload"
 
     action: Action = "warn"

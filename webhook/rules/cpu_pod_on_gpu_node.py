@@ -11,6 +11,7 @@ DRA:           a claim counts as a GPU.
 """
 
 from collections.abc import Iterable
+from typing import ClassVar
 
 from webhook.framework.interface import Action, Check, Context, Finding, Gpus, Rule
 from webhook.kube import cel
@@ -19,6 +20,8 @@ from webhook.text import matches_any, quoted
 
 
 class CpuPodOnGpuNode(Rule):
+    of_whole_pods: ClassVar[bool] = True
+
     action: Action = "warn"
     taints: tuple[str, ...] = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/*", "habana.ai/gaudi")
     """Keys of the taints of GPU nodes (name patterns)."""

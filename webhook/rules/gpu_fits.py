@@ -39,6 +39,7 @@ _DRA = "deviceclass.resource.kubernetes.io/*"
 
 
 class GpuFits(Rule):
+    of_whole_pods: ClassVar[bool] = True
     of_claims: ClassVar[bool] = True
     not_exported: ClassVar[str] = "needs the state of the cluster"
 

@@ -30,6 +30,7 @@ _NUMBERS = {
 
 
 class GpuFraction(Rule):
+    of_whole_pods: ClassVar[bool] = True
     not_exported: ClassVar[str] = "needs to parse numbers that its author wrote as text"
 
     schedulers: tuple[str, ...] = KAI

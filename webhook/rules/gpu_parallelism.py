@@ -29,6 +29,7 @@ _MAX_ARGUMENTS = 32 << 10
 
 
 class GpuParallelism(Rule):
+    of_whole_pods: ClassVar[bool] = True
     not_exported: ClassVar[str] = "reads command lines"
 
     action: Action = "warn"

@@ -23,6 +23,7 @@ _KINDS = ("ReplicaSet", "StatefulSet", "ReplicationController")
 
 
 class PdbMissing(Rule):
+    of_whole_pods: ClassVar[bool] = True
     not_exported: ClassVar[str] = "is about templates, and needs the state of the cluster"
 
     action: Action = "warn"

@@ -20,6 +20,7 @@ _ENDLESS = ("ReplicaSet", "Deployment", "StatefulSet", "ReplicationController")
 
 
 class RestartPolicy(Rule):
+    of_whole_pods: ClassVar[bool] = True
     not_exported: ClassVar[str] = "is advice by class of workload"
 
     action: Action = "warn"

@@ -20,6 +20,7 @@ from webhook.text import matches_any, quoted
 
 
 class RuntimeClass(Rule):
+    of_whole_pods: ClassVar[bool] = True
     everywhere: ClassVar[bool] = True
     differs: ClassVar[str] = "knows a RuntimeClass by its name alone, not by its handler"
 

@@ -29,6 +29,7 @@ _KINDS = ("ReplicaSet", "StatefulSet")
 
 
 class SpreadMissing(Rule):
+    of_whole_pods: ClassVar[bool] = True
     not_exported: ClassVar[str] = "is about templates, and needs the state of the cluster"
 
     action: Action = "warn"

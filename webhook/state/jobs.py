@@ -24,9 +24,13 @@ _MAX_CHARACTERS: Final = 253
 
 
 class _Job(NamedTuple):
-    part: str
+    replicated: str
     """The replicated job of a JobSet. Replicas of one have equal counts, so it is counted once."""
+    of_all: int
+    """The number of pods of all its replicas."""
     pods: int
+    key: str
+    """The `asked.part_key` of its pods."""
 
 
 class Jobs(Grouped[str, str, _Job]):
@@ -43,7 +47,14 @@ class Jobs(Grouped[str, str, _Job]):
     def pods(self, gang: str) -> int:
         """How many pods a gang has at once; 0 if that is not known. `gang`: their `pods.owner_key`."""
         jobs = islice(self.groups.get(gang, {}).values(), _MAX_JOBS)
-        return sum({job.part: job.pods for job in jobs}.values())
+        return sum({job.replicated: job.of_all for job in jobs}.values())
+
+    def parts(self, gang: str, key: str) -> dict[str, int]:
+        """How many pods each Job of a JobSet has at once, by their `asked.part_key`: the Job of `key`, and the others of the same
+        replicated job. {} if that Job is not known."""
+        jobs = [*islice(self.groups.get(gang, {}).values(), _MAX_JOBS)]
+        replicated = next((job.replicated for job in jobs if job.key == key), None)
+        return {job.key: job.pods for job in jobs if job.replicated == replicated}
 
 
 def _read(metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> tuple[str, _Job]:
@@ -51,13 +62,14 @@ def _read(metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> tuple[str, _J
     parallelism, completions = spec.get("parallelism", 1), spec.get("completions")
     pods = int(parallelism if completions is None else min(parallelism, completions))
     namespace, labels = namespace_of({"metadata": metadata}), metadata.get("labels") or {}
+    pods, own = max(0, min(pods, _MAX_PODS)), metadata.get("uid")
+    key = f"{namespace}/{own}" if own else ""
     if (uid := labels.get(JOBSET)) is None:
-        own = metadata.get("uid")
-        return f"{namespace}/{own}" if own else "", _Job("", max(0, min(pods, _MAX_PODS)))
+        return key, _Job("", pods, pods, key)
     replicas = number_of(labels.get(_COUNT))
-    part = labels.get(_REPLICATED, str(metadata["name"]))[:_MAX_CHARACTERS]
+    replicated = labels.get(_REPLICATED, str(metadata["name"]))[:_MAX_CHARACTERS]
     of_all = min(pods * (1 if replicas is None else replicas), _MAX_PODS)
-    return f"{namespace}/{JOBSET}={uid[:_MAX_CHARACTERS]}", _Job(part, of_all)
+    return f"{namespace}/{JOBSET}={uid[:_MAX_CHARACTERS]}", _Job(replicated, of_all, pods, key)
 
 
 def _finished(status: Mapping[str, Any]) -> bool:

@@ -13,7 +13,7 @@ from webhook.devices.slices import Slices
 from webhook.devices.source_kai import DeviceGroups
 from webhook.devices.sources import SOURCES, shared_claims
 from webhook.framework.cluster_view import MetricsStatus, Placement
-from webhook.kube.asked import AskedPod, key_of, owner_key
+from webhook.kube.asked import AskedPod, key_of, owner_keys
 from webhook.kube.other_gpus import FRACTIONS
 from webhook.kube.pod import DECISION, PROFILE_LABEL, annotations_of, namespace_of, pod_id
 from webhook.kube.pod_requests import Demand, counted_demand, has_extended_resource
@@ -155,14 +155,14 @@ class ClusterState:
         reserves = bool(node) and self.device_groups.seen(uid, node, pod)
         if reserves or (not has_extended_resource(demand) and DECISION not in annotations_of(pod)):
             self.ledger.gone(uid)  # its author may have taken the record away
-            kind = self.usage.kind(demand, "")
+            kind = self.usage.kind(demand)
             if node:
                 self._put(uid, node, kind)
             else:
                 self.nominations.put(uid, nominated, kind)
             return
         key = key_of(pod)
-        kind = self.usage.kind(demand, owner_key(pod), key.namespace)
+        kind = self.usage.kind(demand, owner_keys(pod), key.namespace)
         new = uid not in self.pods
         first_event = new and not self.ledger.waits(uid)
         nodes = ranked_nodes(pod) if first_event else ()  # read once: this is a third of the cost of an event
@@ -225,7 +225,7 @@ class ClusterState:
         row, kind = self.pods.get(key, (-1, nominated[1] if nominated else self.ledger.held(key)))
         if kind is None or not kind.demand.devices:
             return
-        without = self.usage.kind(kind.demand._replace(devices=()), kind.owner, kind.namespace)
+        without = self.usage.kind(kind.demand._replace(devices=()), kind.owners, kind.namespace)
         if nominated is not None:
             self.nominations.put(key, self.nodes.columns.name[nominated[0]], without)
         elif row < 0:
@@ -250,7 +250,7 @@ class ClusterState:
         demand = Demand(placement.asked, placement.devices) if placement.asked else pod.demand
         offering = self.nodes.offering(demand)
         if self.ledger.parts.allows(pod.namespace, node, offering):
-            kind = self.usage.kind(demand, pod.owner_key, pod.namespace)
+            kind = self.usage.kind(demand, owner_keys(pod.json), pod.namespace)
             self.ledger.reserve(pod.key, node, kind, offering, now)
 
     def expire(self, now: float) -> None:

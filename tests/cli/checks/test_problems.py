@@ -1,7 +1,7 @@
 """Each check of `gpu-admission doctor`, without and with the problem that it looks for.
 
-Covers cli.checks, cli.checks.certificate, cli.checks.configurations, cli.checks.guards, cli.checks.guesses, cli.checks.nodes,
-cli.checks.policy_references, cli.checks.replicas, cli.checks.result.
+Covers cli.checks, cli.checks.certificate, cli.checks.configurations, cli.checks.descheduler, cli.checks.guards,
+cli.checks.guesses, cli.checks.nodes, cli.checks.policy_references, cli.checks.replicas, cli.checks.result.
 """
 
 import json
@@ -40,7 +40,7 @@ from webhook.cli.cluster.answers import QUESTIONS
 from webhook.cli.cluster.snapshot import ENGINE
 from webhook.export.matching import conditions_yaml
 from webhook.kube.kinds import KINDS
-from webhook.kube.pod import PROFILE_LABEL
+from webhook.kube.pod import PREFERRED, PROFILE_LABEL
 from webhook.policy.model import Policy
 
 EVERY_POD = "profiles: {default: {placement: {everyPod: true}}}"
@@ -101,7 +101,32 @@ def in_zones(*zones: str) -> Spoil:
     return spoil
 
 
+def descheduling(text: str) -> Spoil:
+    """A descheduler runs with this policy."""
+    metadata = {"name": "descheduler", "namespace": "kube-system"}
+    return lambda objects: objects.append({"kind": "DeschedulerPolicy", "metadata": metadata, "status": {"text": text}})
+
+
+def evicting(point: str, plugin: str, of_all: Any = None, **arguments: Any) -> Spoil:
+    """A descheduler runs with this plugin. `of_all`: the arguments of its DefaultEvictor."""
+    configured = [{"name": "DefaultEvictor", "args": of_all or {}}, {"name": plugin, "args": arguments}]
+    profile = {"name": "default", "pluginConfig": configured, "plugins": {point: {"enabled": [plugin]}, "sort": None}}
+    policy = {"apiVersion": "descheduler/v1alpha2", "kind": "DeschedulerPolicy", "profiles": [profile]}
+    return descheduling(yaml.safe_dump(policy))
+
+
+NOT_OPTED_IN = {"matchExpressions": [{"key": PROFILE_LABEL, "operator": "DoesNotExist"}]}
 FINE = [
+    pytest.param("descheduler", "no descheduler", lambda o: None, id="no descheduler"),
+    pytest.param("descheduler", "leaves pods", evicting("deschedule", "RemovePodsViolatingNodeTaints"), id="a descheduler without such plugins"),
+    pytest.param("descheduler", "leaves pods", evicting("deschedule", "RemovePodsViolatingNodeAffinity", nodeAffinityType=["requiredDuringSchedulingIgnoredDuringExecution"]), id="a descheduler that heeds requirements"),
+    pytest.param("descheduler", "leaves pods", evicting("balance", "RemovePodsViolatingTopologySpreadConstraint"), id="a descheduler that heeds hard constraints"),
+    pytest.param("descheduler", "leaves pods", evicting("balance", "RemoveDuplicates", {"namespaceLabelSelector": NOT_OPTED_IN}), id="a descheduler that leaves alone who opted in"),
+    pytest.param("descheduler", "leaves pods", evicting("balance", "RemoveDuplicates", namespaces={"exclude": ["team"]}), id="a plugin that leaves the namespace alone"),
+    pytest.param("descheduler", "leaves pods", evicting("balance", "RemoveDuplicates", namespaces={"include": ["web"]}), id="a plugin for another namespace"),
+    pytest.param("descheduler", "leaves pods", evicting("balance", "LowNodeUtilization", evictableNamespaces={"exclude": ["team"]}), id="a plugin that may not evict from the namespace"),
+    pytest.param("descheduler", "leaves pods", evicting("balance", "RemoveDuplicates", excludeOwnerKinds=["Job"]), id="a plugin that leaves Jobs alone where nothing else runs"),
+    pytest.param("descheduler", "leaves pods", both(evicting("balance", "RemoveDuplicates"), lambda o: of(o, "Namespace")["metadata"]["labels"].clear()), id="a descheduler where nobody opted in"),
     pytest.param("webhooks", "as shipped, but about nothing in ops", exempting_ops, id="another namespace that is exempt"),
     pytest.param("matchConditions", "with the component every-pod", lambda o: hook(o, "Mutating")["matchConditions"].pop(), id="the component every-pod"),
     pytest.param("matchConditions", "as the manifests", policy("profiles: {default: {rules: {hostNamespaces: {action: warn}}}}"), id="a policy that refuses less"),
@@ -182,6 +207,15 @@ CASES = [
     pytest.param("failOpen", "warn", calls(counted("rejection_count", 3, name="v", error_type="calling_webhook_error")), id="calls that failed"),
     pytest.param("otherWebhooks", "warn", lambda o: (o.append(another_webhook("z")), hook(o, "Mutating").update(reinvocationPolicy="Never")), id="one after us that we never see"),
     pytest.param("mutatingPolicies", "warn", lambda o: o.extend(mutating_policy("Object{spec: Object.spec{tolerations: …}}")), id="a policy that tolerates"),
+    pytest.param("descheduler", "warn", evicting("balance", "RemoveDuplicates"), id="a descheduler that takes pods apart"),
+    pytest.param("descheduler", "warn", evicting("balance", "RemoveDuplicates", excludeOwnerKinds=["ReplicaSet"]), id="a descheduler that takes the pods of Jobs apart"),
+    pytest.param("descheduler", "warn", evicting("balance", "RemoveDuplicates", namespaces={"exclude": ["kube-system"]}), id="a descheduler that leaves another namespace alone"),
+    pytest.param("descheduler", "warn", evicting("balance", "LowNodeUtilization"), id="a descheduler that empties full nodes"),
+    pytest.param("descheduler", "warn", evicting("balance", "HighNodeUtilization"), id="a descheduler that empties nodes with little on them"),
+    pytest.param("descheduler", "warn", evicting("deschedule", "RemovePodsViolatingNodeAffinity", nodeAffinityType=[PREFERRED]), id="a descheduler that takes preferences for requirements"),
+    pytest.param("descheduler", "warn", evicting("balance", "RemovePodsViolatingTopologySpreadConstraint", constraints=["DoNotSchedule", "ScheduleAnyway"]), id="a descheduler that takes soft constraints for hard ones"),
+    pytest.param("descheduler", "unknown", descheduling("kind: DeschedulerPolicy\nprofiles: [x]"), id="the policy of a descheduler that is malformed"),
+    pytest.param("descheduler", "unknown", descheduling("DeschedulerPolicy: {"), id="the policy of a descheduler that is no YAML"),
     pytest.param("guards", "warn", lambda o: o.remove(of(o, "ValidatingAdmissionPolicyBinding")), id="no guard"),
     pytest.param("guards", "warn", lambda o: of(o, "ValidatingAdmissionPolicyBinding")["spec"].update(validationActions=["Audit"]), id="a guard that only looks"),
     pytest.param("guards", "warn", lambda o: of(o, "ValidatingAdmissionPolicy", "gpu-admission-own-configuration")["spec"]["matchConditions"][0].update(expression="request.userInfo.username == 'system:serviceaccount:elsewhere:gpu-admission'"), id="a guard about an account in another namespace"),

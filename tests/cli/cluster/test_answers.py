@@ -64,6 +64,39 @@ async def test_everything_is_asked_for_once_and_no_key_is_kept(tmp_path: Path) -
     ]
 
 
+def descheduler(name: str, namespace: str, *config_maps: str) -> dict[str, Any]:
+    """The fields of a pod that runs a descheduler, and mounts these ConfigMaps."""
+    volumes = [{"name": each, "configMap": {"name": each}} for each in config_maps]
+    image = f"registry.k8s.io/descheduler/{name}:v0.36.0"
+    return {"metadata": {"namespace": namespace}, "spec": {"containers": [{"image": image}], "volumes": volumes}}
+
+
+async def test_only_the_config_map_that_a_descheduler_mounts_is_read(tmp_path: Path) -> None:
+    async with fake_api() as fake:
+        fill(fake)
+        fake.put("/api/v1/pods", "d-1", **descheduler("descheduler", "kube-system", "policy", "gone"), status={})
+        fake.put(
+            "/api/v1/pods", "d-2", **descheduler("descheduler", "kube-system", "policy"), status={"phase": "Succeeded"}
+        )
+        fake.put("/api/v1/pods", "other", **descheduler("scheduler", "kube-system", "secret"), status={})
+        for name, text in {"policy": "kind: DeschedulerPolicy", "secret": "kind: DeschedulerPolicy"}.items():
+            fake.put("/api/v1/namespaces/kube-system/configmaps", name, data={"note": "x", "policy.yaml": text})
+        found = await asyncio.to_thread(load, kubeconfig(tmp_path, fake.url), None, ("Pod", "DeschedulerPolicy"))
+    (policy,) = found.of("DeschedulerPolicy")
+    assert policy["metadata"] == {"name": "policy", "namespace": "kube-system"}
+    assert policy["status"] == {"text": "kind: DeschedulerPolicy"}
+    assert found.missing == {}
+
+
+async def test_the_policy_of_a_descheduler_that_may_not_be_read_is_missing(tmp_path: Path) -> None:
+    async with fake_api() as fake:
+        fill(fake)
+        fake.put("/api/v1/pods", "d-1", **descheduler("descheduler", "kube-system", "policy"), status={})
+        fake.refuse = {("get", "/api/v1/namespaces/kube-system/configmaps/policy"): (403, "no")}
+        found = await asyncio.to_thread(load, kubeconfig(tmp_path, fake.url), None, ("Pod", "DeschedulerPolicy"))
+    assert found.missing == {"DeschedulerPolicy": "no right to get the ConfigMap of the descheduler that runs"}
+
+
 FORBIDDEN = [
     ("ApiServerMetrics", "/metrics", "forbidden", "no right to get /metrics"),
     ("ServingCertificate", f"{OURS}/secrets/gpu-admission-tls", "no", "no right to get secrets/gpu-admission-tls of gpu-admission"),

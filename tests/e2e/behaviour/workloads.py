@@ -22,24 +22,23 @@ def indexed(name: str, parallelism: int, gpus: int, **more: Any) -> Json:
     return found
 
 
-def of_jobset(name: str) -> Json:
-    """One of the two Jobs of a JobSet, of one pod of eight GPUs."""
+def of_jobset(name: str, pods: int = 1) -> Json:
+    """One of the two Jobs of a JobSet, of so many pods of eight GPUs."""
     labels = {"jobset.sigs.k8s.io/jobset-uid": "set", "jobset.sigs.k8s.io/replicatedjob-name": "workers"}
-    found = job(name, 1, 8, labels=labels)
+    found = job(name, pods, 8, labels=labels)
     found["metadata"]["labels"] |= labels | {"jobset.sigs.k8s.io/replicatedjob-replicas": "2"}
     return found
 
 
-def group(name: str) -> Json:
-    """The two pods of a LeaderWorkerSet's group, of eight GPUs each, as its StatefulSet makes them."""
-    found = deployment(
-        name,
-        2,
-        8,
-        "StatefulSet",
-        labels={"leaderworkerset.sigs.k8s.io/group-key": "group"},
-        annotations={"leaderworkerset.sigs.k8s.io/size": "2"},
-    )
+def group(name: str, size: int = 2, subgroup: str = "") -> Json:
+    """Two pods of a LeaderWorkerSet's group, of eight GPUs each, as a StatefulSet makes them. `subgroup`: the name of the two of the
+    group that belong closest together."""
+    labels = {"leaderworkerset.sigs.k8s.io/group-key": "group"}
+    annotations = {"leaderworkerset.sigs.k8s.io/size": str(size)}
+    if subgroup:
+        labels["leaderworkerset.sigs.k8s.io/subgroup-key"] = subgroup
+        annotations["leaderworkerset.sigs.k8s.io/subgroup-size"] = "2"
+    found = deployment(name, 2, 8, "StatefulSet", labels=labels, annotations=annotations)
     found["spec"] |= {"serviceName": name, "podManagementPolicy": "Parallel"}
     return found
 
@@ -94,6 +93,18 @@ CASES = [
         ZONES,
         [of_jobset("w-0"), of_jobset("w-1")],
         [counts(b1=1, b2=1)],
+    ),
+    Case(
+        "a JobSet that no zone holds has each of its Jobs in one",
+        in_zones(a=3, b=3),
+        [of_jobset("w-0", 2), of_jobset("w-1", 2)],
+        [together(ZONE, "w-0"), together(ZONE, "w-1"), runs(count=4)],
+    ),
+    Case(
+        "a LeaderWorkerSet's group that no zone holds has each of its subgroups in one",
+        in_zones(a=3, b=3),
+        [group("x", 4, "x"), group("y", 4, "y")],
+        [together(ZONE, "x"), together(ZONE, "y"), runs(count=4)],
     ),
     Case(
         "the pods of a LeaderWorkerSet's group go to the zone that holds all of them",

@@ -6,6 +6,7 @@ from typing import Final
 from webhook.cli.checks import (
     certificate,
     configurations,
+    descheduler,
     guards,
     guesses,
     nodes,
@@ -36,6 +37,7 @@ CHECKS: Final = (
         ("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"),
         configurations.mutating_policies,
     ),
+    Check("descheduler", ("Pod", "Namespace", "DeschedulerPolicy"), descheduler.descheduler),
     Check("guards", ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"), guards.guards),
     Check("networkPolicy", ("NetworkPolicy",), guards.network_policy),
     Check("namespaces", ("Namespace",), policy_references.namespaces),

@@ -87,7 +87,7 @@ _OF_DEVICES: Final = frozenset(name for source in SOURCES for name in source.ann
 """Annotations by which schedulers of parts of GPUs tell what nodes and pods have."""
 _MESSAGES: Final = re.compile(r"0/[0-9]+ nodes are available|.*exceeded quota: |.*max node group size reached")
 """The messages that stay: those that `pending` reads numbers from."""
-_REMOVED_KINDS: Final = ("ConfigMap", "ServingCertificate")
+_REMOVED_KINDS: Final = ("ConfigMap", "ServingCertificate", "DeschedulerPolicy")
 """Kinds of which nothing but names and data would be left."""
 _OURS: Final = (
     *("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"),

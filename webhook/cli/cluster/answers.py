@@ -5,6 +5,7 @@ with the serving certificate only the certificate is kept, which every client of
 """
 
 import asyncio
+import re
 from base64 import b64decode
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
@@ -26,6 +27,9 @@ _OPS_PORT: Final = 8080
 _REPLICA_TIMEOUT: Final = 5.0
 """Seconds that one replica has to answer."""
 _REFUSED: Final = (401, 403)
+_DESCHEDULER: Final = re.compile(r"(?:^|/)[\w-]*descheduler(?:[:@]|$)")
+"""The image of a descheduler: registry.k8s.io/descheduler/descheduler:v0.36.0, and those that others build."""
+_MAX_POLICIES: Final = 8
 
 
 class Question(NamedTuple):
@@ -125,6 +129,29 @@ def samples(lines: Iterable[str]) -> Iterator[tuple[str, dict[str, str], float |
         return
 
 
+async def _descheduler_policies(api: Api, snapshot: Snapshot) -> list[Object]:
+    """The policy of each descheduler whose pods are there: the ConfigMap that they mount. No other ConfigMap is read."""
+    mounted = dict.fromkeys(
+        (str(pod["metadata"].get("namespace")), str(volume["configMap"].get("name")))
+        for pod in snapshot.of("Pod")
+        if any(_DESCHEDULER.search(str(each.get("image"))) for each in pod["spec"].get("containers") or ())
+        for volume in pod["spec"].get("volumes") or ()
+        if volume.get("configMap")
+    )
+    found: list[Object] = []
+    for namespace, name in list(mounted)[:_MAX_POLICIES]:
+        try:
+            data = (await api.get(f"/api/v1/namespaces/{namespace}/configmaps/{name}")).get("data") or {}
+        except ApiError as error:
+            if error.status == 404:
+                continue
+            raise
+        texts = [text for text in data.values() if "DeschedulerPolicy" in text]
+        status = {"text": texts[0]}
+        found += [{"metadata": {"name": name, "namespace": namespace}, "status": status}] if texts else []
+    return found
+
+
 async def _gpu_sums(api: Api, snapshot: Snapshot) -> list[Object]:
     """What the webhook counts of all GPUs, by model. The component `reader` has the Service and the right."""
     path = f"/api/v1/namespaces/{snapshot.release.namespace}/services/{_METRICS_SERVICE}:ops/proxy/metrics"
@@ -149,6 +176,9 @@ QUESTIONS: Final[Mapping[str, Question]] = {
     "ApiServerMetrics": Question("metrics of the API server", "/metrics", _api_server),
     "ServingCertificate": Question("serving certificate", f"secrets/{OUR_SECRET} of {{}}", _certificate),
     "ReplicaMetrics": Question("metrics of the replicas", "pods/proxy of {}", _replicas),
+    "DeschedulerPolicy": Question(
+        "policy of a descheduler", "the ConfigMap of the descheduler that runs", _descheduler_policies
+    ),
 }
 """By the kind of object that a snapshot keeps the answer as."""
 GPU_SUMS: Final = Question("sums of the webhook", f"services/proxy of {_METRICS_SERVICE} in {{}}", _gpu_sums)
