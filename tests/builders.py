@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from tests.controlplane.nodes import node
 from tests.devices.dra import device_slice
-from tests.state.objects import node
 from webhook.framework.cluster_view import (
     Autoscaler,
     LimitRange,
@@ -218,11 +218,11 @@ class ClusterFacts:
         resources = {resource: str(amount) for resource, amount in self.offers[name].items() if resource != GPU}
         return node(
             name,
-            self.offers[name].get(GPU),
+            self.offers[name].get(GPU, 0),
             labels=self.labels.get(name),
             taints=[taint._asdict() for taint in self.taints],
             provider=f"cloud://{name}" if self.elastic else "",
-            **resources,
+            resources=resources,
         )
 
 

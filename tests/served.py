@@ -7,7 +7,8 @@ import jsonpatch
 import orjson
 
 from tests.builders import GPU, admission_review, pod
-from tests.state.objects import node, state
+from tests.controlplane.nodes import node
+from tests.state.objects import state
 from tests.strategies import ZONE
 from webhook.admission.decision import Decision
 from webhook.errors import BadReview
@@ -40,7 +41,7 @@ GPU_TAINT = {"key": GPU, "value": "present", "effect": "NoSchedule"}
 NODES = [
     node("gpu-a1", labels={ZONE: "zone-a"}, taints=[GPU_TAINT]),
     node("gpu-a2", labels={ZONE: "zone-a"}, taints=[GPU_TAINT]),
-    node("gpu-b1", 4, labels={ZONE: "zone-b"}, taints=[GPU_TAINT], **{"nvidia.com/mig-1g.10gb": "7"}),
+    node("gpu-b1", 4, labels={ZONE: "zone-b"}, taints=[GPU_TAINT], resources={"nvidia.com/mig-1g.10gb": "7"}),
 ]
 NOW = 100.0
 

@@ -4,7 +4,8 @@ import jsonpatch
 import orjson
 
 from tests.builders import GPU, container, pod, request
-from tests.state.objects import node, state
+from tests.controlplane.nodes import node
+from tests.state.objects import state
 from webhook.admission.decision import Decision
 from webhook.admission.pods import mutate, validate
 from webhook.admission.response import warnings_of

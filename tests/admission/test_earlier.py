@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import GPU, GPUS, pod, preferred_node
-from tests.state.objects import node, placer, state
+from tests.controlplane.nodes import node
+from tests.state.objects import placer, state
 from tests.state.objects import pod as taking
 from webhook.admission.earlier import Choice
 from webhook.admission.record import encoded, record

@@ -8,9 +8,10 @@ import pytest
 
 from tests.admission.reviews import CLUSTER, POLICY, mutated, validated
 from tests.builders import GPU, ClusterFacts, classes, container, pod, request
+from tests.controlplane.nodes import node
 from tests.devices import kai
 from tests.served import review
-from tests.state.objects import node, state
+from tests.state.objects import state
 from webhook.admission.context import subject_of
 from webhook.admission.decision import IGNORED, Decision
 from webhook.admission.pods import mutate
@@ -236,7 +237,7 @@ def test_shadow_decides_and_changes_nothing() -> None:
 
 
 def test_a_part_of_a_gpu_is_sent_to_the_node_that_is_chosen_and_held() -> None:
-    shares = node("a", None, **{"aliyun.com/gpu-mem": "16"})
+    shares = node("a", 0, resources={"aliyun.com/gpu-mem": "16"})
     shares["status"]["capacity"] = {"aliyun.com/gpu-mem": "16", "aliyun.com/gpu-count": "1"}
     there, part = state([shares]), pod(container(gpu=None, limits={"aliyun.com/gpu-mem": "3"}))
     decision = mutate(request(part), POLICY, there.view(0), Placer(there))

@@ -8,7 +8,8 @@ import pytest
 
 from tests.admission.reviews import POLICY, validated
 from tests.builders import GPU, container, pod, request
-from tests.state.objects import node, state
+from tests.controlplane.nodes import node
+from tests.state.objects import state
 from webhook.admission.pods import mutate
 from webhook.admission.switches import switch_warning
 from webhook.admission.words import units

@@ -8,8 +8,8 @@ import yaml
 from tests.builders import GPU, admission_review, container, pod
 from tests.cli.given import BAD, CONFLICT, GOOD, PLAIN, SERVICE, TRAINING
 from tests.cli.objects import call
+from tests.controlplane.nodes import node
 from tests.controlplane.objects import deployment
-from tests.state.objects import node
 from webhook.kube.pod import DECISION
 
 # --- what is printed --------------------------------------------------------------------------------------------------

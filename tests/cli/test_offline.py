@@ -7,7 +7,8 @@ import pytest
 import yaml
 
 from tests.builders import GPU, admission_review, container, pod
-from tests.state.objects import free, node, state
+from tests.controlplane.nodes import node
+from tests.state.objects import free, state
 from webhook.cli.offline import Document, decide_mutate, decide_validate, documents, load_policy, load_state, run
 from webhook.errors import BadInput, PolicyError
 from webhook.kube.yaml import to_yaml

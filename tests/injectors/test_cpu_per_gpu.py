@@ -6,6 +6,7 @@ Covers framework.resources_per_gpu.
 import pytest
 
 from tests.builders import GPU, Case, container, pod
+from tests.controlplane.nodes import node
 from tests.injectors.applied import applied, unchanged
 from tests.injectors.filling import BOTH, BUSY, FILL, LIMITED, NODE, OWN, SLICE, SMALL, asking, on, requests, view
 from tests.state import objects
@@ -45,7 +46,7 @@ LEFT_ALONE: dict[str, tuple[Case, str | None]] = {
     "a request that is no quantity": (beside(cpu="many"), "a request is not a quantity"),
     "GPUs of two vendors": (on(view(), pod(*BOTH)), "GPUs of several names"),
     "more GPUs than any node has": (on(view(), pod(asking(16))), "no node has as many GPUs"),
-    "GPUs that no node has": (on(view(objects.node("plain", None)), pod(asking())), "no node has as many GPUs"),
+    "GPUs that no node has": (on(view(node("plain", 0)), pod(asking())), "no node has as many GPUs"),
     "another container that requests the share of a node": (
         beside(cpu="13", memory="100Gi"),
         "the pod requests its share of a node already",

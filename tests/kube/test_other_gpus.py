@@ -7,7 +7,8 @@ import orjson
 import pytest
 
 from tests.builders import container, pod, request
-from tests.state.objects import node, state
+from tests.controlplane.nodes import node
+from tests.state.objects import state
 from webhook.admission.pods import mutate
 from webhook.kube.other_gpus import other_gpus
 from webhook.kube.pod import Pod
@@ -59,7 +60,7 @@ def test_a_claim_gets_the_tolerations_of_the_only_vendor_whose_driver_serves_gpu
     drivers: str, keys: list[str]
 ) -> None:
     taints = [{"key": f"{vendor}.com/gpu", "value": "present", "effect": "NoSchedule"} for vendor in ("nvidia", "amd")]
-    of = state([node("n", taints=taints[:1]), node("a", None, taints=taints[1:], **{"amd.com/gpu": "8"})])
+    of = state([node("n", taints=taints[:1]), node("a", 0, taints=taints[1:], resources={"amd.com/gpu": "8"})])
     for driver in drivers.split():
         of.slices.seen({"metadata": {"name": driver}, "spec": {"driver": driver, "nodeName": "n"}})
     claim = {"name": "gpu", "resourceClaimName": "c"}

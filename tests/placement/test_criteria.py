@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from tests.controlplane.nodes import node
 from tests.devices import dra
 from tests.placement.claiming import cluster
 from tests.placement.placed import affinity, expression, placed
-from tests.state.objects import node, pod, state
+from tests.state.objects import pod, state
 from webhook.nodes.utilisation import UNKNOWN
 from webhook.placement.order import CRITERIA, NAME
 from webhook.state.state import ClusterState

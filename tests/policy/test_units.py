@@ -9,12 +9,13 @@ import pytest
 
 from tests import reference
 from tests.builders import GPUS, TWO_NODES, ClusterFacts, case, container, pod, request
+from tests.controlplane.nodes import node
 from tests.document import document
 from tests.feeds.fake_api import client_of, fake_api
 from tests.injectors.applied import applied
 from tests.rules import test_contract as contract
 from tests.state import objects
-from tests.state.objects import node, placer, state
+from tests.state.objects import placer, state
 from tests.toys import fixed_load
 from tests.toys.image_tag import ImageTag
 from tests.toys.most_cpu import MostCpu

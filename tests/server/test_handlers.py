@@ -6,8 +6,9 @@ import orjson
 import pytest
 
 from tests.builders import GPU, container, pod
+from tests.controlplane.nodes import node
 from tests.served import POLICY, Server, after, plain_pod, review
-from tests.state.objects import free, node
+from tests.state.objects import free
 from tests.strategies import PREFERRED, ZONE
 from webhook.injectors.tolerations import Tolerations
 from webhook.kube.pod import DECISION
@@ -58,7 +59,7 @@ def test_a_plain_gpu_pod_gets_all_that_it_lacks() -> None:
             "nodeAffinity": ["preferred", 3],
         },
         "strategy": "apart",
-        "nodes": [["gpu-b1", 4, 0, -0.25], ["gpu-a1", 8, 0, -1000.203], ["gpu-a2", 8, 0, -1000.203]],
+        "nodes": [["gpu-b1", 4, 0, -0.281], ["gpu-a1", 8, 0, -1000.234], ["gpu-a2", 8, 0, -1000.234]],
         "of": 3,
         "decided": "score",
         "by": ["allocation", "GPU metrics are off"],
@@ -88,7 +89,7 @@ def test_pods_without_a_gpu_are_packed_if_the_policy_says_so() -> None:
         {"nodeAffinity": ["preferred", 1]},
     )
     assert "tolerations" not in stored["spec"]
-    assert server.state.nodes.columns.free["cpu"][0] == 88_000, "their demand is reserved"
+    assert server.state.nodes.columns.free["cpu"][0] == 120_000, "their demand is reserved"
     full = pod(container(gpu=None, limits={"cpu": "1000"}, requests={"cpu": "1000"}))
     assert after(server.mutate(full, namespace="every"), full)["spec"] == full["spec"], "no node fits"
 

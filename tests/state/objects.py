@@ -18,40 +18,6 @@ GPU = "nvidia.com/gpu"
 Object = dict[str, Any]
 
 
-def node(
-    name: str,
-    gpus: int | None = 8,
-    *,
-    cpu: str = "96",
-    memory: str = "1000Gi",
-    pods: str = "110",
-    labels: Mapping[str, str] | None = None,
-    taints: Iterable[Mapping[str, str]] = (),
-    conditions: Mapping[str, str] | None = None,
-    cordoned: bool = False,
-    provider: str = "",
-    **resources: str,
-) -> Object:
-    """A ready node. `gpus` None: the node has no GPU resource at all. `provider`: its providerID."""
-    allocatable = {"cpu": cpu, "memory": memory, "pods": pods, "ephemeral-storage": "1000Gi", **resources}
-    if gpus is not None:
-        allocatable[GPU] = str(gpus)
-    found = {"Ready": "True", "MemoryPressure": "False", **(conditions or {})}
-    spec: Object = {"taints": [dict(t) for t in taints]} if taints else {}
-    if cordoned:
-        spec["unschedulable"] = True
-    if provider:
-        spec["providerID"] = provider
-    return {
-        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **(labels or {})}},
-        "spec": spec,
-        "status": {
-            "allocatable": allocatable,
-            "conditions": [{"type": t, "status": s} for t, s in found.items()],
-        },
-    }
-
-
 def pod(
     name: str,
     gpus: int = 1,
