@@ -6,8 +6,9 @@ from typing import Any
 import jsonpatch
 import orjson
 
-from tests.builders import GPU, admission_review, pod
+from tests.builders import GPU, admission_review
 from tests.controlplane.nodes import node
+from tests.controlplane.objects import pod
 from tests.state.objects import state
 from tests.strategies import ZONE
 from webhook.admission.decision import Decision
@@ -132,5 +133,4 @@ def after(response: dict[str, Any], before: Pod) -> Pod:
 
 def plain_pod(**tweaks: Any) -> Pod:
     """A pod that asks for a GPU and for nothing else."""
-    main = {"name": "main", "image": "vllm", "resources": {"limits": {GPU: 1}}}
-    return pod(main, **{"labels": {"app": "web"}, "owned_by": "ReplicaSet", **tweaks})
+    return pod(**{"labels": {"app": "web"}, "owned_by": "ReplicaSet", **tweaks})

@@ -6,8 +6,9 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders import GPU, GPUS, pod
+from tests.builders import GPU, GPUS
 from tests.controlplane.nodes import node
+from tests.controlplane.objects import pod
 from tests.injectors.applied import applied
 from tests.injectors.filling import FILL, NODE, OWN, SMALL, Known, asking, on, requests, view
 from tests.served import NOW, Server, cluster, plain_pod
@@ -69,7 +70,7 @@ def crowded(draw: st.DrawFn) -> Known:
 
 @given(crowded(), st.integers(1, 8), st.dictionaries(st.sampled_from(["cpu", "memory"]), st.just("1"), max_size=1))
 def test_a_pod_that_could_run_without_us_can_run_with_us(of: Known, gpus: int, own: dict[str, str]) -> None:
-    before = on(of, pod(asking(gpus, **own)))
+    before = on(of, pod(containers=[asking(gpus, **own)]))
     after, _ = applied(FILL, before, OWN)
     nodes = before.context.nodes
     assert nodes is not None

@@ -5,8 +5,9 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.builders import GPU, container, pod
+from tests.builders import GPU
 from tests.controlplane.nodes import node
+from tests.controlplane.objects import pod
 from tests.served import POLICY, Server, after, plain_pod, review
 from tests.state.objects import free
 from tests.strategies import PREFERRED, ZONE
@@ -26,7 +27,7 @@ def test_a_plain_gpu_pod_gets_all_that_it_lacks() -> None:
     record = stored["metadata"].pop("annotations")[DECISION]
     terms = stored["spec"]["affinity"]["nodeAffinity"].pop(PREFERRED)
     assert stored == pod(
-        {"name": "main", "image": "vllm", "resources": {"limits": {GPU: 1}, "requests": {GPU: 1}}},
+        requests={GPU: "1"},
         labels={"app": "web"},
         owned_by="ReplicaSet",
         tolerations=[{"key": GPU, "operator": "Exists", "effect": "NoSchedule"}],
@@ -80,7 +81,7 @@ def test_pods_without_a_gpu_are_packed_if_the_policy_says_so() -> None:
     """They get no tolerations."""
     server = Server()
     server.state.node_seen(node("gpu-a1", labels={ZONE: "zone-a"}))  # a node without taints
-    before = pod(container(gpu=None), labels={"app": "web"}, owned_by="ReplicaSet")
+    before = pod(gpus=0, requests={"cpu": "8"}, labels={"app": "web"}, owned_by="ReplicaSet")
     stored = after(server.mutate(before, namespace="every"), before)
     record = orjson.loads(stored["metadata"]["annotations"].pop(DECISION))
     assert (record["strategy"], record["nodes"], record["units"]) == (
@@ -90,7 +91,7 @@ def test_pods_without_a_gpu_are_packed_if_the_policy_says_so() -> None:
     )
     assert "tolerations" not in stored["spec"]
     assert server.state.nodes.columns.free["cpu"][0] == 120_000, "their demand is reserved"
-    full = pod(container(gpu=None, limits={"cpu": "1000"}, requests={"cpu": "1000"}))
+    full = pod(gpus=0, limits={"cpu": "1000"}, requests={"cpu": "1000"})
     assert after(server.mutate(full, namespace="every"), full)["spec"] == full["spec"], "no node fits"
 
 
@@ -114,7 +115,7 @@ MALFORMED = {
     "no pod": (review(None), "object: wanted a Pod, saw none"),
     "a pod without a spec": (review({"metadata": {}}), "spec: wanted a map, saw nothing"),
     "a malformed pod": (
-        review(pod({"name": "a", "resources": 5})),
+        review(pod(containers=[{"name": "a", "resources": 5}])),
         "spec.containers[0].resources: wanted a map, saw a number",
     ),
 }
