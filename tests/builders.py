@@ -1,7 +1,7 @@
-"""Pods and clusters for tests, made by keywords: one known-good GPU pod, and one tweak of it.
+"""What a unit of the webhook is called with, made by keywords: one known-good GPU pod, and one tweak of it.
 
-pod()                                       one container "main" with one GPU, 8 CPUs and 32 GiB
-pod(container(gpu=2))                       …with two GPUs
+pod()                                       one container "main" with one GPU: `tests.controlplane.objects`
+pod("trainer", 2)                           …with two GPUs
 pod(nodeName="gpu-a1")                      …with any field of the spec, spelt as in Kubernetes
 pod(init=[container("setup", gpu=None)])    …with an init container without a GPU
 case(pod(), cluster=EMPTY, namespace="x")   a pod and what a unit knows besides it
@@ -9,13 +9,14 @@ case(pod(), cluster=EMPTY, namespace="x")   a pod and what a unit knows besides 
 
 import copy
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from tests.controlplane.nodes import node
+from tests.controlplane.objects import pod_spec
 from tests.devices.dra import device_slice
-from tests.state.objects import node
 from webhook.framework.cluster_view import (
     Autoscaler,
     LimitRange,
@@ -51,56 +52,18 @@ GPUS = Gpus(
 
 
 def container(
-    name: str = "main",
-    *,
-    gpu: Any = 1,
-    limits: Mapping[str, Any] | None = None,
-    requests: Mapping[str, Any] | None = None,
-    env: Mapping[str, Any] | None = None,
-    **fields: Any,
+    name: str = "main", *, gpu: Any = 1, limits: Mapping[str, Any] | None = None, **more: Any
 ) -> dict[str, Any]:
-    """One container. `gpu` stands in limits and requests, as the API server leaves it; None is a container without.
-
-    `limits` and `requests` come on top. `env` is name to value; a value that is a map is a valueFrom.
-    """
-    asked = {"cpu": "8", "memory": "32Gi"}
-    gpus = {} if gpu is None else {GPU: str(gpu)}
-    resources = {"limits": {**asked, **gpus, **(limits or {})}, "requests": {**asked, **gpus, **(requests or {})}}
-    if limits is not None and requests is None:
-        resources["requests"] |= limits
-    entries = [{"name": k, "valueFrom" if isinstance(v, Mapping) else "value": v} for k, v in (env or {}).items()]
-    made = {"name": name, "image": "registry.example/app:1", "resources": resources, **fields}
-    return made | ({"env": entries} if entries else {})
+    """One container of a pod: see `pod_spec`. `gpu` is its limit; None is a container without."""
+    written = {"limits": ({} if gpu is None else {GPU: str(gpu)}) | dict(limits or {})}
+    written |= {key: more.pop(key) for key in ("requests", "env") if key in more}
+    (made,) = pod_spec(0, **written, container={"name": name, **more})["containers"]
+    return dict(made)
 
 
 def preferred_node(node: str, weight: int) -> dict[str, Any]:
     """The preferred term of node affinity that names a node."""
     return {"weight": weight, "preference": {"matchFields": [has_name(node)]}}
-
-
-def pod(
-    *containers: dict[str, Any],
-    init: Iterable[dict[str, Any]] = (),
-    ephemeral: Iterable[dict[str, Any]] = (),
-    name: str = "trainer",
-    namespace: str = "team-a",
-    labels: Mapping[str, str] | None = None,
-    annotations: Mapping[str, str] | None = None,
-    owned_by: str | None = None,
-    **spec: Any,
-) -> Pod:
-    """One pod; without containers it has one good GPU container. `owned_by` is the kind of its controller."""
-    metadata: dict[str, Any] = {"name": name, "namespace": namespace}
-    if labels:
-        metadata["labels"] = dict(labels)
-    if annotations:
-        metadata["annotations"] = dict(annotations)
-    if owned_by:
-        reference = {"apiVersion": "apps/v1", "kind": owned_by, "name": name, "uid": "u-1", "controller": True}
-        metadata["ownerReferences"] = [reference]
-    lists = {"initContainers": list(init), "ephemeralContainers": list(ephemeral)}
-    body = {"containers": list(containers) or [container()], **{k: v for k, v in lists.items() if v}, **spec}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": body}
 
 
 def sidecar(name: str = "sidecar", **fields: Any) -> dict[str, Any]:
@@ -218,11 +181,11 @@ class ClusterFacts:
         resources = {resource: str(amount) for resource, amount in self.offers[name].items() if resource != GPU}
         return node(
             name,
-            self.offers[name].get(GPU),
+            self.offers[name].get(GPU, 0),
             labels=self.labels.get(name),
             taints=[taint._asdict() for taint in self.taints],
             provider=f"cloud://{name}" if self.elastic else "",
-            **resources,
+            resources=resources,
         )
 
 

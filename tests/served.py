@@ -6,8 +6,10 @@ from typing import Any
 import jsonpatch
 import orjson
 
-from tests.builders import GPU, admission_review, pod
-from tests.state.objects import node, state
+from tests.builders import GPU, admission_review
+from tests.controlplane.nodes import node
+from tests.controlplane.objects import pod
+from tests.state.objects import state
 from tests.strategies import ZONE
 from webhook.admission.decision import Decision
 from webhook.errors import BadReview
@@ -40,7 +42,7 @@ GPU_TAINT = {"key": GPU, "value": "present", "effect": "NoSchedule"}
 NODES = [
     node("gpu-a1", labels={ZONE: "zone-a"}, taints=[GPU_TAINT]),
     node("gpu-a2", labels={ZONE: "zone-a"}, taints=[GPU_TAINT]),
-    node("gpu-b1", 4, labels={ZONE: "zone-b"}, taints=[GPU_TAINT], **{"nvidia.com/mig-1g.10gb": "7"}),
+    node("gpu-b1", 4, labels={ZONE: "zone-b"}, taints=[GPU_TAINT], resources={"nvidia.com/mig-1g.10gb": "7"}),
 ]
 NOW = 100.0
 
@@ -131,5 +133,4 @@ def after(response: dict[str, Any], before: Pod) -> Pod:
 
 def plain_pod(**tweaks: Any) -> Pod:
     """A pod that asks for a GPU and for nothing else."""
-    main = {"name": "main", "image": "vllm", "resources": {"limits": {GPU: 1}}}
-    return pod(main, **{"labels": {"app": "web", "pod-template-hash": "5f6d"}, "owned_by": "ReplicaSet", **tweaks})
+    return pod(**{"labels": {"app": "web", "pod-template-hash": "5f6d"}, "owned_by": "ReplicaSet", **tweaks})

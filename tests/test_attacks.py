@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders import GPU, pod
+from tests.builders import GPU
+from tests.controlplane.objects import pod
 from tests.devices import dra
 from tests.served import PROFILES, Server, after, plain_pod, review
 from tests.state.objects import facts
@@ -38,7 +39,7 @@ def test_a_wrong_value_anywhere_is_an_answer_or_a_bad_request(
 
 def _of_many_names(prefix: str, count: int) -> Pod:
     names = {f"{prefix}{i}": 1 for i in range(count)}
-    return pod({"name": "main", "image": "app", "resources": {"limits": {GPU: 1, **names}}})
+    return pod(containers=[{"name": "main", "image": "app", "resources": {"limits": {GPU: 1, **names}}}])
 
 
 def test_a_thousand_resource_names_are_not_looked_for_on_every_node() -> None:
@@ -88,7 +89,7 @@ def test_what_a_tenant_writes_is_bounded_and_escaped(tweak: dict[str, Any]) -> N
     ids=["a tilde", "a slash", "what looks escaped", "a quote and a line", "five thousand letters"],
 )
 def test_resource_names_of_any_form_are_patched_or_refused(name: str) -> None:
-    before = pod({"name": "main", "image": "a", "resources": {"limits": {name: 1}}})
+    before = pod(containers=[{"name": "main", "image": "a", "resources": {"limits": {name: 1}}}])
     response = Server().mutate(before)
     if response["allowed"] and len(name) < 317:  # a longer one is no name of a resource
         stored = after(response, before)
@@ -99,7 +100,7 @@ def test_resource_names_of_any_form_are_patched_or_refused(name: str) -> None:
     "quantity", ["9" * 64, "9" * 65, "1" + "0" * 5000, "1e99999999999", "-1", "0.5", "x", "", 1e300]
 )
 def test_quantities_of_any_form_are_answered(quantity: Any) -> None:
-    before = pod({"name": "main", "image": "a", "resources": {"limits": {GPU: quantity}}})
+    before = pod(containers=[{"name": "main", "image": "a", "resources": {"limits": {GPU: quantity}}}])
     server = Server()
     mutated, validated = server.mutate(before), server.validate(before)
     if mutated["allowed"]:

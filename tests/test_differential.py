@@ -10,7 +10,8 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders import GPU, container, pod
+from tests.builders import GPU, container
+from tests.controlplane.objects import pod
 from tests.served import NODES, NOW, PROFILES, Server, review
 from tests.strategies import WRONG, damaged, pods
 from webhook.kube.pod import DECISION
@@ -22,7 +23,9 @@ def replica(number: int = 0, **changes: Any) -> dict[str, Any]:
     """A pod of one template, as the API server sends it: with what differs between replicas."""
     name = f"kube-api-access-{number:05d}"
     mounted = container() | {"volumeMounts": [{"name": name, "mountPath": "/var/run/secrets"}]}
-    made = pod(mounted, labels={"app": "web"}, owned_by="ReplicaSet", volumes=[TOKEN | {"name": name}], **changes)
+    made = pod(
+        containers=[mounted], labels={"app": "web"}, owned_by="ReplicaSet", volumes=[TOKEN | {"name": name}], **changes
+    )
     del made["metadata"]["name"]
     made["metadata"] |= {
         "generateName": "web-",
@@ -35,7 +38,7 @@ def replica(number: int = 0, **changes: Any) -> dict[str, Any]:
 def test_a_refusal_of_one_name_is_not_given_to_another() -> None:
     """Seen: a bad name beside a generateName made every later replica refused, and the other way round."""
     conflict = {"name": "main", "image": "a", "resources": {"limits": {GPU: "2"}, "requests": {GPU: "1"}}}
-    named, unnamed = (pod(conflict, owned_by="ReplicaSet") for _ in range(2))
+    named, unnamed = (pod(containers=[conflict], owned_by="ReplicaSet") for _ in range(2))
     named["metadata"] |= {"name": "Bad_Name", "generateName": "web-"}
     unnamed["metadata"] |= {"generateName": "web-"}
     del unnamed["metadata"]["name"]
@@ -46,7 +49,7 @@ def test_a_refusal_of_one_name_is_not_given_to_another() -> None:
 
 def test_the_validating_hook_remembers_nothing() -> None:
     """Seen: a privileged pod with itself as the old object was allowed, and from then on without one."""
-    thief = pod(container() | {"securityContext": {"privileged": True}})
+    thief = pod(containers=[container() | {"securityContext": {"privileged": True}}])
     server = Server()
     for extra in ({"oldObject": thief}, {}, {"operation": "UPDATE", "oldObject": thief}, {}, {"oldObject": thief}):
         assert server.validate(thief, **extra)["allowed"] is ("operation" in extra)

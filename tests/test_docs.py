@@ -10,8 +10,9 @@ import pytest
 
 from tests import reference, rooms
 from tests.builders import GPUS
+from tests.controlplane.nodes import node
 from tests.document import document
-from tests.state.objects import node, placer, pod, state
+from tests.state.objects import placer, pod, state
 from webhook.kube.asked import AskedPod
 from webhook.placement.settings import PlacementSettings, Preference
 from webhook.policy.model import Injectors, Policy, PolicyFile, named

@@ -7,9 +7,10 @@ from typing import Any
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tests.controlplane.nodes import node
 from tests.placement.oracle import matches
 from tests.served import NODES, POLICY, PROFILES, Server, after, patch_of, plain_pod
-from tests.state.objects import facts, node
+from tests.state.objects import facts
 from tests.strategies import PREFERRED, REQUIRED, ZONE, pods
 from webhook.kube.pod import DECISION, Pod
 
@@ -25,7 +26,7 @@ OWN = re.compile(
     rf"|/spec/affinity/nodeAffinity/{PREFERRED}(/-)?"
     rf"|/spec/affinity/nodeAffinity/{REQUIRED}(/nodeSelectorTerms/\d+/matchFields(/-)?)?"
 )
-EVERYWHERE = [*NODES, node("gone", labels={ZONE: "zone-b"}), node("elsewhere", None, labels={"missing": "2"})]
+EVERYWHERE = [*NODES, node("gone", labels={ZONE: "zone-b"}), node("elsewhere", 0, labels={"missing": "2"})]
 NAMESPACES = st.sampled_from(PROFILES)
 
 

@@ -3,7 +3,8 @@
 import json
 from typing import Any
 
-from tests.builders import TWO_NODES, ClusterFacts, container, pod, request
+from tests.builders import TWO_NODES, ClusterFacts, request
+from tests.controlplane.objects import pod
 from webhook.admission.decision import Decision
 from webhook.admission.pods import mutate, validate
 from webhook.kube.pod import PROFILE_LABEL, Pod
@@ -58,5 +59,5 @@ def reported(decision: Decision) -> list[tuple[str, str, str]]:
     return [(unit, action, finding.path) for unit, action, finding in decision.findings]
 
 
-GREEDY = pod(container(gpu=5))
+GREEDY = pod(gpus=5)
 HOSTILE = pod(hostPID=True)

@@ -7,8 +7,9 @@ import pytest
 
 from tests.admission.reviews import reported
 from tests.builders import request
+from tests.controlplane.nodes import node
 from tests.devices import dra
-from tests.state.objects import node, placer, state
+from tests.state.objects import placer, state
 from webhook.admission import claims, pods, workloads
 from webhook.admission.decision import Decision
 from webhook.errors import BadReview

@@ -3,8 +3,10 @@
 import jsonpatch
 import orjson
 
-from tests.builders import GPU, container, pod, request
-from tests.state.objects import node, state
+from tests.builders import GPU, request
+from tests.controlplane.nodes import node
+from tests.controlplane.objects import pod
+from tests.state.objects import state
 from webhook.admission.decision import Decision
 from webhook.admission.pods import mutate, validate
 from webhook.admission.response import warnings_of
@@ -32,7 +34,7 @@ def both(made: Pod, policy: Policy = DEFAULT, of: dict[str, object] = PLAIN) -> 
 
 
 def test_a_cause_that_two_rules_find_is_reported_once_by_the_rule_that_refuses() -> None:
-    large = pod(container(gpu=64))
+    large = pod(gpus=64)
     for of, want in ((PLAIN, "gpuFits"), (AUTOSCALED, "gpuLimit")):
         _, decision = both(large, of=of)
         reported = [(each.unit, each.action) for each in decision.findings if each.finding.cause]
@@ -40,7 +42,9 @@ def test_a_cause_that_two_rules_find_is_reported_once_by_the_rule_that_refuses()
 
 
 def test_in_shadow_the_client_gets_no_warning_and_the_findings_are_those_after_the_injectors() -> None:
-    first, second = both(pod({"name": "main", "resources": {"requests": {GPU: "1"}}}, hostPID=True), SHADOW)
+    first, second = both(
+        pod(containers=[{"name": "main", "resources": {"requests": {GPU: "1"}}}], hostPID=True), SHADOW
+    )
     assert (first.result, warnings_of(first)) == ("shadow", [])
     assert (second.result, warnings_of(second)) == ("shadow", [])
     assert [each.unit for each in second.findings if each.action == "deny"] == ["hostNamespaces"], (
@@ -49,12 +53,12 @@ def test_in_shadow_the_client_gets_no_warning_and_the_findings_are_those_after_t
 
 
 def test_a_finding_names_the_field_that_the_author_wrote() -> None:
-    _, decision = both(pod({"name": "main", "resources": {"requests": {GPU: "64"}}}))
+    _, decision = both(pod(containers=[{"name": "main", "resources": {"requests": {GPU: "64"}}}]))
     (path,) = [each.finding.path for each in decision.findings if each.action == "deny"]
     assert path == f"spec.containers[0].resources.requests[{GPU}]"
 
 
 def test_a_bad_quantity_is_reported_where_it_was_written_and_our_own_toleration_is_no_finding() -> None:
-    first, _ = both(pod({"name": "main", "resources": {"requests": {GPU: "-1"}}}))
+    first, _ = both(pod(containers=[{"name": "main", "resources": {"requests": {GPU: "-1"}}}]))
     reported = [(each.unit, each.finding.path) for each in first.findings]
     assert reported == [("gpuQuantity", f"spec.containers[0].resources.requests[{GPU}]")]

@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders import GPU, GPUS, pod, preferred_node
-from tests.state.objects import node, placer, state
+from tests.builders import GPU, GPUS, preferred_node
+from tests.controlplane.nodes import node
+from tests.controlplane.objects import pod
+from tests.state.objects import placer, state
 from tests.state.objects import pod as taking
 from webhook.admission.earlier import Choice
 from webhook.admission.record import encoded, record
@@ -114,8 +116,8 @@ TAKEN = taking("x", 3, on="a1")
 
 def called_again(*containers: dict[str, Any], **changes: Any) -> Pod:
     """A pod for which nodes were ranked when it had the container SMALL, and which has `containers` now."""
-    text = encoded(record("p", "default", "c", {}, CHOSEN, demand_of(pod(SMALL))))
-    return pod(*containers, annotations={DECISION: text}, **({"affinity": AFFINITY} | changes))
+    text = encoded(record("p", "default", "c", {}, CHOSEN, demand_of(pod(containers=[SMALL]))))
+    return pod(containers=containers, annotations={DECISION: text}, **({"affinity": AFFINITY} | changes))
 
 
 def first_node(of: ClusterState, found: Pod) -> tuple[str, bool]:
@@ -130,7 +132,7 @@ def first_node(of: ClusterState, found: Pod) -> tuple[str, bool]:
 def reserved() -> ClusterState:
     """What the first call reserved is there."""
     of = state(NODES)
-    of.reserve(AskedPod(pod(SMALL), GPUS), CHOSEN, 0)
+    of.reserve(AskedPod(pod(containers=[SMALL]), GPUS), CHOSEN, 0)
     return of
 
 
@@ -154,7 +156,7 @@ def test_a_pod_that_asks_for_no_more_than_there_is_keeps_its_nodes(containers: l
 )
 def test_a_pod_that_outgrows_its_node_is_ranked_again(more: dict[str, str]) -> None:
     of = state([*NODES, node("b", 16, cpu=16)])
-    of.reserve(AskedPod(pod(SMALL), GPUS), CHOSEN, 0)
+    of.reserve(AskedPod(pod(containers=[SMALL]), GPUS), CHOSEN, 0)
     assert first_node(of, called_again(SMALL, asking(more))) == ("b", False)
 
 

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from tests.builders import GPUS, request
-from tests.state.objects import node, pod, state
+from tests.controlplane.nodes import node
+from tests.state.objects import pod, state
 from webhook.admission.decision import Decision, UnitFinding
 from webhook.admission.events import MAX_MESSAGE, Involved, bound_elsewhere, refused
 from webhook.framework.cluster_view import Placement, Ranked

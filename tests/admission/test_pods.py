@@ -7,10 +7,12 @@ import orjson
 import pytest
 
 from tests.admission.reviews import CLUSTER, POLICY, mutated, validated
-from tests.builders import GPU, ClusterFacts, classes, container, pod, request
+from tests.builders import GPU, ClusterFacts, classes, container, request
+from tests.controlplane.nodes import node
+from tests.controlplane.objects import pod
 from tests.devices import kai
 from tests.served import review
-from tests.state.objects import node, state
+from tests.state.objects import state
 from webhook.admission.context import subject_of
 from webhook.admission.decision import IGNORED, Decision
 from webhook.admission.pods import mutate
@@ -28,7 +30,7 @@ from webhook.placement.placer import Placer
         pytest.param(pod(), {"operation": "CONNECT"}, id="a connection"),
         pytest.param(pod(), {"resource": "deployments"}, id="another resource"),
         pytest.param(pod(), {"subresource": "status"}, id="a subresource"),
-        pytest.param(pod(container(gpu=None)), {}, id="no GPU"),
+        pytest.param(pod(gpus=0), {}, id="no GPU"),
         pytest.param(pod(), {"namespace": "nothing"}, id="no injector is on"),
         pytest.param(None, {"operation": "DELETE"}, id="a deletion"),
     ],
@@ -41,7 +43,7 @@ def test_the_request_is_ignored(obj: Pod | None, tweaks: dict[str, Any]) -> None
 
 def test_a_container_with_0_gpus_gets_no_gpu_by_its_image_and_nothing_that_is_for_gpu_pods() -> None:
     """As a chart writes it where its GPU is switched off."""
-    decision = mutated(pod(container(gpu=0)))
+    decision = mutated(pod(containers=[container(gpu=0)]))
     assert orjson.loads(decision.record)["units"] == {"voidDevices": ["added", 1]}
     assert decision.placement is None
     written = {each["path"] for each in orjson.loads(decision.patch or b"[]")}
@@ -73,7 +75,7 @@ def test_a_pod_without_containers_is_no_error(
 
 
 def test_a_decision_says_what_was_done() -> None:
-    decision = mutated(pod({"name": "a", "image": "b", "resources": {"limits": {GPU: 1}}}))
+    decision = mutated(pod(containers=[{"name": "a", "image": "b", "resources": {"limits": {GPU: 1}}}]))
     assert decision.result == "patched"
     assert (decision.profile, decision.workload, decision.unknown_profile) == ("default", "development", False)
     assert {name: outcome.result for name, outcome in decision.outcomes.items()} == {
@@ -94,7 +96,7 @@ def test_a_decision_says_what_was_done() -> None:
 
 
 def test_a_pod_that_needs_nothing_gets_the_record_and_nothing_else() -> None:
-    complete = pod(tolerations=[{"operator": "Exists"}], annotations={"note": "mine"})
+    complete = pod(requests={GPU: "1"}, tolerations=[{"operator": "Exists"}], annotations={"note": "mine"})
     decision = mutated(complete, cluster=ClusterFacts(namespaces=CLUSTER.namespaces, knows_priority_classes=False))
     assert [o["path"] for o in orjson.loads(decision.patch or b"")] == [
         "/metadata/annotations/gpu-admission.io~1decision"
@@ -102,7 +104,9 @@ def test_a_pod_that_needs_nothing_gets_the_record_and_nothing_else() -> None:
 
 
 def test_a_second_call_that_finds_nothing_to_do_leaves_the_record_as_it_was() -> None:
-    complete = pod(tolerations=[{"operator": "Exists"}], annotations={DECISION: "the first call's"})
+    complete = pod(
+        requests={GPU: "1"}, tolerations=[{"operator": "Exists"}], annotations={DECISION: "the first call's"}
+    )
     decision = mutated(complete, cluster=ClusterFacts(namespaces=CLUSTER.namespaces, knows_priority_classes=False))
     assert (decision.result, decision.patch) == ("unchanged", None)
 
@@ -121,7 +125,7 @@ def test_a_second_call_that_finds_something_to_do_writes_a_new_record() -> None:
 def test_the_record_of_a_second_call_keeps_what_the_first_one_did() -> None:
     """As when another hook adds a sidecar after the first."""
     cluster = ClusterFacts(namespaces=CLUSTER.namespaces, priority_classes=classes("gpu-development"))
-    first = patched(pod(container(gpu=None, requests={GPU: "1"})), cluster)
+    first = patched(pod(gpus=0, requests={GPU: "1"}), cluster)
     first["spec"]["containers"].append(container("proxy", gpu=None))
     second = record_of(patched(first, cluster))["units"]
     assert second == record_of(first)["units"] | {"voidDevices": ["added", 1]}
@@ -141,7 +145,8 @@ def patched(made: Pod, cluster: ClusterFacts) -> Pod:
 )
 def test_a_forged_record_is_no_error_and_adds_no_words_of_its_author(units: dict[str, Any]) -> None:
     forged = pod(
-        container(), container("side", gpu=None), annotations={DECISION: orjson.dumps({"units": units}).decode()}
+        containers=[container(), container("side", gpu=None)],
+        annotations={DECISION: orjson.dumps({"units": units}).decode()},
     )
     forged["spec"]["tolerations"] = [{"operator": "Exists"}]
     decision = mutated(forged)
@@ -175,7 +180,9 @@ def test_a_class_that_the_namespace_is_not_entitled_to_is_not_given() -> None:
     assert warnings_of(decision)[0] == 'namespace "default" is not entitled to class inference'
 
 
-CONFLICT = pod({"name": "a", "image": "b", "resources": {"limits": {GPU: 2}, "requests": {GPU: 1}}}, hostPID=True)
+CONFLICT = pod(
+    containers=[{"name": "a", "image": "b", "resources": {"limits": {GPU: 2}, "requests": {GPU: 1}}}], hostPID=True
+)
 
 
 def test_a_refusal_in_the_mutating_hook_has_the_findings_of_the_validating_hook_and_the_warnings_of_both() -> None:
@@ -190,8 +197,11 @@ def test_a_refusal_in_the_mutating_hook_has_the_findings_of_the_validating_hook_
 
 
 LEFT_TO_THE_API_SERVER = {
-    "no image, which does not concern GPUs": (pod({"name": "a", "resources": {"limits": {GPU: 1}}}), "default"),
-    "a name in capitals": (pod(container("Main")), "default"),
+    "no image, which does not concern GPUs": (
+        pod(containers=[{"name": "a", "resources": {"limits": {GPU: 1}}}]),
+        "default",
+    ),
+    "a name in capitals": (pod(containers=[container("Main")]), "default"),
     "a bad quantity of GPUs from an exempt user": (
         CONFLICT | {"spec": CONFLICT["spec"] | {"serviceAccountName": "exporter"}},
         "ops",
@@ -236,9 +246,9 @@ def test_shadow_decides_and_changes_nothing() -> None:
 
 
 def test_a_part_of_a_gpu_is_sent_to_the_node_that_is_chosen_and_held() -> None:
-    shares = node("a", None, **{"aliyun.com/gpu-mem": "16"})
+    shares = node("a", 0, resources={"aliyun.com/gpu-mem": "16"})
     shares["status"]["capacity"] = {"aliyun.com/gpu-mem": "16", "aliyun.com/gpu-count": "1"}
-    there, part = state([shares]), pod(container(gpu=None, limits={"aliyun.com/gpu-mem": "3"}))
+    there, part = state([shares]), pod(gpus=0, limits={"aliyun.com/gpu-mem": "3"})
     decision = mutate(request(part), POLICY, there.view(0), Placer(there))
     assert decision.placement is not None
     assert [each.node for each in decision.placement.nodes] == ["a"]
@@ -249,7 +259,7 @@ def test_a_part_of_a_gpu_is_sent_to_the_node_that_is_chosen_and_held() -> None:
 
 def test_a_part_of_a_gpu_whose_node_another_scheduler_chooses_is_not_spread() -> None:
     part = pod(
-        container(gpu=None),
+        gpus=0,
         annotations={"gpu-fraction": "0.5"},
         labels={"app": "a"},
         owned_by="ReplicaSet",

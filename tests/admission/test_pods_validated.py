@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from tests.admission.reviews import GREEDY, mutated, reported, validated
-from tests.builders import GPU, UNKNOWN, container, pod
+from tests.builders import GPU, UNKNOWN, container
+from tests.controlplane.objects import pod
 from webhook.admission.decision import IGNORED
 from webhook.admission.response import warnings_of
 from webhook.kube.pod import Pod
@@ -65,7 +66,7 @@ def test_other_pods_are_checked() -> None:
 
 
 def test_a_bad_pod_is_denied_with_all_findings_and_gets_the_warnings_too() -> None:
-    both = pod(container("a", gpu=5), container("b", gpu=6), hostPID=True)
+    both = pod(containers=[container("a", gpu=5), container("b", gpu=6)], hostPID=True)
     decision = validated(both)
     assert decision.result == "denied"
     assert reported(decision) == [
@@ -86,17 +87,17 @@ def test_shadow_finds_and_allows() -> None:
 
 
 def test_shadow_says_what_would_be_changed() -> None:
-    decision = validated(pod(container(gpu=1)), "quiet")
+    decision = validated(pod(), "quiet")
     assert decision.result == "allowed"
     assert decision.would.startswith("get ")
     assert "topologySpread" not in decision.would, "it has no owner"
-    assert not validated(pod(container(gpu=1))).would
-    assert not validated(pod({"name": "main"}), "quiet").would, "nothing is added to a pod without GPUs"
+    assert not validated(pod()).would
+    assert not validated(pod(containers=[{"name": "main"}]), "quiet").would, "nothing is added to a pod without GPUs"
 
 
 def test_of_an_update_only_new_violations_count() -> None:
     """A rule that is newer than the pod must not keep the pod from ending."""
-    old = pod(container("a", gpu=5), container("b"))
+    old = pod(containers=[container("a", gpu=5), container("b")])
     same_fault = copy.deepcopy(old)
     same_fault["spec"]["tolerations"] = [{"key": "x", "operator": "Exists"}]
     assert validated(same_fault, operation="UPDATE", old=old).result == "allowed"
@@ -144,13 +145,13 @@ def test_an_update_without_the_old_object_is_checked_as_a_whole() -> None:
 
 
 def test_the_number_of_findings_per_rule_is_bounded() -> None:
-    many = pod(*(container(f"c{i}", gpu=5) for i in range(100)))
+    many = pod(containers=(container(f"c{i}", gpu=5) for i in range(100)))
     decision = validated(many)
     assert len([unit for unit, _, _ in decision.findings if unit == "gpuLimit"]) == 20
     assert len(decision.message) < 10_000
 
 
-HUGE = pod(*(container(f"c{i}", gpu=None) for i in range(300)), hostNetwork=True, hostIPC=True)
+HUGE = pod(containers=(container(f"c{i}", gpu=None) for i in range(300)), hostNetwork=True, hostIPC=True)
 
 
 def test_no_rule_runs_on_a_pod_that_is_refused_for_its_size() -> None:

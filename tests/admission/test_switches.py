@@ -7,8 +7,10 @@ import orjson
 import pytest
 
 from tests.admission.reviews import POLICY, validated
-from tests.builders import GPU, container, pod, request
-from tests.state.objects import node, state
+from tests.builders import GPU, container, request
+from tests.controlplane.nodes import node
+from tests.controlplane.objects import pod
+from tests.state.objects import state
 from webhook.admission.pods import mutate
 from webhook.admission.switches import switch_warning
 from webhook.admission.words import units
@@ -20,7 +22,7 @@ CHOICE, INJECTION = "gpu-admission.io/node-choice", "gpu-admission.io/injection"
 
 def made(**annotations: Any) -> Any:
     """A pod with a GPU container and one without. The API server has filled in the requests."""
-    found = pod(container(), container("log", gpu=None))
+    found = pod(containers=[container(), container("log", gpu=None)])
     found["metadata"]["annotations"] = annotations
     return found
 
@@ -84,7 +86,7 @@ def test_nothing_is_injected_but_what_protects_others() -> None:
 
 @pytest.mark.parametrize("key", [CHOICE, INJECTION])
 def test_rules_are_checked_all_the_same(key: str) -> None:
-    found = pod(container(limits={GPU: 5}))
+    found = pod(limits={GPU: 5})
     found["metadata"]["annotations"] = {key: "off"}
     decision = validated(found)
     assert (decision.result, [finding.unit for finding in decision.findings][:1]) == ("denied", ["gpuLimit"])

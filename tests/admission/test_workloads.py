@@ -22,7 +22,8 @@ from tests.admission.templates import (
     validated,
 )
 from tests.builders import GPU, TWO_NODES, ClusterFacts, container
-from tests.state.objects import node, state
+from tests.controlplane.nodes import node
+from tests.state.objects import state
 from webhook.admission import workloads
 from webhook.admission.decision import Decision
 from webhook.admission.response import warnings_of

@@ -5,11 +5,11 @@ from typing import Any
 
 import yaml
 
-from tests.builders import GPU, admission_review, container, pod
+from tests.builders import GPU, admission_review, container
 from tests.cli.given import BAD, CONFLICT, GOOD, PLAIN, SERVICE, TRAINING
 from tests.cli.objects import call
-from tests.controlplane.objects import deployment
-from tests.state.objects import node
+from tests.controlplane.nodes import node
+from tests.controlplane.objects import deployment, pod
 from webhook.kube.pod import DECISION
 
 # --- what is printed --------------------------------------------------------------------------------------------------
@@ -109,13 +109,13 @@ def test_findings_go_to_stderr_with_the_place_of_the_pod(file: Any) -> None:
 
 
 def test_markup_and_emoji_codes_in_text_are_printed_unchanged(file: Any) -> None:
-    odd = pod(container("a", gpu=64), name="[red]x[/red]:smile:")
+    odd = pod(containers=[container("a", gpu=64)], name="[red]x[/red]:smile:")
     result = call("validate", file(odd))
     assert 'pod "[red]x[/red]:smile:"' in result.stderr
 
 
 def test_a_long_finding_stays_one_line(file: Any) -> None:
-    result = call("validate", file(pod(container("x" * 300, gpu=64), name="y" * 300)))
+    result = call("validate", file(pod(containers=[container("x" * 300, gpu=64)], name="y" * 300)))
     assert max(map(len, result.stderr.splitlines())) > 200
 
 
@@ -135,7 +135,7 @@ def test_a_policy_in_the_file_of_the_cluster_decides_as_for_other_commands(file:
     metadata = {"name": "gpu-admission-policy", "namespace": "gpu-admission"}
     data = {"policy.yaml": "profiles: {default: {rules: {gpuLimit: {perContainer: 1}}}}"}
     items = [{"kind": "Node", **node("gpu-a1")}, {"kind": "ConfigMap", "metadata": metadata, "data": data}]
-    arguments = [file(pod(container(gpu=2))), "--cluster", file({"kind": "List", "items": items}, name="cluster.yaml")]
+    arguments = [file(pod(gpus=2)), "--cluster", file({"kind": "List", "items": items}, name="cluster.yaml")]
     assert "[gpuLimit]" in call("validate", *arguments).stderr
     assert call("validate", *arguments, "--policy", "default").exit_code == 0
 

@@ -6,15 +6,17 @@ import orjson
 import pytest
 import yaml
 
-from tests.builders import GPU, admission_review, container, pod
-from tests.state.objects import free, node, state
+from tests.builders import GPU, admission_review
+from tests.controlplane.nodes import node
+from tests.controlplane.objects import pod
+from tests.state.objects import free, state
 from webhook.cli.offline import Document, decide_mutate, decide_validate, documents, load_policy, load_state, run
 from webhook.errors import BadInput, PolicyError
 from webhook.kube.yaml import to_yaml
 from webhook.state.state import ClusterState
 
 POLICY = load_policy()
-POD = pod({"name": "main", "image": "app", "resources": {"limits": {GPU: 1}}})
+POD = pod(namespace="team-a")
 
 NO_KIND = {"metadata": POD["metadata"], "spec": POD["spec"]}
 
@@ -102,7 +104,7 @@ def chosen(result: Any) -> str:
 
 def test_pods_are_decided_in_order_with_reservations_as_on_a_server() -> None:
     cluster = two_nodes()
-    pods = [pod(container(gpu=1), name=f"p{i}", labels={"app": "a"}, owned_by="ReplicaSet") for i in range(4)]
+    pods = [pod(name=f"p{i}", labels={"app": "a"}, owned_by="ReplicaSet") for i in range(4)]
     results = [run(one(p), decide_mutate, POLICY, cluster) for p in pods]
     assert sorted(map(chosen, results)) == ["gpu-a1", "gpu-a1", "gpu-a2", "gpu-a2"]
     assert free(cluster, "gpu-a1") == free(cluster, "gpu-a2") == 0
@@ -117,7 +119,7 @@ def test_a_dry_run_reserves_nothing() -> None:
 
 
 def test_a_pod_is_validated_as_the_mutating_hook_leaves_it_and_a_review_as_it_is() -> None:
-    only_a_request = pod({"name": "a", "image": "b", "resources": {"requests": {GPU: 1}}})
+    only_a_request = pod(containers=[{"name": "a", "image": "b", "resources": {"requests": {GPU: 1}}}])
     assert run(one(only_a_request), decide_validate, POLICY, load_state(None)).decision.result == "allowed"
     assert (
         run(one(admission_review(only_a_request)), decide_validate, POLICY, load_state(None)).decision.result

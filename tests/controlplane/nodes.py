@@ -56,12 +56,15 @@ def node(
     *,
     cpu: str = "128",
     memory: str = "1Ti",
+    pods: str = "110",
     zone: str = "zone-a",
-    labels: Mapping[str, str] | None = None,
-    taints: Iterable[str] = (),
+    labels: Mapping[str, str | None] | None = None,
+    taints: Iterable[str | Mapping[str, str]] = (),
     images: Mapping[str, int] | None = None,
     ready: bool = True,
+    conditions: Mapping[str, str] | None = None,
     cordoned: bool = False,
+    provider: str = "",
     mig: Mapping[str, int] | None = None,
     replicas: int = 1,
     renamed: bool = False,
@@ -69,12 +72,14 @@ def node(
 ) -> Json:
     """A Node with `gpus` physical GPUs of one `product` (a key of PRODUCTS); 0: a node without GPUs.
 
-    taints: as kubectl takes them, "key=value:Effect". images: name -> size in bytes.
+    taints: as kubectl takes them, "key=value:Effect", or as the API has them. images: name -> size in bytes.
+    conditions: beside Ready. provider: its providerID.
     mig: profile -> number of its devices, such as {"1g.10gb": 7}: all GPUs are partitioned (strategy "mixed").
     replicas: time-slicing; each GPU is advertised that often, as nvidia.com/gpu or, `renamed`, nvidia.com/gpu.shared.
-    resources: more capacity, or other than follows from the above. labels: the same.
+    resources: more capacity, or other than follows from the above: {"nvidia.com/gpu": "0"} while the device plugin is away.
+    labels: the same; None: without this one.
     """
-    capacity = {"cpu": cpu, "memory": memory, "ephemeral-storage": "1Ti", "pods": "110"}
+    capacity = {"cpu": cpu, "memory": memory, "ephemeral-storage": "1Ti", "pods": pods}
     instance = PRODUCTS[product].instance if gpus else "n2-standard-128"
     all_labels = {
         "beta.kubernetes.io/arch": "amd64",
@@ -91,7 +96,9 @@ def node(
         all_labels |= gpu_labels(gpus, product, mig or {}, replicas, renamed)
         capacity |= gpu_capacity(gpus, mig or {}, replicas, renamed)
     spec: Json = {"podCIDR": "10.64.0.0/24"}
-    found = [_taint(text) for text in taints]
+    if provider:
+        spec["providerID"] = provider
+    found = [_taint(each) if isinstance(each, str) else dict(each) for each in taints]
     if cordoned:
         spec["unschedulable"] = True
         found.append({"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"})
@@ -99,10 +106,12 @@ def node(
         found.append({"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"})
     if found:
         spec["taints"] = found
-    metadata: Json = {"name": name, "labels": all_labels | dict(labels or {})}
+    labelled = {key: value for key, value in {**all_labels, **(labels or {})}.items() if value is not None}
+    metadata: Json = {"name": name, "labels": labelled}
     if not ready:
         metadata["annotations"] = {NOT_READY: "true"}
     capacity |= dict(resources or {})
+    known = {"Ready": "True" if ready else "False", **(conditions or {})}
     return {
         "apiVersion": "v1",
         "kind": "Node",
@@ -111,7 +120,7 @@ def node(
         "status": {
             "capacity": capacity,
             "allocatable": dict(capacity),
-            "conditions": [{"type": "Ready", "status": "True" if ready else "False"}],
+            "conditions": [{"type": of, "status": status} for of, status in known.items()],
             "addresses": [{"type": "Hostname", "address": name}],
             "nodeInfo": dict(NODE_INFO),
             "images": [{"names": [image], "sizeBytes": size} for image, size in (images or {}).items()],

@@ -1,6 +1,6 @@
 """The objects that tests create, as plain dicts: change in them what the test is about."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tests.controlplane.kinds import KINDS
@@ -8,6 +8,7 @@ from tests.controlplane.kinds import KINDS
 Json = dict[str, Any]
 Text = Mapping[str, str]
 
+IMAGE = "registry.example/app:1"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
@@ -21,19 +22,53 @@ def made(
 
 
 def pod_spec(
-    gpus: int = 1, *, resource: str = "nvidia.com/gpu", container: Mapping[str, Any] | None = None, **spec: Any
+    gpus: int | str = 1,
+    *,
+    resource: str = "nvidia.com/gpu",
+    limits: Text | None = None,
+    requests: Text | None = None,
+    env: Mapping[str, Any] | None = None,
+    container: Mapping[str, Any] | None = None,
+    **spec: Any,
 ) -> Json:
-    """One container with a GPU limit (none for 0). `container` and `spec`: more fields, or other ones."""
-    main: Json = {"name": "main", "image": "registry.example/app:1"}
-    if gpus:
-        main["resources"] = {"limits": {resource: str(gpus)}}
-    return {"containers": [main | dict(container or {})], **spec}
+    """One container with a GPU limit (none for 0); `limits` and `requests` come on top. `env`: name to value, or to a valueFrom.
+
+    `container` and `spec`: more fields, or other ones.
+    """
+    asked = {"limits": ({resource: str(gpus)} if gpus else {}) | dict(limits or {}), "requests": dict(requests or {})}
+    entries = [{"name": k, "valueFrom" if isinstance(v, Mapping) else "value": v} for k, v in (env or {}).items()]
+    resources = {of: amounts for of, amounts in asked.items() if amounts}
+    fields = {key: value for key, value in (("resources", resources), ("env", entries)) if value}
+    return {"containers": [{"name": "main", "image": IMAGE, **fields, **(container or {})}], **spec}
 
 
-def pod(name: str, gpus: int = 1, *, labels: Text | None = None, annotations: Text | None = None, **spec: Any) -> Json:
-    """A bare pod; `spec`: arguments of pod_spec."""
-    labels = {"app": name} | dict(labels or {})
-    return made("Pod", name, labels=labels, annotations=annotations, spec=pod_spec(gpus, **spec))
+def pod(
+    name: str = "trainer",
+    gpus: int | str = 1,
+    *,
+    containers: Iterable[Mapping[str, Any]] = (),
+    init: Iterable[Mapping[str, Any]] = (),
+    ephemeral: Iterable[Mapping[str, Any]] = (),
+    namespace: str = "",
+    labels: Mapping[str, str | None] | None = None,
+    annotations: Text | None = None,
+    owned_by: str = "",
+    **spec: Any,
+) -> Json:
+    """A pod as a tenant writes it, of one container with GPUs, or of `containers`.
+
+    `labels`: beside app=`name`; None: without this one. `owned_by`: the kind of its controller. `spec`: arguments of pod_spec.
+    """
+    lists = {"containers": [*containers], "initContainers": [*init], "ephemeralContainers": [*ephemeral]}
+    body = pod_spec(gpus, **{of: found for of, found in lists.items() if found}, **spec)
+    kept = {key: value for key, value in {"app": name, **(labels or {})}.items() if value is not None}
+    found = made("Pod", name, labels=kept, annotations=annotations, spec=body)
+    if namespace:
+        found["metadata"]["namespace"] = namespace
+    if owned_by:
+        owner = {"apiVersion": "apps/v1", "kind": owned_by, "name": name, "uid": "u-1", "controller": True}
+        found["metadata"]["ownerReferences"] = [owner]
+    return found
 
 
 def workload(

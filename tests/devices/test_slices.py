@@ -8,10 +8,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tests.controlplane.nodes import node
 from tests.devices import dra
 from tests.placement.claiming import claiming, cluster
 from tests.placement.placed import names, placed
-from tests.state.objects import node, state
+from tests.state.objects import state
 
 
 def piece(name: str, node: str | None = "gpu-a", driver: str = "gpu.nvidia.com") -> dict[str, Any]:
@@ -27,7 +28,7 @@ def piece(name: str, node: str | None = "gpu-a", driver: str = "gpu.nvidia.com")
     ],
 )
 def test_a_slice_without_gpus_of_one_node_does_not_count(of_no_node: dict[str, Any]) -> None:
-    of = state([node("gpu-a", None)])
+    of = state([node("gpu-a", 0)])
     of.slices.seen(of_no_node)
     assert of.nodes.dra == set()
 
@@ -118,7 +119,7 @@ def events(draw: st.DrawFn) -> tuple[str, str, Any]:
     )
     on, gone = draw(st.sampled_from(["a", "b"])), draw(st.integers(0, 3)) == 0
     if kind == "nodes":
-        return kind, on, None if gone else node(on, None)
+        return kind, on, None if gone else node(on, 0)
     if kind == "resourceclaims":
         has = f"gpu-{draw(st.integers(0, 2))}"
         return kind, f"team-a/c{number}", None if gone else dra.claim(f"c{number}", on=on, has=[has], users=["uid-p"])
@@ -133,12 +134,12 @@ ONE = dra.device_slice("a", [dra.gpu(0)], name="s0")
 
 
 @given(st.lists(events(), max_size=30))
-@example([("nodes", "a", None), ("resourceslices", "s0", ONE), ("nodes", "a", node("a", None))])
+@example([("nodes", "a", None), ("resourceslices", "s0", ONE), ("nodes", "a", node("a", 0))])
 def test_what_was_seen_before_and_is_gone_leaves_nothing_behind(seen: list[tuple[str, str, Any]]) -> None:
     """Pods were left to the scheduler or not by devices of no single node that there had been at the first decision."""
     templates = [dra.template("one", dra.exactly()), dra.template("all", dra.exactly(allocationMode="All"))]
     of, now = cluster([], templates), dict[str, dict[str, Any]]()
-    now["nodes"] = {name: node(name, None) for name in "ab"}
+    now["nodes"] = {name: node(name, 0) for name in "ab"}
 
     def decided(cluster: Any) -> list[Any]:
         found = [placed(cluster, claiming(name)) for name in ("one", "all")]

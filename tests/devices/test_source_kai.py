@@ -13,9 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.controlplane.nodes import node
 from tests.devices.kai import GROUP, KAI_SCHEDULER, part, reservation
 from tests.reference import ROOT
-from tests.state.objects import Object, facts, free, node, pod, state
+from tests.state.objects import Object, facts, free, pod, state
 from webhook.devices.source_kai import KAI, asking, shared_gpus
 from webhook.state.state import ClusterState
 

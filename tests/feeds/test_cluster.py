@@ -4,11 +4,11 @@ import io
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
 import orjson
 import pytest
 
+from tests.controlplane.nodes import node
 from tests.feeds.fake_api import FakeApi, client_of, fake_api
 from tests.state.objects import pod
 from tests.waiting import until
@@ -31,16 +31,6 @@ async def fed(fake: FakeApi, lines: io.BytesIO | None = None) -> AsyncIterator[t
     async with client_of(fake) as api, Tasks(metrics, log) as tasks:
         cluster.start(tasks, api, state, metrics, log, time.monotonic)
         yield state, metrics
-
-
-def node(fake: FakeApi, name: str, gpus: int = 8) -> None:
-    amounts = {"cpu": "64", "memory": "1Ti", "pods": "110", "nvidia.com/gpu": str(gpus)}
-    status: dict[str, Any] = {
-        "allocatable": amounts,
-        "capacity": amounts,
-        "conditions": [{"type": "Ready", "status": "True"}],
-    }
-    fake.put(NODES, name, spec={}, status=status)
 
 
 OPTIONAL = (
@@ -103,7 +93,7 @@ def test_the_kinds_are_the_required_and_the_optional_ones() -> None:
 
 async def test_all_required_kinds_reach_the_state_and_make_it_fresh() -> None:
     async with fake_api() as fake:
-        node(fake, "a")
+        fake.put(NODES, "a", **node("a"))
         fake.put(PATHS["namespaces"], "team", metadata={"labels": {"x": "y"}})
         fake.put(PATHS["priorityclasses"], "high", value=7)
         async with fed(fake) as (state, _):
@@ -112,7 +102,7 @@ async def test_all_required_kinds_reach_the_state_and_make_it_fresh() -> None:
             assert view.resources() == {"nvidia.com/gpu": 8}
             assert view.namespace_labels("team") == {"x": "y"}
             assert view.priority_classes["high"].value == 7
-            node(fake, "b", 4)
+            fake.put(NODES, "b", **node("b", 4))
             fake.delete(PATHS["namespaces"], "team")
             fake.delete(PATHS["priorityclasses"], "high")
             fake.delete(NODES, "a")
@@ -132,7 +122,7 @@ async def test_the_state_is_not_fresh_before_every_required_kind_was_listed() ->
 
 async def test_the_optional_kinds_reach_the_state_and_leave_it() -> None:
     async with fake_api() as fake:
-        node(fake, "a", 0)
+        fake.put(NODES, "a", **node("a", 0))
         optional_objects(fake)
         async with fed(fake) as (state, _):
             await until(lambda: state.fresh(time.monotonic()) and state.freshness.listed.issuperset(OPTIONAL))
@@ -152,7 +142,7 @@ async def test_an_optional_kind_that_is_refused_delays_nothing_and_is_logged_onc
     monkeypatch.setattr(watch, "OPTIONAL_PAUSE", 0.02)
     lines = io.BytesIO()
     async with fake_api() as fake:
-        node(fake, "a")
+        fake.put(NODES, "a", **node("a"))
         for path in OPTIONAL_PATHS:
             fake.refuse[verb, path] = (status, "no")
         async with fed(fake, lines) as (state, metrics):

@@ -11,8 +11,9 @@ from typing import Any
 import orjson
 
 from tests.admission.test_events import denied, owned
+from tests.controlplane.nodes import node
 from tests.feeds.fake_api import FakeApi, client_of, fake_api
-from tests.state.objects import node, state
+from tests.state.objects import state
 from webhook.admission.decision import Decision
 from webhook.feeds import events
 from webhook.feeds.api import Api

@@ -8,19 +8,14 @@ import orjson
 import pytest
 import yaml
 
+from tests.controlplane.nodes import node
 from tests.devices import dra
 from webhook.errors import BadInput
 from webhook.feeds.file import fill, load_cluster
 from webhook.state.objects import DEVICE_KINDS
 from webhook.state.state import ClusterState
 
-NODE: dict[str, Any] = {
-    "apiVersion": "v1",
-    "kind": "Node",
-    "metadata": {"name": "a"},
-    "spec": {},
-    "status": {"allocatable": {"nvidia.com/gpu": "8", "cpu": "4"}, "conditions": [{"type": "Ready", "status": "True"}]},
-}
+NODE = node("a")
 NAMESPACE: dict[str, Any] = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}}
 CLASS: dict[str, Any] = {"kind": "PriorityClass", "metadata": {"name": "high"}, "value": 5}
 BOTH = {"apiVersion": "v1", "kind": "List", "items": [NODE, NAMESPACE, CLASS]}

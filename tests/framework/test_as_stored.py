@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.builders import GPU, UNKNOWN, ClusterFacts, container, pod
+from tests.builders import GPU, UNKNOWN, ClusterFacts, container
+from tests.controlplane.objects import pod
 from webhook.framework.as_stored import as_stored
 from webhook.framework.cluster_view import LimitRange, Limits, PriorityClass, RuntimeClass
 from webhook.framework.limit_ranges import beyond_limits
@@ -41,7 +42,9 @@ def stored(cluster: ClusterFacts = NONE, made: Json | None = None, **spec: Any) 
 
 
 def test_nothing_is_changed_in_place_and_by_what_is_not_known() -> None:
-    made = pod(runtimeClassName="nvidia", priorityClassName="low", overhead={"cpu": "1"}, priority=7)
+    made = pod(
+        requests={GPU: "1"}, runtimeClassName="nvidia", priorityClassName="low", overhead={"cpu": "1"}, priority=7
+    )
     before = repr(made)
     found, refusals = as_stored(made, "team-a", UNKNOWN.view)
     assert (found, refusals, repr(made)) == (made, (), before)
@@ -51,7 +54,7 @@ def test_nothing_is_changed_in_place_and_by_what_is_not_known() -> None:
 
 
 def test_a_limit_is_a_request_too() -> None:
-    spec = stored(made=pod({"name": "a", "resources": {"limits": {GPU: "1"}}}))
+    spec = stored(made=pod(containers=[{"name": "a", "resources": {"limits": {GPU: "1"}}}]))
     assert spec["containers"][0]["resources"] == {"limits": {GPU: "1"}, "requests": {GPU: "1"}}
 
 
@@ -79,7 +82,7 @@ def test_a_toleration_that_another_covers_is_left_out(own: list[Json], merged: l
 
 
 def test_a_limit_range_fills_in_what_a_container_does_not_state() -> None:
-    spec = stored(KNOWN, made=pod({"name": "a"}, container("b", gpu=2), init=[{"name": "c"}]))
+    spec = stored(KNOWN, made=pod(containers=[{"name": "a"}, container("b", gpu=2)], init=[{"name": "c"}]))
     assert spec["containers"][0]["resources"] == {
         "limits": {"cpu": "2", GPU: "1"},
         "requests": {"cpu": "1", "memory": "1Gi", GPU: "1"},
@@ -154,7 +157,7 @@ INSIDE = {
 
 @pytest.mark.parametrize("ranges", INSIDE.values(), ids=INSIDE)
 def test_a_pod_within_the_limits(ranges: list[LimitRange]) -> None:
-    assert [*beyond_limits(pod(ONE), ranges)] == []
+    assert [*beyond_limits(pod(containers=[ONE]), ranges)] == []
 
 
 BEYOND = {
@@ -177,7 +180,7 @@ BEYOND = {
 @pytest.mark.parametrize(("ranges", "starts"), BEYOND.values(), ids=BEYOND)
 def test_what_a_limit_range_refuses(ranges: list[LimitRange], starts: list[str]) -> None:
     second = [asks({"memory": "1Gi"}, {"memory": "1Gi"}, "b")] if ranges[0].entries[0].of == "Pod" else []
-    found = [finding.message for finding in beyond_limits(pod(ONE, *second), ranges)]
+    found = [finding.message for finding in beyond_limits(pod(containers=[ONE, *second]), ranges)]
     assert len(found) == len(starts)
     for message, start in zip(found, starts, strict=True):
         assert message.startswith(f'{start} LimitRange "small". Ask for that: the namespace has a LimitRange'), message

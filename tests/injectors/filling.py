@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from tests.builders import GPU, GPUS, Case, case
+from tests.controlplane.nodes import node
 from tests.state import objects
 from webhook.admission.earlier import Choice
 from webhook.framework.resources_per_gpu import CLASSES
@@ -15,9 +16,9 @@ from webhook.state.view import StateView
 
 OWN = r"/spec/(containers|initContainers)/\d+/resources/requests(/(cpu|memory))?"
 FILL = CpuPerGpuRequests(classes=CLASSES)
-NODE = objects.node("big", 8, cpu="128", memory="1000Gi")
+NODE = node("big", 8, cpu="128", memory="1000Gi")
 """80 % of it are 12.8 CPUs and 100 GiB for each GPU."""
-SMALL = objects.node("small", 1, cpu="3920m", memory="15Gi")
+SMALL = node("small", 1, cpu="3920m", memory="15Gi")
 
 
 def asking(gpu: Any = 1, name: str = "main", **requests: str) -> dict[str, Any]:

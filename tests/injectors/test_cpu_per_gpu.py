@@ -5,7 +5,9 @@ Covers framework.resources_per_gpu.
 
 import pytest
 
-from tests.builders import GPU, Case, container, pod
+from tests.builders import GPU, Case, container
+from tests.controlplane.nodes import node
+from tests.controlplane.objects import pod
 from tests.injectors.applied import applied, unchanged
 from tests.injectors.filling import BOTH, BUSY, FILL, LIMITED, NODE, OWN, SLICE, SMALL, asking, on, requests, view
 from tests.state import objects
@@ -19,39 +21,39 @@ from webhook.policy.model import Policy
 
 def beside(**asked: str) -> Case:
     """A container with a GPU beside one that has none and asks for this."""
-    return on(view(), pod(asking(), container("other", gpu=None, requests=asked)))
+    return on(view(), pod(containers=[asking(), container("other", gpu=None, requests=asked)]))
 
 
 LEFT_ALONE: dict[str, tuple[Case, str | None]] = {
-    "requests of the user": (on(view(), pod(asking(cpu="1", memory="64Mi"))), None),
-    "requests of 0": (on(view(), pod(asking(cpu="0", memory="0"))), None),
-    "limits without requests, which the API server makes equal": (on(view(), pod(LIMITED)), None),
-    "a class without numbers": (on(view(), pod(asking()), workload="development"), None),
-    "a part of a GPU": (on(view(), pod(SLICE)), None),
-    "a container without a GPU": (on(view(), pod({"name": "main"})), None),
+    "requests of the user": (on(view(), pod(containers=[asking(cpu="1", memory="64Mi")])), None),
+    "requests of 0": (on(view(), pod(containers=[asking(cpu="0", memory="0")])), None),
+    "limits without requests, which the API server makes equal": (on(view(), pod(containers=[LIMITED])), None),
+    "a class without numbers": (on(view(), pod(containers=[asking()]), workload="development"), None),
+    "a part of a GPU": (on(view(), pod(containers=[SLICE])), None),
+    "a container without a GPU": (on(view(), pod(containers=[{"name": "main"}])), None),
     "an init container, which runs alone": (
-        on(view(), pod(asking(cpu="8", memory="1Gi"), init=[asking(name="setup")])),
+        on(view(), pod(containers=[asking(cpu="8", memory="1Gi")], init=[asking(name="setup")])),
         None,
     ),
-    "an ephemeral container": (on(view(), pod({"name": "main"}, ephemeral=[asking(name="debug")])), None),
-    "GPUs by a claim": (on(view(), pod({"name": "m", "resources": {"claims": [{"name": "gpu"}]}})), None),
+    "an ephemeral container": (on(view(), pod(containers=[{"name": "main"}], ephemeral=[asking(name="debug")])), None),
+    "GPUs by a claim": (on(view(), pod(containers=[{"name": "m", "resources": {"claims": [{"name": "gpu"}]}}])), None),
     "pod-level resources": (
-        on(view(), pod(asking(), resources={"limits": {"memory": "64Gi"}})),
+        on(view(), pod(containers=[asking()], resources={"limits": {"memory": "64Gi"}})),
         "the pod has resources of its own",
     ),
-    "a pod of a DaemonSet": (on(view(), pod(asking(), owned_by="DaemonSet")), "its node is fixed"),
-    "an earlier decision": (on(view(), pod(asking(), annotations={DECISION: "{}"})), "decided for before"),
-    "a state that is not fresh": (on(view(fresh=False), pod(asking())), "cluster state is stale"),
+    "a pod of a DaemonSet": (on(view(), pod(containers=[asking()], owned_by="DaemonSet")), "its node is fixed"),
+    "an earlier decision": (on(view(), pod(containers=[asking()], annotations={DECISION: "{}"})), "decided for before"),
+    "a state that is not fresh": (on(view(fresh=False), pod(containers=[asking()])), "cluster state is stale"),
     "a request that is no quantity": (beside(cpu="many"), "a request is not a quantity"),
-    "GPUs of two vendors": (on(view(), pod(*BOTH)), "GPUs of several names"),
-    "more GPUs than any node has": (on(view(), pod(asking(16))), "no node has as many GPUs"),
-    "GPUs that no node has": (on(view(objects.node("plain", None)), pod(asking())), "no node has as many GPUs"),
+    "GPUs of two vendors": (on(view(), pod(containers=BOTH)), "GPUs of several names"),
+    "more GPUs than any node has": (on(view(), pod(containers=[asking(16)])), "no node has as many GPUs"),
+    "GPUs that no node has": (on(view(node("plain", 0)), pod(containers=[asking()])), "no node has as many GPUs"),
     "another container that requests the share of a node": (
         beside(cpu="13", memory="100Gi"),
         "the pod requests its share of a node already",
     ),
     "a node with room for the pod, but not for more": (
-        on(view(NODE, taken=[BUSY]), pod(asking())),
+        on(view(NODE, taken=[BUSY]), pod(containers=[asking()])),
         "no node has as much free now",
     ),
 }
@@ -67,53 +69,63 @@ _OTHER = container("other", gpu=None, requests={"cpu": "3", "memory": "11Gi"})
 _MORE = container("other", gpu=None, requests={"cpu": "4", "memory": "1Gi"})
 # What the container has then, what it had before of that, and whether its class needs more.
 FILLED: dict[str, tuple[Case, dict[str, str], dict[str, str], bool]] = {
-    "neither": (on(view(), pod(asking())), FULL, {}, False),
+    "neither": (on(view(), pod(containers=[asking()])), FULL, {}, False),
     "no requests at all, of four GPUs": (
-        on(view(), pod({"name": "m", "resources": {"limits": {GPU: "4"}, "requests": None}})),
+        on(view(), pod(containers=[{"name": "m", "resources": {"limits": {GPU: "4"}, "requests": None}}])),
         {"cpu": "32", "memory": "128Gi"},
         {},
         False,
     ),
     "only memory is missing": (
-        on(view(), pod(asking(cpu="1"))),
+        on(view(), pod(containers=[asking(cpu="1")])),
         {"cpu": "1", "memory": "32Gi"},
         {"cpu": "1"},
         False,
     ),
     "a limit stands in for the request of CPU": (
-        on(view(), pod({"name": "m", "resources": {"limits": {GPU: "1", "cpu": "2"}}})),
+        on(view(), pod(containers=[{"name": "m", "resources": {"limits": {GPU: "1", "cpu": "2"}}}])),
         {"memory": "32Gi"},
         {},
         False,
     ),
-    "another class": (on(view(), pod(asking()), workload="inference"), {"cpu": "4", "memory": "8Gi"}, {}, False),
+    "another class": (
+        on(view(), pod(containers=[asking()]), workload="inference"),
+        {"cpu": "4", "memory": "8Gi"},
+        {},
+        False,
+    ),
     "no more than the share of the smallest node": (
-        on(view(NODE, SMALL), pod(asking())),
+        on(view(NODE, SMALL), pod(containers=[asking()])),
         {"cpu": "3136m", "memory": "12Gi"},
         {},
         True,
     ),
     "a smaller node that has not as many GPUs does not count": (
-        on(view(NODE, SMALL), pod(asking(2))),
+        on(view(NODE, SMALL), pod(containers=[asking(2)])),
         {"cpu": "16", "memory": "64Gi"},
         {},
         False,
     ),
     "the share less what other containers request": (
-        on(view(SMALL), pod(asking(), _OTHER)),
+        on(view(SMALL), pod(containers=[asking(), _OTHER])),
         {"cpu": "136m", "memory": "1Gi"},
         {},
         True,
     ),
-    "what is left of one resource only": (on(view(SMALL), pod(asking(), _MORE)), {"memory": "11Gi"}, {}, True),
+    "what is left of one resource only": (
+        on(view(SMALL), pod(containers=[asking(), _MORE])),
+        {"memory": "11Gi"},
+        {},
+        True,
+    ),
     "a node that is full now, where the pod waits in any case": (
-        on(view(NODE, taken=[objects.pod("all", 8, on="big")]), pod(asking())),
+        on(view(NODE, taken=[objects.pod("all", 8, on="big")]), pod(containers=[asking()])),
         FULL,
         {},
         False,
     ),
     "a full node, where the scheduler chooses": (
-        on(view(NODE, taken=[BUSY]), pod(asking()), strategy="off"),
+        on(view(NODE, taken=[BUSY]), pod(containers=[asking()]), strategy="off"),
         FULL,
         {},
         False,
@@ -133,7 +145,7 @@ def test_missing_requests_are_added(starved: Case, wanted: dict[str, str], befor
 
 def test_containers_and_sidecars_share_by_their_numbers_of_gpus() -> None:
     sidecar = asking(name="side") | {"restartPolicy": "Always"}
-    made = pod(asking(2, "a"), asking(1, "b", memory="1Gi"), container("c", gpu=None), init=[sidecar])
+    made = pod(containers=[asking(2, "a"), asking(1, "b", memory="1Gi"), container("c", gpu=None)], init=[sidecar])
     after, said = applied(FILL, on(view(), made), OWN)
     assert requests(after, position=0) == {"cpu": "16", "memory": "64Gi"}
     assert requests(after, position=1) == {"cpu": "8", "memory": "1Gi"}
@@ -144,9 +156,9 @@ def test_containers_and_sidecars_share_by_their_numbers_of_gpus() -> None:
 
 def test_numbers_and_share_are_settings() -> None:
     odd = PerGpu(cpu=("2500m", "3"), memory=("1G", "2G"))
-    after, _ = applied(CpuPerGpuRequests(classes={"training": odd}), on(view(), pod(asking())), OWN)
+    after, _ = applied(CpuPerGpuRequests(classes={"training": odd}), on(view(), pod(containers=[asking()])), OWN)
     assert requests(after) == {"cpu": "2500m", "memory": "1000000000"}
-    after, _ = applied(CpuPerGpuRequests(classes=CLASSES, node_share=10), on(view(), pod(asking())), OWN)
+    after, _ = applied(CpuPerGpuRequests(classes=CLASSES, node_share=10), on(view(), pod(containers=[asking()])), OWN)
     assert requests(after) == {"cpu": "1600m", "memory": "12800Mi"}
 
 

@@ -6,7 +6,9 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders import GPU, GPUS, pod
+from tests.builders import GPU, GPUS
+from tests.controlplane.nodes import node
+from tests.controlplane.objects import pod
 from tests.injectors.applied import applied
 from tests.injectors.filling import FILL, NODE, OWN, SMALL, Known, asking, on, requests, view
 from tests.served import NOW, Server, cluster, plain_pod
@@ -23,7 +25,7 @@ from webhook.kube.pod_requests import total_requests
 from webhook.kube.quantity import milli, whole
 from webhook.policy.model import Policy
 
-SHARES = [NODE, SMALL, objects.node("four", 4, cpu="32", memory="64Gi")]
+SHARES = [NODE, SMALL, node("four", 4, cpu="32", memory="64Gi")]
 
 
 @given(pods(), st.sampled_from(["training", "inference", "development"]), st.integers(1, 100))
@@ -56,7 +58,7 @@ def crowded(draw: st.DrawFn) -> Known:
         st.sampled_from([1, 4, 8]), st.sampled_from(["4", "32", "96"]), st.sampled_from(["16Gi", "256Gi"])
     )
     machines = draw(st.lists(sizes, min_size=1, max_size=3))
-    nodes = [objects.node(f"n{i}", gpus, cpu=cpu, memory=memory) for i, (gpus, cpu, memory) in enumerate(machines)]
+    nodes = [node(f"n{i}", gpus, cpu=cpu, memory=memory) for i, (gpus, cpu, memory) in enumerate(machines)]
     taken = []
     for number, machine in enumerate(nodes):
         offered = machine["status"]["allocatable"]
@@ -68,7 +70,7 @@ def crowded(draw: st.DrawFn) -> Known:
 
 @given(crowded(), st.integers(1, 8), st.dictionaries(st.sampled_from(["cpu", "memory"]), st.just("1"), max_size=1))
 def test_a_pod_that_could_run_without_us_can_run_with_us(of: Known, gpus: int, own: dict[str, str]) -> None:
-    before = on(of, pod(asking(gpus, **own)))
+    before = on(of, pod(containers=[asking(gpus, **own)]))
     after, _ = applied(FILL, before, OWN)
     nodes = before.context.nodes
     assert nodes is not None
@@ -97,7 +99,7 @@ def decided(server: Server) -> tuple[list[Any], dict[str, Any], bool]:
 def test_pods_get_their_share_while_there_is_room_and_stay_unchanged_when_there_is_none() -> None:
     taken = objects.pod("busy", 0, on="one", asks={"cpu": "40", "memory": "1Gi"})
     made = cluster()
-    made.replace("nodes", [objects.node("one", 8, cpu="64", memory="512Gi")], NOW)
+    made.replace("nodes", [node("one", 8, cpu="64", memory="512Gi")], NOW)
     made.pod_seen(taken, NOW)
     server = Server(made)
     less = (["filledLess", {"cpu": "6400m", "memory": "32Gi"}], {"cpu": "6400m", "memory": "32Gi"}, True)
@@ -111,7 +113,7 @@ def test_pods_get_their_share_while_there_is_room_and_stay_unchanged_when_there_
 
 def test_the_added_requests_count_when_the_node_is_chosen() -> None:
     made = cluster()
-    nodes = [objects.node("a", 8, cpu="64", memory="512Gi"), objects.node("b", 8, cpu="64", memory="512Gi")]
+    nodes = [node("a", 8, cpu="64", memory="512Gi"), node("b", 8, cpu="64", memory="512Gi")]
     made.replace("nodes", nodes, NOW)
     made.pod_seen(objects.pod("busy", 4, on="a", asks={"cpu": "60", "memory": "1Gi"}), NOW)
     server, before = Server(made), replica()

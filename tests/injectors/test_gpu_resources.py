@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.builders import GPU, case, container, pod
+from tests.builders import GPU, case, container
+from tests.controlplane.objects import pod
 from tests.injectors.applied import applied, unchanged
 from tests.tables import table
 from webhook.framework.interface import Outcome
@@ -22,18 +23,18 @@ def asks(name: str = "main", **resources: Any) -> dict[str, Any]:
 @table(
     "before",
     {
-        "no GPU": pod(container(gpu=None)),
-        "equal already": pod(),
-        "0 in both": pod(container(gpu=0)),
-        "equal in two spellings": pod(asks(limits={GPU: "1000m"}, requests={GPU: 1})),
-        "a conflict, which a rule reports": pod(asks(limits={GPU: "2"}, requests={GPU: "1"})),
-        "CPU and memory are the user's": pod(asks(limits={"cpu": "4"}, requests={"memory": "1Gi"})),
-        "GPU memory is no GPU": pod(asks(limits={"nvidia.com/gpumem": "4000"})),
-        "limits and requests of null": pod(asks(limits=None, requests=None)),
-        "resources of null": pod({"name": "a", "resources": None}),
-        "no resources": pod({"name": "a"}),
-        "an ephemeral container": pod(container(gpu=None), ephemeral=[asks(limits={GPU: 1})]),
-        "pod-level resources": pod(resources={"limits": {GPU: 1}}),
+        "no GPU": pod(gpus=0),
+        "equal already": pod(requests={GPU: "1"}),
+        "0 in both": pod(limits={GPU: "0"}, requests={GPU: "0"}),
+        "equal in two spellings": pod(containers=[asks(limits={GPU: "1000m"}, requests={GPU: 1})]),
+        "a conflict, which a rule reports": pod(containers=[asks(limits={GPU: "2"}, requests={GPU: "1"})]),
+        "CPU and memory are the user's": pod(containers=[asks(limits={"cpu": "4"}, requests={"memory": "1Gi"})]),
+        "GPU memory is no GPU": pod(containers=[asks(limits={"nvidia.com/gpumem": "4000"})]),
+        "limits and requests of null": pod(containers=[asks(limits=None, requests=None)]),
+        "resources of null": pod(containers=[{"name": "a", "resources": None}]),
+        "no resources": pod(containers=[{"name": "a"}]),
+        "an ephemeral container": pod(gpus=0, ephemeral=[asks(limits={GPU: 1})]),
+        "pod-level resources": pod(requests={GPU: "1"}, resources={"limits": {GPU: 1}}),
     },
 )
 def test_left_alone(before: Pod) -> None:
@@ -67,7 +68,7 @@ def test_left_alone(before: Pod) -> None:
 @pytest.mark.parametrize("kind", ["containers", "init"], ids=["a container", "an init container"])
 def test_made_equal(resources: dict[str, Any], want: dict[str, Any], kind: str) -> None:
     asking = asks(**resources)
-    before = pod(asking) if kind == "containers" else pod(container(gpu=None), init=[container("i", gpu=None), asking])
+    before = pod(containers=[asking]) if kind == "containers" else pod(gpus=0, init=[container("i", gpu=None), asking])
     after, outcome = applied(GpuResources(), case(before), OWN)
     changed = after["spec"]["containers"][0] if kind == "containers" else after["spec"]["initContainers"][1]
     assert changed == asks(**want)

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.builders import Case, case, container, pod, preferred_node
+from tests.builders import Case, case, container, preferred_node
+from tests.controlplane.objects import pod
 from tests.injectors.applied import applied, unchanged
 from tests.tables import table
 from webhook.framework.cluster_view import Expression, Placement, Preferred, Ranked

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.builders import UNKNOWN, ClusterFacts, case, container, pod
+from tests.builders import UNKNOWN, ClusterFacts, case
+from tests.controlplane.objects import pod
 from tests.injectors.applied import applied, unchanged
 from tests.tables import table
 from webhook.framework.cluster_view import PriorityClass, Workload
@@ -30,7 +31,7 @@ SET = {"priorityClassName": "gpu-training", "priority": 1000, "preemptionPolicy"
 
 
 def test_a_claim_that_may_be_for_something_else_gets_none() -> None:
-    made = pod(container(gpu=None), resourceClaims=[{"name": "c"}])
+    made = pod(gpus=0, resourceClaims=[{"name": "c"}])
     assert unchanged(PriorityClassName(), case(made, cluster=KNOWN)) == Outcome("vendor")
 
 

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.builders import GPU, TWO_NODES, UNKNOWN, ClusterFacts, case, container, pod
+from tests.builders import GPU, TWO_NODES, UNKNOWN, ClusterFacts, case
+from tests.controlplane.objects import pod
 from tests.devices.dra import gpu
 from tests.injectors.applied import applied, unchanged
 from tests.tables import table
@@ -50,7 +51,7 @@ def test_left_alone_where_the_pod_tolerates_the_taint(present: list[dict[str, An
     "vendors", [frozenset(), frozenset({"gpu.nvidia.com", "gpu.amd.com"})], ids=["none", "several"]
 )
 def test_left_alone_where_the_vendor_of_a_claim_is_not_known(vendors: frozenset[str]) -> None:
-    made = pod(container(gpu=None), resourceClaims=[{"name": "c"}])
+    made = pod(gpus=0, resourceClaims=[{"name": "c"}])
     assert unchanged(Tolerations(), case(made, other_gpus=vendors)) == Outcome("vendor")
 
 
@@ -78,9 +79,9 @@ def test_left_alone_where_the_taints_of_nodes_do_not_count(cluster: ClusterFacts
 
 
 def test_another_vendors_taint_is_not_tolerated() -> None:
-    after, _ = applied(Tolerations(), case(pod(container(gpu=None, limits={"amd.com/gpu": 1}))), OWN)
+    after, _ = applied(Tolerations(), case(pod(gpus=0, limits={"amd.com/gpu": 1})), OWN)
     assert after["spec"]["tolerations"] == [AMD], "the nodes have the taint of another vendor"
-    after, _ = applied(Tolerations(), case(pod(container(limits={"amd.com/gpu": 0})), cluster=UNKNOWN), OWN)
+    after, _ = applied(Tolerations(), case(pod(limits={"amd.com/gpu": 0}), cluster=UNKNOWN), OWN)
     assert after["spec"]["tolerations"] == [EXISTS], "0 GPUs of a vendor do not count"
 
 

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.builders import GPU, UNKNOWN, Case, ClusterFacts, case, container, pod
+from tests.builders import GPU, UNKNOWN, Case, ClusterFacts, case, container
+from tests.controlplane.objects import pod
 from tests.injectors.applied import applied, unchanged
 from tests.tables import table
 from webhook.framework.interface import Outcome
@@ -34,7 +35,7 @@ def replica(
     keeps_apart: bool = True,
     **spec: Any,
 ) -> Case:
-    return case(pod(labels=labels, owned_by=owner or None, **spec), cluster=cluster, keeps_apart=keeps_apart)
+    return case(pod(labels={"app": None, **labels}, owned_by=owner, **spec), cluster=cluster, keeps_apart=keeps_apart)
 
 
 def constraint(key: str, skew: int = 0, **tweaks: Any) -> dict[str, Any]:

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.builders import case, container, pod
+from tests.builders import case, container
+from tests.controlplane.objects import pod
 from tests.injectors.applied import applied, unchanged
 from tests.tables import table
 from webhook.framework.interface import Outcome
@@ -21,9 +22,9 @@ PLAIN = {"name": "main", "image": "cuda"}
     "before",
     {
         "a container with a GPU": pod(),
-        "an ephemeral container": pod(container(), ephemeral=[container("debug", gpu=None)]),
-        "the user's own value": pod(container(gpu=None, env={"NVIDIA_VISIBLE_DEVICES": "all"})),
-        "the user's own reference": pod(container(gpu=None, env={"NVIDIA_VISIBLE_DEVICES": {"fieldRef": {}}})),
+        "an ephemeral container": pod(ephemeral=[container("debug", gpu=None)]),
+        "the user's own value": pod(gpus=0, env={"NVIDIA_VISIBLE_DEVICES": "all"}),
+        "the user's own reference": pod(gpus=0, env={"NVIDIA_VISIBLE_DEVICES": {"fieldRef": {}}}),
     },
 )
 def test_left_alone(before: Pod) -> None:
@@ -38,7 +39,7 @@ def test_nothing_is_set_only_for_a_scheduler_that_hands_out_parts_of_gpus(
     scheduler: str | None, outcome: Outcome
 ) -> None:
     unit = dict(Policy.load("{}").units["default"].injectors)["voidDevices"]
-    fraction = pod(container(gpu=None), annotations={"gpu-fraction": "0.5"}, schedulerName=scheduler)
+    fraction = pod(gpus=0, annotations={"gpu-fraction": "0.5"}, schedulerName=scheduler)
     assert applied(unit, case(fraction), own=OWN)[1] == outcome
 
 
@@ -53,8 +54,7 @@ def test_nothing_is_set_only_for_a_scheduler_that_hands_out_parts_of_gpus(
 def test_all_but_the_container_that_gets_the_part_of_a_gpu_see_none(named: dict[str, str], gets: str | None) -> None:
     unit = dict(Policy.load("{}").units["default"].injectors)["voidDevices"]
     made = pod(
-        container("first", gpu=None),
-        container("second", gpu=None),
+        containers=[container("first", gpu=None), container("second", gpu=None)],
         annotations={"gpu-fraction": "0.5", **named},
         schedulerName="kai-scheduler",
     )
@@ -80,13 +80,13 @@ def test_all_but_the_container_that_gets_the_part_of_a_gpu_see_none(named: dict[
     },
 )
 def test_a_container_without_a_gpu_gets_void(fields: dict[str, Any], env: list[Any]) -> None:
-    after, outcome = applied(VoidDevices(), case(pod(PLAIN | fields)), OWN)
+    after, outcome = applied(VoidDevices(), case(pod(containers=[PLAIN | fields])), OWN)
     assert after["spec"]["containers"] == [PLAIN | fields | {"env": env}]
     assert outcome == Outcome("added", 1)
 
 
 def test_init_containers_and_sidecars_beside_a_gpu_container_get_void() -> None:
-    before = pod(container(), init=[PLAIN | {"name": "i"}, PLAIN | {"name": "s", "restartPolicy": "Always"}])
+    before = pod(init=[PLAIN | {"name": "i"}, PLAIN | {"name": "s", "restartPolicy": "Always"}])
     after, outcome = applied(VoidDevices(), case(before), OWN)
     assert [c["env"] for c in after["spec"]["initContainers"]] == [[VOID], [VOID]]
     assert "env" not in after["spec"]["containers"][0]
@@ -95,7 +95,7 @@ def test_init_containers_and_sidecars_beside_a_gpu_container_get_void() -> None:
 
 def test_variable_and_value_are_settings() -> None:
     injector = VoidDevices(variable="AMD_VISIBLE_DEVICES", value="none", all_pods=True)
-    after, _ = applied(injector, case(pod(PLAIN)), OWN)
+    after, _ = applied(injector, case(pod(containers=[PLAIN])), OWN)
     assert after["spec"]["containers"][0]["env"] == [{"name": "AMD_VISIBLE_DEVICES", "value": "none"}]
     assert injector.every_pod
     assert not VoidDevices().every_pod

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.builders import container, pod
+from tests.builders import container
+from tests.controlplane.objects import pod
 from tests.served import Server
 from webhook.kube.bounds import (
     LIMITS,
@@ -31,7 +32,9 @@ def terms(count: int) -> dict[str, Any]:
 WITHIN = {
     "one container": pod(),
     "forty times what the largest manifest has": pod(
-        *[container(str(n), env={f"A{m}": "b" for m in range(16)}, volumeMounts=[{}] * 8) for n in range(240)],
+        containers=[
+            container(str(n), env={f"A{m}": "b" for m in range(16)}, volumeMounts=[{}] * 8) for n in range(240)
+        ],
         volumes=[{}] * 600,
     ),
     "affinity to hundreds of nodes": pod(affinity=terms(600)),
@@ -55,15 +58,17 @@ def names(count: int) -> dict[str, str]:
 
 
 PAST = {
-    "containers": pod(*[container()] * 250, init=[container()] * 7),
-    "environment variables": pod(*(container(str(n), env=names(2000)) for n in range(3))),
-    "envFrom": pod(container(envFrom=[{}] * 300)),
-    "arguments": pod(container(args=["a"] * 5000)),
-    "ports": pod(container(ports=[{}] * 5000)),
-    "volumeMounts": pod(container(volumeMounts=[{}] * 3000)),
-    "volumeDevices": pod(container(volumeDevices=[{}] * 3000)),
-    "names of resources": pod(container(limits=names(1100), requests=names(1100))),
-    "capabilities": pod(container(securityContext={"capabilities": {"add": ["A"] * 1000, "drop": ["A"] * 100}})),
+    "containers": pod(containers=[container()] * 250, init=[container()] * 7),
+    "environment variables": pod(containers=(container(str(n), env=names(2000)) for n in range(3))),
+    "envFrom": pod(containers=[container(envFrom=[{}] * 300)]),
+    "arguments": pod(containers=[container(args=["a"] * 5000)]),
+    "ports": pod(containers=[container(ports=[{}] * 5000)]),
+    "volumeMounts": pod(containers=[container(volumeMounts=[{}] * 3000)]),
+    "volumeDevices": pod(containers=[container(volumeDevices=[{}] * 3000)]),
+    "names of resources": pod(limits=names(1100), requests=names(1100)),
+    "capabilities": pod(
+        containers=[container(securityContext={"capabilities": {"add": ["A"] * 1000, "drop": ["A"] * 100}})]
+    ),
     "volumes": pod(volumes=[{}] * 2000),
     "claims": pod(resourceClaims=[{}] * 600),
     "tolerations": pod(tolerations=[{}] * 300),
@@ -101,7 +106,7 @@ def test_every_bound_has_a_case() -> None:
 
 
 def test_templates_of_one_object_count_together() -> None:
-    each = pod(*[container()] * 200)
+    each = pod(containers=[container()] * 200)
     assert exceeded_by_templates([each] * 5) == []
     assert [(e.noun, e.number, e.limit) for e in exceeded_by_templates([each] * 6)] == [("containers", 1200, 1024)]
 
@@ -121,7 +126,7 @@ def test_a_body_of_nothing_but_brackets_is_not_parsed() -> None:
 
 # --- updates of stored objects ----------------------------------------------------------------------------------------
 
-LARGE = pod(*[container(str(n), gpu=None) for n in range(300)])
+LARGE = pod(containers=[container(str(n), gpu=None) for n in range(300)])
 
 
 def updated(new: Any, old: Any, **request: Any) -> dict[str, Any]:
@@ -148,7 +153,7 @@ def test_a_stored_pod_that_exceeds_a_bound_may_change_where_no_rule_reads(new: A
 REFUSED_UPDATES = {
     "an annotation that requests devices": (with_metadata(annotations={"cdi.k8s.io/a": "x"}), "[deviceAnnotations]"),
     "more annotations than the bound": (with_metadata(annotations=names(2000)), "[podSize]"),
-    "another image": (pod(*[container(str(n), gpu=None, image="b") for n in range(300)]), "[podSize]"),
+    "another image": (pod(containers=[container(str(n), gpu=None, image="b") for n in range(300)]), "[podSize]"),
     "another container": (LARGE | {"spec": LARGE["spec"] | {"ephemeralContainers": [container("x")]}}, "[podSize]"),
 }
 
@@ -159,8 +164,8 @@ def test_a_stored_pod_that_exceeds_a_bound_may_not_change_where_rules_read(new: 
 
 
 def test_an_old_object_that_exceeds_a_bound_excuses_nothing() -> None:
-    old = pod(*[container(str(n), env=THIEF) for n in range(300)])
-    assert not updated(pod(container("0", env=THIEF)), old)["allowed"]
+    old = pod(containers=[container(str(n), env=THIEF) for n in range(300)])
+    assert not updated(pod(containers=[container("0", env=THIEF)]), old)["allowed"]
 
 
 # --- workloads --------------------------------------------------------------------------------------------------------

@@ -6,8 +6,10 @@ import jsonpatch
 import orjson
 import pytest
 
-from tests.builders import container, pod, request
-from tests.state.objects import node, state
+from tests.builders import request
+from tests.controlplane.nodes import node
+from tests.controlplane.objects import pod
+from tests.state.objects import state
 from webhook.admission.pods import mutate
 from webhook.kube.other_gpus import other_gpus
 from webhook.kube.pod import Pod
@@ -20,21 +22,23 @@ def named(name: str, amount: str = "1") -> dict[str, Any]:
 
 
 NVIDIA = {
-    "HAMi, by memory": pod(named("nvidia.com/gpumem", "4000")),
-    "HAMi, by a part of the memory": pod(named("nvidia.com/gpumem-percentage", "50")),
-    "HAMi, by cores": pod(named("nvidia.com/gpucores", "30")),
-    "HAMi, beside a GPU": pod(container(limits={"nvidia.com/gpumem": "4000"})),
-    "Volcano": pod(named("volcano.sh/vgpu-number")),
-    "Aliyun": pod(named("aliyun.com/gpu-mem", "8")),
-    "KAI": pod(container(gpu=None), annotations={"gpu-fraction": "0.5"}),
-    "Run:ai": pod(container(gpu=None), annotations={"gpu-memory": "4096"}),
-    "an extended resource that DRA serves": pod(named("deviceclass.resource.kubernetes.io/gpu.nvidia.com")),
+    "HAMi, by memory": pod(containers=[named("nvidia.com/gpumem", "4000")]),
+    "HAMi, by a part of the memory": pod(containers=[named("nvidia.com/gpumem-percentage", "50")]),
+    "HAMi, by cores": pod(containers=[named("nvidia.com/gpucores", "30")]),
+    "HAMi, beside a GPU": pod(limits={"nvidia.com/gpumem": "4000"}),
+    "Volcano": pod(containers=[named("volcano.sh/vgpu-number")]),
+    "Aliyun": pod(containers=[named("aliyun.com/gpu-mem", "8")]),
+    "KAI": pod(gpus=0, annotations={"gpu-fraction": "0.5"}),
+    "Run:ai": pod(gpus=0, annotations={"gpu-memory": "4096"}),
+    "an extended resource that DRA serves": pod(
+        containers=[named("deviceclass.resource.kubernetes.io/gpu.nvidia.com")]
+    ),
 }
 NONE = {
-    "a pod without GPUs": pod(container(gpu=None)),
-    "a quantity of 0": pod(named("nvidia.com/gpumem", "0")),
-    "another device": pod(named("rdma/hca")),
-    "an annotation with a similar name": pod(container(gpu=None), annotations={"gpu": "1"}),
+    "a pod without GPUs": pod(gpus=0),
+    "a quantity of 0": pod(containers=[named("nvidia.com/gpumem", "0")]),
+    "another device": pod(containers=[named("rdma/hca")]),
+    "an annotation with a similar name": pod(gpus=0, annotations={"gpu": "1"}),
 }
 
 
@@ -59,11 +63,11 @@ def test_a_claim_gets_the_tolerations_of_the_only_vendor_whose_driver_serves_gpu
     drivers: str, keys: list[str]
 ) -> None:
     taints = [{"key": f"{vendor}.com/gpu", "value": "present", "effect": "NoSchedule"} for vendor in ("nvidia", "amd")]
-    of = state([node("n", taints=taints[:1]), node("a", None, taints=taints[1:], **{"amd.com/gpu": "8"})])
+    of = state([node("n", taints=taints[:1]), node("a", 0, taints=taints[1:], resources={"amd.com/gpu": "8"})])
     for driver in drivers.split():
         of.slices.seen({"metadata": {"name": driver}, "spec": {"driver": driver, "nodeName": "n"}})
     claim = {"name": "gpu", "resourceClaimName": "c"}
-    made = pod({"name": "main", "resources": {"claims": [{"name": "gpu"}]}}, resourceClaims=[claim])
+    made = pod(containers=[{"name": "main", "resources": {"claims": [{"name": "gpu"}]}}], resourceClaims=[claim])
     decision = mutate(request(made), Policy.of(PolicyFile()), of.view(0), Placer(of))
     stored = made if decision.patch is None else jsonpatch.apply_patch(made, orjson.loads(decision.patch))
     assert [each["key"] for each in stored["spec"].get("tolerations") or ()] == keys

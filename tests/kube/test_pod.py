@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.builders import GPU, GPUS, container, pod
+from tests.builders import GPU, GPUS, container
+from tests.controlplane.objects import pod
 from webhook.errors import QuantityError
 from webhook.kube.pod import (
     Owner,
@@ -196,8 +197,7 @@ def test_a_resource_with_gpu_in_its_name_is_asked_for_too(asking: dict[str, Any]
 
 def test_containers_come_once_each_in_a_fixed_order() -> None:
     layout = pod(
-        container("a"),
-        container("b"),
+        containers=[container("a"), container("b")],
         init=[container("i"), container("s", restartPolicy="Always"), container("o", restartPolicy="OnFailure")],
         ephemeral=[container("e", restartPolicy="Always")],
     )

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders import GPU, container, pod
+from tests.builders import GPU, container
+from tests.controlplane.objects import pod
 from webhook.errors import BadPod
 from webhook.kube.pod import REQUIRED
 from webhook.kube.pod_schema import check
@@ -15,15 +16,17 @@ from webhook.kube.pod_schema import check
 Path = tuple[str | int, ...]
 
 EVERYTHING = pod(
-    container(
-        env={"A": "b", "C": {"configMapKeyRef": {"name": "x"}}},
-        envFrom=[{"prefix": "P_", "configMapRef": {"name": "x"}}, {"secretRef": {"name": "y"}}],
-        ports=[{"containerPort": 80, "hostPort": 8080}],
-        volumeMounts=[{"name": "v", "mountPath": "/v", "subPath": "s"}],
-        volumeDevices=[{"name": "d", "devicePath": "/dev/xvda"}],
-        securityContext={"privileged": False, "capabilities": {"add": ["SYS_PTRACE"], "drop": ["ALL"]}},
-        restartPolicy=None,
-    ),
+    containers=[
+        container(
+            env={"A": "b", "C": {"configMapKeyRef": {"name": "x"}}},
+            envFrom=[{"prefix": "P_", "configMapRef": {"name": "x"}}, {"secretRef": {"name": "y"}}],
+            ports=[{"containerPort": 80, "hostPort": 8080}],
+            volumeMounts=[{"name": "v", "mountPath": "/v", "subPath": "s"}],
+            volumeDevices=[{"name": "d", "devicePath": "/dev/xvda"}],
+            securityContext={"privileged": False, "capabilities": {"add": ["SYS_PTRACE"], "drop": ["ALL"]}},
+            restartPolicy=None,
+        )
+    ],
     init=[container("setup", gpu=None)],
     ephemeral=[container("debug", gpu=None)],
     labels={"app": "a"},
@@ -76,7 +79,7 @@ EVERYTHING = pod(
         pytest.param(
             {"metadata": {"x": 1}, "spec": {"y": [{}], "containers": [{"z": 1}]}, "status": 5}, id="unknown fields"
         ),
-        pytest.param(pod(container(limits={GPU: 2, "cpu": 0.5})), id="quantities as numbers"),
+        pytest.param(pod(limits={GPU: 2, "cpu": 0.5}), id="quantities as numbers"),
     ],
 )
 def test_a_well_formed_pod_is_returned_unchanged(good: dict[str, Any]) -> None:

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.builders import case, container
-from tests.builders import pod as unit_pod
+from tests.builders import case
 from tests.controlplane.api import Api, refusal, wait_until
 from tests.controlplane.objects import pod
 from tests.controlplane.plane import ControlPlane
@@ -126,10 +125,10 @@ KEYS = (
 
 
 @pytest.mark.controlplane
-@pytest.mark.parametrize(("name", "gpus"), [("trainer", 1), ("web", None)])
-async def test_the_guard_refuses_what_the_rule_refuses(there: Api, name: str, gpus: int | None) -> None:
+@pytest.mark.parametrize(("name", "gpus"), [("trainer", 1), ("web", 0)])
+async def test_the_guard_refuses_what_the_rule_refuses(there: Api, name: str, gpus: int) -> None:
     for key in KEYS:
-        findings = case(unit_pod(container(gpu=gpus), annotations={key: "all"})).findings(DeviceAnnotations())
+        findings = case(pod(gpus=gpus, annotations={key: "all"})).findings(DeviceAnnotations())
         refused = any(not finding.only_warn for finding in findings)
         for subresource in ("", "status"):
             message = await annotated(there, name, {key: "all"}, subresource=subresource)

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import GPUS
-from tests.state.objects import GPU, admitted, node, pod, state
+from tests.controlplane.nodes import node
+from tests.state.objects import GPU, admitted, pod, state
 from webhook.framework.cluster_view import Placement, Ranked
 from webhook.kube.asked import AskedPod
 from webhook.kube.pod_requests import Demand

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from tests.builders import GPUS
+from tests.controlplane.nodes import node
 from tests.placement.placed import affinity, expression
-from tests.state.objects import Object, admitted, free, node, pod, state
+from tests.state.objects import Object, admitted, free, pod, state
 from webhook.framework.cluster_view import Placement, Ranked
 from webhook.kube.asked import AskedPod
 from webhook.nodes.ledger import Counts
@@ -166,7 +167,7 @@ def test_a_pod_that_is_bound_where_it_was_reserved_changes_nothing_there(before:
 @pytest.mark.parametrize("last", [{}, {"on": A}], ids=["seen", "bound"])
 def test_what_another_webhook_added_is_held_once_the_pod_is_seen(last: Any) -> None:
     of = after(asked(of_owner(), A), seen(of_owner(ranked=[A], asks={"cpu": "5"}, **last)))
-    assert (free(of, A, "cpu"), gpus(of), of.ledger.counts.reserved) == (91_000, (7, 8, 8), 0)
+    assert (free(of, A, "cpu"), gpus(of), of.ledger.counts.reserved) == (123_000, (7, 8, 8), 0)
 
 
 def test_of_reservations_with_equal_gpus_a_pod_uses_up_the_one_of_its_demand() -> None:
@@ -187,7 +188,7 @@ def test_a_pod_without_a_gpu_that_has_ranked_nodes_is_held_there() -> None:
         [asked(made, A), seen(made), seen(pod("p", gpus=0, ranked=[A], on=A), 2)],
     ):
         of = after(*steps)
-        assert free(of, A, "cpu") == 92_000, "once, also if its author took the record away"
+        assert free(of, A, "cpu") == 124_000, "once, also if its author took the record away"
     assert of.ledger.honoured["first"] == 1
     assert of.demands.popular({}, ("nvidia.com/gpu",)) == ()
 

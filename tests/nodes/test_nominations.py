@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.controlplane.nodes import node
 from tests.placement.placed import names, placed
-from tests.state.objects import free, node, pod, state
+from tests.state.objects import free, pod, state
 from webhook.state.state import ClusterState
 
 VICTIM = pod("victim", 8, on="a")
@@ -26,7 +27,7 @@ def test_gpus_that_were_freed_for_a_preemptor_are_free_for_nobody_else() -> None
 
 def test_other_resources_are_kept_too() -> None:
     of = state([node("a")], [pod("urgent", 0, nominated="a")])
-    assert free(of, "a", "cpu") == 92_000
+    assert free(of, "a", "cpu") == 124_000
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.builders import GPUS
-from tests.state.objects import GPU, admitted, free, node, pod, state
+from tests.controlplane.nodes import node
+from tests.state.objects import GPU, admitted, free, pod, state
 from webhook.framework.cluster_view import Placement, Ranked
 from webhook.kube.asked import AskedPod
 from webhook.nodes.ledger import _MAX_OPEN, _MAX_PRIVATE, Counts, Parts
@@ -156,7 +157,7 @@ def test_private_amounts_of_a_new_resource_are_counted() -> None:
         of.reserve(AskedPod(made, GPUS), Placement((Ranked(name, 8, 0, 1.0),), "pack"), 0)
     of.usage.seen_from("team-a")
     for name in NODES:
-        of.node_seen(node(name, **{extra: "4"}))
+        of.node_seen(node(name, resources={extra: "4"}))
     assert {free(of, name, extra) for name in NODES} == {3}
     of.usage.seen_from("other")
     assert sorted(free(of, name, extra) for name in NODES) == [3] * 5 + [4] * 35

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.state.objects import Object, node, pod, state
+from tests.controlplane.nodes import node
+from tests.state.objects import Object, pod, state
 from webhook.nodes.rejections import OTHER, Rejections
 
 

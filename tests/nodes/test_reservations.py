@@ -13,8 +13,9 @@ import orjson
 import pytest
 
 from tests.builders import request
+from tests.controlplane.nodes import node
 from tests.placement.placed import affinity, expression
-from tests.state.objects import free, node, placer, pod, state
+from tests.state.objects import free, placer, pod, state
 from webhook.admission.pods import mutate
 from webhook.kube.pod import DECISION
 from webhook.nodes.ledger import Counts

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from tests.builders import GPUS
+from tests.controlplane.nodes import node
 from tests.placement.placed import affinity, expression, names, placed
-from tests.state.objects import admitted, node, pod, state
+from tests.state.objects import admitted, pod, state
 from webhook.kube.asked import AskedPod
 from webhook.kube.pod import HOSTNAME
 from webhook.kube.pod_requests import Demand

@@ -4,9 +4,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from tests.builders import GPUS
+from tests.controlplane.nodes import node
 from tests.devices import dra
 from tests.placement.placed import placed
-from tests.state.objects import admitted, node, pod, state
+from tests.state.objects import admitted, pod, state
 from webhook.devices.types import TOLD
 from webhook.framework.cluster_view import Placement
 from webhook.kube.asked import AskedPod
@@ -27,7 +28,7 @@ def cluster(
     pods: Iterable[Object] = (),
 ) -> ClusterState:
     """Nodes without GPUs of a device plugin."""
-    of = state([node(name, None) for name in nodes], pods)
+    of = state([node(name, 0) for name in nodes], pods)
     of.replace("resourceslices", list(slices), 0)
     of.replace("deviceclasses", list(classes), 0)
     of.replace("resourceclaims", list(claims), 0)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from tests.builders import GPUS
+from tests.controlplane.nodes import node
 from tests.placement.placed import names
-from tests.state.objects import node, placer, pod, state
+from tests.state.objects import placer, pod, state
 from webhook.framework.cluster_view import Expression, Placement, Preferred
 from webhook.kube.asked import AskedPod
 from webhook.placement.settings import PlacementSettings
@@ -25,7 +26,7 @@ POOLS = [
     node("h1", labels={MODEL: H100, "pool": "spot", "memory": "81559"}),
     node("l1", labels={MODEL: L4, "memory": "23034"}),
     node("s1", labels={MODEL: A100_SHARED, "pool": "on-demand", "memory": "81920"}),
-    node("z-cpu", None, labels={"disk": "ssd"}),
+    node("z-cpu", 0, labels={"disk": "ssd"}),
 ]
 Object = dict[str, Any]
 

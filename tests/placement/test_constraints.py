@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from tests.controlplane.nodes import node
 from tests.placement.placed import affinity
-from tests.state.objects import node, state
+from tests.state.objects import state
 from tests.tables import table
 from webhook.nodes.nodes import Nodes
 from webhook.placement.constraints import compiled, matches

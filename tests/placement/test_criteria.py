@@ -7,45 +7,48 @@ from typing import Any
 
 import pytest
 
+from tests.controlplane.nodes import node
+from tests.devices import dra
+from tests.placement.claiming import cluster
 from tests.placement.placed import affinity, expression, placed
-from tests.state.objects import node, pod, state
+from tests.state.objects import pod, state
+from webhook.nodes.utilisation import UNKNOWN
 from webhook.placement.order import CRITERIA, NAME
 from webhook.state.state import ClusterState
 
 Object = dict[str, Any]
 SOFT = {"key": "spot", "effect": "PreferNoSchedule"}
 SPREAD = {"topologyKey": "rack", "maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": {}}
+ZONE = "topology.kubernetes.io/zone"
+IDLE = UNKNOWN._replace(measured=8, idle=8, utilisation=0.0, hottest=35.0, known=8)
+BUSY = IDLE._replace(idle=0, busy=8, utilisation=0.9)
 
 
-CASES: dict[str, tuple[list[Object], list[Object], Object, str]] = {
-    "penalty": ([node("a", taints=[SOFT]), node("b")], [pod("x", 1, on="b")], pod("p"), "spread"),
-    "preference": (
-        [node("a", labels={"fast": "no"}), node("b", labels={"fast": "yes"})],
-        [pod("x", 1, on="b")],
-        pod("p", affinity=affinity(preferred=[(1, expression("fast", "In", "yes"))])),
-        "spread",
-    ),
-    "wholeGpus": (
-        [node("a", labels={"nvidia.com/gpu.replicas": "4"}), node("b")],
-        [pod("x", 1, on="b")],
-        pod("p", 2),
-        "spread",
-    ),
-    "peerRules": (
-        [node("a", labels={"rack": "1"}), node("b", labels={"rack": "2"})],
-        [pod("x", 1, on="a", owner="o"), pod("y", 7, on="b")],
-        pod("p", owner="o", topologySpreadConstraints=[SPREAD]),
-        "spread",
-    ),
-    "peers": (
-        [node("a"), node("b")],
-        [pod("x", 1, on="a", owner="o"), pod("y", 7, on="b")],
-        pod("p", owner="o"),
-        "spread",
-    ),
-    "score": ([node("a"), node("b")], [pod("y", 1, on="a")], pod("p"), "spread"),
-    NAME: ([node("b"), node("a")], [], pod("p"), "spread"),
-}
+def with_alternatives() -> ClusterState:
+    """A claim wants all GPUs of `b`, or else one."""
+    wanted = {"firstAvailable": [{"name": f"of-{count}", **dra.exactly(count)} for count in (4, 1)]}
+    return cluster([dra.gpus_of("a", 2), dra.gpus_of("b", 4)], [dra.template("any", wanted)])
+
+
+def with_use(of_a: Any, *pods: Object) -> ClusterState:
+    of = state([node("a"), node("b")], pods)
+    of.nodes.use_seen("a", of_a)
+    of.nodes.use_seen("b", IDLE)
+    return of
+
+
+def of_two_replicas() -> ClusterState:
+    """`b` is this replica's."""
+    of = state([node("a"), node("b")], sibling="x")
+    of.nodes.divide(("x", "y"))
+    assert of.nodes.divided()
+    of.nodes.columns.order[[of.nodes.row_of["a"], of.nodes.row_of["b"]]] = 0.5, 0.4
+    return of
+
+
+def of_job(made: Object) -> Object:
+    made["metadata"]["ownerReferences"][0]["kind"] = "Job"
+    return made
 
 
 def rejecting(of: ClusterState, node: str, times: int) -> None:
@@ -54,6 +57,66 @@ def rejecting(of: ClusterState, node: str, times: int) -> None:
         of.pod_seen(pod(f"r{number}", 1, on=node), 0.0)
         failed = pod(f"r{number}", 1, on=node, phase="Failed")
         of.pod_seen(failed | {"status": {**failed["status"], "reason": "UnexpectedAdmissionError"}}, 0.0)
+
+
+def rejecting_on_a(*pods: Object) -> ClusterState:
+    of = state([node("a"), node("b")], pods)
+    rejecting(of, "a", 3)
+    return of
+
+
+CASES: dict[str, tuple[ClusterState, Object]] = {
+    "penalty": (state([node("a", taints=[SOFT]), node("b")], [pod("x", 1, on="b")]), pod("p")),
+    "alternatives": (
+        with_alternatives(),
+        pod("p", 0, resourceClaims=[{"name": "c", "resourceClaimTemplateName": "any"}]),
+    ),
+    "rejections": (rejecting_on_a(pod("x", 1, on="b")), pod("p")),
+    "preference": (
+        state([node("a", labels={"fast": "no"}), node("b", labels={"fast": "yes"})], [pod("x", 1, on="b")]),
+        pod("p", affinity=affinity(preferred=[(1, expression("fast", "In", "yes"))])),
+    ),
+    "wholeGpus": (
+        state([node("a", labels={"nvidia.com/gpu.replicas": "4"}), node("b")], [pod("x", 1, on="b")]),
+        pod("p", 2),
+    ),
+    "peerRules": (
+        state(
+            [node("a", labels={"rack": "1"}), node("b", labels={"rack": "2"})],
+            [pod("x", 1, on="a", owner="o"), pod("y", 7, on="b")],
+        ),
+        pod("p", owner="o", topologySpreadConstraints=[SPREAD]),
+    ),
+    "gang": (
+        state(
+            [node("a", labels={ZONE: "1"}), node("b", labels={ZONE: "2"}), node("full", 1, labels={ZONE: "2"})],
+            [of_job(pod("x", 1, on="full", owner="o")), pod("y", 1, on="b")],
+        ),
+        of_job(pod("p", owner="o")),
+    ),
+    "fitForUse": (with_use(BUSY, pod("x", 1, on="b")), pod("p")),
+    "peers": (
+        state([node("a"), node("b")], [pod("x", 1, on="a", owner="o"), pod("y", 7, on="b")]),
+        pod("p", owner="o"),
+    ),
+    "score": (state([node("a"), node("b")], [pod("y", 1, on="a")]), pod("p")),
+    "load": (with_use(IDLE._replace(hottest=80.0)), pod("p")),
+    "replica": (of_two_replicas(), pod("p")),
+    NAME: (state([node("b"), node("a")]), pod("p")),
+}
+"""Under the strategy `spread` the criterion has the pod on `b`, and by name, most often by score too, it would be on `a`."""
+
+
+def test_each_criterion_decides_in_a_case() -> None:
+    assert [*CASES] == [*[criterion.name for criterion in CRITERIA], NAME]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_criterion_that_decided_is_named(name: str) -> None:
+    of, made = CASES[name]
+    found = placed(of, made, "spread")
+    assert found.decided == name
+    assert found.nodes[0].node == ("a" if name == NAME else "b")
 
 
 @pytest.mark.parametrize(("times", "first", "by"), [(0, "a", NAME), (2, "a", NAME), (3, "b", "rejections")])
@@ -74,14 +137,6 @@ def test_pods_of_another_namespace_go_where_they_went() -> None:
     other = pod("p")
     other["metadata"]["namespace"] = "team-b"
     assert placed(of, other, "pack").nodes[0].node == "a"
-
-
-@pytest.mark.parametrize(("name", "case"), CASES.items())
-def test_the_criterion_that_decided_is_named(name: str, case: tuple[list[Object], list[Object], Object, str]) -> None:
-    nodes, taken, made, strategy = case
-    found = placed(state(nodes, taken), made, strategy)
-    assert found.decided == name
-    assert found.nodes[0].node == ("a" if name == NAME else "b")
 
 
 def test_without_a_second_node_nothing_decided() -> None:

@@ -1,9 +1,10 @@
 """Parts of GPUs: of partitions and shared devices of DRA, and those that other schedulers serve."""
 
+from tests.controlplane.nodes import node
 from tests.devices import dra
 from tests.placement.claiming import MIG, Object, claiming, cluster, free, partitioned, reserve
 from tests.placement.placed import names, placed
-from tests.state.objects import node, pod, state
+from tests.state.objects import pod, state
 from tests.tables import table
 
 
@@ -81,7 +82,7 @@ MEM, COUNT, INDEX = "aliyun.com/gpu-mem", "aliyun.com/gpu-count", "ALIYUN_COM_GP
 
 def sharing_node(name: str) -> Object:
     """Two GPUs of 16 GiB each."""
-    made = node(name, None, **{MEM: "32", COUNT: "2"})
+    made = node(name, 0, resources={MEM: "32", COUNT: "2"})
     made["status"]["capacity"] = made["status"]["allocatable"]
     return made
 
@@ -104,5 +105,5 @@ def test_a_part_of_a_gpu_goes_where_one_gpu_has_enough_and_is_held_there() -> No
 
 
 def test_where_nobody_tells_the_gpus_a_part_is_left_to_its_scheduler() -> None:
-    of = state([node("a", None, **{MEM: "32"})])
+    of = state([node("a", 0, resources={MEM: "32"})])
     assert placed(of, part("p", 12)).reason == "GPUs that another scheduler serves"

@@ -6,10 +6,11 @@ devices.types.
 
 import pytest
 
+from tests.controlplane.nodes import node
 from tests.devices import dra
 from tests.placement.claiming import TWO, Object, claiming, cluster, free, reserve, sharing
 from tests.placement.placed import names, placed
-from tests.state.objects import admitted, node, pod, state
+from tests.state.objects import admitted, pod, state
 
 # --- templates --------------------------------------------------------------------------------------------------------
 
@@ -85,10 +86,10 @@ def test_events_in_any_order_give_the_same_state() -> None:
     later = state([])
     later.replace("resourceclaims", used, 0)
     later.replace("resourceslices", TWO, 0)
-    later.replace("nodes", [node("a", None), node("b", None)], 0)
+    later.replace("nodes", [node("a", 0), node("b", 0)], 0)
     assert free(later, "a") == free(cluster(TWO, claims=used), "a") == 2000
     later.node_gone("a")
-    later.node_seen(node("a", None))
+    later.node_seen(node("a", 0))
     assert free(later, "a") == 2000
     later.forget("resourceslices", "slice-a")
     later.seen("resourceslices", TWO[0], 0)

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from tests.builders import GPUS
+from tests.controlplane.nodes import node
 from tests.placement.placed import KEY, TAINT, UPGRADE, affinity, expression, names, placed
-from tests.state.objects import admitted, node, pod, state
+from tests.state.objects import admitted, pod, state
 from webhook.kube.asked import AskedPod
 from webhook.placement.settings import Health, PlacementSettings
 
@@ -25,8 +26,8 @@ REFUSED: dict[str, tuple[Object, Object, str]] = {
     "an empty term": (node("n"), pod("p", affinity=affinity({})), "node affinity does not match"),
     "a failed driver upgrade": (node("n", labels={UPGRADE: "upgrade-failed"}), pod("p"), "GPUs are not healthy"),
     "a bad condition": (node("n", conditions={"GpuUnhealthy": "True"}), pod("p"), "GPUs are not healthy"),
-    "a node without GPUs": (node("n", gpus=None), pod("p"), "no such GPU"),
-    "a node whose device plugin is gone": (node("n", gpus=0), pod("p"), "no such GPU"),
+    "a node without GPUs": (node("n", gpus=0), pod("p"), "no such GPU"),
+    "a node whose device plugin is gone": (node("n", resources={"nvidia.com/gpu": "0"}), pod("p"), "no such GPU"),
     "more GPUs than it has": (node("n", gpus=2), pod("p", 3), "too few free GPUs"),
     "too little CPU": (node("n", cpu="3"), pod("p"), "too little CPU"),
     "too little memory": (node("n", memory="1Gi"), pod("p"), "too little memory"),
@@ -81,7 +82,7 @@ def test_the_policy_says_which_nodes_are_healthy() -> None:
 
 
 def test_a_node_with_gpus_by_dra_only_is_not_a_node_without_gpus() -> None:
-    of = state([node("a", gpus=None), node("b", gpus=None)])
+    of = state([node("a", gpus=0), node("b", gpus=0)])
     slice_ = {"metadata": {"name": "s"}, "spec": {"nodeName": "a", "driver": "gpu.nvidia.com"}}
     of.replace("resourceslices", [slice_], 0)
     assert placed(of, pod("p")).rejected == (("GPUs only through DRA", 1), ("no such GPU", 1))
@@ -90,8 +91,8 @@ def test_a_node_with_gpus_by_dra_only_is_not_a_node_without_gpus() -> None:
 
 
 def test_a_node_counts_for_the_first_filter_of_the_scheduler_and_the_most_frequent_reason_comes_first() -> None:
-    nodes = [node("a", cordoned=True), node("b", gpus=None), node("c", gpus=None), node("d", cordoned=True, gpus=None)]
-    placement = placed(state([*nodes, node("e", gpus=None)]), pod("p"))
+    nodes = [node("a", cordoned=True), node("b", gpus=0), node("c", gpus=0), node("d", cordoned=True, gpus=0)]
+    placement = placed(state([*nodes, node("e", gpus=0)]), pod("p"))
     assert (placement.rejected, placement.total) == ((("no such GPU", 3), ("cordoned", 2)), 5)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 _PROGRAM = """
 import sys
-from tests.state.objects import node
+from tests.controlplane.nodes import node
 from tests.placement.placed import affinity, expression
 from tests.served import PROFILES, Server, after, plain_pod
 

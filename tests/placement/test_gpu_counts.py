@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.controlplane.nodes import node
 from tests.devices import dra
 from tests.placement.claiming import MIG, claiming, cluster, partitioned, reserve
-from tests.state.objects import GPU, admitted, node, pod, state
+from tests.state.objects import GPU, admitted, pod, state
 from webhook.framework.cluster_view import Placement, Ranked
 from webhook.kube.asked import AskedPod
 from webhook.kube.gpus import GpuName, Gpus
@@ -107,7 +108,7 @@ def test_a_node_is_empty_if_all_its_gpus_are_free() -> None:
 
 
 def test_what_is_no_gpu_is_not_counted() -> None:
-    of = state([a100(**{"rdma/hca": "8"})], [pod("p", 1, on="a", asks={"rdma/hca": "1"})])
+    of = state([a100(resources={"rdma/hca": "8"})], [pod("p", 1, on="a", asks={"rdma/hca": "1"})])
     assert {key[0] for key in counts(of).gpus} == {GPU}
     assert counts(of).namespaces == {("team-a", GPU, "allocated"): 1}
 
@@ -144,7 +145,7 @@ def test_the_model_of_devices_is_that_of_the_label_else_what_their_driver_tells(
     del bare["attributes"]["productName"]
     slices = [dra.gpus_of("a", 2), dra.gpus_of("labelled", 4), mixed, dra.device_slice("bare", [bare])]
     of = cluster(slices, nodes=["a", "labelled", "mixed", "bare"])
-    of.nodes.seen(node("labelled", None, labels={"nvidia.com/gpu.product": "NVIDIA-A100"}))
+    of.nodes.seen(node("labelled", 0, labels={"nvidia.com/gpu.product": "NVIDIA-A100"}))
     found = counts(of).gpus
     free = {model: number for (name, model, word), number in found.items() if (name, word) == (dra.DRIVER, "free")}
     assert free == {"H100": 2, "NVIDIA-A100": 4, "NVIDIA-H100-80GB-HBM3": 3, "": 1}
@@ -162,7 +163,7 @@ def test_a_claim_with_admin_access_takes_nothing_and_a_cordoned_node_has_nothing
     used = [dra.claim("c", dra.exactly(), on="a", has=["gpu-0"], admin=True)]
     of = cluster([dra.gpus_of("a", 4)], claims=used)
     assert by_state(counts(of)) == {"allocated": 0, "promised": 0, "free": 4, "unusable": 0}
-    of.nodes.seen(node("a", None, cordoned=True))
+    of.nodes.seen(node("a", 0, cordoned=True))
     assert by_state(counts(of)) == {"allocated": 0, "promised": 0, "free": 0, "unusable": 4}
 
 

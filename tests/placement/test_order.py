@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.builders import GPUS
+from tests.controlplane.nodes import node
 from tests.placement.placed import names, placed
-from tests.state.objects import admitted, node, pod, state
+from tests.state.objects import admitted, pod, state
 from webhook.kube.asked import AskedPod
 from webhook.nodes.utilisation import UNKNOWN
 from webhook.placement.settings import PlacementSettings

@@ -11,9 +11,10 @@ import orjson
 import pytest
 
 from tests.builders import GPUS
+from tests.controlplane.nodes import node
 from tests.devices import kai
 from tests.placement.placed import DEFAULTS, affinity, expression, names, placed
-from tests.state.objects import admitted, free, node, pod, state
+from tests.state.objects import admitted, free, pod, state
 from tests.tables import table
 from webhook.devices.source_vgpu import HAMI
 from webhook.devices.sources import scheduler_of
@@ -32,7 +33,7 @@ def with_cards(name: str, *memory: int) -> dict[str, Any]:
         {"id": f"{name}-{index}", "count": 10, "devmem": size, "devcore": 100, "health": True}
         for index, size in enumerate(memory)
     ]
-    made = node(name, None, **{"nvidia.com/gpu": str(10 * len(memory))})
+    made = node(name, 0, resources={"nvidia.com/gpu": str(10 * len(memory))})
     made["metadata"]["annotations"] = {HAMI.registered: orjson.dumps(cards).decode()}
     return made
 
@@ -95,6 +96,8 @@ GROUPS = [
     *(kai.reservation("g", "a"), kai.part("first", "0.7", "g", on="a")),
     *(kai.reservation("h", "b"), kai.part("second", "0.4", "h", on="b")),
 ]
+UNTOLD: dict[str, str | None] = {"nvidia.com/gpu.memory": None}
+OF_KAI = [*(node(name, gpus, labels=UNTOLD) for name, gpus in (("a", 2), ("b", 1), ("c", 4))), node("cpu", 0)]
 TO_KAI = "GPUs that another scheduler serves"
 
 
@@ -109,7 +112,7 @@ TO_KAI = "GPUs that another scheduler serves"
     },
 )
 def test_a_part_by_kai_is_left_alone(made: dict[str, Any], settings: Any, reason: str) -> None:
-    of = state([node("a", 2), node("b", 1), node("c", 4), node("cpu", None), with_cards("cards", 8192)], GROUPS)
+    of = state([*OF_KAI, with_cards("cards", 8192)], GROUPS)
     found = placed(of, admitted(made), settings=settings)
     assert (found.nodes, found.reason, found.required) == ((), reason, found.required)
     assert placed(state([node("a", 2)]), made, settings=settings).reason in (reason, TO_KAI)
@@ -124,8 +127,7 @@ def test_a_part_by_kai_is_left_alone(made: dict[str, Any], settings: Any, reason
     },
 )
 def test_a_part_by_kai_goes_where_a_shared_gpu_has_room(made: dict[str, Any], nodes: list[str]) -> None:
-    of = state([node("a", 2), node("b", 1), node("c", 4), node("cpu", None)], GROUPS)
-    found = placed(of, admitted(made), settings=SETTINGS)
+    found = placed(state(OF_KAI, GROUPS), admitted(made), settings=SETTINGS)
     assert (names(found), found.required) == (nodes, True)
 
 
@@ -154,9 +156,7 @@ def test_a_group_that_a_tenant_made_up_takes_nothing_of_others() -> None:
 def test_refused_parts_by_kai_of_one_namespace_leave_others_shared_gpus() -> None:
     """Of 64 nodes 16 have shared GPUs: what nobody can confirm takes two of these from others, and not eight."""
     shared = [f"gpu-{number:02}" for number in range(16)]
-    of = state(
-        [*map(node, shared), *[node(f"cpu-{n}", None) for n in range(48)]], [kai.reservation(n, n) for n in shared]
-    )
+    of = state([*map(node, shared), *[node(f"cpu-{n}", 0) for n in range(48)]], [kai.reservation(n, n) for n in shared])
     for number in range(16):
         made = admitted(kai.part(f"p-{number}", "1.0"))
         found = placed(of, made, settings=SETTINGS)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tests.builders import GPUS
-from tests.state.objects import GPU, admitted, node, placer, pod, state
+from tests.controlplane.nodes import node
+from tests.state.objects import GPU, admitted, placer, pod, state
 from webhook.kube.asked import AskedPod
 from webhook.kube.pod_requests import Demand
 from webhook.nodes.demands import View

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import GPUS
-from tests.state.objects import admitted, node, placer, pod, state
+from tests.controlplane.nodes import node
+from tests.state.objects import admitted, placer, pod, state
 from webhook.kube.asked import AskedPod
 from webhook.placement.peer_rules import NO_PEER_RULES, Apart, PeerRules, peer_rules_of
 from webhook.placement.settings import PlacementSettings
@@ -165,11 +166,11 @@ def test_a_topology_key_that_no_node_has() -> None:
 
 def test_nodes_outside_of_every_domain_of_a_spread_come_last() -> None:
     """The scheduler takes none of them for a hard constraint, and any for anti-affinity."""
-    nodes = [node("a"), node("b", labels={ZONE: "y"}), node("c", labels={ZONE: "z"})]
+    nodes = [node("a", labels={ZONE: None}), node("b", labels={ZONE: "y"}), node("c", labels={ZONE: "z"})]
     assert several(state(nodes, [pod("x", 4, on="a")]), 3, spread(ZONE)) == ["b", "c", "b"]
     soft = spread(ZONE, "ScheduleAnyway")
     assert several(state(nodes, [pod("x", 4, on="a")]), 3, soft) == ["b", "c", "b"]
-    of = state([node("a"), node("b", labels={ZONE: "y"})], [pod("x", 4, on="a")])
+    of = state([node("a", labels={ZONE: None}), node("b", labels={ZONE: "y"})], [pod("x", 4, on="a")])
     assert several(of, 3, away(term(ZONE))) == ["a", "a", "a"]
 
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from tests.controlplane.nodes import node
 from tests.placement.placed import names, placed
-from tests.state.objects import node, pod, state
+from tests.state.objects import pod, state
 from webhook.placement.strategies import STRATEGIES
 
 EVERYTHING = [{"operator": "Exists"}]

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.builders import GPUS
+from tests.controlplane.nodes import node
 from tests.placement.placed import DEFAULTS, KEY, TAINT, affinity, expression, names, placed
-from tests.state.objects import GPU, node, placer, pod, state
+from tests.state.objects import GPU, placer, pod, state
 from tests.tables import table
 from webhook.kube.asked import AskedPod
 from webhook.kube.pod_requests import demand_of

@@ -12,10 +12,11 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.controlplane.nodes import node
 from tests.effort import times
 from tests.placement.oracle import feasible, matches, penalty
 from tests.placement.placed import UPGRADE, affinity, names, placed
-from tests.state.objects import GPU, node, placer, pod, state
+from tests.state.objects import GPU, placer, pod, state
 from webhook.framework.cluster_view import Placement
 from webhook.placement.settings import Health, PlacementSettings
 from webhook.state.state import ClusterState
@@ -71,15 +72,17 @@ _TOLERATIONS = st.lists(
 
 @st.composite
 def _nodes(draw: st.DrawFn, name: str) -> dict[str, Any]:
+    gpus = draw(st.sampled_from([{}, {GPU: "0"}, {GPU: "2"}, {GPU: "8"}, {GPU: "8"}, {GPU: "8"}]))
     return node(
         name,
-        draw(st.sampled_from([None, 0, 2, 8, 8, 8])),
+        int(gpus.get(GPU, 0)),
         cpu=draw(st.sampled_from(["3", "8", "96"])),
         pods=draw(st.sampled_from(["1", "110", "110"])),
         labels=draw(st.dictionaries(st.sampled_from(_KEYS), st.sampled_from(_VALUES))),
         taints=draw(_TAINTS),
         conditions=draw(st.dictionaries(st.sampled_from(["GpuUnhealthy"]), st.sampled_from(["True", "False"]))),
         cordoned=draw(st.sampled_from([False, False, False, True])),
+        resources=gpus,
     )
 
 
@@ -169,7 +172,8 @@ def _in_order(
 
 _SCRIPT = """
 from tests.builders import GPUS
-from tests.state.objects import node, pod, state
+from tests.controlplane.nodes import node
+from tests.state.objects import pod, state
 from tests.placement.placed import placed
 from webhook.kube.asked import AskedPod
 of = state([node(f"gpu-{i % 7}-{i}", labels={"zone": str(i % 3)}) for i in range(40)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.controlplane.nodes import node
 from tests.placement.placed import affinity
 from tests.placement.pools import (
     A100,
@@ -28,7 +29,7 @@ from tests.placement.pools import (
     prefers,
     wishing,
 )
-from tests.state.objects import node, pod, state
+from tests.state.objects import pod, state
 from tests.tables import table
 from webhook.framework.cluster_view import Expression, Placement, Preferred
 from webhook.placement.settings import PlacementSettings

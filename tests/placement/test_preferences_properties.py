@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import case
+from tests.controlplane.nodes import node
 from tests.effort import times
 from tests.placement.oracle import matches
 from tests.placement.placed import affinity
@@ -28,7 +29,7 @@ from tests.placement.pools import (
     policy,
     prefers,
 )
-from tests.state.objects import node, pod, state
+from tests.state.objects import pod, state
 from webhook.framework.node_terms import PREFERRED_TERMS
 from webhook.injectors.node_affinity import NodeAffinity
 from webhook.kube.json_patch import Edit

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.controlplane.nodes import node
 from tests.effort import times
-from tests.state.objects import GPU, node, pod, state
+from tests.state.objects import GPU, pod, state
 from webhook.kube.pod_requests import Demand
 from webhook.nodes.demands import View
 from webhook.nodes.table import Columns, Floats, Rows

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from tests.builders import GPUS
-from tests.state.objects import GPU, node, placer, pod, state
+from tests.controlplane.nodes import node
+from tests.state.objects import GPU, placer, pod, state
 from tests.tables import table
 from webhook.kube.asked import AskedPod
 from webhook.nodes.nodes import pods_per_gpu

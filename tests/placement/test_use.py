@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from tests.builders import GPUS
+from tests.controlplane.nodes import node
 from tests.placement.placed import names
-from tests.state.objects import GPU, node, placer, pod, state
+from tests.state.objects import GPU, placer, pod, state
 from tests.tables import table
 from webhook.framework.cluster_view import MetricsStatus, Placement
 from webhook.kube.asked import AskedPod
@@ -121,7 +122,7 @@ def test_a_placement_says_what_it_was_ranked_by(
 
 def test_allocated_gpus_of_all_resources_count() -> None:
     slices = "nvidia.com/mig-1g.10gb"
-    of = state([node("a", 4, **{slices: "14"})], [pod("x", 0, on="a", asks={slices: "7"}), pod("y", 1, on="a")])
+    of = state([node("a", 4, resources={slices: "14"})], [pod("x", 0, on="a", asks={slices: "7"}), pod("y", 1, on="a")])
     used(of, a={**IDLE, "measured": 18, "idle": 9, "busy": 9, "known": 18})
     rows = np.array([of.nodes.row_of["a"]])
     assert usable_gpus(of.nodes.columns, rows, (GPU, slices), GPU).tolist() == [3 - 1]

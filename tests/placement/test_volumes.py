@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from tests.builders import GPUS
+from tests.controlplane.nodes import node
 from tests.placement.placed import names, placed
-from tests.state.objects import node, pod, state
+from tests.state.objects import pod, state
 from tests.tables import table
 from webhook.kube.asked import AskedPod
 from webhook.placement.placer import FOLLOWS

@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import GPUS
+from tests.controlplane.nodes import node
 from tests.devices.dra import device_class, gpus_of
 from tests.placement.placed import affinity, expression
-from tests.state.objects import Object, node, placer, pod, state
+from tests.state.objects import Object, placer, pod, state
 from tests.tables import table
 from webhook.framework.cluster_view import Obstacle
 from webhook.kube.asked import AskedPod
@@ -20,10 +21,12 @@ from webhook.state.state import ClusterState
 TEAM = {"key": "team", "value": "x", "effect": "NoSchedule"}
 SHARED = {"nvidia.com/gpu.replicas": "4"}
 A100 = {"gpu.type": "A100", "pool": "big", "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"}
+AWAY = {"nvidia.com/gpu": "0"}
+"""Its device plugin is."""
 NODES = [
     *(node(f"gpu-a{number}", labels=A100) for number in (1, 2, 3)),
-    node("small", 4, labels={"pool": "small"}),
-    node("cpu", None, cpu="500", labels={"nvme": "true"}),
+    node("small", 4, "NVIDIA-L4", labels={"pool": "small"}),
+    node("cpu", 0, cpu="500", labels={"nvme": "true"}),
 ]
 
 
@@ -62,12 +65,12 @@ CASES: dict[str, tuple[Object, str, str, str, bool]] = {
     ),
     "more CPU than a node with as many GPUs": (
         pod("p", 8, asks={"cpu": "400"}), "a pod that asks 400 CPUs with 8 GPUs",
-        "what some node has; the largest node with 8 has 96: gpu-a1, gpu-a2, gpu-a3", "Ask for at most 96 CPUs", True,
+        "what some node has; the largest node with 8 has 128: gpu-a1, gpu-a2, gpu-a3", "Ask for at most 128 CPUs", True,
     ),
     "more memory than any node": (
         pod("p", 1, asks={"memory": "4Ti"}), "a pod that asks 4Ti memory with 1 GPU",
-        "what some node has; the largest node with 1 has 1000Gi: gpu-a1, gpu-a2, gpu-a3, …",
-        "Ask for at most 1000Gi memory", True,
+        "what some node has; the largest node with 1 has 1Ti: gpu-a1, gpu-a2, gpu-a3, …",
+        "Ask for at most 1Ti memory", True,
     ),
     "a label in another spelling": (
         pod("p", nodeSelector={"gpu-type": "a100"}), "gpu-type=a100",
@@ -148,7 +151,7 @@ def test_an_obstacle_says_what_is_short_and_where(
 
 @pytest.mark.parametrize("resource", ["nvidia.com/gpu", "nvidia.com/other"])
 def test_a_resource_that_a_device_class_serves_is_on_the_nodes_with_its_devices(resource: str) -> None:
-    of = state([node("dra", None), node("cpu", None)])
+    of = state([node("dra", 0), node("cpu", 0)])
     of.replace("resourceslices", [gpus_of("dra", 4)], 0)
     asking = pod("p", 0, asks={resource: "4"})
     gpus = Gpus([*GPUS.names, GpuName("nvidia.com/other", "whole")])
@@ -189,10 +192,13 @@ MODEL = {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"}
     ("nodes", "lasting"),
     {
         "every node lists its GPUs": ([node("a", 4)], True),
-        "a node without GPUs": ([node("a", 4), node("cpu", None)], True),
-        "a node whose device plugin is away": ([node("a", 4), node("b", 0)], False),
-        "a node with renamed shares": ([node("a", 4), node("b", 0, **{"nvidia.com/gpu.shared": "8"})], True),
-        "a node whose device plugin never came up": ([node("a", 4), node("b", None, labels=MODEL)], False),
+        "a node without GPUs": ([node("a", 4), node("cpu", 0)], True),
+        "a node whose device plugin is away": ([node("a", 4), node("b", 0, resources=AWAY)], False),
+        "a node with renamed shares": (
+            [node("a", 4), node("b", 0, resources={**AWAY, "nvidia.com/gpu.shared": "8"})],
+            True,
+        ),
+        "a node whose device plugin never came up": ([node("a", 4), node("b", 0, labels=MODEL)], False),
     },
 )
 def test_how_many_gpus_a_node_may_have_that_lists_none_now_is_not_known(nodes: list[Object], lasting: bool) -> None:
@@ -203,10 +209,10 @@ def test_how_many_gpus_a_node_may_have_that_lists_none_now_is_not_known(nodes: l
 @table(
     ("other", "lasting"),
     {
-        "away": (node("b", 0, cpu="200"), False),
-        "never came up": (node("b", None, cpu="200", labels=MODEL), False),
-        "away, but with fewer CPUs too": (node("b", 0, cpu="64"), True),
-        "no GPU node": (node("b", None, cpu="200"), True),
+        "away": (node("b", 0, cpu="200", resources=AWAY), False),
+        "never came up": (node("b", 0, cpu="200", labels=MODEL), False),
+        "away, but with fewer CPUs too": (node("b", 0, cpu="64", resources=AWAY), True),
+        "no GPU node": (node("b", 0, cpu="200"), True),
     },
 )
 def test_cpus_beside_gpus_whose_device_plugin_is(other: Object, lasting: bool) -> None:
@@ -215,17 +221,18 @@ def test_cpus_beside_gpus_whose_device_plugin_is(other: Object, lasting: bool) -
 
 
 def test_while_all_device_plugins_are_away_there_is_no_obstacle() -> None:
-    assert obstacles(state([node("a", 0)]), pod("p", 4)) == []
+    assert obstacles(state([node("a", 0, resources=AWAY)]), pod("p", 4)) == []
 
 
 _NODES = st.builds(
     node,
     st.sampled_from(["a", "b", "c"]),
-    st.sampled_from([None, 0, 2, 8]),
+    st.sampled_from([0, 2, 8]),
     cpu=st.sampled_from(["4", "96"]),
     labels=st.dictionaries(st.sampled_from(["pool", "POOL", "nvidia.com/gpu.product"]), st.sampled_from(["x", "X"])),
     taints=st.lists(st.sampled_from([TEAM, {**TEAM, "value": "y"}]), max_size=1),
     provider=st.sampled_from(["", "aws:///zone/i-0"]),
+    resources=st.sampled_from([{}, AWAY]),
 )
 _PODS = [
     pod("p", 4),

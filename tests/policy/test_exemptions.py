@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from tests.builders import pod, request
+from tests.builders import request
+from tests.controlplane.objects import pod
 from webhook.kube.pod import Pod
 from webhook.kube.review import Request
 from webhook.policy.exemptions import Exemption

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.builders import pod
+from tests.controlplane.objects import pod
 from webhook.kube.pod import Owner
 from webhook.policy.model import Policy, PolicyFile, Profile
 

@@ -8,13 +8,15 @@ from typing import Any
 import pytest
 
 from tests import reference
-from tests.builders import GPUS, TWO_NODES, ClusterFacts, case, container, pod, request
+from tests.builders import GPUS, TWO_NODES, ClusterFacts, case, container, request
+from tests.controlplane.nodes import node
+from tests.controlplane.objects import pod
 from tests.document import document
 from tests.feeds.fake_api import client_of, fake_api
 from tests.injectors.applied import applied
 from tests.rules import test_contract as contract
 from tests.state import objects
-from tests.state.objects import node, placer, state
+from tests.state.objects import placer, state
 from tests.toys import fixed_load
 from tests.toys.image_tag import ImageTag
 from tests.toys.most_cpu import MostCpu
@@ -55,7 +57,9 @@ class ToyFile(PolicyFile):
 
 POLICY = Policy.of(ToyFile())
 CLUSTER = ClusterFacts(offers=TWO_NODES.offers, namespaces={"default": {"gpu-admission.io/profile": ""}})
-MOVING = request(pod(container(image="registry.example/app:latest"), restartPolicy="Never"), namespace="default")
+MOVING = request(
+    pod(containers=[container(image="registry.example/app:latest")], restartPolicy="Never"), namespace="default"
+)
 
 
 def test_a_policy_has_its_settings_and_says_what_is_wrong_in_them() -> None:
@@ -108,7 +112,7 @@ def test_the_contract_tests_cover_it(monkeypatch: pytest.MonkeyPatch) -> None:
     contract.test_the_settings_of_a_rule_can_be_written_and_read_again_and_each_is_documented("image_tag")
     contract.test_a_good_pod_passes("image_tag")
     changed, _ = applied(TeamLabel(), case(pod()), own="/metadata/labels(/team)?")
-    assert changed["metadata"]["labels"] == {"team": "team-a"}
+    assert changed["metadata"]["labels"] == {"app": "trainer", "team": "team-a"}
 
 
 def test_a_strategy_that_is_registered_is_known_to_policies_and_chooses(monkeypatch: pytest.MonkeyPatch) -> None:

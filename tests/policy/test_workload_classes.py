@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.builders import container, pod
+from tests.builders import container
+from tests.controlplane.objects import pod
 from webhook.errors import PolicyError
 from webhook.framework.cluster_view import Workload
 from webhook.kube.asked import AskedPod
@@ -121,9 +122,9 @@ def test_which_injectors_change_which_pods() -> None:
         return {name for name, _ in policy.injectors_for("default", AskedPod(made, policy.gpus))}
 
     without = container(gpu=None)
-    assert names(pod(without)) == set()
-    assert names(pod(container(gpu=0))) == {"voidDevices"}
-    assert names(pod(without, resourceClaims=[{"name": "gpu"}])) == {
+    assert names(pod(containers=[without])) == set()
+    assert names(pod(containers=[container(gpu=0)])) == {"voidDevices"}
+    assert names(pod(containers=[without], resourceClaims=[{"name": "gpu"}])) == {
         *("tolerations", "priorityClass", "voidDevices", "topologySpread", "nodeAffinity")
     }
     assert names(pod()) == {name for name, _ in policy.units["default"].injectors}

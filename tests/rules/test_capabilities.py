@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from tests.builders import Case, case, container, pod
+from tests.builders import Case, case, container
+from tests.controlplane.objects import pod
 from webhook.rules.capabilities import Capabilities
 
 RULE = Capabilities()
@@ -15,11 +16,11 @@ def adding(*names: str, container_name: str = "main") -> dict[str, Any]:
 ALLOWED: dict[str, Case] = {
     "none": case(pod()),
     "what RDMA and debuggers need": case(
-        pod(adding("IPC_LOCK", "SYS_PTRACE", "NET_BIND_SERVICE", "MKNOD", "NET_ADMIN", "SYS_NICE"))
+        pod(containers=[adding("IPC_LOCK", "SYS_PTRACE", "NET_BIND_SERVICE", "MKNOD", "NET_ADMIN", "SYS_NICE")])
     ),
-    "all of them dropped": case(pod(container(securityContext={"capabilities": {"drop": ["ALL"]}}))),
-    "a security context without any": case(pod(container(securityContext={"capabilities": None}))),
-    "one that the policy allows": case(pod(adding("SYS_ADMIN")), rule=Capabilities(denied=("ALL",))),
+    "all of them dropped": case(pod(containers=[container(securityContext={"capabilities": {"drop": ["ALL"]}})])),
+    "a security context without any": case(pod(containers=[container(securityContext={"capabilities": None})])),
+    "one that the policy allows": case(pod(containers=[adding("SYS_ADMIN")]), rule=Capabilities(denied=("ALL",))),
 }
 
 _END = "wanted no capability that opens devices past the GPU limit. Remove it: GPUs need none, RDMA needs IPC_LOCK, debuggers need SYS_PTRACE. GPU profilers read counters without any where the driver of the node has NVreg_RestrictProfilingToAdminUsers=0."
@@ -29,7 +30,7 @@ _DENIED = (
 )
 REFUSED: dict[str, tuple[Case, list[str]]] = {
     "each of those that open devices, in any spelling": (
-        case(pod(adding("IPC_LOCK", *_DENIED))),
+        case(pod(containers=[adding("IPC_LOCK", *_DENIED)])),
         [
             f'spec.containers[0].securityContext.capabilities.add[{index}]: saw "{name}" in container "main", {_END}'
             for index, name in enumerate(_DENIED, start=1)
@@ -38,7 +39,7 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
     "every kind of container": (
         case(
             pod(
-                adding("IPC_LOCK"),
+                containers=[adding("IPC_LOCK")],
                 init=[adding("SYS_ADMIN", container_name="setup")],
                 ephemeral=[adding("SYS_ADMIN", container_name="debug")],
             )

@@ -1,6 +1,7 @@
 """Claims that take devices that are marked as broken."""
 
-from tests.builders import Case, asking, case, container, pod
+from tests.builders import Case, asking, case
+from tests.controlplane.objects import pod
 from webhook.kube.claim_requests import ClaimRequest
 from webhook.rules.claim_tolerations import ClaimTolerations
 
@@ -8,7 +9,7 @@ RULE = ClaimTolerations()
 
 
 def claiming(*requests: ClaimRequest) -> Case:
-    return case(pod(container(gpu=None)), claimed=requests)
+    return case(pod(gpus=0), claimed=requests)
 
 
 ALLOWED: dict[str, Case] = {

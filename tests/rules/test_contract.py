@@ -11,7 +11,8 @@ from types import ModuleType
 import pytest
 
 import webhook.rules
-from tests.builders import case, container, pod
+from tests.builders import case, container
+from tests.controlplane.objects import pod
 from webhook.framework.interface import Rule
 from webhook.policy.model import Rules
 
@@ -64,7 +65,7 @@ def test_the_settings_of_a_rule_can_be_written_and_read_again_and_each_is_docume
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_good_pod_passes(name: str) -> None:
-    assert case(pod(restartPolicy="Never")).messages(RULES[name]) == []
+    assert case(pod(requests={"cpu": "8", "memory": "32Gi"}, restartPolicy="Never")).messages(RULES[name]) == []
 
 
 def test_the_policy_lists_every_rule_once() -> None:
@@ -75,5 +76,5 @@ def test_the_policy_lists_every_rule_once() -> None:
 def test_findings_are_yielded_one_by_one_so_that_those_beyond_the_bound_cost_nothing() -> None:
     many = [container(str(n), gpu="500m", securityContext={"privileged": True}) for n in range(3)]
     for name in ("gpu_quantity", "privileged"):
-        findings = iter(RULES[name].check((made := case(pod(*many)).context).pod, made))
+        findings = iter(RULES[name].check((made := case(pod(containers=many)).context).pod, made))
         assert next(findings) != next(findings), name

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from tests.builders import GPU, Case, ClusterFacts, case, container, pod, sidecar
+from tests.builders import GPU, Case, ClusterFacts, case, sidecar
+from tests.controlplane.objects import pod
 from webhook.framework.resources_per_gpu import PerGpu
 from webhook.policy.model import Policy
 from webhook.rules.cpu_per_gpu import CpuPerGpu
@@ -19,18 +20,21 @@ def asking(gpu: int, **requests: str) -> dict[str, Any]:
     return {"name": "main", "resources": {"limits": {GPU: str(gpu)}, "requests": requests}}
 
 
+ENOUGH = {"cpu": "8", "memory": "32Gi"}
 ALLOWED: dict[str, Case] = {
-    "enough for two GPUs": case(pod(asking(2, cpu="16", memory="64Gi"))),
-    "more than enough": case(pod(asking(1, cpu="64", memory="1Ti"))),
-    "less, for inference": case(pod(asking(1, cpu="4", memory="8Gi")), workload="inference"),
+    "enough for two GPUs": case(pod(containers=[asking(2, cpu="16", memory="64Gi")])),
+    "more than enough": case(pod(containers=[asking(1, cpu="64", memory="1Ti")])),
+    "less, for inference": case(pod(containers=[asking(1, cpu="4", memory="8Gi")]), workload="inference"),
     "a limit, which stands in for the request": case(
-        pod({"name": "main", "resources": {"limits": {GPU: "1", "cpu": "8", "memory": "32Gi"}}})
+        pod(containers=[{"name": "main", "resources": {"limits": {GPU: "1", "cpu": "8", "memory": "32Gi"}}}])
     ),
-    "nothing, in a class that has no numbers": case(pod(asking(1)), workload="development"),
-    "nothing, beside a slice": case(pod({"name": "m", "resources": {"limits": {"nvidia.com/mig-1g.10gb": "1"}}})),
-    "nothing in an init container, which runs alone": case(pod(init=[asking(1)])),
-    "CPU and memory of the whole pod": case(pod(asking(1), resources={"requests": {"cpu": "8", "memory": "32Gi"}})),
-    "a quantity that is none": case(pod(asking(1, cpu="many"))),
+    "nothing, in a class that has no numbers": case(pod(containers=[asking(1)]), workload="development"),
+    "nothing, beside a slice": case(
+        pod(containers=[{"name": "m", "resources": {"limits": {"nvidia.com/mig-1g.10gb": "1"}}}])
+    ),
+    "nothing in an init container, which runs alone": case(pod(requests=ENOUGH, init=[asking(1)])),
+    "CPU and memory of the whole pod": case(pod(containers=[asking(1)], resources={"requests": ENOUGH})),
+    "a quantity that is none": case(pod(containers=[asking(1, cpu="many")])),
 }
 
 
@@ -43,13 +47,16 @@ def message(seen: str, least: str, wanted: str = "8 to 16 CPUs and 32Gi to 64Gi 
 
 
 REFUSED: dict[str, tuple[Case, list[str]]] = {
-    "neither": (case(pod(asking(1))), message('no CPU and no memory for 1 GPU in container "main"', "8 32Gi")),
+    "neither": (
+        case(pod(containers=[asking(1)])),
+        message('no CPU and no memory for 1 GPU in container "main"', "8 32Gi"),
+    ),
     "too little CPU": (
-        case(pod(asking(4, cpu="1500m", memory="128Gi"))),
+        case(pod(containers=[asking(4, cpu="1500m", memory="128Gi")])),
         message('1.5 CPUs and 128Gi for 4 GPUs in container "main"', "32 128Gi"),
     ),
     "too little memory, for inference": (
-        case(pod(asking(1, cpu="4", memory="512Mi")), workload="inference"),
+        case(pod(containers=[asking(1, cpu="4", memory="512Mi")]), workload="inference"),
         message(
             '4 CPUs and 512Mi for 1 GPU in container "main"',
             "4 8Gi",
@@ -57,7 +64,7 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
         ),
     ),
     "a sidecar with too little": (
-        case(pod(container(), init=[sidecar("s") | {"resources": asking(1, cpu="1", memory="64Mi")["resources"]}])),
+        case(pod(requests=ENOUGH, init=[sidecar("s") | {"resources": asking(1, cpu="1", memory="64Mi")["resources"]}])),
         [message('1 CPU and 64Mi for 1 GPU in container "s"', "8 32Gi")[0].replace("containers", "initContainers")],
     ),
 }
@@ -67,16 +74,20 @@ SPOT = ClusterFacts(offers={"spot": {GPU: 4, "cpu": 16, "memory": 64 << 30}})
 """Nodes with 4 CPUs and 16 GiB for each GPU, of which pods may have four fifths."""
 SHARED = CpuPerGpu(node_share=80)
 ALLOWED |= {
-    "all that a node can give": case(pod(asking(1, cpu="3200m", memory="12.5Gi")), cluster=SPOT, rule=SHARED),
+    "all that a node can give": case(
+        pod(containers=[asking(1, cpu="3200m", memory="12.5Gi")]), cluster=SPOT, rule=SHARED
+    ),
     "all that a node can give beside a container without GPUs": case(
-        pod(asking(1, cpu="1200m", memory="12.5Gi"), {"name": "b", "resources": {"requests": {"cpu": "2"}}}),
+        pod(
+            containers=[asking(1, cpu="1200m", memory="12.5Gi"), {"name": "b", "resources": {"requests": {"cpu": "2"}}}]
+        ),
         cluster=SPOT,
         rule=SHARED,
     ),
 }
 REFUSED |= {
     "less than a node can give": (
-        case(pod(asking(2, cpu="4", memory="8Gi")), cluster=SPOT, rule=SHARED),
+        case(pod(containers=[asking(2, cpu="4", memory="8Gi")]), cluster=SPOT, rule=SHARED),
         message(
             '4 CPUs and 8Gi for 2 GPUs in container "main"',
             "6.4 25Gi",
@@ -84,11 +95,11 @@ REFUSED |= {
         ),
     ),
     "the usual where no node has as many GPUs": (
-        case(pod(asking(8, cpu="32", memory="256Gi")), cluster=SPOT, rule=SHARED),
+        case(pod(containers=[asking(8, cpu="32", memory="256Gi")]), cluster=SPOT, rule=SHARED),
         message('32 CPUs and 256Gi for 8 GPUs in container "main"', "64 256Gi"),
     ),
     "the usual while the nodes are not known": (
-        case(pod(asking(1, cpu="4", memory="32Gi")), cluster=replace(SPOT, fresh=False), rule=SHARED),
+        case(pod(containers=[asking(1, cpu="4", memory="32Gi")]), cluster=replace(SPOT, fresh=False), rule=SHARED),
         message('4 CPUs and 32Gi for 1 GPU in container "main"', "8 32Gi"),
     ),
 }
@@ -98,7 +109,7 @@ def test_who_does_as_the_message_says_fits_and_is_told_nothing_more() -> None:
     rule = dict(Policy.load("{}").units["default"].rules)["cpuPerGpu"]
     assert isinstance(rule, CpuPerGpu)
     assert rule.node_share == 80
-    assert case(pod(asking(2, cpu="6.4", memory="25Gi")), cluster=SPOT, rule=rule).findings(rule) == []
+    assert case(pod(containers=[asking(2, cpu="6.4", memory="25Gi")]), cluster=SPOT, rule=rule).findings(rule) == []
 
 
 @pytest.mark.parametrize(("cpu", "why"), [("8 cores", "is not a quantity"), ("0", "wanted a quantity above 0")])

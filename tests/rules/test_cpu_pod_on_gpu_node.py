@@ -1,6 +1,7 @@
 """Pods without a GPU that tolerate GPU nodes."""
 
-from tests.builders import Case, case, container, pod
+from tests.builders import Case, case, container
+from tests.controlplane.objects import pod
 from webhook.kube.pod import Pod
 from webhook.rules.cpu_pod_on_gpu_node import CpuPodOnGpuNode
 
@@ -8,15 +9,15 @@ RULE = CpuPodOnGpuNode()
 
 
 def tolerating(*tolerations: dict[str, str], gpu: int | None = None, owned_by: str | None = None) -> Pod:
-    return pod(container(gpu=gpu), tolerations=list(tolerations), owned_by=owned_by)
+    return pod(containers=[container(gpu=gpu)], tolerations=list(tolerations), owned_by=owned_by)
 
 
 GPU_TAINT = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
 EVERYTHING = {"operator": "Exists"}
 ALLOWED: dict[str, Case] = {
-    "no tolerations": case(pod(container(gpu=None))),
+    "no tolerations": case(pod(gpus=0)),
     "a pod with a GPU": case(tolerating(GPU_TAINT, gpu=1)),
-    "a pod with a claim": case(pod(container(gpu=None), tolerations=[GPU_TAINT], resourceClaims=[{"name": "gpu"}])),
+    "a pod with a claim": case(pod(gpus=0, tolerations=[GPU_TAINT], resourceClaims=[{"name": "gpu"}])),
     "a DaemonSet, which runs on every node": case(tolerating(EVERYTHING, owned_by="DaemonSet")),
     "what Kubernetes adds to every pod": case(
         tolerating(

@@ -1,6 +1,7 @@
 """Annotations that ask container runtimes for devices."""
 
-from tests.builders import Case, case, container, pod
+from tests.builders import Case, case
+from tests.controlplane.objects import pod
 from webhook.rules.device_annotations import DeviceAnnotations
 
 RULE = DeviceAnnotations()
@@ -59,11 +60,11 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
         [f'metadata.annotations[{next(iter(_KOORDINATOR))}]: saw "x", {_END}'],
     ),
     "GPUs in gVisor without a GPU": (
-        case(pod(container(gpu=None), annotations=_GVISOR)),
+        case(pod(gpus=0, annotations=_GVISOR)),
         [f'metadata.annotations[{next(iter(_GVISOR))}]: saw "true", {_END}'],
     ),
     "GKE's fast networking without a GPU": (
-        case(pod(container(gpu=None), annotations=_GKE, resourceClaims=[{"name": "any"}])),
+        case(pod(gpus=0, annotations=_GKE, resourceClaims=[{"name": "any"}])),
         [f'metadata.annotations[{next(iter(_GKE))}]: saw "- path: /dev/nvidia0", {_END}'],
     ),
 }

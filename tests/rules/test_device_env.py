@@ -6,7 +6,8 @@ Covers framework.device_variables.
 from collections.abc import Iterable
 from typing import Any
 
-from tests.builders import Case, case, container, pod, sidecar
+from tests.builders import Case, case, container, sidecar
+from tests.controlplane.objects import pod
 from webhook.kube.pod import Pod
 from webhook.rules.device_env import DeviceEnv
 
@@ -27,30 +28,28 @@ def sharing(configmap: str, **more: Any) -> Pod:
     """A pod with a part of a GPU by KAI, whose first container reads this ConfigMap."""
     part = container(gpu=None, env={VISIBLE: {"configMapKeyRef": {"name": configmap, "key": VISIBLE}}})
     notes = {"gpu-fraction": "0.5", "runai/shared-gpu-configmap": "p-abc-shared-gpu"}
-    return pod(part, **({"annotations": notes, "schedulerName": "kai-scheduler"} | more))
+    return pod(containers=[part], **({"annotations": notes, "schedulerName": "kai-scheduler"} | more))
 
 
 ALLOWED: dict[str, Case] = {
-    "other variables": case(pod(container(env={"HF_HOME": "/models", "CUDA_VISIBLE_DEVICES": "0"}))),
+    "other variables": case(pod(env={"HF_HOME": "/models", "CUDA_VISIBLE_DEVICES": "0"})),
     **{
-        f"{value or 'nothing'} in a container without a GPU": case(pod(container(gpu=None, env={VISIBLE: value})))
+        f"{value or 'nothing'} in a container without a GPU": case(pod(gpus=0, env={VISIBLE: value}))
         for value in ("void", "none", "")
     },
-    "another spelling, which no runtime reads": case(pod(container(env={VISIBLE.lower(): "all"}))),
-    "the check of the driver switched off": case(pod(container(env={"NVIDIA_DISABLE_REQUIRE": "1"}))),
-    "driver libraries, which are no devices": case(pod(container(env={"NVIDIA_DRIVER_CAPABILITIES": "all"}))),
-    "a CUDA version beside a GPU": case(pod(container(env={"CUDA_VERSION": "12.4"}))),
-    "a CUDA version beside void": case(pod(container(gpu=None, env={"CUDA_VERSION": "12.4", VISIBLE: "void"}))),
+    "another spelling, which no runtime reads": case(pod(env={VISIBLE.lower(): "all"})),
+    "the check of the driver switched off": case(pod(env={"NVIDIA_DISABLE_REQUIRE": "1"})),
+    "driver libraries, which are no devices": case(pod(env={"NVIDIA_DRIVER_CAPABILITIES": "all"})),
+    "a CUDA version beside a GPU": case(pod(env={"CUDA_VERSION": "12.4"})),
+    "a CUDA version beside void": case(pod(gpus=0, env={"CUDA_VERSION": "12.4", VISIBLE: "void"})),
     "a variable that the policy does not name": case(
-        pod(container(env={"NVIDIA_NVSWITCH": "enabled"})), rule=DeviceEnv(names=("AMD_VISIBLE_DEVICES",))
+        pod(env={"NVIDIA_NVSWITCH": "enabled"}), rule=DeviceEnv(names=("AMD_VISIBLE_DEVICES",))
     ),
-    "devices for use with GPUs, switched off": case(
-        pod(container(gpu=None, env={"NVIDIA_GDS": "", "NVIDIA_MOFED": "void"}))
-    ),
-    "variables that only programs read": case(pod(container(gpu=None, env=dict.fromkeys(_PROGRAMS, "0")))),
+    "devices for use with GPUs, switched off": case(pod(gpus=0, env={"NVIDIA_GDS": "", "NVIDIA_MOFED": "void"})),
+    "variables that only programs read": case(pod(gpus=0, env=dict.fromkeys(_PROGRAMS, "0"))),
     "a part of a GPU, as KAI writes it": case(sharing("p-abc-shared-gpu-0")),
     "void beside a claim, as our injector writes it": case(
-        pod(claiming(VISIBLE, "void"), resourceClaims=[{"name": "gpu"}])
+        pod(containers=[claiming(VISIBLE, "void")], resourceClaims=[{"name": "gpu"}])
     ),
 }
 
@@ -97,16 +96,16 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
             "of a ConfigMap that KAI does not name": sharing("p", annotations={"gpu-fraction": "0.5"}),
         }.items()
     },
-    "all GPUs beside a limit of one": (case(pod(container(env={VISIBLE: "all"}))), messages(_PAST)),
-    "all GPUs without a limit": (case(pod(container(gpu=None, env={VISIBLE: "all"}))), messages(_PAST)),
+    "all GPUs beside a limit of one": (case(pod(env={VISIBLE: "all"})), messages(_PAST)),
+    "all GPUs without a limit": (case(pod(gpus=0, env={VISIBLE: "all"})), messages(_PAST)),
     "a value that refers to another variable": (
-        case(pod(container(gpu=None, env={VISIBLE: "$(X)void"}))),
+        case(pod(gpus=0, env={VISIBLE: "$(X)void"})),
         messages(_PAST, value='"$(X)void"'),
     ),
     "a reference, in every kind of container": (
         case(
             pod(
-                container(env={"A": "1", VISIBLE: _REFERENCE}),
+                env={"A": "1", VISIBLE: _REFERENCE},
                 init=[container("setup", env={VISIBLE: _REFERENCE}), sidecar(env={"A": "b"})],
                 ephemeral=[container("debug", gpu=None, env={VISIBLE: {"configMapKeyRef": {}}})],
             )
@@ -121,27 +120,27 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
         ],
     ),
     "every way that a container runtime knows": (
-        case(pod(container(gpu=None, env=dict.fromkeys(_VARIABLES, "all")))),
+        case(pod(gpus=0, env=dict.fromkeys(_VARIABLES, "all"))),
         messages(_PAST, _VARIABLES),
     ),
     "devices beside GPUs, in a container without one": (
-        case(pod(container(gpu=None, env=dict.fromkeys(_BESIDE, "enabled")), resourceClaims=[{"name": "any"}])),
+        case(pod(gpus=0, env=dict.fromkeys(_BESIDE, "enabled"), resourceClaims=[{"name": "any"}])),
         messages(f"{_NODE} Remove it, or ask for a GPU.", _BESIDE, '"enabled"', ", which asks for no GPU"),
     ),
-    "a CUDA version beside a claim": (case(pod(claiming("CUDA_VERSION", "12.4"))), _OF_CUDA),
+    "a CUDA version beside a claim": (case(pod(containers=[claiming("CUDA_VERSION", "12.4")])), _OF_CUDA),
     "a CUDA version beside a variable that takes a device": (
-        case(pod(container(gpu=None, env={"CUDA_VERSION": "12.4", "NVIDIA_MIG_CONFIG_DEVICES": ""}))),
+        case(pod(gpus=0, env={"CUDA_VERSION": "12.4", "NVIDIA_MIG_CONFIG_DEVICES": ""})),
         _OF_CUDA,
     ),
-    "a CUDA version without a GPU": (case(pod(container(gpu=None, env={"CUDA_VERSION": "12.4"}))), _OF_CUDA),
+    "a CUDA version without a GPU": (case(pod(gpus=0, env={"CUDA_VERSION": "12.4"})), _OF_CUDA),
 }
 WARNED: dict[str, tuple[Case, list[str]]] = {
     "devices beside a GPU": (
-        case(pod(container(env=dict.fromkeys(_BESIDE, "enabled")))),
+        case(pod(env=dict.fromkeys(_BESIDE, "enabled"))),
         messages(f"{_NODE} Remove it where the program does not need it.", _BESIDE, '"enabled"'),
     ),
     "void beside a limit hides the GPU": (
-        case(pod(container(env={VISIBLE: "void"}))),
+        case(pod(env={VISIBLE: "void"})),
         messages(
             _PAST.replace("hands out devices past the GPU limit", "hides that GPU from the container"),
             value='"void"',

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.builders import Case, case, container, pod
+from tests.builders import Case, case, container
+from tests.controlplane.objects import pod
 from webhook.policy.model import Policy
 from webhook.rules.device_env_from import DeviceEnvFrom
 
@@ -18,14 +19,21 @@ def from_map(prefix: str = "", gpu: int | None = 1, name: str = "main") -> dict[
 
 ALLOWED: dict[str, Case] = {
     "no such source": case(pod()),
-    "a prefix that makes none of the variables": case(pod(from_map("APP_"))),
-    "any variables in a container without a GPU, whose devices env decides": case(pod(from_map(gpu=None))),
-    "unknown variables where the policy does not mind": case(pod(from_map()), rule=DeviceEnvFrom(unknown="off")),
-    "any variables beside a claim, where void stands in env": case(
-        pod(from_map(gpu=None) | {"resources": {"claims": [{"name": "gpu"}]}}, resourceClaims=[{"name": "gpu"}])
+    "a prefix that makes none of the variables": case(pod(containers=[from_map("APP_")])),
+    "any variables in a container without a GPU, whose devices env decides": case(pod(containers=[from_map(gpu=None)])),
+    "unknown variables where the policy does not mind": case(
+        pod(containers=[from_map()]), rule=DeviceEnvFrom(unknown="off")
     ),
-    "a prefix longer than the variable": case(pod(from_map("NVIDIA_VISIBLE_DEVICES_"))),
-    "a prefix that has part of it inside": case(pod(from_map("FOO_VISIBLE_NODES_"), from_map("IS_VISIBLE_TO_"))),
+    "any variables beside a claim, where void stands in env": case(
+        pod(
+            containers=[from_map(gpu=None) | {"resources": {"claims": [{"name": "gpu"}]}}],
+            resourceClaims=[{"name": "gpu"}],
+        )
+    ),
+    "a prefix longer than the variable": case(pod(containers=[from_map("NVIDIA_VISIBLE_DEVICES_")])),
+    "a prefix that has part of it inside": case(
+        pod(containers=[from_map("FOO_VISIBLE_NODES_"), from_map("IS_VISIBLE_TO_")])
+    ),
 }
 
 
@@ -35,7 +43,9 @@ _MADE = {
     **dict.fromkeys(("FOO_VISIBLE", "FOO_VISIBLE_", "FOO_VISIBLE_DEV", "FOO_VISIBLE_DEVICE"), "FOO_VISIBLE_DEVICES"),
 }
 ALLOWED |= {
-    f"the prefix {prefix} in a container without a GPU, which is no worse than none": case(pod(from_map(prefix, None)))
+    f"the prefix {prefix} in a container without a GPU, which is no worse than none": case(
+        pod(containers=[from_map(prefix, None)])
+    )
     for prefix in _MADE
 }
 
@@ -54,20 +64,30 @@ _UNKNOWN = (
     "List the variables under env with valueFrom, or give the source a prefix."
 )
 REFUSED: dict[str, tuple[Case, list[str]]] = {
-    f"{name} where the policy denies them": (case(pod(from_map(prefix)), rule=DeviceEnvFrom(unknown="deny")), [said])
+    f"{name} where the policy denies them": (
+        case(pod(containers=[from_map(prefix)]), rule=DeviceEnvFrom(unknown="deny")),
+        [said],
+    )
     for name, prefix, said in (
         ("unknown variables", "", _UNKNOWN),
         ("variables that begin as one of these", "N", message("N", "NVIDIA_VISIBLE_DEVICES")),
     )
 }
 WARNED: dict[str, tuple[Case, list[str]]] = {
-    "unknown variables in a container with a GPU": (case(pod(from_map())), [_UNKNOWN]),
+    "unknown variables in a container with a GPU": (case(pod(containers=[from_map()])), [_UNKNOWN]),
     **{
-        f"the prefix {prefix} in a container with a GPU": (case(pod(from_map(prefix))), [message(prefix, made)])
+        f"the prefix {prefix} in a container with a GPU": (
+            case(pod(containers=[from_map(prefix)])),
+            [message(prefix, made)],
+        )
         for prefix, made in _MADE.items()
     },
     "a prefix in any kind of container with a GPU": (
-        case(pod(from_map("N"), init=[from_map("N", name="setup")], ephemeral=[from_map("N", None, "debug")])),
+        case(
+            pod(
+                containers=[from_map("N")], init=[from_map("N", name="setup")], ephemeral=[from_map("N", None, "debug")]
+            )
+        ),
         [
             message("N", "NVIDIA_VISIBLE_DEVICES", field, name)
             for field, name in (("initContainers", "setup"), ("containers", "main"))
@@ -80,5 +100,5 @@ WARNED: dict[str, tuple[Case, list[str]]] = {
 @pytest.mark.parametrize("gpu", [1, None], ids=["with a GPU", "without"])
 def test_a_prefix_is_judged_as_none_by_the_default_policy(prefix: str, gpu: int | None) -> None:
     rule = dict(Policy.load("{}").units["default"].rules)["deviceEnvFrom"]
-    with_prefix, without = (case(pod(from_map(each, gpu))).findings(rule) for each in (prefix, ""))
+    with_prefix, without = (case(pod(containers=[from_map(each, gpu)])).findings(rule) for each in (prefix, ""))
     assert [finding.only_warn for finding in with_prefix] == [finding.only_warn for finding in without]

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from tests.builders import Case, case, container, pod
+from tests.builders import Case, case, container
+from tests.controlplane.objects import pod
 from webhook.rules.device_mounts import DeviceMounts
 
 RULE = DeviceMounts()
@@ -14,8 +15,10 @@ def mounting(*paths: str, name: str = "main") -> dict[str, Any]:
 
 ALLOWED: dict[str, Case] = {
     "no mounts": case(pod()),
-    "other folders": case(pod(mounting("/models", "/var/run/secrets/kubernetes.io/serviceaccount", "/var/run"))),
-    "a folder of that name elsewhere": case(pod(mounting("/data/var/run/nvidia-container-devices"))),
+    "other folders": case(
+        pod(containers=[mounting("/models", "/var/run/secrets/kubernetes.io/serviceaccount", "/var/run")])
+    ),
+    "a folder of that name elsewhere": case(pod(containers=[mounting("/data/var/run/nvidia-container-devices")])),
 }
 
 _END = (
@@ -36,7 +39,7 @@ _PATHS = (
 REFUSED: dict[str, tuple[Case, list[str]]] = {
     **{
         f"all GPUs, spelt {path}": (
-            case(pod(mounting(path))),
+            case(pod(containers=[mounting(path)])),
             [f'spec.containers[0].volumeMounts[0].mountPath: saw "{path}" in container "main", {_END}'],
         )
         for path in _PATHS
@@ -44,7 +47,7 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
     "every kind of container": (
         case(
             pod(
-                mounting("/models", _PATHS[0]),
+                containers=[mounting("/models", _PATHS[0])],
                 init=[mounting(_PATHS[0], name="setup")],
                 ephemeral=[mounting(_PATHS[0], name="debug")],
             )

@@ -3,7 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
-from tests.builders import GPU, TWO_NODES, Case, Obstructed, asking, case, container, pod
+from tests.builders import GPU, TWO_NODES, Case, Obstructed, asking, case, container
+from tests.controlplane.objects import pod
 from tests.devices.dra import DRIVER, gpu
 from webhook.framework.cluster_view import Obstacle
 from webhook.framework.interface import Template
@@ -24,7 +25,7 @@ def meets(cause: str, about: str = "spec", *, lasting: bool = False) -> dict[str
 def claiming(*alternatives: Alternative, **known: Any) -> Case:
     """A claim with these alternatives."""
     request = asking()._replace(alternatives=alternatives)
-    return case(pod(container(gpu=None)), claimed=(request,), cluster=replace(TWO_NODES, **known))
+    return case(pod(gpus=0), claimed=(request,), cluster=replace(TWO_NODES, **known))
 
 
 def selecting(devices: int | None, *most: int) -> Case:
@@ -52,7 +53,7 @@ ALLOWED: dict[str, Case] = {
     "a claim whose second alternative a node can take": selecting(8, 0, 8),
     "a claim for all devices of a node": selecting(None, 8),
     "a claim, while no driver tells devices": claiming(Alternative(99)),
-    "a pod without a GPU": case(pod(container(gpu=None)), **LARGE),
+    "a pod without a GPU": case(pod(gpus=0), **LARGE),
     "GPUs of a pool that is empty now": case(pod(), cluster=ELASTIC, **MISSING),
     "GPUs of a pool that is empty now, where the policy says that nodes are added": case(
         pod(), rule=GpuFits(autoscaler=True), **MISSING
@@ -78,10 +79,10 @@ def of_claim(seen: str, end: str) -> list[str]:
 
 _LATER = "Wait if the autoscaler adds such a node; otherwise do it."
 REFUSED: dict[str, tuple[Case, list[str]]] = {
-    "more GPUs than any node ever had": (case(pod(container(gpu=16)), **LARGE), of_gpus()),
-    "the same of a controller's pod": (case(pod(container(gpu=16), owned_by="Job"), **LARGE), of_gpus()),
+    "more GPUs than any node ever had": (case(pod(gpus=16), **LARGE), of_gpus()),
+    "the same of a controller's pod": (case(pod(gpus=16, owned_by="Job"), **LARGE), of_gpus()),
     "containers that are too large together": (
-        case(pod(container("a", gpu=4), container("b", gpu=8)), **LARGE),
+        case(pod(containers=[container("a", gpu=4), container("b", gpu=8)]), **LARGE),
         ["spec: saw this in the whole pod, wanted that. Do it."],
     ),
     "more CPU than any node with GPUs ever had": (
@@ -123,13 +124,13 @@ WARNED: dict[str, tuple[Case, list[str]]] = {
         of_claim(f"9 devices in {_WORDS}", "at most 8, as one node has. Ask for 8 or fewer, or"),
     ),
     "more GPUs than any node has, where an autoscaler may bring a larger one": (
-        case(pod(container(gpu=16)), cluster=ELASTIC, **LARGE),
+        case(pod(gpus=16), cluster=ELASTIC, **LARGE),
         of_gpus(_LATER),
     ),
-    "the same, by the policy": (case(pod(container(gpu=16)), rule=GpuFits(autoscaler=True), **LARGE), of_gpus(_LATER)),
-    "more GPUs than any node has now": (case(pod(container(gpu=16)), **meets("gpus", GPU)), of_gpus()),
+    "the same, by the policy": (case(pod(gpus=16), rule=GpuFits(autoscaler=True), **LARGE), of_gpus(_LATER)),
+    "more GPUs than any node has now": (case(pod(gpus=16), **meets("gpus", GPU)), of_gpus()),
     "a resource that no node names, asked for as a request": (
-        case(pod({"name": "main", "resources": {"requests": {GPU: "1"}}}), **meets("resource", GPU)),
+        case(pod(containers=[{"name": "main", "resources": {"requests": {GPU: "1"}}}]), **meets("resource", GPU)),
         of_gpus(part="requests"),
     ),
     "a label that no node has yet, where an autoscaler may bring one": (
@@ -140,7 +141,7 @@ WARNED: dict[str, tuple[Case, list[str]]] = {
     "GPUs that no node has, and nobody adds nodes": (case(pod(), **MISSING), of_gpus()),
     **{
         f"{name}, which the policy does not name in full, where nodes are added": (
-            case(pod(container(gpu=None, limits={name: "1"}), container("b")), cluster=ELASTIC, **context),
+            case(pod(containers=[container(gpu=None, limits={name: "1"}), container("b")]), cluster=ELASTIC, **context),
             [f'spec.containers[0].resources.limits[{name}]: saw this in container "main", wanted that. {_LATER}'],
         )
         for context, name in OTHERS

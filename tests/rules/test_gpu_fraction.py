@@ -1,6 +1,7 @@
 """Parts of GPUs by annotation."""
 
-from tests.builders import Case, case, container, pod
+from tests.builders import Case, case, container
+from tests.controlplane.objects import pod
 from webhook.kube.pod import Pod
 from webhook.rules.gpu_fraction import GpuFraction
 
@@ -9,7 +10,7 @@ RULE = GpuFraction()
 
 def part(*, gpu: int | None = None, scheduler: str = "kai-scheduler", **annotations: str) -> Pod:
     keys = {key.replace("_", "-"): value for key, value in annotations.items()}
-    return pod(container(gpu=gpu), annotations=keys, schedulerName=scheduler)
+    return pod(containers=[container(gpu=gpu)], annotations=keys, schedulerName=scheduler)
 
 
 ALLOWED: dict[str, Case] = {

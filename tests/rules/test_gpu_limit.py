@@ -3,7 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
-from tests.builders import TWO_NODES, Case, asking, case, container, pod, sidecar
+from tests.builders import TWO_NODES, Case, asking, case, container, sidecar
+from tests.controlplane.objects import pod
 from webhook.kube.claim_requests import Alternative, ClaimRequest
 from webhook.rules.gpu_limit import GpuLimit
 
@@ -28,26 +29,26 @@ SIZES = GpuLimit(per_container=None, sizes=(8, 4, 2, 1))
 
 
 def claiming(*requests: ClaimRequest, gpu: int | None = None, **more: Any) -> Case:
-    return case(pod(container(gpu=gpu)), claimed=requests, **more)
+    return case(pod(containers=[container(gpu=gpu)]), claimed=requests, **more)
 
 
 def asks(*names: str, more: tuple[ClaimRequest, ...] = (), **counts: str) -> Case:
     """Containers of these names with resources that DeviceClasses stand for."""
     asked = {RESOURCES[key]: count for key, count in counts.items()}
-    made = pod(*[container(name, gpu=None, limits=asked) for name in names or ("main",)])
+    made = pod(containers=[container(name, gpu=None, limits=asked) for name in names or ("main",)])
     return case(made, cluster=CLASSES, claimed=more)
 
 
 ALLOWED: dict[str, Case] = {
-    "as many as a container may have": case(pod(container(gpu=4))),
-    "as many as a pod may have": case(pod(container("a", gpu=4), container("b", gpu=4))),
+    "as many as a container may have": case(pod(gpus=4)),
+    "as many as a pod may have": case(pod(containers=[container("a", gpu=4), container("b", gpu=4)])),
     "an init container reuses the GPUs of the containers after it": case(
-        pod(container("a", gpu=4), container("b", gpu=4), init=[container("setup", gpu=4)])
+        pod(containers=[container("a", gpu=4), container("b", gpu=4)], init=[container("setup", gpu=4)])
     ),
-    "slices of GPUs, which are not counted": case(pod(container(gpu=None, limits={"nvidia.com/mig-1g.10gb": "7"}))),
-    "a size that fills nodes": case(pod(container(gpu=4)), rule=SIZES),
-    "no limits set": case(pod(container(gpu=100)), rule=GpuLimit(per_container=None, per_pod=None)),
-    "sixteen, the most there is in one server, by default": case(pod(container(gpu=16)), rule=GpuLimit()),
+    "slices of GPUs, which are not counted": case(pod(gpus=0, limits={"nvidia.com/mig-1g.10gb": "7"})),
+    "a size that fills nodes": case(pod(gpus=4), rule=SIZES),
+    "no limits set": case(pod(gpus=100), rule=GpuLimit(per_container=None, per_pod=None)),
+    "sixteen, the most there is in one server, by default": case(pod(gpus=16), rule=GpuLimit()),
     "as many devices as a request and a pod may have": claiming(asking(4), asking(4)),
     "devices that are no GPUs": claiming(asking(64, kind="other")),
     "slices by a claim": claiming(asking(7, kind="slice")),
@@ -59,7 +60,7 @@ ALLOWED: dict[str, Case] = {
     "a size of a claim that fills nodes": claiming(asking(8), rule=SIZES),
     "any size of devices of which nobody knows what they are": claiming(asking(3, kind=""), rule=SIZES),
     "all devices, while nobody knows how many a node has": claiming(asking(None)),
-    "a fraction, which is for another rule to judge": case(pod(container(gpu="500m"))),
+    "a fraction, which is for another rule to judge": case(pod(gpus="500m")),
 }
 
 _FIX = "Ask for fewer, or spread the work over several pods, as a Job with parallelism does."
@@ -80,29 +81,29 @@ def in_all(count: int, of: str = "pod") -> list[str]:
 
 
 REFUSED: dict[str, tuple[Case, list[str]]] = {
-    "one more than a container may have": (case(pod(container(gpu=5))), in_container(5)),
-    "too many in a container, and so in the pod: reported once": (case(pod(container(gpu=9))), in_container(9)),
+    "one more than a container may have": (case(pod(gpus=5)), in_container(5)),
+    "too many in a container, and so in the pod: reported once": (case(pod(gpus=9)), in_container(9)),
     "a sidecar adds to the containers": (
-        case(pod(container("a", gpu=4), container("b", gpu=4), init=[sidecar(gpu=1)])),
+        case(pod(containers=[container("a", gpu=4), container("b", gpu=4)], init=[sidecar(gpu=1)])),
         in_all(9),
     ),
     "only the kinds that are counted": (
         case(
-            pod(container("a", gpu=9), container("b", gpu=None, limits={"nvidia.com/mig-1g.10gb": "1"})),
+            pod(containers=[container("a", gpu=9), container("b", gpu=None, limits={"nvidia.com/mig-1g.10gb": "1"})]),
             rule=GpuLimit(per_container=None, per_pod=8),
         ),
         in_all(9),
     ),
     "an init container beside a sidecar needs more than the containers do": (
-        case(pod(container(gpu=1), init=[sidecar("s", gpu=4), sidecar("t", gpu=3), container("setup", gpu=2)])),
+        case(pod(init=[sidecar("s", gpu=4), sidecar("t", gpu=3), container("setup", gpu=2)])),
         in_all(9),
     ),
     "a size between two that fill nodes": (
-        case(pod(container(gpu=3)), rule=SIZES),
+        case(pod(gpus=3), rule=SIZES),
         in_container(3, end=_SIZES.format("2 or 4")),
     ),
     "a size above the largest": (
-        case(pod(container(gpu=12)), rule=SIZES),
+        case(pod(gpus=12), rule=SIZES),
         in_container(12, end=_SIZES.format("8")),
     ),
     "GPUs of a DeviceClass count for the pod": (
@@ -110,7 +111,7 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
         in_all(12),
     ),
     "more than any server has, by default": (
-        case(pod(container(gpu=100)), rule=GpuLimit()),
+        case(pod(gpus=100), rule=GpuLimit()),
         in_container(100, 16),
     ),
     "a claim for more devices than a request may have": (claiming(asking(5)), in_claim(5)),

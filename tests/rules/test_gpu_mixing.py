@@ -1,6 +1,7 @@
 """GPUs that cannot be used together in one container."""
 
-from tests.builders import Case, asking, case, container, pod
+from tests.builders import Case, asking, case, container
+from tests.controlplane.objects import pod
 from webhook.rules.gpu_mixing import GpuMixing
 
 RULE = GpuMixing()
@@ -11,19 +12,19 @@ def claiming(*uses: dict[str, str], gpu: int | None = None) -> Case:
     """A container that uses requests of a claim for GPUs of two vendors."""
     made = container(gpu=gpu)
     made["resources"] = {**(made.get("resources") or {}), "claims": list(uses)}
-    return case(pod(made), claimed=(asking(), AMD))
+    return case(pod(containers=[made]), claimed=(asking(), AMD))
 
 
 ALLOWED: dict[str, Case] = {
-    "whole GPUs of one vendor": case(pod(container(gpu=8))),
-    "two sizes of slices": case(
-        pod(container(gpu=None, limits={"nvidia.com/mig-1g.10gb": "1", "nvidia.com/mig-3g.40gb": "1"}))
+    "whole GPUs of one vendor": case(pod(gpus=8)),
+    "two sizes of slices": case(pod(gpus=0, limits={"nvidia.com/mig-1g.10gb": "1", "nvidia.com/mig-3g.40gb": "1"})),
+    "two vendors in two containers": case(
+        pod(containers=[container("a"), container("b", gpu=None, limits={"amd.com/gpu": "1"})])
     ),
-    "two vendors in two containers": case(pod(container("a"), container("b", gpu=None, limits={"amd.com/gpu": "1"}))),
-    "none of the second vendor": case(pod(container(limits={"amd.com/gpu": "0"}))),
+    "none of the second vendor": case(pod(limits={"amd.com/gpu": "0"})),
     "a claim for GPUs of the same vendor": claiming({"name": "train", "request": "gpu"}, gpu=1),
     "a claim for two vendors that the container does not use": claiming({"name": "other"}, gpu=1),
-    "a resource beside the GPU that is none": case(pod(container(limits={"nvidia.com/gpumem": "4000"}))),
+    "a resource beside the GPU that is none": case(pod(limits={"nvidia.com/gpumem": "4000"})),
 }
 
 
@@ -37,11 +38,11 @@ _KINDS = (
 )
 REFUSED: dict[str, tuple[Case, list[str]]] = {
     "two vendors": (
-        case(pod(container(limits={"amd.com/gpu": "1"}))),
+        case(pod(limits={"amd.com/gpu": "1"})),
         message('nvidia.com/gpu, amd.com/gpu in container "main"', _VENDORS),
     ),
     "whole GPUs beside slices": (
-        case(pod(container(limits={"nvidia.com/mig-1g.10gb": "1"}))),
+        case(pod(limits={"nvidia.com/mig-1g.10gb": "1"})),
         message('nvidia.com/gpu, nvidia.com/mig-1g.10gb in container "main"', _KINDS),
     ),
     "whole GPUs beside shares, in an init container": (

@@ -2,14 +2,15 @@
 
 from dataclasses import replace
 
-from tests.builders import EMPTY, GPU, TWO_NODES, Case, case, container, pod
+from tests.builders import EMPTY, GPU, TWO_NODES, Case, case
+from tests.controlplane.objects import pod
 from webhook.rules.gpu_names import GpuNames
 
 RULE = GpuNames()
 
 
 def asking(name: str, part: str = "limits") -> Case:
-    return case(pod({"name": "main", "resources": {part: {name: "1"}}}))
+    return case(pod(containers=[{"name": "main", "resources": {part: {name: "1"}}}]))
 
 
 ALLOWED: dict[str, Case] = {
@@ -34,7 +35,7 @@ ALLOWED: dict[str, Case] = {
         )
     },
     "a name that the policy lets be": case(
-        pod(container(limits={"nvidia.com/gpux": "1"})), rule=GpuNames(others=("nvidia.com/gpux",))
+        pod(limits={"nvidia.com/gpux": "1"}), rule=GpuNames(others=("nvidia.com/gpux",))
     ),
 }
 
@@ -69,7 +70,7 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
     },
     "in requests alone": (asking("nvidia/gpu", "requests"), _message("nvidia/gpu", GPU, "requests")),
     "although a node has it": (
-        case(pod(container(gpu=None, limits={"nvidia.com/gpus": "1"})), cluster=replace(TWO_NODES, offers={"a": {"nvidia.com/gpus": 8}})),
+        case(pod(gpus=0, limits={"nvidia.com/gpus": "1"}), cluster=replace(TWO_NODES, offers={"a": {"nvidia.com/gpus": 8}})),
         _message("nvidia.com/gpus"),
     ),
 }  # fmt: skip

@@ -5,7 +5,8 @@ Covers framework.parallelism.
 
 from typing import Any
 
-from tests.builders import Case, case, container, pod
+from tests.builders import Case, case, container
+from tests.controlplane.objects import pod
 from webhook.framework.interface import Template
 from webhook.rules.gpu_parallelism import GpuParallelism
 
@@ -16,11 +17,11 @@ TP = "--tensor-parallel-size"
 def running(
     *args: str, owned_by: str | None = None, gpu: Any = 8, env: dict[str, Any] | None = None, **of: Any
 ) -> Case:
-    return case(pod(container(gpu=gpu, args=list(args), env=env), owned_by=owned_by), **of)
+    return case(pod(containers=[container(gpu=gpu, args=list(args), env=env)], owned_by=owned_by), **of)
 
 
 def shell(script: str, gpu: int = 8) -> Case:
-    return case(pod(container(gpu=gpu, command=["bash", "-c"], args=[script])))
+    return case(pod(containers=[container(gpu=gpu, command=["bash", "-c"], args=[script])]))
 
 
 ALLOWED: dict[str, Case] = {
@@ -47,11 +48,15 @@ ALLOWED: dict[str, Case] = {
     "accelerate, whose program takes a size of its own": running("--num_processes=8", "--dp", "4"),
     "accelerate, one process that starts the others": running("--num_processes=1"),
     "no GPU, as in a test": running("--nproc_per_node=2", gpu=None),
-    "a part of a GPU": case(pod(container(gpu=None, limits={"nvidia.com/mig-1g.10gb": "1"}, args=[TP, "2"]))),
+    "a part of a GPU": case(
+        pod(containers=[container(gpu=None, limits={"nvidia.com/mig-1g.10gb": "1"}, args=[TP, "2"])])
+    ),
     "a claim beside it": case(
         pod(
-            container(gpu=1, args=[TP, "2"])
-            | {"resources": {"limits": {"nvidia.com/gpu": "1"}, "claims": [{"name": "g"}]}}
+            containers=[
+                container(gpu=1, args=[TP, "2"])
+                | {"resources": {"limits": {"nvidia.com/gpu": "1"}, "claims": [{"name": "g"}]}}
+            ]
         )
     ),
     "an option that only begins like it": running("--tp-comm-overlap", "2"),

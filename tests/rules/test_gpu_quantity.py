@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from tests.builders import EMPTY, GPU, POOLS, UNKNOWN, Case, case, container, pod, sidecar
+from tests.builders import EMPTY, GPU, POOLS, UNKNOWN, Case, case, container, sidecar
+from tests.controlplane.objects import pod
 from webhook.framework.interface import Template
 from webhook.rules.gpu_quantity import GpuQuantity
 
@@ -16,17 +17,19 @@ def only(**resources: dict[str, object]) -> dict[str, object]:
 
 ALLOWED: dict[str, Case] = {
     "one GPU, as the API server writes it": case(pod()),
-    "none of another vendor beside it": case(pod(only(limits={GPU: "1000m", "amd.com/gpu": "0"}))),
-    "limits alone: the API server copies them into requests": case(pod(only(limits={GPU: "1"}))),
-    "a whole number in thousandths": case(pod(only(limits={GPU: "2000m"}))),
-    "request and limit that only differ in spelling": case(pod(only(limits={GPU: "1"}, requests={GPU: "1000m"}))),
-    "a JSON number, as in a file": case(pod(only(limits={GPU: 2}, requests={GPU: 2}))),
-    "none at all, which is for another rule to judge": case(pod(container(gpu=0))),
-    "half a CPU": case(pod(container(gpu=None, limits={"cpu": "500m"}))),
-    "half of something that only begins like a GPU": case(pod(container(limits={"nvidia.com/gpumem": "0.5"}))),
-    "no resources": case(pod({"name": "main"})),
+    "none of another vendor beside it": case(pod(containers=[only(limits={GPU: "1000m", "amd.com/gpu": "0"})])),
+    "limits alone: the API server copies them into requests": case(pod(containers=[only(limits={GPU: "1"})])),
+    "a whole number in thousandths": case(pod(containers=[only(limits={GPU: "2000m"})])),
+    "request and limit that only differ in spelling": case(
+        pod(containers=[only(limits={GPU: "1"}, requests={GPU: "1000m"})])
+    ),
+    "a JSON number, as in a file": case(pod(containers=[only(limits={GPU: 2}, requests={GPU: 2})])),
+    "none at all, which is for another rule to judge": case(pod(containers=[container(gpu=0)])),
+    "half a CPU": case(pod(gpus=0, limits={"cpu": "500m"})),
+    "half of something that only begins like a GPU": case(pod(limits={"nvidia.com/gpumem": "0.5"})),
+    "no resources": case(pod(containers=[{"name": "main"}])),
     "CPU for the whole pod": case(pod(resources={"limits": {"cpu": "16"}})),
-    "devices by claim": case(pod(only(claims=[{"name": "gpu"}]), resourceClaims=[{"name": "gpu"}])),
+    "devices by claim": case(pod(containers=[only(claims=[{"name": "gpu"}])], resourceClaims=[{"name": "gpu"}])),
 }
 
 
@@ -46,37 +49,37 @@ _NEGATIVE = (
 _GONE = replace(POOLS, offers={"a": {"nvidia.com/gpu.shared": 0}})
 REFUSED: dict[str, tuple[Case, list[str]]] = {
     "half a GPU, where the cluster has parts of GPUs": (
-        case(pod(container(gpu="500m")), cluster=POOLS),
+        case(pod(gpus="500m"), cluster=POOLS),
         [message(_HALF, f"{_WHOLE}Ask for 1, {_OFFERED}")],
     ),
     "half a GPU, where the cluster has none": (
-        case(pod(container(gpu="500m"))),
+        case(pod(gpus="500m")),
         [message(_HALF, f"{_WHOLE}Ask for 1, {_NONE}")],
     ),
     "half a GPU as the user wrote it, with a cluster not yet known": (
-        case(pod(container(gpu="0.5")), cluster=UNKNOWN),
+        case(pod(gpus="0.5"), cluster=UNKNOWN),
         [message('"0.5"', f"{_WHOLE}Ask for 1, or for a MIG profile or a shared GPU if the cluster offers them")],
     ),
     "one and a half": (
-        case(pod(container(gpu="1500m")), cluster=EMPTY),
+        case(pod(gpus="1500m"), cluster=EMPTY),
         [message('"1500m", the API server\'s spelling of 1.5,', f"{_WHOLE}Ask for 1 or 2, {_NONE}")],
     ),
     "half a GPU of another vendor, whose parts would come first": (
-        case(pod(only(limits={"amd.com/gpu": "500m"})), cluster=POOLS),
+        case(pod(containers=[only(limits={"amd.com/gpu": "500m"})]), cluster=POOLS),
         [message(_HALF, f"{_WHOLE}Ask for 1, {_OFFERED}", gpu="amd.com/gpu")],
     ),
     "half a GPU, where the parts of GPUs are gone for the moment": (
-        case(pod(container(gpu="500m")), cluster=_GONE),
+        case(pod(gpus="500m"), cluster=_GONE),
         [message(_HALF, f"{_WHOLE}Ask for 1, {_NONE}")],
     ),
-    "a digit of another script": (case(pod(container(gpu="\u0661"))), [message('"\u0661"', _NO_UNIT)]),
-    "a negative number": (case(pod(container(gpu=-1))), [message('"-1"', _NEGATIVE)]),
+    "a digit of another script": (case(pod(gpus="\u0661")), [message('"\u0661"', _NO_UNIT)]),
+    "a negative number": (case(pod(containers=[container(gpu=-1)])), [message('"-1"', _NEGATIVE)]),
     "text that is no number": (
-        case(pod(container("a\nb", gpu="one"))),
+        case(pod(containers=[container("a\nb", gpu="one")])),
         [message('"one"', _NO_UNIT, name="a\\nb")],
     ),
     "a request that differs from its limit": (
-        case(pod(only(limits={GPU: "2"}, requests={GPU: "1"}))),
+        case(pod(containers=[only(limits={GPU: "2"}, requests={GPU: "1"})])),
         [
             message(
                 'a request of "1" beside a limit of "2"',
@@ -86,7 +89,7 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
         ],
     ),
     "a request without a limit, as in a template": (
-        case(pod(only(requests={GPU: "1"})), template=Template(None)),
+        case(pod(containers=[only(requests={GPU: "1"})]), template=Template(None)),
         [
             message(
                 'a request of "1" without a limit',
@@ -96,11 +99,16 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
         ],
     ),
     "a bad request beside a good limit": (
-        case(pod(only(limits={GPU: "1"}, requests={GPU: "-1"}))),
+        case(pod(containers=[only(limits={GPU: "1"}, requests={GPU: "-1"})])),
         [message('"-1"', _NEGATIVE, "requests")],
     ),
     "each container that is wrong, in field order, and no other": (
-        case(pod(container("good"), container("bad", gpu=-2), init=[container("setup", gpu=-1), sidecar(gpu=-3)])),
+        case(
+            pod(
+                containers=[container("good"), container("bad", gpu=-2)],
+                init=[container("setup", gpu=-1), sidecar(gpu=-3)],
+            )
+        ),
         [
             message(f'"{seen}"', _NEGATIVE, name=name, field=field)
             for field, seen, name in (

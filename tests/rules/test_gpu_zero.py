@@ -1,6 +1,7 @@
 """Containers that ask for 0 GPUs."""
 
-from tests.builders import Case, case, container, pod
+from tests.builders import Case, case, container
+from tests.controlplane.objects import pod
 from webhook.rules.gpu_zero import GpuZero
 
 RULE = GpuZero()
@@ -8,10 +9,10 @@ VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 
 ALLOWED: dict[str, Case] = {
     "one GPU": case(pod()),
-    "no GPU line": case(pod(container(gpu=None))),
-    "none of one vendor and one of another": case(pod(container(limits={"amd.com/gpu": "0"}))),
-    "a quantity that is none": case(pod(container(gpu="zero"))),
-    "no CPU": case(pod(container(gpu=None, limits={"cpu": "0"}))),
+    "no GPU line": case(pod(gpus=0)),
+    "none of one vendor and one of another": case(pod(limits={"amd.com/gpu": "0"})),
+    "a quantity that is none": case(pod(gpus="zero")),
+    "no CPU": case(pod(gpus=0, limits={"cpu": "0"})),
 }
 
 
@@ -23,16 +24,25 @@ def message(field: str = "containers[0]", name: str = "main") -> list[str]:
 
 
 REFUSED: dict[str, tuple[Case, list[str]]] = {
-    "zero": (case(pod(container(gpu=0))), message()),
+    "zero": (case(pod(containers=[container(gpu=0)])), message()),
     "zero in another spelling, in an init container": (
         case(pod(init=[container("setup", gpu="0m")])),
         message("initContainers[0]", "setup"),
     ),
     "zero beside a claim, which may be of any device": (
-        case(pod({"name": "main", "resources": {"limits": {"nvidia.com/gpu": "0"}, "claims": [{"name": "gpu"}]}})),
+        case(
+            pod(
+                containers=[
+                    {"name": "main", "resources": {"limits": {"nvidia.com/gpu": "0"}, "claims": [{"name": "gpu"}]}}
+                ]
+            )
+        ),
         message(),
     ),
-    "zero, and the GPUs of the node are hidden": (case(pod(container(gpu=0, env={VISIBLE: "void"}))), message()),
+    "zero, and the GPUs of the node are hidden": (
+        case(pod(containers=[container(gpu=0, env={VISIBLE: "void"})])),
+        message(),
+    ),
 }
 
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.builders import Case, case, pod
+from tests.builders import Case, case
+from tests.controlplane.objects import pod
 from webhook.kube.pod import Pod
 from webhook.rules.host_devices import HostDevices
 

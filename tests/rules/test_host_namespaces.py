@@ -1,6 +1,7 @@
 """The process and IPC namespaces of the node."""
 
-from tests.builders import Case, case, container, pod
+from tests.builders import Case, case, container
+from tests.controlplane.objects import pod
 from webhook.rules.host_namespaces import HostNamespaces
 
 RULE = HostNamespaces()
@@ -27,15 +28,15 @@ def ipc(more: str = " in a pod that asks for no GPU") -> str:
 
 REFUSED: dict[str, tuple[Case, list[str]]] = {
     "hostPID with a GPU": (case(pod(hostPID=True)), [_PID]),
-    "both without a GPU": (case(pod(container(gpu=None), hostPID=True, hostIPC=True)), [_PID, ipc()]),
+    "both without a GPU": (case(pod(gpus=0, hostPID=True, hostIPC=True)), [_PID, ipc()]),
     "hostIPC with a claim, which may be of any device": (
-        case(pod(container(gpu=None), hostIPC=True, resourceClaims=[{"name": "gpu"}])),
+        case(pod(gpus=0, hostIPC=True, resourceClaims=[{"name": "gpu"}])),
         [ipc()],
     ),
     "hostIPC with 0 of a GPU that the policy does not know": (
-        case(pod(container(gpu=None, limits={"x.io/gpu": "0"}), hostIPC=True)),
+        case(pod(gpus=0, limits={"x.io/gpu": "0"}, hostIPC=True)),
         [ipc()],
     ),
-    "hostIPC with 0 GPUs": (case(pod(container(gpu=0), hostIPC=True)), [ipc()]),
+    "hostIPC with 0 GPUs": (case(pod(containers=[container(gpu=0)], hostIPC=True)), [ipc()]),
 }
 WARNED: dict[str, tuple[Case, list[str]]] = {"hostIPC with a GPU": (case(pod(hostIPC=True)), [ipc("")])}

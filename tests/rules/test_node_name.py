@@ -1,6 +1,7 @@
 """Pods that name their node."""
 
-from tests.builders import Case, case, container, pod
+from tests.builders import Case, case
+from tests.controlplane.objects import pod
 from webhook.rules.node_name import NodeName
 
 RULE = NodeName()
@@ -26,7 +27,7 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
         [f'spec.nodeName: saw "gpu-a1", {_END}'],
     ),
     "a tenant, without a GPU": (
-        case(pod(container(gpu=None), nodeName="gpu-a1")),
+        case(pod(gpus=0, nodeName="gpu-a1")),
         [f'spec.nodeName: saw "gpu-a1", {_END}'],
     ),
     "a pod of a tenant with the annotation of mirror pods": (

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from tests.builders import TWO_NODES, Case, case, container, pod
+from tests.builders import TWO_NODES, Case, case, container
+from tests.controlplane.objects import pod
 from webhook.framework.cluster_view import Autoscaler
 from webhook.framework.interface import Template
 from webhook.rules.pdb_missing import PdbMissing
@@ -24,7 +25,7 @@ def template(
     up_to: int = 0,
 ) -> Case:
     """The template of a workload in team-a. `budgets` is None if they are not known; `up_to` is the maximum of an autoscaler."""
-    made = pod(container(gpu=gpu), name="chat", labels=labels, owned_by=owned_by)
+    made = pod(containers=[container(gpu=gpu)], name="chat", labels=labels, owned_by=owned_by)
     scaled = {("team-a", "Deployment", "chat"): Autoscaler("chat", up_to)} if up_to else {}
     cluster = replace(TWO_NODES, budgets=budgets, autoscalers=scaled)
     return case(made, template=Template(replicas, "Deployment"), workload=workload, cluster=cluster, rule=rule)

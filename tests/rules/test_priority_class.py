@@ -3,7 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
-from tests.builders import TWO_NODES, UNKNOWN, Case, ClusterFacts, case, classes, pod
+from tests.builders import TWO_NODES, UNKNOWN, Case, ClusterFacts, case, classes
+from tests.controlplane.objects import pod
 from webhook.framework.interface import ProfileView
 from webhook.injectors.priority_class import PriorityClassName
 from webhook.rules.priority_class import PriorityClassAllowed

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.builders import Case, case, container, pod, sidecar
+from tests.builders import Case, case, container, sidecar
+from tests.controlplane.objects import pod
 from webhook.kube.pod import Pod
 from webhook.rules.privileged import Privileged
 
@@ -14,8 +15,7 @@ RULE = Privileged()
 def everywhere(**security: Any) -> Pod:
     """A pod with every kind of container, with and without a GPU; all but one have this security context."""
     return pod(
-        container(securityContext=security),
-        container("good"),
+        containers=[container(securityContext=security), container("good")],
         init=[container("setup", gpu=None, securityContext=security), sidecar(securityContext=security)],
         ephemeral=[container("debug", gpu=None, securityContext=security)],
     )
@@ -29,14 +29,16 @@ PLACES = {
 }
 ALLOWED: dict[str, Case] = {
     "no security context": case(pod()),
-    "false": case(pod(container(securityContext={"privileged": False}))),
+    "false": case(pod(containers=[container(securityContext={"privileged": False})])),
     "settings of Windows, and no hostProcess": case(
         pod(
-            container(securityContext={"windowsOptions": {"hostProcess": False}, "procMount": "Default"}),
+            containers=[container(securityContext={"windowsOptions": {"hostProcess": False}, "procMount": "Default"})],
             securityContext={"windowsOptions": {"runAsUserName": "x"}},
         )
     ),
-    "other settings": case(pod(container(securityContext={"runAsUser": 0, "allowPrivilegeEscalation": True}))),
+    "other settings": case(
+        pod(containers=[container(securityContext={"runAsUser": 0, "allowPrivilegeEscalation": True})])
+    ),
     "other profiles": case(
         everywhere(
             seLinuxOptions={"type": "container_t", "level": "s0:c1,c2"},
@@ -86,7 +88,7 @@ def test_a_setting_that_confines_a_container_less_gives_a_warning(
     security: dict[str, Any], field: str, value: str
 ) -> None:
     of_pod = {} if field == "procMount" else {"securityContext": security}
-    warned = case(pod(container(securityContext=security), **of_pod))
+    warned = case(pod(containers=[container(securityContext=security)], **of_pod))
     end = "wanted another value: this one confines a container less. Remove it."
     assert warned.messages(RULE) == [
         *([f'spec.securityContext.{field}: saw "{value}" in the pod, {end}'] if of_pod else []),

@@ -1,6 +1,7 @@
 """Training that starts again after it has finished."""
 
-from tests.builders import Case, case, container, pod
+from tests.builders import Case, case
+from tests.controlplane.objects import pod
 from webhook.rules.restart_policy import RestartPolicy
 
 RULE = RestartPolicy()
@@ -10,7 +11,7 @@ ALLOWED: dict[str, Case] = {
     "on failure": case(pod(restartPolicy="OnFailure")),
     "always, for inference": case(pod(restartPolicy="Always"), workload="inference"),
     "always, in a pod of a Ray cluster": case(pod(restartPolicy="Always", owned_by="RayCluster")),
-    "always, without a GPU": case(pod(container(gpu=None), restartPolicy="Always")),
+    "always, without a GPU": case(pod(gpus=0, restartPolicy="Always")),
 }
 
 
@@ -30,7 +31,7 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
         message("Use a Job instead of a Deployment"),
     ),
     "training in a StatefulSet, with a claim": (
-        case(pod(container(gpu=None), resourceClaims=[{"name": "gpu"}], owned_by="StatefulSet")),
+        case(pod(gpus=0, resourceClaims=[{"name": "gpu"}], owned_by="StatefulSet")),
         message("Use a Job instead of a StatefulSet"),
     ),
 }

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from tests.builders import Case, ClusterFacts, case, container, pod
+from tests.builders import Case, ClusterFacts, case, container
+from tests.controlplane.objects import pod
 from webhook.rules.runtime_class import RuntimeClass
 
 RULE = RuntimeClass()
@@ -14,15 +15,17 @@ def under(
     """A pod under a RuntimeClass; `handler`: of that class, in a cluster that has it."""
     rule = more.pop("rule", None)
     known = {"cluster": ClusterFacts(runtime_classes={runtime: handler})} if handler else {}
-    return case(pod(container(gpu=gpu, limits=limits), runtimeClassName=runtime, **more), rule=rule, **known)
+    return case(
+        pod(containers=[container(gpu=gpu, limits=limits)], runtimeClassName=runtime, **more), rule=rule, **known
+    )
 
 
 ALLOWED: dict[str, Case] = {
-    "none": case(pod(container(gpu=None))),
+    "none": case(pod(gpus=0)),
     "another runtime": under("gvisor"),
     "the GPU runtime with a GPU": under("nvidia", 1),
     "the GPU runtime with a GPU in one container of two": case(
-        pod(container(), container("web", gpu=None), runtimeClassName="nvidia")
+        pod(containers=[container(), container("web", gpu=None)], runtimeClassName="nvidia")
     ),
     "the GPU runtime with a GPU that the policy does not know": under("nvidia", limits={"volcano.sh/vgpu-number": "1"}),
     **{

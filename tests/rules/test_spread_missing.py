@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from tests.builders import TWO_NODES, Case, case, container, pod
+from tests.builders import TWO_NODES, Case, case, container
+from tests.controlplane.objects import pod
 from webhook.framework.cluster_view import Autoscaler
 from webhook.framework.interface import Template
 from webhook.rules.spread_missing import SpreadMissing
@@ -33,7 +34,7 @@ def template(
     autoscalers: Mapping[tuple[str, str, str], Autoscaler] | None = None,
     **spec: Any,
 ) -> Case:
-    made = pod(container(gpu=gpu), name="chat", owned_by=owned_by, **spec)
+    made = pod(containers=[container(gpu=gpu)], name="chat", owned_by=owned_by, **spec)
     cluster = replace(TWO_NODES, autoscalers=autoscalers or {})
     return case(made, template=Template(replicas, of), cluster=cluster, rule=rule)
 

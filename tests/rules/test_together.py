@@ -1,6 +1,7 @@
 """All rules of the default policy together on one pod, in the validating hook."""
 
-from tests.builders import GPU, TWO_NODES, container, pod, request
+from tests.builders import GPU, TWO_NODES, container, request
+from tests.controlplane.objects import pod
 from webhook.admission.pods import validate
 from webhook.kube.review import Request
 from webhook.policy.model import Policy, PolicyFile
@@ -22,7 +23,9 @@ def test_a_good_pod_is_allowed_without_warnings() -> None:
 
 
 def test_all_findings_of_a_pod_come_at_once_in_the_order_of_the_policy() -> None:
-    bad = pod(THIEF, container("b", gpu="500m"), hostPID=True, priorityClassName="urgent", nodeName="gpu-a1")
+    bad = pod(
+        containers=[THIEF, container("b", gpu="500m")], hostPID=True, priorityClassName="urgent", nodeName="gpu-a1"
+    )
     assert denied(request(bad)) == [
         "gpuQuantity",
         "priorityClass",
@@ -34,16 +37,16 @@ def test_all_findings_of_a_pod_come_at_once_in_the_order_of_the_policy() -> None
 
 
 def test_the_number_of_findings_of_one_rule_is_bounded() -> None:
-    assert denied(request(pod(*(container(str(n), gpu=-1) for n in range(200))))) == ["gpuQuantity"] * 20
+    assert denied(request(pod(containers=(container(str(n), gpu=-1) for n in range(200))))) == ["gpuQuantity"] * 20
 
 
 def test_no_rule_runs_on_a_pod_that_is_too_large() -> None:
-    assert denied(request(pod(*[THIEF] * 20_000))) == ["podSize"]
+    assert denied(request(pod(containers=[THIEF] * 20_000))) == ["podSize"]
 
 
 def test_an_update_is_refused_only_for_new_violations() -> None:
-    old = pod(THIEF, hostPID=True, nodeName="gpu-a1")
-    new = pod(THIEF | {"image": "registry.example/app:2"}, hostPID=True, nodeName="gpu-a1")
+    old = pod(containers=[THIEF], hostPID=True, nodeName="gpu-a1")
+    new = pod(containers=[THIEF | {"image": "registry.example/app:2"}], hostPID=True, nodeName="gpu-a1")
     assert denied(request(new, old)) == []
     assert denied(request(new | {"metadata": {"annotations": {"cdi.k8s.io/x": "nvidia.com/gpu=all"}}}, old)) == [
         "deviceAnnotations"
@@ -51,7 +54,7 @@ def test_an_update_is_refused_only_for_new_violations() -> None:
 
 
 def test_a_debug_container_of_a_running_pod_is_checked_and_the_rest_of_the_pod_is_not() -> None:
-    running = pod(container(limits={GPU: "64"}), nodeName="gpu-a1")
+    running = pod(limits={GPU: "64"}, nodeName="gpu-a1")
     thief = container("debug", gpu=None, env={"NVIDIA_VISIBLE_DEVICES": "all"})
     assert denied(request(running, running, subresource="ephemeralcontainers")) == []
-    assert denied(request(pod(*running["spec"]["containers"], ephemeral=[thief], nodeName="gpu-a1"), running, subresource="ephemeralcontainers")) == ["deviceEnv"]  # fmt: skip
+    assert denied(request(pod(containers=running["spec"]["containers"], ephemeral=[thief], nodeName="gpu-a1"), running, subresource="ephemeralcontainers")) == ["deviceEnv"]  # fmt: skip

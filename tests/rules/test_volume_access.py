@@ -3,7 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
-from tests.builders import TWO_NODES, Case, case, container, pod
+from tests.builders import TWO_NODES, Case, case, container
+from tests.controlplane.objects import pod
 from webhook.framework.cluster_view import Autoscaler
 from webhook.framework.interface import Template
 from webhook.rules.volume_access import VolumeAccess
@@ -25,7 +26,9 @@ def template(
     **more: Any,
 ) -> Case:
     """The template of a workload in team-a, where the claims `weights` and `lock` are known."""
-    made = pod(container(gpu=gpu), name="chat", owned_by=owned_by, volumes=list(volumes or (claims("weights"),)))
+    made = pod(
+        containers=[container(gpu=gpu)], name="chat", owned_by=owned_by, volumes=list(volumes or (claims("weights"),))
+    )
     scaled = {("team-a", "Deployment", "chat"): Autoscaler("chat", up_to)} if up_to else {}
     cluster = replace(TWO_NODES, narrow=KNOWN, autoscalers=scaled)
     return case(made, **{"template": Template(replicas, "Deployment"), "cluster": cluster, **more})

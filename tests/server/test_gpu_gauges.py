@@ -2,7 +2,8 @@
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.state.objects import GPU, node, pod, state
+from tests.controlplane.nodes import node
+from tests.state.objects import GPU, pod, state
 from webhook.feeds.policy import shipped_policy
 from webhook.policy.model import Policy
 from webhook.server import gpu_gauges

@@ -5,9 +5,11 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.builders import GPU, container, pod
+from tests.builders import GPU
+from tests.controlplane.nodes import node
+from tests.controlplane.objects import pod
 from tests.served import POLICY, Server, after, plain_pod, review
-from tests.state.objects import free, node
+from tests.state.objects import free
 from tests.strategies import PREFERRED, ZONE
 from webhook.injectors.tolerations import Tolerations
 from webhook.kube.pod import DECISION
@@ -25,7 +27,7 @@ def test_a_plain_gpu_pod_gets_all_that_it_lacks() -> None:
     record = stored["metadata"].pop("annotations")[DECISION]
     terms = stored["spec"]["affinity"]["nodeAffinity"].pop(PREFERRED)
     assert stored == pod(
-        {"name": "main", "image": "vllm", "resources": {"limits": {GPU: 1}, "requests": {GPU: 1}}},
+        requests={GPU: "1"},
         labels={"app": "web", "pod-template-hash": "5f6d"},
         owned_by="ReplicaSet",
         tolerations=[{"key": GPU, "operator": "Exists", "effect": "NoSchedule"}],
@@ -58,7 +60,7 @@ def test_a_plain_gpu_pod_gets_all_that_it_lacks() -> None:
             "nodeAffinity": ["preferred", 3],
         },
         "strategy": "apart",
-        "nodes": [["gpu-b1", 4, 0, -0.25], ["gpu-a1", 8, 0, -1000.203], ["gpu-a2", 8, 0, -1000.203]],
+        "nodes": [["gpu-b1", 4, 0, -0.281], ["gpu-a1", 8, 0, -1000.234], ["gpu-a2", 8, 0, -1000.234]],
         "of": 3,
         "decided": "score",
         "by": ["allocation", "GPU metrics are off"],
@@ -79,7 +81,7 @@ def test_pods_without_a_gpu_are_packed_if_the_policy_says_so() -> None:
     """They get no tolerations."""
     server = Server()
     server.state.node_seen(node("gpu-a1", labels={ZONE: "zone-a"}))  # a node without taints
-    before = pod(container(gpu=None), labels={"app": "web"}, owned_by="ReplicaSet")
+    before = pod(gpus=0, requests={"cpu": "8"}, labels={"app": "web"}, owned_by="ReplicaSet")
     stored = after(server.mutate(before, namespace="every"), before)
     record = orjson.loads(stored["metadata"]["annotations"].pop(DECISION))
     assert (record["strategy"], record["nodes"], record["units"]) == (
@@ -88,8 +90,8 @@ def test_pods_without_a_gpu_are_packed_if_the_policy_says_so() -> None:
         {"nodeAffinity": ["preferred", 1]},
     )
     assert "tolerations" not in stored["spec"]
-    assert server.state.nodes.columns.free["cpu"][0] == 88_000, "their demand is reserved"
-    full = pod(container(gpu=None, limits={"cpu": "1000"}, requests={"cpu": "1000"}))
+    assert server.state.nodes.columns.free["cpu"][0] == 120_000, "their demand is reserved"
+    full = pod(gpus=0, limits={"cpu": "1000"}, requests={"cpu": "1000"})
     assert after(server.mutate(full, namespace="every"), full)["spec"] == full["spec"], "no node fits"
 
 
@@ -113,7 +115,7 @@ MALFORMED = {
     "no pod": (review(None), "object: wanted a Pod, saw none"),
     "a pod without a spec": (review({"metadata": {}}), "spec: wanted a map, saw nothing"),
     "a malformed pod": (
-        review(pod({"name": "a", "resources": 5})),
+        review(pod(containers=[{"name": "a", "resources": 5}])),
         "spec.containers[0].resources: wanted a map, saw a number",
     ),
 }

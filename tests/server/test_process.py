@@ -8,7 +8,8 @@ from typing import cast
 import orjson
 import pytest
 
-from tests.builders import pod, request
+from tests.builders import request
+from tests.controlplane.objects import pod
 from webhook.admission.decision import IGNORED, Decision
 from webhook.errors import BadReview
 from webhook.feeds.events import Events

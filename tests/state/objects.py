@@ -1,4 +1,4 @@
-"""Small Node and Pod objects as the API returns them, and states filled with them."""
+"""Pods as the API server returns them, and states filled with them and with nodes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 import orjson
 
+from tests.controlplane.objects import pod as written
 from webhook.kube.pod import DECISION
 from webhook.placement.placer import Placer
 from webhook.state.objects import REQUIRED
@@ -16,40 +17,6 @@ from webhook.state.state import ClusterState
 
 GPU = "nvidia.com/gpu"
 Object = dict[str, Any]
-
-
-def node(
-    name: str,
-    gpus: int | None = 8,
-    *,
-    cpu: str = "96",
-    memory: str = "1000Gi",
-    pods: str = "110",
-    labels: Mapping[str, str] | None = None,
-    taints: Iterable[Mapping[str, str]] = (),
-    conditions: Mapping[str, str] | None = None,
-    cordoned: bool = False,
-    provider: str = "",
-    **resources: str,
-) -> Object:
-    """A ready node. `gpus` None: the node has no GPU resource at all. `provider`: its providerID."""
-    allocatable = {"cpu": cpu, "memory": memory, "pods": pods, "ephemeral-storage": "1000Gi", **resources}
-    if gpus is not None:
-        allocatable[GPU] = str(gpus)
-    found = {"Ready": "True", "MemoryPressure": "False", **(conditions or {})}
-    spec: Object = {"taints": [dict(t) for t in taints]} if taints else {}
-    if cordoned:
-        spec["unschedulable"] = True
-    if provider:
-        spec["providerID"] = provider
-    return {
-        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **(labels or {})}},
-        "spec": spec,
-        "status": {
-            "allocatable": allocatable,
-            "conditions": [{"type": t, "status": s} for t, s in found.items()],
-        },
-    }
 
 
 def pod(
@@ -66,34 +33,29 @@ def pod(
     nominated: str = "",
     **spec: Any,
 ) -> Object:
-    """A pod that exists, bound to the node `on`. `ranked`: the nodes in its decision annotation. `prefers`: the nodes in
-    its own affinity; the ranked ones by default."""
-    asked = {"cpu": "4", "memory": "16Gi", **(asks or {})}
-    if gpus:
-        asked[GPU] = str(gpus)
-    metadata: Object = {"name": name, "namespace": "team-a", "uid": f"uid-{name}"}
-    if owner:
-        metadata["ownerReferences"] = [{"kind": "ReplicaSet", "name": owner, "uid": owner, "controller": True}]
-        metadata["generateName"] = f"{owner}-"
+    """A pod as the API server returns it, bound to the node `on`. `ranked`: the nodes in its decision annotation. `prefers`: the
+    nodes in its own affinity; the ranked ones by default."""
+    asked = {"cpu": "4", "memory": "16Gi", **(asks or {}), **({GPU: str(gpus)} if gpus else {})}
     ranked = list(ranked)
-    if ranked:
-        listed = [[n, 8, 0, 1.0] for n in ranked]
-        metadata["annotations"] = {DECISION: orjson.dumps({"nodes": listed}).decode()}
-    body: Object = {
-        "containers": [{"name": "main", "image": "x:1", "resources": {"limits": asked, "requests": asked}}],
-        **spec,
-    }
     preferred = ranked if prefers is None else list(prefers)
     if preferred:
-        body["affinity"] = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": _terms(preferred)}}
+        spec["affinity"] = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": _terms(preferred)}}
     if on:
-        body["nodeName"] = on
+        spec["nodeName"] = on
+    made = written(name, 0, limits=asked, requests=asked, namespace="team-a", labels={"app": None}, **spec)
+    made["metadata"]["uid"] = f"uid-{name}"
+    if owner:
+        reference = {"kind": "ReplicaSet", "name": owner, "uid": owner, "controller": True}
+        made["metadata"] |= {"ownerReferences": [reference], "generateName": f"{owner}-"}
+    if ranked:
+        listed = [[n, 8, 0, 1.0] for n in ranked]
+        made["metadata"]["annotations"] = {DECISION: orjson.dumps({"nodes": listed}).decode()}
     status: Object = {"phase": phase} if phase else {}
     if unschedulable:
         status["conditions"] = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]
     if nominated:
         status["nominatedNodeName"] = nominated
-    return {"metadata": metadata, "spec": body, "status": status}
+    return made | {"status": status}
 
 
 def _terms(names: list[str]) -> list[Object]:

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from tests.builders import GPUS
+from tests.controlplane.nodes import node
 from tests.effort import times
 from tests.nodes.test_ledger import A, B, C, chosen
-from tests.state.objects import GPU, admitted, facts, node, pod, state
+from tests.state.objects import GPU, admitted, facts, pod, state
 from webhook.kube.asked import AskedPod
 
 NAMES = (A, B, C)

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.state.objects import GPU, facts, free, node, pod, state
+from tests.controlplane.nodes import node
+from tests.state.objects import GPU, facts, free, pod, state
 from webhook.framework.cluster_view import PriorityClass
 from webhook.nodes.utilisation import UNKNOWN, PodUse
 from webhook.state.state import ClusterState

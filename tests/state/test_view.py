@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from tests.builders import GPUS
+from tests.controlplane.nodes import node
 from tests.devices.dra import gpus_of
-from tests.state.objects import GPU, node, state
+from tests.state.objects import GPU, state
 from webhook.framework.cluster_view import Cluster
 from webhook.kube.gpus import GpuName, Gpus
 from webhook.kube.taints import Taint
@@ -24,7 +25,7 @@ TAINT = {"key": GPU, "value": "present", "effect": "NoSchedule"}
 def test_nodes_with_gpus_by_dra_alone_are_nodes_with_gpus() -> None:
     taint = {"key": "sku", "value": "gpu", "effect": "NoSchedule"}
     of = state(
-        [node("dra", None, labels={ZONE: "x", PRODUCT: "H100"}, taints=[taint]), node("cpu", None, labels={ZONE: "z"})]
+        [node("dra", 0, labels={ZONE: "x", PRODUCT: "H100"}, taints=[taint]), node("cpu", 0, labels={ZONE: "z"})]
     )
     assert of.view(0).gpu_taints(GPUS) == ()
     of.replace("resourceslices", [gpus_of("dra")], 0)
@@ -41,9 +42,9 @@ def pools() -> ClusterState:
             node("gpu-a", 8, labels={ZONE: "x", PRODUCT: "H100"}, taints=[TAINT]),
             node("gpu-b", 4, labels={ZONE: "y", PRODUCT: "L4"}, taints=[TAINT, {"key": "spot", "effect": "NoExecute"}]),
             node("gpu-c", 8, labels={ZONE: "y", PRODUCT: "H100"}),
-            node("mig", None, labels={PRODUCT: "A100"}, **{"nvidia.com/mig-1g.10gb": "7"}),
-            node("cpu", None, labels={ZONE: "z"}, taints=[{"key": "infra", "effect": "NoSchedule"}]),
-            node("odd", None, **{"example.com/thing": "3"}),
+            node("mig", 0, labels={PRODUCT: "A100", ZONE: None}, resources={"nvidia.com/mig-1g.10gb": "7"}),
+            node("cpu", 0, labels={ZONE: "z"}, taints=[{"key": "infra", "effect": "NoSchedule"}]),
+            node("odd", 0, labels={ZONE: None}, resources={"example.com/thing": "3"}),
         ]
     )
 
@@ -89,7 +90,7 @@ def test_each_set_of_gpus_has_its_own_answers() -> None:
 
 def test_shared_gpus_count_once() -> None:
     labels = {"nvidia.com/gpu.sharing-strategy": "time-slicing", "nvidia.com/gpu.replicas": "4"}
-    of = state([node("a", None, labels=labels, **{SHARED: "10"})])
+    of = state([node("a", 0, labels=labels, resources={SHARED: "10"})])
     assert of.view(0).resources() == {SHARED: 3}
 
 
@@ -121,9 +122,9 @@ def _answers(of: ClusterState) -> dict[str, Any]:
 
 def test_a_resource_of_which_all_nodes_list_0_is_still_listed() -> None:
     of = state([node("a", 8)])
-    of.node_seen(node("a", 0))
+    of.node_seen(node("a", 0, resources={GPU: "0"}))
     assert of.view(0).resources() == {GPU: 0}
-    of.node_seen(node("a", None))
+    of.node_seen(node("a", 0))
     assert of.view(0).resources() == {}
 
 

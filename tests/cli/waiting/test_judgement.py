@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from tests.builders import GPUS
 from tests.cli.objects import Json, placed, snapshot
+from tests.controlplane.nodes import node
 from tests.placement.placed import affinity
-from tests.state.objects import node, pod
+from tests.state.objects import GPU, pod
 from webhook.cli.offline import load_policy
 from webhook.cli.pending import answers
 from webhook.framework.cluster_view import Placement
@@ -65,16 +66,17 @@ TERMS = st.one_of(
 
 @st.composite
 def nodes(draw: st.DrawFn, name: str) -> Json:
+    gpus = draw(st.sampled_from([{}, {GPU: "0"}, {GPU: "2"}, {GPU: "8"}, {GPU: "8"}]))
     more = draw(st.sampled_from([{}, {}, {}, {"nvidia.com/mig-1g.10gb": "7"}]))
     return node(
         name,
-        draw(st.sampled_from([None, 0, 2, 8, 8])),
+        int(gpus.get(GPU, 0)),
         cpu=draw(st.sampled_from(["3", "96", "96"])),
         pods=draw(st.sampled_from(["0", "110", "110"])),
         labels=draw(st.dictionaries(KEYS, VALUES)),
         taints=draw(st.lists(TAINTS, max_size=2)),
         cordoned=draw(st.sampled_from([False, False, True])),
-        **more,
+        resources=gpus | more,
     )
 
 
