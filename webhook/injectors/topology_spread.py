@@ -29,7 +29,6 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, Field
 
 from webhook.framework.interface import Context, Edit, Injector, LabelKey, Outcome, Settings
-from webhook.kube.asked import AskedPod
 from webhook.kube.pod import HOSTNAME as HOST
 from webhook.kube.pod import PREFERRED, ZONE, Owner, in_pod_group
 from webhook.kube.workload_kinds import GANGS, workload_kind
@@ -115,7 +114,7 @@ class TopologySpread(Injector):
             return Outcome("gang")
         if context.cluster.requires_preferences:
             return Outcome("autoscaler")
-        selector = _selector(context.pod, context.pod.owner)
+        selector = _selector(context, context.pod.owner)
         if not selector:
             return Outcome("noLabels")
         if self.mode == "antiAffinity":
@@ -148,7 +147,8 @@ def _anti_affinity(edit: Edit, selector: dict[str, str]) -> Outcome:
     return Outcome("antiAffinity")
 
 
-def _selector(pod: AskedPod, controller: Owner) -> dict[str, str]:
-    """The label that its replicas have and no other pods; {} if none is known."""
-    found = [(key, pod.labels[key]) for key in _SELECTED_BY.get(controller.kind, ()) if key in pod.labels]
+def _selector(context: Context, controller: Owner) -> dict[str, str]:
+    """The label that its replicas have and no other pods; {} if none is known. The pods of a template will have it."""
+    keys, labels = _SELECTED_BY.get(controller.kind, ()), context.pod.labels
+    found = [(key, labels.get(key, "")) for key in keys if key in labels or context.template is not None]
     return dict(found[:1])
