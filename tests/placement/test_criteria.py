@@ -46,6 +46,13 @@ def of_two_replicas() -> ClusterState:
     return of
 
 
+def the_last_whole_one() -> ClusterState:
+    """`a` is the last whole node of twenty; a replica is on `b`."""
+    full = [f"n{number:02}" for number in range(18)]
+    pods = [pod("r", 1, on="b", owner="o"), *[pod(f"x-{name}", 8, on=name) for name in full]]
+    return state([node(name) for name in ("a", "b", *full)], pods)
+
+
 def of_job(made: Object) -> Object:
     made["metadata"]["ownerReferences"][0]["kind"] = "Job"
     return made
@@ -95,6 +102,7 @@ CASES: dict[str, tuple[ClusterState, Object]] = {
         of_job(pod("p", owner="o")),
     ),
     "fitForUse": (with_use(BUSY, pod("x", 1, on="b")), pod("p")),
+    "lastWholeNodes": (the_last_whole_one(), pod("p", owner="o")),
     "peers": (
         state([node("a"), node("b")], [pod("x", 1, on="a", owner="o"), pod("y", 7, on="b")]),
         pod("p", owner="o"),
@@ -104,7 +112,8 @@ CASES: dict[str, tuple[ClusterState, Object]] = {
     "replica": (of_two_replicas(), pod("p")),
     NAME: (state([node("b"), node("a")]), pod("p")),
 }
-"""Under the strategy `spread` the criterion has the pod on `b`, and by name, most often by score too, it would be on `a`."""
+"""Under the strategy `spread` (`apart` for the last whole nodes) the criterion has the pod on `b`, and by name, most often by
+score too, it would be on `a`."""
 
 
 def test_each_criterion_decides_in_a_case() -> None:
@@ -114,7 +123,7 @@ def test_each_criterion_decides_in_a_case() -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_the_criterion_that_decided_is_named(name: str) -> None:
     of, made = CASES[name]
-    found = placed(of, made, "spread")
+    found = placed(of, made, "apart" if name == "lastWholeNodes" else "spread")
     assert found.decided == name
     assert found.nodes[0].node == ("a" if name == NAME else "b")
 

@@ -1,4 +1,4 @@
-"""Whole nodes are kept for later large pods, but not at the cost of replicas that share a node."""
+"""Whole nodes are kept for later large pods, and replicas are kept apart while that uses none of the last ones."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 from tests.builders import GPUS
 from tests.controlplane.nodes import node
 from tests.state.objects import GPU, admitted, placer, pod, state
+from tests.tables import table
 from webhook.kube.asked import AskedPod
 from webhook.kube.pod_requests import Demand
 from webhook.nodes.demands import View
@@ -29,9 +30,23 @@ def filled(nodes: int, whole: int) -> ClusterState:
     return state([node(name) for name in names], [pod("r", 1, on=names[0], owner="o"), *others])
 
 
-def test_replicas_are_kept_apart_even_by_the_last_whole_node() -> None:
-    for strategy in ("apart", "spread"):
-        assert ranked(filled(20, 1), pod("p", owner="o"), strategy)[0] == "gpu-01"
+@table(
+    ("nodes", "whole", "first"),
+    {
+        "of two nodes both are used": (2, 1, "gpu-01"),
+        "the last whole one of nineteen": (19, 1, "gpu-01"),
+        "two whole ones of twenty": (20, 2, "gpu-01"),
+        "the last whole one of twenty stays whole": (20, 1, "gpu-00"),
+        "two of fifty-nine stay whole": (59, 2, "gpu-00"),
+        "but not a third": (59, 3, "gpu-01"),
+    },
+)
+def test_replicas_are_kept_apart_while_more_whole_nodes_are_left_than_one_in_twenty(
+    nodes: int, whole: int, first: str
+) -> None:
+    of = filled(nodes, whole)
+    assert ranked(of, pod("p", owner="o"), "apart")[0] == first
+    assert ranked(of, pod("p", owner="o"), "spread")[0] == "gpu-01", "spread takes the emptiest whatever it costs"
 
 
 def test_the_last_whole_node_is_used_if_nothing_else_fits() -> None:
@@ -40,11 +55,11 @@ def test_the_last_whole_node_is_used_if_nothing_else_fits() -> None:
     assert ranked(of, pod("p", owner="o"), "apart") == ["gpu-01"]
 
 
-def test_a_partly_used_node_comes_before_a_whole_one_and_one_with_a_replica_last() -> None:
+def test_a_partly_used_node_without_a_replica_comes_before_one_with_a_replica_and_a_whole_one_last() -> None:
     of = filled(20, 1)
     of.pod_gone(pod("x-gpu-05", 8))
     of.pod_seen(pod("y", 2, on="gpu-05"), 0)
-    assert ranked(of, pod("p", owner="o"), "apart") == ["gpu-05", "gpu-01", "gpu-00"]
+    assert ranked(of, pod("p", owner="o"), "apart") == ["gpu-05", "gpu-00", "gpu-01"]
 
 
 def test_two_owners_of_four_pods_share_two_empty_nodes_evenly() -> None:

@@ -37,6 +37,7 @@ class ByFree:
     """Scores free GPUs in coarse steps, so that many rows tie. The version of the view decides the direction."""
 
     keeps_apart = False
+    keeps_whole_nodes = False
 
     def __call__(self, columns: Columns, rows: Rows, demand: Demand, view: View) -> Floats:
         scores: Floats = (columns.free[GPU][rows] // 2).astype(float)

@@ -8,6 +8,7 @@ from webhook.nodes.table import Columns, Floats, Rows
 class MostCpu:
     meaning = "the node with the most free CPU"
     keeps_apart = False
+    keeps_whole_nodes = False
 
     def __call__(self, columns: Columns, rows: Rows, demand: Demand, view: View) -> Floats:
         return columns.free["cpu"][rows] / 1000

@@ -23,7 +23,7 @@ from webhook.policy.model import DEFAULT_PROFILE, Policy
 from webhook.state.view import StateView
 from webhook.text import listed, plural
 
-_CHANGES: Final = frozenset(("filled", "limitsFilled", "filledLess", "added", "set", "neutral", "antiAffinity"))
+_CHANGES: Final = frozenset(("filled", "limitsFilled", "filledLess", "added", "set", "antiAffinity"))
 """Injector results that are listed as changes. Results that only make the pod prefer a node are not listed."""
 _WOULD_START: Final = {True: "it waits now, and would start", False: "it waits now, and still would"}
 _STYLES: Final = {"refused": "red", "warned": "yellow", "changed": "cyan", "unchanged": "green", "notRead": "red"}

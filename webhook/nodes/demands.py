@@ -67,6 +67,10 @@ class Strategy(Protocol):
     def keeps_apart(self) -> bool:
         """Whether hosts and zones with fewer pods of the same owner rank first, before the score."""
 
+    @property
+    def keeps_whole_nodes(self) -> bool:
+        """Whether the last whole nodes are not used only to keep pods of one owner apart."""
+
     def __call__(self, columns: Columns, rows: Rows, demand: Demand, view: View) -> Floats: ...
 
     def score_key(self, view: View) -> object:

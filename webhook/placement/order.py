@@ -1,6 +1,6 @@
 """The order of nodes for a pod, as one list of criteria. The first criterion by which two nodes differ decides.
 
-A strategy gives the score, and says whether the criterion `peers` counts. Nodes that are equal by all
+A strategy gives the score, and says whether the criteria `lastWholeNodes` and `peers` count. Nodes that are equal by all
 criteria are ordered by name.
 
 `Ranker` filters, scores and orders nodes by the settings of one profile.
@@ -24,6 +24,7 @@ from webhook.placement.constraints import Constraints, Mask, compiled
 from webhook.placement.devices import LEFT_ALONE
 from webhook.placement.feasible import Feasible, Switches, counted, free_amounts
 from webhook.placement.gangs import Part, Together, gang_domains, part_of, room_for
+from webhook.placement.pack import whole_nodes
 from webhook.placement.peer_rules import Peers, Tier, peer_rule_tiers
 from webhook.placement.preferences import ResolvedPreferences
 from webhook.placement.request import PlacementRequest, Spec, shape_key, spec_of
@@ -121,6 +122,15 @@ def _fit_for_use(of: Candidates) -> Iterable[Tier]:
     return use_tiers(of.nodes.columns, of.scores.rows, of.request.demand, of.view.gpus, of.scores.gpu)
 
 
+def _last_whole_nodes(of: Candidates) -> Iterable[Tier]:
+    if not of.peers or not of.scores.strategy.keeps_whole_nodes:
+        return ()
+    columns, rows = of.nodes.columns, of.scores.rows
+    kinds = whole_nodes(columns, of.view, of.request.demand)
+    few = [whole.among(columns, rows) for whole in kinds if whole.scarce(columns)]
+    return (np.logical_or.reduce(few),) if few else ()
+
+
 def _peers(of: Candidates) -> Iterable[Tier]:
     return peer_rule_tiers(of.request.apart, of.nodes, of.scores.rows, of.peers) if of.peers else ()
 
@@ -148,6 +158,7 @@ CRITERIA: Final = (
     Criterion("peerRules", "the pod has rules about pods of its owner, and fewer of them are near it", _peer_rules),
     Criterion("gang", "the pods of its gang are near it, or have room there", _gang),
     Criterion("fitForUse", "more of its free GPUs are fit for use by their metrics", _fit_for_use),
+    Criterion("lastWholeNodes", "the other is one of the last whole nodes", _last_whole_nodes),
     Criterion("peers", "fewer pods of its owner are there, or in its zone", _peers),
     Criterion("score", "the strategy scores it higher", _score),
     Criterion("load", "its GPUs are less busy or cooler", _load),

@@ -210,6 +210,10 @@ def _reach(popular: list[PopularDemand], models: int) -> NDArray[np.bool_]:
     return np.array(reach, bool).reshape(len(popular), models)
 
 
+_KEPT: Final = 20
+"""One in so many of the largest nodes stays whole, even if replicas then share a node."""
+
+
 class Whole:
     """The whole nodes of one GPU resource, for one view."""
 
@@ -218,6 +222,7 @@ class Whole:
         capacity = np.where(columns.sharing == 1, columns.capacity[gpu], 0)
         self.size = max(1, int(capacity.max(initial=0)))
         """GPUs of the largest nodes: a row with so many free is a whole node."""
+        self._kept = int((capacity >= self.size).sum()) // _KEPT
 
     def among(self, columns: Columns, rows: Rows) -> NDArray[np.bool_]:
         """Which of `rows` are whole nodes."""
@@ -231,6 +236,10 @@ class Whole:
         """
         fuller: NDArray[np.bool_] = columns.free[self.gpu][rows] > demand.amount(self.gpu)
         return (self.among(columns, rows) & fuller) | (columns.sharing[rows] > 1)
+
+    def scarce(self, columns: Columns) -> bool:
+        """Whether no more whole nodes are left than should stay whole. Nodes that nobody may use now count too."""
+        return self._kept > 0 and int(np.count_nonzero(self.among(columns, slice(0, columns.rows)))) <= self._kept
 
 
 def whole_nodes(columns: Columns, view: View, demand: Demand) -> list[Whole]:
@@ -256,7 +265,7 @@ class Pack:
     """
 
     meaning = "fill nodes, so that large pods find room"
-    keeps_apart = False
+    keeps_apart = keeps_whole_nodes = False
 
     def __call__(self, columns: Columns, rows: Rows, demand: Demand, view: View) -> Floats:
         value = valuation(columns, view)
@@ -274,8 +283,12 @@ class Apart(Pack):
     """For replicas that should not share a node, on a cluster that needs whole nodes too.
 
     Hosts and zones with fewer pods of the same owner come first (`peer_rules`); then nodes are scored as by `Pack`. (`Spread`
-    would use the emptiest nodes, so that large pods find none.)
+    would use the emptiest nodes, so that large pods find none.) When one in twenty of the largest nodes is left whole, no more
+    of them are used only to keep replicas apart (`Whole.scarce`).
     """
 
-    meaning = "hosts and zones with fewest pods of the owner first, then as pack"
-    keeps_apart = True
+    meaning = (
+        "hosts and zones with fewest pods of the owner first, then as pack; for that alone it does not break the last whole "
+        "nodes, one in twenty of the largest"
+    )
+    keeps_apart = keeps_whole_nodes = True

@@ -32,6 +32,7 @@ class Spread:
 
     meaning = "hosts and zones with fewest pods of the owner first, then the emptiest and idlest node"
     keeps_apart = True
+    keeps_whole_nodes = False
 
     def __call__(self, columns: Columns, rows: Rows, demand: Demand, view: View) -> Floats:
         free = np.zeros(columns.alive[rows].shape)
