@@ -3,7 +3,8 @@
 Pods with one GPU are created one after the other and then 64 at once, in a namespace that has opted in. kube-scheduler
 binds them, and simulated nodes start them. Measured is the CPU time of the whole server, watches included, from the first
 creation until all have started and their last events have come, for each pod. `bench.timed` measures parts of it within the
-server; the rest is HTTP, TLS, the event loop and system calls. The same pods in a namespace without our webhooks tell how much of that is of watches.
+server; the rest is HTTP, TLS, the event loop and system calls. The same pods in
+a namespace without our webhooks tell how much of that is of watches.
 
 With `--against` another version is measured by turns with this one, on the same control plane.
 """

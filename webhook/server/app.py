@@ -156,7 +156,8 @@ def map_large_blocks() -> None:
     glibc maps blocks from 128 KiB on, but from the size of the largest mapped block that was ever freed after that
     (mallopt(3), M_MMAP_THRESHOLD). Smaller ones leave holes in the heap, which then grows: bodies and pages of lists are large.
     The numbers of 65,000 nodes have 520 kB. Each choice makes some and frees them: with a threshold of 64 KiB, or a heap that
-    is trimmed each time (M_TRIM_THRESHOLD, 128 KiB), the system gave and cleared 534 pages in each review, which took twice as long.
+    is trimmed each time (M_TRIM_THRESHOLD, 128 KiB), the system gave and cleared 534 pages in each review, which took twice
+    as long.
     """
     trim_threshold, mmap_threshold = -1, -3
     with suppress(AttributeError):  # another library
