@@ -122,7 +122,7 @@ def exempt(request: Request, pod: Pod, profile: NamespaceProfile) -> bool:
     return any([exemption.covers(request, pod) for exemption in profile.settings.exempt])
 
 
-def findings_of(pod: AskedPod, context: Context, rules: Rules) -> Iterator[UnitFinding]:
+def findings_of(pod: AskedPod, context: Context, rules: Rules) -> list[UnitFinding]:
     """The findings of the rules. On an UPDATE only those that the old object does not have.
 
     Each rule yields at most MAX_FINDINGS, so that neither the message nor the time grows with the pod. Findings of several
@@ -142,11 +142,11 @@ def findings_of(pod: AskedPod, context: Context, rules: Rules) -> Iterator[UnitF
         first = by_cause.setdefault(finding.cause, unit_finding)
         if unit_finding.action == "deny" and first.action != "deny":
             by_cause[finding.cause] = unit_finding
-    return (
+    return [
         unit_finding
         for unit_finding in findings
         if not unit_finding.finding.cause or by_cause[unit_finding.finding.cause].unit == unit_finding.unit
-    )
+    ]
 
 
 def _new(findings: Iterable[Finding], rule: Rule, old: AskedPod, context: Context) -> Iterator[Finding]:

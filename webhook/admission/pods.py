@@ -126,9 +126,9 @@ def _refused_early(
     """A refusal with the findings of all rules, if the API server would refuse the pod before the validating hook; else None.
     `pod`: after the injectors."""
     early = findings_of(pod, context, policy.units[profile.name].early_rules)
-    if not denials(list(early)) or exempt(request, pod.json, profile):
+    if not denials(early) or exempt(request, pod.json, profile):
         return None
-    findings = list(findings_of(pod, context, policy.units[profile.name].rules))
+    findings = findings_of(pod, context, policy.units[profile.name].rules)
     decision = decided(request, findings, policy, profile, context.workload.name)
     return decision._replace(warnings=without_none(profile.warning, context.workload.warning))
 
@@ -167,7 +167,7 @@ def validate(request: Request, policy: Policy, cluster: Cluster, placer: Placer 
     asked = context.pod
     if injected:
         asked, would = _after_injectors(context, policy, profile)
-    findings = list(findings_of(asked, context, policy.units[profile.name].rules))
+    findings = findings_of(asked, context, policy.units[profile.name].rules)
     return decided(request, findings, policy, profile, context.workload.name, would)
 
 

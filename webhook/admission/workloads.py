@@ -115,7 +115,7 @@ def _early(review: _Review, template: Template) -> list[UnitFinding]:
         return []
     rules = review.policy.units[review.profile.name].early_rules
     context = review.context(template, template.pod, None)
-    denied = denials(list(findings_of(context.pod, context, rules)))
+    denied = denials(findings_of(context.pod, context, rules))
     return [_in_template(finding, template) for finding in denied]
 
 

@@ -79,9 +79,11 @@ class Vgpu(NamedTuple):
         """At most what its containers ask for: everybody can write the annotation."""
         notes = annotations_of(pod)
         text = next((notes[key] for key in self.assigned if notes.get(key)), "")
+        if not text or len(text) > MAX_TEXT:
+            return ()
         requests = self._requests(pod, parts=False)
         asked = sum([request.devices for request in requests])
-        if not asked or len(text) > MAX_TEXT:
+        if not asked:
             return ()
         largest = [
             max([dict(request.amounts).get(f"{self.name}/{part}", _MAX_AMOUNT) for request in requests])

@@ -53,9 +53,9 @@ def conform(value: Any, schema: Schema, path: tuple[str, ...]) -> None:
     if isinstance(schema, dict):
         if not isinstance(value, dict):
             _refuse(path, "a map", value)
-        for key, item in value.items():
-            below = schema.get(key) if item is not None else None
-            if below is not None and not (type(below) is _Scalar and type(item) in below.types):
+        for key, below in schema.items():
+            item = value.get(key)
+            if item is not None and not (type(below) is _Scalar and type(item) in below.types):
                 conform(item, below, (*path, f".{key}"))
     elif isinstance(schema, _Scalar):
         if type(value) not in schema.types:

@@ -149,12 +149,13 @@ def peer_rule_tiers(rules: Iterable[Apart], nodes: Nodes, rows: NDArray[np.intp]
         if rule.key == HOSTNAME and not peers:
             continue
         domains = domains_of(nodes, rule.key)
-        of_rows = domains.of_row[rows]
         if not peers and not (rule.spread and domains.number > 1):
             continue
         counts = domains.counts(peers)
         counts[0] = counts.max() + rule.step if rule.spread else 0
-        tiers.append(counts[of_rows] // rule.step)
+        if rule.step > 1:
+            counts //= rule.step
+        tiers.append(counts[1:][rows] if rule.key == HOSTNAME else counts[domains.of_row[rows]])
     return tiers
 
 

@@ -6,7 +6,6 @@ Whether a pod fits, and the score of a node, are computed once per state, also f
 state. Most clusters have few kinds of nodes and few sizes of pods.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -147,13 +146,6 @@ class NodeScores:
     def undecided(self) -> bool:
         """Whether it cannot be told of some node if it has devices for the pod."""
         return self.alternatives is not None and bool((self.alternatives == UNDECIDED).any())
-
-    def of_rows(self, numbers: Mapping[int, int]) -> NDArray[np.int64]:
-        """These numbers by row for each of `rows`; 0 for all others."""
-        found = np.zeros(len(self.rows) + 1, np.int64)
-        indices = self._index[np.fromiter(numbers, np.intp, len(numbers))]
-        found[indices] = np.fromiter(numbers.values(), np.int64, len(numbers))
-        return found[:-1]
 
     def refresh(self, nodes: Nodes, view: View, *, burst: bool = False) -> None:
         """Filter and score again the rows that changed. `burst`: see `Ledger.burst`."""

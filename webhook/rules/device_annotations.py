@@ -19,12 +19,13 @@ pkg/annotations/v2, crun (run.oci.*), runc (org.systemd.property.*), Kata (io.ka
 """
 
 from collections.abc import Iterable
+from functools import cached_property
 from typing import ClassVar
 
 from webhook.framework.interface import Check, Context, Finding, Gpus, Rule
 from webhook.kube import cel
 from webhook.kube.asked import AskedPod
-from webhook.text import bare, matches_any, quoted
+from webhook.text import Patterns, bare, matches_any, quoted
 
 _FIX = "Remove it, and ask for GPUs in the limits of a container; harmless ones can be listed in deviceAnnotations.harmless"
 _NEEDED = "Remove it, unless the pod needs it: for GPUDirect on GKE, or to use its GPUs in gVisor"
@@ -63,12 +64,12 @@ class DeviceAnnotations(Rule):
     pod."""
 
     def check(self, pod: AskedPod, context: Context) -> Iterable[Finding]:
-        from_schedulers = self.from_schedulers if context.operation == "CREATE" else ()
-        named = (*self.keys, *self.beside_gpu, *from_schedulers)
+        new = context.operation == "CREATE"
         for key, value in pod.annotations.items():
             lower_key = key[:_MAX_KEY].encode().lower().decode()  # of ASCII alone, as in CEL
+            named = self._named.match(lower_key) or (new and matches_any(self.from_schedulers, lower_key))
             domain = f".{lower_key.partition('/')[0]}."  # a `.` after it is CRI-O's older form
-            if not (matches_any(named, lower_key) or any([f".{each}." in domain for each in self.domains])):
+            if not (named or any([each in domain for each in self._domains])):
                 continue
             beside_gpu = matches_any(self.beside_gpu, lower_key)
             if not beside_gpu and matches_any(self.harmless, lower_key):
@@ -81,6 +82,14 @@ class DeviceAnnotations(Rule):
                 fix=_NEEDED if needed else _FIX,
                 only_warn=needed,
             )
+
+    @cached_property
+    def _named(self) -> Patterns:
+        return Patterns((*self.keys, *self.beside_gpu))
+
+    @cached_property
+    def _domains(self) -> tuple[str, ...]:
+        return tuple([f".{domain}." for domain in self.domains])
 
     def exported(self, gpus: Gpus) -> Iterable[Check]:
         lower_key, head = "k.lowerAscii()", '("." + k.lowerAscii().split("/")[0] + ".")'

@@ -61,11 +61,11 @@ class DeviceEnv(Rule):
         part = part_container(pod.json)
         for container in pod.containers:
             env = container.spec.get("env") or ()
-            named = [(index, entry) for index, entry in enumerate(env) if self._is_named(entry.get("name") or "")]
-            with_gpu, hidden = (
-                bool(named) and container.has_gpu(context.gpus),
-                bool(named) and hides_devices(container.spec),
-            )
+            names = self._among([entry.get("name") or "" for entry in env])
+            if not names:
+                continue
+            named = [(index, entry) for index, entry in enumerate(env) if entry.get("name") in names]
+            with_gpu, hidden = container.has_gpu(context.gpus), hides_devices(container.spec)
             for index, entry in named:
                 if container.name == part and is_part_of_gpu(entry, pod.json):
                     continue
@@ -74,10 +74,10 @@ class DeviceEnv(Rule):
                     seen = f"{bare(entry['name'])}={value_of(entry)} in container {quoted(container.name)}{besides}"
                     yield Finding(f"{container.field}.env[{index}]", seen, wanted, fix, only_warn)
 
-    def _is_named(self, name: str) -> bool:
-        """Whether this rule checks variables of this name."""
-        by_suffix = name.endswith(_SUFFIX) and not matches_any(self.programs, name)
-        return by_suffix or self._patterns.match(name)
+    def _among(self, names: Iterable[str]) -> set[str]:
+        """Those of these names whose variables this rule checks."""
+        by_suffix = {name for name in names if name.endswith(_SUFFIX) and not matches_any(self.programs, name)}
+        return by_suffix | self._patterns.among(names)
 
     @cached_property
     def _patterns(self) -> Patterns:

@@ -31,7 +31,7 @@ class GpuQuantity(Rule):
     early: ClassVar[bool] = True
 
     def check(self, pod: AskedPod, context: Context) -> Iterable[Finding]:
-        for container in pod.containers if pod.gpu_names else ():
+        for container in pod.containers if context.pod.gpu_names else ():  # injectors add no other name
             resources = container.spec.get("resources") or {}
             limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
             for name in context.gpus.among(limits):
