@@ -194,7 +194,7 @@ class Installed:
         (server,) = [found for found in kustomized(self.plane) if found["kind"] == "Deployment"]
         template, numbers = server["spec"]["template"], range(self.replicas)
         ports = [{"https": self.ports[number], "ops": self.ops_ports[number]} for number in numbers]
-        objects = [pretended.pod(template, number, self._namespace, ports[number]) for number in numbers]
+        objects = [pretended.of_template(template, number, self._namespace, ports[number]) for number in numbers]
         if self.routed:
             objects += [pretended.endpoint(n, self._namespace, self._host, self.ports[n]) for n in numbers]
         self._apply(objects)

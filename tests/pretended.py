@@ -14,7 +14,7 @@ def name_of(number: int) -> str:
     return f"replica-{number}"
 
 
-def pod(template: Json, number: int, namespace: str, ports: Mapping[str, int]) -> Json:
+def of_template(template: Json, number: int, namespace: str, ports: Mapping[str, int]) -> Json:
     """Of the template of the Deployment. `ports`: by their names."""
     spec = copy.deepcopy(template["spec"]) | {"schedulerName": "nobody"}
     for port in spec["containers"][0]["ports"]:

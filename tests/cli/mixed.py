@@ -25,14 +25,8 @@ def claiming(name: str, claim: str, on: str) -> Json:
     return placed(made, on, resourceClaimStatuses=[{"name": "gpu", "resourceClaimName": claim}])
 
 
-def annotated(kind: Json, **notes: str) -> Json:
-    kind["metadata"]["annotations"] = notes
-    return kind
-
-
 def shared_pod(name: str, on: str | None, limits: dict[str, str], notes: dict[str, str]) -> Json:
-    made = placed(pod(name, 0, container={"resources": {"limits": limits, "requests": limits}}), on)
-    return annotated(made, **notes) if on else made
+    return placed(pod(name, 0, limits=limits, requests=limits, annotations=notes if on else None), on)
 
 
 HAMI_PART = {GPU: "1", "nvidia.com/gpumem": "20000", "nvidia.com/gpucores": "25"}
@@ -61,13 +55,17 @@ PARTITIONS = [
     claiming("by-part", "part-x", "mig"),
 ]
 SHARED = [
-    annotated(
-        node("hami", 2, replicas=5), **{HAMI.registered: "".join(f"GPU-{n},5,80000,100,A100,0,true:" for n in range(2))}
+    node(
+        "hami",
+        2,
+        replicas=5,
+        annotations={HAMI.registered: "".join(f"GPU-{n},5,80000,100,A100,0,true:" for n in range(2))},
     ),
     shared_pod("hami-part", "hami", HAMI_PART, {HAMI.assigned[0]: "GPU-0,NVIDIA,20000,25:;"}),
-    annotated(
-        node("volcano", resources={**BARE, "volcano.sh/vgpu-number": "20"}),
-        **{VOLCANO.registered: "".join(f"GPU-{n},10,16000,V100,true,hami-core:" for n in range(2))},
+    node(
+        "volcano",
+        resources={**BARE, "volcano.sh/vgpu-number": "20"},
+        annotations={VOLCANO.registered: "".join(f"GPU-{n},10,16000,V100,true,hami-core:" for n in range(2))},
     ),
     shared_pod("volcano-part", "volcano", VOLCANO_PART, {VOLCANO.assigned[0]: "GPU-1,NVIDIA,8000,0:;"}),
 ]

@@ -59,6 +59,7 @@ def node(
     pods: str = "110",
     zone: str = "zone-a",
     labels: Mapping[str, str | None] | None = None,
+    annotations: Mapping[str, str] | None = None,
     taints: Iterable[str | Mapping[str, str]] = (),
     images: Mapping[str, int] | None = None,
     ready: bool = True,
@@ -108,8 +109,9 @@ def node(
         spec["taints"] = found
     labelled = {key: value for key, value in {**all_labels, **(labels or {})}.items() if value is not None}
     metadata: Json = {"name": name, "labels": labelled}
-    if not ready:
-        metadata["annotations"] = {NOT_READY: "true"}
+    notes = dict(annotations or {}) | ({} if ready else {NOT_READY: "true"})
+    if notes:
+        metadata["annotations"] = notes
     capacity |= dict(resources or {})
     known = {"Ready": "True" if ready else "False", **(conditions or {})}
     return {

@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.controlplane.nodes import node
+from tests.controlplane.objects import pod
 from webhook.devices.source_aliyun import ALIYUN
 from webhook.devices.source_vgpu import HAMI, MAX_DEVICES, VOLCANO
 from webhook.devices.sources import DeviceSource
@@ -20,8 +22,8 @@ REGISTERED, ALLOCATED = HAMI.registered, HAMI.assigned[0]
 V_REGISTERED, V_ALLOCATED = VOLCANO.registered, VOLCANO.assigned[0]
 
 
-def node(annotations: dict[str, str] | None = None, **capacity: str) -> dict[str, Any]:
-    return {"metadata": {"name": "a", "annotations": annotations}, "status": {"capacity": capacity}}
+def telling(notes: dict[str, str] | None = None, **capacity: str) -> dict[str, Any]:
+    return node("a", 0, annotations=notes, resources=capacity)
 
 
 def unplugged(made: dict[str, Any], resource: str) -> dict[str, Any]:
@@ -30,9 +32,8 @@ def unplugged(made: dict[str, Any], resource: str) -> dict[str, Any]:
     return made
 
 
-def pod(*limits: dict[str, str], notes: dict[str, str] | None = None) -> dict[str, Any]:
-    containers = [{"name": "c", "resources": {"limits": each}} for each in limits]
-    return {"metadata": {"annotations": notes}, "spec": {"containers": containers}}
+def asking(*limits: dict[str, str], notes: dict[str, str] | None = None) -> dict[str, Any]:
+    return pod(containers=[{"name": "c", "resources": {"limits": each}} for each in limits], annotations=notes)
 
 
 def told(source: DeviceSource, of: dict[str, Any]) -> list[tuple[Any, ...]]:
@@ -47,24 +48,24 @@ def card(**changed: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("source", "of", "devices"),
     [
-        pytest.param(HAMI, node({REGISTERED: f"{P4},10,7680,100,NVIDIA-Tesla P4,0,true:"}), [(P4, 7680, 100, 10)], id="HAMi to 2.4"),
-        pytest.param(HAMI, node({REGISTERED: f"{P4},10,7680,100,NVIDIA-Tesla P4,0,true,1,hami-core:"}), [(P4, 7680, 100, 10)], id="HAMi to 2.7"),
-        pytest.param(HAMI, node({REGISTERED: orjson.dumps([card(), card(id="GPU-1", count=7)]).decode()}),
+        pytest.param(HAMI, telling({REGISTERED: f"{P4},10,7680,100,NVIDIA-Tesla P4,0,true:"}), [(P4, 7680, 100, 10)], id="HAMi to 2.4"),
+        pytest.param(HAMI, telling({REGISTERED: f"{P4},10,7680,100,NVIDIA-Tesla P4,0,true,1,hami-core:"}), [(P4, 7680, 100, 10)], id="HAMi to 2.7"),
+        pytest.param(HAMI, telling({REGISTERED: orjson.dumps([card(), card(id="GPU-1", count=7)]).decode()}),
                      [("GPU-0", 8192, 100, 5), ("GPU-1", 8192, 100, 7)], id="HAMi from 2.8"),
-        pytest.param(HAMI, node({REGISTERED: orjson.dumps([card(health=False), card(id="GPU-1")]).decode()}), [("GPU-1", 8192, 100, 5)], id="one is sick"),
-        pytest.param(HAMI, node({REGISTERED: orjson.dumps([card(), card(id="GPU-1")]).decode(), "hami.io/device-cordon": "GPU-0"}),
+        pytest.param(HAMI, telling({REGISTERED: orjson.dumps([card(health=False), card(id="GPU-1")]).decode()}), [("GPU-1", 8192, 100, 5)], id="one is sick"),
+        pytest.param(HAMI, telling({REGISTERED: orjson.dumps([card(), card(id="GPU-1")]).decode(), "hami.io/device-cordon": "GPU-0"}),
                      [("GPU-1", 8192, 100, 5)], id="one is cordoned"),
-        pytest.param(HAMI, node({REGISTERED: orjson.dumps([card()]).decode(), "hami.io/node-handshake": "Deleted_2026.11.25 05:00:00"}), [], id="withdrawn"),
-        pytest.param(HAMI, unplugged(node({REGISTERED: orjson.dumps([card()]).decode()}), "nvidia.com/gpu"), [], id="its plugin is gone, HAMi from 2.10"),
-        pytest.param(VOLCANO, unplugged(node({V_REGISTERED: f"{P4},10,32768,V100,true,hami-core:"}), "volcano.sh/vgpu-number"), [], id="Volcano: its plugin is gone"),
-        pytest.param(HAMI, node({REGISTERED: orjson.dumps([card(mode="mig")]).decode()}), [], id="it gives out MIG instances, of which it has profiles and places"),
-        pytest.param(VOLCANO, node({V_REGISTERED: f"{P4},10,32768,NVIDIA-Tesla V100,true,mig:"}), [], id="Volcano: so does it"),
-        pytest.param(HAMI, node({REGISTERED: "[]"}), [], id="no card"),
-        pytest.param(HAMI, node(None), [], id="no annotation"),
-        pytest.param(VOLCANO, node({V_REGISTERED: f"{P4},10,32768,NVIDIA-Tesla V100,true,hami-core:{OTHER},10,32768,V100,false,hami-core:"}),
+        pytest.param(HAMI, telling({REGISTERED: orjson.dumps([card()]).decode(), "hami.io/node-handshake": "Deleted_2026.11.25 05:00:00"}), [], id="withdrawn"),
+        pytest.param(HAMI, unplugged(telling({REGISTERED: orjson.dumps([card()]).decode()}), "nvidia.com/gpu"), [], id="its plugin is gone, HAMi from 2.10"),
+        pytest.param(VOLCANO, unplugged(telling({V_REGISTERED: f"{P4},10,32768,V100,true,hami-core:"}), "volcano.sh/vgpu-number"), [], id="Volcano: its plugin is gone"),
+        pytest.param(HAMI, telling({REGISTERED: orjson.dumps([card(mode="mig")]).decode()}), [], id="it gives out MIG instances, of which it has profiles and places"),
+        pytest.param(VOLCANO, telling({V_REGISTERED: f"{P4},10,32768,NVIDIA-Tesla V100,true,mig:"}), [], id="Volcano: so does it"),
+        pytest.param(HAMI, telling({REGISTERED: "[]"}), [], id="no card"),
+        pytest.param(HAMI, telling(None), [], id="no annotation"),
+        pytest.param(VOLCANO, telling({V_REGISTERED: f"{P4},10,32768,NVIDIA-Tesla V100,true,hami-core:{OTHER},10,32768,V100,false,hami-core:"}),
                      [(P4, 32768, 100, 10)], id="Volcano, one is sick"),
-        pytest.param(ALIYUN, node(**{"aliyun.com/gpu-mem": "64", "aliyun.com/gpu-count": "2"}), [("0", 32), ("1", 32)], id="Alibaba: equal parts"),
-        pytest.param(ALIYUN, node(**{"aliyun.com/gpu-mem": "64"}), [], id="Alibaba: no number of GPUs"),
+        pytest.param(ALIYUN, telling(**{"aliyun.com/gpu-mem": "64", "aliyun.com/gpu-count": "2"}), [("0", 32), ("1", 32)], id="Alibaba: equal parts"),
+        pytest.param(ALIYUN, telling(**{"aliyun.com/gpu-mem": "64"}), [], id="Alibaba: no number of GPUs"),
     ],
 )  # fmt: skip
 def test_the_devices_of_a_node(source: DeviceSource, of: dict[str, Any], devices: list[tuple[Any, ...]]) -> None:
@@ -80,21 +81,21 @@ V_PART = {"volcano.sh/vgpu-number": "2", "volcano.sh/vgpu-memory": "1000"}
 @pytest.mark.parametrize(
     ("source", "of", "uses"),
     [
-        pytest.param(HAMI, pod(TWO, TWO, notes={ALLOCATED: WRITTEN}), [(OTHER, PART), (P4, PART)], id="HAMi"),
-        pytest.param(HAMI, pod(TWO, notes={ALLOCATED: f"{P4}[0-1],NVIDIA,500,3:;"}), [(P4, PART)], id="HAMi, MIG"),
-        pytest.param(HAMI, pod(TWO, notes={ALLOCATED: WRITTEN}), [(OTHER, PART)], id="no more than it asks for"),
-        pytest.param(HAMI, pod(TWO, notes={ALLOCATED: f"{OTHER},NVIDIA,7680,100:;"}), [(OTHER, PART)], id="no larger part than it asks for"),
-        pytest.param(HAMI, pod({"nvidia.com/gpu": "1", "nvidia.com/gpucores": "3"}, notes={ALLOCATED: f"{OTHER},NVIDIA,500,3:;"}),
+        pytest.param(HAMI, asking(TWO, TWO, notes={ALLOCATED: WRITTEN}), [(OTHER, PART), (P4, PART)], id="HAMi"),
+        pytest.param(HAMI, asking(TWO, notes={ALLOCATED: f"{P4}[0-1],NVIDIA,500,3:;"}), [(P4, PART)], id="HAMi, MIG"),
+        pytest.param(HAMI, asking(TWO, notes={ALLOCATED: WRITTEN}), [(OTHER, PART)], id="no more than it asks for"),
+        pytest.param(HAMI, asking(TWO, notes={ALLOCATED: f"{OTHER},NVIDIA,7680,100:;"}), [(OTHER, PART)], id="no larger part than it asks for"),
+        pytest.param(HAMI, asking({"nvidia.com/gpu": "1", "nvidia.com/gpucores": "3"}, notes={ALLOCATED: f"{OTHER},NVIDIA,500,3:;"}),
                      [(OTHER, PART)], id="all memory, as its scheduler wrote it"),
-        pytest.param(HAMI, pod({"cpu": "1"}, notes={ALLOCATED: WRITTEN}), [], id="it asks for nothing"),
-        pytest.param(HAMI, pod(TWO, notes={ALLOCATED: "GPU-0,NVIDIA,-5,3:;"}), [], id="a negative amount"),
-        pytest.param(HAMI, pod(TWO), [], id="not given yet"),
-        pytest.param(VOLCANO, pod(V_PART, notes={V_ALLOCATED: f"{P4},NVIDIA,1000,0:{OTHER},NVIDIA,1000,0:"}),
+        pytest.param(HAMI, asking({"cpu": "1"}, notes={ALLOCATED: WRITTEN}), [], id="it asks for nothing"),
+        pytest.param(HAMI, asking(TWO, notes={ALLOCATED: "GPU-0,NVIDIA,-5,3:;"}), [], id="a negative amount"),
+        pytest.param(HAMI, asking(TWO), [], id="not given yet"),
+        pytest.param(VOLCANO, asking(V_PART, notes={V_ALLOCATED: f"{P4},NVIDIA,1000,0:{OTHER},NVIDIA,1000,0:"}),
                      [(uuid, (("volcano.sh/vgpu/memory", 1000), ("volcano.sh/vgpu/cores", 0), ("volcano.sh/vgpu/slots", 1))) for uuid in (P4, OTHER)],
                      id="Volcano, two cards for a container"),
-        pytest.param(ALIYUN, pod({"aliyun.com/gpu-mem": "3"}, {"aliyun.com/gpu-mem": "2"}, notes={"ALIYUN_COM_GPU_MEM_IDX": "1"}),
+        pytest.param(ALIYUN, asking({"aliyun.com/gpu-mem": "3"}, {"aliyun.com/gpu-mem": "2"}, notes={"ALIYUN_COM_GPU_MEM_IDX": "1"}),
                      [("1", (("aliyun.com/gpu-mem", 5),))], id="Alibaba"),
-        pytest.param(ALIYUN, pod({"aliyun.com/gpu-mem": "3"}), [], id="Alibaba, not given yet"),
+        pytest.param(ALIYUN, asking({"aliyun.com/gpu-mem": "3"}), [], id="Alibaba, not given yet"),
     ],
 )  # fmt: skip
 def test_what_a_pod_has(source: DeviceSource, of: dict[str, Any], uses: list[tuple[str, Any]]) -> None:
@@ -104,17 +105,17 @@ def test_what_a_pod_has(source: DeviceSource, of: dict[str, Any], uses: list[tup
 @pytest.mark.parametrize(
     ("source", "of", "asked"),
     [
-        pytest.param(HAMI, pod({"nvidia.com/gpu": "1"}), None, id="whole GPUs are counted as ever"),
-        pytest.param(HAMI, pod(TWO | {"nvidia.com/gpumem-percentage": "50"}), None, id="a percentage is HAMi's to judge"),
-        pytest.param(HAMI, pod(TWO, notes={"nvidia.com/use-gputype": "A100"}), None, id="so is a choice of cards"),
-        pytest.param(HAMI, pod({"nvidia.com/gpumem": "500"}), None, id="a part without a card"),
-        pytest.param(HAMI, pod({"cpu": "1"}), None, id="none"),
-        pytest.param(HAMI, pod(TWO, {"nvidia.com/gpu": "2", "nvidia.com/gpumem": "100"}),
+        pytest.param(HAMI, asking({"nvidia.com/gpu": "1"}), None, id="whole GPUs are counted as ever"),
+        pytest.param(HAMI, asking(TWO | {"nvidia.com/gpumem-percentage": "50"}), None, id="a percentage is HAMi's to judge"),
+        pytest.param(HAMI, asking(TWO, notes={"nvidia.com/use-gputype": "A100"}), None, id="so is a choice of cards"),
+        pytest.param(HAMI, asking({"nvidia.com/gpumem": "500"}), None, id="a part without a card"),
+        pytest.param(HAMI, asking({"cpu": "1"}), None, id="none"),
+        pytest.param(HAMI, asking(TWO, {"nvidia.com/gpu": "2", "nvidia.com/gpumem": "100"}),
                      [(1, PART), (2, (("hami.io/gpu/memory", 100), ("hami.io/gpu/cores", 0), ("hami.io/gpu/slots", 1)))], id="each container"),
-        pytest.param(HAMI, pod({"nvidia.com/gpu": "1", "nvidia.com/gpucores": "100"}), [(1, (("hami.io/gpu/cores", 100),))], id="alone on its card"),
-        pytest.param(VOLCANO, pod({"volcano.sh/vgpu-number": "1"}), [(1, (("volcano.sh/vgpu/cores", 0), ("volcano.sh/vgpu/slots", 1)))],
+        pytest.param(HAMI, asking({"nvidia.com/gpu": "1", "nvidia.com/gpucores": "100"}), [(1, (("hami.io/gpu/cores", 100),))], id="alone on its card"),
+        pytest.param(VOLCANO, asking({"volcano.sh/vgpu-number": "1"}), [(1, (("volcano.sh/vgpu/cores", 0), ("volcano.sh/vgpu/slots", 1)))],
                      id="Volcano: all the memory"),
-        pytest.param(ALIYUN, pod({"aliyun.com/gpu-mem": "3"}, {}), [(1, (("aliyun.com/gpu-mem", 3),))], id="Alibaba"),
+        pytest.param(ALIYUN, asking({"aliyun.com/gpu-mem": "3"}, {}), [(1, (("aliyun.com/gpu-mem", 3),))], id="Alibaba"),
     ],
 )  # fmt: skip
 def test_what_a_pod_asks_for(source: DeviceSource, of: dict[str, Any], asked: list[tuple[int, Any]] | None) -> None:
@@ -134,12 +135,12 @@ HOSTILE = [
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: text[:24])
 def test_an_annotation_that_is_made_to_harm_is_bounded(text: str) -> None:
     for source, registered, assigned in ((HAMI, REGISTERED, ALLOCATED), (VOLCANO, V_REGISTERED, V_ALLOCATED)):
-        devices = source.devices(node({registered: text})).devices
+        devices = source.devices(telling({registered: text})).devices
         assert len(devices) <= MAX_DEVICES
-        assert len(source.uses(pod(TWO | V_PART, notes={assigned: text}))) <= 2
+        assert len(source.uses(asking(TWO | V_PART, notes={assigned: text}))) <= 2
 
 
 @given(st.text(alphabet='GPU-0,:;[]{}"e.1 tru', max_size=60), st.sampled_from([HAMI, VOLCANO]))
 def test_no_text_is_an_error(text: str, source: Any) -> None:
-    source.devices(node({source.registered: text}))
-    source.uses(pod(TWO | V_PART, notes={source.assigned[0]: text}))
+    source.devices(telling({source.registered: text}))
+    source.uses(asking(TWO | V_PART, notes={source.assigned[0]: text}))

@@ -9,6 +9,7 @@ from typing import Any
 
 from aiohttp import web
 
+from tests.controlplane.objects import pod
 from tests.waiting import stop_accepting
 from webhook.feeds.exporters import Exporters
 from webhook.nodes.gpu_metrics import GpuMetricsSettings
@@ -20,7 +21,7 @@ Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 _MUTE = logging.Logger("served", logging.CRITICAL + 1)
 
 
-def pod(
+def exporter(
     node: str = "gpu-a-1",
     address: str = "10.0.0.7",
     *,
@@ -29,13 +30,11 @@ def pod(
     **metadata: Any,
 ) -> dict[str, Any]:
     """A pod that is an exporter, unless the arguments say otherwise."""
-    name = metadata.get("name", f"exporter-{node}")
-    labels = {"app": app} if app else {}
-    return {
-        "metadata": {"name": name, "uid": f"uid-of-{name}", "namespace": "gpu-operator", "labels": labels, **metadata},
-        "spec": {"nodeName": node, "containers": [{"name": "first"}, {"name": "second"}]},
-        "status": {"phase": phase, "podIP": address},
-    }
+    name = metadata.pop("name", f"exporter-{node}")
+    containers = [{"name": "first"}, {"name": "second"}]
+    made = pod(name, containers=containers, namespace="gpu-operator", labels={"app": app}, nodeName=node)
+    made["metadata"] |= {"uid": f"uid-of-{name}", **metadata}
+    return made | {"status": {"phase": phase, "podIP": address}}
 
 
 def exporters_of(settings: GpuMetricsSettings, *pods: dict[str, Any]) -> Exporters:

@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from tests.feeds.exporters import DATA, Handler, exporters_of, pod, served
+from tests.feeds.exporters import DATA, Handler, exporter, exporters_of, served
 from tests.waiting import time_passes, until
 from webhook.feeds import dcgm
 from webhook.feeds.dcgm import DcgmSource
@@ -70,7 +70,7 @@ async def exporters(*handlers: Handler, limit: str = "5s") -> AsyncIterator[Coun
     async with AsyncExitStack() as stack:
         for number, handler in enumerate(handlers, 1):
             port = await stack.enter_async_context(served(handler, f"127.0.0.{number}", port))
-            pods.append(pod(f"node-{number}", f"127.0.0.{number}"))
+            pods.append(exporter(f"node-{number}", f"127.0.0.{number}"))
         settings = GpuMetricsSettings.model_validate(
             {"source": "dcgm", "dcgm": {"port": port or 9400}, "timeout": limit}
         )

@@ -12,7 +12,7 @@ import orjson
 import pytest
 from aiohttp import web
 
-from tests.feeds.exporters import DATA, pod, served
+from tests.feeds.exporters import DATA, exporter, served
 from tests.feeds.fake_api import client_of, fake_api
 from tests.waiting import until
 from webhook.feeds import gpu_metrics
@@ -187,14 +187,14 @@ async def test_the_pods_that_the_policy_names_are_found_followed_and_polled(monk
         feed = GpuMetrics(
             lambda: force[0], sink, reported.__setitem__, api, Metrics(), log, clock=lambda: now, pause=pause
         )
-        fake.put(pods, "one", **pod("gpu-a-0", "127.0.0.1", name="one"))
+        fake.put(pods, "one", **exporter("gpu-a-0", "127.0.0.1", name="one"))
         task = asyncio.create_task(feed.run())
         await asyncio.sleep(0.05)
         assert reported == {}
         force[0] = Policy.load(f"gpuMetrics: {settings}")
         await until(lambda: reported)
         assert reported == {"gpu-a-0": NodeUse(8, 8, 0.0, 32.0, 0, 0, 0, 0, 8)}
-        fake.put(pods, "two", **pod("gpu-a-2", "127.0.0.1", name="two"))
+        fake.put(pods, "two", **exporter("gpu-a-2", "127.0.0.1", name="two"))
         await until(lambda: "gpu-a-2" in reported)
         fake.delete(pods, "one")
         await until(lambda: reported["gpu-a-0"] == UNKNOWN)

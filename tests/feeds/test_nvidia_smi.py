@@ -13,7 +13,7 @@ from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.feeds.exporters import exporters_of, pod, served
+from tests.feeds.exporters import exporter, exporters_of, served
 from tests.installed import ROOT
 from tests.waiting import time_passes, until
 from webhook.feeds.access import Access
@@ -175,7 +175,7 @@ class Runs:
             api = await stack.enter_async_context(Api(given))
             http = await stack.enter_async_context(http_session())
             names = [name.removeprefix("exporter-") for name in self.scripts]
-            pods = exporters_of(settings, *[pod(name, app="nvidia-device-plugin-daemonset") for name in names])
+            pods = exporters_of(settings, *[exporter(name, app="nvidia-device-plugin-daemonset") for name in names])
             yield NvidiaSmiSource(Wiring(settings, http, pods, None, api=api))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.feeds import prometheus_server
-from tests.feeds.exporters import DATA, MIG, pod
+from tests.feeds.exporters import DATA, MIG, exporter
 from tests.feeds.prometheus_server import Exporter, Prometheus
 from webhook.feeds.exporters import Exporters
 from webhook.feeds.gpu_source import SourceFailed, Wiring, http_session
@@ -61,7 +61,7 @@ async def polled(prometheus: Prometheus, **more: Any) -> Utilisation:
     await until(prometheus, "DCGM_FI_PROF_GR_ENGINE_ACTIVE", 4)
     settings = GpuMetricsSettings.model_validate({"source": "prometheus", "url": prometheus.url, **more})
     sink, exporters = Utilisation(settings), Exporters(settings.dcgm)
-    exporters.seen(pod("gpu-z-9", "127.0.0.1"))
+    exporters.seen(exporter("gpu-z-9", "127.0.0.1"))
     async with http_session() as http:
         await PrometheusSource(Wiring(settings, http, exporters, None)).poll(sink)
     sink.commit(0.0)

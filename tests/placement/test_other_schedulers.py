@@ -33,9 +33,8 @@ def with_cards(name: str, *memory: int) -> dict[str, Any]:
         {"id": f"{name}-{index}", "count": 10, "devmem": size, "devcore": 100, "health": True}
         for index, size in enumerate(memory)
     ]
-    made = node(name, 0, resources={"nvidia.com/gpu": str(10 * len(memory))})
-    made["metadata"]["annotations"] = {HAMI.registered: orjson.dumps(cards).decode()}
-    return made
+    notes = {HAMI.registered: orjson.dumps(cards).decode()}
+    return node(name, 0, resources={"nvidia.com/gpu": str(10 * len(memory))}, annotations=notes)
 
 
 def part(name: str, memory: int, **spec: Any) -> dict[str, Any]:
