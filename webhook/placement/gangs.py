@@ -134,6 +134,7 @@ def _domains(
     if not peers and missing == 1:
         return []
     there, counts = _arrays(peers)
+    others = [(*_arrays(other.peers), other.missing) for other in begun if not peers]
     found: list[tuple[Mask, bool]] = []
 
     def domain_of(names: Sequence[str], codes: NDArray[np.int32]) -> tuple[int, bool, NDArray[Any]]:
@@ -142,9 +143,8 @@ def _domains(
         if peers:
             code = _fullest(names, codes[there], counts)
             return code, of.pods > 1 and bool((codes[there] == code).all()), rooms
-        for other in begun:
-            at, number = _arrays(other.peers)
-            rooms[_fullest(names, codes[at], number)] -= other.missing
+        for at, number, still in others:
+            rooms[_fullest(names, codes[at], number)] -= still
         return (_roomiest if roomiest else _smallest)(names, rooms, missing), of.pods > 1, rooms
 
     models = nodes.columns.model
