@@ -150,20 +150,14 @@ async def _start_tls(process: Process, tasks: Tasks, api: Api | None) -> None:
 
 
 def map_large_blocks() -> None:
-    """Have the C library give blocks from 1 MiB on back to the system when they are freed, however large others were, and keep
-    8 MiB of what else is free.
+    """Have the C library give large blocks back to the system when they are freed, however large others were.
 
     glibc maps blocks from 128 KiB on, but from the size of the largest mapped block that was ever freed after that
-    (mallopt(3), M_MMAP_THRESHOLD). Smaller ones leave holes in the heap, which then grows: bodies and pages of lists are large.
-    The numbers of 65,000 nodes have 520 kB. Each choice makes some and frees them: with a threshold of 64 KiB, or a heap that
-    is trimmed each time (M_TRIM_THRESHOLD, 128 KiB), the system gave and cleared 534 pages in each review, which took twice
-    as long.
+    (mallopt(3), M_MMAP_THRESHOLD). Smaller ones leave holes in the heap, which then grows: by 13 of 168 MB under load.
     """
-    trim_threshold, mmap_threshold = -1, -3
+    mmap_threshold = -3
     with suppress(AttributeError):  # another library
-        mallopt = ctypes.CDLL(None).mallopt
-        mallopt(mmap_threshold, 1 << 20)
-        mallopt(trim_threshold, 8 << 20)
+        ctypes.CDLL(None).mallopt(mmap_threshold, 1 << 16)
 
 
 def _freeze_heap() -> None:
