@@ -63,7 +63,8 @@ async def test_a_deployment_with_only_a_gpu_limit_gets_every_injection_and_runs(
         assert spec["preemptionPolicy"] == "Never", "it is guessed to be a service"
         keys = [c["topologyKey"] for c in spec["topologySpreadConstraints"]]
         assert keys[0] == "kubernetes.io/hostname"
-        assert all(c["labelSelector"]["matchLabels"] == {"app": "app"} for c in spec["topologySpreadConstraints"])
+        revision = {"pod-template-hash": found["metadata"]["labels"]["pod-template-hash"]}
+        assert all(c["labelSelector"]["matchLabels"] == revision for c in spec["topologySpreadConstraints"])
         assert sorted(preferred_nodes(found)) == sorted(names)
         record = decision(found)
         assert (record["profile"], record["class"], record["strategy"]) == ("default", "service", "apart")
