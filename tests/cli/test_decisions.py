@@ -29,7 +29,7 @@ def test_of_a_workload_it_says_what_its_pods_will_get(file: Any) -> None:
     result = call("mutate", file(deployment("chat")))
     assert yaml.safe_load(result.stdout) == deployment("chat")
     assert result.stderr.endswith(
-        "document 1: its pods get tolerations, topologySpreadConstraints when they are created, not the deployment/chat\n"
+        "document 1: its pods get tolerations when they are created, not the deployment/chat\n"
     )
 
 
