@@ -105,7 +105,7 @@ class NodeAffinity(Injector):
         if not placement.nodes:
             return Outcome("preferredPools", [placement.reason, len(terms)])
         if not (edit.get(_CONSTRAINTS) or context.keeps_apart) and _spread_by_default(edit.object, context):
-            edit.set(_CONSTRAINTS, [NEUTRAL])
+            edit.set(_CONSTRAINTS, [dict(NEUTRAL)])
         if unchecked:
             return Outcome("notPinned", [unchecked, len(terms)])
         return Outcome("preferred", len(terms))
