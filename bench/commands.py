@@ -170,7 +170,7 @@ def main() -> None:
         "pending -A": lambda s: [answer.document() for answer in pending.answers(s, policy, None)],
         "explain POD": lambda s: explain.explained(s, policy, s.pod("team-0", "pod-0")),
         "doctor": lambda s: [list(check(s, policy)) for *_, check in checks.CHECKS],
-        "audit -A": lambda s: audit._print(audit.audited(s, policy, None, everywhere=True), wide=True),
+        "audit -A": lambda s: audit._print(audit.audited(s, policy, None, everywhere=True), shadow=False, wide=True),
         "balance -A": lambda s: balance._print(balance.balanced(s, policy, None), None),
         "balance --suggest": lambda s: [each.document() for each in suggestions(Situation(s, policy))],
         "simulate, 100 pods": simulated,
