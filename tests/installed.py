@@ -5,12 +5,13 @@ instead of in its Deployment, and the webhook configurations name it by URL inst
 is applied as it is, the access rules above all.
 """
 
+import asyncio
 import json
 import os
 import sys
 import urllib.request
 import uuid
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,10 +21,11 @@ from urllib.error import HTTPError
 import pytest
 
 from tests import pretended
+from tests.controlplane import clusters
 from tests.controlplane.api import Api, ApiError, wait_until
-from tests.controlplane.fixtures import remove_namespace
+from tests.controlplane.fixtures import MakeNodes, remove_namespace
 from tests.controlplane.kinds import path
-from tests.controlplane.objects import made, pod
+from tests.controlplane.objects import made, pod, required
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.process import Program, wait_for
 from tests.controlplane.settings import address_of_this_machine, free_port
@@ -37,6 +39,8 @@ PROFILE_LABEL = "gpu-admission.io/profile"
 OPTED_IN = {PROFILE_LABEL: "default"}
 _LEFT_OUT = ("Deployment", "PodDisruptionBudget")
 """Without kubelets its pods would only look as if they ran."""
+_PROBES = "probes"
+"""A namespace that has opted in, for dry runs."""
 
 
 @dataclass(eq=False)
@@ -254,6 +258,53 @@ def installed(control_plane: ControlPlane) -> Iterator[Installed]:
         yield webhook
 
 
+@pytest.fixture
+async def nodes(request: pytest.FixtureRequest, api: Api) -> AsyncIterator[MakeNodes]:
+    """Makes nodes: `await nodes("two-node")`, or a list of Nodes. They go after the test. Returns their names.
+
+    If the test has the webhook, that knows them then."""
+    made: list[str] = []
+
+    async def make(what: str | Iterable[dict[str, Any]]) -> list[str]:
+        wanted = clusters.cluster(what) if isinstance(what, str) else list(what)
+        made.extend(each["metadata"]["name"] for each in wanted)
+        names = await clusters.apply(api, wanted)
+        if "installed" in request.fixturenames:
+            await known(api, wanted)
+        return names
+
+    yield make
+    await clusters.remove(api, made)
+
+
+async def known(api: Api, nodes: Iterable[dict[str, Any]]) -> None:
+    """Wait until the webhook would choose each of these nodes that is well and has GPUs: it hears of them by a watch, and so a
+    moment after the API server says that they are ready."""
+    with suppress(ApiError):  # it is there since an earlier call
+        await api.namespace(_PROBES)
+        await opt_in(api, _PROBES)
+
+    async def chosen(name: str, resource: str) -> None:
+        affinity = required("metadata.name", "In", name, part="matchFields")
+        probe = pod("probe", resource=resource, affinity=affinity, tolerations=[{"operator": "Exists"}])
+
+        async def first() -> bool:
+            return bool((await tried(api, probe, _PROBES)).get("nodes", [[""]])[0][0] == name)
+
+        await wait_until(first, 120, f"the webhook to know node {name}")
+
+    await asyncio.gather(*[chosen(each["metadata"]["name"], resource) for each in nodes for resource in _offered(each)])
+
+
+def _offered(node: Mapping[str, Any]) -> list[str]:
+    """A resource of its GPUs, if any pod may have one."""
+    spec, status = node["spec"], node["status"]
+    well = {condition["type"]: condition["status"] == "True" for condition in status["conditions"]} == {"Ready": True}
+    driver = node["metadata"]["labels"].get("nvidia.com/gpu-driver-upgrade-state", "upgrade-done")
+    offered = [name for name, amount in status["allocatable"].items() if name.startswith("nvidia.com/") and int(amount)]
+    return offered[:1] if well and driver == "upgrade-done" and not spec.get("unschedulable") else []
+
+
 MakeTeam = Callable[..., Coroutine[Any, Any, str]]
 
 
@@ -290,6 +341,14 @@ async def opt_in(api: Api, namespace: str, profile: str = "default") -> None:
         return bool(decision(answer).get("profile") == profile)
 
     await wait_until(decided, 120, f"namespace {namespace} to be served by the webhook")
+
+
+async def tried(api: Api, made: dict[str, Any], namespace: str) -> dict[str, Any]:
+    """The decision record of a pod that is created as a dry run; empty where it has none, or is refused."""
+    try:
+        return decision(await api.create(made, namespace, dryRun="All"))
+    except ApiError:
+        return {}
 
 
 def decision(found: Mapping[str, Any]) -> dict[str, Any]:

@@ -105,7 +105,7 @@ BEFORE = {None: "guard-outside", "default": "guard-default", "": "guard-empty", 
 
 
 @pytest.fixture(scope="module")
-def people(applied: ControlPlane) -> Iterator[dict[str, Path]]:
+def accounts(applied: ControlPlane) -> Iterator[dict[str, Path]]:
     """Three accounts that may change namespaces, by name: a kubeconfig each. And the namespaces of BEFORE."""
     objects = [namespace(HOME, None), *(namespace(name, value) for value, name in BEFORE.items())]
     objects.append(namespace(ENTITLED, "default", {CLASS + "entitled": ""}))
@@ -121,6 +121,25 @@ def people(applied: ControlPlane) -> Iterator[dict[str, Path]]:
         objects.append(made("ClusterRoleBinding", name, roleRef=reference, subjects=[subject]))
     with applied.having(*objects):
         yield {person: applied.kubeconfig_for(HOME, person) for person in RULES}
+
+
+@pytest.fixture
+async def people(accounts: dict[str, Path]) -> dict[str, Path]:
+    """The same, once the API server has heard of the guards and of the rights of all."""
+    profile, critical = namespace("new", "default"), namespace("new", None, {CLASS + "inference-critical": ""})
+    refused = [(EDITOR, profile, "profile-assigner"), (EDITOR, critical, "class-assigner")]
+    accepted = [(ASSIGNER, profile, ""), (OF_DEFAULT, profile, ""), (OF_CRITICAL, critical, "")]
+
+    async def in_force() -> bool:
+        for person, wanted, word in (*refused, *accepted):
+            async with Api.of(accounts[person]) as client:
+                said = await refusal(client.create(wanted, dryRun="All"))
+            assert word in said, said
+            assert bool(said) is bool(word), said
+        return True
+
+    await wait_until(in_force, 120, "the guards and the rights")
+    return accounts
 
 
 def namespace(name: str, profile: str | None, more: dict[str, str] | None = None) -> Json:
@@ -159,7 +178,7 @@ async def test_the_label_of_a_class_is_for_who_may_assign_it(
             assert f"may not set or remove the label {next(iter(change))}" in refused.value.message
 
 
-async def test_more_than_two_classes_are_set_one_after_another(api: Api) -> None:
+async def test_more_than_two_classes_are_set_one_after_another(people: dict[str, Path], api: Api) -> None:
     """The API server itself bounds the questions about rights."""
     both = {CLASS + "a": "", CLASS + "b": ""}
     await api.create(namespace("new", None, both), dryRun="All")
