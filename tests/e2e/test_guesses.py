@@ -67,7 +67,11 @@ async def test_a_pod_is_not_below_the_global_default(api: Api, team: str, nodes:
 
 
 @pytest.mark.parametrize(
-    "quota", [scoped("Exists"), scoped("In", "gpu-development")], ids=["of all classes", "of the class that is guessed"]
+    "quota",
+    [
+        pytest.param(scoped("Exists"), id="of all classes"),
+        pytest.param(scoped("In", "gpu-development"), id="of the class that is guessed"),
+    ],
 )
 async def test_a_quota_that_counts_pods_by_their_class_refuses_none_for_a_guess(
     quota: Json, api: Api, team: str, nodes: MakeNodes

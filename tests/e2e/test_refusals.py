@@ -41,16 +41,17 @@ def env(**variables: str) -> Json:
 # --- Some mistakes, word by word (tests/rules has those of all rules) ----------------------------------------------------
 
 LIMIT = "spec.containers[0].resources.limits[nvidia.com/gpu]"
-MISTAKES: dict[str, tuple[Json, str, list[str]]] = {
-    "half a GPU": (
+MISTAKES = [
+    pytest.param(
         trainer("0.5"),
         "mutate",
         [
             f'{LIMIT}: saw "500m", the API server\'s spelling of 0.5, in container "main", wanted a whole number of GPUs. Ask '
             "for 1, since this cluster offers no parts of GPUs: no MIG profiles and no shared GPUs. [gpuQuantity]"
         ],
+        id="half a GPU",
     ),
-    "everything at once, what cannot run before what takes too much": (
+    pytest.param(
         trainer("0.5", hostPID=True, nodeName="sides-a"),
         "mutate",
         [
@@ -61,11 +62,12 @@ MISTAKES: dict[str, tuple[Json, str, list[str]]] = {
             'spec.nodeName: saw "sides-a", wanted no node name: it bypasses the scheduler and the taints of the node. '
             "Remove it; to require a node use nodeSelector, to prefer one node affinity, with kubernetes.io/hostname. [nodeName]",
         ],
+        id="everything at once, what cannot run before what takes too much",
     ),
-}
+]
 
 
-@pytest.mark.parametrize(("obj", "hook", "told"), MISTAKES.values(), ids=MISTAKES)
+@pytest.mark.parametrize(("obj", "hook", "told"), MISTAKES)
 async def test_the_refusal_that_a_user_reads(obj: Json, hook: str, told: list[str], api: Api, sides: Sides) -> None:
     message = await words(api, obj, sides.ours)
     message = re.sub(r"\(policy [0-9a-f]{12}\)", "(policy)", message.replace(sides.ours, "NAMESPACE"))
@@ -76,9 +78,9 @@ async def test_the_refusal_that_a_user_reads(obj: Json, hook: str, told: list[st
         assert message.splitlines() == [f"{head}{len(told)} problems (policy):", *(f"- {line}" for line in told)]
 
 
-WARNED: dict[str, tuple[Json, list[str]]] = {
-    "nothing": (trainer(), []),
-    "hungry GPUs, and training that starts again": (
+WARNED = [
+    pytest.param(trainer(), [], id="nothing"),
+    pytest.param(
         trainer(restartPolicy="Always", container={"resources": {"limits": {GPU: "2"}, "requests": {"cpu": "1"}}}),
         [
             'cpuPerGpu: 1 CPU and no memory for 2 GPUs in container "main". Request at least cpu: "16" and memory: 64Gi. '
@@ -86,11 +88,12 @@ WARNED: dict[str, tuple[Json, list[str]]] = {
             "restartPolicy: Always in a pod of class training. Set restartPolicy to OnFailure or Never, or use a Job. Wanted "
             "OnFailure or Never: finished work would start again, and hold its GPUs.",
         ],
+        id="hungry GPUs, and training that starts again",
     ),
-}
+]
 
 
-@pytest.mark.parametrize(("obj", "warnings"), WARNED.values(), ids=WARNED)
+@pytest.mark.parametrize(("obj", "warnings"), WARNED)
 async def test_the_warnings_that_a_user_gets(obj: Json, warnings: list[str], api: Api, sides: Sides) -> None:
     assert list((await api.create(obj, sides.ours, dryRun="All")).warnings) == warnings
 
@@ -154,13 +157,15 @@ async def test_tolerations_of_gpu_nodes_that_are_patched_into_a_pod_without_a_gp
 
 
 # As much as we look at: of larger ones we answer one in ten seconds.
-HUGE: dict[str, Json] = {
-    "30,000 tolerations": trainer(tolerations=[{"key": f"k{n}", "operator": "Exists"} for n in range(30_000)]),
-}
+HUGE = [
+    pytest.param(
+        trainer(tolerations=[{"key": f"k{n}", "operator": "Exists"} for n in range(30_000)]), id="30,000 tolerations"
+    ),
+]
 
 
 @pytest.mark.filterwarnings("ignore:Sending a large body")
-@pytest.mark.parametrize("obj", HUGE.values(), ids=HUGE)
+@pytest.mark.parametrize("obj", HUGE)
 async def test_a_pod_of_megabytes_is_answered_by_us_in_time(obj: Json, api: Api, sides: Sides) -> None:
     """An answer that came too late would be a 500 of the validating webhook, or the words of the API server alone."""
     message = await words(api, obj, sides.ours)

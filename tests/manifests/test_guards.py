@@ -157,9 +157,13 @@ async def relabel(person: Api, before: str | None, after: str | None, subresourc
 CLASS = "class.gpu-admission.io/"
 
 
-@pytest.mark.parametrize("subresource", ["", "status"], ids=["object", "status"])
+@pytest.mark.parametrize("subresource", [pytest.param("", id="object"), pytest.param("status", id="status")])
 @pytest.mark.parametrize(
-    "change", [{CLASS + "inference-critical": ""}, {CLASS + "entitled": None}], ids=["set", "removed"]
+    "change",
+    [
+        pytest.param({CLASS + "inference-critical": ""}, id="set"),
+        pytest.param({CLASS + "entitled": None}, id="removed"),
+    ],
 )
 async def test_the_label_of_a_class_is_for_who_may_assign_it(
     people: dict[str, Path], api: Api, change: dict[str, str | None], subresource: str
@@ -211,7 +215,10 @@ def cases(table: list[tuple[str, str | None, str | None, str]]) -> list[Any]:
     return [pytest.param(*row[:3], id=f"{row[0]} {row[3]}") for row in table]
 
 
-@pytest.mark.parametrize("subresource", ["", "status", "finalize"], ids=["object", "status", "finalize"])
+@pytest.mark.parametrize(
+    "subresource",
+    [pytest.param("", id="object"), pytest.param("status", id="status"), pytest.param("finalize", id="finalize")],
+)
 @pytest.mark.parametrize(("person", "before", "after"), cases(REFUSED))
 async def test_the_label_is_not_for(
     people: dict[str, Path], person: str, before: str | None, after: str | None, subresource: str
