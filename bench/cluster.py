@@ -7,8 +7,6 @@ The table shows the pods left pending by size, the nodes left with all GPUs free
 or to any ranked node. `placeable` must be 0: it counts pending pods although some node has enough GPUs free.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import json

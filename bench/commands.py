@@ -5,8 +5,6 @@ them for claims. Measured is the time to compute and print the answer, without t
 fastest.
 """
 
-from __future__ import annotations
-
 import argparse
 import gc
 import io

@@ -5,8 +5,6 @@ does: after a 503 with Retry-After it asks again a second later, and a call ends
 an answer of status 200 within that time. Afterwards one connection calls until it is accepted: has the server recovered?
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import tempfile

@@ -3,8 +3,6 @@
 GPUs come by DRA here, and the other tenant's pods have claims too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import count
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """Demands of the pods that run: frequent ones come first, what ended is forgotten, and no namespace outweighs all others."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

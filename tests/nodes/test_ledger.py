@@ -1,7 +1,5 @@
 """The arrows of the diagram in the ledger: what each story of reservations and pods leaves, on three nodes of 8 GPUs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What nobody can confirm takes few nodes from other namespaces; a namespace sees all of its own reservations."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.builders import GPUS

@@ -1,7 +1,5 @@
 """Pools of nodes that differ by labels, and pods that prefer some of them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from tests.builders import GPUS

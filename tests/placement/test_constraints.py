@@ -1,7 +1,5 @@
 """Selectors and affinity match as in kube-scheduler."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The order of criteria: each one decides between two nodes that are equal by all before it, and against all after it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Which nodes can take a pod, and the reason why others cannot."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

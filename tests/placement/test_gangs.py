@@ -1,7 +1,5 @@
 """Pods that work together go to one domain while it has room; other pods are not affected."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The order of the nodes that can take a pod. By peers and preferences: `test_place_properties.py`."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.builders import GPUS

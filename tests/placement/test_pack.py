@@ -1,7 +1,5 @@
 """Whole nodes are kept for later large pods, and replicas are kept apart while that uses none of the last ones."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from tests.builders import GPUS

@@ -1,7 +1,5 @@
 """Anti-affinity, spread and host ports: where the pod can go beside its peers comes first."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 

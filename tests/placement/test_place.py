@@ -3,8 +3,6 @@
 Covers placement.placer, placement.order, placement.request, placement.settings.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

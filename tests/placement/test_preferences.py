@@ -1,7 +1,5 @@
 """Preferences rank the nodes that fit, and go into the pod's affinity."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.controlplane.nodes import node

@@ -3,8 +3,6 @@
 Rows have the same state number if and only if they are equal, whatever changed.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

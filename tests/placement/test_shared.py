@@ -1,7 +1,5 @@
 """Shared GPUs come last for pods with several GPUs, and do not count as whole GPUs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

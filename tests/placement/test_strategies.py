@@ -3,8 +3,6 @@
 Covers placement.pack.
 """
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Any
 

@@ -1,7 +1,5 @@
 """GPU metrics count in every strategy, and never refuse a pod."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Pods go where their volumes are, if claims and volumes are known; if not, the scheduler alone decides."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Why no node could ever take a pod, with numbers."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

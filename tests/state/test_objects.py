@@ -4,8 +4,6 @@ which pods a PodDisruptionBudget covers, and which workload a HorizontalPodAutos
 Covers kube.stores.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
