@@ -22,7 +22,7 @@ from tests.admission.templates import (
     validated,
 )
 from tests.builders import GPU, TWO_NODES, ClusterFacts, container
-from tests.controlplane.nodes import node
+from tests.controlplane.nodes import Json, node
 from tests.state.objects import state
 from webhook.admission import workloads
 from webhook.admission.decision import Decision
@@ -35,8 +35,6 @@ from webhook.kube.review import Request
 from webhook.placement.placer import Placer
 from webhook.policy.model import Policy
 from webhook.state.state import ClusterState
-
-Json = dict[str, Any]
 
 WITHOUT_LABEL = ClusterFacts(namespaces={"team-a": {}})
 

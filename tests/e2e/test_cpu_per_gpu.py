@@ -2,19 +2,17 @@
 
 import json
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
 from tests.controlplane.api import Api, ApiError, refusal, wait_until
 from tests.controlplane.fixtures import MakeNodes
 from tests.controlplane.nodes import node
-from tests.controlplane.objects import deployment, made, pod
+from tests.controlplane.objects import Json, deployment, made, pod
 from tests.installed import SHIPPED, Installed, MakeTeam
 
 pytestmark = pytest.mark.controlplane
 
-Json = dict[str, Any]
 FED = {"injectors": {"cpuPerGpu": {"enabled": True}}}
 TRAINING = {"workload-type": "training"}
 NODE = node("fed-a", 8, cpu="128", memory="1Ti")

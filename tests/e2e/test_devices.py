@@ -10,7 +10,7 @@ from bench import devices as load
 from tests.controlplane.api import Api, refusal, wait_until
 from tests.controlplane.clusters import applied
 from tests.controlplane.nodes import node
-from tests.controlplane.objects import made
+from tests.controlplane.objects import Json, made
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.programs import SERVES_EXTENDED_RESOURCES
 from tests.installed import Installed, decision, opt_in, tried
@@ -21,7 +21,6 @@ from webhook.cli.pending import answers
 from webhook.kube.kinds import KINDS
 
 pytestmark = pytest.mark.controlplane
-Json = dict[str, Any]
 SIZES = (8, 8, 4, 4, 2, 2)
 PODS = {1: 4, 2: 2, 4: 1, 8: 2}
 """Number of pods by their GPUs: 28 of 28 GPUs, so that one pod on a wrong node leaves another one without."""

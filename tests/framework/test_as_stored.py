@@ -6,12 +6,11 @@ from typing import Any
 import pytest
 
 from tests.builders import GPU, UNKNOWN, ClusterFacts, container
-from tests.controlplane.objects import pod
+from tests.controlplane.objects import Json, pod
 from webhook.framework.as_stored import as_stored
 from webhook.framework.cluster_view import LimitRange, Limits, PriorityClass, RuntimeClass
 from webhook.framework.limit_ranges import beyond_limits
 
-Json = dict[str, Any]
 POOL = {"key": "pool", "operator": "Equal", "value": "gpu", "effect": "NoSchedule"}
 NVIDIA = RuntimeClass("nvidia", "nvidia", {"runtime": "nvidia"}, (POOL,), {"cpu": "250m", "memory": "160Mi"})
 PLAIN = RuntimeClass("plain", "runc")

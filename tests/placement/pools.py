@@ -5,7 +5,7 @@ from typing import Any
 from tests.builders import GPUS
 from tests.controlplane.nodes import node
 from tests.placement.placed import names
-from tests.state.objects import placer, pod, state
+from tests.state.objects import Object, placer, pod, state
 from webhook.framework.cluster_view import Expression, Placement, Preferred
 from webhook.kube.asked import AskedPod
 from webhook.placement.settings import PlacementSettings
@@ -26,7 +26,6 @@ POOLS = [
     node("s1", labels={MODEL: A100_SHARED, "pool": "on-demand", "memory": "81920"}),
     node("z-cpu", 0, labels={"disk": "ssd"}),
 ]
-Object = dict[str, Any]
 
 
 def policy(*preferences: Object) -> PlacementSettings:

@@ -1,17 +1,14 @@
 """Which nodes can take a pod, and the reason why others cannot."""
 
-from typing import Any
-
 import pytest
 
 from tests.builders import GPUS
 from tests.controlplane.nodes import node
 from tests.placement.placed import KEY, TAINT, UPGRADE, affinity, expression, names, placed
-from tests.state.objects import admitted, pod, state
+from tests.state.objects import Object, admitted, pod, state
 from webhook.kube.asked import AskedPod
 from webhook.placement.settings import Health, PlacementSettings
 
-Object = dict[str, Any]
 TOLERANT = pod("p", tolerations=[{"key": KEY, "operator": "Exists", "effect": "NoSchedule"}])
 CORDON = [{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}]
 REFUSED: dict[str, tuple[Object, Object, str]] = {
