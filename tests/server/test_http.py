@@ -105,6 +105,26 @@ async def test_an_answer_of_the_handler_other_than_200_is_plain_text(
         assert (answer.headers.get("Retry-After"), answer.headers["Connection"]) == (again, "close")
 
 
+@pytest.mark.parametrize(("seconds", "times", "after"), [(60, 3, b"known"), (0.01, 10**9, b"with what is known")])
+async def test_a_review_that_comes_early_waits_a_little(
+    client: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch, seconds: float, times: int, after: bytes
+) -> None:
+    """Until the handler knows, which it does when it is asked for the third time, or until the time is over."""
+    monkeypatch.setattr(http, "EARLY_SECONDS", seconds)
+    asked = 0
+
+    def known() -> bool:
+        nonlocal asked
+        asked += 1
+        return asked >= times
+
+    def early(_: bytes) -> tuple[int, bytes]:
+        raise http.Early(known, lambda: (200, b"known" if asked >= times else b"with what is known"))
+
+    async with running(early) as server, client.post(server.url + "/mutate", json={}) as answer:
+        assert (answer.status, await answer.read()) == (200, after)
+
+
 async def test_a_client_that_expects_100_continue_gets_it(server: Running) -> None:
     reader, writer = await server.open()
     writer.write(post(headers="Content-Type: application/json\r\nExpect: 100-continue"))
