@@ -32,9 +32,6 @@ _OURS: Final = ("ConfigMap", "EndpointSlice", "NetworkPolicy")
 """Kinds that are read in the namespace of the webhook only: others may hold anything."""
 
 
-_COSTLIEST: Final = 100
-"""What a command may do about devices, in decisions of the costliest kind: some seconds. Tenants write the claims, and a file may
-be from anybody."""
 Object = dict[str, Any]
 FINISHED: Final = frozenset(("Succeeded", "Failed"))
 
@@ -106,8 +103,7 @@ class Snapshot:
 
         Raises BadInput, which names the malformed object.
         """
-        state = ClusterState(max_age=float("inf"))
-        state.nodes.devices.end_after(_COSTLIEST)
+        state = offline.new_state()
         for name, kind in STATE_KINDS.items():
             if name in self.objects or (kind in REQUIRED and name not in self.missing):
                 self._fill(state, name, kind)
