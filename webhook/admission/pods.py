@@ -84,8 +84,8 @@ def _decision(
     workload = context.workload
     placement = next((outcome.placement for outcome in outcomes.values() if outcome.placement is not None), None)
     asked = Demand(placement.asked, placement.devices) if placement and placement.asked else None
-    chosen = placement is not None and bool(placement.nodes) and not placement.kept
-    reservation = pod if chosen else None
+    wrote = any([each.placement and each.placement.nodes for name, each in outcomes.items() if name not in idle])
+    reservation = pod if wrote and placement and not placement.kept else None
     describe = partial(record, policy.hash, profile.name, workload.name, placement=placement, asked=asked)
     text = encoded(describe(outcomes))
     warnings = (
