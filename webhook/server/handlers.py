@@ -74,7 +74,11 @@ class Handlers:
             return self._bad(hook, error)
         known = partial(_job_is_known, request, self._state)
         if decide is admitted and not known():
-            raise Early(known, partial(self._decided, hook, request, policy, decide, perf_counter() - started))
+            raise Early(
+                request.namespace,
+                known,
+                partial(self._decided, hook, request, policy, decide, perf_counter() - started),
+            )
         return self._decided(hook, request, policy, decide, perf_counter() - started)
 
     def _decided(self, hook: str, request: review.Request, policy: Policy, decide: Decide, parsing: float) -> Answer:

@@ -6,8 +6,8 @@ without application, router and middlewares, because each has only a few paths.
 
 import asyncio
 import io
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
 from time import monotonic, thread_time
@@ -31,11 +31,12 @@ BodyHandler = Callable[[bytes], Answer]
 
 
 class Early(Exception):
-    """What a review is about is not known yet, but on its way. `known`: whether it is by now. `answer`: by what is known then."""
+    """What a review is about is not known yet, but on its way. `known`: whether it is by now. `answer`: by what is known then.
+    `tenant`: whose review it is."""
 
-    def __init__(self, known: Callable[[], bool], answer: Callable[[], Answer]) -> None:
+    def __init__(self, tenant: str, known: Callable[[], bool], answer: Callable[[], Answer]) -> None:
         super().__init__("what it is about is not known yet")
-        self.known, self.answer = known, answer
+        self.tenant, self.known, self.answer = tenant, known, answer
 
 
 MAX_BODY_BYTES: Final = 8 << 20
@@ -58,6 +59,9 @@ SMALL: Final = 16 << 10
 of a policy can take 90 (`bench.hostile`), which counts once it is known."""
 EARLY_SECONDS: Final = 1.0
 """Maximum time that a review waits for what is on its way: a watch that begins anew on a busy machine is late by some tenths."""
+MAX_EARLY: Final = 16
+"""Maximum number of reviews of one tenant that wait so: others are decided at once. The Job controller has five workers, each of
+which waits for its pod, and what a tenant writes can be about what never comes."""
 MAX_FAILURE_LINES: Final = 10
 """Maximum number of log lines per second about failed handlers."""
 MAX_RENDERINGS: Final = 10
@@ -109,6 +113,8 @@ class Edge:
         """The bytes of bodies that come in parts. Of others each connection has one, of `MAX_UNREAD` at most."""
         self._large_at: dict[str, float] = {}
         """Time of the last large body, by path."""
+        self._early = Counter[str]()
+        """How many reviews of each tenant wait for what is on its way."""
         self.draining = False
 
     async def handle(self, request: web.BaseRequest) -> web.Response:
@@ -215,10 +221,13 @@ class Edge:
             early = error
         finally:
             self.turns.spent(line, thread_time() - started, cost(size))
-        with suppress(TimeoutError):
-            async with asyncio.timeout(EARLY_SECONDS):
-                while not early.known():  # noqa: ASYNC110  for some milliseconds, and any of many events may end it
-                    await asyncio.sleep(0.005)
+        if self._early[early.tenant] < MAX_EARLY:
+            self._early[early.tenant] += 1
+            try:
+                await _until(early.known, EARLY_SECONDS)
+            finally:
+                self._early[early.tenant] -= 1
+                self._early += Counter()  # keeps those that wait
         return await self._answered(early.answer, request, line, size, await self._turn(request, line, size))
 
     def _check_large(self, path: str) -> None:
@@ -227,6 +236,14 @@ class Edge:
         if now < self._large_at.get(path, -LARGE_SECONDS) + LARGE_SECONDS:
             raise _Refused(503, shed="large")
         self._large_at[path] = now
+
+
+async def _until(known: Callable[[], bool], seconds: float) -> None:
+    """Wait until it is known, at most about so long. It is asked ever more rarely: many may wait for what never comes."""
+    pause = 0.005
+    while pause < seconds and not known():
+        await asyncio.sleep(pause)
+        pause *= 2
 
 
 def ops(
