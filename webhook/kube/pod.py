@@ -244,6 +244,11 @@ def namespace_of(pod: Pod) -> str:
     return (pod["metadata"].get("namespace") or "default")[:MAX_NAME]
 
 
+def priority_of(pod: Pod) -> int:
+    """Its priority; 0 if it has none yet."""
+    return int(pod["spec"].get("priority") or 0)
+
+
 def pod_id(metadata: Mapping[str, Any]) -> int | str:
     """The uid as a number, which takes half the memory of its text; namespace and name if there is no uid."""
     uid = metadata.get("uid")

@@ -70,9 +70,12 @@ class Placer:
                     break
                 rank = partial(ranker.place, plan.request, cluster.gpu_metrics, preferences, plan.confined, plan.asked)
                 self._state.usage.seen_from(pod.namespace)
-                placement = rank()
-                if not placement.nodes and self._state.usage.seen_from(""):
-                    placement = rank()  # reservations that may be of pods that do not exist take no pod its last node
+                with self._state.nominations.seen_by(pod.json):
+                    placement = rank()
+                    if not placement.nodes and self._state.usage.seen_from(""):
+                        placement = (
+                            rank()
+                        )  # reservations that may be of pods that do not exist take no pod its last node
                 if placement.nodes:
                     asked = plan.asked
                     break

@@ -15,7 +15,7 @@ from webhook.devices.sources import SOURCES, shared_claims
 from webhook.framework.cluster_view import MetricsStatus, Placement
 from webhook.kube.asked import AskedPod, key_of, owner_keys
 from webhook.kube.other_gpus import FRACTIONS
-from webhook.kube.pod import DECISION, PROFILE_LABEL, annotations_of, namespace_of, pod_id
+from webhook.kube.pod import DECISION, PROFILE_LABEL, annotations_of, namespace_of, pod_id, priority_of
 from webhook.kube.pod_requests import Demand, counted_demand, has_extended_resource
 from webhook.kube.record import ranked_nodes
 from webhook.kube.stores import Answers, Grouped
@@ -159,7 +159,7 @@ class ClusterState:
             if node:
                 self._put(uid, node, kind)
             else:
-                self.nominations.put(uid, nominated, kind)
+                self.nominations.put(uid, nominated, kind, priority_of(pod))
             return
         key = key_of(pod)
         kind = self.usage.kind(demand, owner_keys(pod), key.namespace)
@@ -177,7 +177,7 @@ class ClusterState:
             self.ledger.seen(uid, key, nodes, kind, now)
         if nominated or any(c.get("reason") == "Unschedulable" for c in status.get("conditions") or ()):
             self.ledger.unschedulable(uid)
-        self.nominations.put(uid, nominated, kind)
+        self.nominations.put(uid, nominated, kind, priority_of(pod))
 
     def is_bound(self, pod: Object) -> bool:
         """Whether the pod is known to be bound and not finished."""
@@ -227,7 +227,7 @@ class ClusterState:
             return
         without = self.usage.kind(kind.demand._replace(devices=()), kind.owners, kind.namespace)
         if nominated is not None:
-            self.nominations.put(key, self.nodes.columns.name[nominated[0]], without)
+            self.nominations.put(key, self.nodes.columns.name[nominated[0]], without, nominated[2])
         elif row < 0:
             self.ledger.allocated(key, without)
         else:

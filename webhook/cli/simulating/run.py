@@ -22,10 +22,10 @@ from webhook.cli.waiting.diagnosis import Diagnosis, causes_before_filtering
 from webhook.cli.waiting.free_devices import SIMULATED
 from webhook.cli.waiting.gpu_groups import reservations
 from webhook.cli.waiting.notes import sick_words
-from webhook.cli.waiting.situation import Case, Situation, priority_of
+from webhook.cli.waiting.situation import Case, Situation
 from webhook.errors import BadInput, BadReview
 from webhook.framework.as_stored import as_stored
-from webhook.kube.pod import PROFILE_LABEL, Pod
+from webhook.kube.pod import PROFILE_LABEL, Pod, priority_of
 from webhook.kube.pod_schema import check
 from webhook.placement.placer import Placer
 from webhook.policy.model import Policy

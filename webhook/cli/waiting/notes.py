@@ -9,8 +9,8 @@ from webhook.cli.cluster.report import gpus_of
 from webhook.cli.cluster.snapshot import Object, full_name
 from webhook.cli.waiting import resources
 from webhook.cli.waiting.causes import Cause
-from webhook.cli.waiting.situation import Case, Situation, priority_of
-from webhook.kube.pod import Pod, annotations_of
+from webhook.cli.waiting.situation import Case, Situation
+from webhook.kube.pod import Pod, annotations_of, priority_of
 from webhook.placement.constraints import Mask
 from webhook.text import bare, listed, plural
 
