@@ -7,6 +7,7 @@ import pytest
 from tests.builders import GPU, UNKNOWN, Case, ClusterFacts, case, container
 from tests.controlplane.objects import pod
 from tests.injectors.applied import applied, unchanged
+from tests.tables import table
 from webhook.framework.interface import Outcome
 from webhook.injectors.topology_spread import HOST, ZONE, Constraint, TopologySpread
 from webhook.kube.pod import PREFERRED as SOFT
@@ -56,86 +57,74 @@ OVER_ZONES = TopologySpread(constraints=(Constraint(key=ZONE),))
 HARD_HOST = Constraint(key=HOST, when_unsatisfiable="DoNotSchedule")
 
 
-@pytest.mark.parametrize(
+@table(
     ("known", "injector", "outcome"),
-    [
-        pytest.param(replica(owner=""), SPREAD, "noOwner", id="a pod on its own"),
-        pytest.param(replica({}), SPREAD, "noLabels", id="no labels: a constraint would match nothing"),
-        pytest.param(replica({"app": "web"}), SPREAD, "noLabels", id="no label of its ReplicaSet"),
-        pytest.param(
-            replica(owner="SparkApplication"), SPREAD, "noLabels", id="a controller whose pods no label tells"
-        ),
-        pytest.param(replica(owner="RayCluster"), SPREAD, "gang", id="a gang"),
-        pytest.param(
+    {
+        "a pod on its own": (replica(owner=""), SPREAD, "noOwner"),
+        "no labels: a constraint would match nothing": (replica({}), SPREAD, "noLabels"),
+        "no label of its ReplicaSet": (replica({"app": "web"}), SPREAD, "noLabels"),
+        "a controller whose pods no label tells": (replica(owner="SparkApplication"), SPREAD, "noLabels"),
+        "a gang": (replica(owner="RayCluster"), SPREAD, "gang"),
+        "the pods of a LeaderWorkerSet": (
             replica(LABELS | {"leaderworkerset.sigs.k8s.io/group-key": "k"}, owner="StatefulSet"),
             SPREAD,
             "gang",
-            id="the pods of a LeaderWorkerSet",
         ),
-        pytest.param(replica(cluster=KARPENTER), SPREAD, "autoscaler", id="Karpenter would require it"),
-        pytest.param(replica(owner="DaemonSet"), SPREAD, "nodeIsFixed", id="a pod of a DaemonSet"),
-        pytest.param(replica(owner="Node"), SPREAD, "nodeIsFixed", id="a static pod"),
-        pytest.param(replica(nodeName="n1"), SPREAD, "nodeIsFixed", id="a pod on its node"),
-        pytest.param(replica(schedulingGroup={"podGroupName": "g"}), SPREAD, "podGroup", id="a pod of a group"),
-        pytest.param(
+        "Karpenter would require it": (replica(cluster=KARPENTER), SPREAD, "autoscaler"),
+        "a pod of a DaemonSet": (replica(owner="DaemonSet"), SPREAD, "nodeIsFixed"),
+        "a static pod": (replica(owner="Node"), SPREAD, "nodeIsFixed"),
+        "a pod on its node": (replica(nodeName="n1"), SPREAD, "nodeIsFixed"),
+        "a pod of a group": (replica(schedulingGroup={"podGroupName": "g"}), SPREAD, "podGroup"),
+        "the pod spreads over that key": (
             replica(topologySpreadConstraints=[constraint(HOST, whenUnsatisfiable="DoNotSchedule")]),
             SPREAD,
             "present",
-            id="the pod spreads over that key",
         ),
-        pytest.param(replica(keeps_apart=False), SPREAD, "packed", id="packed"),
-        pytest.param(
+        "packed": (replica(keeps_apart=False), SPREAD, "packed"),
+        "packed, and the pod has a constraint of its own": (
             replica(topologySpreadConstraints=[constraint("rack")], keeps_apart=False),
             SPREAD,
             "packed",
-            id="packed, and the pod has a constraint of its own",
         ),
-        pytest.param(replica(containers=[container(gpu=None)]), SPREAD, "parts", id="parts of GPUs"),
-        pytest.param(
-            replica(affinity=avoiding(HOST)), ANTI, "present", id="the pod has an anti-affinity to its replicas"
-        ),
-        pytest.param(replica(cluster=UNKNOWN), OVER_ZONES, "present", id="zones that are not known"),
-        pytest.param(replica(), OVER_ZONES, "present", id="a single zone"),
-        pytest.param(
+        "parts of GPUs": (replica(containers=[container(gpu=None)]), SPREAD, "parts"),
+        "the pod has an anti-affinity to its replicas": (replica(affinity=avoiding(HOST)), ANTI, "present"),
+        "zones that are not known": (replica(cluster=UNKNOWN), OVER_ZONES, "present"),
+        "a single zone": (replica(), OVER_ZONES, "present"),
+        "a hard spread over hosts that are not known": (
             replica(cluster=UNKNOWN),
             TopologySpread(constraints=(HARD_HOST,)),
             "present",
-            id="a hard spread over hosts that are not known",
         ),
-    ],
+    },
 )
 def test_left_alone(known: Case, injector: TopologySpread, outcome: str) -> None:
     assert unchanged(injector, known) == Outcome(outcome)
 
 
-@pytest.mark.parametrize(
+@table(
     ("known", "want"),
-    [
-        pytest.param(replica(), [constraint(HOST)], id="over hosts"),
-        pytest.param(replica(cluster=UNKNOWN), [constraint(HOST)], id="over hosts, without any state"),
-        pytest.param(replica(cluster=TWO_ZONES), [constraint(HOST), constraint(ZONE)], id="over hosts and zones"),
-        pytest.param(
+    {
+        "over hosts": (replica(), [constraint(HOST)]),
+        "over hosts, without any state": (replica(cluster=UNKNOWN), [constraint(HOST)]),
+        "over hosts and zones": (replica(cluster=TWO_ZONES), [constraint(HOST), constraint(ZONE)]),
+        "over what the pod does not yet spread over": (
             replica(cluster=TWO_ZONES, topologySpreadConstraints=[constraint(HOST, 5)]),
             [constraint(HOST, 5), constraint(ZONE)],
-            id="over what the pod does not yet spread over",
         ),
-        pytest.param(replica(topologySpreadConstraints=None), [constraint(HOST)], id="a list of null"),
-        pytest.param(
+        "a list of null": (replica(topologySpreadConstraints=None), [constraint(HOST)]),
+        "claimed devices": (
             replica(containers=[container(gpu=None)], resourceClaims=[{"name": "gpu"}]),
             [constraint(HOST)],
-            id="claimed devices",
         ),
-        pytest.param(
+        "of a StatefulSet": (
             replica({"app": "db", "controller-revision-hash": "db-7"}, owner="StatefulSet"),
             [constraint(HOST, labelSelector={"matchLabels": {"controller-revision-hash": "db-7"}})],
-            id="of a StatefulSet",
         ),
-        pytest.param(
+        "of a Rollout": (
             replica({"app": "web", "rollouts-pod-template-hash": "b"}),
             [constraint(HOST, labelSelector={"matchLabels": {"rollouts-pod-template-hash": "b"}})],
-            id="of a Rollout",
         ),
-    ],
+    },
 )
 def test_constraints(known: Case, want: list[dict[str, Any]]) -> None:
     after, outcome = applied(SPREAD, known, OWN)
@@ -151,11 +140,8 @@ def test_a_hard_constraint() -> None:
 
 @pytest.mark.parametrize(
     "affinity",
-    [
-        pytest.param(None, id="no affinity"),
-        pytest.param({"podAntiAffinity": {SOFT: None}}, id="a list of null"),
-        pytest.param(avoiding(ZONE), id="another key"),
-    ],
+    [None, {"podAntiAffinity": {SOFT: None}}, avoiding(ZONE)],
+    ids=["no affinity", "a list of null", "another key"],
 )
 def test_a_soft_anti_affinity_instead(affinity: dict[str, Any] | None) -> None:
     after, outcome = applied(ANTI, replica(affinity=affinity), OWN)
