@@ -1,5 +1,6 @@
 """Requests of CPU and memory that are filled in: what the API server stores, what its plugins refuse, which pods run."""
 
+import asyncio
 import json
 from collections.abc import Iterator
 
@@ -48,6 +49,14 @@ async def test_replicas_without_requests_get_those_of_their_class_and_run(api: A
         assert of_main(found) == {"cpu": "4", "memory": "8Gi"}
         assert found["spec"]["containers"][0]["resources"]["limits"] == {"nvidia.com/gpu": "1"}
         assert found["status"]["qosClass"] == "Burstable"
+
+
+async def test_no_more_is_asked_for_than_nodes_have_for_each_gpu(api: Api, make_team: MakeTeam) -> None:
+    """Four GPUs of a node with 16 CPUs: training asks for 8 CPUs with each elsewhere, and would leave GPUs without a pod."""
+    fed = await make_team(node("fed-small", 4, cpu="17", memory="72Gi"))
+    await asyncio.gather(*[api.create(pod(f"p{number}", labels=TRAINING), fed) for number in range(4)])
+    found = await api.running(fed, 4)
+    assert {of_main(each)["cpu"] for each in found} == {"4"}
 
 
 async def test_values_of_a_limit_range_are_kept(api: Api, make_team: MakeTeam) -> None:

@@ -7,7 +7,6 @@ import pytest
 from tests.builders import UNKNOWN, ClusterFacts, case
 from tests.controlplane.objects import pod
 from tests.injectors.applied import applied, unchanged
-from tests.tables import table
 from webhook.framework.cluster_view import PriorityClass, Workload
 from webhook.framework.interface import Outcome
 from webhook.injectors.priority_class import PriorityClassName
@@ -161,43 +160,48 @@ def kept(why: str) -> str:
 
 
 _LOW = kept('it never preempts, and without it a pod takes the place of pods of "overprovisioning" (-10)')
-LESS: dict[str, tuple[dict[str, Any], ClusterFacts, Outcome]] = {
-    "it could no longer take the place of pause pods": (
+LESS = [
+    pytest.param(
         NUMBERS,
         cluster(QUIET, PAUSE),
         Outcome("preempts", "gpu-training", _LOW),
+        id="it could no longer take the place of pause pods",
     ),
-    "the same of a template, whose priority is not known": (
+    pytest.param(
         {},
         cluster(QUIET, PAUSE),
         Outcome("preempts", "gpu-training", _LOW),
+        id="the same of a template, whose priority is not known",
     ),
-    "everybody else has a higher priority": (
+    pytest.param(
         {"priorityClassName": "everyday", "priority": 700, "preemptionPolicy": "PreemptLowerPriority"},
         cluster(QUIET, HIGH),
         Outcome("lower", "gpu-training", kept("its value 500 is below 700, which a pod has without it")),
+        id="everybody else has a higher priority",
     ),
-    "a quota would count it": (
+    pytest.param(
         BY_DEFAULT,
         quotas("gpu-training"),
         Outcome("quota", "gpu-training", kept('ResourceQuota "gpus" would count the pod')),
+        id="a quota would count it",
     ),
-    "a quota for the global default would no longer count it": (
+    pytest.param(
         BY_DEFAULT,
         quotas("everyday"),
         Outcome("quota", "gpu-training", kept('ResourceQuota "gpus" would no longer count the pod')),
+        id="a quota for the global default would no longer count it",
     ),
-    **{
-        f"{name} orders pods by it": (spec, cluster(QUIET), Outcome("ordered", name))
+    *[
+        pytest.param(spec, cluster(QUIET), Outcome("ordered", name), id=f"{name} orders pods by it")
         for name, spec in (
             ("Volcano", {"schedulerName": "volcano", **NUMBERS}),
             ("YuniKorn", {"schedulerName": "yunikorn", **NUMBERS}),
         )
-    },
-}
+    ],
+]
 
 
-@table(("spec", "facts", "outcome"), LESS)
+@pytest.mark.parametrize(("spec", "facts", "outcome"), LESS)
 def test_a_guess_is_not_given_where_the_pod_could_do_less_with_it(
     spec: dict[str, Any], facts: ClusterFacts, outcome: Outcome
 ) -> None:
@@ -213,7 +217,7 @@ def test_a_guess_is_not_given_to_a_pod_of_kueue() -> None:
     assert unchanged(PriorityClassName(), guessed) == Outcome("ordered", "Kueue")
 
 
-@table(("spec", "facts"), {why: row[:2] for why, row in LESS.items()})
+@pytest.mark.parametrize(("spec", "facts"), [pytest.param(*row.values[:2], id=row.id) for row in LESS])
 def test_a_label_that_asks_for_the_class_gives_it_all_the_same(spec: dict[str, Any], facts: ClusterFacts) -> None:
     _, got = applied(PriorityClassName(), case(pod(**spec), cluster=facts), OWN)
     assert got == Outcome("set", "gpu-training")
