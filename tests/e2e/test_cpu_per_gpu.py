@@ -52,7 +52,7 @@ async def test_replicas_without_requests_get_those_of_their_class_and_run(api: A
 
 
 async def test_no_more_is_asked_for_than_nodes_have_for_each_gpu(api: Api, make_team: MakeTeam) -> None:
-    """Of five CPUs for each GPU the injector takes four fifths. Training gets eight elsewhere, which would leave GPUs without a pod."""
+    """Of five CPUs for each GPU four fifths. Training gets eight elsewhere, which would leave GPUs without a pod."""
     fed = await make_team(node("fed-small", 4, cpu="20", memory="80Gi"))
     await asyncio.gather(*[api.create(pod(f"p{number}", labels=TRAINING), fed) for number in range(4)])
     found = await api.running(fed, 4)
