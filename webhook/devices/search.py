@@ -27,10 +27,10 @@ _MAX_MATCHES: Final = 32 << 20
 """Maximum memory for what devices match, in bytes."""
 _MATCH_BYTES: Final = 256
 """Memory of one, without its expressions."""
-_MAX_WORK: Final = 80_000
+_MAX_WORK: Final = 16_000
 """Steps of expressions (`Expression.cost`) for one decision, or for one change of a node, which take 25 ms. What needs more is
 unknown."""
-_MAX_NEW: Final = 8192
+_MAX_NEW: Final = 1024
 """Pairs of expressions and devices for one decision of which nothing is kept yet, which take 30 ms."""
 _SCANNED: Final = 4
 """Characters of an expression that are split into tokens in one step."""
