@@ -247,7 +247,8 @@ class Feasible:
         yield from peers
         yield from self._claimed_elsewhere(nodes, rows)
         if self.demand.devices:
-            found = found_devices(nodes.columns, nodes.devices, np.arange(nodes.columns.rows), self.demand.devices)
+            table = nodes.devices
+            found = found_devices(table, table.states, nodes.columns.devices[rows], self.demand.devices)
             yield Check(DEVICES, found.ranks >= 0)
         if self.switches.health is not None:
             yield Check(NOT_READY, self._bits.of(nodes, rows) & _DOWN == 0)
