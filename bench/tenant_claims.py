@@ -13,7 +13,7 @@ from bench.bodies.parts import Json
 from bench.claims import claiming
 from bench.devices import DRIVER, classes, slice_of
 from bench.recorded import NAMESPACE
-from bench.tenant_world import ATTACKER, OUTSIDE, Cost, Outcome, World, forged, pod
+from bench.tenant_world import ATTACKER, OUTSIDE, Cost, Outcome, World, forged, new_pod
 
 _NUMBERS = count()
 _MODEL: Final = f'device.attributes["{DRIVER}"].productName'
@@ -50,7 +50,9 @@ def _claim(world: World, name: str, *nodes: str, admin: bool = False) -> None:
 
 
 def _claiming(name: str, namespace: str, *entries: Json, **more: Any) -> Json:
-    return pod(name, namespace, resourceClaims=[{"name": f"c{n}", **each} for n, each in enumerate(entries)], **more)
+    return new_pod(
+        name, namespace, resourceClaims=[{"name": f"c{n}", **each} for n, each in enumerate(entries)], **more
+    )
 
 
 def _devices(world: World) -> None:
@@ -191,7 +193,7 @@ def _vgpus(world: World) -> None:
 
 
 def _vgpu(name: str, namespace: str) -> Json:
-    made = pod(name, namespace)
+    made = new_pod(name, namespace)
     for amounts in made["spec"]["containers"][0]["resources"].values():
         amounts |= {"volcano.sh/vgpu-number": "8", "volcano.sh/vgpu-memory": "81920"}
     return made
@@ -211,7 +213,7 @@ def _annotated(world: World) -> None:
     """Pods that ask for no GPU say that they have all, in 256 KB."""
     text = "".join([f"GPU-{number % 8},NVIDIA,81920,100:" for number in range(9_000)])
     for number, node in enumerate(world.nodes):
-        made = pod(f"annotated-{number}", OUTSIDE)
+        made = new_pod(f"annotated-{number}", OUTSIDE)
         keys = ("volcano.sh/vgpu-ids-new", "hami.io/vgpu-devices-allocated", "hami.io/vgpu-devices-to-allocate")
         made["metadata"]["annotations"] = dict.fromkeys(keys, text if number % 2 else f"{text[:200]};")
         world.seen(made, node=node)

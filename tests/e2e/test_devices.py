@@ -13,7 +13,7 @@ from tests.controlplane.nodes import node
 from tests.controlplane.objects import made
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.programs import SERVES_EXTENDED_RESOURCES
-from tests.installed import Installed, decision, opt_in
+from tests.installed import Installed, decision, opt_in, tried
 from webhook.cli.cluster.load import load as read_cluster
 from webhook.cli.offline import load_policy
 from webhook.cli.pending import KINDS as KINDS_OF_PENDING
@@ -51,6 +51,17 @@ async def test_a_mixed_burst_leaves_no_gpu_pending(
     installed: Installed, api: Api, team: str, devices: None, ask: str
 ) -> None:
     await asyncio.gather(*[api.create(load.template(gpus, ask), team) for gpus in PODS])
+
+    async def known() -> bool:  # once the watches have brought all slices and all templates
+        free = {name: value for name, value in installed.metrics().items() if load.DRIVER in name and "free" in name}
+        assert sum(free.values()) == sum(SIZES), free
+        for gpus in PODS:
+            probe = load.workload(gpus, "Job", 1, gpus, ask, "100m")["spec"]["template"]
+            probe |= {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "probe"}}
+            assert (await tried(api, probe, team)).get("nodes"), gpus
+        return True
+
+    await wait_until(known, 120, "the webhook to know the devices")
     mixed = [(gpus, number) for gpus, count in PODS.items() for number in range(count)]
     await asyncio.gather(
         *[api.create(load.workload(gpus * 10 + number, "Job", 1, gpus, ask, "100m"), team) for gpus, number in mixed]

@@ -115,7 +115,8 @@ async def test_every_decision_is_told_in_the_same_words(
     assert len(pods) >= 10
 
     snapshot = await asyncio.to_thread(load, control_plane.kubeconfig, None, KINDS)
-    for each in await api.pods(team):
+    for name in [each["metadata"]["name"] for each in await api.pods(team)]:
+        each = snapshot.pod(team, name)
         told = explained(snapshot, policy, each)[0]
         assert in_explanation(told) == in_record(record_of(each))
         assert told["boundTo"] == each["spec"].get("nodeName")

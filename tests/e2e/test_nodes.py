@@ -86,9 +86,13 @@ async def test_a_service_is_asked_with_the_rights_of_the_kubeconfig(
         kubectl, "create", "clusterrolebinding", f"reader-{namespace}", f"--clusterrole=reader-{namespace}", account
     )
     reader = await asyncio.to_thread(control_plane.kubeconfig_for, namespace, "reader")
-    found, said = await shown(reader, policy)
-    assert "utilisation" not in found
-    assert f"through the API server: no right to get services/proxy in namespace {namespace}. " in said
+
+    async def lacks() -> bool:  # once the API server knows the other rights
+        found, said = await shown(reader, policy)
+        assert "utilisation" not in found
+        return f"through the API server: no right to get services/proxy in namespace {namespace}. " in said
+
+    await wait_until(lacks, 120, "the right that is missing to be named")
 
     await asyncio.to_thread(
         kubectl, "-n", namespace, "create", "role", "proxy", "--verb=get", "--resource=services/proxy"

@@ -9,7 +9,7 @@ from tests.controlplane.api import Api, wait_until
 from tests.controlplane.fixtures import MakeNodes, remove_namespace
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import Json, deployment, job, pod, workload
-from tests.installed import OPTED_IN, decision
+from tests.installed import decision, opt_in
 
 pytestmark = pytest.mark.controlplane
 
@@ -25,8 +25,9 @@ async def test_a_pod_takes_the_gpu_of_another_tenants_training_only_by_its_label
     api: Api, team: str, nodes: MakeNodes
 ) -> None:
     await nodes([node("first", 1)])
-    other = await api.namespace(f"{team}-other", OPTED_IN)
+    other = await api.namespace(f"{team}-other")
     try:
+        await opt_in(api, other)
         await api.create(job("train"), other)
         (trainer,) = await api.running(other, 1)
         await api.create(deployment("guessed"), team)

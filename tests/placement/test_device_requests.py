@@ -6,6 +6,7 @@ from tests.devices import dra
 from tests.placement.claiming import ATTRIBUTES, CAPACITY, TWO, Object, claiming, cluster
 from tests.placement.placed import names, placed
 from tests.tables import table
+from webhook.placement.devices import LEFT_ALONE
 
 # --- what is left to the scheduler ------------------------------------------------------------------------------------
 
@@ -17,11 +18,11 @@ from tests.tables import table
         "no class": (dra.template("t", dra.exactly(of="x")), "the class of its claim is not known"),
         "a function that we do not know": (
             dra.template("t", dra.exactly(selector="ip('1.1.1.1').isGlobalUnicast()")),
-            "which devices it would get cannot be decided",
+            LEFT_ALONE,
         ),
         "an error, which ends the scheduler's search too": (
             dra.template("t", dra.exactly(selector=f"{ATTRIBUTES}.nothing == 1")),
-            "which devices it would get cannot be decided",
+            LEFT_ALONE,
         ),
         "a constraint of a kind that is not known": (
             dra.template("t", dra.exactly(2), constraints=[{"matchExpression": "true"}]),
@@ -65,11 +66,11 @@ def test_a_claim_for_no_gpu() -> None:
 def test_devices_of_no_single_node_are_left_to_the_scheduler() -> None:
     fabric = dra.device_slice("f", [dra.gpu(0)], nodeName=None, allNodes=True)
     of = cluster([*TWO, fabric], [dra.template("t", dra.exactly())])
-    assert placed(of, claiming("t")).reason == "which devices it would get cannot be decided"
+    assert placed(of, claiming("t")).reason == LEFT_ALONE
     of.forget("resourceslices", "slice-f")
     assert names(placed(of, claiming("t")))
     of.seen("resourceslices", fabric, 0)
-    assert placed(of, claiming("t")).reason == "which devices it would get cannot be decided"
+    assert placed(of, claiming("t")).reason == LEFT_ALONE
 
 
 # --- selectors, alternatives, constraints -----------------------------------------------------------------------------
@@ -148,4 +149,4 @@ def test_a_constraint_on_an_attribute_that_is_not_kept_or_is_a_list_is_left_to_t
     ]
     of = cluster([*[dra.gpus_of(f"n{i}", 2) for i in range(40)], listed], templates, classes=[every], nodes=["n0", "x"])
     for name in ("uuid", "cards"):
-        assert placed(of, claiming(name)).reason == "which devices it would get cannot be decided"
+        assert placed(of, claiming(name)).reason == LEFT_ALONE

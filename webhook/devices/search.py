@@ -99,7 +99,8 @@ class Kinds:
 
     def allow(self) -> None:
         """Something new is decided: it may take so much work."""
-        self._work.left, self._new.left = _MAX_WORK, _MAX_NEW
+        self._work.renew(_MAX_WORK)
+        self._new.renew(_MAX_NEW)
 
     def has_work(self) -> bool:
         """Whether no evaluation was left out for want of work."""

@@ -146,6 +146,7 @@ class DeviceTable:
         self._namespace = ""
         """The namespace whose private claims count now."""
         self._undone = Work(_MAX_UNDONE)
+        self._budgets = (self._undone, *self.kinds.budgets)
         self._held_at: dict[str, dict[str, int]] = {}
         """By name of a claim that pods share, the nodes where it is reserved, and how often."""
         self._answers = Answers()
@@ -309,20 +310,24 @@ class DeviceTable:
     def _part_of_work(self, parts: int) -> Iterator[None]:
         """One of so many claims, which may be of different namespaces, gets its part of the work that is left, and leaves what
         it does not need to the others."""
-        budgets = (self._undone, *self.kinds.budgets)
-        others = [each.left - each.left // parts for each in budgets]
-        for budget, of_others in zip(budgets, others, strict=True):
+        others = [each.left - each.left // parts for each in self._budgets]
+        for budget, of_others in zip(self._budgets, others, strict=True):
             budget.left -= of_others
         try:
             yield
         finally:
-            for budget, of_others in zip(budgets, others, strict=True):
+            for budget, of_others in zip(self._budgets, others, strict=True):
                 budget.left = max(0, budget.left) + of_others
 
     def allow(self) -> None:
         """A decision, or a change of a node, begins: it may do so much, whatever the last one left."""
         self.kinds.allow()
-        self._undone.left = _MAX_UNDONE
+        self._undone.renew(_MAX_UNDONE)
+
+    def end_after(self, decisions: int) -> None:
+        """From now on, all decisions together may do no more than so many of the costliest, and each of them a little."""
+        for budget in self._budgets:
+            budget.altogether = decisions * budget.left
 
     # --- what fits ----------------------------------------------------------------------------------------------------
 
