@@ -24,6 +24,7 @@ from webhook.kube.workload_kinds import workload_kind
 from webhook.nodes.nodes import Nodes
 from webhook.nodes.table import Floats, Integers
 from webhook.placement.constraints import Mask
+from webhook.placement.peer_rules import arrays_of
 from webhook.placement.settings import Gangs
 from webhook.state.jobs import Jobs
 from webhook.text import number_of
@@ -133,8 +134,8 @@ def _domains(
     missing = 2 if roomiest and not peers else of.missing
     if not peers and missing == 1:
         return []
-    there, counts = _arrays(peers)
-    others = [(*_arrays(other.peers), other.missing) for other in begun if not peers]
+    there, counts = arrays_of(peers)
+    others = [(*arrays_of(other.peers), other.missing) for other in begun if not peers]
     found: list[tuple[Mask, bool]] = []
 
     def domain_of(names: Sequence[str], codes: NDArray[np.int32]) -> tuple[int, bool, NDArray[Any]]:
@@ -165,11 +166,6 @@ def _domains(
         if code and (missing == 1 or rooms[code] >= missing):
             found.append((codes[rows] != code, holds))
     return found
-
-
-def _arrays(peers: Mapping[int, int]) -> tuple[NDArray[np.intp], Floats]:
-    """Rows, and the number of pods on each."""
-    return np.fromiter(peers, np.intp, len(peers)), np.fromiter(peers.values(), float, len(peers))
 
 
 def room_for(

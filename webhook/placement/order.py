@@ -103,7 +103,8 @@ def _whole_gpus(of: Candidates) -> Iterable[Tier]:
 
 
 def _peer_rules(of: Candidates) -> Iterable[Tier]:
-    return peer_rule_tiers(of.request.peer_rules.apart, of.nodes, of.scores.rows, of.peers)
+    rules = of.request.peer_rules.apart
+    return peer_rule_tiers(rules, of.nodes, of.scores.rows, of.peers) if rules else ()
 
 
 def _gang(of: Candidates) -> Iterable[Tier]:
@@ -132,7 +133,8 @@ def _last_whole_nodes(of: Candidates) -> Iterable[Tier]:
 
 
 def _peers(of: Candidates) -> Iterable[Tier]:
-    return peer_rule_tiers(of.request.apart, of.nodes, of.scores.rows, of.peers) if of.peers else ()
+    rules = of.request.apart
+    return peer_rule_tiers(rules, of.nodes, of.scores.rows, of.peers) if rules and of.peers else ()
 
 
 def _score(of: Candidates) -> Iterable[Tier]:
