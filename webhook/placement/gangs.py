@@ -75,14 +75,14 @@ class Part(NamedTuple):
 
 def part_of(pod: AskedPod, jobs: Jobs, peers: Mapping[str, Mapping[int, int]]) -> Part | None:
     """The part of its gang that a pod is of: of a JobSet its Job, of a RayCluster a replica of several hosts, of a group of a
-    LeaderWorkerSet a subgroup. None if the gang has no parts, or a Job has one pod. `peers`: by `asked.owner_keys` and row."""
-    key = pod.part_key
+    LeaderWorkerSet a subgroup. None if the gang has no parts, or a Job has one pod. `peers`: by `asked.Identity` and row."""
+    key = pod.identity.part
     if not key:
         return None
     own = peers.get(key, _NOWHERE)
     if not pod.labels.get(JOBSET):
         return Part(Together(own, number_of(pod.annotations.get(_SUBGROUP_SIZE)) or 1))
-    parts = jobs.parts(pod.owner_key, key)
+    parts = jobs.parts(pod.identity.owner, key)
     if parts.get(key, 0) <= 1:
         return None
     begun = (

@@ -237,8 +237,8 @@ class Ranker:
         scores.refresh(nodes, self._current_view(), burst=nodes.divided() and self._state.ledger.burst)
         if scores.undecided:
             return Placement((), request.strategy, reason=LEFT_ALONE)
-        peers = self._state.usage.peers.get(request.pod.owner_key, _NO_PEERS)
-        pods = request.gang if request.gang > 1 else self._state.jobs.pods(request.pod.owner_key) or 1
+        peers = self._state.usage.peers.get(request.pod.identity.owner, _NO_PEERS)
+        pods = request.gang if request.gang > 1 else self._state.jobs.pods(request.pod.identity.owner) or 1
         fits = scores.score > NEVER
         for check in scores.judgement.peers(request.peer_rules, nodes, scores.rows, peers):
             fits &= check.passes
