@@ -10,13 +10,13 @@ import pytest
 from tests.builders import GPU, GPUS, container
 from tests.controlplane.objects import pod
 from webhook.errors import QuantityError
+from webhook.kube.asked import AskedPod
 from webhook.kube.pod import (
     Owner,
     asks_for_gpu,
     clean_path,
     containers,
     gpu_counts,
-    gpu_names,
     owner,
     requests_of,
 )
@@ -174,7 +174,7 @@ NAMED = [
 
 @pytest.mark.parametrize(("layout", "names"), NAMED)
 def test_gpu_names(layout: dict[str, Any], names: set[str]) -> None:
-    assert gpu_names(layout, GPUS) == names
+    assert AskedPod(layout, GPUS).gpu_names == names
 
 
 @pytest.mark.parametrize(

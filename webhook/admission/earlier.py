@@ -49,7 +49,7 @@ class Choice(Places):
             requests = pod.demand.requests
         except QuantityError:
             return True  # it is refused for that
-        if placer.reserved(pod.key, node):
+        if placer.reserved(pod.identity.key, node):
             before = Demand(earlier.asked)
             requests = tuple([(name, over) for name, asked in requests if (over := asked - before.amount(name)) > 0])
         return placer.has_room(node, Demand(requests), pod.namespace)

@@ -154,29 +154,6 @@ def gpu_counts(container: Mapping[str, Any], gpus: Gpus) -> dict[str, int]:
     return limits | requests | limits  # messages name first what has a limit
 
 
-def gpu_names(pod: Pod, gpus: Gpus) -> frozenset[str]:
-    """The GPU resources that any container names with a quantity other than zero, malformed ones included."""
-    names = set()
-    for container in container_specs(pod):
-        resources = container.get("resources") or {}
-        for part in ("limits", "requests"):
-            for name, quantity in (resources.get(part) or {}).items():
-                if gpus.kind(name) is not None and name not in names and not is_zero(quantity):
-                    names.add(name)
-    return frozenset(names)
-
-
-def names_zero_gpus(pod: Pod, gpus: Gpus) -> bool:
-    """Whether any container names a GPU resource with a quantity of zero."""
-    for container in container_specs(pod):
-        resources = container.get("resources") or {}
-        for part in ("limits", "requests"):
-            quantities = resources.get(part) or {}
-            if any([is_zero(quantities[name]) for name in gpus.among(quantities)]):
-                return True
-    return False
-
-
 def is_zero(quantity: Any) -> bool:
     """Whether a quantity is zero. A malformed one is not; a rule reports it."""
     try:

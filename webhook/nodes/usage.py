@@ -34,7 +34,7 @@ class PodKind:
         self.gpus = tuple([request for request in demand.requests if "/" in request[0]])
         """The requests for extended resources."""
         self.owners = owners
-        """The owner of the pods, and the part of it that they are of (`asked.owner_keys`); () if these do not matter."""
+        """The owner of the pods, and the part of it that they are of (`asked.Identity`); () if these do not matter."""
         self.namespace = namespace
         """Their namespace; "" for pods without extended resources, and for those that reserve GPUs for others."""
         self.count = 0

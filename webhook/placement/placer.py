@@ -90,7 +90,7 @@ class Placer:
         )
 
     def _has_peers(self, request: PlacementRequest) -> bool:
-        return bool(self._state.usage.peers.get(request.pod.owner_key))
+        return bool(self._state.usage.peers.get(request.pod.identity.owner))
 
     def _only_shares(self, placement: Placement, demand: Demand) -> str | None:
         """A warning if the pod asks for several GPUs, and only nodes with shared GPUs have room: these are last otherwise."""

@@ -13,7 +13,7 @@ from webhook.devices.slices import Slices
 from webhook.devices.source_kai import DeviceGroups
 from webhook.devices.sources import SOURCES, shared_claims
 from webhook.framework.cluster_view import MetricsStatus, Placement
-from webhook.kube.asked import AskedPod, key_of, owner_keys
+from webhook.kube.asked import AskedPod, identity_of
 from webhook.kube.other_gpus import FRACTIONS
 from webhook.kube.pod import DECISION, PROFILE_LABEL, annotations_of, namespace_of, pod_id, priority_of
 from webhook.kube.pod_requests import Demand, counted_demand, has_extended_resource
@@ -161,8 +161,9 @@ class ClusterState:
             else:
                 self.nominations.put(uid, nominated, kind, priority_of(pod))
             return
-        key = key_of(pod)
-        kind = self.usage.kind(demand, owner_keys(pod), key.namespace)
+        identity = identity_of(pod)
+        key = identity.key
+        kind = self.usage.kind(demand, identity.owners, key.namespace)
         new = uid not in self.pods
         first_event = new and not self.ledger.waits(uid)
         nodes = ranked_nodes(pod) if first_event else ()  # read once: this is a third of the cost of an event
@@ -250,8 +251,8 @@ class ClusterState:
         demand = Demand(placement.asked, placement.devices) if placement.asked else pod.demand
         offering = self.nodes.offering(demand)
         if self.ledger.parts.allows(pod.namespace, node, offering):
-            kind = self.usage.kind(demand, owner_keys(pod.json), pod.namespace)
-            self.ledger.reserve(pod.key, node, kind, offering, now)
+            kind = self.usage.kind(demand, pod.identity.owners, pod.namespace)
+            self.ledger.reserve(pod.identity.key, node, kind, offering, now)
 
     def expire(self, now: float) -> None:
         self.ledger.expire(now)
