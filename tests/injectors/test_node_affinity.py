@@ -10,8 +10,8 @@ from tests.injectors.applied import applied, unchanged
 from tests.tables import table
 from webhook.framework.cluster_view import Expression, Placement, Preferred, Ranked
 from webhook.framework.interface import Outcome
-from webhook.framework.node_terms import has_name
-from webhook.injectors.node_affinity import NEUTRAL, NodeAffinity
+from webhook.framework.node_terms import NEUTRAL, has_name
+from webhook.injectors.node_affinity import NodeAffinity
 from webhook.kube.pod import PREFERRED, REQUIRED, Pod
 
 OWN = (

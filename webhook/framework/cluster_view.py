@@ -249,5 +249,7 @@ class Placement(NamedTuple):
     """The devices that it asks for one by one, for the reservation."""
     required: bool = False
     """Whether the pod's scheduler does not weigh preferences: the first node has to be required."""
+    read: str = ""
+    """What of the pod the nodes were chosen by, but its demand, as a hash: `placement.request`. "" if no node is ranked."""
     kept: bool = False
-    """An earlier call of the hook made the choice, which still holds."""
+    """An earlier call of the hook reserved for the pod on the first node already."""

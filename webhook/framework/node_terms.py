@@ -1,14 +1,23 @@
 """Node affinity terms that name nodes: writes them for ranked nodes, recognises them in a pod, and removes them."""
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from webhook.framework.cluster_view import Placement
 from webhook.kube.json_patch import Edit
-from webhook.kube.pod import PREFERRED, REQUIRED
+from webhook.kube.pod import HOSTNAME, PREFERRED, REQUIRED
 
 _NODE = ("spec", "affinity", "nodeAffinity")
 PREFERRED_TERMS = (*_NODE, PREFERRED)
 REQUIRED_TERMS = (*_NODE, REQUIRED, "nodeSelectorTerms")
+CONSTRAINTS = ("spec", "topologySpreadConstraints")
+NEUTRAL: Final[Mapping[str, Any]] = {
+    "maxSkew": 1,
+    "topologyKey": HOSTNAME,
+    "whenUnsatisfiable": "ScheduleAnyway",
+    "labelSelector": {"matchLabels": {"gpu-admission.io/selects": "nothing"}},
+}
+"""The constraint that selects no pod: with it, the scheduler spreads the pod by none of its own."""
 
 
 def preferred_terms(placement: Placement) -> list[dict[str, Any]]:
@@ -26,23 +35,16 @@ def preferred_terms(placement: Placement) -> list[dict[str, Any]]:
     return terms
 
 
-def remove_terms(edit: Edit, placement: Placement) -> None:
-    """Remove the terms that were written for `placement`, preferred and, if its first node was required, required."""
-    terms = preferred_terms(placement)
-    if any([term in terms for term in edit.get(PREFERRED_TERMS) or ()]):
-        remaining = [term for term in edit.get(PREFERRED_TERMS) if term not in terms]
-        if remaining:
-            edit.set(PREFERRED_TERMS, remaining)
-        else:
-            edit.remove(PREFERRED_TERMS)
-    if not placement.required:
-        return
-    pin = has_name(placement.nodes[0].node)
+def remove_terms(edit: Edit, preferred: Sequence[Mapping[str, Any]], pinned: str = "") -> None:
+    """Remove these preferred terms, the constraint that stands beside them, and the requirement of the node `pinned`."""
+    edit.put(PREFERRED_TERMS, [term for term in edit.get(PREFERRED_TERMS) or () if term not in preferred])
+    edit.put(CONSTRAINTS, [each for each in edit.get(CONSTRAINTS) or () if each != NEUTRAL])
+    pin = has_name(pinned)
     if edit.get(REQUIRED_TERMS) == [{"matchFields": [pin]}]:
         edit.remove(REQUIRED_TERMS[:-1])
     for index, term in enumerate(edit.get(REQUIRED_TERMS) or ()):
-        if pin in (fields := term.get("matchFields") or ()):
-            edit.set((*REQUIRED_TERMS, index, "matchFields"), [field for field in fields if field != pin])
+        if fields := term.get("matchFields"):
+            edit.put((*REQUIRED_TERMS, index, "matchFields"), [field for field in fields if field != pin])
 
 
 def named_node(term: Any) -> str | None:

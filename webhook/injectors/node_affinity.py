@@ -38,23 +38,16 @@ from pydantic import PrivateAttr
 from webhook.framework.cluster_view import Placement
 from webhook.framework.interface import Context, Edit, Injector, Outcome, Pod, ProfileView
 from webhook.framework.node_terms import (
+    CONSTRAINTS,
+    NEUTRAL,
     PREFERRED_TERMS,
     REQUIRED_TERMS,
     has_name,
     preferred_terms,
     unchecked_part,
 )
-from webhook.kube.pod import HOSTNAME
 
-_CONSTRAINTS = ("spec", "topologySpreadConstraints")
 _SPREAD_BY_DEFAULT = frozenset(("ReplicaSet", "StatefulSet", "ReplicationController"))
-NEUTRAL: Mapping[str, Any] = {
-    "maxSkew": 1,
-    "topologyKey": HOSTNAME,
-    "whenUnsatisfiable": "ScheduleAnyway",
-    "labelSelector": {"matchLabels": {"gpu-admission.io/selects": "nothing"}},
-}
-"""The constraint that selects no pod."""
 
 
 class NodeAffinity(Injector):
@@ -105,8 +98,8 @@ class NodeAffinity(Injector):
         edit.extend(PREFERRED_TERMS, terms)
         if not placement.nodes:
             return Outcome("preferredPools", [placement.reason, len(terms)])
-        if not (edit.get(_CONSTRAINTS) or context.keeps_apart) and _spread_by_default(edit.object, context):
-            edit.set(_CONSTRAINTS, [dict(NEUTRAL)])
+        if not (edit.get(CONSTRAINTS) or context.keeps_apart) and _spread_by_default(edit.object, context):
+            edit.set(CONSTRAINTS, [dict(NEUTRAL)])
         if unchecked:
             return Outcome("notPinned", [unchecked, len(terms)])
         return Outcome("preferred", len(terms))
