@@ -27,7 +27,6 @@ from webhook.framework.cluster_view import (
     Workload,
 )
 from webhook.framework.interface import Context, Finding, Rule
-from webhook.framework.node_terms import has_name
 from webhook.kube.asked import AskedPod
 from webhook.kube.claim_requests import Alternative, ClaimRequest
 from webhook.kube.gpus import GpuName, Gpus
@@ -62,8 +61,9 @@ def container(
 
 
 def preferred_node(node: str, weight: int) -> dict[str, Any]:
-    """The preferred term of node affinity that names a node."""
-    return {"weight": weight, "preference": {"matchFields": [has_name(node)]}}
+    """The preferred term of node affinity that names a node, by its label."""
+    expression = {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}
+    return {"weight": weight, "preference": {"matchExpressions": [expression]}}
 
 
 def sidecar(name: str = "sidecar", **fields: Any) -> dict[str, Any]:

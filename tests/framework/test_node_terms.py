@@ -9,6 +9,7 @@ from tests.controlplane.objects import PREFERRED, REQUIRED, pod
 from tests.tables import table
 from webhook.framework.node_terms import CONSTRAINTS, NEUTRAL, has_name, named_node, remove_terms
 from webhook.kube.json_patch import Edit
+from webhook.kube.pod import HOSTNAME
 
 A, IN_ZONE = has_name("a"), {"key": "zone", "operator": "In", "values": ["z1"]}
 TERMS = {
@@ -23,6 +24,9 @@ TERMS = {
     "two names": ({"matchFields": [A | {"values": ["a", "b"]}]}, None),
     "no name": ({"matchFields": [A | {"values": None}]}, None),
     "a label of that name": ({"matchExpressions": [A]}, None),
+    "its hostname label": ({"matchExpressions": [A | {"key": HOSTNAME}]}, "a"),
+    "both": ({"matchExpressions": [A | {"key": HOSTNAME}], "matchFields": [A]}, None),
+    "another label": ({"matchExpressions": [IN_ZONE]}, None),
     "another field": ({"matchFields": [A | {"key": "metadata.uid"}]}, None),
 }
 

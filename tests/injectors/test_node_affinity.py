@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.builders import Case, case, container, preferred_node
+from tests import builders
+from tests.builders import Case, ClusterFacts, container, preferred_node
 from tests.controlplane.objects import pod
 from tests.injectors.applied import applied, unchanged
 from tests.tables import table
@@ -12,7 +13,7 @@ from webhook.framework.cluster_view import Expression, Placement, Preferred, Ran
 from webhook.framework.interface import Outcome
 from webhook.framework.node_terms import NEUTRAL, has_name
 from webhook.injectors.node_affinity import NodeAffinity
-from webhook.kube.pod import PREFERRED, REQUIRED, Pod
+from webhook.kube.pod import HOSTNAME, PREFERRED, REQUIRED, Pod
 
 OWN = (
     r"/spec/affinity|/spec/affinity/nodeAffinity"
@@ -26,6 +27,15 @@ IN_ZONE = {"key": "zone", "operator": "In", "values": ["z1"]}
 USERS = {"weight": 100, "preference": {"matchExpressions": [IN_ZONE]}}
 OURS = [preferred_node("a1", 100), preferred_node("a2", 60)]
 PIN: dict[str, Any] = {"matchFields": [has_name("a1")]}
+
+
+NODES = ("a1", "a2", "a7")
+LABELLED = ClusterFacts(offers={name: {} for name in NODES}, labels={name: {HOSTNAME: name} for name in NODES})
+OTHERWISE = ClusterFacts(offers={name: {} for name in NODES}, labels={name: {HOSTNAME: f"{name}.example"} for name in NODES})
+
+
+def case(of: Pod, cluster: ClusterFacts = LABELLED, **more: Any) -> Case:
+    return builders.case(of, cluster=cluster, **more)
 
 
 def ranked(*names: str, weights: tuple[int, ...] = (100, 60, 36), **more: Any) -> Placement:
@@ -133,6 +143,13 @@ def test_preferred(affinity: Any, want: dict[str, Any]) -> None:
     after, outcome = applied(NodeAffinity(), placed(affinity), OWN)
     assert after["spec"]["affinity"] == want
     assert outcome == Outcome("preferred", 2)
+
+
+def test_a_node_whose_hostname_label_is_not_its_name_is_preferred_by_its_name() -> None:
+    """Karpenter would give up the terms by label first, so as to read the author's. These it does not read."""
+    after, _ = applied(NodeAffinity(), case(pod(), OTHERWISE, placement=ranked()), OWN)
+    terms = [{"weight": w, "preference": {"matchFields": [has_name(name)]}} for name, w in (("a1", 100), ("a2", 60))]
+    assert after["spec"]["affinity"] == preferring(*terms)
 
 
 @pytest.mark.parametrize(

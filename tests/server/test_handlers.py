@@ -46,7 +46,7 @@ def test_a_plain_gpu_pod_gets_all_that_it_lacks() -> None:
         ],
         affinity={"nodeAffinity": {}},
     )
-    assert [t["preference"]["matchFields"][0]["values"] for t in terms] == [["gpu-b1"], ["gpu-a1"], ["gpu-a2"]]
+    assert [t["preference"]["matchExpressions"][0]["values"] for t in terms] == [["gpu-b1"], ["gpu-a1"], ["gpu-a2"]]
     assert [t["weight"] for t in terms] == [*WEIGHTS[:3]]
     found = orjson.loads(record)
     assert len(found.pop("read")) == 12

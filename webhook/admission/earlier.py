@@ -44,7 +44,7 @@ class Choice(Places):
         first = earlier.nodes[0].node if earlier.nodes else ""
         with self.placer.without_reservation(pod.key, first) as reserved:
             placement = self.place(bare)
-        if pinned or preferred_terms(placement) != terms:
+        if pinned or preferred_terms(placement, self.cluster) != terms:
             remove_terms(edit, terms, pinned)
         return placement._replace(kept=reserved and [each.node for each in placement.nodes[:1]] == [first])
 

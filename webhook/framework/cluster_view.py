@@ -168,6 +168,9 @@ class Cluster(Protocol):
         """The smallest allocatable `cpu` (thousandths) and `memory` (bytes) per GPU of any node that can allocate `count` of
         the GPU resource `resource` when it is empty. None if no node can."""
 
+    def hostname(self, node: str) -> str:
+        """The label kubernetes.io/hostname of a node; "" if it has none."""
+
     def label_values(self, key: str, gpus: Gpus) -> tuple[str, ...]:
         """The values of a label on the nodes with GPUs, sorted."""
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from webhook.framework.cluster_view import Placement
+from webhook.framework.cluster_view import Cluster, Placement
 from webhook.kube.json_patch import Edit
 from webhook.kube.pod import HOSTNAME, PREFERRED, REQUIRED
 
@@ -20,19 +20,33 @@ NEUTRAL: Final[Mapping[str, Any]] = {
 """The constraint that selects no pod: with it, the scheduler spreads the pod by none of its own."""
 
 
-def preferred_terms(placement: Placement) -> list[dict[str, Any]]:
+def preferred_terms(placement: Placement, cluster: Cluster) -> list[dict[str, Any]]:
     """The PreferredSchedulingTerms of a placement: those that name the ranked nodes, then its further ones."""
     terms = [
-        {"weight": weight, "preference": {"matchFields": [has_name(ranked.node)]}}
+        {"weight": weight, "preference": _of_node(ranked.node, cluster)}
         for weight, ranked in zip(placement.weights, placement.nodes, strict=False)
     ]
     for preferred in placement.preferred:
         term: dict[str, Any] = {}
         for key, operator, values, field in preferred.expressions:
+            if field:
+                term |= _of_node(values[0], cluster)
+                continue
             expression = {"key": key, "operator": operator} | ({"values": list(values)} if values else {})
-            term.setdefault("matchFields" if field else "matchExpressions", []).append(expression)
+            term.setdefault("matchExpressions", []).append(expression)
         terms.append({"weight": preferred.weight, "preference": term})
     return terms
+
+
+def _of_node(node: str, cluster: Cluster) -> dict[str, Any]:
+    """A term that prefers one node: by its hostname label, unless that differs from its name.
+
+    Karpenter reads labels only, and of the heaviest term alone. Where a term says nothing to it, it makes a node without regard
+    to the lighter ones, which may be the author's (karpenter/pkg/scheduling/requirements.go, newPodRequirements).
+    """
+    if cluster.hostname(node) == node:
+        return {"matchExpressions": [{"key": HOSTNAME, "operator": "In", "values": [node]}]}
+    return {"matchFields": [has_name(node)]}
 
 
 def remove_terms(edit: Edit, preferred: Sequence[Mapping[str, Any]], pinned: str = "") -> None:
@@ -48,13 +62,14 @@ def remove_terms(edit: Edit, preferred: Sequence[Mapping[str, Any]], pinned: str
 
 
 def named_node(term: Any) -> str | None:
-    """The node that a term requires by metadata.name, if that is its only requirement, as in our own terms."""
-    fields = term.get("matchFields") if isinstance(term, dict) else None
-    if not fields or len(fields) != 1 or term.get("matchExpressions"):
+    """The node that a term names, by its name or its hostname label, if that is its only requirement, as in our own terms."""
+    if not isinstance(term, dict):
         return None
-    field = fields[0]
-    values = field.get("values") or []
-    if field.get("key") == "metadata.name" and field.get("operator") == "In" and len(values) == 1:
+    fields, expressions = term.get("matchFields") or [], term.get("matchExpressions") or []
+    if len(fields) + len(expressions) != 1:
+        return None
+    key, operator, values = map((fields or expressions)[0].get, ("key", "operator", "values"))
+    if key == ("metadata.name" if fields else HOSTNAME) and operator == "In" and len(values or ()) == 1:
         return str(values[0])
     return None
 

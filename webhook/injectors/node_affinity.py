@@ -84,7 +84,7 @@ class NodeAffinity(Injector):
         return self._written(edit, context, placement)._replace(placement=placement, warning=placement.warning)
 
     def _written(self, edit: Edit, context: Context, placement: Placement) -> Outcome:
-        terms, unchecked = preferred_terms(placement), ""
+        terms, unchecked = preferred_terms(placement, context.cluster), ""
         if not placement.nodes and not terms:
             return Outcome("none", placement.reason)
         if (self.mode == "required" or placement.required) and placement.nodes:

@@ -11,7 +11,7 @@ from webhook.devices.slices import Slices
 from webhook.framework.cluster_view import Autoscaler, LimitRange, MetricsStatus, PriorityClass, RuntimeClass
 from webhook.kube.claim_requests import ClaimRequest, claim_requests
 from webhook.kube.gpus import Gpus
-from webhook.kube.pod import Pod, claims_devices
+from webhook.kube.pod import HOSTNAME, Pod, claims_devices
 from webhook.kube.quantity import quantity_text
 from webhook.kube.stores import Answers
 from webhook.kube.taints import Taint
@@ -161,6 +161,10 @@ class StateView:
             return {name: int((capacity[name][rows] // gpus[rows]).min()) for name in ("cpu", "memory")}
 
         return self._cached(("least per GPU", resource, count), answer)
+
+    def hostname(self, node: str) -> str:
+        row = self._state.nodes.row_of.get(node)
+        return "" if row is None else self._state.nodes.labels.value(row, HOSTNAME)
 
     def label_values(self, key: str, gpus: Gpus) -> tuple[str, ...]:
         def answer() -> tuple[str, ...]:
