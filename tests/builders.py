@@ -128,6 +128,8 @@ class ClusterFacts:
     narrow: Mapping[tuple[str, str], str] = field(default_factory=dict)
     """Namespace and name of a PersistentVolumeClaim that not several nodes can use, to its access mode."""
 
+    node_pools: tuple[str, ...] = ()
+    """The NodePools of Karpenter."""
     quotas: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Namespace to the PriorityClasses whose pods its ResourceQuota counts."""
 
@@ -139,6 +141,7 @@ class ClusterFacts:
             "nodes": [self._node(name) for name in self.offers],
             "pods": [],
             "namespaces": [_named(name, labels=labels) for name, labels in self.namespaces.items()],
+            "nodepools": [_named(name) for name in self.node_pools],
             "runtimeclasses": [_named(name, handler=handler) for name, handler in self.runtime_classes.items()],
             "deviceclasses": [*itertools.starmap(_device_class, self.classes.items())],
             "resourceslices": [device_slice("dra", self.devices)] if self.devices else [],

@@ -31,7 +31,9 @@ PIN: dict[str, Any] = {"matchFields": [has_name("a1")]}
 
 NODES = ("a1", "a2", "a7")
 LABELLED = ClusterFacts(offers={name: {} for name in NODES}, labels={name: {HOSTNAME: name} for name in NODES})
-OTHERWISE = ClusterFacts(offers={name: {} for name in NODES}, labels={name: {HOSTNAME: f"{name}.example"} for name in NODES})
+OTHERWISE = ClusterFacts(
+    offers={name: {} for name in NODES}, labels={name: {HOSTNAME: f"{name}.example"} for name in NODES}
+)
 
 
 def case(of: Pod, cluster: ClusterFacts = LABELLED, **more: Any) -> Case:

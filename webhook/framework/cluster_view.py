@@ -134,7 +134,7 @@ class Cluster(Protocol):
     @property
     def requires_preferences(self) -> bool:
         """Whether an autoscaler makes nodes that takes preferences of pods as requirements, before it gives them up one by one.
-        That is Karpenter (karpenter.sh/docs/concepts/scheduling, Preferences)."""
+        That is Karpenter, where it has a NodePool or made a node (karpenter.sh/docs/concepts/scheduling, Preferences)."""
 
     @property
     def dra_drivers(self) -> tuple[str, ...]:

@@ -18,8 +18,9 @@ ReplicaSet, `controller-revision-hash` of a StatefulSet, the uid of a Job. Label
 another shape, and who groups pods by shape (Kueue) would refuse them. A pod of another controller gets no constraint.
 
 By default all constraints are ScheduleAnyway, so that no pod waits because of us. Karpenter takes even these as requirements, and
-would add a machine for every few pods. So where it makes nodes there are none; its pods are spread by the chosen node. In mode
-`antiAffinity` the pod gets a preferred pod anti-affinity over hosts instead, with the same selector.
+would add a machine for every few pods. So where it makes nodes only those with DoNotSchedule are added, and pods are spread by
+the chosen node alone. In mode `antiAffinity` the pod gets a preferred pod anti-affinity over hosts instead, with the same
+selector.
 
 Fields: spec.topologySpreadConstraints, or spec.affinity.podAntiAffinity. KEP-895, KEP-3243.
 """
@@ -135,8 +136,12 @@ class TopologySpread(Injector):
             return Outcome("podAffinity")
         if workload_kind(context.pod.labels, context.pod.owner.kind) in GANGS:
             return Outcome("gang")
+        wanted = self.constraints
         if context.cluster.requires_preferences:
-            return Outcome("autoscaler")
+            hard = [each for each in wanted if each.when_unsatisfiable == "DoNotSchedule"]
+            wanted = tuple(hard) if self.mode == "constraints" else ()
+            if not wanted:
+                return Outcome("autoscaler")
         selector = _selector(context, context.pod.owner)
         if not selector:
             return Outcome("noLabels")
@@ -146,7 +151,7 @@ class TopologySpread(Injector):
         present = {each.get("topologyKey") for each in others}
         added = [
             constraint.in_pod(selector)
-            for constraint in self.constraints
+            for constraint in wanted
             if constraint.key not in present and _useful(constraint, context)
         ]
         if not added:

@@ -47,6 +47,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "DeviceTaintRule": Kind(_RESOURCE, "devicetaintrules", namespaced=False),
     "DeviceClass": Kind(_RESOURCE, "deviceclasses", namespaced=False),
     "PodGroup": Kind("/apis/scheduling.k8s.io/v1beta1", "podgroups"),
+    "NodePool": Kind("/apis/karpenter.sh/v1", "nodepools", namespaced=False),
     "Lease": Kind("/apis/coordination.k8s.io/v1", "leases"),
     "MutatingWebhookConfiguration": Kind(_ADMISSION, "mutatingwebhookconfigurations", namespaced=False),
     "ValidatingWebhookConfiguration": Kind(_ADMISSION, "validatingwebhookconfigurations", namespaced=False),

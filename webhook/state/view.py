@@ -36,6 +36,7 @@ class State(Protocol):
     volume_claims: ByName[VolumeClaim]
     slices: Slices
     device_demands: DeviceDemands
+    node_pools: ByName[Mapping[str, str]]
     budgets: Budgets
     quotas: Quotas
     autoscalers: Autoscalers
@@ -110,7 +111,7 @@ class StateView:
 
     @property
     def requires_preferences(self) -> bool:
-        return self._state.nodes.labels.is_anywhere(_KARPENTER)
+        return bool(self._state.node_pools) or self._state.nodes.labels.is_anywhere(_KARPENTER)
 
     @property
     def dra_drivers(self) -> tuple[str, ...]:
