@@ -13,8 +13,8 @@ before the second (`placement.order`). A node with a score below -500 is ranked 
 others: a whole node that the pod would break up, or one that another replica of the webhook fills. `of`: the number of nodes
 that were considered. `by`: the numbers behind the ranking, `["metrics",source,age in seconds]` or `["allocation",reason why there
 are no metrics]`. `asked`: the demand of the pod, CPU in thousandths. `read`: all else of the pod that the nodes were chosen by,
-as a hash: if another webhook changes it, they are chosen anew. If no node was chosen: `"why":"no node fits"` and
-`"rejected":[["too few free GPUs",7],…]`.
+as a hash: if another webhook changes it, they are chosen anew. `karpenter`: the least version that makes a node for the pod if
+these are full. If no node was chosen: `"why":"no node fits"` and `"rejected":[["too few free GPUs",7],…]`.
 """
 
 from collections import Counter
@@ -66,6 +66,8 @@ def record(
             data["of"] = placement.total
             if placement.decided:
                 data["decided"] = placement.decided
+            if placement.karpenter:
+                data["karpenter"] = placement.karpenter
             if placement.read:
                 data["read"] = placement.read
             if placement.numbers:

@@ -252,6 +252,9 @@ class Placement(NamedTuple):
     """The devices that it asks for one by one, for the reservation."""
     required: bool = False
     """Whether the pod's scheduler does not weigh preferences: the first node has to be required."""
+    karpenter: str = ""
+    """Where Karpenter makes nodes, the least version that makes one for the pod if the ranked ones are full; "none" if one is
+    required. "" elsewhere."""
     read: str = ""
     """What of the pod the nodes were chosen by, but its demand, as a hash: `placement.request`. "" if no node is ranked."""
     kept: bool = False
