@@ -1,5 +1,6 @@
 """Node affinity to the ranked nodes, preferred and required."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from webhook.framework.cluster_view import Expression, Placement, Preferred, Ran
 from webhook.framework.interface import Outcome
 from webhook.framework.node_terms import NEUTRAL, has_name
 from webhook.injectors.node_affinity import NodeAffinity
+from webhook.kube.json_patch import Edit
 from webhook.kube.pod import HOSTNAME, PREFERRED, REQUIRED, Pod
 
 OWN = (
@@ -170,6 +172,17 @@ def test_the_node_is_required_where_the_scheduler_weighs_no_preference() -> None
     changed, outcome = applied(NodeAffinity(), case(pod(), placement=ranked(required=True)), OWN)
     assert outcome == Outcome("required", "a1")
     assert changed["spec"]["affinity"] == requiring(PIN)
+
+
+@pytest.mark.parametrize(
+    ("injector", "least"), [(NodeAffinity(), "1.5"), (PINNED, "none")], ids=["preferred", "pinned"]
+)
+def test_the_record_says_which_karpenter_makes_a_node(injector: NodeAffinity, least: str) -> None:
+    for pools, said in ((("gpu",), least), ((), "")):
+        of = case(pod(), replace(LABELLED, node_pools=pools), placement=ranked())
+        placement = injector.inject(Edit(of.pod), of.context).placement
+        assert placement is not None
+        assert placement.karpenter == said
 
 
 @table(
