@@ -39,18 +39,22 @@ STRATEGY = "spread"
 DONE = {"nodeAffinity": Outcome("preferred", 2)}
 
 
+def choosing(of: ClusterState, strategy: str) -> Choice:
+    return Choice(placer(of), of.view(0), PlacementSettings(), strategy, "")
+
+
 def choose(of: ClusterState, edit: Edit, strategy: str = STRATEGY) -> Placement:
-    choice = Choice(placer(of), of.view(0), PlacementSettings(), strategy, "")
-    return choice.choose(AskedPod(edit.object, GPUS), edit)
+    return choosing(of, strategy).choose(AskedPod(edit.object, GPUS), edit)
 
 
-READ = choosing(state([])).places.read(AskedPod(pod(), GPUS))
-"""What is read of a pod without nodes."""
+def read(strategy: str = STRATEGY) -> str:
+    """What is read of a pod without nodes."""
+    return choosing(state([]), strategy).read(AskedPod(pod(), GPUS))
 
 
 def recorded(text: str | None) -> Placement | None:
     """The choice of an earlier call that this record tells, if it counts; on two nodes that have room."""
-    rest = f'{{"units":{{"nodeAffinity":["preferred",2]}},"read":"{READ}",'
+    rest = f'{{"units":{{"nodeAffinity":["preferred",2]}},"read":"{read()}",'
     annotations = {} if text is None else {DECISION: text.replace("{", rest, 1) if text.startswith('{"') else text}
     edit = Edit(pod(annotations=annotations, affinity=AFFINITY))
     found = choose(state([node("a1"), node("a2")]), edit)
@@ -84,14 +88,14 @@ def test_a_record_that_is_not_ours_does_not_count(text: str | None) -> None:
 
 
 def test_a_record_that_the_affinity_confirms_is_the_earlier_choice() -> None:
-    before = Placement((Ranked("a2", 8, 0, 1.0), Ranked("b", 6, 1, 0.5)), "spread", total=12, read=READ, kept=True)
+    before = Placement((Ranked("a2", 8, 0, 1.0), Ranked("b", 6, 1, 0.5)), "spread", total=12, read=read(), kept=True)
     assert recorded(encoded(record("p", "default", "c", DONE, before))) == before
 
 
 def test_the_strategy_comes_from_the_policy_and_not_from_the_record() -> None:
     """The strategy is the label of a metric, so a tenant must not choose it."""
     found = recorded('{"strategy":"tenant text","nodes":[["a1",8,0,1]]}')
-    assert found == Placement((Ranked("a1", 8, 0, 1.0),), "spread", read=READ, kept=True)
+    assert found == Placement((Ranked("a1", 8, 0, 1.0),), "spread", read=read(), kept=True)
 
 
 @given(
@@ -113,7 +117,7 @@ CHOSEN = Placement(
     "pack",
     weights=(100, 35),
     total=12,
-    read=choosing(state([]), "pack").places.read(AskedPod(pod(), GPUS)),
+    read=read("pack"),
 )
 
 

@@ -62,6 +62,7 @@ class Placer:
         elif (volumes := volume_topology(request.volume_claims, self._state)).together and self._has_peers(request):
             placement = Placement((), request.strategy, reason=FOLLOWS)
         else:
+            read = request.read
             if volumes.together:  # others may have to follow: the emptiest node has most room for them
                 request = request._replace(strategy=EMPTIEST, key=request.key + EMPTIEST.encode())
             ranker = self._ranker(settings, gpus)
@@ -79,7 +80,7 @@ class Placer:
                         )  # reservations that may be of pods that do not exist take no pod its last node
                 if placement.nodes:
                     asked = plan.asked
-                    placement = placement._replace(read=request.read)
+                    placement = placement._replace(read=read)
                     break
         warning = self._only_shares(placement, asked)
         if warning or request.required:
