@@ -46,6 +46,7 @@ WATCHED = (
         "configmaps",
         "resourcequotas",
         "limitranges",
+        "nodepools",
     ),
     *("devicetaintrules", "deviceclasses", "resourceclaims", "resourceclaimtemplates"),
 )

@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from webhook.cli.verdict import without_record
-from webhook.framework.node_terms import PREFERRED_TERMS, REQUIRED_TERMS, named_node
-from webhook.injectors.node_affinity import NEUTRAL
+from webhook.framework.node_terms import NEUTRAL, PREFERRED_TERMS, REQUIRED_TERMS, named_node
 from webhook.kube.gpus import Gpus
 from webhook.kube.json_patch import Edit, Path
 from webhook.kube.pod import PREFERRED, Pod, containers

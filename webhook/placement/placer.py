@@ -1,5 +1,6 @@
 """Chooses nodes for pods: reads the pod, and ranks the nodes of the cluster for it. Nothing here changes the cluster state."""
 
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import NamedTuple
 
@@ -61,6 +62,7 @@ class Placer:
         elif (volumes := volume_topology(request.volume_claims, self._state)).together and self._has_peers(request):
             placement = Placement((), request.strategy, reason=FOLLOWS)
         else:
+            read = request.read
             if volumes.together:  # others may have to follow: the emptiest node has most room for them
                 request = request._replace(strategy=EMPTIEST, key=request.key + EMPTIEST.encode())
             ranker = self._ranker(settings, gpus)
@@ -78,6 +80,7 @@ class Placer:
                         )  # reservations that may be of pods that do not exist take no pod its last node
                 if placement.nodes:
                     asked = plan.asked
+                    placement = placement._replace(read=read)
                     break
         warning = self._only_shares(placement, asked)
         if warning or request.required:
@@ -113,6 +116,10 @@ class Placer:
         """Whether something is reserved there for such a pod, which was not yet seen."""
         return self._state.ledger.reserved(pod, node)
 
+    def without_reservation(self, pod: PodKey, node: str) -> AbstractContextManager[bool]:
+        """Within it, what is `reserved` there for such a pod counts as free. Yields whether something is."""
+        return self._state.ledger.without(pod, node)
+
     def obstacles(self, pod: AskedPod, cluster: Cluster, settings: PlacementSettings) -> tuple[Obstacle, ...]:
         """Why no node could take `pod` even if all of them were up and empty.
 
@@ -143,6 +150,11 @@ class Places(NamedTuple):
     def place(self, pod: AskedPod) -> Placement:
         """Rank nodes for this version of the pod."""
         return self.placer.place(pod, self.cluster, self.settings, self.strategy, self.workload)
+
+    def read(self, pod: AskedPod) -> str:
+        """What nodes are chosen by for this version of the pod, but its demand, as a hash; "" if none is."""
+        request = placement_request(pod, self.settings, self.strategy, self.workload)
+        return "" if isinstance(request, Placement) else request.read
 
     def obstacles(self, pod: AskedPod) -> tuple[Obstacle, ...]:
         return self.placer.obstacles(pod, self.cluster, self.settings)
