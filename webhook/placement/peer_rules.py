@@ -179,7 +179,8 @@ class Domains(NamedTuple):
 
     def counts(self, there: NDArray[np.intp], pods: Floats) -> Floats:
         """The number of peers in each domain: see `arrays_of`."""
-        return np.bincount(self.of_row[there], pods, self.number)
+        found: Floats = np.bincount(self.of_row[there], pods, self.number)
+        return found
 
 
 def domains_of(nodes: Nodes, key: str) -> Domains:
