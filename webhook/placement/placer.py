@@ -1,7 +1,6 @@
 """Chooses nodes for pods: reads the pod, and ranks the nodes of the cluster for it. Nothing here changes the cluster state."""
 
 from functools import partial
-from typing import NamedTuple
 
 from webhook.errors import QuantityError
 from webhook.framework.cluster_view import Cluster, Obstacle, Placement
@@ -129,23 +128,6 @@ class Placer:
                 self._rankers.clear()
             self._rankers[key] = Ranker(self._state, settings, gpus)
         return self._rankers[key]
-
-
-class Places(NamedTuple):
-    """Ranks nodes for one pod by the settings of its profile."""
-
-    placer: Placer
-    cluster: Cluster
-    settings: PlacementSettings
-    strategy: str
-    workload: str
-
-    def place(self, pod: AskedPod) -> Placement:
-        """Rank nodes for this version of the pod."""
-        return self.placer.place(pod, self.cluster, self.settings, self.strategy, self.workload)
-
-    def obstacles(self, pod: AskedPod) -> tuple[Obstacle, ...]:
-        return self.placer.obstacles(pod, self.cluster, self.settings)
 
 
 def _comparable_demand(pod: AskedPod, cluster: Cluster) -> Demand | None:
