@@ -5,8 +5,6 @@ of 500 workloads on 1,000 nodes of 8 GPUs, as in `bench.loop`. `--memory` fills 
 are allocated, and prints the memory of slices and claims.
 """
 
-from __future__ import annotations
-
 import argparse
 import gc
 import os

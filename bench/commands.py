@@ -5,8 +5,6 @@ them for claims. Measured is the time to compute and print the answer, without t
 fastest.
 """
 
-from __future__ import annotations
-
 import argparse
 import gc
 import io
@@ -23,7 +21,7 @@ from rich.table import Table
 
 from bench.output import stdout
 from tests.controlplane.nodes import GPU_TAINT, node
-from tests.controlplane.objects import pod
+from tests.controlplane.objects import Json, pod
 from tests.devices import dra
 from webhook.cli import audit, balance, checks, explain, manifests, nodes, pending, replay
 from webhook.cli.cluster.snapshot import Snapshot
@@ -33,7 +31,6 @@ from webhook.cli.simulating.moves import suggestions
 from webhook.cli.waiting.situation import Situation
 from webhook.kube.yaml import to_yaml
 
-Json = dict[str, Any]
 _TAKEN = 1_795_000_000.0
 _NAMESPACES, _APPS = 50, 300
 _WAITING = 50

@@ -6,8 +6,6 @@ it is stored, and of its node once it is bound, each time after half to one and 
 average. Of 100 nodes at most five can stay whole.
 """
 
-from __future__ import annotations
-
 import argparse
 import heapq
 import random

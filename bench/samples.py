@@ -1,7 +1,5 @@
 """A cluster of equal GPU nodes as API objects, for the benchmarks of the server."""
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 from typing import Any, BinaryIO

@@ -3,8 +3,6 @@
 In the rows of COSTS another tenant's reviews take CPU time; in those of OUTCOMES he gets something, more of which is better.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Final
 

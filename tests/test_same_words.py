@@ -2,14 +2,13 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import orjson
 import pytest
 
 from tests.cli.objects import TAKEN, placed, snapshot
 from tests.controlplane.nodes import GPU_TAINT, node
-from tests.controlplane.objects import pod
+from tests.controlplane.objects import Json, pod
 from webhook.admission import events, words
 from webhook.cli import offline
 from webhook.cli.cluster.snapshot import Snapshot
@@ -18,7 +17,6 @@ from webhook.kube.pod import DECISION
 from webhook.policy.model import Policy
 from webhook.telemetry.logs import fields
 
-Json = dict[str, Any]
 OPTED_IN = {"kind": "Namespace", "metadata": {"name": "team", "labels": {"gpu-admission.io/profile": "default"}}}
 NODES = [
     node("gpu-a", taints=[GPU_TAINT], labels={"pool": "a"}),

@@ -1,7 +1,6 @@
 """What the scheduler's allocator gives, and `simulate` says before: the cases of tests/devices/test_search.py."""
 
 import asyncio
-from typing import Any
 
 import pytest
 import yaml
@@ -9,7 +8,7 @@ import yaml
 from tests.controlplane.api import Api, wait_until
 from tests.controlplane.clusters import applied
 from tests.controlplane.nodes import node
-from tests.controlplane.objects import made, pod
+from tests.controlplane.objects import Json, made, pod
 from tests.controlplane.plane import ControlPlane
 from tests.devices import dra
 from tests.devices.test_search import CASES
@@ -21,7 +20,6 @@ from webhook.cli.simulate import manifests
 from webhook.cli.simulating.run import simulate
 
 pytestmark = pytest.mark.controlplane
-Json = dict[str, Any]
 BY_NAME = {f"case-{number}": case for number, case in enumerate(CASES)}
 
 

@@ -8,7 +8,7 @@ import pytest
 from tests.controlplane.api import Api, ApiError, refusal, wait_until
 from tests.controlplane.fixtures import MakeNodes
 from tests.controlplane.nodes import node
-from tests.controlplane.objects import deployment, made, pod
+from tests.controlplane.objects import Json, deployment, made, pod
 from tests.installed import Installed
 from webhook.framework.as_stored import as_stored
 from webhook.framework.limit_ranges import beyond_limits
@@ -17,7 +17,6 @@ from webhook.state.state import ClusterState
 
 pytestmark = pytest.mark.controlplane
 
-Json = dict[str, Any]
 GPU = "nvidia.com/gpu"
 POOL = {"key": "pool", "operator": "Equal", "value": "gpu", "effect": "NoSchedule"}
 RUNTIME = made(

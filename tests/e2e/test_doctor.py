@@ -19,7 +19,7 @@ from tests.cli.objects import call
 from tests.controlplane import clusters
 from tests.controlplane.api import Api, ApiError, wait_until
 from tests.controlplane.nodes import GPU_TAINT, node
-from tests.controlplane.objects import made, pod
+from tests.controlplane.objects import Json, made, pod
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.programs import Programs
 from tests.controlplane.settings import address_of_this_machine
@@ -31,7 +31,6 @@ from webhook.tls.issue import make_ca
 
 pytestmark = pytest.mark.controlplane
 
-Json = dict[str, Any]
 MUTATING, VALIDATING = "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"
 LOOK = 0.3
 """Seconds between two looks: each reads the whole cluster."""

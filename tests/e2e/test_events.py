@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
-from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -11,7 +10,7 @@ import yaml
 from tests.controlplane.api import Api, wait_until
 from tests.controlplane.clusters import apply
 from tests.controlplane.nodes import GPU_TAINT, node
-from tests.controlplane.objects import deployment, pod
+from tests.controlplane.objects import Json, deployment, pod
 from tests.controlplane.plane import ControlPlane
 from tests.e2e.bare import bare
 from tests.installed import ROOT, SHIPPED, Installed, decision, opt_in
@@ -21,7 +20,6 @@ from webhook.policy.model import Policy
 
 pytestmark = pytest.mark.controlplane
 
-Json = dict[str, Any]
 COMPONENT = ROOT / "manifests" / "components" / "events"
 TEAM = "team"
 POLICY = Policy.load(SHIPPED.encode())

@@ -7,14 +7,14 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 
 from tests.controlplane.api import Api
 from tests.controlplane.fixtures import MakeNodes
 from tests.controlplane.nodes import GPU_TAINT, node
-from tests.controlplane.objects import deployment, job, pod
+from tests.controlplane.objects import Json, deployment, job, pod
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.process import wait_for
 from webhook.cli.cluster.load import load
@@ -26,7 +26,6 @@ from webhook.policy.model import Policy
 
 pytestmark = pytest.mark.controlplane
 
-Json = dict[str, Any]
 NODES = [node("said-a", taints=[GPU_TAINT]), node("said-b", 4, "NVIDIA-L4", taints=[GPU_TAINT])]
 MADE = [
     pod("plain", 1),

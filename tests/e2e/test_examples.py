@@ -7,7 +7,6 @@ them; nothing else is prepared.
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -17,7 +16,7 @@ from tests.controlplane import clusters
 from tests.controlplane.api import Api, ApiError, refusal, wait_until
 from tests.controlplane.fixtures import remove_namespace
 from tests.controlplane.nodes import GPU_TAINT, node
-from tests.controlplane.objects import custom, deployment, made, pod, volume
+from tests.controlplane.objects import Json, custom, deployment, made, pod, volume
 from tests.controlplane.plane import ControlPlane
 from tests.installed import DECISION, ROOT, SHIPPED, Installed, opt_in
 from tests.manifests.files import documents
@@ -25,7 +24,6 @@ from webhook.kube.pod import Pod
 
 pytestmark = pytest.mark.controlplane
 
-Json = dict[str, Any]
 EXAMPLES, TEAM, NAME = ROOT / "manifests" / "examples", "ml-team", "app.kubernetes.io/name"
 CRITICAL = "class.gpu-admission.io/inference-critical"
 NODES = [

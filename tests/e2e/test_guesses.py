@@ -7,7 +7,7 @@ import pytest
 from tests.controlplane.api import Api, ApiError, refusal, wait_until
 from tests.controlplane.fixtures import MakeNodes
 from tests.controlplane.nodes import GPU_TAINT, node
-from tests.controlplane.objects import Json, deployment, made, pod
+from tests.controlplane.objects import Json, deployment, job, made, pod
 from tests.installed import decision
 
 pytestmark = pytest.mark.controlplane
@@ -49,6 +49,40 @@ async def test_a_pod_takes_the_place_of_a_pause_pod_as_without_us(api: Api, team
         asked = await api.create(pod("asked", labels=ASKED), team, dryRun="All")
         assert asked["spec"]["priorityClassName"] == "gpu-training"
         await api.delete_all("Deployment", team)
+
+
+async def test_only_pods_for_which_the_scheduler_has_a_default_spread_get_one(
+    api: Api, team: str, nodes: MakeNodes
+) -> None:
+    """Those of a ReplicaSet. One of a Job's pods, or of nobody's, would select nothing, and switch the default off."""
+    await nodes([node("first", 8), node("second", 8)])
+    await api.create(pod("bare"), team)
+    await api.create(job("train", 2), team)
+    await api.create(deployment("chat", 2), team)
+    found = await api.running(team, 5)
+    assert all(decision(each)["nodes"] for each in found)
+    spread = [each["metadata"]["labels"]["app"] for each in found if "topologySpreadConstraints" in each["spec"]]
+    assert spread == ["chat", "chat"]
+
+
+async def test_a_cluster_that_may_grow_from_zero_says_nothing_about_gpus_that_are_on_no_node(
+    api: Api, team: str, nodes: MakeNodes
+) -> None:
+    """A node of a cloud is a sign of an autoscaler."""
+    asked = deployment("chat", labels={"workload-type": "inference"})
+
+    async def told() -> list[str]:
+        return [each.partition(":")[0] for each in (await api.create(asked, team, dryRun="All")).warnings]
+
+    async def without() -> bool:
+        return "gpuFits" in await told()
+
+    async def grown() -> bool:
+        return "gpuFits" not in await told()
+
+    await wait_until(without, 120, "the webhook to know no node with GPUs")
+    await nodes([node("cloud", 0, provider="gce://project/zone/cloud")])
+    await wait_until(grown, 120, "the webhook to know the node of a cloud")
 
 
 def scoped(operator: str, *values: str) -> Json:

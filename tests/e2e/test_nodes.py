@@ -4,7 +4,6 @@ import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -13,7 +12,7 @@ from tests.cli.objects import call
 from tests.controlplane.api import Api, wait_until
 from tests.controlplane.fixtures import MakeNodes
 from tests.controlplane.nodes import node
-from tests.controlplane.objects import made, pod
+from tests.controlplane.objects import Json, made, pod
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.settings import address_of_this_machine
 from tests.feeds.prometheus_server import Exporter, Prometheus
@@ -21,7 +20,6 @@ from tests.feeds.test_prometheus import program  # noqa: F401  a fixture
 
 pytestmark = pytest.mark.controlplane
 
-Json = dict[str, Any]
 BUSY = (Path(__file__).parents[1] / "feeds" / "data" / "dcgm-8-busy.txt").read_text()
 NODE = "gpu-a-0"
 """The Hostname in that page."""

@@ -10,7 +10,6 @@ import os
 import re
 import urllib.request
 from collections.abc import AsyncIterator, Iterator
-from typing import Any
 from urllib.error import URLError
 
 import pytest
@@ -20,7 +19,7 @@ from bench.load import anybody
 from tests.controlplane.api import Api, refusal, wait_until
 from tests.controlplane.fixtures import MakeNodes, remove_namespace
 from tests.controlplane.nodes import node
-from tests.controlplane.objects import pod, required
+from tests.controlplane.objects import Json, pod, required
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.process import Program, wait_for
 from tests.controlplane.settings import HOST, STAGES, free_port
@@ -29,7 +28,6 @@ from webhook.feeds.nvidia_smi import COMMAND
 
 pytestmark = pytest.mark.controlplane
 
-Json = dict[str, Any]
 PLUGINS = "gpu-operator"
 PLUGIN = {"app": "nvidia-device-plugin-daemonset"}
 COMPONENT = ROOT / "manifests" / "components" / "nvidia-smi"

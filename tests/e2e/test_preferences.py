@@ -4,7 +4,6 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -12,13 +11,12 @@ from tests.controlplane.api import Api, wait_until
 from tests.controlplane.clusters import IMAGE
 from tests.controlplane.fixtures import MakeNodes
 from tests.controlplane.nodes import node
-from tests.controlplane.objects import REQUIRED, job, pod
+from tests.controlplane.objects import REQUIRED, Json, job, pod
 from tests.controlplane.programs import MISSES_ANTI_AFFINITY
 from tests.installed import SHIPPED, Installed, MakeTeam, decision, tried
 
 pytestmark = pytest.mark.controlplane
 
-Json = dict[str, Any]
 CAPACITY = "karpenter.sh/capacity-type"
 PREFERENCES = [
     {"classes": ["training"], "weight": 60, "nodes": [{"key": CAPACITY, "values": ["spot"]}]},

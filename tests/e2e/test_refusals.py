@@ -6,15 +6,13 @@ from typing import Any
 import pytest
 
 from tests.controlplane.api import Api, refusal, wait_until
-from tests.controlplane.objects import pod
+from tests.controlplane.objects import Json, pod
 from tests.e2e.conftest import Sides
 from tests.installed import SHIPPED, Installed, opt_in
 from webhook.export.matching import conditions_yaml
 from webhook.policy.model import Policy
 
 pytestmark = pytest.mark.controlplane
-
-Json = dict[str, Any]
 
 
 async def words(api: Api, obj: Json, namespace: str) -> str:

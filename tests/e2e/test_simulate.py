@@ -3,7 +3,6 @@
 import asyncio
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -11,7 +10,7 @@ import yaml
 from tests.controlplane.api import Api, wait_until
 from tests.controlplane.fixtures import MakeNodes
 from tests.controlplane.nodes import node
-from tests.controlplane.objects import deployment, job
+from tests.controlplane.objects import Json, deployment, job
 from tests.controlplane.plane import ControlPlane
 from tests.installed import Installed, decision
 from webhook.cli.cluster.load import load
@@ -22,7 +21,6 @@ from webhook.cli.simulating.run import Outcome, simulate
 
 pytestmark = pytest.mark.controlplane
 
-Json = dict[str, Any]
 SHARE = {"requests": {"cpu": "8", "memory": "32Gi"}, "limits": {"nvidia.com/gpu": "1"}}
 WHOLE = {"requests": {"cpu": "64", "memory": "256Gi"}, "limits": {"nvidia.com/gpu": "8"}}
 MADE = [

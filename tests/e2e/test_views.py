@@ -3,7 +3,6 @@
 import asyncio
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -11,7 +10,7 @@ import yaml
 from bench import devices as load
 from tests.controlplane.api import Api, wait_until
 from tests.controlplane.clusters import applied
-from tests.controlplane.nodes import node
+from tests.controlplane.nodes import Json, node
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.programs import SERVES_EXTENDED_RESOURCES
 from webhook.cli.balance import balanced
@@ -26,7 +25,6 @@ from webhook.placement.gpu_counts import count
 from webhook.placement.settings import Health
 
 pytestmark = pytest.mark.controlplane
-Json = dict[str, Any]
 POLICY = load_policy()
 ASK = "partitions" if SERVES_EXTENDED_RESOURCES else "templates"
 """Partitions have an alpha gate in older versions: there a pod asks for whole GPUs only."""

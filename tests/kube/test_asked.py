@@ -1,7 +1,5 @@
 """What placement reads of a pod."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

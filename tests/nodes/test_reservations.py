@@ -4,8 +4,6 @@ larger after us, and the API server calls our hook again.
 Covers admission.earlier, nodes.ledger.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import jsonpatch

@@ -3,8 +3,6 @@
 Covers devices.sources, framework.node_terms.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import orjson

@@ -94,7 +94,7 @@ async def test_a_hello_in_records_of_one_byte_is_not_given_to_openssl(
 ) -> None:
     """A hello of 125 KB in such records takes as long as 17 handshakes."""
     begun: list[str] = []
-    monkeypatch.setattr(Turns, "wait", lambda _, line, cost: begun.append(line))
+    monkeypatch.setattr(Turns, "wait", lambda _, line, cost, namespace="": begun.append(line))
     async with streams() as opened:
         opened.append(stranger := await dial(server, STRANGER, None))
         assert await heard(stranger, in_records(HELLO, 1)) == b""

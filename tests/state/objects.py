@@ -1,7 +1,5 @@
 """Pods as the API server returns them, and states filled with them and with nodes."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """How many pods of a Job, or of a JobSet, work together."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

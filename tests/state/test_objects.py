@@ -4,8 +4,6 @@ which pods a PodDisruptionBudget covers, and which workload a HorizontalPodAutos
 Covers kube.stores.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -36,18 +34,20 @@ def claim(spec: dict[str, Any], status: dict[str, Any] | None = None) -> dict[st
 
 
 ONCE, POD, MANY, READ = "ReadWriteOnce", "ReadWriteOncePod", "ReadWriteMany", "ReadOnlyMany"
-ACCESS: dict[str, tuple[dict[str, Any], str]] = {
-    "none stated": (claim({}), ""),
-    "many nodes": (claim({"accessModes": [MANY]}), ""),
-    "one node to write, many to read": (claim({"accessModes": [ONCE, READ]}), ""),
-    "its volume can do more": (claim({"accessModes": [ONCE]}, {"accessModes": [ONCE, MANY]}), ""),
-    "one node": (claim({"accessModes": [ONCE]}), ONCE),
-    "one pod": (claim({"accessModes": [POD]}), POD),
-    "one node, bound to a volume for one node": (claim({"accessModes": [MANY]}, {"accessModes": [ONCE]}), ONCE),
-}
+ACCESS = [
+    pytest.param(claim({}), "", id="none stated"),
+    pytest.param(claim({"accessModes": [MANY]}), "", id="many nodes"),
+    pytest.param(claim({"accessModes": [ONCE, READ]}), "", id="one node to write, many to read"),
+    pytest.param(claim({"accessModes": [ONCE]}, {"accessModes": [ONCE, MANY]}), "", id="its volume can do more"),
+    pytest.param(claim({"accessModes": [ONCE]}), ONCE, id="one node"),
+    pytest.param(claim({"accessModes": [POD]}), POD, id="one pod"),
+    pytest.param(
+        claim({"accessModes": [MANY]}, {"accessModes": [ONCE]}), ONCE, id="one node, bound to a volume for one node"
+    ),
+]
 
 
-@pytest.mark.parametrize(("obj", "wanted"), ACCESS.values(), ids=ACCESS)
+@pytest.mark.parametrize(("obj", "wanted"), ACCESS)
 def test_whether_several_nodes_can_use_a_claim(obj: dict[str, Any], wanted: str) -> None:
     of = state([])
     of.seen("persistentvolumeclaims", obj, 0)

@@ -18,8 +18,8 @@ from webhook.kube.quantity import Number, parse_quantity
 
 _TOKEN_BYTES: Final = 1024
 """Memory of what is made of one token."""
-_EACH: Final = 64
-"""One in so many parts of its work may be done by a decision in any case: as much as some real selectors take."""
+_EACH: Final = 8
+"""In any case a decision may do one of so many parts of its work: as much as some real selectors take."""
 
 Value = Scalar | tuple[Scalar, ...]
 

@@ -6,6 +6,7 @@ without application, router and middlewares, because each has only a few paths.
 
 import asyncio
 import io
+import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
@@ -66,6 +67,10 @@ MAX_FAILURE_LINES: Final = 10
 """Maximum number of log lines per second about failed handlers."""
 MAX_RENDERINGS: Final = 10
 """Maximum number of times per second that /metrics is rendered. More frequent requests get the last text again."""
+_NAMESPACE: Final = re.compile(rb'"namespace": ?"([a-z0-9-]{1,63})"')
+_BEFORE_OBJECT: Final = 2 << 10
+"""Bytes of a review in which its namespace is (AdmissionRequest of k8s.io/api/admission/v1 has it before userInfo and object). A
+quote in a name that comes before it is escaped."""
 _INTERNAL_ERROR = b"internal error: the log of gpu-admission has the cause, under the uid of this review"
 
 
@@ -123,12 +128,12 @@ class Edge:
             handler = self._handler(request)
             size = self._size(request)
             line = f"{request.remote} {request.rel_url.raw_path}{' large' if size > bounds.SMALL_REVIEW else ''}"
-            if request.content.is_eof():  # all of it is there: the parser bounds it, and keeps it until its turn
-                started = await self._turn(request, line, size)
+            if request.content.is_eof():  # all of it is there, and the parser bounds it
                 body = request.content.read_nowait()
+                started = await self._turn(request, line, body)
             else:
                 body, started = await self._body(request, line, size)
-            status, answer = await self._answered(partial(handler, body), request, line, size, started)
+            status, answer = await self._answered(partial(handler, body), request, line, body, started)
         except _Refused as refused:
             close = True
             if refused.shed:
@@ -191,7 +196,8 @@ class Edge:
                     body += chunk
                     self.held.add(held, len(chunk))
                 limit.reschedule(None)
-                return bytes(body), await self._turn(request, line, size)
+                whole = bytes(body)
+                return whole, await self._turn(request, line, whole)
         except TimeoutError:
             if body and not held.size:  # cut: too many bytes are held
                 raise _Refused(503, shed="bodies") from None
@@ -201,10 +207,10 @@ class Edge:
         finally:
             self.held.remove(held)
 
-    async def _turn(self, request: web.BaseRequest, line: str, size: int) -> float:
+    async def _turn(self, request: web.BaseRequest, line: str, body: bytes) -> float:
         """Wait for a turn in this line. Returns the CPU time of this thread. Raises _Refused if it is too late."""
         arrived = thread_time()
-        await self.turns.wait(line, cost(size))
+        await self.turns.wait(line, cost(len(body)), _namespace(body))
         if (now := thread_time()) - arrived > LATE_SECONDS:
             raise _Refused(503, shed="late")
         if request.transport is None:
@@ -212,7 +218,7 @@ class Edge:
         return now
 
     async def _answered(
-        self, answer: Callable[[], Answer], request: web.BaseRequest, line: str, size: int, started: float
+        self, answer: Callable[[], Answer], request: web.BaseRequest, line: str, body: bytes, started: float
     ) -> Answer:
         """The answer, or what it is after a little while if it comes too early. `started`: see `_turn`."""
         try:
@@ -220,7 +226,7 @@ class Edge:
         except Early as error:
             early = error
         finally:
-            self.turns.spent(line, thread_time() - started, cost(size))
+            self.turns.spent(line, thread_time() - started, cost(len(body)), _namespace(body))
         if self._early[early.tenant] < MAX_EARLY:
             self._early[early.tenant] += 1
             try:
@@ -228,7 +234,7 @@ class Edge:
             finally:
                 self._early[early.tenant] -= 1
                 self._early += Counter()  # keeps those that wait
-        return await self._answered(early.answer, request, line, size, await self._turn(request, line, size))
+        return await self._answered(early.answer, request, line, body, await self._turn(request, line, body))
 
     def _check_large(self, path: str) -> None:
         """Raises _Refused if another large body came on this path less than LARGE_SECONDS ago."""
@@ -282,6 +288,12 @@ def ops(
         return response(404, text.encode(), TEXT, close=True)
 
     return handle
+
+
+def _namespace(body: bytes) -> str:
+    """The namespace of a review, as an API server writes it: before all that a user wrote. "" if there is none."""
+    found = _NAMESPACE.search(body, 0, _BEFORE_OBJECT)
+    return found[1].decode() if found else ""
 
 
 def _uid(body: bytes) -> str:

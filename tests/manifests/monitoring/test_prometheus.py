@@ -18,7 +18,7 @@ from bench.load import anybody
 from tests.controlplane.api import Api, refusal, wait_until
 from tests.controlplane.fixtures import MakeNodes
 from tests.controlplane.nodes import node
-from tests.controlplane.objects import made, pod
+from tests.controlplane.objects import Json, made, pod
 from tests.controlplane.plane import ControlPlane
 from tests.feeds.prometheus_server import Exporter, Prometheus
 from tests.installed import ROOT, SHIPPED, Installed, MakeTeam
@@ -28,8 +28,6 @@ from tests.manifests.monitoring.files import COMPONENT, panels, queries, without
 from tests.manifests.monitoring.promql import selectors, sums
 
 pytestmark = pytest.mark.controlplane
-
-Json = dict[str, Any]
 
 
 def shrunk(name: str) -> Json:
