@@ -11,10 +11,10 @@ reserved for it. Anybody can write an annotation. So a choice counts only if the
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from webhook.errors import QuantityError
-from webhook.framework.cluster_view import Placement, Ranked
+from webhook.framework.cluster_view import Cluster, Obstacle, Placement, Ranked
 from webhook.framework.interface import Injector, Outcome
 from webhook.framework.node_terms import PREFERRED_TERMS, REQUIRED_TERMS, named_node, preferred_terms, remove_terms
 from webhook.kube.asked import AskedPod
@@ -23,13 +23,30 @@ from webhook.kube.json_patch import Edit
 from webhook.kube.pod import CONTAINER_LISTS, DECISION, Pod, annotations_of
 from webhook.kube.pod_requests import Demand
 from webhook.kube.record import outcome_of, record_of
-from webhook.placement.placer import Places
+from webhook.placement.placer import Placer
+from webhook.placement.request import placement_request
+from webhook.placement.settings import PlacementSettings
 
 
-class Choice(Places):
-    """Chooses nodes for one pod: `framework.interface.Places`."""
+class Choice(NamedTuple):
+    """Chooses nodes for one pod by the settings of its profile: `framework.interface.Places`."""
 
-    __slots__ = ()
+    placer: Placer
+    cluster: Cluster
+    settings: PlacementSettings
+    strategy: str
+    workload: str
+
+    def place(self, pod: AskedPod) -> Placement:
+        return self.placer.place(pod, self.cluster, self.settings, self.strategy, self.workload)
+
+    def read(self, pod: AskedPod) -> str:
+        """What nodes are chosen by for this version of the pod, but its demand, as a hash; "" if none is."""
+        request = placement_request(pod, self.settings, self.strategy, self.workload)
+        return "" if isinstance(request, Placement) else request.read
+
+    def obstacles(self, pod: AskedPod) -> tuple[Obstacle, ...]:
+        return self.placer.obstacles(pod, self.cluster, self.settings)
 
     def choose(self, pod: AskedPod, edit: Edit) -> Placement:
         record = record_of(pod.json)

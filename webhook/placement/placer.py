@@ -2,7 +2,6 @@
 
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import NamedTuple
 
 from webhook.errors import QuantityError
 from webhook.framework.cluster_view import Cluster, Obstacle, Placement
@@ -136,28 +135,6 @@ class Placer:
                 self._rankers.clear()
             self._rankers[key] = Ranker(self._state, settings, gpus)
         return self._rankers[key]
-
-
-class Places(NamedTuple):
-    """Ranks nodes for one pod by the settings of its profile."""
-
-    placer: Placer
-    cluster: Cluster
-    settings: PlacementSettings
-    strategy: str
-    workload: str
-
-    def place(self, pod: AskedPod) -> Placement:
-        """Rank nodes for this version of the pod."""
-        return self.placer.place(pod, self.cluster, self.settings, self.strategy, self.workload)
-
-    def read(self, pod: AskedPod) -> str:
-        """What nodes are chosen by for this version of the pod, but its demand, as a hash; "" if none is."""
-        request = placement_request(pod, self.settings, self.strategy, self.workload)
-        return "" if isinstance(request, Placement) else request.read
-
-    def obstacles(self, pod: AskedPod) -> tuple[Obstacle, ...]:
-        return self.placer.obstacles(pod, self.cluster, self.settings)
 
 
 def _comparable_demand(pod: AskedPod, cluster: Cluster) -> Demand | None:
