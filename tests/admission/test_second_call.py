@@ -304,3 +304,84 @@ def test_terms_that_another_hook_adds_stay() -> None:
         affinity(found)["nodeAffinity"][PREFERRED].append(term)
 
     assert affinity(Twice(jobset_pod(), hook).second)["nodeAffinity"][PREFERRED] == [term]
+
+
+# --- and others -------------------------------------------------------------------------------------------------------
+
+SPOT = {"weight": 50, "preference": {"matchExpressions": [{"key": RACK, "operator": "In", "values": ["rb"]}]}}
+"""What a policy of Kyverno or Gatekeeper may prefer."""
+
+
+def set_resources(**requests: str) -> Hook:
+    """As the VerticalPodAutoscaler."""
+
+    def hook(found: Pod) -> None:
+        found["metadata"]["annotations"]["vpaUpdates"] = "container 0: cpu request, memory request"
+        found["spec"]["containers"][0]["resources"].setdefault("requests", {}).update(requests)
+
+    return hook
+
+
+def prefers_spot(found: Pod) -> None:
+    affinity(found)["nodeAffinity"][PREFERRED].append(SPOT)
+
+
+def reorders(found: Pod) -> None:
+    for kind in ("tolerations", SPREAD):
+        found["spec"].get(kind, []).reverse()
+    affinity(found)["nodeAffinity"][PREFERRED].reverse()
+
+
+def gated(found: Pod) -> None:
+    """As the Multiarch Tuning Operator: it adds affinity later, and takes its gate away."""
+    found["spec"]["schedulingGates"] = [{"name": "multiarch.openshift.io/scheduling-gate"}]
+
+
+def forgets(*annotations: str) -> Hook:
+    def hook(found: Pod) -> None:
+        for name in annotations:
+            del found["metadata"]["annotations"][name]
+
+    return hook
+
+
+def lacks_tolerations(found: Pod) -> None:
+    """It writes the list as a whole."""
+    found["spec"]["tolerations"] = [{"key": "team", "operator": "Exists"}]
+
+
+@table(
+    ("hook", "nodes"),
+    {
+        "more CPU, of which there is enough": (set_resources(cpu="4", memory="8Gi"), ["a1"]),
+        "another order of the same": (reorders, ["a1"]),
+        "a preference of somebody else": (prefers_spot, ["b1"]),
+        "a gate": (gated, []),
+        "no record any more: what we wrote counts as the author's": (forgets(DECISION), ["a1"]),
+    },
+)
+def test_where_a_packed_pod_goes_after_others(hook: Hook, nodes: list[str]) -> None:
+    assert Twice(jobset_pod(), hook).record.get("nodes", [[]])[0][:1] == nodes
+
+
+def test_what_another_hook_takes_away_is_given_again() -> None:
+    found = Twice(plain_pod(), lacks_tolerations)
+    keys = [each["key"] for each in found.second["spec"]["tolerations"]]
+    assert keys == ["team", GPU]
+    assert found.nodes[0] == named(affinity(found.first)["nodeAffinity"][PREFERRED][0]["preference"])
+
+
+def test_a_class_that_another_hook_asks_for_is_packed() -> None:
+    found = Twice(plain_pod(), labelled(**{"workload-type": "training"}))
+    assert len(found.first["spec"][SPREAD]) == 2
+    (left,) = found.second["spec"][SPREAD]
+    assert left["labelSelector"] == {"matchLabels": {"gpu-admission.io/selects": "nothing"}}
+    assert found.record["strategy"] == "pack"
+
+
+def test_a_class_that_another_hook_asks_for_is_spread() -> None:
+    found = Twice(
+        plain_pod(labels={"workload-type": "training", "pod-template-hash": "5f6d"}),
+        labelled(**{"workload-type": "inference"}),
+    )
+    assert [each["topologyKey"] for each in found.second["spec"][SPREAD]] == [HOST, ZONE]

@@ -38,7 +38,7 @@ from typing import Any, ClassVar, Final, Literal, Self
 from pydantic import PrivateAttr
 
 from webhook.framework.cluster_view import Placement
-from webhook.framework.interface import Context, Edit, Injector, Outcome, Pod, ProfileView
+from webhook.framework.interface import Context, Edit, Injector, Outcome, ProfileView
 from webhook.framework.node_terms import (
     CONSTRAINTS,
     NEUTRAL,
@@ -48,7 +48,8 @@ from webhook.framework.node_terms import (
     preferred_terms,
     unchecked_part,
 )
-from webhook.kube.record import named_nodes
+from webhook.kube.asked import AskedPod
+from webhook.kube.record import named_nodes, outcome_of, record_of
 
 LEAST_KARPENTER: Final = "1.5"
 """Versions before refuse a pod that prefers a node, by its name or its hostname label; none takes one that requires a node
@@ -103,23 +104,22 @@ class NodeAffinity(Injector):
                 return _require(edit, placement)
         if present := edit.get(PREFERRED_TERMS):
             terms = [term for term in terms if term not in present]
-        if not terms:
-            return Outcome("present")
+        if placement.nodes and not (edit.get(CONSTRAINTS) or context.keeps_apart) and _spread_by_default(context.pod):
+            edit.set(CONSTRAINTS, [dict(NEUTRAL)])
+        if not terms:  # of an earlier call, or of the pod itself
+            earlier = outcome_of(record_of(context.pod.json), "nodeAffinity")
+            return Outcome(*earlier) if earlier[:1] in (["preferred"], ["notPinned"]) else Outcome("present")
         edit.extend(PREFERRED_TERMS, terms)
         if not placement.nodes:
             return Outcome("preferredPools", [placement.reason, len(terms)])
-        if not (edit.get(CONSTRAINTS) or context.keeps_apart) and _spread_by_default(edit.object, context):
-            edit.set(CONSTRAINTS, [dict(NEUTRAL)])
         if unchecked:
             return Outcome("notPinned", [unchecked, len(terms)])
         return Outcome("preferred", len(terms))
 
 
-def _spread_by_default(pod: Pod, context: Context) -> bool:
+def _spread_by_default(pod: AskedPod) -> bool:
     """Whether the scheduler may spread the pod although it has no constraint."""
-    return (context.pod.owner is not None and context.pod.owner.kind in _SPREAD_BY_DEFAULT) or bool(
-        pod["spec"].get("subdomain")
-    )
+    return (pod.owner is not None and pod.owner.kind in _SPREAD_BY_DEFAULT) or bool(pod.spec.get("subdomain"))
 
 
 def _require(edit: Edit, placement: Placement) -> Outcome:
