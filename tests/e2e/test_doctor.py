@@ -252,7 +252,7 @@ async def test_rights_that_are_missing_are_named_and_the_rest_is_checked(scene: 
     await scene.api.create(made("ClusterRoleBinding", "reader", subjects=[subject], roleRef=reference))
     kubeconfig = await asyncio.to_thread(scene.plane.kubeconfig_for, "default", "reader")
     result = await asyncio.to_thread(call, "doctor", "--kubeconfig", kubeconfig, "-o", "json")
-    found = {each["check"]: each for each in json.loads(result.stdout)}
+    found = {each["check"]: each for each in json.loads(result.stdout)["items"]}
     for check, right in (
         ("certificate", "no right to list mutatingwebhookconfigurations"),
         ("failOpen", "no right to get /metrics"),
@@ -268,7 +268,7 @@ async def test_rights_that_are_missing_are_named_and_the_rest_is_checked(scene: 
     )
     await scene.api.patch("ClusterRole", "reader", {"rules": [*rights, *page["rules"]]})
     result = await asyncio.to_thread(call, "doctor", "--kubeconfig", kubeconfig, "-o", "json")
-    states = {each["check"]: each["state"] for each in json.loads(result.stdout)}
+    states = {each["check"]: each["state"] for each in json.loads(result.stdout)["items"]}
     lacking = {check for check, state in states.items() if state == "unknown"}
     assert lacking == {"policy", "endpoints", "priorityClasses", "guessedClasses", "preemption"}, (
         "the page has all rights but those of other commands"

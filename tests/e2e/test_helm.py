@@ -138,13 +138,13 @@ async def checked(release: Release, api: Api) -> None:
     assert "requests" in container["resources"]  # else a namespace with a quota would not take it
     kubeconfig = plane.kubeconfig_for(release.namespace, test["spec"]["serviceAccountName"])
     answer = await asyncio.to_thread(doctor, container["args"], kubeconfig, release.namespace)
-    found = json.loads(answer.stdout)
+    found = json.loads(answer.stdout)["items"]
     assert answer.returncode == 0, [each for each in found if each["state"] == "broken"]
     states = {each["check"]: each["state"] for each in found}
     assert states["dryRun"] == "ok"
     assert [each for each in found if each["text"].startswith("no right")] == []
     answer = await asyncio.to_thread(doctor, ["doctor"], plane.kubeconfig)
-    found = {each["check"]: each for each in json.loads(answer.stdout)}
+    found = {each["check"]: each for each in json.loads(answer.stdout)["items"]}
     assert (found["endpoints"]["state"], found["policy"]["state"]) == ("ok", "ok"), "it finds the namespace by itself"
     assert found["networkPolicy"]["next"].startswith("helm upgrade gpu manifests/chart -n gpu-system")
     await asyncio.to_thread(plane.kubectl, "delete", "--wait=false", "-f", "-", input=yaml.safe_dump_all(others))

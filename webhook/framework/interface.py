@@ -190,7 +190,7 @@ class Injector(Unit):
     handles_claims: ClassVar[bool] = False
     """It also changes pods that name no GPU but claim devices by DRA, or get GPUs in other ways."""
     sentences: ClassVar[Mapping[str, str]] = {}
-    """The sentence for each result (`Outcome.result`), as `gpu-admission explain` prints it. `{}` stands for the detail,
+    """The sentence for each result (`Outcome.result`), as `gpu-admission why` prints it. `{}` stands for the detail,
     `{node}` for "1 node" or "2 nodes" if the detail is a number."""
 
     @property
