@@ -1,8 +1,6 @@
 """`make bench`: runs the benchmarks that are named, as in `python -m bench reviews choose`; by default the short ones without a
 control plane."""
 
-from __future__ import annotations
-
 import argparse
 import subprocess
 import sys

@@ -4,8 +4,6 @@ Replicas of two workloads, and pods of 500, go through a hook without a server. 
 by turns, so that all have the same load beside them. Printed is the median CPU time of a review after that ÷ that with all.
 """
 
-from __future__ import annotations
-
 import argparse
 import gc
 import os

@@ -7,8 +7,6 @@ and wall-clock time, which includes whatever else runs on the machine. `quiet` h
 had the processor since the choice before: otherwise caches are cold, and a choice takes several times as long.
 """
 
-from __future__ import annotations
-
 import argparse
 import gc
 import json

@@ -5,8 +5,6 @@ of 500 workloads on 1,000 nodes of 8 GPUs, as in `bench.loop`. `--memory` fills 
 are allocated, and prints the memory of slices and claims.
 """
 
-from __future__ import annotations
-
 import argparse
 import gc
 import os
@@ -25,7 +23,7 @@ from bench.choose import _PAGE, _resident
 from bench.devices import DRIVER, classes, slice_of
 from bench.loop import Program
 from bench.output import stdout
-from bench.samples import cluster, handlers_of, node, state_of
+from bench.samples import cluster, gpu_node, handlers_of, state_of
 from webhook.state.objects import ListKind
 from webhook.state.state import ClusterState
 
@@ -97,7 +95,7 @@ def reviews(nodes: int, rounds: int, count: int) -> Table:
 def memory(nodes: int) -> Table:
     state = ClusterState(max_age=inf)
     kinds: tuple[tuple[ListKind, int, Iterator[Object]], ...] = (
-        ("nodes", nodes, (node(number, 0) for number in range(nodes))),
+        ("nodes", nodes, (gpu_node(number, 0) for number in range(nodes))),
         ("resourceslices", nodes, (slice_of(f"gpu-{number:05d}", 8, "templates") for number in range(nodes))),
         ("resourceclaims", 8 * nodes, (_allocated(number) for number in range(8 * nodes))),
     )

@@ -6,8 +6,6 @@ to answer, with 400 devices of 8 models on 50 nodes, in a process that may take 
 MiB. Prints the costliest; exit status 1 if one costs more. Linux only.
 """
 
-from __future__ import annotations
-
 import argparse
 import gc
 import os

@@ -7,8 +7,6 @@ The table shows the pods left pending by size, the nodes left with all GPUs free
 or to any ranked node. `placeable` must be 0: it counts pending pods although some node has enough GPUs free.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import json
@@ -18,7 +16,6 @@ from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.table import Column, Table
@@ -27,14 +24,13 @@ from bench.output import save, stdout
 from tests.controlplane import clusters
 from tests.controlplane.api import Api
 from tests.controlplane.nodes import node
-from tests.controlplane.objects import deployment, job
+from tests.controlplane.objects import Json, deployment, job
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.programs import find
 from tests.controlplane.settings import Options, most_allocated
 from tests.installed import Installed, opt_in
 from webhook.text import plural
 
-Json = dict[str, Any]
 DECISION = "gpu-admission.io/decision"
 SIZES = (1, 2, 4, 8)
 """Numbers of GPUs that a pod may request."""

@@ -5,8 +5,6 @@ them for claims. Measured is the time to compute and print the answer, without t
 fastest.
 """
 
-from __future__ import annotations
-
 import argparse
 import gc
 import io
@@ -22,6 +20,8 @@ from typing import Any
 from rich.table import Table
 
 from bench.output import stdout
+from tests.controlplane.nodes import GPU_TAINT, node
+from tests.controlplane.objects import Json, pod
 from tests.devices import dra
 from webhook.cli import checks, decided, drain, top
 from webhook.cli.policy import diff
@@ -31,9 +31,7 @@ from webhook.whatif import answers, manifests, tried
 from webhook.whatif.cluster.snapshot import Snapshot
 from webhook.whatif.offline import load_policy
 
-Json = dict[str, Any]
 _TAKEN = 1_795_000_000.0
-_TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
 _NAMESPACES, _APPS = 50, 300
 _WAITING = 50
 """One pod of so many waits."""
@@ -44,45 +42,34 @@ _RECORDED = 1_000
 """Creations of pods in the log that is replayed."""
 
 
-def node(number: int) -> Json:
-    """A node. Three of five nodes have eight GPUs, the others none."""
-    gpus = _GPUS if number % 5 < 3 else 0
-    allocatable = {"cpu": "128", "memory": "1Ti", "pods": "110"} | ({"nvidia.com/gpu": str(gpus)} if gpus else {})
-    name = f"node-{number:05}"
-    labels = {"kubernetes.io/hostname": name, "node-pool": f"pool-{number % 7}"}
-    if gpus:
-        labels |= {"nvidia.com/gpu.present": "true", "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}
-    return {
-        "kind": "Node",
-        "metadata": {"name": name, "labels": labels},
-        "spec": {"taints": [_TAINT] if gpus else []},
-        "status": {"allocatable": allocatable, "conditions": [{"type": "Ready", "status": "True"}]},
-    }
+def nodes_of(count: int) -> list[Json]:
+    """Three of five nodes have eight GPUs, the others none."""
+    return [
+        node(
+            f"node-{number:05}",
+            _GPUS if number % 5 < 3 else 0,
+            "NVIDIA-H100-80GB-HBM3",
+            labels={"node-pool": f"pool-{number % 7}"},
+            taints=[GPU_TAINT] if number % 5 < 3 else (),
+        )
+        for number in range(count)
+    ]
 
 
-def pod(number: int, gpus: int, on: str | None) -> Json:
+def pod_of_job(number: int, gpus: int, on: str | None) -> Json:
     """A running pod on the node `on`, or with None a pod that waits."""
-    asked = {"cpu": "2", "memory": "8Gi"} | ({"nvidia.com/gpu": str(gpus)} if gpus else {})
-    job = f"job-{number // 10}"
+    job, asked = f"job-{number // 10}", {"cpu": "2", "memory": "8Gi"}
+    spec = {"tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}]} | ({"nodeName": on} if on else {})
+    found = pod(f"pod-{number}", gpus, limits=asked, requests=asked, labels={"app": f"app-{number % _APPS}"}, **spec)
+    found["metadata"] |= {
+        "namespace": f"team-{number % _NAMESPACES}",
+        "uid": f"00000000-0000-0000-0000-{number:012}",
+        "creationTimestamp": "2026-11-18T10:00:00Z",
+        "ownerReferences": [{"kind": "Job", "name": job, "uid": job, "controller": True}],
+    }
     message = "0/5000 nodes are available: 5000 Insufficient nvidia.com/gpu."
     condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
-    return {
-        "kind": "Pod",
-        "metadata": {
-            "name": f"pod-{number}",
-            "namespace": f"team-{number % _NAMESPACES}",
-            "uid": f"00000000-0000-0000-0000-{number:012}",
-            "creationTimestamp": "2026-11-18T10:00:00Z",
-            "labels": {"app": f"app-{number % _APPS}"},
-            "ownerReferences": [{"kind": "Job", "name": job, "uid": job, "controller": True}],
-        },
-        "spec": {
-            "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}],
-            "containers": [{"name": "main", "image": "app", "resources": {"limits": asked, "requests": asked}}],
-            **({"nodeName": on} if on else {}),
-        },
-        "status": {"phase": "Running"} if on else {"phase": "Pending", "conditions": [condition]},
-    }
+    return found | {"status": {"phase": "Running"} if on else {"phase": "Pending", "conditions": [condition]}}
 
 
 def cluster(node_count: int, pod_count: int) -> dict[str, list[Json]]:
@@ -95,11 +82,12 @@ def cluster(node_count: int, pod_count: int) -> dict[str, list[Json]]:
             at = gpu_nodes[number % len(gpu_nodes)]
             gpus = min(gpus, free[at])
             free[at] -= gpus
-        pods.append(pod(number, _GPUS, None) if number % _WAITING == 0 else pod(number, gpus, f"node-{at:05}"))
+        on = None if number % _WAITING == 0 else f"node-{at:05}"
+        pods.append(pod_of_job(number, gpus if on else _GPUS, on))
     profile = {"gpu-admission.io/profile": "default"}
     names = [f"team-{number}" for number in range(_NAMESPACES)]
     namespaces = [{"kind": "Namespace", "metadata": {"name": name, "labels": profile}} for name in names]
-    found = {"Node": [node(n) for n in range(node_count)], "Pod": pods, "Namespace": namespaces}
+    found = {"Node": nodes_of(node_count), "Pod": pods, "Namespace": namespaces}
     return found | devices(found)
 
 
@@ -128,7 +116,7 @@ def recorded(file: Path) -> None:
     """An audit log: pods of 100 workloads that ask for one to eight GPUs."""
     lines = []
     for number in range(_RECORDED):
-        made = pod(number % 100 * 10, 1 + number % 100 % _GPUS, None)
+        made = pod_of_job(number % 100 * 10, 1 + number % 100 % _GPUS, None)
         made["metadata"] |= {"name": f"new-{number}", "uid": f"{number}"}
         del made["status"]
         about = {"resource": "pods", "namespace": made["metadata"]["namespace"]}
@@ -153,7 +141,10 @@ def main() -> None:
     objects, policy = cluster(given.nodes, given.pods), load_policy()
     gc.disable()  # as the commands do
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "new", "namespace": "team-1"}}
-    job["spec"] = {"parallelism": 100, "template": {"spec": pod(0, _GPUS, None)["spec"] | {"restartPolicy": "Never"}}}
+    job["spec"] = {
+        "parallelism": 100,
+        "template": {"spec": pod_of_job(0, _GPUS, None)["spec"] | {"restartPolicy": "Never"}},
+    }
     text = to_yaml(job).encode()
 
     def simulated(snapshot: Snapshot) -> Any:
@@ -169,7 +160,9 @@ def main() -> None:
         diff._print(diff.compared(recorded_in([str(log)], other), (policy, other), snapshot)[0], "", wide=False)
 
     commands: dict[str, Callable[[Snapshot], Any]] = {
-        "top": lambda s: top._print(top.report(s, policy, top.gpu_nodes(s, policy)), None, None, [], wide=True),
+        "top": lambda s: top._print(
+            top.report(s, policy, top.gpu_nodes(s, policy)), None, None, [], policy.gpus, some="", wide=True
+        ),
         "why -A": lambda s: [answer.document() for answer in answers.answers(s, policy, None)],
         "why POD": lambda s: decided.decision_of(s, policy, s.named("Pod")["team-0", "pod-0"]),
         "doctor": lambda s: [list(check(s, policy)) for *_, check in checks.CHECKS],

@@ -3,8 +3,6 @@
 Prints what each rule said, what was refused with us alone, and what we repaired.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import re

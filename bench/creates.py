@@ -14,8 +14,6 @@ before the next burst, and deleted after each round, so that each turn meets the
 the time that webhooks add that decide nothing.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import itertools

@@ -14,7 +14,6 @@ import json
 import random
 from collections import Counter
 from contextlib import ExitStack
-from typing import Any
 
 from rich.table import Column, Table
 
@@ -23,12 +22,11 @@ from bench.output import stdout
 from tests.controlplane import clusters
 from tests.controlplane.api import Api
 from tests.controlplane.nodes import node
-from tests.controlplane.objects import deployment, job, made
+from tests.controlplane.objects import Json, deployment, job, made
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.programs import find
 from tests.installed import Installed, opt_in
 
-Json = dict[str, Any]
 DRIVER = "gpu.nvidia.com"
 NODES = {8: 20, 4: 12, 2: 8}
 PODS = {8: 12, 4: 8, 2: 3, 1: 70}

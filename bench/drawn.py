@@ -5,8 +5,6 @@ take come first, those with fewest before the others; those that more can take, 
 these are where they go; then all others. And on nodes that are open to all there is more room than is asked for.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from typing import Any

@@ -7,8 +7,6 @@ by claims that they share, for a model, for GPUs of one NVLink domain, for alter
 Pods that few nodes can take come first, as in `bench.drawn`. All together ask for most of the GPUs, so that it shows who packs.
 """
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

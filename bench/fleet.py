@@ -1,7 +1,5 @@
 """GPU nodes and pods as API objects, for the benchmarks `choose` and `burst`."""
 
-from __future__ import annotations
-
 from typing import Any
 
 Object = dict[str, Any]

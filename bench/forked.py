@@ -1,7 +1,5 @@
 """Measures in a process of its own, so that no measurement changes the next one. Linux only."""
 
-from __future__ import annotations
-
 import os
 import resource
 import sys

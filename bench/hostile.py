@@ -8,8 +8,6 @@ More tables show what one tenant can leave for others (`bench.tenant_cases`), wi
 another tenant's pod, measured in one process and at most three times as long with it; and what the other tenant gets.
 """
 
-from __future__ import annotations
-
 import argparse
 import ctypes
 import gc

@@ -6,8 +6,6 @@ parses it and answers without a patch: the least that a mutating and a validatin
 in the file PATCH, which it reads for the first request.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

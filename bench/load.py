@@ -5,8 +5,6 @@ as a connection is free, so that the server is always busy. The client never sle
 would pay with CPU time for waking up a sleeping client, a slow server more often than a fast one.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import ssl

@@ -8,8 +8,6 @@ The second table is for the replicas of one Deployment that come in a burst: eac
 the next comes. Its first tenth and the last tenth of another are sent by turns.
 """
 
-from __future__ import annotations
-
 import argparse
 import gc
 import os

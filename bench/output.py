@@ -1,7 +1,5 @@
 """Output and figures that several benchmarks share."""
 
-from __future__ import annotations
-
 import platform
 import sys
 from pathlib import Path

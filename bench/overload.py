@@ -5,8 +5,6 @@ does: after a 503 with Retry-After it asks again a second later, and a call ends
 an answer of status 200 within that time. Afterwards one connection calls until it is accepted: has the server recovered?
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import tempfile
@@ -28,7 +26,8 @@ from webhook.tls.issue import write_certificates
 _TIMEOUT = 3.0
 
 
-async def _answer(stream: tuple[asyncio.StreamReader, asyncio.StreamWriter], sent: bytes) -> bytes:
+async def answer_to(stream: tuple[asyncio.StreamReader, asyncio.StreamWriter], sent: bytes) -> bytes:
+    """The status of the answer to a request."""
     reader, writer = stream
     writer.write(sent)
     head = await reader.readuntil(b"\r\n\r\n")
@@ -65,7 +64,7 @@ class Callers:
     async def _call(self, stream: tuple[asyncio.StreamReader, asyncio.StreamWriter]) -> str:
         for _ in range(3):
             started = time.perf_counter()
-            status = await _answer(stream, self._sent)
+            status = await answer_to(stream, self._sent)
             if status == b"200":
                 self.accepted.append(time.perf_counter() - started)
                 return "accepted"

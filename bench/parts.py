@@ -9,8 +9,6 @@ a namespace without our webhooks tell how much of that is of watches.
 With `--against` another version is measured by turns with this one, on the same control plane.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import statistics

@@ -12,8 +12,6 @@ published figures the table shows these too. On the trace "default" with 10 seed
 published figures within 0.3, or the exit status is 1.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

@@ -1,7 +1,5 @@
 """Line charts as SVG, without a plotting library."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from html import escape

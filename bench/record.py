@@ -6,8 +6,6 @@ for byte. Both hooks decide as usual, so that the pod in the review of the valid
 review has no secret in it: the token of the ServiceAccount is in a volume that the kubelet fills.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

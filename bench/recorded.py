@@ -5,8 +5,6 @@ ServiceAccount's token; for the validating hook also in its name and in what the
 same, byte for byte.
 """
 
-from __future__ import annotations
-
 import time
 from base64 import b64decode
 from functools import cache

@@ -1,7 +1,5 @@
 """Replays a trace in two ways: pods come and stay until the cluster is full, or pods come and end."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

@@ -6,8 +6,6 @@ it is stored, and of its node once it is bound, each time after half to one and 
 average. Of 100 nodes at most five can stay whole.
 """
 
-from __future__ import annotations
-
 import argparse
 import heapq
 import random
@@ -24,6 +22,7 @@ from rich.table import Table
 from bench.cluster import load
 from bench.output import stdout
 from tests.controlplane.nodes import node
+from tests.controlplane.objects import pod
 from tests.served import NOW, Server, review
 from webhook.feeds.policy import shipped_policy
 from webhook.kube.pod import PROFILE_LABEL
@@ -59,14 +58,13 @@ def replica(name: str, names: tuple[str, ...], nodes: list[Object]) -> Server:
     return Server(state, POLICY)
 
 
-def pod(workload: int, kind: str, gpus: int) -> Object:
-    owner = {"kind": {"Deployment": "ReplicaSet"}.get(kind, kind), "name": f"w{workload}", "uid": f"w{workload}"}
-    resources = {name: {"nvidia.com/gpu": str(gpus), "cpu": str(4 * gpus)} for name in ("limits", "requests")}
-    metadata = {"generateName": f"w{workload}-", "namespace": NAMESPACE, "labels": {"app": f"w{workload}"}}
-    return {
-        "metadata": {**metadata, "annotations": {}, "ownerReferences": [{**owner, "controller": True}]},
-        "spec": {"containers": [{"name": "main", "image": "a", "resources": resources}], "priority": 0},
-    }
+def pod_of(workload: int, kind: str, gpus: int) -> Object:
+    name, requests = f"w{workload}", {"nvidia.com/gpu": str(gpus), "cpu": str(4 * gpus)}
+    controller = {"Deployment": "ReplicaSet"}.get(kind, kind)
+    made = pod(name, gpus, limits=requests, requests=requests, namespace=NAMESPACE, owned_by=controller, priority=0)
+    made["metadata"] |= {"generateName": f"{made['metadata'].pop('name')}-", "annotations": {}}
+    made["metadata"]["ownerReferences"][0]["uid"] = name
+    return made
 
 
 class World:
@@ -129,7 +127,7 @@ def run(names: tuple[str, ...], late: float, seed: int) -> World:
     world = World(names, asked.nodes, late, seed)
     for burst in asked.bursts:
         made = [(next(number), *each) for each in burst]
-        world.burst([pod(workload, kind, gpus) for workload, kind, pods, gpus in made for _ in range(pods)])
+        world.burst([pod_of(workload, kind, gpus) for workload, kind, pods, gpus in made for _ in range(pods)])
     return world
 
 

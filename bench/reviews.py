@@ -10,8 +10,6 @@ The bodies were recorded from real API servers (`bench.recorded`), and the serve
 at once and wait for the scheduler.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -1,7 +1,5 @@
 """A cluster of equal GPU nodes as API objects, for the benchmarks of the server."""
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -9,6 +7,8 @@ from typing import Any, BinaryIO
 import orjson
 
 from bench.recorded import Silent
+from tests.controlplane.nodes import GPU_TAINT, node
+from tests.controlplane.objects import pod
 from webhook.placement.placer import Placer
 from webhook.server.handlers import Handlers
 from webhook.server.process import Recorder
@@ -31,22 +31,11 @@ def handlers_of(state: ClusterState, log: BinaryIO) -> Handlers:
     return Handlers(Silent(), state, Placer(state), Recorder(Metrics(), logs.configure(log)), lambda: 0.0)
 
 
-def node(number: int, gpus: int) -> dict[str, Any]:
-    name = f"gpu-{number:05d}"
-    amount = {"cpu": "2048", "memory": "16Ti", "pods": "1000", "nvidia.com/gpu": str(gpus)}
-    labels = {
-        "kubernetes.io/hostname": name,
-        "topology.kubernetes.io/zone": f"zone-{number % 3}",
-        "nvidia.com/gpu.present": "true",
-        "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB",
-    }
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, "labels": labels},
-        "spec": {"taints": [{"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}]},
-        "status": {"allocatable": amount, "capacity": amount, "conditions": [{"type": "Ready", "status": "True"}]},
-    }
+def gpu_node(number: int, gpus: int) -> dict[str, Any]:
+    """With room for everything else. With 0 GPUs those are devices of DRA."""
+    labels = {"nvidia.com/gpu.present": "true", "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"}
+    room = {"cpu": "2048", "memory": "16Ti", "pods": "1000"}
+    return node(f"gpu-{number:05d}", gpus, zone=f"zone-{number % 3}", labels=labels, taints=[GPU_TAINT], **room)
 
 
 def cluster(nodes: int, gpus: int = 128) -> dict[str, Any]:
@@ -56,7 +45,7 @@ def cluster(nodes: int, gpus: int = 128) -> dict[str, Any]:
         {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value}
         for name, value in classes
     ]
-    return {"apiVersion": "v1", "kind": "List", "items": [node(i, gpus) for i in range(nodes)] + priorities}
+    return {"apiVersion": "v1", "kind": "List", "items": [gpu_node(i, gpus) for i in range(nodes)] + priorities}
 
 
 def full(nodes: int, gpus: int) -> dict[str, Any]:
@@ -68,12 +57,7 @@ def full(nodes: int, gpus: int) -> dict[str, Any]:
 
 def running(number: int, gpus: int) -> dict[str, Any]:
     """A pod on the node of the same number."""
-    amount = {"cpu": "64", "memory": "512Gi", "nvidia.com/gpu": str(gpus)}
-    container = {"name": "main", "image": "i", "resources": {"limits": amount, "requests": amount}}
-    metadata = {
-        "name": f"running-{number:05d}",
-        "namespace": "training",
-        "uid": f"{number:08x}-0000-0000-0000-000000000000",
-    }
-    spec = {"nodeName": f"gpu-{number:05d}", "containers": [container]}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": {"phase": "Running"}}
+    amount = {"cpu": "64", "memory": "512Gi"}
+    found = pod(f"running-{number:05d}", gpus, limits=amount, namespace="training", nodeName=f"gpu-{number:05d}")
+    found["metadata"]["uid"] = f"{number:08x}-0000-0000-0000-000000000000"
+    return found | {"status": {"phase": "Running"}}

@@ -4,8 +4,6 @@ It knows each device. `views` has what a replica of the webhook knows of it: sum
 them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Final
 

@@ -5,8 +5,6 @@ It knows what a webhook knows: sums by resource, the devices if pods share them,
 knows the choices of the others only some pods later.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Sequence
 

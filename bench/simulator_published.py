@@ -4,8 +4,6 @@ They know each device, and choose node and device themselves, as the authors' sc
 github.com/hkust-adsl/kubernetes-scheduler-simulator). Among equal nodes best-fit and FGD take the first by name.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol

@@ -1,7 +1,5 @@
 """A model of the stock kube-scheduler, and the interface of policies that choose nodes before it or instead of it."""
 
-from __future__ import annotations
-
 from typing import Final, NamedTuple, Protocol
 
 import numpy as np

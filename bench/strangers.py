@@ -9,8 +9,6 @@ With `--address 127.0.0.1` the attack comes from the API server's address. With 
 certificate, and the attacker has none.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import multiprocessing

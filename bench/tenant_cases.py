@@ -3,15 +3,13 @@
 In the rows of COSTS another tenant's reviews take CPU time; in those of OUTCOMES he gets something, more of which is better.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Final
 
 from bench import tenant_claims
 from bench.bodies.parts import GPU, REQUIRED, Json
 from bench.recorded import NAMESPACE
-from bench.tenant_world import ACCOMPLICE, ATTACKER, OUTSIDE, Cost, Outcome, World, forged, pod
+from bench.tenant_world import ACCOMPLICE, ATTACKER, OUTSIDE, Cost, Outcome, World, forged, new_pod
 
 _HOSTNAME: Final = "kubernetes.io/hostname"
 _ZONE: Final = "topology.kubernetes.io/zone"
@@ -24,11 +22,11 @@ def _pod_terms(world: World) -> None:
     """They match every pod, and no two are alike."""
     for number in world.many(64):
         terms = [_about_everybody(_ZONE, f"{number}-{each}") for each in range(8)]
-        world.seen(pod(f"waits-{number}", OUTSIDE, gpus=1, affinity={"podAffinity": {REQUIRED: terms}}))
+        world.seen(new_pod(f"waits-{number}", OUTSIDE, gpus=1, affinity={"podAffinity": {REQUIRED: terms}}))
     for number in world.many(32):
         terms = [_about_everybody(_HOSTNAME, f"{number}-{each}") for each in range(8)]
         affinity = {"podAntiAffinity": {REQUIRED: terms}}
-        world.seen(pod(f"alone-{number}", OUTSIDE, affinity=affinity), node=world.nodes[number % len(world.nodes)])
+        world.seen(new_pod(f"alone-{number}", OUTSIDE, affinity=affinity), node=world.nodes[number % len(world.nodes)])
 
 
 def _about_everybody(topology_key: str, but: str) -> Json:
@@ -40,16 +38,16 @@ def _confined(world: World) -> None:
     names = world.nodes
     for number in world.many(2_000):
         selector = {_HOSTNAME: names[number % len(names)]}
-        world.seen(pod(f"waits-{number}", OUTSIDE, gpus=1 + number % 8, nodeSelector=selector))
+        world.seen(new_pod(f"waits-{number}", OUTSIDE, gpus=1 + number % 8, nodeSelector=selector))
 
 
 def _on_unknown_nodes(world: World) -> None:
     for number in world.many(5_000):
-        world.seen(pod(f"lost-{number}", OUTSIDE), node=f"nowhere-{number}")
+        world.seen(new_pod(f"lost-{number}", OUTSIDE), node=f"nowhere-{number}")
 
 
 def _on_another_unknown_node(world: World, number: int) -> None:
-    world.gone(world.seen(pod(f"lost-too-{number}", OUTSIDE), node=f"nowhere-else-{number}"))
+    world.gone(world.seen(new_pod(f"lost-too-{number}", OUTSIDE), node=f"nowhere-else-{number}"))
 
 
 def _many_labels(world: World) -> None:
@@ -69,13 +67,13 @@ def _many_labels(world: World) -> None:
 
 def _selects_by_all_labels(world: World, number: int) -> None:
     selector = {f"feature.node.kubernetes.io/cpu-{label}": "true" for label in range(160)}
-    world.asked(pod(f"picky-{number}", ATTACKER, gpus=1, nodeSelector=selector))
+    world.asked(new_pod(f"picky-{number}", ATTACKER, gpus=1, nodeSelector=selector))
 
 
 def _another_shape(world: World, number: int) -> None:
     """As many pods, no two alike, as scores are kept for."""
     for each in world.many(512):
-        made = pod(f"odd-{number}-{each}", ATTACKER, gpus=1)
+        made = new_pod(f"odd-{number}-{each}", ATTACKER, gpus=1)
         for amounts in made["spec"]["containers"][0]["resources"].values():
             amounts["memory"] = f"{1000 * number + each + 1}Mi"
         world.created("Pod", "", made)
@@ -83,7 +81,7 @@ def _another_shape(world: World, number: int) -> None:
 
 def _odd_demand(world: World, number: int) -> None:
     """A pod with a forged decision that asks for what none has asked for yet."""
-    made = pod(f"odd-{number}", OUTSIDE, gpus=1)
+    made = new_pod(f"odd-{number}", OUTSIDE, gpus=1)
     for amounts in made["spec"]["containers"][0]["resources"].values():
         amounts[f"example.com/kind-{number}"] = "1"
     world.gone(world.seen(forged(made, world.nodes[0])))
@@ -95,7 +93,7 @@ def _odd_demands(world: World) -> None:
 
 
 def _odd_amount(world: World, number: int) -> None:
-    made = pod(f"odd-{number}", OUTSIDE)
+    made = new_pod(f"odd-{number}", OUTSIDE)
     made["spec"]["containers"][0]["resources"]["requests"]["cpu"] = f"{number + 1}m"
     world.gone(world.seen(made, node=world.nodes[number % len(world.nodes)]))
 
@@ -168,22 +166,22 @@ def _popular(world: World) -> float:
 
 def _large_jobs(world: World) -> None:
     for number in range(64):
-        world.seen(pod(f"large-{number}", NAMESPACE, gpus=8, owner="large"), node=world.nodes[number % 40])
+        world.seen(new_pod(f"large-{number}", NAMESPACE, gpus=8, owner="large"), node=world.nodes[number % 40])
 
 
 def _never_ran(world: World) -> None:
     for number in world.many(8_192):
-        world.gone(world.seen(forged(pod(f"short-{number}", OUTSIDE, gpus=7), world.nodes[0])))
+        world.gone(world.seen(forged(new_pod(f"short-{number}", OUTSIDE, gpus=7), world.nodes[0])))
 
 
 def _run(world: World) -> None:
     for number in world.many(8_192):
-        world.seen(pod(f"small-{number}", OUTSIDE, gpus=7), node=world.nodes[number % 40])
+        world.seen(new_pod(f"small-{number}", OUTSIDE, gpus=7), node=world.nodes[number % 40])
 
 
 def _refused(world: World, number: int, namespace: str, gpus: int, owner: str = "") -> None:
     """A pod that reserves a node and is then refused, so that it is never stored."""
-    made = pod(f"refused-{number}", namespace, gpus=gpus, owner=owner)
+    made = new_pod(f"refused-{number}", namespace, gpus=gpus, owner=owner)
     made["spec"]["containers"][0]["env"] = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]
     stored = world.asked(made)
     world.created("Pod", "", stored)
@@ -196,24 +194,26 @@ def _refused_of_two_namespaces(world: World) -> None:
 
 def _burst(world: World, count: int = 32) -> float:
     """Of replicas that come before the watch shows any, how many have a first choice of their own."""
-    names = {world.choice(pod(f"replica-{number}", NAMESPACE, gpus=8, owner="burst")) for number in range(count)}
+    names = {world.choice(new_pod(f"replica-{number}", NAMESPACE, gpus=8, owner="burst")) for number in range(count)}
     return float(len(names - {""}))
 
 
 def _some_run(world: World) -> None:
     for number in range(8):
-        world.gone(world.seen(world.asked(pod(f"ran-{number}", NAMESPACE, gpus=1, owner="burst")), world.nodes[number]))
-        world.seen(world.asked(pod(f"runs-{number}", NAMESPACE, gpus=1, owner="burst")), world.nodes[number % 2])
+        world.gone(
+            world.seen(world.asked(new_pod(f"ran-{number}", NAMESPACE, gpus=1, owner="burst")), world.nodes[number])
+        )
+        world.seen(world.asked(new_pod(f"runs-{number}", NAMESPACE, gpus=1, owner="burst")), world.nodes[number % 2])
 
 
 def _many_owners(world: World) -> None:
     for number in world.many(4_200):
-        world.gone(world.seen(forged(pod(f"own-{number}", OUTSIDE, gpus=1), world.nodes[0])))
+        world.gone(world.seen(forged(new_pod(f"own-{number}", OUTSIDE, gpus=1), world.nodes[0])))
 
 
 def _forged_then_refused(world: World) -> None:
     for number in range(200):
-        world.gone(world.seen(forged(pod(f"forged-{number}", ATTACKER, owner="forger"), world.nodes[number % 40])))
+        world.gone(world.seen(forged(new_pod(f"forged-{number}", ATTACKER, owner="forger"), world.nodes[number % 40])))
     for number in range(120):
         _refused(world, number, ATTACKER, gpus=8, owner="forger")
 
@@ -224,7 +224,7 @@ def _wait_for_ever(gpus: int) -> Callable[[World], None]:
 
     def leave(world: World) -> None:
         for number, node in enumerate(world.nodes):
-            made = pod(f"claims-{number}", OUTSIDE, gpus=gpus, resourceClaims=claims)
+            made = new_pod(f"claims-{number}", OUTSIDE, gpus=gpus, resourceClaims=claims)
             for amounts in made["spec"]["containers"][0]["resources"].values():
                 amounts["cpu"] = "2048"
             world.seen(forged(made, node))
@@ -236,8 +236,8 @@ def _free(world: World) -> float:
     """How many pods that need a whole node get one."""
     count = 0
     for number in range(40):
-        stored = world.asked(pod(f"whole-{number}", NAMESPACE, gpus=8))
-        node = world.choice(pod(f"whole-too-{number}", NAMESPACE, gpus=8))
+        stored = world.asked(new_pod(f"whole-{number}", NAMESPACE, gpus=8))
+        node = world.choice(new_pod(f"whole-too-{number}", NAMESPACE, gpus=8))
         count += bool(node)
         if node:
             world.seen(stored, node=node)
@@ -249,7 +249,7 @@ def _in_anothers_name(world: World) -> None:
     for number in range(20):
         world.gone(_RUNNING.pop(f"running-{number}"))
         _RUNNING[f"running-{number}"] = world.seen(
-            pod(f"running-{number}", OUTSIDE, gpus=1, owner="serving-rs"), node=world.nodes[number]
+            new_pod(f"running-{number}", OUTSIDE, gpus=1, owner="serving-rs"), node=world.nodes[number]
         )
 
 
@@ -258,14 +258,16 @@ _RUNNING: dict[str, Json] = {}
 
 def _half_used(world: World) -> None:
     for number in range(20):
-        _RUNNING[f"running-{number}"] = world.seen(pod(f"running-{number}", OUTSIDE, gpus=1), node=world.nodes[number])
+        _RUNNING[f"running-{number}"] = world.seen(
+            new_pod(f"running-{number}", OUTSIDE, gpus=1), node=world.nodes[number]
+        )
 
 
 def _first_on_used_nodes(world: World) -> float:
     """Of replicas that are kept apart, how many go to a node that is used already, so that whole nodes stay free."""
     used, count = {*world.nodes[:20]}, 0
     for number in range(16):
-        made = pod(f"serving-{number}", NAMESPACE, gpus=1, owner="serving-rs")
+        made = new_pod(f"serving-{number}", NAMESPACE, gpus=1, owner="serving-rs")
         made["metadata"]["labels"]["workload-type"] = "inference"
         count += world.choice(made) in used
     return float(count)

@@ -3,8 +3,6 @@
 GPUs come by DRA here, and the other tenant's pods have claims too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import count
 from typing import Any, Final
@@ -12,11 +10,13 @@ from typing import Any, Final
 from bench.bodies.parts import Json
 from bench.claims import claiming
 from bench.devices import DRIVER, classes, slice_of
+from bench.hostile_cel import EXPRESSIONS
 from bench.recorded import NAMESPACE
-from bench.tenant_world import ATTACKER, OUTSIDE, Cost, Outcome, World, forged, pod
+from bench.tenant_world import ATTACKER, OUTSIDE, Cost, Outcome, World, forged, new_pod
 
 _NUMBERS = count()
 _MODEL: Final = f'device.attributes["{DRIVER}"].productName'
+_LOOP: Final = f"{[*range(40)]}.all(a, {' && '.join(['a + 1 > 0'] * 40)} && {_MODEL} != 'x')"
 _REGISTERED: Final = "".join([f"GPU-{number},10,81920,NVIDIA-H100,true,hami-core:" for number in range(8)])
 
 
@@ -50,7 +50,9 @@ def _claim(world: World, name: str, *nodes: str, admin: bool = False) -> None:
 
 
 def _claiming(name: str, namespace: str, *entries: Json, **more: Any) -> Json:
-    return pod(name, namespace, resourceClaims=[{"name": f"c{n}", **each} for n, each in enumerate(entries)], **more)
+    return new_pod(
+        name, namespace, resourceClaims=[{"name": f"c{n}", **each} for n, each in enumerate(entries)], **more
+    )
 
 
 def _devices(world: World) -> None:
@@ -101,6 +103,28 @@ def _loops(world: World, number: int) -> None:
         world, "loops", ATTACKER, _exactly(1, f"[1,2,3].all(a, [1,2,3].all(b, {_MODEL} != string(a * b * {number})))")
     )
     world.created("Pod", "", _claiming(f"loops-{number}", ATTACKER, {"resourceClaimTemplateName": "loops"}))
+
+
+def _hostile(number: int) -> str:
+    """An expression that takes as much work as one may, or one that was made to cost much; no two are alike."""
+    texts = [_LOOP, *EXPRESSIONS.values()]
+    return f"{number} > -1 && ({texts[number % len(texts)]})"
+
+
+def _ask_hostile(world: World, number: int) -> Json:
+    _template(world, f"hostile-{number}", ATTACKER, *[_exactly(1, _hostile(4 * number + each)) for each in range(4)])
+    return _claiming(f"hostile-{number}", ATTACKER, {"resourceClaimTemplateName": f"hostile-{number}"})
+
+
+def _all_hostile(world: World) -> None:
+    """Claims, and pods that wait with them and say that they were given a node."""
+    for number in world.many(300):
+        _claim(world, f"hostile-{number}")
+        world.seen(forged(_ask_hostile(world, number), world.nodes[number % 40]))
+
+
+def _another_hostile(world: World, number: int) -> None:
+    world.created("Pod", "", _ask_hostile(world, 1_000 + number))
 
 
 def _shared(world: World) -> None:
@@ -191,7 +215,7 @@ def _vgpus(world: World) -> None:
 
 
 def _vgpu(name: str, namespace: str) -> Json:
-    made = pod(name, namespace)
+    made = new_pod(name, namespace)
     for amounts in made["spec"]["containers"][0]["resources"].values():
         amounts |= {"volcano.sh/vgpu-number": "8", "volcano.sh/vgpu-memory": "81920"}
     return made
@@ -211,7 +235,7 @@ def _annotated(world: World) -> None:
     """Pods that ask for no GPU say that they have all, in 256 KB."""
     text = "".join([f"GPU-{number % 8},NVIDIA,81920,100:" for number in range(9_000)])
     for number, node in enumerate(world.nodes):
-        made = pod(f"annotated-{number}", OUTSIDE)
+        made = new_pod(f"annotated-{number}", OUTSIDE)
         keys = ("volcano.sh/vgpu-ids-new", "hami.io/vgpu-devices-allocated", "hami.io/vgpu-devices-to-allocate")
         made["metadata"]["annotations"] = dict.fromkeys(keys, text if number % 2 else f"{text[:200]};")
         world.seen(made, node=node)
@@ -223,6 +247,8 @@ COSTS: Final[dict[str, Cost]] = {
         before_each=_costly, cluster=_devices
     ),
     "a claim whose expression has loops before each review": Cost(before_each=_loops, cluster=_devices),
+    "300 claims whose expressions were made to cost much, with their pods": Cost(_all_hostile, cluster=_devices),
+    "the same, and another pod with such claims before each review": Cost(_all_hostile, _another_hostile, _devices),
     "256 waiting pods of one claim, which changes before each review": Cost(_shared, _shared_changes, _devices),
     "30 pods on each node that wait with claims that fit nowhere": Cost(_searched, cluster=_devices),
     "4,000 refused pods with claims, another before each review": Cost(_many_refused, _one_more, _devices),

@@ -18,6 +18,7 @@ import orjson
 from bench.bodies.parts import GPU, PREFERRED, Json, review
 from bench.recorded import NAMESPACE, Silent, burst, mutated, with_decision
 from bench.samples import cluster, state_of
+from tests.controlplane.objects import pod
 from webhook.kube.pod import DECISION, PROFILE_LABEL
 from webhook.kube.record import record_of
 from webhook.placement.placer import Placer
@@ -43,20 +44,15 @@ def objects(nodes: int, gpus: int) -> Json:
     return found
 
 
-def pod(name: str, namespace: str, gpus: int = 0, owner: str = "", **spec: Any) -> Json:
+def new_pod(name: str, namespace: str, gpus: int = 0, owner: str = "", **spec: Any) -> Json:
     """A pod as the API server sends it to the first hook. `owner`: the uid of its ReplicaSet."""
     amount = {"cpu": "1", "memory": "1Gi"} | ({GPU: str(gpus)} if gpus else {})
-    container = {"name": "main", "image": "app:1", "resources": {"limits": amount, "requests": amount}}
-    metadata: Json = {"name": name, "namespace": namespace, "labels": {"app": name}}
+    spec = {"schedulerName": "default-scheduler"} | spec
+    made = pod(name, gpus, limits=amount, requests=amount, namespace=namespace, **spec)
     if owner:
         reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": owner, "uid": owner, "controller": True}
-        metadata |= {"generateName": f"{owner}-", "ownerReferences": [reference]}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": metadata,
-        "spec": {"containers": [container], "schedulerName": "default-scheduler"} | spec,
-    }
+        made["metadata"] |= {"generateName": f"{owner}-", "ownerReferences": [reference]}
+    return made
 
 
 def forged(made: Json, node: str) -> Json:
@@ -167,7 +163,7 @@ class World:
 def ordinary(world: World, number: int) -> None:
     """A pod of somebody runs and ends."""
     names = world.nodes
-    world.gone(world.seen(pod(f"ordinary-{number}", OUTSIDE), node=names[number % len(names)]))
+    world.gone(world.seen(new_pod(f"ordinary-{number}", OUTSIDE), node=names[number % len(names)]))
 
 
 def _nothing(world: World) -> None: ...

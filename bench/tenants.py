@@ -1,7 +1,5 @@
 """The tables of `bench.hostile` of what one tenant leaves for others: the cases are in `bench.tenant_cases`."""
 
-from __future__ import annotations
-
 import gc
 from typing import Any, Final, NamedTuple
 

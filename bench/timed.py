@@ -3,8 +3,6 @@
 A file gets, for each part, how often it was done and its CPU seconds, without those of parts within it.
 """
 
-from __future__ import annotations
-
 import gc
 import mmap
 import struct

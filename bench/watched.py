@@ -5,8 +5,6 @@ see. The pods wait for the scheduler. A pod is deleted when ALIVE more have come
 CPU time of the watch in nanoseconds, which is no part of the cost of a review.
 """
 
-from __future__ import annotations
-
 import mmap
 import struct
 import sys

@@ -265,8 +265,8 @@ class Obstructed:
     def place(self, pod: AskedPod) -> Placement:
         return Placement((), "pack", reason="no node fits")
 
-    def choose(self, edit: Edit) -> Placement:
-        return self.place(AskedPod(edit.object, GPUS))
+    def choose(self, pod: AskedPod, edit: Edit) -> Placement:
+        return self.place(pod)
 
 
 class Chosen(Obstructed):

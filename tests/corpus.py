@@ -11,16 +11,14 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import yaml
 
 from tests.controlplane.api import Api, ApiError
 from tests.controlplane.kinds import path
-from tests.controlplane.nodes import node
+from tests.controlplane.nodes import Json, node
 from webhook.policy.templates import Templates, is_workload, templates
 
-Json = dict[str, Any]
 _RULE = re.compile(r"\[(\w+)\](?:$| \(policy|\n)", re.MULTILINE)
 
 

@@ -6,8 +6,6 @@ paragraph, a line that begins with `---` is a heading, and a paragraph with inde
 entries are explained above the list.
 """
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from inspect import cleandoc

@@ -10,7 +10,7 @@ import os
 import sys
 import urllib.request
 import uuid
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,8 +20,9 @@ from urllib.error import HTTPError
 import pytest
 
 from tests import pretended
+from tests.controlplane import clusters
 from tests.controlplane.api import Api, ApiError, wait_until
-from tests.controlplane.fixtures import remove_namespace
+from tests.controlplane.fixtures import MakeNodes, remove_namespace
 from tests.controlplane.kinds import path
 from tests.controlplane.objects import made, pod
 from tests.controlplane.plane import ControlPlane
@@ -37,6 +38,8 @@ PROFILE_LABEL = "gpu-admission.io/profile"
 OPTED_IN = {PROFILE_LABEL: "default"}
 _LEFT_OUT = ("Deployment", "PodDisruptionBudget")
 """Without kubelets its pods would only look as if they ran."""
+_PROBES = "probes"
+"""A namespace that has opted in, for dry runs."""
 
 
 @dataclass(eq=False)
@@ -254,6 +257,57 @@ def installed(control_plane: ControlPlane) -> Iterator[Installed]:
         yield webhook
 
 
+@pytest.fixture
+async def nodes(request: pytest.FixtureRequest, api: Api) -> AsyncIterator[MakeNodes]:
+    """Makes nodes: `await nodes("two-node")`, or a list of Nodes. They go after the test. Returns their names.
+
+    If the test has the webhook, that knows them then."""
+    made: list[str] = []
+
+    async def make(what: str | Iterable[dict[str, Any]]) -> list[str]:
+        wanted = clusters.cluster(what) if isinstance(what, str) else list(what)
+        made.extend(each["metadata"]["name"] for each in wanted)
+        names = await clusters.apply(api, wanted)
+        if "installed" in request.fixturenames:
+            await known(api, wanted)
+        return names
+
+    yield make
+    await clusters.remove(api, made)
+
+
+async def known(api: Api, nodes: Iterable[dict[str, Any]]) -> None:
+    """Wait until the webhook has heard of all that has happened to nodes: a moment after the API server has.
+
+    A watch shows writes in their order, so a label shows how far it is: that of a node which any pod may have."""
+    with suppress(ApiError):  # it is there since an earlier call
+        await api.namespace(_PROBES)
+        await opt_in(api, _PROBES)
+    offered = {each["metadata"]["name"]: _offered(each) for each in nodes}
+    name = next((name for name, resource in offered.items() if resource), None)
+    if name is None:
+        return
+    mark = {"tests.example/known": uuid.uuid4().hex}
+    await api.patch("Node", name, {"metadata": {"labels": mark}})
+    probe = pod("probe", resource=offered[name], nodeSelector=mark, tolerations=[{"operator": "Exists"}])
+
+    async def chosen() -> bool:
+        return bool((await tried(api, probe, _PROBES)).get("nodes"))
+
+    await wait_until(chosen, 120, f"the webhook to know node {name} as it is")
+
+
+def _offered(node: Mapping[str, Any]) -> str:
+    """A resource of its GPUs, if any pod may have one."""
+    spec, status = node["spec"], node["status"]
+    well = {condition["type"]: condition["status"] == "True" for condition in status["conditions"]} == {"Ready": True}
+    driver = node["metadata"]["labels"].get("nvidia.com/gpu-driver-upgrade-state", "upgrade-done")
+    if not well or driver != "upgrade-done" or spec.get("unschedulable"):
+        return ""
+    offered = [name for name, amount in status["allocatable"].items() if name.startswith("nvidia.com/") and int(amount)]
+    return offered[0] if offered else ""
+
+
 MakeTeam = Callable[..., Coroutine[Any, Any, str]]
 
 
@@ -290,6 +344,14 @@ async def opt_in(api: Api, namespace: str, profile: str = "default") -> None:
         return bool(decision(answer).get("profile") == profile)
 
     await wait_until(decided, 120, f"namespace {namespace} to be served by the webhook")
+
+
+async def tried(api: Api, made: dict[str, Any], namespace: str) -> dict[str, Any]:
+    """The decision record of a pod that is created as a dry run; empty where it has none, or is refused."""
+    try:
+        return decision(await api.create(made, namespace, dryRun="All"))
+    except ApiError:
+        return {}
 
 
 def decision(found: Mapping[str, Any]) -> dict[str, Any]:

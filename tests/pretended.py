@@ -2,12 +2,9 @@
 
 import copy
 from collections.abc import Mapping
-from typing import Any
 
-from tests.controlplane.objects import made
+from tests.controlplane.objects import Json, made
 from tests.controlplane.settings import HOST
-
-Json = dict[str, Any]
 
 
 def name_of(number: int) -> str:

@@ -80,13 +80,12 @@ def test_what_a_tenant_writes_is_bounded_and_escaped(tweak: dict[str, Any]) -> N
 @pytest.mark.parametrize(
     "name",
     [
-        "nvidia.com/mig-a~b",
-        "nvidia.com/mig-a/b",
-        "nvidia.com/mig-~1~0",
-        'nvidia.com/mig-"\n',
-        "nvidia.com/mig-" + "x" * 5000,
+        pytest.param("nvidia.com/mig-a~b", id="a tilde"),
+        pytest.param("nvidia.com/mig-a/b", id="a slash"),
+        pytest.param("nvidia.com/mig-~1~0", id="what looks escaped"),
+        pytest.param('nvidia.com/mig-"\n', id="a quote and a line"),
+        pytest.param("nvidia.com/mig-" + "x" * 5000, id="five thousand letters"),
     ],
-    ids=["a tilde", "a slash", "what looks escaped", "a quote and a line", "five thousand letters"],
 )
 def test_resource_names_of_any_form_are_patched_or_refused(name: str) -> None:
     before = pod(containers=[{"name": "main", "image": "a", "resources": {"limits": {name: 1}}}])
@@ -120,33 +119,44 @@ def test_a_forged_record_does_not_reserve_a_gpu() -> None:
     assert "evil" not in "".join(strings(response))
 
 
-CLAIMS: dict[str, Any] = {
-    "no requests": {},
-    "a list": [],
-    "requests that are words": {"devices": {"requests": ["x"] * 3}},
-    "more requests than Kubernetes allows": dra.claim_spec(*[dra.exactly()] * 2_000),
-    "a count beyond 64 bits": dra.claim_spec(dra.exactly(2**63)),
-    "a count below 0": dra.claim_spec(dra.exactly(-1)),
-    "a request that forges lines": {
-        "devices": {"requests": [{"name": "a\nb\x1b[31m" * 100, "exactly": dra.exactly(2**40)}]}
-    },
-    "a class that forges lines": dra.claim_spec(dra.exactly(9, of="a\nb\x1b[31m" * 100)),
-    "an expression that forges lines": dra.claim_spec(
-        dra.exactly(selector='device.driver == "\x1b[31m\n"' + " " * 1_000)
+CLAIMS = [
+    pytest.param({}, id="no requests"),
+    pytest.param([], id="a list"),
+    pytest.param({"devices": {"requests": ["x"] * 3}}, id="requests that are words"),
+    pytest.param(dra.claim_spec(*[dra.exactly()] * 2_000), id="more requests than Kubernetes allows"),
+    pytest.param(dra.claim_spec(dra.exactly(2**63)), id="a count beyond 64 bits"),
+    pytest.param(dra.claim_spec(dra.exactly(-1)), id="a count below 0"),
+    pytest.param(
+        {"devices": {"requests": [{"name": "a\nb\x1b[31m" * 100, "exactly": dra.exactly(2**40)}]}},
+        id="a request that forges lines",
     ),
-    "an expression that is none": dra.claim_spec(dra.exactly(selector="((((" * 2_000)),
-    "an expression that loops": dra.claim_spec(
-        dra.exactly(selector=f"{list(range(40))}.all(a, {list(range(40))}.all(b, {list(range(40))}.all(c, a < 99)))")
+    pytest.param(dra.claim_spec(dra.exactly(9, of="a\nb\x1b[31m" * 100)), id="a class that forges lines"),
+    pytest.param(
+        dra.claim_spec(dra.exactly(selector='device.driver == "\x1b[31m\n"' + " " * 1_000)),
+        id="an expression that forges lines",
     ),
-    "an expression of another claim's device": dra.claim_spec(dra.exactly(selector="device.claims[0].namespace == ''")),
-    "constraints over requests that are not there": dra.claim_spec(
-        dra.exactly(), constraints=[{"requests": ["\n"] * 50, "matchAttribute": "a/b\n"}] * 50
+    pytest.param(dra.claim_spec(dra.exactly(selector="((((" * 2_000)), id="an expression that is none"),
+    pytest.param(
+        dra.claim_spec(
+            dra.exactly(
+                selector=f"{list(range(40))}.all(a, {list(range(40))}.all(b, {list(range(40))}.all(c, a < 99)))"
+            )
+        ),
+        id="an expression that loops",
     ),
-    "the right of an administrator": dra.claim_spec(dra.exactly(adminAccess=True)),
-}
+    pytest.param(
+        dra.claim_spec(dra.exactly(selector="device.claims[0].namespace == ''")),
+        id="an expression of another claim's device",
+    ),
+    pytest.param(
+        dra.claim_spec(dra.exactly(), constraints=[{"requests": ["\n"] * 50, "matchAttribute": "a/b\n"}] * 50),
+        id="constraints over requests that are not there",
+    ),
+    pytest.param(dra.claim_spec(dra.exactly(adminAccess=True)), id="the right of an administrator"),
+]
 
 
-@pytest.mark.parametrize("spec", CLAIMS.values(), ids=CLAIMS)
+@pytest.mark.parametrize("spec", CLAIMS)
 @pytest.mark.parametrize("kind", ["ResourceClaim", "ResourceClaimTemplate"])
 def test_a_claim_of_any_form_is_answered_and_what_is_said_of_it_is_bounded(kind: str, spec: Any) -> None:
     server = Server()

@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import orjson
 import pytest
@@ -10,7 +9,7 @@ import pytest
 from tests import deciding
 from tests.cli.objects import TAKEN, placed, snapshot
 from tests.controlplane.nodes import GPU_TAINT, node
-from tests.controlplane.objects import pod
+from tests.controlplane.objects import Json, pod
 from tests.trying import pod_of, tried
 from webhook.admission import events, words
 from webhook.cli.decided import decision_of
@@ -21,7 +20,6 @@ from webhook.telemetry.logs import fields
 from webhook.whatif import offline
 from webhook.whatif.cluster.snapshot import Snapshot
 
-Json = dict[str, Any]
 OPTED_IN = {"kind": "Namespace", "metadata": {"name": "team", "labels": {"gpu-admission.io/profile": "default"}}}
 NODES = [
     node("gpu-a", taints=[GPU_TAINT], labels={"pool": "a"}),

@@ -77,7 +77,8 @@ def test_kind_is_the_json_type_in_words(value: object, want: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "want"), [(0, "0 nodes"), (1, "1 node"), (2, "2 nodes")], ids=["none", "one", "more"]
+    ("count", "want"),
+    [pytest.param(0, "0 nodes", id="none"), pytest.param(1, "1 node", id="one"), pytest.param(2, "2 nodes", id="more")],
 )
 def test_plural(count: int, want: str) -> None:
     assert plural(count, "node") == want
@@ -85,8 +86,12 @@ def test_plural(count: int, want: str) -> None:
 
 @pytest.mark.parametrize(
     ("values", "want"),
-    [([], ""), (["a"], "a"), (list("abcde"), "a, b, c, d, e"), (list("abcdefg"), "a, b, c, d, e and 2 more")],
-    ids=["none", "one", "as many as the limit", "more than the limit"],
+    [
+        pytest.param([], "", id="none"),
+        pytest.param(["a"], "a", id="one"),
+        pytest.param(list("abcde"), "a, b, c, d, e", id="as many as the limit"),
+        pytest.param(list("abcdefg"), "a, b, c, d, e and 2 more", id="more than the limit"),
+    ],
 )
 def test_listed(values: list[str], want: str) -> None:
     assert listed(values) == want

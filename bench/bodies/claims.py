@@ -1,7 +1,5 @@
 """ResourceClaims whose expressions were made to cost much."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from bench.bodies.parts import Json, add, review

@@ -1,7 +1,5 @@
 """Pods one of whose lists is long."""
 
-from __future__ import annotations
-
 from bench.bodies.parts import (
     GPU,
     LONG,

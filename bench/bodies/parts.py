@@ -1,7 +1,5 @@
 """The parts that bodies are made of, and the table that they stand in."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 

@@ -1,7 +1,5 @@
 """Policies that are applied."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from bench.bodies.parts import (

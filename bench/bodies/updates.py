@@ -1,7 +1,5 @@
 """Updates: the old object is as large as the new one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from bench.bodies.parts import (

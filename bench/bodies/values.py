@@ -1,7 +1,5 @@
 """Pods one of whose values is long, or odd."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Workloads, and what stands where their template should."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Final
 

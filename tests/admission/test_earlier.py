@@ -23,7 +23,6 @@ from webhook.kube.asked import AskedPod
 from webhook.kube.json_patch import Edit
 from webhook.kube.pod import DECISION, Pod
 from webhook.kube.pod_requests import demand_of
-from webhook.placement.placer import Places
 from webhook.placement.settings import PlacementSettings
 from webhook.state.state import ClusterState
 
@@ -38,15 +37,16 @@ AFFINITY = {
 STRATEGY = "spread"
 
 
-def choosing(of: ClusterState, strategy: str = STRATEGY) -> Choice:
-    return Choice(Places(placer(of), of.view(0), PlacementSettings(), strategy, ""), GPUS, "team-a")
+def choose(of: ClusterState, edit: Edit, strategy: str = STRATEGY) -> Placement:
+    choice = Choice(placer(of), of.view(0), PlacementSettings(), strategy, "")
+    return choice.choose(AskedPod(edit.object, GPUS), edit)
 
 
 def recorded(text: str | None) -> Placement | None:
     """The choice of an earlier call that this record tells, if it counts; on two nodes that have room."""
     annotations = {} if text is None else {DECISION: text}
     edit = Edit(pod(annotations=annotations, affinity=AFFINITY))
-    found = choosing(state([node("a1"), node("a2")])).choose(edit)
+    found = choose(state([node("a1"), node("a2")]), edit)
     return found if found.kept else None
 
 
@@ -123,7 +123,7 @@ def called_again(*containers: dict[str, Any], **changes: Any) -> Pod:
 def first_node(of: ClusterState, found: Pod) -> tuple[str, bool]:
     """The first node, and whether it is that of the earlier choice."""
     edit = Edit(found)
-    placement = choosing(of, "pack").choose(edit)
+    placement = choose(of, edit, "pack")
     if not placement.kept:
         assert edit.object["spec"]["affinity"] in ({}, {"nodeAffinity": {}}), "the terms for the old nodes are gone"
     return placement.nodes[0].node, placement.kept
@@ -163,7 +163,7 @@ def test_a_pod_that_outgrows_its_node_is_ranked_again(more: dict[str, str]) -> N
 def test_a_sidecar_counts() -> None:
     found = called_again(SMALL)
     found["spec"]["initContainers"] = [asking({GPU: "3"}) | {"restartPolicy": "Always"}]
-    assert not choosing(reserved()).choose(Edit(found)).kept
+    assert not choose(reserved(), Edit(found)).kept
 
 
 COPIED: dict[str, tuple[ClusterState, tuple[str, bool]]] = {

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.builders import GPUS, request
-from tests.controlplane.nodes import node
+from tests.controlplane.nodes import Json, node
 from tests.state.objects import pod, state
 from webhook.admission.decision import Decision, UnitFinding
 from webhook.admission.events import MAX_MESSAGE, Involved, bound_elsewhere, refused
@@ -14,7 +14,6 @@ from webhook.framework.interface import Finding
 from webhook.kube.asked import AskedPod
 from webhook.kube.review import Request
 
-Json = dict[str, Any]
 REFERENCE = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-1", "uid": "u-1", "controller": True}
 BAD = UnitFinding("gpuZero", "deny", Finding("spec.x", "0 GPUs", "1", "Ask for 1"))
 WARNED = UnitFinding("cpuPerGpu", "warn", Finding("spec.y", "1", "2", "Ask for 2"))

@@ -22,18 +22,18 @@ def judged(labels: Any, before: dict[str, str] | None = None, operation: str = "
     return namespaces.validate(request(obj, old, operation=operation, **named), POLICY)
 
 
-QUIET = {
-    "no labels": (None, {}),
-    "a profile of the policy": ({PROFILE: "strict"}, {}),
-    "no value, which means the default profile": ({PROFILE: ""}, {}),
-    "a class of the policy": ({CLASS + "inference-critical": ""}, {}),
-    "a label that was there before": ({PROFILE: "strickt", "team": "a"}, {PROFILE: "strickt"}),
-    "labels of others": ({"team": "gpu-admission.io", "example.com/profile": "strickt"}, {}),
-}
+QUIET = [
+    pytest.param(None, {}, id="no labels"),
+    pytest.param({PROFILE: "strict"}, {}, id="a profile of the policy"),
+    pytest.param({PROFILE: ""}, {}, id="no value, which means the default profile"),
+    pytest.param({CLASS + "inference-critical": ""}, {}, id="a class of the policy"),
+    pytest.param({PROFILE: "strickt", "team": "a"}, {PROFILE: "strickt"}, id="a label that was there before"),
+    pytest.param({"team": "gpu-admission.io", "example.com/profile": "strickt"}, {}, id="labels of others"),
+]
 
 
 @pytest.mark.parametrize("operation", ["CREATE", "UPDATE"])
-@pytest.mark.parametrize(("labels", "before"), QUIET.values(), ids=QUIET)
+@pytest.mark.parametrize(("labels", "before"), QUIET)
 def test_nothing_is_said_about(labels: Any, before: dict[str, str], operation: str) -> None:
     if before and operation == "CREATE":
         return
@@ -44,28 +44,32 @@ def test_a_deletion_is_ignored() -> None:
     assert judged({PROFILE: "strickt"}, operation="DELETE").result == "ignored"
 
 
-WARNED = {
-    "a misspelt profile": (
+WARNED = [
+    pytest.param(
         {PROFILE: "strickt"},
         f'label {PROFILE}: the policy has no profile "strickt", so "default" is used; did you mean "strict"?',
+        id="a misspelt profile",
     ),
-    "a profile that is like none": (
+    pytest.param(
         {PROFILE: "gold"},
         f'label {PROFILE}: the policy has no profile "gold", so "default" is used; it has "default", "strict"',
+        id="a profile that is like none",
     ),
-    "a class": (
+    pytest.param(
         {CLASS + "inferense-critical": ""},
         f'label {CLASS}inferense-critical: the policy has no class "inferense-critical"; did you mean "inference-critical"?',
+        id="a class",
     ),
-    "a misspelt key": (
+    pytest.param(
         {"gpu-admission.io/profil": "default"},
         f"label gpu-admission.io/profil means nothing; did you mean {PROFILE}?",
+        id="a misspelt key",
     ),
-}
+]
 
 
 @pytest.mark.parametrize("operation", ["CREATE", "UPDATE"])
-@pytest.mark.parametrize(("labels", "warning"), WARNED.values(), ids=WARNED)
+@pytest.mark.parametrize(("labels", "warning"), WARNED)
 def test_there_is_a_warning_about(labels: dict[str, str], warning: str, operation: str) -> None:
     decision = judged(labels, {PROFILE: "default"}, operation)
     assert decision.result == "allowed"

@@ -50,7 +50,7 @@ def test_a_container_with_0_gpus_gets_no_gpu_by_its_image_and_nothing_that_is_fo
     assert written == {"/spec/containers/0/env", "/metadata/annotations"}
 
 
-@pytest.mark.parametrize("containers", [None, []], ids=["null", "none"])
+@pytest.mark.parametrize("containers", [pytest.param(None, id="null"), pytest.param([], id="none")])
 @pytest.mark.parametrize(
     ("notes", "limits"),
     [
@@ -196,21 +196,23 @@ def test_a_refusal_in_the_mutating_hook_has_the_findings_of_the_validating_hook_
     assert "the policy has no such profile" in str(early.warnings[0])
 
 
-LEFT_TO_THE_API_SERVER = {
-    "no image, which does not concern GPUs": (
+LEFT_TO_THE_API_SERVER = [
+    pytest.param(
         pod(containers=[{"name": "a", "resources": {"limits": {GPU: 1}}}]),
         "default",
+        id="no image, which does not concern GPUs",
     ),
-    "a name in capitals": (pod(containers=[container("Main")]), "default"),
-    "a bad quantity of GPUs from an exempt user": (
+    pytest.param(pod(containers=[container("Main")]), "default", id="a name in capitals"),
+    pytest.param(
         CONFLICT | {"spec": CONFLICT["spec"] | {"serviceAccountName": "exporter"}},
         "ops",
+        id="a bad quantity of GPUs from an exempt user",
     ),
-    "a bad quantity of GPUs where the rule is off": (CONFLICT, "silent"),
-}
+    pytest.param(CONFLICT, "silent", id="a bad quantity of GPUs where the rule is off"),
+]
 
 
-@pytest.mark.parametrize(("obj", "namespace"), LEFT_TO_THE_API_SERVER.values(), ids=LEFT_TO_THE_API_SERVER)
+@pytest.mark.parametrize(("obj", "namespace"), LEFT_TO_THE_API_SERVER)
 def test_the_pod_is_changed_and_left_to_the_api_server(obj: Pod, namespace: str) -> None:
     assert mutated(obj, namespace).result == "patched"
 

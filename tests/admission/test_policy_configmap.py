@@ -58,77 +58,93 @@ def test_a_policy_of_a_later_version_is_stored_and_the_author_told_who_cannot_us
 
 @pytest.mark.parametrize(
     "first",
-    ["", f"{LINE}\n", "# For gpu-admission 0.0.1.\n", f"\n{LATER}", "# For gpu-admission 99.\n"],
-    ids=["none", "this version", "an earlier one", "not the first line", "no version"],
+    [
+        pytest.param("", id="none"),
+        pytest.param(f"{LINE}\n", id="this version"),
+        pytest.param("# For gpu-admission 0.0.1.\n", id="an earlier one"),
+        pytest.param(f"\n{LATER}", id="not the first line"),
+        pytest.param("# For gpu-admission 99.\n", id="no version"),
+    ],
 )
 def test_only_the_first_line_of_a_later_shipped_policy_counts(first: str) -> None:
     assert judged(first + UNKNOWN_KEY).result == "denied"
 
 
-GOOD = {
-    "all defaults": ("{}", CLUSTER),
-    "a cluster that is not known yet": (
+GOOD = [
+    pytest.param("{}", CLUSTER, id="all defaults"),
+    pytest.param(
         "profiles: {default: {injectors: {priorityClass: {classes: {inference: b}}}}}",
         UNKNOWN,
+        id="a cluster that is not known yet",
     ),
-    "what a cluster may have again: its state is old": (
+    pytest.param(
         "gpus: [{name: vendor.example/gpu}]",
         replace(CLUSTER, fresh=False),
+        id="what a cluster may have again: its state is old",
     ),
-    "a cluster without nodes": (
+    pytest.param(
         "profiles: {default: {injectors: {topologySpread: {constraints: [{key: rack}]}}}}",
         replace(EMPTY, priority_classes=SHIPPED_CLASSES),
+        id="a cluster without nodes",
     ),
-    "a class of an injector that is off": (
+    pytest.param(
         "profiles: {default: {injectors: {priorityClass: {enabled: false, classes: {inference: b}}}}}",
         CLUSTER,
+        id="a class of an injector that is off",
     ),
-    "a taint for GPUs of a vendor that no node has yet": (
+    pytest.param(
         "profiles: {default: {injectors: {tolerations: {taints: [{key: amd.com/gpu, effect: NoSchedule, vendor: amd.com}]}}}}",
         CLUSTER,
+        id="a taint for GPUs of a vendor that no node has yet",
     ),
-    "a pattern of a taint that GPU nodes carry": (
+    pytest.param(
         "profiles: {default: {injectors: {tolerations: {allowed: [{key: nvidia.com/g*}]}}}}",
         CLUSTER,
+        id="a pattern of a taint that GPU nodes carry",
     ),
-    "a label that GPU nodes have": (
+    pytest.param(
         "profiles: {default: {injectors: {topologySpread: {constraints: [{key: nvidia.com/gpu.product}]}}}}",
         CLUSTER,
+        id="a label that GPU nodes have",
     ),
-}
+]
 
 
-@pytest.mark.parametrize(("text", "cluster"), GOOD.values(), ids=GOOD)
+@pytest.mark.parametrize(("text", "cluster"), GOOD)
 def test_there_is_no_warning_about(text: str, cluster: ClusterFacts) -> None:
     decision = judged(text, cluster)
     assert (decision.result, warnings_of(decision)) == ("allowed", [])
 
 
-LACKING = {
-    "a priority class": (
+LACKING = [
+    pytest.param(
         "profiles: {default: {injectors: {priorityClass: {classes: {inference: gpu-inferrence, training: top}}}}}",
         [
             'the cluster has no PriorityClass "gpu-inferrence"; did you mean "gpu-inference"?',
             'the cluster has no PriorityClass "top"; pods will keep their priority',
         ],
+        id="a priority class",
     ),
-    "GPUs of that name": (
+    pytest.param(
         "gpus: [{name: vendor.example/gpu}]",
         ["no node offers a resource that `gpus` names; nodes offer nvidia.com/gpu"],
+        id="GPUs of that name",
     ),
-    "a taint, in the default profile and in one that inherits it": (
+    pytest.param(
         "profiles: {default: {injectors: {tolerations: {taints: [{key: spot, effect: NoSchedule}]}}}, big: {}}",
         ["profile default: no GPU node carries the taint spot"],
+        id="a taint, in the default profile and in one that inherits it",
     ),
-    "labels of nodes": (
+    pytest.param(
         "profiles: {default: {}, racks: {injectors: {topologySpread: {constraints: [{key: example.com/rack}]}},"
         " placement: {gangs: {keys: [example.com/row]}, preferences: [{nodes: [{key: example.com/pool, values: [a]}]}]}}}",
         ["profile racks: no GPU node has the label example.com/pool, example.com/rack, example.com/row"],
+        id="labels of nodes",
     ),
-}
+]
 
 
-@pytest.mark.parametrize(("text", "warnings"), LACKING.values(), ids=LACKING)
+@pytest.mark.parametrize(("text", "warnings"), LACKING)
 def test_a_good_policy_is_accepted_with_a_warning_about_what_the_cluster_does_not_have(
     text: str, warnings: list[str]
 ) -> None:
@@ -156,16 +172,16 @@ def test_at_most_twenty_problems_are_shown() -> None:
     )
 
 
-WITHOUT = {
-    "another key": ({"policy.yml": "{}"}, 'saw "policy.yml"'),
-    "no data": (None, "saw no data"),
-    "data that is no map": ([], "saw no data"),
-    "a policy that is no text": ({"policy.yaml": {"profiles": {}}}, 'saw "policy.yaml"'),
-    "many other keys": (dict.fromkeys("abcdefghijklmnopqrstu", ""), '"d", "e" and 16 more'),
-}
+WITHOUT = [
+    pytest.param({"policy.yml": "{}"}, 'saw "policy.yml"', id="another key"),
+    pytest.param(None, "saw no data", id="no data"),
+    pytest.param([], "saw no data", id="data that is no map"),
+    pytest.param({"policy.yaml": {"profiles": {}}}, 'saw "policy.yaml"', id="a policy that is no text"),
+    pytest.param(dict.fromkeys("abcdefghijklmnopqrstu", ""), '"d", "e" and 16 more', id="many other keys"),
+]
 
 
-@pytest.mark.parametrize(("data", "saw"), WITHOUT.values(), ids=WITHOUT)
+@pytest.mark.parametrize(("data", "saw"), WITHOUT)
 def test_a_config_map_without_a_policy_is_refused(data: Any, saw: str) -> None:
     decision = judged(data)
     assert decision.result == "denied"

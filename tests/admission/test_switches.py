@@ -55,7 +55,7 @@ def test_a_pod_is_not_left_alone(annotations: dict[str, str], labels: dict[str, 
     assert (switch_warning(found) in decision.warnings) is bool(annotations or labels)
 
 
-@pytest.mark.parametrize("labels", [{}, {CHOICE: "off"}], ids=["alone", "beside a label"])
+@pytest.mark.parametrize("labels", [pytest.param({}, id="alone"), pytest.param({CHOICE: "off"}, id="beside a label")])
 def test_a_switch_with_an_effect_gets_no_warning(labels: dict[str, str]) -> None:
     found = made(**{CHOICE: "off"})
     found["metadata"]["labels"] = labels

@@ -60,8 +60,7 @@ class Api:
         return cls(cluster["server"], content["users"][0]["user"]["token"], ca)
 
     async def __aenter__(self) -> Self:
-        # Of a request that is given up, Python before 3.12.8 waits until the server agrees to the end, and a loop that ends
-        # before leaves the socket open: with this it is aborted.
+        # Both ends of a connection as in feeds.api.
         self._connector = aiohttp.TCPConnector(
             ssl=self._tls, limit=64, enable_cleanup_closed=sys.version_info < (3, 12, 8)
         )
@@ -76,10 +75,9 @@ class Api:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # Aborted, not closed: TLS would wait for a server that may be gone, and a loop that ends before leaves sockets open.
         await self._connector.close(abort_ssl=True)
         await self._session.close()
-        await asyncio.sleep(0)  # a connection that is aborted ends in the next turn of the loop
+        await asyncio.sleep(0)
 
     async def request(
         self, method: str, path: str, body: object = None, content_type: str = "application/json", **query: str

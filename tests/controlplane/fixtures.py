@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Itera
 
 import pytest
 
-from tests.controlplane import clusters
 from tests.controlplane.api import Api, pause, wait_until
 from tests.controlplane.nodes import Json
 from tests.controlplane.plane import ControlPlane
@@ -64,20 +63,6 @@ async def namespace(api: Api) -> AsyncIterator[str]:
     await api.namespace(name)
     yield name
     await remove_namespace(api, name)
-
-
-@pytest.fixture
-async def nodes(api: Api) -> AsyncIterator[MakeNodes]:
-    """Makes nodes: `await nodes("two-node")`, or a list of Nodes. They go after the test. Returns their names."""
-    made: list[str] = []
-
-    async def make(what: str | Iterable[Json]) -> list[str]:
-        wanted = clusters.cluster(what) if isinstance(what, str) else list(what)
-        made.extend(each["metadata"]["name"] for each in wanted)
-        return await clusters.apply(api, wanted)
-
-    yield make
-    await clusters.remove(api, made)
 
 
 async def remove_namespace(api: Api, name: str) -> None:

@@ -99,6 +99,23 @@ def job(name: str, pods: int = 1, gpus: int = 1, **of_pods: Any) -> Json:
     return workload("Job", name, gpus, of=of, **{"restartPolicy": "Never"} | of_pods)
 
 
+def volume(name: str, at: str = "", key: str = "topology.kubernetes.io/zone", **spec: Any) -> Json:
+    """A PersistentVolume. `at`: the value of the node label `key` of all nodes that can use it; "": any node can."""
+    asked: Json = {"capacity": {"storage": "10Gi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": ""}
+    asked["persistentVolumeReclaimPolicy"] = "Retain"
+    if "csi" not in spec:
+        asked["hostPath"] = {"path": "/mnt/disk"}
+    if at:
+        asked["nodeAffinity"] = {"required": required(key, "In", at)["nodeAffinity"][REQUIRED]}
+    return made("PersistentVolume", name, spec=asked | spec)
+
+
+def volume_claim(name: str, of: str = "", **spec: Any) -> Json:
+    """A PersistentVolumeClaim. `of`: the volume to which it is bound."""
+    asked = {"accessModes": ["ReadWriteOnce"], "storageClassName": "", **({"volumeName": of} if of else {})}
+    return made("PersistentVolumeClaim", name, spec={**asked, "resources": {"requests": {"storage": "10Gi"}}, **spec})
+
+
 def custom(kind: str, group: str, version: str) -> Json:
     """The definition of a kind whose objects have any fields."""
     schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}

@@ -139,6 +139,14 @@ class ControlPlane:
         finally:
             self.kubectl("delete", "--wait=false", "--ignore-not-found", "-f", "-", input=text)
 
+    def await_right(self, *question: str) -> None:
+        """Wait until the API server has heard of a right: the words after `kubectl auth can-i`."""
+
+        def given() -> bool:
+            return self.kubectl("auth", "can-i", *question, check=False).returncode == 0
+
+        wait_for(given, f"the right to {' '.join(question)}", list(self._members.values()), 120)
+
     @contextmanager
     def serving(self, *definitions: Mapping[str, Any]) -> Iterator[None]:
         """With these CustomResourceDefinitions, once kubectl can read each kind.

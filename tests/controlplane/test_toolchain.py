@@ -38,8 +38,15 @@ USES_A_PLANE = "def test_one(control_plane): ...\ndef test_two(control_plane): .
 
 @pytest.mark.parametrize(
     ("ci", "status", "wanted"),
-    [("", 0, r"SKIPPED \[2\] .*no control plane: no `go` on PATH.*To get one: install Go"), ("true", 1, "2 errors")],
-    ids=["elsewhere the tests are skipped with one line", "in CI they fail"],
+    [
+        pytest.param(
+            "",
+            0,
+            r"SKIPPED \[2\] .*no control plane: no `go` on PATH.*To get one: install Go",
+            id="elsewhere the tests are skipped with one line",
+        ),
+        pytest.param("true", 1, "2 errors", id="in CI they fail"),
+    ],
 )
 def test_a_machine_that_can_get_no_control_plane(
     cache: Path, tmp_path: Path, ci: str, status: int, wanted: str

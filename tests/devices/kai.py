@@ -2,8 +2,6 @@
 pkg/binder/binding/binder.go (patchBindAnnotations).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from tests.state.objects import Object, pod

@@ -3,8 +3,6 @@
 What the real scheduler does with each of them: tests/e2e/test_allocator.py.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

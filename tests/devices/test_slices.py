@@ -1,7 +1,5 @@
 """Which nodes have GPUs in ResourceSlices of DRA."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

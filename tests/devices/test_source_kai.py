@@ -3,8 +3,6 @@
 Covers devices.source_kai.
 """
 
-from __future__ import annotations
-
 from itertools import permutations
 from typing import Any
 

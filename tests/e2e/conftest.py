@@ -14,7 +14,7 @@ from tests.controlplane.nodes import node
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.programs import Programs
 from tests.e2e.bare import ROUTED, bare
-from tests.installed import Installed, opt_in
+from tests.installed import Installed, known, opt_in
 
 NODES = [node(f"sides-{letter}", 8, "NVIDIA-A100-SXM4-80GB", cpu="128", memory="1024Gi") for letter in "ab"]
 
@@ -43,6 +43,7 @@ async def sides(control_plane: ControlPlane, installed: Installed) -> AsyncItera
         for name in found:
             await api.namespace(name)
         await opt_in(api, found.ours)
+        await known(api, NODES)
         yield found
         for name in found:
             await remove_namespace(api, name)

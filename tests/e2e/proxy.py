@@ -6,7 +6,7 @@ import sys
 from contextlib import suppress
 from typing import Self
 
-from tests.waiting import stop_accepting
+from tests.waiting import stop_accepting, until
 
 
 class Proxy:
@@ -20,6 +20,7 @@ class Proxy:
         self._open: set[asyncio.StreamWriter] = set()
         self._flows = asyncio.Event()
         self._flows.set()
+        self._forgotten: list[asyncio.Event] = []
 
     async def __aenter__(self) -> Self:
         self._server = await asyncio.start_server(self._accept, "127.0.0.1", self._wanted_port)
@@ -28,9 +29,14 @@ class Proxy:
 
     async def __aexit__(self, *unused: object) -> None:
         await stop_accepting(self._server)
-        self._flows.set()
+        for flows in (*self._forgotten, self._flows):
+            flows.set()
+        await until(self._ended)
+
+    def _ended(self) -> bool:
+        """Whether no connection is left. What is left is cut: of some, the far side was not open yet when others were."""
         self.cut()
-        await asyncio.sleep(0)
+        return not self._open
 
     def cut(self) -> None:
         """Reset all connections, as a load balancer does that forgets them."""
@@ -48,6 +54,7 @@ class Proxy:
 
     def forget(self) -> None:
         """The connections of now stay open and silent for ever; new ones work."""
+        self._forgotten.append(self._flows)
         self._flows = asyncio.Event()
         self._flows.set()
 
@@ -60,6 +67,7 @@ class Proxy:
             far_reader, far_writer = await asyncio.open_connection("127.0.0.1", target)
         except OSError:
             writer.transport.abort()
+            self._open.discard(writer)
             return
         self._open.add(far_writer)
         await asyncio.gather(self._pump(reader, far_writer, flows), self._pump(far_reader, writer, flows))
@@ -70,8 +78,10 @@ class Proxy:
                 await flows.wait()
                 writer.write(data)
                 await writer.drain()
-        self._open.discard(writer)
         writer.close()
+        with suppress(OSError):
+            await writer.wait_closed()
+        self._open.discard(writer)
 
 
 async def _balance(port: int, *targets: str) -> None:

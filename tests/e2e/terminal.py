@@ -9,13 +9,12 @@ from typing import Any, NamedTuple
 import yaml
 
 from tests.controlplane import clusters
-from tests.controlplane.api import Api, refusal, wait_until
+from tests.controlplane.api import Api
 from tests.controlplane.fixtures import remove_namespace
 from tests.controlplane.kinds import path
-from tests.controlplane.objects import pod
 from tests.controlplane.plane import ControlPlane
 from tests.e2e.conftest import NODES
-from tests.installed import opt_in
+from tests.installed import known, opt_in
 
 Json = dict[str, Any]
 MODES = ("off", "warn", "fix", "deny")
@@ -62,11 +61,7 @@ async def namespaces(terminal: Terminal) -> AsyncIterator[None]:
         for mode, name in terminal.namespaces.items():
             await api.namespace(name)
             await opt_in(api, name, f"mode-{mode}")
-
-        async def taken() -> bool:
-            return not await refusal(api.create(pod("probe"), terminal.namespaces["off"], dryRun="All"))
-
-        await wait_until(taken, 120, "the webhook to know the nodes")
+        await known(api, NODES)
         yield
         for name in terminal.namespaces.values():
             await remove_namespace(api, name)

@@ -1,14 +1,13 @@
 """What the scheduler's allocator gives, and `try` says before: the cases of tests/devices/test_search.py."""
 
 import asyncio
-from typing import Any
 
 import pytest
 
 from tests.controlplane.api import Api, wait_until
 from tests.controlplane.clusters import applied
 from tests.controlplane.nodes import node
-from tests.controlplane.objects import made, pod
+from tests.controlplane.objects import Json, made, pod
 from tests.controlplane.plane import ControlPlane
 from tests.devices import dra
 from tests.devices.test_search import CASES
@@ -19,7 +18,6 @@ from webhook.whatif.answers import KINDS
 from webhook.whatif.offline import load_policy
 
 pytestmark = pytest.mark.controlplane
-Json = dict[str, Any]
 BY_NAME = {f"case-{number}": case for number, case in enumerate(CASES)}
 
 

@@ -8,7 +8,7 @@ import pytest
 from tests.controlplane.api import Api, ApiError, refusal, wait_until
 from tests.controlplane.fixtures import MakeNodes
 from tests.controlplane.nodes import node
-from tests.controlplane.objects import deployment, made, pod
+from tests.controlplane.objects import Json, deployment, made, pod
 from tests.installed import Installed
 from webhook.framework.as_stored import as_stored
 from webhook.framework.limit_ranges import beyond_limits
@@ -17,7 +17,6 @@ from webhook.state.state import ClusterState
 
 pytestmark = pytest.mark.controlplane
 
-Json = dict[str, Any]
 GPU = "nvidia.com/gpu"
 POOL = {"key": "pool", "operator": "Equal", "value": "gpu", "effect": "NoSchedule"}
 RUNTIME = made(
@@ -92,21 +91,27 @@ def decisive(found: Json) -> Json:
     }
 
 
-STORED = {
-    "a GPU alone": {},
-    "a RuntimeClass": KATA,
-    "a RuntimeClass without more": {"runtimeClassName": "stored-plain"},
-    "tolerations of its own": KATA | {"tolerations": [{"key": each, "operator": "Exists"} for each in ("pool", "y")]},
-    "a toleration that the class widens": KATA | {"tolerations": [{"key": "x", "operator": "Equal", "value": "1"}, POOL]},
-    "a selector of its own": KATA | {"nodeSelector": {"zone": "a", "runtime": "kata"}},
-    "the overhead as it is": KATA | {"overhead": {"cpu": "250m", "memory": "160Mi"}},
-    "a PriorityClass": {"priorityClassName": "stored-urgent"},
-    "its own amounts": asks({"cpu": "2", "memory": "4Gi", GPU: "2"}, {"cpu": "1"}),
-    "an init container": {"initContainers": [{"name": "first", "image": "i"}]},
-}  # fmt: skip
+STORED = [
+    pytest.param({}, id="a GPU alone"),
+    pytest.param(KATA, id="a RuntimeClass"),
+    pytest.param({"runtimeClassName": "stored-plain"}, id="a RuntimeClass without more"),
+    pytest.param(
+        KATA | {"tolerations": [{"key": each, "operator": "Exists"} for each in ("pool", "y")]},
+        id="tolerations of its own",
+    ),
+    pytest.param(
+        KATA | {"tolerations": [{"key": "x", "operator": "Equal", "value": "1"}, POOL]},
+        id="a toleration that the class widens",
+    ),
+    pytest.param(KATA | {"nodeSelector": {"zone": "a", "runtime": "kata"}}, id="a selector of its own"),
+    pytest.param(KATA | {"overhead": {"cpu": "250m", "memory": "160Mi"}}, id="the overhead as it is"),
+    pytest.param({"priorityClassName": "stored-urgent"}, id="a PriorityClass"),
+    pytest.param(asks({"cpu": "2", "memory": "4Gi", GPU: "2"}, {"cpu": "1"}), id="its own amounts"),
+    pytest.param({"initContainers": [{"name": "first", "image": "i"}]}, id="an init container"),
+]
 
 
-@pytest.mark.parametrize("spec", STORED.values(), ids=STORED)
+@pytest.mark.parametrize("spec", STORED)
 async def test_the_pod_is_stored_so(api: Api, known: Known, spec: Json) -> None:
     written = pod("one", **spec)
     view = known.state.view(0.0)
@@ -118,29 +123,49 @@ async def test_the_pod_is_stored_so(api: Api, known: Known, spec: Json) -> None:
     assert (decisive(again), refusals) == (decisive(stored), ()), "what it has stored is changed no more"
 
 
-REFUSED = {
-    "a selector for other nodes": (KATA | {"nodeSelector": {"runtime": "x"}}, "conflict: runtimeClass.scheduling.nodeSelector"),
-    "no such RuntimeClass": ({"runtimeClassName": "stored-none"}, 'RuntimeClass "stored-none" not found'),
-    "another overhead": (KATA | {"overhead": {"cpu": "1"}}, "Pod's Overhead doesn't match"),
-    "an overhead of no class": ({"overhead": {"cpu": "1"}}, "Pod Overhead set without corresponding"),
-    "another priority": ({"priorityClassName": "stored-urgent", "priority": 1}, "the integer value of priority (1) must not"),
-    "a priority without a class": ({"priority": 1}, "the integer value of priority (1) must not"),
-    "another preemption": (
-        {"priorityClassName": "stored-urgent", "preemptionPolicy": "PreemptLowerPriority"}, "the string value of PreemptionPolicy"
+REFUSED = [
+    pytest.param(
+        KATA | {"nodeSelector": {"runtime": "x"}},
+        "conflict: runtimeClass.scheduling.nodeSelector",
+        id="a selector for other nodes",
     ),
-    "too much": (asks({"cpu": "9"}), "maximum cpu usage per Container is 8, but limit is 9"),
-    "too little": (asks({"cpu": "50m"}), "minimum cpu usage per Container is 100m, but request is 50m"),
-    "a limit far above the request": (asks({"cpu": "8"}, {"cpu": "1"}), "cpu max limit to request ratio per Container is 4"),
-    "too much in all": (
-        asks({"memory": "60Gi"}, initContainers=[
-            {"name": "side", "image": "i", "restartPolicy": "Always", "resources": {"limits": {"memory": "60Gi"}}}
-        ]),
+    pytest.param(
+        {"runtimeClassName": "stored-none"}, 'RuntimeClass "stored-none" not found', id="no such RuntimeClass"
+    ),
+    pytest.param(KATA | {"overhead": {"cpu": "1"}}, "Pod's Overhead doesn't match", id="another overhead"),
+    pytest.param({"overhead": {"cpu": "1"}}, "Pod Overhead set without corresponding", id="an overhead of no class"),
+    pytest.param(
+        {"priorityClassName": "stored-urgent", "priority": 1},
+        "the integer value of priority (1) must not",
+        id="another priority",
+    ),
+    pytest.param({"priority": 1}, "the integer value of priority (1) must not", id="a priority without a class"),
+    pytest.param(
+        {"priorityClassName": "stored-urgent", "preemptionPolicy": "PreemptLowerPriority"},
+        "the string value of PreemptionPolicy",
+        id="another preemption",
+    ),
+    pytest.param(asks({"cpu": "9"}), "maximum cpu usage per Container is 8, but limit is 9", id="too much"),
+    pytest.param(asks({"cpu": "50m"}), "minimum cpu usage per Container is 100m, but request is 50m", id="too little"),
+    pytest.param(
+        asks({"cpu": "8"}, {"cpu": "1"}),
+        "cpu max limit to request ratio per Container is 4",
+        id="a limit far above the request",
+    ),
+    pytest.param(
+        asks(
+            {"memory": "60Gi"},
+            initContainers=[
+                {"name": "side", "image": "i", "restartPolicy": "Always", "resources": {"limits": {"memory": "60Gi"}}}
+            ],
+        ),
         "maximum memory usage per Pod is 96Gi",
+        id="too much in all",
     ),
-}  # fmt: skip
+]
 
 
-@pytest.mark.parametrize(("spec", "words"), REFUSED.values(), ids=REFUSED)
+@pytest.mark.parametrize(("spec", "words"), REFUSED)
 async def test_the_pod_is_refused(api: Api, known: Known, spec: Json, words: str) -> None:
     written = pod("one", **spec)
     view = known.state.view(0.0)

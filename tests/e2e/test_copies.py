@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from tests.controlplane.api import Api
+from tests.controlplane.api import Api, wait_until
 from tests.controlplane.fixtures import MakeNodes
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
-from tests.installed import SHIPPED, Installed, MakeTeam, decision
+from tests.installed import SHIPPED, Installed, MakeTeam, decision, tried
 
 pytestmark = pytest.mark.controlplane
 
@@ -39,6 +39,11 @@ async def test_a_restored_pod_goes_elsewhere_when_its_old_node_is_full(
     await api.delete("Pod", "one", team, grace=0)
     await api.create(pod("other", 6, nodeSelector={"kubernetes.io/hostname": old}), team)
     await api.bound(team, "other")
+
+    async def full() -> bool:  # once the watch has brought it
+        return old not in [each[0] for each in (await tried(api, copied(stored), team))["nodes"]]
+
+    await wait_until(full, 120, "the webhook to know that the node is full")
     await api.create(copied(stored), team)
     restored = await api.bound(team, "one")
     assert restored["spec"]["nodeName"] != old

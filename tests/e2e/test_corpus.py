@@ -16,6 +16,7 @@ from tests.controlplane.kinds import path
 from tests.controlplane.plane import ControlPlane
 from tests.corpus import compare, documents, generous, pods
 from tests.e2e.conftest import Sides
+from tests.installed import known
 from webhook.policy.templates import Templates, templates
 
 pytestmark = pytest.mark.controlplane
@@ -36,6 +37,7 @@ async def stocked(control_plane: ControlPlane, sides: Sides) -> AsyncIterator[Si
     """Both namespaces, and nodes that offer all that the manifests name."""
     nodes = generous([pod for file, document in DOCUMENTS.items() for pod in pods(file, document)])
     async with Api.of(control_plane.kubeconfig) as api, clusters.applied(api, nodes):
+        await known(api, nodes)
         yield sides
 
 

@@ -1,20 +1,19 @@
 """Requests of CPU and memory that are filled in: what the API server stores, what its plugins refuse, which pods run."""
 
+import asyncio
 import json
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
 from tests.controlplane.api import Api, ApiError, refusal, wait_until
 from tests.controlplane.fixtures import MakeNodes
 from tests.controlplane.nodes import node
-from tests.controlplane.objects import deployment, made, pod
+from tests.controlplane.objects import Json, deployment, made, pod
 from tests.installed import SHIPPED, Installed, MakeTeam
 
 pytestmark = pytest.mark.controlplane
 
-Json = dict[str, Any]
 FED = {"injectors": {"cpuPerGpu": {"enabled": True}}}
 TRAINING = {"workload-type": "training"}
 NODE = node("fed-a", 8, cpu="128", memory="1Ti")
@@ -50,6 +49,14 @@ async def test_replicas_without_requests_get_those_of_their_class_and_run(api: A
         assert of_main(found) == {"cpu": "4", "memory": "8Gi"}
         assert found["spec"]["containers"][0]["resources"]["limits"] == {"nvidia.com/gpu": "1"}
         assert found["status"]["qosClass"] == "Burstable"
+
+
+async def test_no_more_is_asked_for_than_nodes_have_for_each_gpu(api: Api, make_team: MakeTeam) -> None:
+    """Of five CPUs for each GPU four fifths. Training gets eight elsewhere, which would leave GPUs without a pod."""
+    fed = await make_team(node("fed-small", 4, cpu="20", memory="80Gi"))
+    await asyncio.gather(*[api.create(pod(f"p{number}", labels=TRAINING), fed) for number in range(4)])
+    found = await api.running(fed, 4)
+    assert {of_main(each)["cpu"] for each in found} == {"4"}
 
 
 async def test_values_of_a_limit_range_are_kept(api: Api, make_team: MakeTeam) -> None:

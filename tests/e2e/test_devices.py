@@ -10,10 +10,10 @@ from bench import devices as load
 from tests.controlplane.api import Api, refusal, wait_until
 from tests.controlplane.clusters import applied
 from tests.controlplane.nodes import node
-from tests.controlplane.objects import made
+from tests.controlplane.objects import Json, made
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.programs import SERVES_EXTENDED_RESOURCES
-from tests.installed import Installed, decision, opt_in
+from tests.installed import Installed, decision, opt_in, tried
 from webhook.cli.cluster.load import load as read_cluster
 from webhook.kube.kinds import KINDS
 from webhook.whatif.answers import KINDS as KINDS_OF_PENDING
@@ -21,7 +21,6 @@ from webhook.whatif.answers import answers
 from webhook.whatif.offline import load_policy
 
 pytestmark = pytest.mark.controlplane
-Json = dict[str, Any]
 SIZES = (8, 8, 4, 4, 2, 2)
 PODS = {1: 4, 2: 2, 4: 1, 8: 2}
 """Number of pods by their GPUs: 28 of 28 GPUs, so that one pod on a wrong node leaves another one without."""
@@ -51,6 +50,17 @@ async def test_a_mixed_burst_leaves_no_gpu_pending(
     installed: Installed, api: Api, team: str, devices: None, ask: str
 ) -> None:
     await asyncio.gather(*[api.create(load.template(gpus, ask), team) for gpus in PODS])
+
+    async def known() -> bool:  # once the watches have brought all slices and all templates
+        free = {name: value for name, value in installed.metrics().items() if load.DRIVER in name and "free" in name}
+        assert sum(free.values()) == sum(SIZES), free
+        for gpus in PODS:
+            probe = load.workload(gpus, "Job", 1, gpus, ask, "100m")["spec"]["template"]
+            probe |= {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "probe"}}
+            assert (await tried(api, probe, team)).get("nodes"), gpus
+        return True
+
+    await wait_until(known, 120, "the webhook to know the devices")
     mixed = [(gpus, number) for gpus, count in PODS.items() for number in range(count)]
     await asyncio.gather(
         *[api.create(load.workload(gpus * 10 + number, "Job", 1, gpus, ask, "100m"), team) for gpus, number in mixed]
@@ -131,6 +141,23 @@ async def test_devices_that_must_differ_are_found_where_they_do(
     await api.create(claiming_pod("apart"), team)
     (pod,) = await api.running(team, 1)
     assert [name for name, *_ in decision(pod)["nodes"]] == [pod["spec"]["nodeName"]] == ["dra-5"]
+
+
+async def test_the_taints_of_nodes_with_gpus_by_dra_alone_are_tolerated(
+    installed: Installed, api: Api, team: str
+) -> None:
+    objects = [load.slice_of("dra-tainted", 1, "templates"), *load.classes("templates")]
+    async with applied(api, [node("dra-tainted", 0, taints=["sku=gpu:NoSchedule"])]), api.having(*objects):
+        await api.create(load.template(1, "templates"), team)
+
+        async def decided() -> bool:  # once the watches have brought the node, its slice and the template
+            return bool((await tried(api, claiming_pod("gpus-1"), team)).get("nodes"))
+
+        await wait_until(decided, 120, "a node to be chosen")
+        await api.create(claiming_pod("gpus-1"), team)
+        (found,) = await api.running(team, 1)
+        assert found["spec"]["nodeName"] == "dra-tainted"
+        assert "sku" in [each.get("key") for each in found["spec"]["tolerations"]]
 
 
 async def test_what_a_claim_asks_for_is_checked_where_it_is_written_and_in_the_pod(

@@ -19,7 +19,7 @@ from tests.cli.objects import call
 from tests.controlplane import clusters
 from tests.controlplane.api import Api, ApiError, wait_until
 from tests.controlplane.nodes import GPU_TAINT, node
-from tests.controlplane.objects import made, pod
+from tests.controlplane.objects import Json, made, pod
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.programs import Programs
 from tests.controlplane.settings import address_of_this_machine
@@ -31,7 +31,6 @@ from webhook.tls.issue import make_ca
 
 pytestmark = pytest.mark.controlplane
 
-Json = dict[str, Any]
 MUTATING, VALIDATING = "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"
 LOOK = 0.3
 """Seconds between two looks: each reads the whole cluster."""
@@ -251,8 +250,16 @@ async def test_rights_that_are_missing_are_named_and_the_rest_is_checked(scene: 
     await scene.api.create(made("ClusterRole", "reader", rules=rights))
     await scene.api.create(made("ClusterRoleBinding", "reader", subjects=[subject], roleRef=reference))
     kubeconfig = await asyncio.to_thread(scene.plane.kubeconfig_for, "default", "reader")
-    result = await asyncio.to_thread(call, "doctor", "--kubeconfig", kubeconfig, "-o", "json")
-    found = {each["check"]: each for each in json.loads(result.stdout)["items"]}
+
+    async def told(unknown: Callable[[set[str]], bool]) -> tuple[dict[str, Json], str]:
+        """The checks by name, and stderr, once those whose state is unknown are as wanted: the API server hears of rights later."""
+        result = await asyncio.to_thread(call, "doctor", "--kubeconfig", kubeconfig, "-o", "json")
+        found = {each["check"]: each for each in json.loads(result.stdout)["items"]}
+        lacking = {check for check, each in found.items() if each["state"] == "unknown"}
+        assert unknown(lacking), lacking
+        return found, result.stderr
+
+    found, said = await wait_until(lambda: told(lambda lacking: "nodes" not in lacking), 120, "the rights", LOOK)
     for check, right in (
         ("certificate", "no right to list mutatingwebhookconfigurations"),
         ("failOpen", "no right to get /metrics"),
@@ -262,17 +269,13 @@ async def test_rights_that_are_missing_are_named_and_the_rest_is_checked(scene: 
         assert (found[check]["state"], found[check]["text"]) == ("unknown", right)
         assert found[check]["next"].startswith("ask for it")
     assert found["nodes"]["state"] == found["apiServer"]["state"] == "ok"
-    assert "no right to get secrets/gpu-admission-tls of gpu-admission" in result.stderr
+    assert "no right to get secrets/gpu-admission-tls of gpu-admission" in said
     page = yaml.safe_load(
         (ROOT / "docs" / "cli.md").read_text().partition("doctor asks for\n\n")[2].partition("\n\n")[0]
     )
     await scene.api.patch("ClusterRole", "reader", {"rules": [*rights, *page["rules"]]})
-    result = await asyncio.to_thread(call, "doctor", "--kubeconfig", kubeconfig, "-o", "json")
-    states = {each["check"]: each["state"] for each in json.loads(result.stdout)["items"]}
-    lacking = {check for check, state in states.items() if state == "unknown"}
-    assert lacking == {"policy", "endpoints", "priorityClasses", "guessedClasses", "preemption"}, (
-        "the page has all rights but those of other commands"
-    )
+    of_others = {"policy", "endpoints", "priorityClasses", "guessedClasses", "preemption"}
+    await wait_until(lambda: told(of_others.__eq__), 120, "all rights but those of other commands", LOOK)
 
 
 async def test_a_reader_sees_nodes_and_sums_and_no_pod_of_others(scene: Scene) -> None:

@@ -7,14 +7,14 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 
 from tests.controlplane.api import Api
 from tests.controlplane.fixtures import MakeNodes
 from tests.controlplane.nodes import GPU_TAINT, node
-from tests.controlplane.objects import deployment, job, pod
+from tests.controlplane.objects import Json, deployment, job, pod
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.process import wait_for
 from tests.trying import pod_of
@@ -28,7 +28,6 @@ from webhook.whatif.cluster.snapshot import Snapshot
 
 pytestmark = pytest.mark.controlplane
 
-Json = dict[str, Any]
 NODES = [node("said-a", taints=[GPU_TAINT]), node("said-b", 4, "NVIDIA-L4", taints=[GPU_TAINT])]
 MADE = [
     pod("plain", 1),
@@ -117,7 +116,8 @@ async def test_every_decision_is_told_in_the_same_words(
     assert len(pods) >= 10
 
     snapshot = await asyncio.to_thread(load, control_plane.kubeconfig, None, KINDS)
-    for each in await api.pods(team):
+    for name in [each["metadata"]["name"] for each in await api.pods(team)]:
+        each = pod_of(snapshot, team, name)
         told = decision_of(snapshot, policy, each)
         assert in_explanation(told) == in_record(record_of(each))
         assert told["boundTo"] == each["spec"].get("nodeName")

@@ -7,7 +7,6 @@ them; nothing else is prepared.
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -17,7 +16,7 @@ from tests.controlplane import clusters
 from tests.controlplane.api import Api, ApiError, refusal, wait_until
 from tests.controlplane.fixtures import remove_namespace
 from tests.controlplane.nodes import GPU_TAINT, node
-from tests.controlplane.objects import custom, deployment, made, pod
+from tests.controlplane.objects import Json, custom, deployment, made, pod, volume
 from tests.controlplane.plane import ControlPlane
 from tests.installed import DECISION, ROOT, SHIPPED, Installed, opt_in
 from tests.manifests.files import documents
@@ -25,7 +24,6 @@ from webhook.kube.pod import Pod
 
 pytestmark = pytest.mark.controlplane
 
-Json = dict[str, Any]
 EXAMPLES, TEAM, NAME = ROOT / "manifests" / "examples", "ml-team", "app.kubernetes.io/name"
 CRITICAL = "class.gpu-admission.io/inference-critical"
 NODES = [
@@ -40,18 +38,7 @@ CLASS = made(
     provisioner="kubernetes.io/no-provisioner",
     volumeBindingMode="WaitForFirstConsumer",
 )
-DISKS = [f"disk-{number}" for number in range(2)]
-
-
-def disk(name: str) -> Json:
-    spec = {
-        "storageClassName": "disks",
-        "capacity": {"storage": "200Gi"},
-        "accessModes": ["ReadWriteOnce"],
-        "hostPath": {"path": f"/mnt/{name}"},
-        "persistentVolumeReclaimPolicy": "Retain",
-    }
-    return made("PersistentVolume", name, spec=spec)
+DISKS = [volume(f"disk-{number}", storageClassName="disks", capacity={"storage": "200Gi"}) for number in range(2)]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -63,7 +50,7 @@ async def cluster(control_plane: ControlPlane, installed: Installed) -> AsyncIte
             return TEAM not in [found["metadata"]["name"] for found in await api.list("Namespace")]
 
         await wait_until(free, 120, f"no namespace {TEAM} of another test")
-        async with clusters.applied(api, NODES), api.having(CLASS, *map(disk, DISKS)):
+        async with clusters.applied(api, NODES), api.having(CLASS, *DISKS):
             await api.namespace(TEAM)
             await opt_in(api, TEAM)
             control_plane.kubectl("apply", "-k", str(EXAMPLES))

@@ -1,18 +1,14 @@
 """A GPU pod goes all the way through a real cluster: asserted on the stored and the bound pod, never on our patch."""
 
-from typing import Any
-
 import pytest
 
 from tests.controlplane.api import Api, ApiError, wait_until
 from tests.controlplane.fixtures import MakeNodes
-from tests.controlplane.objects import deployment, made, pod
+from tests.controlplane.objects import Json, deployment, made, pod
 from tests.installed import OPTED_IN, Installed, decision, opt_in
 from tests.manifests.harmless import PODS, THIEVES
 
 pytestmark = pytest.mark.controlplane
-
-Json = dict[str, Any]
 
 
 def preferred_nodes(found: Json) -> list[str]:

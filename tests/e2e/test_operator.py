@@ -213,10 +213,13 @@ async def test_a_replica_that_starts_without_a_policy_serves_the_shipped_one_and
         assert text.startswith("ok\nthe policy cannot be used, and the shipped one is in force until it can: ")
         assert "does not exist" in text
         assert (metrics["gpu_admission_policy_shipped"], metrics["gpu_admission_policy_valid"]) == (1.0, 0.0)
-        events = await scene.api.list("Event", NAMESPACE, fieldSelector=f"involvedObject.name={POLICY}")
-        assert any(
-            "does not exist" in each["message"] and "the shipped one is in force" in each["message"] for each in events
-        )
+
+        async def told() -> bool:
+            events = await scene.api.list("Event", NAMESPACE, fieldSelector=f"involvedObject.name={POLICY}")
+            said = [each["message"] for each in events]
+            return any("does not exist" in text and "the shipped one is in force" in text for text in said)
+
+        await wait_until(told, 120, "an Event about the policy")
     finally:
         await scene.api.create({**good, "metadata": {"name": POLICY, "namespace": NAMESPACE}})
 

@@ -9,7 +9,7 @@ from tests.controlplane.api import Api, wait_until
 from tests.controlplane.fixtures import MakeNodes, remove_namespace
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import Json, deployment, job, pod, workload
-from tests.installed import OPTED_IN
+from tests.installed import decision, opt_in
 
 pytestmark = pytest.mark.controlplane
 
@@ -25,8 +25,9 @@ async def test_a_pod_takes_the_gpu_of_another_tenants_training_only_by_its_label
     api: Api, team: str, nodes: MakeNodes
 ) -> None:
     await nodes([node("first", 1)])
-    other = await api.namespace(f"{team}-other", OPTED_IN)
+    other = await api.namespace(f"{team}-other")
     try:
+        await opt_in(api, other)
         await api.create(job("train"), other)
         (trainer,) = await api.running(other, 1)
         await api.create(deployment("guessed"), team)
@@ -36,6 +37,39 @@ async def test_a_pod_takes_the_gpu_of_another_tenants_training_only_by_its_label
         assert trainer["metadata"]["uid"] not in [each["metadata"]["uid"] for each in await api.pods(other)]
     finally:
         await remove_namespace(api, other)
+
+
+async def test_gpus_that_were_freed_for_a_preemptor_are_given_to_nobody_else(
+    api: Api, team: str, nodes: MakeNodes
+) -> None:
+    """One of two that it preempted has ended, so four GPUs are free there while it waits for the other."""
+    await nodes([node("first", 8)])
+    trains = {"workload-type": "training"}
+    for name, metadata in (("ends", {}), ("stays", {"finalizers": ["example.com/hold"]})):
+        made = pod(name, 4, labels=trains)
+        await api.create({**made, "metadata": made["metadata"] | metadata}, team)
+        await api.bound(team, name)
+    try:
+        await api.create(pod("urgent", 8, labels={"workload-type": "inference"}), team)
+
+        async def nominated() -> bool:
+            found = {each["metadata"]["name"]: each for each in await api.pods(team)}
+            return "ends" not in found and found["urgent"]["status"].get("nominatedNodeName") == "first"
+
+        await wait_until(nominated, 120, "one victim to end and the other to stay")
+        await nodes([node("second", 4)])
+
+        async def elsewhere() -> list[str]:
+            made = await api.create(pod("other", 4, labels=trains), team, dryRun="All")
+            return [name for name, *_ in decision(made).get("nodes", ())]
+
+        await wait_until(elsewhere, 120, "the webhook to see the second node")
+        assert await elsewhere() == ["second"]
+        await api.create(pod("other", 4, labels=trains), team)
+        assert (await api.bound(team, "other"))["spec"]["nodeName"] == "second"
+    finally:
+        await api.patch("Pod", "stays", {"metadata": {"finalizers": None}}, team)
+    assert (await api.bound(team, "urgent"))["spec"]["nodeName"] == "first"
 
 
 async def test_only_pods_of_an_entitled_namespace_are_critical(api: Api, team: str) -> None:

@@ -4,7 +4,6 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -12,13 +11,12 @@ from tests.controlplane.api import Api, wait_until
 from tests.controlplane.clusters import IMAGE
 from tests.controlplane.fixtures import MakeNodes
 from tests.controlplane.nodes import node
-from tests.controlplane.objects import REQUIRED, job, pod
+from tests.controlplane.objects import REQUIRED, Json, job, pod
 from tests.controlplane.programs import MISSES_ANTI_AFFINITY
-from tests.installed import SHIPPED, Installed, MakeTeam, decision
+from tests.installed import SHIPPED, Installed, MakeTeam, decision, tried
 
 pytestmark = pytest.mark.controlplane
 
-Json = dict[str, Any]
 CAPACITY = "karpenter.sh/capacity-type"
 PREFERENCES = [
     {"classes": ["training"], "weight": 60, "nodes": [{"key": CAPACITY, "values": ["spot"]}]},
@@ -139,11 +137,8 @@ async def test_a_part_by_kai_has_the_node_required_on_which_a_shared_gpu_has_roo
     team, kais = await team_of("kai"), await api.namespace("kai-resource-reservation")
     half = pod("half", 0, annotations={"gpu-fraction": "0.5"}, schedulerName="kai-scheduler")
 
-    async def chosen_for(made: Json) -> Json:
-        return await api.create(made, team, dryRun="All")
-
     async def shared() -> bool:
-        return "nodes" in decision(await chosen_for(half))
+        return "nodes" in await tried(api, half, team)
 
     assert not await shared()
     held = pod("gpu-reservation-1", labels={"runai-gpu-group": "g"}, nodeName="b")
@@ -155,7 +150,7 @@ async def test_a_part_by_kai_has_the_node_required_on_which_a_shared_gpu_has_roo
             REQUIRED: {"nodeSelectorTerms": [{"matchFields": [named]}]}
         }
         more = pod("more", 0, annotations={"gpu-fraction": "0.6"}, schedulerName="kai-scheduler")
-        assert decision(await chosen_for(more))["why"] == "GPUs that another scheduler serves"
+        assert (await tried(api, more, team))["why"] == "GPUs that another scheduler serves"
     await api.delete("Namespace", kais)
 
 
@@ -177,11 +172,8 @@ async def test_a_part_of_a_gpu_by_volcano_goes_to_the_card_that_is_fullest(
     await api.create(pod("first", 0, container=part, annotations=given, nodeSelector=there), team)
     await api.running(team, 1)
 
-    async def where() -> str:
-        return str(decision(await api.create(pod("second", 0, container=part), team, dryRun="All"))["nodes"][0][0])
-
     async def known() -> bool:
-        return await where() == "c"
+        return bool((await tried(api, pod("second", 0, container=part), team)).get("nodes", [[""]])[0][0] == "c")
 
     await wait_until(known, 120, "a node for a part of a GPU")
     stored = await api.create(pod("second", 0, container=part), team)

@@ -94,12 +94,9 @@ def test_a_workload_that_was_there_is_scaled_and_labelled_freely_and_judged_when
 def test_kubectl_apply_is_told_what_the_pod_hook_would_refuse(terminal: Terminal) -> None:
     said = terminal.apply("warn", deployment("thief", 0, **THIEF))
     assert said.out == "deployment.apps/thief created"
-    assert said.lines == [
-        "Warning: hostNamespaces: its pods will be refused: hostPID true. Remove it; use shareProcessNamespace to see "
-        "the processes of this pod. Wanted false: it shows the GPU processes of all pods of the node.",
-        'Warning: privileged: its pods will be refused: true in container "main". Remove it; a GPU limit is all that a container '
-        "needs to use a GPU. Wanted false: a privileged container sees every GPU of the node.",
-    ]
+    told = [line.partition(": its pods will be refused: ") for line in said.lines]
+    assert [head for head, *_ in told] == ["Warning: hostNamespaces", "Warning: privileged"]
+    assert told[1][2].startswith('true in container "main". ')
 
 
 # --- What the API server would refuse ---------------------------------------------------------------------------------
@@ -107,11 +104,10 @@ def test_kubectl_apply_is_told_what_the_pod_hook_would_refuse(terminal: Terminal
 
 @pytest.mark.parametrize("mode", ["warn", "deny"])
 def test_half_a_gpu_in_a_template_is_refused_with_what_to_do(terminal: Terminal, mode: str) -> None:
-    assert terminal.apply(mode, deployment("half", **HALF)).lines == [
-        f'{DENIED}templates.mutate.gpu-admission.io" denied the request: Deployment "half": {PATH}.resources.limits[nvidia.com'
-        '/gpu]: saw "500m", the API server\'s spelling of 0.5, in container "main", wanted a whole number of GPUs. Ask for 1, '
-        "since this cluster offers no parts of GPUs: no MIG profiles and no shared GPUs. [gpuQuantity] (policy)"
-    ]
+    (line,) = terminal.apply(mode, deployment("half", **HALF)).lines
+    head = f'{DENIED}templates.mutate.gpu-admission.io" denied the request: Deployment "half": '
+    assert line.startswith(f'{head}{PATH}.resources.limits[nvidia.com/gpu]: saw "500m"')
+    assert line.endswith(" [gpuQuantity] (policy)")
 
 
 def test_a_request_without_a_limit_is_corrected_under_fix_and_applying_it_again_changes_nothing(
@@ -149,13 +145,13 @@ KINDS: dict[str, Json] = {
 def test_every_kind_of_workload_is_judged_by_its_template(terminal: Terminal, kind: str) -> None:
     obj = made(kind, "taker", spec=KINDS[kind])
     field = "spec.jobTemplate.spec.template." if kind == "CronJob" else "spec.template."
-    assert terminal.apply("deny", obj).lines == [
-        f'{DENIED}templates.validate.gpu-admission.io" denied the request: {kind} "taker": 2 problems (policy):',
-        f"- {field}spec.hostPID: saw true, wanted false: it shows the GPU processes of all pods of the node. Remove it; use "
-        "shareProcessNamespace to see the processes of this pod. [hostNamespaces]",
-        f'- {field}spec.containers[0].securityContext.privileged: saw true in container "main", wanted false: a privileged '
-        "container sees every GPU of the node. Remove it; a GPU limit is all that a container needs to use a GPU. "
-        "[privileged]",
+    head, *lines = terminal.apply("deny", obj).lines
+    assert (
+        head == f'{DENIED}templates.validate.gpu-admission.io" denied the request: {kind} "taker": 2 problems (policy):'
+    )
+    assert [(line.partition(": ")[0], line.rpartition(" ")[2]) for line in lines] == [
+        (f"- {field}spec.hostPID", "[hostNamespaces]"),
+        (f"- {field}spec.containers[0].securityContext.privileged", "[privileged]"),
     ]
     told = terminal.apply("warn", obj, "--dry-run=server")
     assert "hostNamespaces: its pods will be refused: " in told.err

@@ -63,6 +63,9 @@ async def tenants(control_plane: ControlPlane) -> AsyncIterator[tuple[str, Mappi
                 return bool(waits["status"].get("conditions"))
 
             await wait_until(unschedulable, 120, "the scheduler's message")
+            for account, right in (("views", ["pods", f"--namespace={mine}"]), ("reads", ["nodes"])):
+                user = f"--as=system:serviceaccount:{mine}:{account}"
+                await asyncio.to_thread(control_plane.await_right, "list", *right, user)
             configs = {"admin": control_plane.kubeconfig}
             for account in ("views", "reads"):
                 configs[account] = await asyncio.to_thread(control_plane.kubeconfig_for, mine, account)

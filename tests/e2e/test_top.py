@@ -4,7 +4,6 @@ import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -13,7 +12,7 @@ from tests.cli.objects import call
 from tests.controlplane.api import Api, wait_until
 from tests.controlplane.fixtures import MakeNodes
 from tests.controlplane.nodes import node
-from tests.controlplane.objects import made, pod
+from tests.controlplane.objects import Json, made, pod
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.settings import address_of_this_machine
 from tests.feeds.prometheus_server import Exporter, Prometheus
@@ -21,7 +20,6 @@ from tests.feeds.test_prometheus import program  # noqa: F401  a fixture
 
 pytestmark = pytest.mark.controlplane
 
-Json = dict[str, Any]
 BUSY = (Path(__file__).parents[1] / "feeds" / "data" / "dcgm-8-busy.txt").read_text()
 NODE = "gpu-a-0"
 """The Hostname in that page."""
@@ -88,9 +86,13 @@ async def test_a_service_is_asked_with_the_rights_of_the_kubeconfig(
         kubectl, "create", "clusterrolebinding", f"reader-{namespace}", f"--clusterrole=reader-{namespace}", account
     )
     reader = await asyncio.to_thread(control_plane.kubeconfig_for, namespace, "reader")
-    found, said = await shown(reader, policy)
-    assert "utilisation" not in found
-    assert f"through the API server: no right to get services/proxy in namespace {namespace}. " in said
+
+    async def lacks() -> bool:  # once the API server knows the other rights
+        found, said = await shown(reader, policy)
+        assert "utilisation" not in found
+        return f"through the API server: no right to get services/proxy in namespace {namespace}. " in said
+
+    await wait_until(lacks, 120, "the right that is missing to be named")
 
     await asyncio.to_thread(
         kubectl, "-n", namespace, "create", "role", "proxy", "--verb=get", "--resource=services/proxy"

@@ -2,14 +2,13 @@
 
 import asyncio
 from collections import Counter
-from typing import Any
 
 import pytest
 
 from tests.controlplane.api import Api, wait_until
 from tests.controlplane.fixtures import MakeNodes
 from tests.controlplane.nodes import node
-from tests.controlplane.objects import deployment, job
+from tests.controlplane.objects import Json, deployment, job
 from tests.controlplane.plane import ControlPlane
 from tests.installed import Installed, decision
 from tests.trying import tried
@@ -20,7 +19,6 @@ from webhook.whatif.tried import Outcome
 
 pytestmark = pytest.mark.controlplane
 
-Json = dict[str, Any]
 SHARE = {"requests": {"cpu": "8", "memory": "32Gi"}, "limits": {"nvidia.com/gpu": "1"}}
 WHOLE = {"requests": {"cpu": "64", "memory": "256Gi"}, "limits": {"nvidia.com/gpu": "8"}}
 MADE = [

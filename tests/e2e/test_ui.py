@@ -44,13 +44,13 @@ async def tab(address: str, nodes: MakeNodes) -> AsyncIterator[Tab]:
 async def test_the_way_from_a_waiting_pod_to_one_that_runs(
     tab: Tab, control_plane: ControlPlane, api: Api, namespace: str
 ) -> None:
-    assert await tab.value("document.querySelector('[data-node=\"ui-a\"]').textContent.includes('cordoned')")
+    await tab.until("document.querySelector('[data-node=\"ui-a\"]').textContent.includes('cordoned')")
     await api.create(pod("waits", 3), namespace)
     row = f'[data-pod="{namespace}/waits"]'
     await tab.until(f"!!document.querySelector('{row}')")
     await tab.click(f"{row} > button")
     await tab.until(f"document.querySelector('{row} .says')?.innerText.includes('unschedulable')")
-    assert await tab.value("document.querySelector('[data-node=\"ui-a\"] .say').textContent") == "cordoned"
+    await tab.until("document.querySelector('[data-node=\"ui-a\"] .say').textContent === 'cordoned'")
     assert (await tab.texts(f"{row} .why")) == ["cordoned"]
 
     copied = await tab.value(f"document.querySelector('{row} .cause button').getAttribute('aria-label')")

@@ -64,7 +64,9 @@ def old(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("flags", [(), ("--server-side",)], ids=["in the client", "on the server"])
+@pytest.mark.parametrize(
+    "flags", [pytest.param((), id="in the client"), pytest.param(("--server-side",), id="on the server")]
+)
 async def test_by_kubectl_replica_after_replica(
     beside: ControlPlane, two_nodes: Api, old: Path, flags: tuple[str, ...]
 ) -> None:

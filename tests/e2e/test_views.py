@@ -2,14 +2,13 @@
 
 import asyncio
 from collections import Counter
-from typing import Any
 
 import pytest
 
 from bench import devices as load
 from tests.controlplane.api import Api, wait_until
 from tests.controlplane.clusters import applied
-from tests.controlplane.nodes import node
+from tests.controlplane.nodes import Json, node
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.programs import SERVES_EXTENDED_RESOURCES
 from tests.trying import tried
@@ -24,7 +23,6 @@ from webhook.whatif.offline import load_policy
 from webhook.whatif.tried import Outcome
 
 pytestmark = pytest.mark.controlplane
-Json = dict[str, Any]
 POLICY = load_policy()
 ASK = "partitions" if SERVES_EXTENDED_RESOURCES else "templates"
 """Partitions have an alpha gate in older versions: there a pod asks for whole GPUs only."""

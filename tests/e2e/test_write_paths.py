@@ -7,14 +7,13 @@ import re
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytest
 import pytest_asyncio
 
 from tests.controlplane.api import Api, refusal, wait_until
 from tests.controlplane.kinds import path
-from tests.controlplane.objects import made, pod
+from tests.controlplane.objects import Json, made, pod
 from tests.controlplane.plane import ControlPlane
 from tests.e2e.conftest import Sides
 from tests.e2e.test_theft import table
@@ -22,7 +21,6 @@ from tests.installed import Installed
 
 pytestmark = pytest.mark.controlplane
 
-Json = dict[str, Any]
 NODE = "sides-a"
 STOLEN = {"cdi.k8s.io/x": "nvidia.com/gpu=all"}
 OF_KOORDINATOR = {"scheduling.koordinator.sh/device-allocated": '{"gpu": [{"minor": 0}]}'}

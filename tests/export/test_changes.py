@@ -47,27 +47,31 @@ async def test_a_request_gets_its_limit(server: Api) -> None:
     assert spec["containers"][1]["resources"]["requests"] == {"nvidia.com/gpu": "2", "cpu": "1", "memory": "1Gi"}
 
 
-TOLERATED: dict[str, tuple[str, list[Json], list[Json]]] = {
-    "none yet": ("nvidia.com/gpu", [], [NVIDIA, SKU]),
-    "a slice": ("nvidia.com/mig-1g.10gb", [], [NVIDIA, SKU]),
-    "another vendor": ("amd.com/gpu", [], [AMD, SKU]),
-    "the same": ("nvidia.com/gpu", [NVIDIA], [NVIDIA, SKU]),
-    "everything": ("nvidia.com/gpu", [{"operator": "Exists"}], [{"operator": "Exists"}]),
-    "every effect": (
+TOLERATED = [
+    pytest.param("nvidia.com/gpu", [], [NVIDIA, SKU], id="none yet"),
+    pytest.param("nvidia.com/mig-1g.10gb", [], [NVIDIA, SKU], id="a slice"),
+    pytest.param("amd.com/gpu", [], [AMD, SKU], id="another vendor"),
+    pytest.param("nvidia.com/gpu", [NVIDIA], [NVIDIA, SKU], id="the same"),
+    pytest.param("nvidia.com/gpu", [{"operator": "Exists"}], [{"operator": "Exists"}], id="everything"),
+    pytest.param(
         "nvidia.com/gpu",
         [{"key": "nvidia.com/gpu", "operator": "Exists"}, {"key": "sku", "operator": "Exists"}],
         [{"key": "nvidia.com/gpu", "operator": "Exists"}, {"key": "sku", "operator": "Exists"}],
+        id="every effect",
     ),
-    "another value": ("nvidia.com/gpu", [{**SKU, "value": "cpu"}], [{**SKU, "value": "cpu"}, NVIDIA, SKU]),
-    "for a limited time": (
+    pytest.param(
+        "nvidia.com/gpu", [{**SKU, "value": "cpu"}], [{**SKU, "value": "cpu"}, NVIDIA, SKU], id="another value"
+    ),
+    pytest.param(
         "amd.com/gpu",
         [{**AMD, "tolerationSeconds": 60}, SKU],
         [{**AMD, "tolerationSeconds": 60}, SKU, AMD],
+        id="for a limited time",
     ),
-}
+]
 
 
-@pytest.mark.parametrize(("resource", "before", "after"), TOLERATED.values(), ids=TOLERATED)
+@pytest.mark.parametrize(("resource", "before", "after"), TOLERATED)
 async def test_tolerations_are_added_unless_covered(
     server: Api, resource: str, before: list[Json], after: list[Json]
 ) -> None:
@@ -75,32 +79,47 @@ async def test_tolerations_are_added_unless_covered(
 
 
 JOB = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "1", "controller": True}
-CLASSES: dict[str, tuple[Json, Json, tuple[str | None, int, str]]] = {
-    "of no class": ({}, {}, (None, 0, "PreemptLowerPriority")),
-    "of a class that it is not entitled to": ({"workload-type": "reserved"}, {}, (None, 0, "PreemptLowerPriority")),
-    "with a class of its own": (
+CLASSES = [
+    pytest.param({}, {}, (None, 0, "PreemptLowerPriority"), id="of no class"),
+    pytest.param(
+        {"workload-type": "reserved"}, {}, (None, 0, "PreemptLowerPriority"), id="of a class that it is not entitled to"
+    ),
+    pytest.param(
         {"workload-type": "inference"},
         {"priorityClassName": "export-low"},
         ("export-low", 50, "Never"),
+        id="with a class of its own",
     ),
-    "by label": ({"workload-type": "inference"}, {}, ("export-high", 5000, "PreemptLowerPriority")),
-    "by a label of the namespace": ({"workload-type": "labelled"}, {}, ("export-labelled", 80, "PreemptLowerPriority")),
-    "by owner": ({"owner": "job"}, {}, ("export-low", 50, "Never")),
-    "by a label with any value": (
+    pytest.param({"workload-type": "inference"}, {}, ("export-high", 5000, "PreemptLowerPriority"), id="by label"),
+    pytest.param(
+        {"workload-type": "labelled"},
+        {},
+        ("export-labelled", 80, "PreemptLowerPriority"),
+        id="by a label of the namespace",
+    ),
+    pytest.param({"owner": "job"}, {}, ("export-low", 50, "Never"), id="by owner"),
+    pytest.param(
         {"export.example/notebook": "x"},
         {},
         ("export-labelled", 80, "PreemptLowerPriority"),
+        id="by a label with any value",
     ),
-    "by a kind that a label tells": (
+    pytest.param(
         {"owner": "job", "jobset.sigs.k8s.io/jobset-uid": "u"},
         {},
         ("export-labelled", 80, "PreemptLowerPriority"),
+        id="by a kind that a label tells",
     ),
-    "by that label, but another owner": ({"jobset.sigs.k8s.io/jobset-uid": "u"}, {}, (None, 0, "PreemptLowerPriority")),
-}
+    pytest.param(
+        {"jobset.sigs.k8s.io/jobset-uid": "u"},
+        {},
+        (None, 0, "PreemptLowerPriority"),
+        id="by that label, but another owner",
+    ),
+]
 
 
-@pytest.mark.parametrize(("labels", "more", "wanted"), CLASSES.values(), ids=CLASSES)
+@pytest.mark.parametrize(("labels", "more", "wanted"), CLASSES)
 async def test_the_priority_class_of_a_pod(
     server: Api, labels: Json, more: Json, wanted: tuple[str | None, int, str]
 ) -> None:

@@ -19,7 +19,8 @@ SECRETS = "/api/v1/namespaces/gpu-admission/secrets"
 
 
 @pytest.mark.parametrize(
-    "watching", [True, False], ids=["by a watch", "by the next round, without permission to watch"]
+    "watching",
+    [pytest.param(True, id="by a watch"), pytest.param(False, id="by the next round, without permission to watch")],
 )
 async def test_an_emptied_bundle_is_repaired(watching: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(certificates, "ROUND_SECONDS", 3600.0 if watching else 0.05)

@@ -135,7 +135,7 @@ async def test_the_optional_kinds_reach_the_state_and_leave_it() -> None:
 
 
 @pytest.mark.parametrize("verb", ["list", "watch"])
-@pytest.mark.parametrize("status", [403, 404], ids=["forbidden", "not served"])
+@pytest.mark.parametrize("status", [pytest.param(403, id="forbidden"), pytest.param(404, id="not served")])
 async def test_an_optional_kind_that_is_refused_delays_nothing_and_is_logged_once(
     monkeypatch: pytest.MonkeyPatch, status: int, verb: str
 ) -> None:

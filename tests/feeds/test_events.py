@@ -6,12 +6,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import orjson
 
 from tests.admission.test_events import denied, owned
-from tests.controlplane.nodes import node
+from tests.controlplane.nodes import Json, node
 from tests.feeds.fake_api import FakeApi, client_of, fake_api
 from tests.state.objects import state
 from webhook.admission.decision import Decision
@@ -21,7 +20,6 @@ from webhook.feeds.events import Events
 from webhook.telemetry import logs
 from webhook.telemetry.metrics import Metrics
 
-Json = dict[str, Any]
 PATH = "/api/v1/namespaces/team/events"
 LABELS = {"gpu-admission.io/profile": "default"}
 

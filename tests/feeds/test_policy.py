@@ -112,7 +112,8 @@ async def test_a_bad_policy_changes_nothing_and_a_good_one_after_it_takes_effect
 
 
 @pytest.mark.parametrize(
-    ("first", "why"), [(None, "does not exist"), ("a: [", "not YAML")], ids=["no ConfigMap", "an invalid policy"]
+    ("first", "why"),
+    [pytest.param(None, "does not exist", id="no ConfigMap"), pytest.param("a: [", "not YAML", id="an invalid policy")],
 )
 async def test_at_a_start_without_a_valid_policy_the_shipped_one_is_in_force_and_readyz_says_so(
     first: str | None, why: str

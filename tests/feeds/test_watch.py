@@ -198,7 +198,9 @@ async def test_an_optional_kind_that_is_refused_for_a_while_is_listed_again(
         await scene.agreed()
 
 
-@pytest.mark.parametrize("status", [400, 504], ids=["an unknown version", "a version that is too new"])
+@pytest.mark.parametrize(
+    "status", [pytest.param(400, id="an unknown version"), pytest.param(504, id="a version that is too new")]
+)
 async def test_a_server_that_was_restored_from_a_backup_is_listed_again(status: int) -> None:
     async with started() as scene:
         await scene.agreed()

@@ -6,12 +6,11 @@ from typing import Any
 import pytest
 
 from tests.builders import GPU, UNKNOWN, ClusterFacts, container
-from tests.controlplane.objects import pod
+from tests.controlplane.objects import Json, pod
 from webhook.framework.as_stored import as_stored
 from webhook.framework.cluster_view import LimitRange, Limits, PriorityClass, RuntimeClass
 from webhook.framework.limit_ranges import beyond_limits
 
-Json = dict[str, Any]
 POOL = {"key": "pool", "operator": "Equal", "value": "gpu", "effect": "NoSchedule"}
 NVIDIA = RuntimeClass("nvidia", "nvidia", {"runtime": "nvidia"}, (POOL,), {"cpu": "250m", "memory": "160Mi"})
 PLAIN = RuntimeClass("plain", "runc")
@@ -101,32 +100,37 @@ def test_the_priority_class_of_the_cluster_counts_if_the_pod_names_none() -> Non
     assert "priority" not in stored(NONE)
 
 
-REFUSED = {
-    "a selector for other nodes": (
+REFUSED = [
+    pytest.param(
         {"runtimeClassName": "nvidia", "nodeSelector": {"runtime": "gvisor"}},
         'spec.nodeSelector[runtime]: saw "gvisor", wanted "nvidia", which RuntimeClass "nvidia" sets. Remove the line, or name '
         "another spec.runtimeClassName.",
+        id="a selector for other nodes",
     ),
-    "a RuntimeClass that does not exist": (
+    pytest.param(
         {"runtimeClassName": "kata"},
         'spec.runtimeClassName: saw "kata", wanted a RuntimeClass that exists. Name another, or have an administrator create it.',
+        id="a RuntimeClass that does not exist",
     ),
-    "another overhead": (
+    pytest.param(
         {"runtimeClassName": "nvidia", "overhead": {"cpu": "1"}},
         'spec.overhead: saw an overhead, wanted that of RuntimeClass "nvidia". Remove the field.',
+        id="another overhead",
     ),
-    "an overhead of no class": (
+    pytest.param(
         {"overhead": {"cpu": "1"}},
         "spec.overhead: saw an overhead, wanted none: no RuntimeClass gives the pod one. Remove the field.",
+        id="an overhead of no class",
     ),
-    "another priority": (
+    pytest.param(
         {"priorityClassName": "low", "priority": 11},
         'spec.priority: saw "11", wanted 10, that of PriorityClass "low". Remove the line.',
+        id="another priority",
     ),
-}  # fmt: skip
+]
 
 
-@pytest.mark.parametrize(("spec", "message"), REFUSED.values(), ids=REFUSED)
+@pytest.mark.parametrize(("spec", "message"), REFUSED)
 def test_what_the_api_server_refuses_before_it_calls_webhooks(spec: Json, message: str) -> None:
     assert [finding.message for finding in as_stored(pod(**spec), "team-a", KNOWN.view).refusals] == [message]
 
@@ -149,35 +153,58 @@ def asks(requests: Json, limits: Json, name: str = "main") -> Json:
 
 
 ONE = asks({"cpu": "1", "memory": "1Gi"}, {"cpu": "2", "memory": "1Gi"})
-INSIDE = {
-    "at the bounds": within(least={"cpu": "1"}, most={"cpu": "2"}, ratio={"cpu": "2"}),
-    "of another resource in the pod": within("Pod", least={"cpu": "500m"}, most={"memory": "1024Mi"}),
-}
+INSIDE = [
+    pytest.param(within(least={"cpu": "1"}, most={"cpu": "2"}, ratio={"cpu": "2"}), id="at the bounds"),
+    pytest.param(within("Pod", least={"cpu": "500m"}, most={"memory": "1024Mi"}), id="of another resource in the pod"),
+]
 
 
-@pytest.mark.parametrize("ranges", INSIDE.values(), ids=INSIDE)
+@pytest.mark.parametrize("ranges", INSIDE)
 def test_a_pod_within_the_limits(ranges: list[LimitRange]) -> None:
     assert [*beyond_limits(pod(containers=[ONE]), ranges)] == []
 
 
-BEYOND = {
-    "too much": (within(most={"cpu": "1500m"}), ["spec.containers[0].resources.limits[cpu]: saw 2, wanted at most 1500m in"]),
-    "no limit": (within(most={GPU: "4"}), [f"spec.containers[0].resources.limits[{GPU}]: saw none, wanted at most 4 in"]),
-    "too little": (within(least={"memory": "2Gi"}), [
-        "spec.containers[0].resources.requests[memory]: saw 1Gi, wanted at least 2Gi in",
-        "spec.containers[0].resources.limits[memory]: saw 1Gi, wanted at least 2Gi in",
-    ]),
-    "no request": (within(least={GPU: "1"}), [f"spec.containers[0].resources.requests[{GPU}]: saw none, wanted at least 1 in"]),
-    "a limit far above the request": (within(ratio={"cpu": "1.5"}), [
-        "spec.containers[0].resources.limits[cpu]: saw 2, wanted at most 1.5 times the request in"
-    ]),
-    "too much in all": (within("Pod", most={"memory": "1500Mi"}), [
-        f"spec.resources.{part}[memory]: saw 2Gi in all containers, wanted at most 1500Mi in" for part in ("requests", "limits")
-    ]),
-}  # fmt: skip
+BEYOND = [
+    pytest.param(
+        within(most={"cpu": "1500m"}),
+        ["spec.containers[0].resources.limits[cpu]: saw 2, wanted at most 1500m in"],
+        id="too much",
+    ),
+    pytest.param(
+        within(most={GPU: "4"}),
+        [f"spec.containers[0].resources.limits[{GPU}]: saw none, wanted at most 4 in"],
+        id="no limit",
+    ),
+    pytest.param(
+        within(least={"memory": "2Gi"}),
+        [
+            "spec.containers[0].resources.requests[memory]: saw 1Gi, wanted at least 2Gi in",
+            "spec.containers[0].resources.limits[memory]: saw 1Gi, wanted at least 2Gi in",
+        ],
+        id="too little",
+    ),
+    pytest.param(
+        within(least={GPU: "1"}),
+        [f"spec.containers[0].resources.requests[{GPU}]: saw none, wanted at least 1 in"],
+        id="no request",
+    ),
+    pytest.param(
+        within(ratio={"cpu": "1.5"}),
+        ["spec.containers[0].resources.limits[cpu]: saw 2, wanted at most 1.5 times the request in"],
+        id="a limit far above the request",
+    ),
+    pytest.param(
+        within("Pod", most={"memory": "1500Mi"}),
+        [
+            f"spec.resources.{part}[memory]: saw 2Gi in all containers, wanted at most 1500Mi in"
+            for part in ("requests", "limits")
+        ],
+        id="too much in all",
+    ),
+]
 
 
-@pytest.mark.parametrize(("ranges", "starts"), BEYOND.values(), ids=BEYOND)
+@pytest.mark.parametrize(("ranges", "starts"), BEYOND)
 def test_what_a_limit_range_refuses(ranges: list[LimitRange], starts: list[str]) -> None:
     second = [asks({"memory": "1Gi"}, {"memory": "1Gi"}, "b")] if ranges[0].entries[0].of == "Pod" else []
     found = [finding.message for finding in beyond_limits(pod(containers=[ONE, *second]), ranges)]

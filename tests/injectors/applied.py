@@ -9,6 +9,7 @@ import orjson
 
 from tests.builders import Case
 from webhook.framework.interface import Injector, Outcome
+from webhook.kube.asked import AskedPod
 from webhook.kube.json_patch import Edit
 from webhook.kube.pod import Pod
 
@@ -22,7 +23,7 @@ def applied(injector: Injector, case: Case, own: str) -> tuple[Pod, Outcome]:
     assert [o["path"] for o in operations if not re.fullmatch(own, o["path"])] == []
     assert jsonpatch.apply_patch(case.pod, operations) == edit.object, "the patch describes the edits"
     again = Edit(copy.deepcopy(edit.object))
-    injector.inject(again, case.context)
+    injector.inject(again, case.context._replace(pod=AskedPod(again.object, case.context.gpus)))
     assert again.patch() == b"[]", "a second application changes nothing"
     return edit.object, outcome._replace(placement=None)
 

@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from tests.builders import GPU, GPUS, Case, case
+from tests.builders import GPU, Case, case
 from tests.controlplane.nodes import node
 from tests.state import objects
 from webhook.admission.earlier import Choice
 from webhook.framework.resources_per_gpu import CLASSES
 from webhook.injectors.cpu_per_gpu import CpuPerGpuRequests
 from webhook.kube.pod import Pod
-from webhook.placement.placer import Placer, Places
+from webhook.placement.placer import Placer
 from webhook.placement.settings import PlacementSettings
 from webhook.state.view import StateView
 
@@ -38,7 +38,7 @@ def view(*nodes: Mapping[str, Any], taken: Iterable[Mapping[str, Any]] = (), fre
 
 def on(of: Known, made: Pod, *, workload: str = "training", strategy: str = "pack") -> Case:
     """A pod with a context of that cluster, in which nodes can be ranked for it."""
-    places = Choice(Places(of.placer, of.cluster, PlacementSettings(), strategy, workload), GPUS, "team-a")
+    places = Choice(of.placer, of.cluster, PlacementSettings(), strategy, workload)
     found = case(made, workload=workload, nodes=places)
     return found._replace(context=found.context._replace(cluster=of.cluster))
 

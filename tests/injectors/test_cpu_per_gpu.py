@@ -11,7 +11,6 @@ from tests.controlplane.objects import pod
 from tests.injectors.applied import applied, unchanged
 from tests.injectors.filling import BOTH, BUSY, FILL, LIMITED, NODE, OWN, SLICE, SMALL, asking, on, requests, view
 from tests.state import objects
-from tests.tables import table
 from webhook.framework.interface import Outcome
 from webhook.framework.resources_per_gpu import CLASSES, PerGpu
 from webhook.injectors.cpu_per_gpu import CpuPerGpuRequests
@@ -24,42 +23,68 @@ def beside(**asked: str) -> Case:
     return on(view(), pod(containers=[asking(), container("other", gpu=None, requests=asked)]))
 
 
-LEFT_ALONE: dict[str, tuple[Case, str | None]] = {
-    "requests of the user": (on(view(), pod(containers=[asking(cpu="1", memory="64Mi")])), None),
-    "requests of 0": (on(view(), pod(containers=[asking(cpu="0", memory="0")])), None),
-    "limits without requests, which the API server makes equal": (on(view(), pod(containers=[LIMITED])), None),
-    "a class without numbers": (on(view(), pod(containers=[asking()]), workload="development"), None),
-    "a part of a GPU": (on(view(), pod(containers=[SLICE])), None),
-    "a container without a GPU": (on(view(), pod(containers=[{"name": "main"}])), None),
-    "an init container, which runs alone": (
+LEFT_ALONE = [
+    pytest.param(on(view(), pod(containers=[asking(cpu="1", memory="64Mi")])), None, id="requests of the user"),
+    pytest.param(on(view(), pod(containers=[asking(cpu="0", memory="0")])), None, id="requests of 0"),
+    pytest.param(
+        on(view(), pod(containers=[LIMITED])), None, id="limits without requests, which the API server makes equal"
+    ),
+    pytest.param(on(view(), pod(containers=[asking()]), workload="development"), None, id="a class without numbers"),
+    pytest.param(on(view(), pod(containers=[SLICE])), None, id="a part of a GPU"),
+    pytest.param(on(view(), pod(containers=[{"name": "main"}])), None, id="a container without a GPU"),
+    pytest.param(
         on(view(), pod(containers=[asking(cpu="8", memory="1Gi")], init=[asking(name="setup")])),
         None,
+        id="an init container, which runs alone",
     ),
-    "an ephemeral container": (on(view(), pod(containers=[{"name": "main"}], ephemeral=[asking(name="debug")])), None),
-    "GPUs by a claim": (on(view(), pod(containers=[{"name": "m", "resources": {"claims": [{"name": "gpu"}]}}])), None),
-    "pod-level resources": (
+    pytest.param(
+        on(view(), pod(containers=[{"name": "main"}], ephemeral=[asking(name="debug")])),
+        None,
+        id="an ephemeral container",
+    ),
+    pytest.param(
+        on(view(), pod(containers=[{"name": "m", "resources": {"claims": [{"name": "gpu"}]}}])),
+        None,
+        id="GPUs by a claim",
+    ),
+    pytest.param(
         on(view(), pod(containers=[asking()], resources={"limits": {"memory": "64Gi"}})),
         "the pod has resources of its own",
+        id="pod-level resources",
     ),
-    "a pod of a DaemonSet": (on(view(), pod(containers=[asking()], owned_by="DaemonSet")), "its node is fixed"),
-    "an earlier decision": (on(view(), pod(containers=[asking()], annotations={DECISION: "{}"})), "decided for before"),
-    "a state that is not fresh": (on(view(fresh=False), pod(containers=[asking()])), "cluster state is stale"),
-    "a request that is no quantity": (beside(cpu="many"), "a request is not a quantity"),
-    "GPUs of two vendors": (on(view(), pod(containers=BOTH)), "GPUs of several names"),
-    "more GPUs than any node has": (on(view(), pod(containers=[asking(16)])), "no node has as many GPUs"),
-    "GPUs that no node has": (on(view(node("plain", 0)), pod(containers=[asking()])), "no node has as many GPUs"),
-    "another container that requests the share of a node": (
+    pytest.param(
+        on(view(), pod(containers=[asking()], owned_by="DaemonSet")), "its node is fixed", id="a pod of a DaemonSet"
+    ),
+    pytest.param(
+        on(view(), pod(containers=[asking()], annotations={DECISION: "{}"})),
+        "decided for before",
+        id="an earlier decision",
+    ),
+    pytest.param(
+        on(view(fresh=False), pod(containers=[asking()])), "cluster state is stale", id="a state that is not fresh"
+    ),
+    pytest.param(beside(cpu="many"), "a request is not a quantity", id="a request that is no quantity"),
+    pytest.param(on(view(), pod(containers=BOTH)), "GPUs of several names", id="GPUs of two vendors"),
+    pytest.param(
+        on(view(), pod(containers=[asking(16)])), "no node has as many GPUs", id="more GPUs than any node has"
+    ),
+    pytest.param(
+        on(view(node("plain", 0)), pod(containers=[asking()])), "no node has as many GPUs", id="GPUs that no node has"
+    ),
+    pytest.param(
         beside(cpu="13", memory="100Gi"),
         "the pod requests its share of a node already",
+        id="another container that requests the share of a node",
     ),
-    "a node with room for the pod, but not for more": (
+    pytest.param(
         on(view(NODE, taken=[BUSY]), pod(containers=[asking()])),
         "no node has as much free now",
+        id="a node with room for the pod, but not for more",
     ),
-}
+]
 
 
-@pytest.mark.parametrize(("left", "why"), LEFT_ALONE.values(), ids=LEFT_ALONE)
+@pytest.mark.parametrize(("left", "why"), LEFT_ALONE)
 def test_left_alone(left: Case, why: str | None) -> None:
     assert unchanged(FILL, left) == (Outcome("skipped", why) if why else Outcome("none"))
 
@@ -68,72 +93,82 @@ FULL = {"cpu": "8", "memory": "32Gi"}
 _OTHER = container("other", gpu=None, requests={"cpu": "3", "memory": "11Gi"})
 _MORE = container("other", gpu=None, requests={"cpu": "4", "memory": "1Gi"})
 # What the container has then, what it had before of that, and whether its class needs more.
-FILLED: dict[str, tuple[Case, dict[str, str], dict[str, str], bool]] = {
-    "neither": (on(view(), pod(containers=[asking()])), FULL, {}, False),
-    "no requests at all, of four GPUs": (
+FILLED = [
+    pytest.param(on(view(), pod(containers=[asking()])), FULL, {}, False, id="neither"),
+    pytest.param(
         on(view(), pod(containers=[{"name": "m", "resources": {"limits": {GPU: "4"}, "requests": None}}])),
         {"cpu": "32", "memory": "128Gi"},
         {},
         False,
+        id="no requests at all, of four GPUs",
     ),
-    "only memory is missing": (
+    pytest.param(
         on(view(), pod(containers=[asking(cpu="1")])),
         {"cpu": "1", "memory": "32Gi"},
         {"cpu": "1"},
         False,
+        id="only memory is missing",
     ),
-    "a limit stands in for the request of CPU": (
+    pytest.param(
         on(view(), pod(containers=[{"name": "m", "resources": {"limits": {GPU: "1", "cpu": "2"}}}])),
         {"memory": "32Gi"},
         {},
         False,
+        id="a limit stands in for the request of CPU",
     ),
-    "another class": (
+    pytest.param(
         on(view(), pod(containers=[asking()]), workload="inference"),
         {"cpu": "4", "memory": "8Gi"},
         {},
         False,
+        id="another class",
     ),
-    "no more than the share of the smallest node": (
+    pytest.param(
         on(view(NODE, SMALL), pod(containers=[asking()])),
         {"cpu": "3136m", "memory": "12Gi"},
         {},
         True,
+        id="no more than the share of the smallest node",
     ),
-    "a smaller node that has not as many GPUs does not count": (
+    pytest.param(
         on(view(NODE, SMALL), pod(containers=[asking(2)])),
         {"cpu": "16", "memory": "64Gi"},
         {},
         False,
+        id="a smaller node that has not as many GPUs does not count",
     ),
-    "the share less what other containers request": (
+    pytest.param(
         on(view(SMALL), pod(containers=[asking(), _OTHER])),
         {"cpu": "136m", "memory": "1Gi"},
         {},
         True,
+        id="the share less what other containers request",
     ),
-    "what is left of one resource only": (
+    pytest.param(
         on(view(SMALL), pod(containers=[asking(), _MORE])),
         {"memory": "11Gi"},
         {},
         True,
+        id="what is left of one resource only",
     ),
-    "a node that is full now, where the pod waits in any case": (
+    pytest.param(
         on(view(NODE, taken=[objects.pod("all", 8, on="big")]), pod(containers=[asking()])),
         FULL,
         {},
         False,
+        id="a node that is full now, where the pod waits in any case",
     ),
-    "a full node, where the scheduler chooses": (
+    pytest.param(
         on(view(NODE, taken=[BUSY]), pod(containers=[asking()]), strategy="off"),
         FULL,
         {},
         False,
+        id="a full node, where the scheduler chooses",
     ),
-}
+]
 
 
-@pytest.mark.parametrize(("starved", "wanted", "before", "less"), FILLED.values(), ids=FILLED)
+@pytest.mark.parametrize(("starved", "wanted", "before", "less"), FILLED)
 def test_missing_requests_are_added(starved: Case, wanted: dict[str, str], before: dict[str, str], less: bool) -> None:
     limits = starved.pod["spec"]["containers"][0]["resources"].get("limits")
     after, said = applied(FILL, starved, OWN)
@@ -177,12 +212,12 @@ RULES = "rules: {cpuPerGpu: {classes: {training: {cpu: ['2', '4'], memory: [1Gi,
 OWN_CLASSES = "classes: {notebook: {cpu: ['1', '2'], memory: [1Gi, 2Gi]}}"
 
 
-@table(
+@pytest.mark.parametrize(
     ("injector", "cpu"),
-    {
-        "those of the rule": ("enabled: true", {"training": "2"}),
-        "its own": (f"enabled: true, {OWN_CLASSES}", {"notebook": "1"}),
-    },
+    [
+        pytest.param("enabled: true", {"training": "2"}, id="those of the rule"),
+        pytest.param(f"enabled: true, {OWN_CLASSES}", {"notebook": "1"}, id="its own"),
+    ],
 )
 def test_the_numbers_are_those_of_the_rule_unless_it_has_its_own(injector: str, cpu: dict[str, str]) -> None:
     policy = Policy.load(

@@ -7,7 +7,6 @@ import pytest
 from tests.builders import UNKNOWN, ClusterFacts, case
 from tests.controlplane.objects import pod
 from tests.injectors.applied import applied, unchanged
-from tests.tables import table
 from webhook.framework.cluster_view import PriorityClass, Workload
 from webhook.framework.interface import Outcome
 from webhook.injectors.priority_class import PriorityClassName
@@ -89,40 +88,50 @@ def test_left_alone(spec: dict[str, Any], facts: ClusterFacts, workload: str, ou
     assert unchanged(PriorityClassName(), case(pod(**spec), cluster=facts, workload=workload)) == outcome
 
 
-@table(
+@pytest.mark.parametrize(
     ("injector", "outcome"),
-    {
-        "it respects it": (PriorityClassName(override_global_default=False), Outcome("kept", "everyday")),
-        "an empty name means no class": (PriorityClassName(classes={"training": ""}), Outcome("none")),
-    },
+    [
+        pytest.param(
+            PriorityClassName(override_global_default=False), Outcome("kept", "everyday"), id="it respects it"
+        ),
+        pytest.param(PriorityClassName(classes={"training": ""}), Outcome("none"), id="an empty name means no class"),
+    ],
 )
 def test_the_global_default_is_kept_where_the_policy_says_so(injector: PriorityClassName, outcome: Outcome) -> None:
     assert unchanged(injector, case(pod(priorityClassName="everyday", priority=7), cluster=KNOWN)) == outcome
 
 
-@table(
+@pytest.mark.parametrize(
     ("before", "facts", "after"),
-    {
-        "the numbers are set from the class": (NUMBERS, KNOWN, SET),
-        "a class that does not preempt": (
+    [
+        pytest.param(NUMBERS, KNOWN, SET, id="the numbers are set from the class"),
+        pytest.param(
             NUMBERS,
             cluster(GENTLE),
             {"priorityClassName": "gpu-training", "priority": 500, "preemptionPolicy": "Never"},
+            id="a class that does not preempt",
         ),
-        "numbers that are not there are not added": ({}, KNOWN, {"priorityClassName": "gpu-training"}),
-        "a number of null is set": ({"priority": None}, KNOWN, {"priorityClassName": "gpu-training", "priority": 1000}),
-        "an empty name": ({"priorityClassName": "", **NUMBERS}, KNOWN, SET),
-        "the global default counts as not chosen": (
+        pytest.param({}, KNOWN, {"priorityClassName": "gpu-training"}, id="numbers that are not there are not added"),
+        pytest.param(
+            {"priority": None},
+            KNOWN,
+            {"priorityClassName": "gpu-training", "priority": 1000},
+            id="a number of null is set",
+        ),
+        pytest.param({"priorityClassName": "", **NUMBERS}, KNOWN, SET, id="an empty name"),
+        pytest.param(
             {"priorityClassName": "everyday", "priority": 7},
             KNOWN,
             {"priorityClassName": "gpu-training", "priority": 1000},
+            id="the global default counts as not chosen",
         ),
-        "numbers are removed while the class may be stale: the API server computes them again": (
+        pytest.param(
             NUMBERS,
             STALE,
             {"priorityClassName": "gpu-training"},
+            id="numbers are removed while the class may be stale: the API server computes them again",
         ),
-    },
+    ],
 )
 def test_set(before: dict[str, Any], facts: ClusterFacts, after: dict[str, Any]) -> None:
     changed, outcome = applied(PriorityClassName(), case(pod(**before), cluster=facts), OWN)
@@ -151,43 +160,48 @@ def kept(why: str) -> str:
 
 
 _LOW = kept('it never preempts, and without it a pod takes the place of pods of "overprovisioning" (-10)')
-LESS: dict[str, tuple[dict[str, Any], ClusterFacts, Outcome]] = {
-    "it could no longer take the place of pause pods": (
+LESS = [
+    pytest.param(
         NUMBERS,
         cluster(QUIET, PAUSE),
         Outcome("preempts", "gpu-training", _LOW),
+        id="it could no longer take the place of pause pods",
     ),
-    "the same of a template, whose priority is not known": (
+    pytest.param(
         {},
         cluster(QUIET, PAUSE),
         Outcome("preempts", "gpu-training", _LOW),
+        id="the same of a template, whose priority is not known",
     ),
-    "everybody else has a higher priority": (
+    pytest.param(
         {"priorityClassName": "everyday", "priority": 700, "preemptionPolicy": "PreemptLowerPriority"},
         cluster(QUIET, HIGH),
         Outcome("lower", "gpu-training", kept("its value 500 is below 700, which a pod has without it")),
+        id="everybody else has a higher priority",
     ),
-    "a quota would count it": (
+    pytest.param(
         BY_DEFAULT,
         quotas("gpu-training"),
         Outcome("quota", "gpu-training", kept('ResourceQuota "gpus" would count the pod')),
+        id="a quota would count it",
     ),
-    "a quota for the global default would no longer count it": (
+    pytest.param(
         BY_DEFAULT,
         quotas("everyday"),
         Outcome("quota", "gpu-training", kept('ResourceQuota "gpus" would no longer count the pod')),
+        id="a quota for the global default would no longer count it",
     ),
-    **{
-        f"{name} orders pods by it": (spec, cluster(QUIET), Outcome("ordered", name))
+    *[
+        pytest.param(spec, cluster(QUIET), Outcome("ordered", name), id=f"{name} orders pods by it")
         for name, spec in (
             ("Volcano", {"schedulerName": "volcano", **NUMBERS}),
             ("YuniKorn", {"schedulerName": "yunikorn", **NUMBERS}),
         )
-    },
-}
+    ],
+]
 
 
-@table(("spec", "facts", "outcome"), LESS)
+@pytest.mark.parametrize(("spec", "facts", "outcome"), LESS)
 def test_a_guess_is_not_given_where_the_pod_could_do_less_with_it(
     spec: dict[str, Any], facts: ClusterFacts, outcome: Outcome
 ) -> None:
@@ -203,22 +217,22 @@ def test_a_guess_is_not_given_to_a_pod_of_kueue() -> None:
     assert unchanged(PriorityClassName(), guessed) == Outcome("ordered", "Kueue")
 
 
-@table(("spec", "facts"), {why: row[:2] for why, row in LESS.items()})
+@pytest.mark.parametrize(("spec", "facts"), [pytest.param(*row.values[:2], id=row.id) for row in LESS])
 def test_a_label_that_asks_for_the_class_gives_it_all_the_same(spec: dict[str, Any], facts: ClusterFacts) -> None:
     _, got = applied(PriorityClassName(), case(pod(**spec), cluster=facts), OWN)
     assert got == Outcome("set", "gpu-training")
 
 
-@table(
+@pytest.mark.parametrize(
     ("spec", "facts"),
-    {
-        "nobody has a lower priority": (NUMBERS, cluster(QUIET, MINE)),
-        "the pod preempts nobody without it either": (BY_DEFAULT, cluster(QUIET, CALM, PAUSE)),
-        "it preempts as before": (NUMBERS, cluster(TRAINING, PAUSE)),
-        "no quota counts it otherwise": (BY_DEFAULT, quotas("gpu-training", "everyday")),
-        "a quota of another class": (BY_DEFAULT, quotas("gpu-inference")),
-        "nothing is known of the pod's priority": ({}, cluster(QUIET)),
-    },
+    [
+        pytest.param(NUMBERS, cluster(QUIET, MINE), id="nobody has a lower priority"),
+        pytest.param(BY_DEFAULT, cluster(QUIET, CALM, PAUSE), id="the pod preempts nobody without it either"),
+        pytest.param(NUMBERS, cluster(TRAINING, PAUSE), id="it preempts as before"),
+        pytest.param(BY_DEFAULT, quotas("gpu-training", "everyday"), id="no quota counts it otherwise"),
+        pytest.param(BY_DEFAULT, quotas("gpu-inference"), id="a quota of another class"),
+        pytest.param({}, cluster(QUIET), id="nothing is known of the pod's priority"),
+    ],
 )
 def test_a_guess_is_given_where_the_pod_can_do_as_much_with_it(spec: dict[str, Any], facts: ClusterFacts) -> None:
     made = case(pod(**spec), cluster=facts)

@@ -8,7 +8,6 @@ from tests.builders import GPU, TWO_NODES, UNKNOWN, ClusterFacts, case
 from tests.controlplane.objects import pod
 from tests.devices.dra import gpu
 from tests.injectors.applied import applied, unchanged
-from tests.tables import table
 from webhook.framework.interface import Outcome
 from webhook.injectors.tolerations import AllowedTaint, PolicyTaint, Tolerations
 from webhook.kube.taints import Taint
@@ -32,23 +31,24 @@ def equal(key: str, value: str, effect: str = "NoSchedule") -> dict[str, str]:
     return {"key": key, "operator": "Equal", "value": value, "effect": effect}
 
 
-@table(
+@pytest.mark.parametrize(
     "present",
-    {
-        "the same toleration": [EXISTS],
-        "one for all effects": [{"key": GPU, "operator": "Exists"}],
-        "a wildcard of the user's": [{"operator": "Exists"}],
-        "a wildcard for one effect": [{"operator": "Exists", "effect": "NoSchedule"}],
-        "one with a field that we do not know": [FOR_NOW, EXISTS | {"somethingNew": 1}],
-        "whoever names some values is not given all": [{"key": GPU, "operator": "Gt", "value": "5"}],
-    },
+    [
+        pytest.param([EXISTS], id="the same toleration"),
+        pytest.param([{"key": GPU, "operator": "Exists"}], id="one for all effects"),
+        pytest.param([{"operator": "Exists"}], id="a wildcard of the user's"),
+        pytest.param([{"operator": "Exists", "effect": "NoSchedule"}], id="a wildcard for one effect"),
+        pytest.param([FOR_NOW, EXISTS | {"somethingNew": 1}], id="one with a field that we do not know"),
+        pytest.param([{"key": GPU, "operator": "Gt", "value": "5"}], id="whoever names some values is not given all"),
+    ],
 )
 def test_left_alone_where_the_pod_tolerates_the_taint(present: list[dict[str, Any]]) -> None:
     assert unchanged(Tolerations(), case(pod(tolerations=present))) == Outcome("covered")
 
 
 @pytest.mark.parametrize(
-    "vendors", [frozenset(), frozenset({"gpu.nvidia.com", "gpu.amd.com"})], ids=["none", "several"]
+    "vendors",
+    [pytest.param(frozenset(), id="none"), pytest.param(frozenset({"gpu.nvidia.com", "gpu.amd.com"}), id="several")],
 )
 def test_left_alone_where_the_vendor_of_a_claim_is_not_known(vendors: frozenset[str]) -> None:
     made = pod(gpus=0, resourceClaims=[{"name": "c"}])
@@ -65,14 +65,18 @@ def test_added_where_a_spread_loses_nothing(more: dict[str, Any]) -> None:
     assert applied(Tolerations(), case(made), own=OWN)[1].result == "added"
 
 
-@table(
+@pytest.mark.parametrize(
     ("cluster", "allowed"),
-    {
-        "what the policy does not allow": (tainted(schedule("team", "b")), AllowedTaint(key=GPU)),
-        "another value": (tainted(schedule("dedicated", "db")), AllowedTaint(key="dedicated", value="gpu")),
-        "a key is no prefix": (tainted(schedule("gpus")), AllowedTaint(key="gpu")),
-        "while the state is stale": (tainted(schedule("sku", "gpu"), fresh=False), AllowedTaint(key="sku")),
-    },
+    [
+        pytest.param(tainted(schedule("team", "b")), AllowedTaint(key=GPU), id="what the policy does not allow"),
+        pytest.param(
+            tainted(schedule("dedicated", "db")), AllowedTaint(key="dedicated", value="gpu"), id="another value"
+        ),
+        pytest.param(tainted(schedule("gpus")), AllowedTaint(key="gpu"), id="a key is no prefix"),
+        pytest.param(
+            tainted(schedule("sku", "gpu"), fresh=False), AllowedTaint(key="sku"), id="while the state is stale"
+        ),
+    ],
 )
 def test_left_alone_where_the_taints_of_nodes_do_not_count(cluster: ClusterFacts, allowed: AllowedTaint) -> None:
     assert unchanged(Tolerations(taints=(), allowed=(allowed,)), case(pod(), cluster=cluster)) == Outcome("covered")
@@ -85,15 +89,15 @@ def test_another_vendors_taint_is_not_tolerated() -> None:
     assert after["spec"]["tolerations"] == [EXISTS], "0 GPUs of a vendor do not count"
 
 
-@table(
+@pytest.mark.parametrize(
     "present",
-    {
-        "tolerations of null": None,
-        "an empty list": [],
-        "another effect": [{"key": GPU, "operator": "Exists", "effect": "NoExecute"}],
-        "one value does not cover all values": [equal(GPU, "present")],
-        "a comparison with another taint": [{"key": "other", "operator": "Gt", "value": "5"}],
-    },
+    [
+        pytest.param(None, id="tolerations of null"),
+        pytest.param([], id="an empty list"),
+        pytest.param([{"key": GPU, "operator": "Exists", "effect": "NoExecute"}], id="another effect"),
+        pytest.param([equal(GPU, "present")], id="one value does not cover all values"),
+        pytest.param([{"key": "other", "operator": "Gt", "value": "5"}], id="a comparison with another taint"),
+    ],
 )
 def test_the_vendors_taint_is_tolerated_and_others_stay_where_they_are(present: list[dict[str, Any]] | None) -> None:
     after, outcome = applied(Tolerations(), case(pod(tolerations=present), cluster=UNKNOWN), OWN)
@@ -104,40 +108,46 @@ def test_the_vendors_taint_is_tolerated_and_others_stay_where_they_are(present: 
 SKUS = [schedule("sku", "a100"), schedule("sku", "h100"), schedule("sku", "cpu")]
 
 
-@table(
+@pytest.mark.parametrize(
     ("taints", "allowed", "want"),
-    {
-        "only the value that is allowed": (
+    [
+        pytest.param(
             [schedule("sku", "gpu")],
             [AllowedTaint(key="sku", value="gpu")],
             [equal("sku", "gpu")],
+            id="only the value that is allowed",
         ),
-        "two values of one key, and not a third one": (
+        pytest.param(
             SKUS,
             [AllowedTaint(key="sku", value="a100"), AllowedTaint(key="sku", value="h100")],
             [equal("sku", "a100"), equal("sku", "h100")],
+            id="two values of one key, and not a third one",
         ),
-        "several values of one key where any is allowed: the key once": (
+        pytest.param(
             SKUS,
             [AllowedTaint(key="sku")],
             [{"key": "sku", "operator": "Exists", "effect": "NoSchedule"}],
+            id="several values of one key where any is allowed: the key once",
         ),
-        "two effects of one key: the key once, for all effects": (
+        pytest.param(
             [schedule("gpu", effect="NoExecute"), schedule("gpu")],
             [AllowedTaint(key="gpu")],
             [{"key": "gpu", "operator": "Exists"}],
+            id="two effects of one key: the key once, for all effects",
         ),
-        "three effects of one value": (
+        pytest.param(
             [schedule("gpu", "a", "NoExecute"), schedule("gpu", "a"), schedule("gpu", "a", "PreferNoSchedule")],
             [AllowedTaint(key="gpu", value="a")],
             [{"key": "gpu", "operator": "Equal", "value": "a"}],
+            id="three effects of one value",
         ),
-        "a key by its prefix: the whole key is tolerated, never a pattern": (
+        pytest.param(
             [schedule("nvidia.com/mig-strategy", "x")],
             [AllowedTaint(key="nvidia.com/mig*")],
             [{"key": "nvidia.com/mig-strategy", "operator": "Exists", "effect": "NoSchedule"}],
+            id="a key by its prefix: the whole key is tolerated, never a pattern",
         ),
-    },
+    ],
 )
 def test_taints_that_gpu_nodes_have(
     taints: list[Taint], allowed: list[AllowedTaint], want: list[dict[str, Any]]
@@ -147,35 +157,39 @@ def test_taints_that_gpu_nodes_have(
     assert after["spec"]["tolerations"] == want
 
 
-@table(
+@pytest.mark.parametrize(
     ("injector", "cluster", "present", "want"),
-    {
-        "a live taint that the policy's own covers": (Tolerations(), TWO_NODES, [], [EXISTS]),
-        "a live taint of another effect widens the one toleration of its key": (
+    [
+        pytest.param(Tolerations(), TWO_NODES, [], [EXISTS], id="a live taint that the policy's own covers"),
+        pytest.param(
             Tolerations(),
             tainted(schedule(GPU, "present", "NoExecute"), schedule(GPU, "present")),
             [],
             [{"key": GPU, "operator": "Exists"}],
+            id="a live taint of another effect widens the one toleration of its key",
         ),
-        "one of some minutes does not cover one without an end": (
+        pytest.param(
             Tolerations(taints=(PolicyTaint(key=GPU, effect="NoExecute"),), allowed=()),
             UNKNOWN,
             [FOR_NOW],
             [{"key": GPU, "operator": "Exists", "effect": "NoExecute"}],
+            id="one of some minutes does not cover one without an end",
         ),
-        "one of the policy's own covers another": (
+        pytest.param(
             Tolerations(taints=(PolicyTaint(key="a"), PolicyTaint(key="a", value="b")), allowed=()),
             UNKNOWN,
             [],
             [{"key": "a", "operator": "Exists", "effect": "NoSchedule"}],
+            id="one of the policy's own covers another",
         ),
-        "of all vendors, with a value": (
+        pytest.param(
             Tolerations(taints=(PolicyTaint(key="pool", value="gpu", effect="NoExecute"),), allowed=()),
             TWO_NODES,
             [],
             [equal("pool", "gpu", "NoExecute")],
+            id="of all vendors, with a value",
         ),
-    },
+    ],
 )
 def test_taints_of_the_policy(
     injector: Tolerations, cluster: ClusterFacts, present: list[dict[str, Any]], want: list[dict[str, Any]]

@@ -7,7 +7,6 @@ import pytest
 from tests.builders import case, container
 from tests.controlplane.objects import pod
 from tests.injectors.applied import applied, unchanged
-from tests.tables import table
 from webhook.framework.interface import Outcome
 from webhook.injectors.void_devices import VoidDevices
 from webhook.kube.pod import Pod
@@ -18,14 +17,14 @@ VOID = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}
 PLAIN = {"name": "main", "image": "cuda"}
 
 
-@table(
+@pytest.mark.parametrize(
     "before",
-    {
-        "a container with a GPU": pod(),
-        "an ephemeral container": pod(ephemeral=[container("debug", gpu=None)]),
-        "the user's own value": pod(gpus=0, env={"NVIDIA_VISIBLE_DEVICES": "all"}),
-        "the user's own reference": pod(gpus=0, env={"NVIDIA_VISIBLE_DEVICES": {"fieldRef": {}}}),
-    },
+    [
+        pytest.param(pod(), id="a container with a GPU"),
+        pytest.param(pod(ephemeral=[container("debug", gpu=None)]), id="an ephemeral container"),
+        pytest.param(pod(gpus=0, env={"NVIDIA_VISIBLE_DEVICES": "all"}), id="the user's own value"),
+        pytest.param(pod(gpus=0, env={"NVIDIA_VISIBLE_DEVICES": {"fieldRef": {}}}), id="the user's own reference"),
+    ],
 )
 def test_left_alone(before: Pod) -> None:
     assert unchanged(VoidDevices(), case(before)) == Outcome("none")
@@ -62,22 +61,23 @@ def test_all_but_the_container_that_gets_the_part_of_a_gpu_see_none(named: dict[
     assert [each["name"] for each in after["spec"]["containers"] if "env" not in each] == [gets] * (gets is not None)
 
 
-@table(
+@pytest.mark.parametrize(
     ("fields", "env"),
-    {
-        "no environment": ({}, [VOID]),
-        "an environment of null": ({"env": None}, [VOID]),
-        "an empty environment": ({"env": []}, [VOID]),
-        "other variables": ({"env": [{"name": "A", "value": "b"}]}, [{"name": "A", "value": "b"}, VOID]),
-        "names are case sensitive": (
+    [
+        pytest.param({}, [VOID], id="no environment"),
+        pytest.param({"env": None}, [VOID], id="an environment of null"),
+        pytest.param({"env": []}, [VOID], id="an empty environment"),
+        pytest.param({"env": [{"name": "A", "value": "b"}]}, [{"name": "A", "value": "b"}, VOID], id="other variables"),
+        pytest.param(
             {"env": [{"name": "nvidia_visible_devices", "value": "all"}]},
             [{"name": "nvidia_visible_devices", "value": "all"}, VOID],
+            id="names are case sensitive",
         ),
-        "envFrom loses against env": ({"envFrom": [{"configMapRef": {"name": "x"}}]}, [VOID]),
-        "0 GPUs are none": ({"resources": {"limits": {"nvidia.com/gpu": 0}}}, [VOID]),
-        "another device of the vendor": ({"resources": {"limits": {"nvidia.com/rdma-vf": 1}}}, [VOID]),
-        "a claim, which CDI serves": ({"resources": {"claims": [{"name": "gpu"}]}}, [VOID]),
-    },
+        pytest.param({"envFrom": [{"configMapRef": {"name": "x"}}]}, [VOID], id="envFrom loses against env"),
+        pytest.param({"resources": {"limits": {"nvidia.com/gpu": 0}}}, [VOID], id="0 GPUs are none"),
+        pytest.param({"resources": {"limits": {"nvidia.com/rdma-vf": 1}}}, [VOID], id="another device of the vendor"),
+        pytest.param({"resources": {"claims": [{"name": "gpu"}]}}, [VOID], id="a claim, which CDI serves"),
+    ],
 )
 def test_a_container_without_a_gpu_gets_void(fields: dict[str, Any], env: list[Any]) -> None:
     after, outcome = applied(VoidDevices(), case(pod(containers=[PLAIN | fields])), OWN)

@@ -1,14 +1,12 @@
 """What placement reads of a pod."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
 
 from tests.placement.placed import affinity, expression
 from tests.state.objects import GPU, admitted, pod
-from webhook.kube.asked import key_of, owner_key
+from webhook.kube.asked import identity_of
 from webhook.kube.pod import pod_id
 from webhook.kube.pod_requests import counted_demand, demand_of
 from webhook.kube.record import ranked_nodes
@@ -61,17 +59,18 @@ def test_a_cached_demand_is_that_of_pods_with_the_same_requests(spec: dict[str, 
 
 def test_a_pod_has_the_same_key_at_admission_and_in_the_watch() -> None:
     for made in (pod("p"), pod("p", owner="o")):
-        assert key_of(made) == key_of(admitted(made))
+        assert identity_of(made) == identity_of(admitted(made))
 
 
 def test_pods_of_one_controller_or_else_app_label_and_namespace_have_the_same_owner() -> None:
-    assert owner_key(pod("p", owner="o")) == owner_key(pod("q", owner="o")) != owner_key(pod("q", owner="r"))
+    first, second, other = (identity_of(pod(name, owner=of)) for name, of in (("p", "o"), ("q", "o"), ("q", "r")))
+    assert first.owner == second.owner != other.owner
     made, other = pod("p"), pod("q")
-    assert owner_key(made) == ""
+    assert identity_of(made).owner == ""
     made["metadata"]["labels"] = {"app": "chat"}
     other["metadata"] |= {"labels": {"app": "chat"}, "namespace": "team-b"}
-    assert owner_key(made) == "team-a/app=chat"
-    assert owner_key(other) == "team-b/app=chat"
+    assert identity_of(made).owner == "team-a/app=chat"
+    assert identity_of(other).owner == "team-b/app=chat"
 
 
 def test_a_uid_is_kept_as_a_number() -> None:

@@ -29,26 +29,35 @@ def terms(count: int) -> dict[str, Any]:
     return {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": each}, PREFERRED: preferred}}
 
 
-WITHIN = {
-    "one container": pod(),
-    "forty times what the largest manifest has": pod(
-        containers=[
-            container(str(n), env={f"A{m}": "b" for m in range(16)}, volumeMounts=[{}] * 8) for n in range(240)
-        ],
-        volumes=[{}] * 600,
+WITHIN = [
+    pytest.param(pod(), id="one container"),
+    pytest.param(
+        pod(
+            containers=[
+                container(str(n), env={f"A{m}": "b" for m in range(16)}, volumeMounts=[{}] * 8) for n in range(240)
+            ],
+            volumes=[{}] * 600,
+        ),
+        id="forty times what the largest manifest has",
     ),
-    "affinity to hundreds of nodes": pod(affinity=terms(600)),
-    "no pod at all": "pod",
-    "a pod without a spec": {"metadata": {}},
-    "fields of other types": {
-        "metadata": {"labels": 3},
-        "spec": {"containers": True, "volumes": "x", "affinity": [1], "nodeSelector": 5},
-    },
-    "containers of other types": {"spec": {"containers": [None, 3, {"resources": 1, "env": 2, "securityContext": []}]}},
-}
+    pytest.param(pod(affinity=terms(600)), id="affinity to hundreds of nodes"),
+    pytest.param("pod", id="no pod at all"),
+    pytest.param({"metadata": {}}, id="a pod without a spec"),
+    pytest.param(
+        {
+            "metadata": {"labels": 3},
+            "spec": {"containers": True, "volumes": "x", "affinity": [1], "nodeSelector": 5},
+        },
+        id="fields of other types",
+    ),
+    pytest.param(
+        {"spec": {"containers": [None, 3, {"resources": 1, "env": 2, "securityContext": []}]}},
+        id="containers of other types",
+    ),
+]
 
 
-@pytest.mark.parametrize("obj", WITHIN.values(), ids=WITHIN)
+@pytest.mark.parametrize("obj", WITHIN)
 def test_this_is_within_the_bounds(obj: Any) -> None:
     assert exceeded_by_pod(obj) == []
 
@@ -137,28 +146,38 @@ def with_metadata(**fields: Any) -> dict[str, Any]:
     return LARGE | {"metadata": LARGE["metadata"] | fields}
 
 
-HARMLESS_UPDATES = {
-    "a finalizer is removed": with_metadata(finalizers=[]),
-    "a label is added": with_metadata(labels={"a": "b"}),
-    "a status is written": LARGE | {"status": {"phase": "Running"}},
-    "an annotation that requests nothing is added": with_metadata(annotations={"network/status": "up"}),
-}
+HARMLESS_UPDATES = [
+    pytest.param(with_metadata(finalizers=[]), id="a finalizer is removed"),
+    pytest.param(with_metadata(labels={"a": "b"}), id="a label is added"),
+    pytest.param(LARGE | {"status": {"phase": "Running"}}, id="a status is written"),
+    pytest.param(
+        with_metadata(annotations={"network/status": "up"}), id="an annotation that requests nothing is added"
+    ),
+]
 
 
-@pytest.mark.parametrize("new", HARMLESS_UPDATES.values(), ids=HARMLESS_UPDATES)
+@pytest.mark.parametrize("new", HARMLESS_UPDATES)
 def test_a_stored_pod_that_exceeds_a_bound_may_change_where_no_rule_reads(new: Any) -> None:
     assert updated(new, LARGE)["allowed"]
 
 
-REFUSED_UPDATES = {
-    "an annotation that requests devices": (with_metadata(annotations={"cdi.k8s.io/a": "x"}), "[deviceAnnotations]"),
-    "more annotations than the bound": (with_metadata(annotations=names(2000)), "[podSize]"),
-    "another image": (pod(containers=[container(str(n), gpu=None, image="b") for n in range(300)]), "[podSize]"),
-    "another container": (LARGE | {"spec": LARGE["spec"] | {"ephemeralContainers": [container("x")]}}, "[podSize]"),
-}
+REFUSED_UPDATES = [
+    pytest.param(
+        with_metadata(annotations={"cdi.k8s.io/a": "x"}),
+        "[deviceAnnotations]",
+        id="an annotation that requests devices",
+    ),
+    pytest.param(with_metadata(annotations=names(2000)), "[podSize]", id="more annotations than the bound"),
+    pytest.param(
+        pod(containers=[container(str(n), gpu=None, image="b") for n in range(300)]), "[podSize]", id="another image"
+    ),
+    pytest.param(
+        LARGE | {"spec": LARGE["spec"] | {"ephemeralContainers": [container("x")]}}, "[podSize]", id="another container"
+    ),
+]
 
 
-@pytest.mark.parametrize(("new", "rule"), REFUSED_UPDATES.values(), ids=REFUSED_UPDATES)
+@pytest.mark.parametrize(("new", "rule"), REFUSED_UPDATES)
 def test_a_stored_pod_that_exceeds_a_bound_may_not_change_where_rules_read(new: Any, rule: str) -> None:
     assert rule in updated(new, LARGE)["status"]["message"]
 

@@ -58,20 +58,24 @@ def test_removing_a_missing_value_changes_nothing(path: Path) -> None:
     assert edit.object == OBJECT
 
 
-SET: dict[str, tuple[dict[str, Any], Path, Any, tuple[Any, ...]]] = {
-    "a new key is added": ({"a": 1}, ("b",), 2, ("add", "/b", 2)),
-    "a known key is replaced": ({"a": 1}, ("a",), 2, ("replace", "/a", 2)),
-    "null is replaced": ({"a": None}, ("a",), 2, ("replace", "/a", 2)),
-    "missing parents are made in one operation": ({}, ("a", "b", "c"), 1, ("add", "/a", {"b": {"c": 1}})),
-    "a null parent is replaced in one": ({"a": {"b": None}}, ("a", "b", "c"), 1, ("replace", "/a/b", {"c": 1})),
-    "through a list": ({"a": [{}, {}]}, ("a", 1, "b"), 1, ("add", "/a/1/b", 1)),
-    "an item of a list": ({"a": [1, 2]}, ("a", 1), 3, ("replace", "/a/1", 3)),
-    "a key in the path is escaped": ({"a": {}}, ("a", "a/b~c~1"), "x", ("add", "/a/a~1b~0c~01", "x")),
-    "empty keys are keys": ({"": {}}, ("", ""), 1, ("add", "//", 1)),
-}
+SET = [
+    pytest.param({"a": 1}, ("b",), 2, ("add", "/b", 2), id="a new key is added"),
+    pytest.param({"a": 1}, ("a",), 2, ("replace", "/a", 2), id="a known key is replaced"),
+    pytest.param({"a": None}, ("a",), 2, ("replace", "/a", 2), id="null is replaced"),
+    pytest.param(
+        {}, ("a", "b", "c"), 1, ("add", "/a", {"b": {"c": 1}}), id="missing parents are made in one operation"
+    ),
+    pytest.param(
+        {"a": {"b": None}}, ("a", "b", "c"), 1, ("replace", "/a/b", {"c": 1}), id="a null parent is replaced in one"
+    ),
+    pytest.param({"a": [{}, {}]}, ("a", 1, "b"), 1, ("add", "/a/1/b", 1), id="through a list"),
+    pytest.param({"a": [1, 2]}, ("a", 1), 3, ("replace", "/a/1", 3), id="an item of a list"),
+    pytest.param({"a": {}}, ("a", "a/b~c~1"), "x", ("add", "/a/a~1b~0c~01", "x"), id="a key in the path is escaped"),
+    pytest.param({"": {}}, ("", ""), 1, ("add", "//", 1), id="empty keys are keys"),
+]
 
 
-@pytest.mark.parametrize(("before", "path", "value", "want"), SET.values(), ids=SET)
+@pytest.mark.parametrize(("before", "path", "value", "want"), SET)
 def test_set(before: dict[str, Any], path: Path, value: object, want: tuple[Any, ...]) -> None:
     edit = Edit(before)
     edit.set(path, value)

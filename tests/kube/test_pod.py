@@ -10,13 +10,13 @@ import pytest
 from tests.builders import GPU, GPUS, container
 from tests.controlplane.objects import pod
 from webhook.errors import QuantityError
+from webhook.kube.asked import AskedPod
 from webhook.kube.pod import (
     Owner,
     asks_for_gpu,
     clean_path,
     containers,
     gpu_counts,
-    gpu_names,
     owner,
     requests_of,
 )
@@ -140,41 +140,41 @@ def test_requests_of_a_container_are_not_copied_without_need() -> None:
 # --- GPUs -------------------------------------------------------------------------------------------------------------
 
 SLICE, OTHER = "nvidia.com/mig-1g.10gb", "x.io/gpu"
-COUNTED: dict[str, tuple[dict[str, Any], dict[str, int]]] = {
-    "nothing": (asks(), {}),
-    "resources that are null": ({"name": "c", "resources": None}, {}),
-    "no GPU": (asks(limits={"rdma/hca": "1", "cpu": "8"}), {}),
-    "0 GPUs as a number": (asks({GPU: 0}, {GPU: 0.0}), {}),
-    "a negative number": (asks(limits={GPU: "-1"}), {}),
-    "no number": (asks(limits={GPU: "x"}), {}),
-    "the limit comes first": (asks({GPU: "1"}, {GPU: "2"}), {GPU: 2}),
-    "the request where the limit is 0": (asks({GPU: "1"}, {GPU: "0"}), {GPU: 1}),
-    "the request alone, in thousandths": (asks({GPU: "2000m"}), {GPU: 2}),
-    "a fraction of a GPU counts as one": (asks(limits={GPU: "0.5"}), {GPU: 1}),
-    "two kinds": (asks(limits={SLICE: 3, "amd.com/gpu": 1}), {SLICE: 3, "amd.com/gpu": 1}),
-}
+COUNTED = [
+    pytest.param(asks(), {}, id="nothing"),
+    pytest.param({"name": "c", "resources": None}, {}, id="resources that are null"),
+    pytest.param(asks(limits={"rdma/hca": "1", "cpu": "8"}), {}, id="no GPU"),
+    pytest.param(asks({GPU: 0}, {GPU: 0.0}), {}, id="0 GPUs as a number"),
+    pytest.param(asks(limits={GPU: "-1"}), {}, id="a negative number"),
+    pytest.param(asks(limits={GPU: "x"}), {}, id="no number"),
+    pytest.param(asks({GPU: "1"}, {GPU: "2"}), {GPU: 2}, id="the limit comes first"),
+    pytest.param(asks({GPU: "1"}, {GPU: "0"}), {GPU: 1}, id="the request where the limit is 0"),
+    pytest.param(asks({GPU: "2000m"}), {GPU: 2}, id="the request alone, in thousandths"),
+    pytest.param(asks(limits={GPU: "0.5"}), {GPU: 1}, id="a fraction of a GPU counts as one"),
+    pytest.param(asks(limits={SLICE: 3, "amd.com/gpu": 1}), {SLICE: 3, "amd.com/gpu": 1}, id="two kinds"),
+]
 
 
-@pytest.mark.parametrize(("counted", "want"), COUNTED.values(), ids=COUNTED)
+@pytest.mark.parametrize(("counted", "want"), COUNTED)
 def test_gpu_counts(counted: dict[str, Any], want: dict[str, int]) -> None:
     assert gpu_counts(counted, GPUS) == want
     assert asks_for_gpu(counted, GPUS) == bool(want)
 
 
-NAMED: dict[str, tuple[dict[str, Any], set[str]]] = {
-    "no containers": (spec(), set()),
-    "0 GPUs in another spelling": (spec(asks(limits={GPU: "0m"})), set()),
-    "a limit": (spec(asks(limits={GPU: "1"})), {GPU}),
-    "a request of an init container": (spec(asks(), init=[asks({GPU: "1"})]), {GPU}),
-    "an ephemeral container": (spec(asks(), ephemeralContainers=[asks({GPU: "1"})]), {GPU}),
-    "numbers that a rule reports": (spec(asks({GPU: "-1"}), asks({SLICE: "many"})), {GPU, SLICE}),
-    "one kind, and 0 of another": (spec(asks({GPU: "1", "amd.com/gpu": "0"})), {GPU}),
-}
+NAMED = [
+    pytest.param(spec(), set(), id="no containers"),
+    pytest.param(spec(asks(limits={GPU: "0m"})), set(), id="0 GPUs in another spelling"),
+    pytest.param(spec(asks(limits={GPU: "1"})), {GPU}, id="a limit"),
+    pytest.param(spec(asks(), init=[asks({GPU: "1"})]), {GPU}, id="a request of an init container"),
+    pytest.param(spec(asks(), ephemeralContainers=[asks({GPU: "1"})]), {GPU}, id="an ephemeral container"),
+    pytest.param(spec(asks({GPU: "-1"}), asks({SLICE: "many"})), {GPU, SLICE}, id="numbers that a rule reports"),
+    pytest.param(spec(asks({GPU: "1", "amd.com/gpu": "0"})), {GPU}, id="one kind, and 0 of another"),
+]
 
 
-@pytest.mark.parametrize(("layout", "names"), NAMED.values(), ids=NAMED)
+@pytest.mark.parametrize(("layout", "names"), NAMED)
 def test_gpu_names(layout: dict[str, Any], names: set[str]) -> None:
-    assert gpu_names(layout, GPUS) == names
+    assert AskedPod(layout, GPUS).gpu_names == names
 
 
 @pytest.mark.parametrize(

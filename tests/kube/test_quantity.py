@@ -49,7 +49,9 @@ def test_text_that_kubernetes_refuses_or_that_has_no_digit_is_refused(text: str)
     assert str(caught.value).isprintable()
 
 
-@pytest.mark.parametrize("sign", ["", "+", "-"], ids=["plain", "plus", "minus"])
+@pytest.mark.parametrize(
+    "sign", [pytest.param("", id="plain"), pytest.param("+", id="plus"), pytest.param("-", id="minus")]
+)
 @pytest.mark.parametrize("text", UPSTREAM, ids=str)
 def test_values_are_those_of_upstream(text: str, sign: str) -> None:
     wanted = Fraction(Decimal(UPSTREAM[text]))

@@ -52,80 +52,91 @@ def test_an_old_object_is_read_on_an_update_only(operation: str) -> None:
 
 DEPLOYMENT = {"kind": {"group": "apps", "kind": "Deployment"}, "resource": {"group": "apps", "resource": "deployments"}}
 SCALE = {"kind": {"group": "autoscaling", "kind": "Scale"}, "subResource": "scale", "operation": "UPDATE"}
-READ: dict[str, dict[str, Any]] = {
-    "missing fields": {"userInfo": None, "object": None, "dryRun": None},
-    "fields that are null": {"userInfo": {"username": None, "groups": None, "extra": {"a": ["b"]}}},
-    "unknown fields": {"somethingNew": {"a": 1}, "requestKind": 5},
-    "empty objects": {"oldObject": {}, "object": {}},
-    "the status of a pod": {"operation": "UPDATE", "subResource": "status"},
-    "a resize": {"operation": "UPDATE", "subResource": "resize"},
-    "a binding": {"kind": {"kind": "Binding"}, "subResource": "binding"},
-    "an eviction": {"kind": {"group": "policy", "kind": "Eviction"}, "subResource": "eviction"},
-    "exec": {"kind": {"kind": "PodExecOptions"}, "subResource": "exec", "operation": "CONNECT"},
-    "a Deployment": DEPLOYMENT,
-    "its scale": DEPLOYMENT | SCALE,
-    "a kind that ends in s": {"kind": {"kind": "Endpoints"}, "resource": {"resource": "endpoints"}},
-    "an unknown kind": {
-        "kind": {"group": "a.io", "kind": "Octopus"},
-        "resource": {"group": "a.io", "resource": "octopodes"},
-    },
-    "a pod with apiVersion and kind": {"object": {"apiVersion": "v1", "kind": "Pod"}},
-}
+READ = [
+    pytest.param({"userInfo": None, "object": None, "dryRun": None}, id="missing fields"),
+    pytest.param({"userInfo": {"username": None, "groups": None, "extra": {"a": ["b"]}}}, id="fields that are null"),
+    pytest.param({"somethingNew": {"a": 1}, "requestKind": 5}, id="unknown fields"),
+    pytest.param({"oldObject": {}, "object": {}}, id="empty objects"),
+    pytest.param({"operation": "UPDATE", "subResource": "status"}, id="the status of a pod"),
+    pytest.param({"operation": "UPDATE", "subResource": "resize"}, id="a resize"),
+    pytest.param({"kind": {"kind": "Binding"}, "subResource": "binding"}, id="a binding"),
+    pytest.param({"kind": {"group": "policy", "kind": "Eviction"}, "subResource": "eviction"}, id="an eviction"),
+    pytest.param({"kind": {"kind": "PodExecOptions"}, "subResource": "exec", "operation": "CONNECT"}, id="exec"),
+    pytest.param(DEPLOYMENT, id="a Deployment"),
+    pytest.param(DEPLOYMENT | SCALE, id="its scale"),
+    pytest.param({"kind": {"kind": "Endpoints"}, "resource": {"resource": "endpoints"}}, id="a kind that ends in s"),
+    pytest.param(
+        {
+            "kind": {"group": "a.io", "kind": "Octopus"},
+            "resource": {"group": "a.io", "resource": "octopodes"},
+        },
+        id="an unknown kind",
+    ),
+    pytest.param({"object": {"apiVersion": "v1", "kind": "Pod"}}, id="a pod with apiVersion and kind"),
+]
 
 
-@pytest.mark.parametrize("tweaks", READ.values(), ids=READ)
+@pytest.mark.parametrize("tweaks", READ)
 def test_a_consistent_review_is_read(tweaks: dict[str, Any]) -> None:
     assert parse_review(body(**tweaks)).uid == "u-1"
 
 
 PODS_OF_ANOTHER_GROUP = {"group": "a.io", "resource": "pods"}
-FORGED: dict[str, tuple[dict[str, Any], str]] = {
-    "another kind": ({"kind": {"kind": "Service"}}, 'request.kind: saw "Service" of group ""'),
-    "another group": ({"kind": {"group": "a.io", "kind": "Pod"}}, 'request.kind: saw "Pod" of'),
-    "pods of another group": ({"resource": PODS_OF_ANOTHER_GROUP}, "request.kind: saw"),
-    "a pod among ConfigMaps": ({"resource": {"resource": "configmaps"}}, "request.kind: saw"),
-    "another workload": (DEPLOYMENT | {"kind": {"group": "apps", "kind": "DaemonSet"}}, "request.kind: saw"),
-    "a pod as a binding": ({"subResource": "binding"}, "request.kind: saw"),
-    "a subresource that is created": (
+FORGED = [
+    pytest.param({"kind": {"kind": "Service"}}, 'request.kind: saw "Service" of group ""', id="another kind"),
+    pytest.param({"kind": {"group": "a.io", "kind": "Pod"}}, 'request.kind: saw "Pod" of', id="another group"),
+    pytest.param({"resource": PODS_OF_ANOTHER_GROUP}, "request.kind: saw", id="pods of another group"),
+    pytest.param({"resource": {"resource": "configmaps"}}, "request.kind: saw", id="a pod among ConfigMaps"),
+    pytest.param(
+        DEPLOYMENT | {"kind": {"group": "apps", "kind": "DaemonSet"}}, "request.kind: saw", id="another workload"
+    ),
+    pytest.param({"subResource": "binding"}, "request.kind: saw", id="a pod as a binding"),
+    pytest.param(
         {"subResource": "ephemeralcontainers"},
         "request.operation: saw CREATE of ephemeralcontainers, wanted UPDATE",
+        id="a subresource that is created",
     ),
-    "a connection": ({"operation": "CONNECT"}, "request.operation: saw CONNECT without a subresource"),
-    "another object": ({"object": {"kind": "Node"}}, 'request.object.kind: saw "Node", wanted "Pod"'),
-    "of another group": ({"object": {"apiVersion": "apps/v1"}}, 'request.object.apiVersion: saw "apps/v1"'),
-    "of another namespace": (
+    pytest.param({"operation": "CONNECT"}, "request.operation: saw CONNECT without a subresource", id="a connection"),
+    pytest.param({"object": {"kind": "Node"}}, 'request.object.kind: saw "Node", wanted "Pod"', id="another object"),
+    pytest.param(
+        {"object": {"apiVersion": "apps/v1"}}, 'request.object.apiVersion: saw "apps/v1"', id="of another group"
+    ),
+    pytest.param(
         {"object": {"metadata": {"namespace": "team-b"}}},
         'request.object.metadata.namespace: saw "team-b", wanted "team-a"',
+        id="of another namespace",
     ),
-    "of another name": (
+    pytest.param(
         {"name": "a", "object": {"metadata": {"name": "b"}}},
         'request.object.metadata.name: saw "b", wanted "a"',
+        id="of another name",
     ),
-    "an old object of another namespace": (
+    pytest.param(
         {"operation": "UPDATE", "oldObject": {"metadata": {"namespace": "team-b"}}},
         "request.oldObject.metadata.namespace",
+        id="an old object of another namespace",
     ),
-}
+]
 
 
-@pytest.mark.parametrize(("tweaks", "message"), FORGED.values(), ids=FORGED)
+@pytest.mark.parametrize(("tweaks", "message"), FORGED)
 def test_an_inconsistent_review_is_a_bad_review(tweaks: dict[str, Any], message: str) -> None:
     assert refused(body(**tweaks)).startswith(message)
 
 
-NOT_JSON = {
-    "nothing": b"",
-    "half a map": b"{",
-    "something after the end": b'{"a":1}}',
-    "broken UTF-8": b"\xff\xfe",
-    "half a surrogate pair": b'"\\ud800"',
-    "infinity": b'{"a": Infinity}',
-    "200000 lists deep": b"[" * 200_000,
-    "YAML": b"apiVersion: v1",
-}
+NOT_JSON = [
+    pytest.param(b"", id="nothing"),
+    pytest.param(b"{", id="half a map"),
+    pytest.param(b'{"a":1}}', id="something after the end"),
+    pytest.param(b"\xff\xfe", id="broken UTF-8"),
+    pytest.param(b'"\\ud800"', id="half a surrogate pair"),
+    pytest.param(b'{"a": Infinity}', id="infinity"),
+    pytest.param(b"[" * 200_000, id="200000 lists deep"),
+    pytest.param(b"apiVersion: v1", id="YAML"),
+]
 
 
-@pytest.mark.parametrize("sent", NOT_JSON.values(), ids=NOT_JSON)
+@pytest.mark.parametrize("sent", NOT_JSON)
 def test_a_body_that_is_no_json_is_refused(sent: bytes) -> None:
     said = refused(sent)
     assert said.startswith("the body is not JSON: ")
@@ -134,23 +145,25 @@ def test_a_body_that_is_no_json_is_refused(sent: bytes) -> None:
 
 
 ENVELOPE = 'wanted apiVersion "admission.k8s.io/v1", kind "AdmissionReview"; saw '
-NO_REVIEW: dict[str, tuple[object, str]] = {
-    "a list": ([], "wanted an AdmissionReview, saw a list"),
-    "null": (None, "wanted an AdmissionReview, saw nothing"),
-    "an empty map": ({}, ENVELOPE + "apiVersion nothing, kind nothing"),
-    "the previous version": (
+NO_REVIEW = [
+    pytest.param([], "wanted an AdmissionReview, saw a list", id="a list"),
+    pytest.param(None, "wanted an AdmissionReview, saw nothing", id="null"),
+    pytest.param({}, ENVELOPE + "apiVersion nothing, kind nothing", id="an empty map"),
+    pytest.param(
         HEAD | {"apiVersion": "admission.k8s.io/v1beta1", "request": {}},
         ENVELOPE + 'apiVersion "admission.k8s.io/v1beta1", kind "AdmissionReview"',
+        id="the previous version",
     ),
-    "an envelope that would make the answer huge": (
+    pytest.param(
         {"apiVersion": {"a": ["x"] * 100_000}, "kind": 'a"\n'},
         ENVELOPE + r'apiVersion a map, kind "a\"\n"',
+        id="an envelope that would make the answer huge",
     ),
-    "no request": (HEAD, "request: wanted a map, saw nothing"),
-}
+    pytest.param(HEAD, "request: wanted a map, saw nothing", id="no request"),
+]
 
 
-@pytest.mark.parametrize(("sent", "message"), NO_REVIEW.values(), ids=NO_REVIEW)
+@pytest.mark.parametrize(("sent", "message"), NO_REVIEW)
 def test_json_that_is_no_review_is_refused(sent: object, message: str) -> None:
     assert refused(orjson.dumps(sent)) == message
 

@@ -8,36 +8,47 @@ from webhook.kube.taints import Taint, kind_of, matched, passes, tolerates
 
 # The table of k8s.io/api core/v1/toleration_test.go, and what it leaves out.
 FOO = ("foo", "bar", "NoSchedule")
-TOLERATIONS = {
-    "Exists on a taint without a value": ({"key": "foo", "operator": "Exists"}, ("foo", "", "NoSchedule"), True),
-    "Exists on any value": ({"key": "foo", "operator": "Exists", "effect": "NoSchedule"}, FOO, True),
-    "an empty key is every key": ({"key": "", "operator": "Exists", "effect": "NoSchedule"}, FOO, True),
-    "no effect is every effect": ({"operator": "Exists"}, FOO, True),
-    "all equal": ({"key": "foo", "operator": "Equal", "value": "bar", "effect": "NoSchedule"}, FOO, True),
-    "no operator is Equal": ({"key": "foo", "value": "bar"}, FOO, True),
-    "null is nothing": ({"key": "foo", "operator": None, "value": "bar", "effect": None}, FOO, True),
-    "an empty value equals a missing one": ({"key": "foo"}, ("foo", "", "NoExecute"), True),
-    "whether a comparison holds is for the scheduler to say": (
+TOLERATIONS = [
+    pytest.param(
+        {"key": "foo", "operator": "Exists"}, ("foo", "", "NoSchedule"), True, id="Exists on a taint without a value"
+    ),
+    pytest.param({"key": "foo", "operator": "Exists", "effect": "NoSchedule"}, FOO, True, id="Exists on any value"),
+    pytest.param({"key": "", "operator": "Exists", "effect": "NoSchedule"}, FOO, True, id="an empty key is every key"),
+    pytest.param({"operator": "Exists"}, FOO, True, id="no effect is every effect"),
+    pytest.param(
+        {"key": "foo", "operator": "Equal", "value": "bar", "effect": "NoSchedule"}, FOO, True, id="all equal"
+    ),
+    pytest.param({"key": "foo", "value": "bar"}, FOO, True, id="no operator is Equal"),
+    pytest.param({"key": "foo", "operator": None, "value": "bar", "effect": None}, FOO, True, id="null is nothing"),
+    pytest.param({"key": "foo"}, ("foo", "", "NoExecute"), True, id="an empty value equals a missing one"),
+    pytest.param(
         {"key": "foo", "operator": "Gt", "value": "9"},
         FOO,
         True,
+        id="whether a comparison holds is for the scheduler to say",
     ),
-    "any value of a taint": ({"key": "foo", "operator": "Exists"}, ("foo", None, ""), True),
-    "another value": ({"key": "foo", "operator": "Equal", "value": "value1", "effect": "NoSchedule"}, FOO, False),
-    "another effect": ({"key": "foo", "value": "bar", "effect": "NoExecute"}, FOO, False),
-    "another key": ({"key": "fox", "operator": "Exists"}, FOO, False),
-    "no value is not any value": ({"key": "foo"}, FOO, False),
-    "operators are spelt as they are": ({"key": "foo", "operator": "exists"}, FOO, False),
-    "a comparison of another": ({"key": "fox", "operator": "Gt", "value": "1"}, ("foo", "5", "NoSchedule"), False),
-    "no key to compare": ({"operator": "Gt", "value": "1"}, FOO, False),
-    "no key without Exists": ({"operator": "Equal", "value": "bar"}, FOO, False),
-    "nothing at all": ({}, ("foo", "", "NoSchedule"), False),
-    "one value of any": ({"key": "foo", "value": "bar"}, ("foo", None, "NoSchedule"), False),
-    "one effect of all": ({"key": "foo", "value": "bar", "effect": "NoSchedule"}, ("foo", "bar", ""), False),
-}
+    pytest.param({"key": "foo", "operator": "Exists"}, ("foo", None, ""), True, id="any value of a taint"),
+    pytest.param(
+        {"key": "foo", "operator": "Equal", "value": "value1", "effect": "NoSchedule"}, FOO, False, id="another value"
+    ),
+    pytest.param({"key": "foo", "value": "bar", "effect": "NoExecute"}, FOO, False, id="another effect"),
+    pytest.param({"key": "fox", "operator": "Exists"}, FOO, False, id="another key"),
+    pytest.param({"key": "foo"}, FOO, False, id="no value is not any value"),
+    pytest.param({"key": "foo", "operator": "exists"}, FOO, False, id="operators are spelt as they are"),
+    pytest.param(
+        {"key": "fox", "operator": "Gt", "value": "1"}, ("foo", "5", "NoSchedule"), False, id="a comparison of another"
+    ),
+    pytest.param({"operator": "Gt", "value": "1"}, FOO, False, id="no key to compare"),
+    pytest.param({"operator": "Equal", "value": "bar"}, FOO, False, id="no key without Exists"),
+    pytest.param({}, ("foo", "", "NoSchedule"), False, id="nothing at all"),
+    pytest.param({"key": "foo", "value": "bar"}, ("foo", None, "NoSchedule"), False, id="one value of any"),
+    pytest.param(
+        {"key": "foo", "value": "bar", "effect": "NoSchedule"}, ("foo", "bar", ""), False, id="one effect of all"
+    ),
+]
 
 
-@pytest.mark.parametrize(("toleration", "taint", "want"), TOLERATIONS.values(), ids=TOLERATIONS)
+@pytest.mark.parametrize(("toleration", "taint", "want"), TOLERATIONS)
 def test_a_toleration_matches_a_taint(
     toleration: dict[str, Any], taint: tuple[str, str | None, str], want: bool
 ) -> None:

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from tests.controlplane.plane import ControlPlane
-from tests.manifests.files import HOOKS, kustomized
+from tests.manifests.files import ACCOUNT, HOOKS, kustomized
 
 NOT_APPLIED = (*HOOKS, "Deployment", "PodDisruptionBudget")
 
@@ -16,6 +16,8 @@ def applied(control_plane: ControlPlane) -> ControlPlane:
     """The control plane with everything of the installation that is no server and no hook. It stays: it hurts nobody."""
     objects = [found for found in kustomized(control_plane) if found["kind"] not in NOT_APPLIED]
     control_plane.kubectl("apply", "-f", "-", input=yaml.safe_dump_all(objects))
+    right = ("get", "secrets/gpu-admission-tls", "--namespace=gpu-admission", f"--as={ACCOUNT}")
+    control_plane.await_right(*right)
     return control_plane
 
 

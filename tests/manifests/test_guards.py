@@ -105,7 +105,7 @@ BEFORE = {None: "guard-outside", "default": "guard-default", "": "guard-empty", 
 
 
 @pytest.fixture(scope="module")
-def people(applied: ControlPlane) -> Iterator[dict[str, Path]]:
+def accounts(applied: ControlPlane) -> Iterator[dict[str, Path]]:
     """Three accounts that may change namespaces, by name: a kubeconfig each. And the namespaces of BEFORE."""
     objects = [namespace(HOME, None), *(namespace(name, value) for value, name in BEFORE.items())]
     objects.append(namespace(ENTITLED, "default", {CLASS + "entitled": ""}))
@@ -123,6 +123,25 @@ def people(applied: ControlPlane) -> Iterator[dict[str, Path]]:
         yield {person: applied.kubeconfig_for(HOME, person) for person in RULES}
 
 
+@pytest.fixture
+async def people(accounts: dict[str, Path]) -> dict[str, Path]:
+    """The same, once the API server has heard of the guards and of the rights of all."""
+    profile, critical = namespace("new", "default"), namespace("new", None, {CLASS + "inference-critical": ""})
+    refused = [(EDITOR, profile, "profile-assigner"), (EDITOR, critical, "class-assigner")]
+    accepted = [(ASSIGNER, profile, ""), (OF_DEFAULT, profile, ""), (OF_CRITICAL, critical, "")]
+
+    async def in_force() -> bool:
+        for person, wanted, word in (*refused, *accepted):
+            async with Api.of(accounts[person]) as client:
+                said = await refusal(client.create(wanted, dryRun="All"))
+            assert word in said, said
+            assert bool(said) is bool(word), said
+        return True
+
+    await wait_until(in_force, 120, "the guards and the rights")
+    return accounts
+
+
 def namespace(name: str, profile: str | None, more: dict[str, str] | None = None) -> Json:
     return made("Namespace", name, labels=(more or {}) | ({} if profile is None else {PROFILE_LABEL: profile}))
 
@@ -138,9 +157,13 @@ async def relabel(person: Api, before: str | None, after: str | None, subresourc
 CLASS = "class.gpu-admission.io/"
 
 
-@pytest.mark.parametrize("subresource", ["", "status"], ids=["object", "status"])
+@pytest.mark.parametrize("subresource", [pytest.param("", id="object"), pytest.param("status", id="status")])
 @pytest.mark.parametrize(
-    "change", [{CLASS + "inference-critical": ""}, {CLASS + "entitled": None}], ids=["set", "removed"]
+    "change",
+    [
+        pytest.param({CLASS + "inference-critical": ""}, id="set"),
+        pytest.param({CLASS + "entitled": None}, id="removed"),
+    ],
 )
 async def test_the_label_of_a_class_is_for_who_may_assign_it(
     people: dict[str, Path], api: Api, change: dict[str, str | None], subresource: str
@@ -159,7 +182,7 @@ async def test_the_label_of_a_class_is_for_who_may_assign_it(
             assert f"may not set or remove the label {next(iter(change))}" in refused.value.message
 
 
-async def test_more_than_two_classes_are_set_one_after_another(api: Api) -> None:
+async def test_more_than_two_classes_are_set_one_after_another(people: dict[str, Path], api: Api) -> None:
     """The API server itself bounds the questions about rights."""
     both = {CLASS + "a": "", CLASS + "b": ""}
     await api.create(namespace("new", None, both), dryRun="All")
@@ -192,7 +215,10 @@ def cases(table: list[tuple[str, str | None, str | None, str]]) -> list[Any]:
     return [pytest.param(*row[:3], id=f"{row[0]} {row[3]}") for row in table]
 
 
-@pytest.mark.parametrize("subresource", ["", "status", "finalize"], ids=["object", "status", "finalize"])
+@pytest.mark.parametrize(
+    "subresource",
+    [pytest.param("", id="object"), pytest.param("status", id="status"), pytest.param("finalize", id="finalize")],
+)
 @pytest.mark.parametrize(("person", "before", "after"), cases(REFUSED))
 async def test_the_label_is_not_for(
     people: dict[str, Path], person: str, before: str | None, after: str | None, subresource: str

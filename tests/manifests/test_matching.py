@@ -320,7 +320,9 @@ async def test_pods_of_the_system_and_of_our_own_namespace_are_never_asked_about
         await api.patch("Namespace", where, {"metadata": {"labels": {LABEL: before}}})
 
 
-@pytest.mark.parametrize("groups", [["system:nodes"], ["teams"]], ids=["by a kubelet", "by anybody else"])
+@pytest.mark.parametrize(
+    "groups", [pytest.param(["system:nodes"], id="by a kubelet"), pytest.param(["teams"], id="by anybody else")]
+)
 def test_a_mirror_pod_is_not_asked_about_if_it_is_registered(
     asked: Recorder, applied: ControlPlane, groups: list[str]
 ) -> None:

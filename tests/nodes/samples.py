@@ -1,7 +1,5 @@
 """Samples of GPUs, one round of polling after the other."""
 
-from __future__ import annotations
-
 from webhook.nodes.gpu_metrics import GpuMetricsSettings
 from webhook.nodes.utilisation import NodeUse, Reading, Sample, Utilisation
 

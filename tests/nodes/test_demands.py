@@ -1,7 +1,5 @@
 """Demands of the pods that run: frequent ones come first, what ended is forgotten, and no namespace outweighs all others."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -119,7 +117,9 @@ def test_the_version_rises_often_at_first_and_seldom_later() -> None:
 # --- in a cluster state -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("ranked", [True, False], ids=["a pod with ranked nodes", "a pod without"])
+@pytest.mark.parametrize(
+    "ranked", [pytest.param(True, id="a pod with ranked nodes"), pytest.param(False, id="a pod without")]
+)
 def test_a_pod_with_gpus_counts_while_it_runs(ranked: bool) -> None:
     of = state([node("a")])
     nodes = ["a"] if ranked else []

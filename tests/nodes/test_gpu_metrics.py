@@ -1,7 +1,5 @@
 """The settings of GPU metrics."""
 
-from __future__ import annotations
-
 import pytest
 from pydantic import ValidationError
 

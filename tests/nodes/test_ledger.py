@@ -1,7 +1,5 @@
 """The arrows of the diagram in the ledger: what each story of reservations and pods leaves, on three nodes of 8 GPUs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -153,7 +151,10 @@ def test_what_is_held(steps: list[Step], left: tuple[int, ...], counts: tuple[in
     assert (gpus(of), of.usage.peers, of.usage._kinds, of.ledger._reserved) == (NONE, {}, {}, {}), "no rest is kept"
 
 
-@pytest.mark.parametrize("before", [[seen(of_owner(ranked=[A]))], []], ids=["seen, then bound", "seen bound at once"])
+@pytest.mark.parametrize(
+    "before",
+    [pytest.param([seen(of_owner(ranked=[A]))], id="seen, then bound"), pytest.param([], id="seen bound at once")],
+)
 def test_a_pod_that_is_bound_where_it_was_reserved_changes_nothing_there(before: list[Step]) -> None:
     of = after(asked(of_owner(), A))
     peers = {"team-a/o": {of.nodes.row_of[A]: 1}}
@@ -164,7 +165,7 @@ def test_a_pod_that_is_bound_where_it_was_reserved_changes_nothing_there(before:
     assert (of.nodes.columns.changes.position, of.usage.peers, gpus(of)) == (position, peers, (7, 8, 8))
 
 
-@pytest.mark.parametrize("last", [{}, {"on": A}], ids=["seen", "bound"])
+@pytest.mark.parametrize("last", [pytest.param({}, id="seen"), pytest.param({"on": A}, id="bound")])
 def test_what_another_webhook_added_is_held_once_the_pod_is_seen(last: Any) -> None:
     of = after(asked(of_owner(), A), seen(of_owner(ranked=[A], asks={"cpu": "5"}, **last)))
     assert (free(of, A, "cpu"), gpus(of), of.ledger.counts.reserved) == (123_000, (7, 8, 8), 0)

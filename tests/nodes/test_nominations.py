@@ -1,7 +1,5 @@
 """What pods that were preempted leave on a node is for the pod that preempted them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """What nobody can confirm takes few nodes from other namespaces; a namespace sees all of its own reservations."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.builders import GPUS
@@ -127,7 +125,7 @@ def test_pods_that_were_created_and_deleted_give_no_right_to_more() -> None:
     assert untouched(of, "other") == 35
 
 
-@pytest.mark.parametrize("bound", [False, True], ids=["seen", "bound before it was seen"])
+@pytest.mark.parametrize("bound", [pytest.param(False, id="seen"), pytest.param(True, id="bound before it was seen")])
 def test_a_reservation_counts_for_all_once_its_pod_is_seen(bound: bool) -> None:
     of = forty()
     for name in NODES:

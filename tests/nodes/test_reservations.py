@@ -4,8 +4,6 @@ larger after us, and the API server calls our hook again.
 Covers admission.earlier, nodes.ledger.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import jsonpatch
@@ -18,6 +16,7 @@ from tests.placement.placed import affinity, expression
 from tests.state.objects import free, placer, pod, state
 from webhook.admission.pods import mutate
 from webhook.kube.pod import DECISION
+from webhook.kube.record import record_of
 from webhook.nodes.ledger import Counts
 from webhook.policy.model import Policy
 from webhook.state.state import ClusterState
@@ -71,6 +70,25 @@ def test_a_burst_of_one_owner_is_reserved_seen_and_bound_without_counting_anythi
     assert of.ledger.counts == Counts(0, 0)
     assert (free(of, "gpu-a"), free(of, "gpu-b")) == (2, 8)
     assert of.ledger.honoured == {"first": 3, "ranked": 0, "other": 0, elsewhere: 3}
+
+
+@POLICIES
+def test_nothing_is_reserved_for_a_pod_that_brings_the_terms_itself(policy: Policy) -> None:
+    """Its author knows the node, and nothing was decided here that a watch would show."""
+    of = state(NODES)
+    stored = admit(of, "p", policy)
+    del stored["metadata"]["annotations"][DECISION]
+    of = state(NODES)
+    second = call(of, stored, policy)
+    assert record_of(second)["units"]["nodeAffinity"] == ["present"]
+    assert (nodes_of(second)[0], second["spec"]) == ("gpu-a", stored["spec"])
+    assert of.ledger.counts == Counts(0, 0)
+
+
+def test_nothing_is_chosen_or_reserved_where_the_policy_switches_it_off() -> None:
+    of = state(NODES)
+    stored = admit(of, "p", Policy.load("profiles: {default: {injectors: {nodeAffinity: {enabled: false}}}}"))
+    assert (nodes_of(stored), of.ledger.counts) == ([], Counts(0, 0))
 
 
 # --- second calls -----------------------------------------------------------------------------------------------------

@@ -1,7 +1,5 @@
 """Which siblings run, which nodes each of them owns, and that they do not choose the same nodes."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """From samples to the metrics of a node. There is no clock: `now` is an argument."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -7,13 +7,12 @@ from tests.builders import GPUS
 from tests.controlplane.nodes import node
 from tests.devices import dra
 from tests.placement.placed import placed
-from tests.state.objects import admitted, pod, state
+from tests.state.objects import Object, admitted, pod, state
 from webhook.devices.types import TOLD
 from webhook.framework.cluster_view import Placement
 from webhook.kube.asked import AskedPod
 from webhook.state.state import ClusterState
 
-Object = dict[str, Any]
 MIG = "mig.nvidia.com"
 CAPACITY = f'device.capacity["{dra.DRIVER}"]'
 ATTRIBUTES = f'device.attributes["{dra.DRIVER}"]'

@@ -4,8 +4,6 @@ Slow and literal on purpose: it shares no code with the tested modules but the p
 `total_requests`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The placement of a pod, and fields of a pod that confine it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from tests.builders import GPUS

@@ -1,13 +1,11 @@
 """Pools of nodes that differ by labels, and pods that prefer some of them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from tests.builders import GPUS
 from tests.controlplane.nodes import node
 from tests.placement.placed import names
-from tests.state.objects import placer, pod, state
+from tests.state.objects import Object, placer, pod, state
 from webhook.framework.cluster_view import Expression, Placement, Preferred
 from webhook.kube.asked import AskedPod
 from webhook.placement.settings import PlacementSettings
@@ -28,7 +26,6 @@ POOLS = [
     node("s1", labels={MODEL: A100_SHARED, "pool": "on-demand", "memory": "81920"}),
     node("z-cpu", 0, labels={"disk": "ssd"}),
 ]
-Object = dict[str, Any]
 
 
 def policy(*preferences: Object) -> PlacementSettings:

@@ -1,7 +1,5 @@
 """Selectors and affinity match as in kube-scheduler."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -9,7 +7,6 @@ import pytest
 from tests.controlplane.nodes import node
 from tests.placement.placed import affinity
 from tests.state.objects import state
-from tests.tables import table
 from webhook.nodes.nodes import Nodes
 from webhook.placement.constraints import compiled, matches
 from webhook.state.state import ClusterState
@@ -41,40 +38,49 @@ ZONES = [
 ]
 
 
-@table(
+@pytest.mark.parametrize(
     ("stated", "found"),
-    {
-        "an empty term matches nothing": ({}, ""),
-        "a term of empty lists matches nothing": ({"matchExpressions": [], "matchFields": None}, ""),
-        "In without a value does not parse": (term("In"), ""),
-        "Exists with a value does not parse": (term("Exists", "x"), ""),
-        "Gt with two values does not parse": (term("Gt", "1", "2"), ""),
-        "Gt with a value that is no integer does not parse": (term("Gt", "1.5"), ""),
-        "an unknown operator does not parse": (term("Like", "x"), ""),
-        "a field with two values does not parse": (
+    [
+        pytest.param({}, "", id="an empty term matches nothing"),
+        pytest.param({"matchExpressions": [], "matchFields": None}, "", id="a term of empty lists matches nothing"),
+        pytest.param(term("In"), "", id="In without a value does not parse"),
+        pytest.param(term("Exists", "x"), "", id="Exists with a value does not parse"),
+        pytest.param(term("Gt", "1", "2"), "", id="Gt with two values does not parse"),
+        pytest.param(term("Gt", "1.5"), "", id="Gt with a value that is no integer does not parse"),
+        pytest.param(term("Like", "x"), "", id="an unknown operator does not parse"),
+        pytest.param(
             {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a", "b"]}]},
             "",
+            id="a field with two values does not parse",
         ),
-        "a field allows In and NotIn only": ({"matchFields": [{"key": "metadata.name", "operator": "Exists"}]}, ""),
-        "In": (term("In", "5", "7"), "a"),
-        "NotIn matches nodes without the label": (term("NotIn", "5"), "bc"),
-        "Exists": (term("Exists"), "ab"),
-        "DoesNotExist": (term("DoesNotExist"), "c"),
-        "Gt leaves out what is no number": (term("Gt", "4"), "a"),
-        "Gt is strict": (term("Gt", "5"), ""),
-        "Lt": (term("Lt", "6"), "a"),
-        "Lt is strict": (term("Lt", "5"), ""),
-        "Lt compares all digits": (term("Lt", "1700000000000000001", key="ns"), "c"),
-        "Gt leaves out what is beyond 64 bits": (term("Gt", "1700000000000000000", key="ns"), ""),
-        "Gt with a value beyond 64 bits does not parse": (term("Gt", "9223372036854775808"), ""),
-        "NotIn of a label that no node has": (term("NotIn", "x", key="nobody-has-it"), "abc"),
-        "absence of a label that no node has": (term("DoesNotExist", key="nobody-has-it"), "abc"),
-        "presence of a label that no node has": (term("Exists", key="nobody-has-it"), ""),
-        "a node by name": ({"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["b"]}]}, "b"),
-        "all but one": ({"matchFields": [{"key": "metadata.name", "operator": "NotIn", "values": ["b"]}]}, "ac"),
-        "no other field": ({"matchFields": [{"key": "metadata.uid", "operator": "In", "values": ["b"]}]}, ""),
-        "an empty list beside a full one adds nothing": ({**term("Exists"), "matchFields": []}, "ab"),
-    },
+        pytest.param(
+            {"matchFields": [{"key": "metadata.name", "operator": "Exists"}]}, "", id="a field allows In and NotIn only"
+        ),
+        pytest.param(term("In", "5", "7"), "a", id="In"),
+        pytest.param(term("NotIn", "5"), "bc", id="NotIn matches nodes without the label"),
+        pytest.param(term("Exists"), "ab", id="Exists"),
+        pytest.param(term("DoesNotExist"), "c", id="DoesNotExist"),
+        pytest.param(term("Gt", "4"), "a", id="Gt leaves out what is no number"),
+        pytest.param(term("Gt", "5"), "", id="Gt is strict"),
+        pytest.param(term("Lt", "6"), "a", id="Lt"),
+        pytest.param(term("Lt", "5"), "", id="Lt is strict"),
+        pytest.param(term("Lt", "1700000000000000001", key="ns"), "c", id="Lt compares all digits"),
+        pytest.param(term("Gt", "1700000000000000000", key="ns"), "", id="Gt leaves out what is beyond 64 bits"),
+        pytest.param(term("Gt", "9223372036854775808"), "", id="Gt with a value beyond 64 bits does not parse"),
+        pytest.param(term("NotIn", "x", key="nobody-has-it"), "abc", id="NotIn of a label that no node has"),
+        pytest.param(term("DoesNotExist", key="nobody-has-it"), "abc", id="absence of a label that no node has"),
+        pytest.param(term("Exists", key="nobody-has-it"), "", id="presence of a label that no node has"),
+        pytest.param(
+            {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["b"]}]}, "b", id="a node by name"
+        ),
+        pytest.param(
+            {"matchFields": [{"key": "metadata.name", "operator": "NotIn", "values": ["b"]}]}, "ac", id="all but one"
+        ),
+        pytest.param(
+            {"matchFields": [{"key": "metadata.uid", "operator": "In", "values": ["b"]}]}, "", id="no other field"
+        ),
+        pytest.param({**term("Exists"), "matchFields": []}, "ab", id="an empty list beside a full one adds nothing"),
+    ],
 )
 def test_a_term_matches_as_the_scheduler_matches_it(stated: dict[str, Any], found: str) -> None:
     assert matching(state(ZONES), stated) == set(found)

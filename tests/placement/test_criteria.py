@@ -1,7 +1,5 @@
 """The order of criteria: each one decides between two nodes that are equal by all before it, and against all after it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +9,11 @@ from tests.controlplane.nodes import node
 from tests.devices import dra
 from tests.placement.claiming import cluster
 from tests.placement.placed import affinity, expression, placed
-from tests.state.objects import pod, state
+from tests.state.objects import Object, pod, state
 from webhook.nodes.utilisation import UNKNOWN
 from webhook.placement.order import CRITERIA, NAME
 from webhook.state.state import ClusterState
 
-Object = dict[str, Any]
 SOFT = {"key": "spot", "effect": "PreferNoSchedule"}
 SPREAD = {"topologyKey": "rack", "maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": {}}
 ZONE = "topology.kubernetes.io/zone"

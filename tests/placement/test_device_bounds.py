@@ -13,6 +13,7 @@ from tests.placement.placed import names, placed
 from webhook.devices import search
 from webhook.devices import table as device_table
 from webhook.devices.claims import NO_SPEC, Specs
+from webhook.placement.devices import LEFT_ALONE
 
 SHARED = [dra.device_slice("a", [dra.gpu(0, allowMultipleAllocations=True, capacity={})])]
 
@@ -36,7 +37,7 @@ def test_attributes_that_tell_devices_apart_are_dropped_and_nodes_stay_equal() -
     )
     assert len(set(of.nodes.columns.devices[:40].tolist())) == 1
     assert len(placed(of, claiming("one")).nodes) == 10
-    assert placed(of, claiming("uuid")).reason == "which devices it would get cannot be decided"
+    assert placed(of, claiming("uuid")).reason == LEFT_ALONE
     few = cluster([dra.gpus_of("n0", 2), dra.gpus_of("n1", 2)], [by_uuid], nodes=["n0", "n1"])
     assert names(placed(few, claiming("uuid"))) == ["n1"]
 
@@ -67,7 +68,7 @@ def test_a_search_is_bounded() -> None:
     """Every order of 20 devices would be tried for a claim that cannot be met."""
     requests = [dra.exactly(5, selector=f"{ATTRIBUTES}.index < {limit}") for limit in (20, 20, 20, 4)]
     of = cluster([dra.gpus_of("a", 24)], [dra.template("much", *requests)], nodes=["a"])
-    assert placed(of, claiming("much")).reason == "which devices it would get cannot be decided"
+    assert placed(of, claiming("much")).reason == LEFT_ALONE
 
 
 def test_searches_of_one_decision_are_bounded_together(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,14 +87,14 @@ def test_searches_of_one_decision_are_bounded_together(monkeypatch: pytest.Monke
     monkeypatch.setattr(device_table, "_MAX_UNDONE", 1000)
     assert placed(of, claiming("much", priorityClassName="another-shape", nodeSelector={})).nodes == ()
     of.seen("resourceclaimtemplates", dra.template("again", *[dra.exactly()] * 3, first, dra.exactly()), 0)
-    assert placed(of, claiming("again")).reason == "which devices it would get cannot be decided"
+    assert placed(of, claiming("again")).reason == LEFT_ALONE
     assert placed(of, claiming("one")).nodes, "another decision has all of its work"
 
 
 def test_claims_for_more_devices_than_a_node_has_are_no_deeper_than_the_stack() -> None:
     """A device that pods share is free for each other, so that 256 requests find one."""
     of = cluster(SHARED, [dra.template("seven", *[dra.exactly() for _ in range(7)])])
-    assert placed(of, claiming(*["seven"] * 19)).reason == "which devices it would get cannot be decided"
+    assert placed(of, claiming(*["seven"] * 19)).reason == LEFT_ALONE
     assert placed(of, claiming(*["seven"] * 3)).nodes
     of.pod_seen(claiming(*["seven"] * 32, ranked=["a"]), 0)
 
@@ -166,7 +167,7 @@ def test_expressions_that_need_too_much_work_leave_the_pod_alone_and_cost_nobody
     ]
     of = cluster(models, templates)
     for costly in ("loop", "many"):
-        assert placed(of, claiming(costly)).reason == "which devices it would get cannot be decided"
+        assert placed(of, claiming(costly)).reason == LEFT_ALONE
     assert names(placed(of, claiming("plain")))
 
 
@@ -177,11 +178,11 @@ def test_reading_is_work_and_so_is_looking_at_many_kinds_of_devices(monkeypatch:
     templates = [dra.template("wide", dra.exactly(selector=wide)), dra.template("short", dra.exactly(selector=short))]
     of = cluster(TWO, templates)
     monkeypatch.setattr(search, "_MAX_WORK", 5_000)
-    assert placed(of, claiming("wide")).reason == "which devices it would get cannot be decided"
+    assert placed(of, claiming("wide")).reason == LEFT_ALONE
     monkeypatch.setattr(search, "_MAX_WORK", 30_000)
     assert names(placed(of, claiming("wide")))
     monkeypatch.setattr(search, "_MAX_NEW", 3)
-    assert placed(of, claiming("short")).reason == "which devices it would get cannot be decided"
+    assert placed(of, claiming("short")).reason == LEFT_ALONE
     monkeypatch.setattr(search, "_MAX_NEW", 100)
     assert names(placed(of, claiming("short")))
 
@@ -200,7 +201,7 @@ def test_what_is_reserved_stays_counted_after_anothers_decision_has_used_up_its_
     for made in templates[1:]:
         placed(of, claiming(made["metadata"]["name"]))
     monkeypatch.setattr(search, "_MAX_WORK", 1000)
-    assert placed(of, claiming("loop")).reason == "which devices it would get cannot be decided"
+    assert placed(of, claiming("loop")).reason == LEFT_ALONE
     of.nodes.devices.refresh("a")
     assert free(of, "a") == 7_000
 

@@ -1,11 +1,12 @@
 """Parts of GPUs: of partitions and shared devices of DRA, and those that other schedulers serve."""
 
+import pytest
+
 from tests.controlplane.nodes import node
 from tests.devices import dra
 from tests.placement.claiming import MIG, Object, claiming, cluster, free, partitioned, reserve
 from tests.placement.placed import names, placed
 from tests.state.objects import pod, state
-from tests.tables import table
 
 
 def test_counters_and_not_names_say_what_is_free() -> None:
@@ -52,18 +53,22 @@ def test_one_device_must_have_enough_of_its_capacity() -> None:
 QUARTER = {"capacity": {"requests": {"memory": "20Gi"}}}
 
 
-@table(
+@pytest.mark.parametrize(
     ("slices", "asked", "first"),
-    {
-        "all nodes have partitions": ([partitioned("a", 2), partitioned("b", 2)], dra.exactly(), "a"),
-        "a partition": ([partitioned("a", 2), dra.gpus_of("b", 8)], dra.exactly(of=MIG), "a"),
-        "all devices are shared": ([shared("a", 2), shared("b", 8)], dra.exactly(), "a"),
-        "no device is shared": ([dra.gpus_of("a", 2), dra.gpus_of("b", 8)], dra.exactly(**QUARTER), "a"),
-        "partitions are kept for others": ([partitioned("a", 1), dra.gpus_of("b", 8)], dra.exactly(), "b"),
-        "shared devices are kept for others": ([shared("a", 1), dra.gpus_of("b", 8)], dra.exactly(), "b"),
-        "no device for a quarter": ([dra.gpus_of("a", 1), shared("b", 8)], dra.exactly(**QUARTER), "b"),
-        "any device": ([partitioned("a", 1), dra.gpus_of("b", 8)], dra.exactly(of="any"), "b"),
-    },
+    [
+        pytest.param([partitioned("a", 2), partitioned("b", 2)], dra.exactly(), "a", id="all nodes have partitions"),
+        pytest.param([partitioned("a", 2), dra.gpus_of("b", 8)], dra.exactly(of=MIG), "a", id="a partition"),
+        pytest.param([shared("a", 2), shared("b", 8)], dra.exactly(), "a", id="all devices are shared"),
+        pytest.param([dra.gpus_of("a", 2), dra.gpus_of("b", 8)], dra.exactly(**QUARTER), "a", id="no device is shared"),
+        pytest.param(
+            [partitioned("a", 1), dra.gpus_of("b", 8)], dra.exactly(), "b", id="partitions are kept for others"
+        ),
+        pytest.param(
+            [shared("a", 1), dra.gpus_of("b", 8)], dra.exactly(), "b", id="shared devices are kept for others"
+        ),
+        pytest.param([dra.gpus_of("a", 1), shared("b", 8)], dra.exactly(**QUARTER), "b", id="no device for a quarter"),
+        pytest.param([partitioned("a", 1), dra.gpus_of("b", 8)], dra.exactly(of="any"), "b", id="any device"),
+    ],
 )
 def test_whole_devices_and_parts_go_where_they_spoil_nothing(slices: list[Object], asked: Object, first: str) -> None:
     every = {

@@ -5,41 +5,46 @@ import pytest
 from tests.devices import dra
 from tests.placement.claiming import ATTRIBUTES, CAPACITY, TWO, Object, claiming, cluster
 from tests.placement.placed import names, placed
-from tests.tables import table
+from webhook.placement.devices import LEFT_ALONE
 
 # --- what is left to the scheduler ------------------------------------------------------------------------------------
 
 
-@table(
+@pytest.mark.parametrize(
     ("template", "reason"),
-    {
-        "no template": (None, "the template of its claim is not known"),
-        "no class": (dra.template("t", dra.exactly(of="x")), "the class of its claim is not known"),
-        "a function that we do not know": (
+    [
+        pytest.param(None, "the template of its claim is not known", id="no template"),
+        pytest.param(dra.template("t", dra.exactly(of="x")), "the class of its claim is not known", id="no class"),
+        pytest.param(
             dra.template("t", dra.exactly(selector="ip('1.1.1.1').isGlobalUnicast()")),
-            "which devices it would get cannot be decided",
+            LEFT_ALONE,
+            id="a function that we do not know",
         ),
-        "an error, which ends the scheduler's search too": (
+        pytest.param(
             dra.template("t", dra.exactly(selector=f"{ATTRIBUTES}.nothing == 1")),
-            "which devices it would get cannot be decided",
+            LEFT_ALONE,
+            id="an error, which ends the scheduler's search too",
         ),
-        "a constraint of a kind that is not known": (
+        pytest.param(
             dra.template("t", dra.exactly(2), constraints=[{"matchExpression": "true"}]),
             "a constraint of its claim is left to the scheduler",
+            id="a constraint of a kind that is not known",
         ),
-        "a constraint for one alternative": (
+        pytest.param(
             dra.template(
                 "t",
                 {"name": "r", "firstAvailable": [{"name": "s", **dra.exactly(2)}]},
                 constraints=[{"matchAttribute": f"{dra.DRIVER}/productName", "requests": ["r/s"]}],
             ),
             "a constraint of its claim is left to the scheduler",
+            id="a constraint for one alternative",
         ),
-        "malformed": (
+        pytest.param(
             {"metadata": {"namespace": "team-a", "name": "t"}, "spec": {"spec": {"devices": {"requests": ["x"]}}}},
             "its claim cannot be read",
+            id="malformed",
         ),
-    },
+    ],
 )
 def test_left_to_the_scheduler(template: Object | None, reason: str) -> None:
     of = cluster(TWO, [template] if template else [])
@@ -65,11 +70,11 @@ def test_a_claim_for_no_gpu() -> None:
 def test_devices_of_no_single_node_are_left_to_the_scheduler() -> None:
     fabric = dra.device_slice("f", [dra.gpu(0)], nodeName=None, allNodes=True)
     of = cluster([*TWO, fabric], [dra.template("t", dra.exactly())])
-    assert placed(of, claiming("t")).reason == "which devices it would get cannot be decided"
+    assert placed(of, claiming("t")).reason == LEFT_ALONE
     of.forget("resourceslices", "slice-f")
     assert names(placed(of, claiming("t")))
     of.seen("resourceslices", fabric, 0)
-    assert placed(of, claiming("t")).reason == "which devices it would get cannot be decided"
+    assert placed(of, claiming("t")).reason == LEFT_ALONE
 
 
 # --- selectors, alternatives, constraints -----------------------------------------------------------------------------
@@ -106,21 +111,22 @@ def with_attribute(name: str, *values: int) -> Object:
 CARD = f"{dra.DRIVER}/card"
 
 
-@table(
+@pytest.mark.parametrize(
     ("requests", "constraints", "found"),
-    {
-        "three that are equal": ([dra.exactly(3)], [{"matchAttribute": CARD}], ["b"]),
-        "four that are equal": ([dra.exactly(4)], [{"matchAttribute": CARD}], []),
-        "four that differ": ([dra.exactly(4)], [{"distinctAttribute": CARD}], ["a"]),
-        "two that differ": ([dra.exactly(2)], [{"distinctAttribute": CARD}], ["a", "b"]),
-        "of three requests": ([dra.exactly()] * 3, [{"distinctAttribute": CARD}], ["a"]),
-        "each request its own": (
+    [
+        pytest.param([dra.exactly(3)], [{"matchAttribute": CARD}], ["b"], id="three that are equal"),
+        pytest.param([dra.exactly(4)], [{"matchAttribute": CARD}], [], id="four that are equal"),
+        pytest.param([dra.exactly(4)], [{"distinctAttribute": CARD}], ["a"], id="four that differ"),
+        pytest.param([dra.exactly(2)], [{"distinctAttribute": CARD}], ["a", "b"], id="two that differ"),
+        pytest.param([dra.exactly()] * 3, [{"distinctAttribute": CARD}], ["a"], id="of three requests"),
+        pytest.param(
             [dra.exactly(2), dra.exactly(2)],
             [{"matchAttribute": CARD, "requests": ["r0"]}, {"distinctAttribute": CARD, "requests": ["r1"]}],
             ["b"],
+            id="each request its own",
         ),
-        "what no device has": ([dra.exactly()], [{"distinctAttribute": f"{dra.DRIVER}/none"}], []),
-    },
+        pytest.param([dra.exactly()], [{"distinctAttribute": f"{dra.DRIVER}/none"}], [], id="what no device has"),
+    ],
 )
 def test_constraints_compare_the_devices_of_a_claim(
     requests: list[Object], constraints: list[Object], found: list[str]
@@ -148,4 +154,4 @@ def test_a_constraint_on_an_attribute_that_is_not_kept_or_is_a_list_is_left_to_t
     ]
     of = cluster([*[dra.gpus_of(f"n{i}", 2) for i in range(40)], listed], templates, classes=[every], nodes=["n0", "x"])
     for name in ("uuid", "cards"):
-        assert placed(of, claiming(name)).reason == "which devices it would get cannot be decided"
+        assert placed(of, claiming(name)).reason == LEFT_ALONE

@@ -11,6 +11,7 @@ from tests.devices import dra
 from tests.placement.claiming import TWO, Object, claiming, cluster, free, reserve, sharing
 from tests.placement.placed import names, placed
 from tests.state.objects import admitted, pod, state
+from webhook.placement.devices import LEFT_ALONE
 
 # --- templates --------------------------------------------------------------------------------------------------------
 
@@ -180,4 +181,4 @@ def test_devices_beside_a_device_plugin_are_not_given_for_its_resource() -> None
     of.node_seen(node("a", 2))
     assert names(placed(of, pod("p", 2))) == ["a"]
     of.pod_seen(pod("there", 1, on="a"), 0)
-    assert placed(of, pod("p", 2)).reason == "which devices it would get cannot be decided"
+    assert placed(of, pod("p", 2)).reason == LEFT_ALONE

@@ -1,43 +1,52 @@
 """Which nodes can take a pod, and the reason why others cannot."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 
 from tests.builders import GPUS
 from tests.controlplane.nodes import node
 from tests.placement.placed import KEY, TAINT, UPGRADE, affinity, expression, names, placed
-from tests.state.objects import admitted, pod, state
+from tests.state.objects import Object, admitted, pod, state
 from webhook.kube.asked import AskedPod
 from webhook.placement.settings import Health, PlacementSettings
 
-Object = dict[str, Any]
 TOLERANT = pod("p", tolerations=[{"key": KEY, "operator": "Exists", "effect": "NoSchedule"}])
 CORDON = [{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}]
-REFUSED: dict[str, tuple[Object, Object, str]] = {
-    "the kubelet is not ready": (node("n", conditions={"Ready": "False"}), pod("p"), "not ready"),
-    "the kubelet is silent": (node("n", conditions={"Ready": "Unknown"}), pod("p"), "not ready"),
-    "a cordoned node": (node("n", cordoned=True), pod("p"), "cordoned"),
-    "a taint without a toleration": (node("n", taints=[TAINT]), pod("p"), "taint not tolerated"),
-    "another effect": (node("n", taints=[{**TAINT, "effect": "NoExecute"}]), TOLERANT, "taint not tolerated"),
-    "a label it has not": (node("n"), pod("p", nodeSelector={"zone": "a"}), "node selector does not match"),
-    "an empty term": (node("n"), pod("p", affinity=affinity({})), "node affinity does not match"),
-    "a failed driver upgrade": (node("n", labels={UPGRADE: "upgrade-failed"}), pod("p"), "GPUs are not healthy"),
-    "a bad condition": (node("n", conditions={"GpuUnhealthy": "True"}), pod("p"), "GPUs are not healthy"),
-    "a node without GPUs": (node("n", gpus=0), pod("p"), "no such GPU"),
-    "a node whose device plugin is gone": (node("n", resources={"nvidia.com/gpu": "0"}), pod("p"), "no such GPU"),
-    "more GPUs than it has": (node("n", gpus=2), pod("p", 3), "too few free GPUs"),
-    "too little CPU": (node("n", cpu="3"), pod("p"), "too little CPU"),
-    "too little memory": (node("n", memory="1Gi"), pod("p"), "too little memory"),
-    "no room for another pod": (node("n", pods="0"), pod("p"), "too many pods"),
-    "too little disk": (node("n"), pod("p", asks={"ephemeral-storage": "2Ti"}), "too little ephemeral storage"),
-    "a resource that no node has": (node("n"), pod("p", asks={"rdma/hca": "1"}), "too little of a resource"),
-}
+REFUSED = [
+    pytest.param(node("n", conditions={"Ready": "False"}), pod("p"), "not ready", id="the kubelet is not ready"),
+    pytest.param(node("n", conditions={"Ready": "Unknown"}), pod("p"), "not ready", id="the kubelet is silent"),
+    pytest.param(node("n", cordoned=True), pod("p"), "cordoned", id="a cordoned node"),
+    pytest.param(node("n", taints=[TAINT]), pod("p"), "taint not tolerated", id="a taint without a toleration"),
+    pytest.param(
+        node("n", taints=[{**TAINT, "effect": "NoExecute"}]), TOLERANT, "taint not tolerated", id="another effect"
+    ),
+    pytest.param(
+        node("n"), pod("p", nodeSelector={"zone": "a"}), "node selector does not match", id="a label it has not"
+    ),
+    pytest.param(node("n"), pod("p", affinity=affinity({})), "node affinity does not match", id="an empty term"),
+    pytest.param(
+        node("n", labels={UPGRADE: "upgrade-failed"}), pod("p"), "GPUs are not healthy", id="a failed driver upgrade"
+    ),
+    pytest.param(
+        node("n", conditions={"GpuUnhealthy": "True"}), pod("p"), "GPUs are not healthy", id="a bad condition"
+    ),
+    pytest.param(node("n", gpus=0), pod("p"), "no such GPU", id="a node without GPUs"),
+    pytest.param(
+        node("n", resources={"nvidia.com/gpu": "0"}), pod("p"), "no such GPU", id="a node whose device plugin is gone"
+    ),
+    pytest.param(node("n", gpus=2), pod("p", 3), "too few free GPUs", id="more GPUs than it has"),
+    pytest.param(node("n", cpu="3"), pod("p"), "too little CPU", id="too little CPU"),
+    pytest.param(node("n", memory="1Gi"), pod("p"), "too little memory", id="too little memory"),
+    pytest.param(node("n", pods="0"), pod("p"), "too many pods", id="no room for another pod"),
+    pytest.param(
+        node("n"), pod("p", asks={"ephemeral-storage": "2Ti"}), "too little ephemeral storage", id="too little disk"
+    ),
+    pytest.param(
+        node("n"), pod("p", asks={"rdma/hca": "1"}), "too little of a resource", id="a resource that no node has"
+    ),
+]
 
 
-@pytest.mark.parametrize(("there", "made", "reason"), REFUSED.values(), ids=REFUSED)
+@pytest.mark.parametrize(("there", "made", "reason"), REFUSED)
 def test_a_node_that_cannot_take_the_pod_is_not_chosen_and_the_reason_is_given(
     there: Object, made: Object, reason: str
 ) -> None:
@@ -45,26 +54,32 @@ def test_a_node_that_cannot_take_the_pod_is_not_chosen_and_the_reason_is_given(
     assert (placement.reason, placement.rejected, placement.total) == ("no node fits", ((reason, 1),), 1)
 
 
-TAKEN: dict[str, tuple[Object, Object]] = {
-    "it requests all that is free": (node("n"), pod("p", 8)),
-    "pressure counts by its taint, not by the condition": (node("n", conditions={"MemoryPressure": "True"}), pod("p")),
-    "a taint that only advises": (node("n", taints=[{**TAINT, "effect": "PreferNoSchedule"}]), pod("p")),
-    "a tolerated taint": (node("n", taints=[TAINT]), TOLERANT),
-    "a tolerated cordon": (node("n", cordoned=True), pod("p", tolerations=CORDON)),
-    "a driver upgrade that is done": (node("n", labels={UPGRADE: "upgrade-done"}), pod("p")),
-    "an upgrade that has not begun": (node("n", labels={UPGRADE: "upgrade-required"}), pod("p")),
-    "the first of two terms matches": (
+TAKEN = [
+    pytest.param(node("n"), pod("p", 8), id="it requests all that is free"),
+    pytest.param(
+        node("n", conditions={"MemoryPressure": "True"}),
+        pod("p"),
+        id="pressure counts by its taint, not by the condition",
+    ),
+    pytest.param(node("n", taints=[{**TAINT, "effect": "PreferNoSchedule"}]), pod("p"), id="a taint that only advises"),
+    pytest.param(node("n", taints=[TAINT]), TOLERANT, id="a tolerated taint"),
+    pytest.param(node("n", cordoned=True), pod("p", tolerations=CORDON), id="a tolerated cordon"),
+    pytest.param(node("n", labels={UPGRADE: "upgrade-done"}), pod("p"), id="a driver upgrade that is done"),
+    pytest.param(node("n", labels={UPGRADE: "upgrade-required"}), pod("p"), id="an upgrade that has not begun"),
+    pytest.param(
         node("n", labels={"zone": "a"}),
         pod("p", affinity=affinity(expression("zone", "Exists"), expression("rack", "Exists"))),
+        id="the first of two terms matches",
     ),
-    "one of the terms matches": (
+    pytest.param(
         node("n"),
         pod("p", affinity=affinity({}, expression("metadata.name", "In", "n", part="matchFields"))),
+        id="one of the terms matches",
     ),
-}
+]
 
 
-@pytest.mark.parametrize(("there", "made"), TAKEN.values(), ids=TAKEN)
+@pytest.mark.parametrize(("there", "made"), TAKEN)
 def test_a_node_that_can_take_the_pod_is_chosen(there: Object, made: Object) -> None:
     assert names(placed(state([there]), made)) == ["n"]
 

@@ -1,7 +1,5 @@
 """The first decisions of a process are as fast as later ones: they import nothing."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

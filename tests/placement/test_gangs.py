@@ -1,7 +1,5 @@
 """Pods that work together go to one domain while it has room; other pods are not affected."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -9,7 +7,6 @@ import pytest
 from tests.builders import GPUS
 from tests.controlplane.nodes import node
 from tests.state.objects import admitted, placer, pod, state
-from tests.tables import table
 from webhook.kube.asked import AskedPod
 from webhook.kube.pod import Owner
 from webhook.placement.gangs import gang_size
@@ -57,14 +54,16 @@ def labelled(name: str, kind: str, key: str, value: str) -> dict[str, Any]:
 # --- what must not change ---------------------------------------------------------------------------------------------
 
 
-@table(
+@pytest.mark.parametrize(
     ("kind", "settings"),
-    {
-        "pods of a ReplicaSet do not work together": ("ReplicaSet", DEFAULTS),
-        "gangs are off": ("Job", PlacementSettings(gangs=Gangs(enabled=False))),
-        "a kind that the policy leaves out": ("Job", PlacementSettings(gangs=Gangs(kinds=("PyTorchJob",)))),
-        "a label that no node has": ("Job", PlacementSettings(gangs=Gangs(keys=("no/such",)))),
-    },
+    [
+        pytest.param("ReplicaSet", DEFAULTS, id="pods of a ReplicaSet do not work together"),
+        pytest.param("Job", PlacementSettings(gangs=Gangs(enabled=False)), id="gangs are off"),
+        pytest.param(
+            "Job", PlacementSettings(gangs=Gangs(kinds=("PyTorchJob",))), id="a kind that the policy leaves out"
+        ),
+        pytest.param("Job", PlacementSettings(gangs=Gangs(keys=("no/such",))), id="a label that no node has"),
+    ],
 )
 def test_no_domain_is_preferred(kind: str, settings: PlacementSettings) -> None:
     of = racks(8, 8, 8)
@@ -113,13 +112,15 @@ def test_the_closest_label_counts_first() -> None:
     assert run(of, member("p")) == "2b"
 
 
-@table(
+@pytest.mark.parametrize(
     ("kind", "key", "value"),
-    {
-        "the Jobs of one JobSet": ("Job", "jobset.sigs.k8s.io/jobset-uid", "u-1"),
-        "leader and workers of one group": ("StatefulSet", "leaderworkerset.sigs.k8s.io/group-key", "abc"),
-        "pods without a controller": ("", "elasticjob.dlrover/name", "train"),
-    },
+    [
+        pytest.param("Job", "jobset.sigs.k8s.io/jobset-uid", "u-1", id="the Jobs of one JobSet"),
+        pytest.param(
+            "StatefulSet", "leaderworkerset.sigs.k8s.io/group-key", "abc", id="leader and workers of one group"
+        ),
+        pytest.param("", "elasticjob.dlrover/name", "train", id="pods without a controller"),
+    ],
 )
 def test_a_gang_over_several_controllers_or_none_is_known_by_its_label(kind: str, key: str, value: str) -> None:
     of = racks(8, 8, 8)
@@ -130,7 +131,9 @@ def test_a_gang_over_several_controllers_or_none_is_known_by_its_label(kind: str
     assert run(of, labelled("q", kind, key, "other")) == "0a"
 
 
-@pytest.mark.parametrize(("labels", "on"), [({}, "2b"), ({"ray.io/serve": "true"}, "0a")], ids=["trains", "serves"])
+@pytest.mark.parametrize(
+    ("labels", "on"), [pytest.param({}, "2b", id="trains"), pytest.param({"ray.io/serve": "true"}, "0a", id="serves")]
+)
 def test_the_pods_of_a_ray_cluster_are_a_gang_unless_they_serve(labels: dict[str, str], on: str) -> None:
     of = racks(8, 8, 8)
     of.pod_seen(member("first", kind="RayCluster", on="2a"), 0)
@@ -151,7 +154,9 @@ def test_a_gang_with_anti_affinity_starts_in_a_domain_with_enough_hosts() -> Non
     assert [run(of, member(f"p{i}", 1, size=3, affinity=affinity)) for i in range(3)] == ["b", "c", "d"]
 
 
-@pytest.mark.parametrize(("size", "on"), [(3, "3a"), (None, "2b")], ids=["of known size", "of unknown size"])
+@pytest.mark.parametrize(
+    ("size", "on"), [pytest.param(3, "3a", id="of known size"), pytest.param(None, "2b", id="of unknown size")]
+)
 def test_without_room_for_the_rest_of_the_gang_in_the_rack_the_zone_counts(size: int | None, on: str) -> None:
     of = racks(8, 8, 12, 8)
     of.pod_seen(member("first", on="2a", size=size), 0)
@@ -175,8 +180,13 @@ def test_a_gang_that_is_spread_goes_to_the_free_nodes_of_its_rack_first_and_name
 
 @pytest.mark.parametrize(
     ("text", "size"),
-    [("4", 4), ("", 1), ("-1", 1), ("four", 1), ("9" * 50, 1)],
-    ids=["4", "empty", "minus", "word", "huge"],
+    [
+        pytest.param("4", 4, id="4"),
+        pytest.param("", 1, id="empty"),
+        pytest.param("-1", 1, id="minus"),
+        pytest.param("four", 1, id="word"),
+        pytest.param("9" * 50, 1, id="huge"),
+    ],
 )
 def test_the_size_of_a_gang_is_what_the_pod_says_if_it_makes_sense(text: str, size: int) -> None:
     made = pod("p")
@@ -316,14 +326,23 @@ _TURNS = [0, 1, 0, 0, 1, 1]
 _IN_TURN, _ONE_AFTER_ANOTHER = [0, 1] * 3, [0] * 3 + [1] * 3
 
 
-@pytest.mark.parametrize("order", [_ONE_AFTER_ANOTHER, _IN_TURN, _TURNS], ids=["one by one", "in turn", "in batches"])
+@pytest.mark.parametrize(
+    "order",
+    [
+        pytest.param(_ONE_AFTER_ANOTHER, id="one by one"),
+        pytest.param(_IN_TURN, id="in turn"),
+        pytest.param(_TURNS, id="in batches"),
+    ],
+)
 @pytest.mark.parametrize("sizes", [(4, 4), (5, 4), (2, 4, 3), (3, 5)], ids=str)
 def test_a_jobset_that_no_zone_holds_has_each_job_in_one(sizes: tuple[int, ...], order: list[int]) -> None:
     of = jobset(zones(*sizes), 2, 3)
     assert each_alone(apart(of, [(str(job), of_job(job, f"p{n}")) for n, job in enumerate(order)]))
 
 
-@pytest.mark.parametrize("order", [_ONE_AFTER_ANOTHER, _IN_TURN], ids=["one by one", "in turn"])
+@pytest.mark.parametrize(
+    "order", [pytest.param(_ONE_AFTER_ANOTHER, id="one by one"), pytest.param(_IN_TURN, id="in turn")]
+)
 def test_a_jobset_that_a_zone_holds_is_in_it_and_each_job_in_a_rack_of_it(order: list[int]) -> None:
     of = jobset(zones(3, 8, rack=4), 2, 3)
     nodes: dict[int, list[str]] = {}

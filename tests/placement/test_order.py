@@ -1,7 +1,5 @@
 """The order of the nodes that can take a pod. By peers and preferences: `test_place_properties.py`."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.builders import GPUS
@@ -43,7 +41,9 @@ def test_apart_leaves_empty_nodes_alone_where_others_are_as_far_from_its_peers()
     assert names(placed(of, made, "apart"))[-1] == "c", "but not where a replica is"
 
 
-@pytest.mark.parametrize("later", [False, True], ids=["before the first choice", "after it"])
+@pytest.mark.parametrize(
+    "later", [pytest.param(False, id="before the first choice"), pytest.param(True, id="after it")]
+)
 def test_metrics_and_shared_gpus_count_once_they_are_known(*, later: bool) -> None:
     of = state([node(name) for name in "abc"])
     if later:

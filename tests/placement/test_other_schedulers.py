@@ -3,8 +3,6 @@
 Covers devices.sources, framework.node_terms.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import orjson
@@ -167,7 +165,7 @@ def test_refused_parts_by_kai_of_one_namespace_leave_others_shared_gpus() -> Non
     full = [
         name
         for name in shared
-        if of.nodes.devices.find(int(of.nodes.columns.devices[of.nodes.row_of[name]]), found.devices) is None
+        if of.nodes.devices.find(of.nodes.devices.states.without_private(of.nodes.row_of[name]), found.devices) is None
     ]
     assert len(full) == 2
 

@@ -1,13 +1,12 @@
 """Whole nodes are kept for later large pods, and replicas are kept apart while that uses none of the last ones."""
 
-from __future__ import annotations
-
 from typing import Any
+
+import pytest
 
 from tests.builders import GPUS
 from tests.controlplane.nodes import node
 from tests.state.objects import GPU, admitted, placer, pod, state
-from tests.tables import table
 from webhook.kube.asked import AskedPod
 from webhook.kube.pod_requests import Demand
 from webhook.nodes.demands import View
@@ -30,16 +29,16 @@ def filled(nodes: int, whole: int) -> ClusterState:
     return state([node(name) for name in names], [pod("r", 1, on=names[0], owner="o"), *others])
 
 
-@table(
+@pytest.mark.parametrize(
     ("nodes", "whole", "first"),
-    {
-        "of two nodes both are used": (2, 1, "gpu-01"),
-        "the last whole one of nineteen": (19, 1, "gpu-01"),
-        "two whole ones of twenty": (20, 2, "gpu-01"),
-        "the last whole one of twenty stays whole": (20, 1, "gpu-00"),
-        "two of fifty-nine stay whole": (59, 2, "gpu-00"),
-        "but not a third": (59, 3, "gpu-01"),
-    },
+    [
+        pytest.param(2, 1, "gpu-01", id="of two nodes both are used"),
+        pytest.param(19, 1, "gpu-01", id="the last whole one of nineteen"),
+        pytest.param(20, 2, "gpu-01", id="two whole ones of twenty"),
+        pytest.param(20, 1, "gpu-00", id="the last whole one of twenty stays whole"),
+        pytest.param(59, 2, "gpu-00", id="two of fifty-nine stay whole"),
+        pytest.param(59, 3, "gpu-01", id="but not a third"),
+    ],
 )
 def test_replicas_are_kept_apart_while_more_whole_nodes_are_left_than_one_in_twenty(
     nodes: int, whole: int, first: str

@@ -1,7 +1,5 @@
 """Anti-affinity, spread and host ports: where the pod can go beside its peers comes first."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 
@@ -141,7 +139,10 @@ def several(of: ClusterState, count: int, spec: dict[str, Any], gpus: int = 1, s
     return [run(of, chat(f"p{n}", gpus, **spec), strategy) for n in range(count)]
 
 
-@pytest.mark.parametrize("spec", [away(term()), {"containers": [], "initContainers": SIDECAR}], ids=["anti", "port"])
+@pytest.mark.parametrize(
+    "spec",
+    [pytest.param(away(term()), id="anti"), pytest.param({"containers": [], "initContainers": SIDECAR}, id="port")],
+)
 def test_pods_that_must_not_share_a_host_do_not(spec: dict[str, Any]) -> None:
     spec = {key: value for key, value in spec.items() if key != "containers"}
     of = state([node("a"), node("b"), node("c")], [pod("x", 4, on="a")])

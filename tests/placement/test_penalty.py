@@ -3,8 +3,6 @@
 Covers placement.feasible.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

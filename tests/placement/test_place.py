@@ -3,16 +3,15 @@
 Covers placement.placer, placement.order, placement.request, placement.settings.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
+
+import pytest
 
 from tests.builders import GPUS
 from tests.controlplane.nodes import node
 from tests.placement.placed import DEFAULTS, KEY, TAINT, affinity, expression, names, placed
 from tests.state.objects import GPU, placer, pod, state
-from tests.tables import table
 from webhook.kube.asked import AskedPod
 from webhook.kube.pod_requests import demand_of
 from webhook.placement.settings import Health, PlacementSettings
@@ -31,30 +30,40 @@ def with_metadata(**metadata: Any) -> dict[str, Any]:
     return made
 
 
-@table(
+@pytest.mark.parametrize(
     ("made", "reason"),
-    {
-        "a DaemonSet has one node for each pod": (owned_by("DaemonSet"), "pod of a DaemonSet"),
-        "a static pod by its owner": (owned_by("Node"), "static pod"),
-        "a mirror of a static pod": (with_metadata(annotations={"kubernetes.io/config.mirror": "x"}), "static pod"),
-        "the node is already chosen": (pod("p", on="gpu-a"), "nodeName is set"),
-        "a gated pod": (pod("p", schedulingGates=[{"name": "g"}]), "scheduling gates"),
-        "a pod in a Kueue queue": (with_metadata(labels={"kueue.x-k8s.io/queue-name": "q"}), "managed by Kueue"),
-        "a pod of a group": (pod("p", schedulingGroup={"podGroupName": "g"}), "pod group"),
-        "a pod of a group, as Kubernetes 1.35 says it": (pod("p", workloadRef={"name": "w"}), "pod group"),
-        "a pod of another scheduler": (pod("p", schedulerName="volcano"), "another scheduler"),
-        "GPUs are claimed, not requested": (pod("p", 0, resourceClaims=[{"name": "gpu"}]), "GPUs only through DRA"),
-        "a pod without GPUs": (pod("p", 0), "no GPU is asked for"),
-        "a request that is no quantity": (pod("p", asks={"cpu": "much"}), "a request is not a quantity"),
-        "more tolerations than anybody needs": (
+    [
+        pytest.param(owned_by("DaemonSet"), "pod of a DaemonSet", id="a DaemonSet has one node for each pod"),
+        pytest.param(owned_by("Node"), "static pod", id="a static pod by its owner"),
+        pytest.param(
+            with_metadata(annotations={"kubernetes.io/config.mirror": "x"}), "static pod", id="a mirror of a static pod"
+        ),
+        pytest.param(pod("p", on="gpu-a"), "nodeName is set", id="the node is already chosen"),
+        pytest.param(pod("p", schedulingGates=[{"name": "g"}]), "scheduling gates", id="a gated pod"),
+        pytest.param(
+            with_metadata(labels={"kueue.x-k8s.io/queue-name": "q"}), "managed by Kueue", id="a pod in a Kueue queue"
+        ),
+        pytest.param(pod("p", schedulingGroup={"podGroupName": "g"}), "pod group", id="a pod of a group"),
+        pytest.param(
+            pod("p", workloadRef={"name": "w"}), "pod group", id="a pod of a group, as Kubernetes 1.35 says it"
+        ),
+        pytest.param(pod("p", schedulerName="volcano"), "another scheduler", id="a pod of another scheduler"),
+        pytest.param(
+            pod("p", 0, resourceClaims=[{"name": "gpu"}]), "GPUs only through DRA", id="GPUs are claimed, not requested"
+        ),
+        pytest.param(pod("p", 0), "no GPU is asked for", id="a pod without GPUs"),
+        pytest.param(pod("p", asks={"cpu": "much"}), "a request is not a quantity", id="a request that is no quantity"),
+        pytest.param(
             pod("p", tolerations=[{"operator": "Exists"}] * 300),
             "affinity or tolerations are too many to rank by",
+            id="more tolerations than anybody needs",
         ),
-        "more terms than anybody needs": (
+        pytest.param(
             pod("p", affinity=affinity(*[expression("k", "In", "v")] * 300)),
             "affinity or tolerations are too many to rank by",
+            id="more terms than anybody needs",
         ),
-    },
+    ],
 )
 def test_no_node_is_chosen_for_pods_that_others_place(made: dict[str, Any], reason: str) -> None:
     placement = placed(state([node("gpu-a")]), made)

@@ -1,8 +1,6 @@
 """For any cluster and pods: the chosen nodes can take the pod, the order is right, and the same input gives the same
 result."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

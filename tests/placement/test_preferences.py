@@ -1,7 +1,5 @@
 """Preferences rank the nodes that fit, and go into the pod's affinity."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.controlplane.nodes import node
@@ -30,24 +28,27 @@ from tests.placement.pools import (
     wishing,
 )
 from tests.state.objects import pod, state
-from tests.tables import table
 from webhook.framework.cluster_view import Expression, Placement, Preferred
 from webhook.placement.settings import PlacementSettings
 
 # --- what must not change ---------------------------------------------------------------------------------------------
 
 
-@table(
+@pytest.mark.parametrize(
     ("made", "by"),
-    {
-        "neither the policy nor the pod has preferences": (pod("p"), PlacementSettings()),
-        "a preference for other classes": (pod("p"), policy(prefers(50, SPOT, classes=("inference",)))),
-        "a label that no node has": (pod("p"), policy(prefers(50, label("none", "x")))),
-        "a label that only nodes without GPUs have": (pod("p"), policy(prefers(50, DISK))),
-        "two labels, one of which no node has": (pod("p"), policy(prefers(50, SPOT, label("none", "x")))),
-        "the absence of what no node has": (pod("p"), policy(prefers(50, label("none", operator="DoesNotExist")))),
-        "empty annotations": (wishing(preferred_nodes="", gpu_model=" , "), PlacementSettings()),
-    },
+    [
+        pytest.param(pod("p"), PlacementSettings(), id="neither the policy nor the pod has preferences"),
+        pytest.param(pod("p"), policy(prefers(50, SPOT, classes=("inference",))), id="a preference for other classes"),
+        pytest.param(pod("p"), policy(prefers(50, label("none", "x"))), id="a label that no node has"),
+        pytest.param(pod("p"), policy(prefers(50, DISK)), id="a label that only nodes without GPUs have"),
+        pytest.param(
+            pod("p"), policy(prefers(50, SPOT, label("none", "x"))), id="two labels, one of which no node has"
+        ),
+        pytest.param(
+            pod("p"), policy(prefers(50, label("none", operator="DoesNotExist"))), id="the absence of what no node has"
+        ),
+        pytest.param(wishing(preferred_nodes="", gpu_model=" , "), PlacementSettings(), id="empty annotations"),
+    ],
 )
 def test_nothing_changes(made: Object, by: PlacementSettings) -> None:
     found = placed(made, by)
@@ -55,13 +56,13 @@ def test_nothing_changes(made: Object, by: PlacementSettings) -> None:
     assert (found.preferred, found.warning) == ((), None)
 
 
-@table(
+@pytest.mark.parametrize(
     "spec",
-    {
-        "by its selector": {"nodeSelector": {"pool": "on-demand"}},
-        "by its required affinity": {"affinity": affinity(expressions(ON_DEMAND))},
-        "by its preferred affinity": {"affinity": affinity(preferred=[(1, expressions(ON_DEMAND))])},
-    },
+    [
+        pytest.param({"nodeSelector": {"pool": "on-demand"}}, id="by its selector"),
+        pytest.param({"affinity": affinity(expressions(ON_DEMAND))}, id="by its required affinity"),
+        pytest.param({"affinity": affinity(preferred=[(1, expressions(ON_DEMAND))])}, id="by its preferred affinity"),
+    ],
 )
 def test_the_policy_does_not_contradict_the_author_about_a_label(spec: Object) -> None:
     found = placed(pod("p", **spec))
@@ -69,13 +70,13 @@ def test_the_policy_does_not_contradict_the_author_about_a_label(spec: Object) -
     assert found.preferred == ()
 
 
-@table(
+@pytest.mark.parametrize(
     ("made", "reason"),
-    {
-        "a gated pod": (pod("p", schedulingGates=[{"name": "g"}]), "scheduling gates"),
-        "a pod of another scheduler": (pod("p", schedulerName="volcano"), "another scheduler"),
-        "a pod that has its node": (pod("p", on="a1"), "nodeName is set"),
-    },
+    [
+        pytest.param(pod("p", schedulingGates=[{"name": "g"}]), "scheduling gates", id="a gated pod"),
+        pytest.param(pod("p", schedulerName="volcano"), "another scheduler", id="a pod of another scheduler"),
+        pytest.param(pod("p", on="a1"), "nodeName is set", id="a pod that has its node"),
+    ],
 )
 def test_pods_that_others_place_get_no_preferences(made: Object, reason: str) -> None:
     assert placed(made) == Placement((), "pack", reason)
@@ -84,40 +85,52 @@ def test_pods_that_others_place_get_no_preferences(made: Object, reason: str) ->
 # --- what must change -------------------------------------------------------------------------------------------------
 
 
-@table(
+@pytest.mark.parametrize(
     ("made", "by", "first"),
-    {
-        "the class's capacity type": (pod("p"), TRAINING_ON_SPOT, ["a1", "h1"]),
-        "for all classes": (pod("p"), policy(prefers(50, SPOT)), ["a1", "h1"]),
-        "models by weight": (
+    [
+        pytest.param(pod("p"), TRAINING_ON_SPOT, ["a1", "h1"], id="the class's capacity type"),
+        pytest.param(pod("p"), policy(prefers(50, SPOT)), ["a1", "h1"], id="for all classes"),
+        pytest.param(
             pod("p"),
             policy(prefers(100, label(MODEL, H100)), prefers(50, label(MODEL, L4)), prefers(10, label(MODEL, A100))),
             ["h1", "l1", "a1", "a2"],
+            id="models by weight",
         ),
-        "a floor of GPU memory": (pod("p"), policy(prefers(1, LARGE)), ["a1", "a2", "h1", "s1", "l1"]),
-        "all of several labels": (pod("p"), policy(prefers(1, SPOT, LARGE)), ["a1", "h1"]),
-        "the sum": (pod("p"), policy(prefers(40, SPOT), prefers(30, LARGE), prefers(30, ON_DEMAND)), ["a1", "h1"]),
-        "a label that is absent": (pod("p"), policy(prefers(9, label("pool", operator="DoesNotExist"))), ["l1"]),
-        "nodes that the author names, and the policy is silent": (
+        pytest.param(pod("p"), policy(prefers(1, LARGE)), ["a1", "a2", "h1", "s1", "l1"], id="a floor of GPU memory"),
+        pytest.param(pod("p"), policy(prefers(1, SPOT, LARGE)), ["a1", "h1"], id="all of several labels"),
+        pytest.param(
+            pod("p"), policy(prefers(40, SPOT), prefers(30, LARGE), prefers(30, ON_DEMAND)), ["a1", "h1"], id="the sum"
+        ),
+        pytest.param(
+            pod("p"), policy(prefers(9, label("pool", operator="DoesNotExist"))), ["l1"], id="a label that is absent"
+        ),
+        pytest.param(
             wishing(preferred_nodes="s1,l1"),
             TRAINING_ON_SPOT,
             ["l1", "s1", "a1", "a2", "h1"],
+            id="nodes that the author names, and the policy is silent",
         ),
-        "a model by a part of its name": (wishing(gpu_model="h100"), PlacementSettings(), ["h1"]),
-        "a model by its whole name: no other": (wishing(gpu_model=A100), PlacementSettings(), ["a1", "a2"]),
-        "two models": (wishing(gpu_model="l4, H100"), PlacementSettings(), ["h1", "l1"]),
-        "a model, then the pool": (wishing(gpu_model="a100-sxm4"), TRAINING_ON_SPOT, ["a1", "a2", "s1", "h1"]),
-        "nodes, then a model": (
+        pytest.param(wishing(gpu_model="h100"), PlacementSettings(), ["h1"], id="a model by a part of its name"),
+        pytest.param(
+            wishing(gpu_model=A100), PlacementSettings(), ["a1", "a2"], id="a model by its whole name: no other"
+        ),
+        pytest.param(wishing(gpu_model="l4, H100"), PlacementSettings(), ["h1", "l1"], id="two models"),
+        pytest.param(
+            wishing(gpu_model="a100-sxm4"), TRAINING_ON_SPOT, ["a1", "a2", "s1", "h1"], id="a model, then the pool"
+        ),
+        pytest.param(
             wishing(gpu_model="h100", preferred_nodes="a2,s1,gone"),
             TRAINING_ON_SPOT,
             ["a2", "s1", "h1"],
+            id="nodes, then a model",
         ),
-        "the author's own preference first, however light": (
+        pytest.param(
             pod("p", affinity=affinity(preferred=[(1, expressions(label("memory", "23034")))])),
             TRAINING_ON_SPOT,
             ["l1", "a1", "h1"],
+            id="the author's own preference first, however light",
         ),
-    },
+    ],
 )
 @pytest.mark.parametrize("strategy", ["pack", "spread"])
 def test_these_nodes_come_first(made: Object, by: PlacementSettings, first: list[str], strategy: str) -> None:
@@ -126,14 +139,14 @@ def test_these_nodes_come_first(made: Object, by: PlacementSettings, first: list
     assert sorted(found) == sorted(PLAIN), "nothing is forbidden"
 
 
-@table(
+@pytest.mark.parametrize(
     ("weights", "want"),
-    {
-        "a tenth": ([60], [6]),
-        "at least one": ([1], [1]),
-        "as much as there is room": ([100, 100], [10, 10]),
-        "less where they are many": ([100, 50, 25, 100], [7, 3, 1, 7]),
-    },
+    [
+        pytest.param([60], [6], id="a tenth"),
+        pytest.param([1], [1], id="at least one"),
+        pytest.param([100, 100], [10, 10], id="as much as there is room"),
+        pytest.param([100, 50, 25, 100], [7, 3, 1, 7], id="less where they are many"),
+    ],
 )
 def test_in_the_affinity_preferences_weigh_less_than_any_difference_between_ranked_nodes(
     weights: list[int], want: list[int]
@@ -143,14 +156,14 @@ def test_in_the_affinity_preferences_weigh_less_than_any_difference_between_rank
     assert [term.weight for term in found.preferred] == want
 
 
-@table(
+@pytest.mark.parametrize(
     ("preferred", "added"),
-    {
-        "far apart": ([(50, expressions(LARGE))], 1),
-        "just far enough apart": ([(14, expressions(LARGE)), (7, expressions(DISK))], 1),
-        "just too near": ([(6, expressions(LARGE))], 0),
-        "their difference counts": ([(50, expressions(LARGE)), (49, expressions(DISK))], 0),
-    },
+    [
+        pytest.param([(50, expressions(LARGE))], 1, id="far apart"),
+        pytest.param([(14, expressions(LARGE)), (7, expressions(DISK))], 1, id="just far enough apart"),
+        pytest.param([(6, expressions(LARGE))], 0, id="just too near"),
+        pytest.param([(50, expressions(LARGE)), (49, expressions(DISK))], 0, id="their difference counts"),
+    ],
 )
 def test_beside_preferences_of_the_author_only_weights_that_cannot_change_their_order_are_added(
     preferred: list[tuple[int, Object]], added: int
@@ -160,12 +173,12 @@ def test_beside_preferences_of_the_author_only_weights_that_cannot_change_their_
     assert names(found)[:2] == ["a1", "h1"], "ranked by in any case"
 
 
-@table(
+@pytest.mark.parametrize(
     ("how", "reason"),
-    {
-        "strategy off": ({"strategy": "off"}, "the policy leaves it to the scheduler"),
-        "a stale state": ({"now": 1e9}, "cluster state is stale"),
-    },
+    [
+        pytest.param({"strategy": "off"}, "the policy leaves it to the scheduler", id="strategy off"),
+        pytest.param({"now": 1e9}, "cluster state is stale", id="a stale state"),
+    ],
 )
 def test_preferences_are_added_without_a_chosen_node(how: Object, reason: str) -> None:
     found = placed(pod("p"), **how)
@@ -174,14 +187,14 @@ def test_preferences_are_added_without_a_chosen_node(how: Object, reason: str) -
     assert by_name == (Preferred(20, (Expression("metadata.name", "In", ("l1",), field=True),)),)
 
 
-@table(
+@pytest.mark.parametrize(
     ("made", "values"),
-    {
-        "a whole name, which is part of another: that one alone": (wishing(gpu_model=A100), [(A100,)]),
-        "a part of two names": (wishing(gpu_model="a100"), [(A100, A100_SHARED)]),
-        "several names in one term": (wishing(gpu_model="h100,l4,H100"), [(H100, L4)]),
-        "beside nodes only ranked by": (wishing(gpu_model="h100", preferred_nodes="l1"), []),
-    },
+    [
+        pytest.param(wishing(gpu_model=A100), [(A100,)], id="a whole name, which is part of another: that one alone"),
+        pytest.param(wishing(gpu_model="a100"), [(A100, A100_SHARED)], id="a part of two names"),
+        pytest.param(wishing(gpu_model="h100,l4,H100"), [(H100, L4)], id="several names in one term"),
+        pytest.param(wishing(gpu_model="h100", preferred_nodes="l1"), [], id="beside nodes only ranked by"),
+    ],
 )
 def test_a_model_by_annotation_is_a_term_of_its_own(made: Object, values: list[tuple[str, ...]]) -> None:
     added = placed(made, PlacementSettings()).preferred
@@ -200,20 +213,28 @@ def test_preferences_are_added_if_no_node_fits_now() -> None:
     assert placed(pod("p", 9)).preferred == (A_SPOT,)
 
 
-@table(
+@pytest.mark.parametrize(
     ("annotations", "warning"),
-    {
-        "unknown node": ({"preferred_nodes": "a1,nope"}, 'gpu-admission.io/preferred-nodes: there is no node "nope"'),
-        "unknown model": ({"gpu_model": 'x"\n'}, 'gpu-admission.io/gpu-model: no GPU node has a model like "x\\""'),
-        "many names": (
+    [
+        pytest.param(
+            {"preferred_nodes": "a1,nope"},
+            'gpu-admission.io/preferred-nodes: there is no node "nope"',
+            id="unknown node",
+        ),
+        pytest.param(
+            {"gpu_model": 'x"\n'}, 'gpu-admission.io/gpu-model: no GPU node has a model like "x\\""', id="unknown model"
+        ),
+        pytest.param(
             {"preferred_nodes": ",".join(f"n{i}" for i in range(11))},
             "gpu-admission.io/preferred-nodes has 11 names: the first 10 count",
+            id="many names",
         ),
-        "a long text": (
+        pytest.param(
             {"gpu_model": "x" * 5000},
             "gpu-admission.io/gpu-model is longer than 4096 characters: it is not looked at",
+            id="a long text",
         ),
-    },
+    ],
 )
 def test_a_preference_that_no_node_can_meet_gives_a_warning(annotations: dict[str, str], warning: str) -> None:
     found = placed(wishing(**annotations), PlacementSettings())
@@ -221,17 +242,20 @@ def test_a_preference_that_no_node_can_meet_gives_a_warning(annotations: dict[st
     assert sorted(names(found)) == sorted(PLAIN)
 
 
-@table(
+@pytest.mark.parametrize(
     ("part", "key", "warning"),
-    {
-        "misspelt": (
+    [
+        pytest.param(
             "annotations",
             "gpu-models",
             'there is no annotation "gpu-admission.io/gpu-models"; nearest: gpu-admission.io/gpu-model',
+            id="misspelt",
         ),
-        "another word": ("annotations", "somebody-elses", None),
-        "a label": ("labels", "gpu-model", "gpu-admission.io/gpu-model is a label here: write it as an annotation"),
-    },
+        pytest.param("annotations", "somebody-elses", None, id="another word"),
+        pytest.param(
+            "labels", "gpu-model", "gpu-admission.io/gpu-model is a label here: write it as an annotation", id="a label"
+        ),
+    ],
 )
 def test_a_misplaced_preference_gives_a_warning(part: str, key: str, warning: str | None) -> None:
     made = pod("p")

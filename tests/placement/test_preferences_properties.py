@@ -1,7 +1,5 @@
 """Preferences in the affinity and in the ranking agree, for any nodes and pods."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hypothesis import given

@@ -3,8 +3,6 @@
 Rows have the same state number if and only if they are equal, whatever changed.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -125,23 +123,29 @@ def test_more_changes_than_the_journal_keeps_are_applied() -> None:
 
 _TERM = {"matchExpressions": [{"key": "fast", "operator": "Exists"}]}
 _FIELD = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n3"]}]}
-SPECS: dict[str, dict[str, Any]] = {
-    "nothing": {},
-    "a selector": {"nodeSelector": {"pool": "a"}},
-    "a node by name": {
-        "affinity": {
-            "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [_FIELD]}}
-        }
-    },
-    "a preference": {
-        "affinity": {
-            "nodeAffinity": {
-                "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 7, "preference": _TERM}],
+SPECS = [
+    pytest.param({}, id="nothing"),
+    pytest.param({"nodeSelector": {"pool": "a"}}, id="a selector"),
+    pytest.param(
+        {
+            "affinity": {
+                "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [_FIELD]}}
             }
         },
-        "tolerations": [{"operator": "Exists"}],
-    },
-}
+        id="a node by name",
+    ),
+    pytest.param(
+        {
+            "affinity": {
+                "nodeAffinity": {
+                    "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 7, "preference": _TERM}],
+                }
+            },
+            "tolerations": [{"operator": "Exists"}],
+        },
+        id="a preference",
+    ),
+]
 _nodes = st.builds(
     lambda number, labels, taints, conditions, cordoned, named: (
         node(f"n{number}", labels=labels, taints=taints, conditions=conditions, cordoned=cordoned),
@@ -157,7 +161,7 @@ _nodes = st.builds(
 _steps = st.lists(st.lists(st.tuples(st.sampled_from(["seen", "gone", "pod"]), _nodes), max_size=4), max_size=8)
 
 
-@pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
+@pytest.mark.parametrize("spec", SPECS)
 @given(steps=_steps)
 def test_cached_scores_equal_new_ones(spec: dict[str, Any], steps: list[Any]) -> None:
     of, kept, view = state(), scores(spec), View(1, (GPU,))
@@ -225,8 +229,12 @@ def test_the_number_of_states_is_bounded(monkeypatch: pytest.MonkeyPatch) -> Non
         assert states(of).count <= 2 * of.rows + 8 + 1
 
 
-@pytest.mark.parametrize("dearer", [1, 100], ids=["a few rows by themselves", "always all anew"])
-@pytest.mark.parametrize("spare", [-100, 4096], ids=["no room for old ones", "room for old ones"])
+@pytest.mark.parametrize(
+    "dearer", [pytest.param(1, id="a few rows by themselves"), pytest.param(100, id="always all anew")]
+)
+@pytest.mark.parametrize(
+    "spare", [pytest.param(-100, id="no room for old ones"), pytest.param(4096, id="room for old ones")]
+)
 @given(steps=_state_steps)
 @times(0.5)
 def test_rows_have_the_same_number_if_and_only_if_they_are_equal(dearer: int, spare: int, steps: list[Any]) -> None:

@@ -1,7 +1,5 @@
 """Shared GPUs come last for pods with several GPUs, and do not count as whole GPUs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -9,7 +7,6 @@ import pytest
 from tests.builders import GPUS
 from tests.controlplane.nodes import node
 from tests.state.objects import GPU, placer, pod, state
-from tests.tables import table
 from webhook.kube.asked import AskedPod
 from webhook.nodes.nodes import pods_per_gpu
 from webhook.placement.settings import PlacementSettings
@@ -30,18 +27,18 @@ def ranked(of: ClusterState, gpus: int, strategy: str, **spec: Any) -> list[str]
     return [each.node for each in found.nodes]
 
 
-@table(
+@pytest.mark.parametrize(
     ("labels", "offered", "pods"),
-    {
-        "no labels about sharing": ({}, 8, 1),
-        "GPUs of their own": ({REPLICAS: "1", STRATEGY: "none"}, 8, 1),
-        "a node with slices": ({REPLICAS: "0"}, 0, 1),
-        "what makes no sense": ({REPLICAS: "many"}, 8, 1),
-        "so many": ({REPLICAS: "4"}, 32, 4),
-        "as many as are offered of each": ({STRATEGY: "mps", COUNT: "8"}, 32, 4),
-        "by the product": ({PRODUCT: "NVIDIA-L4-SHARED", COUNT: "2"}, 20, 10),
-        "an unknown number of shares": ({STRATEGY: "time-slicing"}, 0, 2),
-    },
+    [
+        pytest.param({}, 8, 1, id="no labels about sharing"),
+        pytest.param({REPLICAS: "1", STRATEGY: "none"}, 8, 1, id="GPUs of their own"),
+        pytest.param({REPLICAS: "0"}, 0, 1, id="a node with slices"),
+        pytest.param({REPLICAS: "many"}, 8, 1, id="what makes no sense"),
+        pytest.param({REPLICAS: "4"}, 32, 4, id="so many"),
+        pytest.param({STRATEGY: "mps", COUNT: "8"}, 32, 4, id="as many as are offered of each"),
+        pytest.param({PRODUCT: "NVIDIA-L4-SHARED", COUNT: "2"}, 20, 10, id="by the product"),
+        pytest.param({STRATEGY: "time-slicing"}, 0, 2, id="an unknown number of shares"),
+    ],
 )
 def test_how_many_pods_share_a_gpu(labels: dict[str, str], offered: int, pods: int) -> None:
     assert pods_per_gpu(labels, offered) == pods
@@ -59,14 +56,14 @@ def test_shared_gpus_are_used_if_no_whole_gpus_are_left() -> None:
     assert ranked(of, 2, "pack") == ["a"]
 
 
-@table(
+@pytest.mark.parametrize(
     ("gpus", "there", "warned"),
-    {
-        "two, and whole GPUs are taken": (2, 7, True),
-        "two whole ones are left": (2, 0, False),
-        "one share is what the node offers": (1, 8, False),
-        "none": (0, 8, False),
-    },
+    [
+        pytest.param(2, 7, True, id="two, and whole GPUs are taken"),
+        pytest.param(2, 0, False, id="two whole ones are left"),
+        pytest.param(1, 8, False, id="one share is what the node offers"),
+        pytest.param(0, 8, False, id="none"),
+    ],
 )
 def test_a_pod_that_would_get_several_shares_is_told_so(gpus: int, there: int, warned: bool) -> None:
     of = state([sliced("a"), node("b")], [pod("x", there, on="b")])
@@ -94,21 +91,25 @@ def test_shares_do_not_count_as_gpus_of_the_largest_node(nodes: list[dict[str, A
 TAINT = {"key": "team", "value": "x", "effect": "NoSchedule"}
 
 
-@table(
+@pytest.mark.parametrize(
     ("nodes", "made", "only"),
-    {
-        "no GPU is shared": ([node("a")], pod("p", 2), False),
-        "whole ones are there": ([sliced("a"), node("b")], pod("p", 2), False),
-        "all of a whole node": ([sliced("a"), node("b")], pod("p", 8), False),
-        "no whole ones": ([sliced("a")], pod("p", 2), True),
-        "too few whole ones": ([sliced("a"), node("b", 1)], pod("p", 2), True),
-        "more than any node has": ([sliced("a"), node("b")], pod("p", 64), False),
-        "selected by label": ([sliced("a"), node("b")], pod("p", 2, nodeSelector={STRATEGY: "time-slicing"}), True),
-        "a taint keeps it from whole ones": ([sliced("a"), node("b", taints=[TAINT])], pod("p", 2), True),
-        "whole ones that come back": ([sliced("a"), node("b", cordoned=True)], pod("p", 2), False),
-        "no GPU is requested": ([sliced("a")], pod("p", 0), False),
-        "a pod of another scheduler": ([sliced("a")], pod("p", 2, schedulerName="other"), False),
-    },
+    [
+        pytest.param([node("a")], pod("p", 2), False, id="no GPU is shared"),
+        pytest.param([sliced("a"), node("b")], pod("p", 2), False, id="whole ones are there"),
+        pytest.param([sliced("a"), node("b")], pod("p", 8), False, id="all of a whole node"),
+        pytest.param([sliced("a")], pod("p", 2), True, id="no whole ones"),
+        pytest.param([sliced("a"), node("b", 1)], pod("p", 2), True, id="too few whole ones"),
+        pytest.param([sliced("a"), node("b")], pod("p", 64), False, id="more than any node has"),
+        pytest.param(
+            [sliced("a"), node("b")], pod("p", 2, nodeSelector={STRATEGY: "time-slicing"}), True, id="selected by label"
+        ),
+        pytest.param(
+            [sliced("a"), node("b", taints=[TAINT])], pod("p", 2), True, id="a taint keeps it from whole ones"
+        ),
+        pytest.param([sliced("a"), node("b", cordoned=True)], pod("p", 2), False, id="whole ones that come back"),
+        pytest.param([sliced("a")], pod("p", 0), False, id="no GPU is requested"),
+        pytest.param([sliced("a")], pod("p", 2, schedulerName="other"), False, id="a pod of another scheduler"),
+    ],
 )
 def test_whether_a_pod_can_only_get_shared_gpus(nodes: list[dict[str, Any]], made: dict[str, Any], only: bool) -> None:
     of = state(nodes)

@@ -3,8 +3,6 @@
 Covers placement.pack.
 """
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Any
 
@@ -14,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.effort import times
-from tests.tables import table
 from webhook.kube.pod_requests import Demand
 from webhook.nodes.demands import PopularDemand, View
 from webhook.nodes.table import LAST, Columns
@@ -222,17 +219,17 @@ def test_views_with_the_same_score_key_score_the_same(
         assert (strategy(made, rows, wanted, one) == strategy(made, rows, wanted, other)).all()
 
 
-@table(
+@pytest.mark.parametrize(
     ("free", "measured", "idle", "expected"),
-    {
-        "nothing is measured: what is free": (8, 0, 0, 8),
-        "all is measured: what is idle": (8, 8, 3, 3),
-        "what is idle but allocated is not to be had": (2, 8, 5, 2),
-        "only the busy half is measured: the other half is idle": (4, 4, 0, 4),
-        "six unmeasured GPUs, of which four are free": (4, 2, 1, 4),
-        "one measured idle GPU and two unmeasured ones": (6, 6, 1, 3),
-        "more is measured than there is": (3, 12, 1, 1),
-    },
+    [
+        pytest.param(8, 0, 0, 8, id="nothing is measured: what is free"),
+        pytest.param(8, 8, 3, 3, id="all is measured: what is idle"),
+        pytest.param(2, 8, 5, 2, id="what is idle but allocated is not to be had"),
+        pytest.param(4, 4, 0, 4, id="only the busy half is measured: the other half is idle"),
+        pytest.param(4, 2, 1, 4, id="six unmeasured GPUs, of which four are free"),
+        pytest.param(6, 6, 1, 3, id="one measured idle GPU and two unmeasured ones"),
+        pytest.param(3, 12, 1, 1, id="more is measured than there is"),
+    ],
 )
 def test_unmeasured_free_gpus_count_as_idle(free: int, measured: int, idle: int, expected: int) -> None:
     made = columns((free, 96, 768, 0))

@@ -1,7 +1,5 @@
 """GPU metrics count in every strategy, and never refuse a pod."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -11,7 +9,6 @@ from tests.builders import GPUS
 from tests.controlplane.nodes import node
 from tests.placement.placed import names
 from tests.state.objects import GPU, placer, pod, state
-from tests.tables import table
 from webhook.framework.cluster_view import MetricsStatus, Placement
 from webhook.kube.asked import AskedPod
 from webhook.nodes.utilisation import UNKNOWN
@@ -37,18 +34,20 @@ def used(of: ClusterState, **uses: dict[str, Any]) -> ClusterState:
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-@pytest.mark.parametrize("replicas", [(), ("x", "y", "z")], ids=["one replica", "three replicas"])
-@table(
+@pytest.mark.parametrize(
+    "replicas", [pytest.param((), id="one replica"), pytest.param(("x", "y", "z"), id="three replicas")]
+)
+@pytest.mark.parametrize(
     ("first", "second"),
-    {
-        "all GPUs are busy, but none is allocated": (BUSY, IDLE),
-        "one GPU is busy": (IDLE | {"idle": 7, "busy": 1, "utilisation": 0.1}, IDLE),
-        "one GPU is hot or sick": (IDLE | {"avoid": 1}, IDLE),
-        "one GPU is lost, and still offered": (IDLE | {"measured": 7, "idle": 7, "avoid": 1}, IDLE),
-        "busy ones, and a node without metrics": (BUSY, {}),
-        "both idle, one of them less so": (IDLE | {"utilisation": 0.2}, IDLE),
-        "both idle, one of them warm": (IDLE | {"hottest": 80.0}, IDLE),
-    },
+    [
+        pytest.param(BUSY, IDLE, id="all GPUs are busy, but none is allocated"),
+        pytest.param(IDLE | {"idle": 7, "busy": 1, "utilisation": 0.1}, IDLE, id="one GPU is busy"),
+        pytest.param(IDLE | {"avoid": 1}, IDLE, id="one GPU is hot or sick"),
+        pytest.param(IDLE | {"measured": 7, "idle": 7, "avoid": 1}, IDLE, id="one GPU is lost, and still offered"),
+        pytest.param(BUSY, {}, id="busy ones, and a node without metrics"),
+        pytest.param(IDLE | {"utilisation": 0.2}, IDLE, id="both idle, one of them less so"),
+        pytest.param(IDLE | {"hottest": 80.0}, IDLE, id="both idle, one of them warm"),
+    ],
 )
 def test_the_other_node_comes_first(
     strategy: str, replicas: tuple[str, ...], first: dict[str, Any], second: dict[str, Any]
@@ -62,15 +61,15 @@ def test_the_other_node_comes_first(
 
 
 @pytest.mark.parametrize("strategy", ["pack", "apart"])
-@table(
+@pytest.mark.parametrize(
     "use",
-    {
-        "the busy GPUs are those that were given": IDLE | {"idle": 4, "busy": 4, "utilisation": 0.5},
-        "the GPUs that were given are not used": IDLE | {"idle": 8},
-        "only those are measured": IDLE | {"measured": 4, "idle": 0, "busy": 4, "utilisation": 1.0},
-        "the sick GPU was withdrawn by the device plugin": IDLE | {"known": 9, "avoid": 1},
-        "no metrics": {},
-    },
+    [
+        pytest.param(IDLE | {"idle": 4, "busy": 4, "utilisation": 0.5}, id="the busy GPUs are those that were given"),
+        pytest.param(IDLE | {"idle": 8}, id="the GPUs that were given are not used"),
+        pytest.param(IDLE | {"measured": 4, "idle": 0, "busy": 4, "utilisation": 1.0}, id="only those are measured"),
+        pytest.param(IDLE | {"known": 9, "avoid": 1}, id="the sick GPU was withdrawn by the device plugin"),
+        pytest.param({}, id="no metrics"),
+    ],
 )
 def test_a_partly_used_node_whose_free_gpus_are_fit_stays_first(strategy: str, use: dict[str, Any]) -> None:
     of = used(state([node("a"), node("b")], [pod(f"x{i}", 1, on="b") for i in range(4)]), a=IDLE, b=use)
@@ -96,19 +95,22 @@ def test_of_nodes_with_shared_gpus_the_least_used_comes_first(strategy: str) -> 
     assert names(placed(of, pod("p"), strategy)) == ["a", "b"]
 
 
-@table(
+@pytest.mark.parametrize(
     ("status", "use", "by", "usable"),
-    {
-        "metrics": (FRESH, BUSY, ("metrics", "dcgm", 12), [(8, 0), (0, 99)]),
-        "of other nodes": (FRESH, {}, ("allocation", "no GPU metrics of these nodes"), [(None, None)] * 2),
-        "off": (MetricsStatus(), {}, ("allocation", "GPU metrics are off"), [(None, None)] * 2),
-        "stale": (
+    [
+        pytest.param(FRESH, BUSY, ("metrics", "dcgm", 12), [(8, 0), (0, 99)], id="metrics"),
+        pytest.param(
+            FRESH, {}, ("allocation", "no GPU metrics of these nodes"), [(None, None)] * 2, id="of other nodes"
+        ),
+        pytest.param(MetricsStatus(), {}, ("allocation", "GPU metrics are off"), [(None, None)] * 2, id="off"),
+        pytest.param(
             MetricsStatus("dcgm", "GPU metrics are stale", 400.0),
             {},
             ("allocation", "GPU metrics are stale"),
             [(None, None)] * 2,
+            id="stale",
         ),
-    },
+    ],
 )
 def test_a_placement_says_what_it_was_ranked_by(
     status: MetricsStatus, use: dict[str, Any], by: tuple[str | int, ...], usable: list[Any]

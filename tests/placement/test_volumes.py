@@ -1,15 +1,14 @@
 """Pods go where their volumes are, if claims and volumes are known; if not, the scheduler alone decides."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
+
+import pytest
 
 from tests.builders import GPUS
 from tests.controlplane.nodes import node
 from tests.placement.placed import names, placed
 from tests.state.objects import pod, state
-from tests.tables import table
 from webhook.kube.asked import AskedPod
 from webhook.placement.placer import FOLLOWS
 from webhook.state.state import ClusterState
@@ -51,18 +50,18 @@ def nodes(of: ClusterState, made: dict[str, Any]) -> set[str]:
     return set(names(placed(of, made)))
 
 
-@table(
+@pytest.mark.parametrize(
     ("volumes", "named"),
-    {
-        "every node can use it": ([volume("v")], "abc"),
-        "a disk of a node": ([volume("v", host=["b"])], "b"),
-        "a zone": ([volume("v", zone=["x"])], "ab"),
-        "one of two terms": ([volume("v", zone=["y"], host=["a"])], "ac"),
-        "a zone by its label": ([volume("v", labels={ZONE: "y"})], "c"),
-        "two zones by its label": ([volume("v", labels={ZONE: "x__y"})], "abc"),
-        "another label": ([volume("v", labels={"app": "x"})], "abc"),
-        "a volume that is not known": ([], "abc"),
-    },
+    [
+        pytest.param([volume("v")], "abc", id="every node can use it"),
+        pytest.param([volume("v", host=["b"])], "b", id="a disk of a node"),
+        pytest.param([volume("v", zone=["x"])], "ab", id="a zone"),
+        pytest.param([volume("v", zone=["y"], host=["a"])], "ac", id="one of two terms"),
+        pytest.param([volume("v", labels={ZONE: "y"})], "c", id="a zone by its label"),
+        pytest.param([volume("v", labels={ZONE: "x__y"})], "abc", id="two zones by its label"),
+        pytest.param([volume("v", labels={"app": "x"})], "abc", id="another label"),
+        pytest.param([], "abc", id="a volume that is not known"),
+    ],
 )
 def test_a_pod_is_ranked_where_its_volume_is(volumes: list[Any], named: str) -> None:
     assert nodes(cluster([claim("data", "v")], volumes), using("data")) == set(named)
@@ -93,13 +92,13 @@ def test_the_first_pod_with_an_unbound_claim_gets_the_emptiest_node_and_its_repl
     assert (second.nodes, second.reason) == ((), FOLLOWS)
 
 
-@table(
+@pytest.mark.parametrize(
     "made",
-    {
-        "each pod of a StatefulSet has its own": using("data", kind="StatefulSet"),
-        "a pod without an owner": using("data", owner=None),
-        "no claim": using(),
-    },
+    [
+        pytest.param(using("data", kind="StatefulSet"), id="each pod of a StatefulSet has its own"),
+        pytest.param(using("data", owner=None), id="a pod without an owner"),
+        pytest.param(using(), id="no claim"),
+    ],
 )
 def test_claims_that_no_other_pod_shares_do_not_change_packing(made: dict[str, Any]) -> None:
     of = cluster([claim("data")], [])

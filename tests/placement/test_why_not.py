@@ -1,7 +1,5 @@
 """Why no node could ever take a pod, with numbers."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +9,6 @@ from tests.controlplane.nodes import node
 from tests.devices.dra import device_class, gpus_of
 from tests.placement.placed import affinity, expression
 from tests.state.objects import Object, placer, pod, state
-from tests.tables import table
 from webhook.framework.cluster_view import Obstacle
 from webhook.kube.asked import AskedPod
 from webhook.kube.gpus import GpuName, Gpus
@@ -34,114 +31,170 @@ def obstacles(of: ClusterState, made: Object) -> list[Obstacle]:
     return list(placer(of).obstacles(AskedPod(made, GPUS), of.view(0), PlacementSettings()))
 
 
-FITS = {
-    "a pod that some node could take": ([node("a")], pod("p", 8)),
-    "a node that is full": ([node("full")], pod("p", 8)),
-    "a node that is cordoned for now": ([node("a", cordoned=True)], pod("p")),
-    "a node that is down for now": ([node("a", conditions={"Ready": "False"})], pod("p")),
-    "a node that is repaired": ([node("a", labels={"nvidia.com/gpu-driver-upgrade-state": "upgrade-failed"})], pod("p")),
-    "a taint that passes once an agent is ready": (
+FITS = [
+    pytest.param([node("a")], pod("p", 8), id="a pod that some node could take"),
+    pytest.param([node("full")], pod("p", 8), id="a node that is full"),
+    pytest.param([node("a", cordoned=True)], pod("p"), id="a node that is cordoned for now"),
+    pytest.param([node("a", conditions={"Ready": "False"})], pod("p"), id="a node that is down for now"),
+    pytest.param(
+        [node("a", labels={"nvidia.com/gpu-driver-upgrade-state": "upgrade-failed"})],
+        pod("p"),
+        id="a node that is repaired",
+    ),
+    pytest.param(
         [node("a", taints=[{"key": "node.cilium.io/agent-not-ready", "effect": "NoExecute"}])],
         pod("p"),
+        id="a taint that passes once an agent is ready",
     ),
-    "a taint that passes": (
+    pytest.param(
         [node("a", taints=[{"key": "node.kubernetes.io/disk-pressure", "effect": "NoSchedule"}])],
         pod("p"),
+        id="a taint that passes",
     ),
-    "a pod of another scheduler": ([node("a")], pod("p", 9, schedulerName="volcano")),
-    "a pod without GPUs": ([node("a")], pod("p", 0, asks={"cpu": "900"})),
-}  # fmt: skip
+    pytest.param([node("a")], pod("p", 9, schedulerName="volcano"), id="a pod of another scheduler"),
+    pytest.param([node("a")], pod("p", 0, asks={"cpu": "900"}), id="a pod without GPUs"),
+]
 
 
-@pytest.mark.parametrize(("nodes", "made"), FITS.values(), ids=FITS)
+@pytest.mark.parametrize(("nodes", "made"), FITS)
 def test_there_is_no_obstacle_for(nodes: list[Object], made: Object) -> None:
     assert obstacles(state(nodes, [pod("x", 8, on="full")]), made) == []
 
 
-CASES: dict[str, tuple[Object, str, str, str, bool]] = {
-    "more GPUs than the largest node": (
-        pod("p", 16), "16 nvidia.com/gpu", "at most 8, which is what the largest nodes have: gpu-a1, gpu-a2, gpu-a3",
-        "Ask for 8 or fewer, or spread the work over 2 pods of 8", True,
+CASES = [
+    pytest.param(
+        pod("p", 16),
+        "16 nvidia.com/gpu",
+        "at most 8, which is what the largest nodes have: gpu-a1, gpu-a2, gpu-a3",
+        "Ask for 8 or fewer, or spread the work over 2 pods of 8",
+        True,
+        id="more GPUs than the largest node",
     ),
-    "more CPU than a node with as many GPUs": (
-        pod("p", 8, asks={"cpu": "400"}), "a pod that asks 400 CPUs with 8 GPUs",
-        "what some node has; the largest node with 8 has 128: gpu-a1, gpu-a2, gpu-a3", "Ask for at most 128 CPUs", True,
+    pytest.param(
+        pod("p", 8, asks={"cpu": "400"}),
+        "a pod that asks 400 CPUs with 8 GPUs",
+        "what some node has; the largest node with 8 has 128: gpu-a1, gpu-a2, gpu-a3",
+        "Ask for at most 128 CPUs",
+        True,
+        id="more CPU than a node with as many GPUs",
     ),
-    "more memory than any node": (
-        pod("p", 1, asks={"memory": "4Ti"}), "a pod that asks 4Ti memory with 1 GPU",
+    pytest.param(
+        pod("p", 1, asks={"memory": "4Ti"}),
+        "a pod that asks 4Ti memory with 1 GPU",
         "what some node has; the largest node with 1 has 1Ti: gpu-a1, gpu-a2, gpu-a3, …",
-        "Ask for at most 1Ti memory", True,
+        "Ask for at most 1Ti memory",
+        True,
+        id="more memory than any node",
     ),
-    "a label in another spelling": (
-        pod("p", nodeSelector={"gpu-type": "a100"}), "gpu-type=a100",
+    pytest.param(
+        pod("p", nodeSelector={"gpu-type": "a100"}),
+        "gpu-type=a100",
         "a label that some node has: no node has gpu-type=a100; nearest: gpu.type=A100 (3 nodes)",
-        "Write gpu.type: A100 if that is meant", False,
+        "Write gpu.type: A100 if that is meant",
+        False,
+        id="a label in another spelling",
     ),
-    "a value that is misspelt": (
-        pod("p", nodeSelector={"pool": "bigg"}), "pool=bigg",
+    pytest.param(
+        pod("p", nodeSelector={"pool": "bigg"}),
+        "pool=bigg",
         "a label that some node has: no node has pool=bigg; nearest: pool=big (3 nodes)",
-        "Write pool: big if that is meant", False,
+        "Write pool: big if that is meant",
+        False,
+        id="a value that is misspelt",
     ),
-    "a model by a label of somebody's own": (
-        pod("p", nodeSelector={"accelerator": "a100"}), "accelerator=a100",
+    pytest.param(
+        pod("p", nodeSelector={"accelerator": "a100"}),
+        "accelerator=a100",
         "a label that some node has: no node has accelerator=a100; "
         "nearest: nvidia.com/gpu.product=NVIDIA-A100-SXM4-80GB (3 nodes)",
         "Write nvidia.com/gpu.product: NVIDIA-A100-SXM4-80GB if that is meant",
         False,
+        id="a model by a label of somebody's own",
     ),
-    "a label like no other": (
-        pod("p", nodeSelector={"disk": "ssd"}), "disk=ssd", "a label that some node has: no node has disk=ssd",
-        "Remove it, or ask those who run this cluster to label the nodes", False,
+    pytest.param(
+        pod("p", nodeSelector={"disk": "ssd"}),
+        "disk=ssd",
+        "a label that some node has: no node has disk=ssd",
+        "Remove it, or ask those who run this cluster to label the nodes",
+        False,
+        id="a label like no other",
     ),
-    "a label of nodes that are too small": (
-        pod("p", 8, nodeSelector={"pool": "small"}), "pool=small",
+    pytest.param(
+        pod("p", 8, nodeSelector={"pool": "small"}),
+        "pool=small",
         "a label of nodes with 8 GPUs; 1 node with pool=small has at most 4",
-        "Choose other nodes, or ask for fewer GPUs", False,
+        "Choose other nodes, or ask for fewer GPUs",
+        False,
+        id="a label of nodes that are too small",
     ),
-    "labels that no one node has together": (
-        pod("p", nodeSelector={"pool": "small", "gpu.type": "A100"}), "gpu.type=A100, pool=small",
-        "what some node with 1 GPU has together; none of 4 nodes has", "Remove what these nodes do not have", False,
+    pytest.param(
+        pod("p", nodeSelector={"pool": "small", "gpu.type": "A100"}),
+        "gpu.type=A100, pool=small",
+        "what some node with 1 GPU has together; none of 4 nodes has",
+        "Remove what these nodes do not have",
+        False,
+        id="labels that no one node has together",
     ),
-    "required affinity": (
+    pytest.param(
         pod("p", affinity=affinity(expression("gpu.type", "In", "H100", "a-100"))),
         "gpu.type in (H100, a-100)",
         "a label that some node has: no node has gpu.type in (H100, a-100); nearest: gpu.type=A100 (3 nodes)",
-        "Write gpu.type: A100 if that is meant", False,
+        "Write gpu.type: A100 if that is meant",
+        False,
+        id="required affinity",
     ),
-    "alternatives of which none can match": (
+    pytest.param(
         pod("p", affinity=affinity(expression("x", "Exists"), expression("y", "Exists"))),
-        "2 required terms of node affinity", "what some node with 1 GPU has together; none of 4 nodes has",
-        "Remove what these nodes do not have", False,
+        "2 required terms of node affinity",
+        "what some node with 1 GPU has together; none of 4 nodes has",
+        "Remove what these nodes do not have",
+        False,
+        id="alternatives of which none can match",
     ),
-    "an affinity that matches nothing": (
+    pytest.param(
         pod("p", affinity=affinity(expression("gpu.memory", "Gt", "80Gi"))),
         "no such term in node affinity",
         "one that can match: an empty term matches nothing, and Gt and Lt compare with one whole number",
-        "Write the terms anew", False,
+        "Write the terms anew",
+        False,
+        id="an affinity that matches nothing",
     ),
-    "huge pages that no node has": (
-        pod("p", asks={"hugepages-1Gi": "2Gi"}), "2Gi hugepages-1Gi",
+    pytest.param(
+        pod("p", asks={"hugepages-1Gi": "2Gi"}),
+        "2Gi hugepages-1Gi",
         "a resource that some node has: hugepages-1Gi is on no node",
-        "Remove it, or ask those who run this cluster", False,
+        "Remove it, or ask those who run this cluster",
+        False,
+        id="huge pages that no node has",
     ),
-    "a resource that is on no node": (
-        pod("p", asks={"rdma/hca": "1"}), "1 rdma/hca", "a resource that some node has: rdma/hca is on no node",
-        "Remove it, or ask those who run this cluster", False,
+    pytest.param(
+        pod("p", asks={"rdma/hca": "1"}),
+        "1 rdma/hca",
+        "a resource that some node has: rdma/hca is on no node",
+        "Remove it, or ask those who run this cluster",
+        False,
+        id="a resource that is on no node",
     ),
-    "a GPU that is on no node": (
-        pod("p", 0, asks={"amd.com/gpu": "1"}), "1 amd.com/gpu",
+    pytest.param(
+        pod("p", 0, asks={"amd.com/gpu": "1"}),
+        "1 amd.com/gpu",
         "a resource that some node has: amd.com/gpu is on no node; nodes have nvidia.com/gpu",
-        "Ask for what nodes have, or ask those who run this cluster", False,
+        "Ask for what nodes have, or ask those who run this cluster",
+        False,
+        id="a GPU that is on no node",
     ),
-    "a profile of MIG that is on no node": (
-        pod("p", 0, asks={"nvidia.com/mig-1g.5gb": "1"}), "1 nvidia.com/mig-1g.5gb",
+    pytest.param(
+        pod("p", 0, asks={"nvidia.com/mig-1g.5gb": "1"}),
+        "1 nvidia.com/mig-1g.5gb",
         "a resource that some node has: nvidia.com/mig-1g.5gb is on no node; nodes have nvidia.com/gpu",
-        "Ask for nvidia.com/gpu, which is the nearest, or ask those who run this cluster", False,
+        "Ask for nvidia.com/gpu, which is the nearest, or ask those who run this cluster",
+        False,
+        id="a profile of MIG that is on no node",
     ),
-}  # fmt: skip
+]
 
 
-@pytest.mark.parametrize(("made", "seen", "wanted", "fix", "lasting"), CASES.values(), ids=CASES)
+@pytest.mark.parametrize(("made", "seen", "wanted", "fix", "lasting"), CASES)
 def test_an_obstacle_says_what_is_short_and_where(
     made: Object, seen: str, wanted: str, fix: str, lasting: bool
 ) -> None:
@@ -188,32 +241,33 @@ def test_two_causes_are_reported_once_each() -> None:
 MODEL = {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"}
 
 
-@table(
+@pytest.mark.parametrize(
     ("nodes", "lasting"),
-    {
-        "every node lists its GPUs": ([node("a", 4)], True),
-        "a node without GPUs": ([node("a", 4), node("cpu", 0)], True),
-        "a node whose device plugin is away": ([node("a", 4), node("b", 0, resources=AWAY)], False),
-        "a node with renamed shares": (
+    [
+        pytest.param([node("a", 4)], True, id="every node lists its GPUs"),
+        pytest.param([node("a", 4), node("cpu", 0)], True, id="a node without GPUs"),
+        pytest.param([node("a", 4), node("b", 0, resources=AWAY)], False, id="a node whose device plugin is away"),
+        pytest.param(
             [node("a", 4), node("b", 0, resources={**AWAY, "nvidia.com/gpu.shared": "8"})],
             True,
+            id="a node with renamed shares",
         ),
-        "a node whose device plugin never came up": ([node("a", 4), node("b", 0, labels=MODEL)], False),
-    },
+        pytest.param([node("a", 4), node("b", 0, labels=MODEL)], False, id="a node whose device plugin never came up"),
+    ],
 )
 def test_how_many_gpus_a_node_may_have_that_lists_none_now_is_not_known(nodes: list[Object], lasting: bool) -> None:
     (found,) = obstacles(state(nodes), pod("p", 8))
     assert (found.cause, found.lasting) == ("gpus", lasting)
 
 
-@table(
+@pytest.mark.parametrize(
     ("other", "lasting"),
-    {
-        "away": (node("b", 0, cpu="200", resources=AWAY), False),
-        "never came up": (node("b", 0, cpu="200", labels=MODEL), False),
-        "away, but with fewer CPUs too": (node("b", 0, cpu="64", resources=AWAY), True),
-        "no GPU node": (node("b", 0, cpu="200"), True),
-    },
+    [
+        pytest.param(node("b", 0, cpu="200", resources=AWAY), False, id="away"),
+        pytest.param(node("b", 0, cpu="200", labels=MODEL), False, id="never came up"),
+        pytest.param(node("b", 0, cpu="64", resources=AWAY), True, id="away, but with fewer CPUs too"),
+        pytest.param(node("b", 0, cpu="200"), True, id="no GPU node"),
+    ],
 )
 def test_cpus_beside_gpus_whose_device_plugin_is(other: Object, lasting: bool) -> None:
     (found,) = obstacles(state([node("a", 4), other]), pod("p", 4, asks={"cpu": "150"}))

@@ -21,38 +21,44 @@ def by(namespace: str, user: str = "system:serviceaccount:kube-system:daemon-set
     return request(None, namespace=namespace, user=user, groups=groups)
 
 
-NOT_EXEMPT: dict[str, tuple[Exemption, Request, Pod]] = {
-    "the right account in another namespace": (EXPORTER, by("team-a"), pod(serviceAccountName="dcgm-exporter")),
-    "another account in the right namespace": (EXPORTER, by("monitoring"), pod(serviceAccountName="grafana")),
-    "no account, which is the default one": (EXPORTER, by("monitoring"), pod()),
-    "a label with the name of the account": (
+NOT_EXEMPT = [
+    pytest.param(
+        EXPORTER, by("team-a"), pod(serviceAccountName="dcgm-exporter"), id="the right account in another namespace"
+    ),
+    pytest.param(
+        EXPORTER, by("monitoring"), pod(serviceAccountName="grafana"), id="another account in the right namespace"
+    ),
+    pytest.param(EXPORTER, by("monitoring"), pod(), id="no account, which is the default one"),
+    pytest.param(
         EXPORTER,
         by("monitoring"),
         pod(labels={"serviceAccountName": "dcgm-exporter"}),
+        id="a label with the name of the account",
     ),
-    "another user": (OPERATOR, by("team-a", "system:serviceaccount:team-a:operator"), pod()),
-    "a user without the group": (DEBUGGER, by("team-a", "jane", "tenants"), pod()),
-    "a namespace with the same beginning": (WHOLE, by("gpu-operator-2"), pod()),
-}
-EXEMPT: dict[str, tuple[Exemption, Request, Pod]] = {
-    "an exporter by its account": (EXPORTER, by("monitoring"), pod(serviceAccountName="dcgm-exporter")),
-    "an account by its old field": (EXPORTER, by("monitoring"), pod(serviceAccount="dcgm-exporter")),
-    "an operator by its user name": (
+    pytest.param(OPERATOR, by("team-a", "system:serviceaccount:team-a:operator"), pod(), id="another user"),
+    pytest.param(DEBUGGER, by("team-a", "jane", "tenants"), pod(), id="a user without the group"),
+    pytest.param(WHOLE, by("gpu-operator-2"), pod(), id="a namespace with the same beginning"),
+]
+EXEMPT = [
+    pytest.param(EXPORTER, by("monitoring"), pod(serviceAccountName="dcgm-exporter"), id="an exporter by its account"),
+    pytest.param(EXPORTER, by("monitoring"), pod(serviceAccount="dcgm-exporter"), id="an account by its old field"),
+    pytest.param(
         OPERATOR,
         by("team-a", "system:serviceaccount:gpu-operator:gpu-operator"),
         pod(),
+        id="an operator by its user name",
     ),
-    "a debugger by group": (DEBUGGER, by("team-a", "jane", "tenants", "platform"), pod()),
-    "a whole namespace": (WHOLE, by("gpu-operator"), pod()),
-}
+    pytest.param(DEBUGGER, by("team-a", "jane", "tenants", "platform"), pod(), id="a debugger by group"),
+    pytest.param(WHOLE, by("gpu-operator"), pod(), id="a whole namespace"),
+]
 
 
-@pytest.mark.parametrize(("exemption", "asked", "subject"), NOT_EXEMPT.values(), ids=NOT_EXEMPT)
+@pytest.mark.parametrize(("exemption", "asked", "subject"), NOT_EXEMPT)
 def test_who_is_not_exempt(exemption: Exemption, asked: Request, subject: Pod) -> None:
     assert not exemption.covers(asked, subject)
 
 
-@pytest.mark.parametrize(("exemption", "asked", "subject"), EXEMPT.values(), ids=EXEMPT)
+@pytest.mark.parametrize(("exemption", "asked", "subject"), EXEMPT)
 def test_who_is_exempt(exemption: Exemption, asked: Request, subject: Pod) -> None:
     assert exemption.covers(asked, subject)
 
@@ -60,11 +66,14 @@ def test_who_is_exempt(exemption: Exemption, asked: Request, subject: Pod) -> No
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"namespaces": ()}, "at least 1 item"),
-        ({"namespaces": ("*",)}, "exempts everybody"),
-        ({"namespaces": ("*",), "serviceAccounts": ("dcgm-exporter",)}, "can be made by every tenant"),
+        pytest.param({"namespaces": ()}, "at least 1 item", id="no namespace"),
+        pytest.param({"namespaces": ("*",)}, "exempts everybody", id="every namespace"),
+        pytest.param(
+            {"namespaces": ("*",), "serviceAccounts": ("dcgm-exporter",)},
+            "can be made by every tenant",
+            id="an account of any namespace",
+        ),
     ],
-    ids=["no namespace", "every namespace", "an account of any namespace"],
 )
 def test_an_exemption_that_every_tenant_could_use_is_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError, match=message):

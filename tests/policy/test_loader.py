@@ -43,118 +43,146 @@ class Document(Settings):
 
 ROOT = "wanted a map with entries, profiles ({} is all defaults)"
 UNKNOWN = "unknown key; known here: "
-BAD: dict[str, tuple[str | bytes, list[str]]] = {
-    "an empty document": ("", [f"line 1: saw nothing; {ROOT}"]),
-    "a list": ("- a", [f"line 1: saw a list; {ROOT}"]),
-    "two documents": ("entries: []\n---\nentries: []", ["line 2: not YAML: but found another document"]),
-    "a tab": ("a:\n\tb: 1", ["line 2: not YAML: found character that cannot start any token"]),
-    "bytes that are no UTF-8": (
+BAD = [
+    pytest.param("", [f"line 1: saw nothing; {ROOT}"], id="an empty document"),
+    pytest.param("- a", [f"line 1: saw a list; {ROOT}"], id="a list"),
+    pytest.param("entries: []\n---\nentries: []", ["line 2: not YAML: but found another document"], id="two documents"),
+    pytest.param("a:\n\tb: 1", ["line 2: not YAML: found character that cannot start any token"], id="a tab"),
+    pytest.param(
         b"\xff",
         ['not YAML: unacceptable character #x00ff: invalid leading UTF-8 octet in "<byte string>", position 0'],
+        id="bytes that are no UTF-8",
     ),
-    "more bytes than are read": (
+    pytest.param(
         "#" * ((1 << 17) + 1),
         ["the policy has 131073 bytes; wanted at most 131072: shorten it, comments included"],
+        id="more bytes than are read",
     ),
-    "more values than are read": (
+    pytest.param(
         "entries: [" + "a, " * 20_000 + "]",
         ["line 1: more than 20000 keys and values are refused"],
+        id="more values than are read",
     ),
-    "a long number to the base 60": (
+    pytest.param(
         "entries: " + ":".join("1" * 100),
         [f'line 1: entries: "{":".join("1" * 40)}:…" is too long for what is no text: put text in quotes'],
+        id="a long number to the base 60",
     ),
-    "a list that is too long for decisions": (
+    pytest.param(
         "entries: [" + "a, " * 1025 + "]",
         ["line 1: entries: saw 1025 entries, wanted at most 1024: use patterns with *"],
+        id="a list that is too long for decisions",
     ),
-    "too many values after inheritance": (
+    pytest.param(
         "profiles:\n  default: {first: [" + "a, " * 1020 + "]}\n" + "".join(f"  a{n}: {{}}\n" for n in range(99)),
         [
             "profiles: saw 103121 values, those of `default` in each profile; wanted at most 100000: "
             "shorten `default`, or have fewer profiles"
         ],
+        id="too many values after inheritance",
     ),
-    "too many profiles": (
+    pytest.param(
         "profiles:\n  default: {}\n" + "".join(f"  a{n}: {{}}\n" for n in range(100)),
         ["profiles: saw 101; wanted at most 100: share them between namespaces"],
+        id="too many profiles",
     ),
-    "an alias": ("entries: &all\n  - class: a\nprofiles: *all", ["line 3: an alias is refused: write it out"]),
-    "nesting that is too deep for a parser": ("[" * 100_000, ["line 1: more than 32 levels are refused"]),
-    "keys twice: YAML itself would take the last": (
+    pytest.param(
+        "entries: &all\n  - class: a\nprofiles: *all", ["line 3: an alias is refused: write it out"], id="an alias"
+    ),
+    pytest.param(
+        "[" * 100_000, ["line 1: more than 32 levels are refused"], id="nesting that is too deep for a parser"
+    ),
+    pytest.param(
         "profiles:\n  a: {}\n  a: {}\n  b:\n    shadow: true\n    shadow: false",
         ["line 3: profiles.a: the key stands here twice", "line 6: profiles.b.shadow: the key stands here twice"],
+        id="keys twice: YAML itself would take the last",
     ),
-    "a key that is a list": ("? [a]\n: 1", ["line 1: wanted a word as key, saw a list or a map"]),
-    "a key that is a map": (
+    pytest.param("? [a]\n: 1", ["line 1: wanted a word as key, saw a list or a map"], id="a key that is a list"),
+    pytest.param(
         "profiles:\n  ? {a: b}\n  : 1",
         ["line 2: profiles: wanted a word as key, saw a list or a map"],
+        id="a key that is a map",
     ),
-    "a tag that runs code": ("entries: !!python/name:os.system x", ['line 1: entries: "x" is no os.system']),
-    "an invalid date": ("entries: 2024-99-99", ['line 1: entries: "2024-99-99" is no timestamp']),
-    "a misspelt key": ("entrees: []", ['line 1: entrees: unknown key; did you mean "entries"?']),
-    "a key without a similar one": ("kind: ConfigMap", [f"line 1: kind: {UNKNOWN}entries, profiles"]),
-    "a key as Python spells it": (
+    pytest.param(
+        "entries: !!python/name:os.system x", ['line 1: entries: "x" is no os.system'], id="a tag that runs code"
+    ),
+    pytest.param("entries: 2024-99-99", ['line 1: entries: "2024-99-99" is no timestamp'], id="an invalid date"),
+    pytest.param("entrees: []", ['line 1: entrees: unknown key; did you mean "entries"?'], id="a misspelt key"),
+    pytest.param("kind: ConfigMap", [f"line 1: kind: {UNKNOWN}entries, profiles"], id="a key without a similar one"),
+    pytest.param(
         "profiles:\n  default:\n    first:\n      most_pods: 3",
         ['line 4: profiles.default.first.most_pods: unknown key; did you mean "mostPods"?'],
+        id="a key as Python spells it",
     ),
-    "a key missing, and another instead": (
+    pytest.param(
         "entries:\n  - class: a\n  - name: b",
         ["line 3: entries[1].class: this key is missing", f"line 3: entries[1].name: {UNKNOWN}class"],
+        id="a key missing, and another instead",
     ),
-    "a key with terminal escapes": (
+    pytest.param(
         "profiles:\n  default:\n    '\\x1b[31m\"': 1",
         [rf"line 3: profiles.default.\\x1b[31m\": {UNKNOWN}shadow, first, second"],
+        id="a key with terminal escapes",
     ),
-    "nothing for a list": ("entries:", ["line 1: entries: saw nothing; wanted a list"]),
-    "a word for a map": ("entries: [a]", ['line 1: entries[0]: saw "a"; wanted a map']),
-    "a number for text": (
+    pytest.param("entries:", ["line 1: entries: saw nothing; wanted a list"], id="nothing for a list"),
+    pytest.param("entries: [a]", ['line 1: entries[0]: saw "a"; wanted a map'], id="a word for a map"),
+    pytest.param(
         "entries: [{class: 1}]",
         ['line 1: entries[0].class: saw "1"; wanted text: put it in quotes'],
+        id="a number for text",
     ),
-    "text of another form": (
+    pytest.param(
         "entries: [{class: A}]",
         ["""line 1: entries[0].class: saw "A"; wanted pattern '^[a-z]+$'"""],
+        id="text of another form",
     ),
-    "a word for a truth value": (
+    pytest.param(
         "profiles: {default: {shadow: maybe}}",
         ['line 1: profiles.default.shadow: saw "maybe"; wanted true or false'],
+        id="a word for a truth value",
     ),
-    "a fraction for a whole number": (
+    pytest.param(
         "profiles: {default: {first: {mostPods: 1.5}}}",
         ['line 1: profiles.default.first.mostPods: saw "1.5"; wanted a whole number'],
+        id="a fraction for a whole number",
     ),
-    "a number out of range": (
+    pytest.param(
         "profiles: {default: {first: {mostPods: 0}}}",
         ['line 1: profiles.default.first.mostPods: saw "0"; wanted greater than or equal to 1'],
+        id="a number out of range",
     ),
-    "a truth value for a word": (
+    pytest.param(
         "profiles: {default: {first: {action: true}}}",
         ["line 1: profiles.default.first.action: saw \"true\"; wanted 'deny', 'warn' or 'off'"],
+        id="a truth value for a word",
     ),
-    "settings that contradict each other": (
+    pytest.param(
         "profiles:\n  default:\n    first: {names: [a]}\n    second: {names: [a]}",
         ["line 2: profiles.default: first and second name the same"],
+        id="settings that contradict each other",
     ),
-    "a mistake that other profiles inherit is reported once": (
+    pytest.param(
         "profiles:\n  default:\n    shadow: x\n  a: {}\n  b:\n    first: {}",
         ['line 3: profiles.default.shadow: saw "x"; wanted true or false'],
+        id="a mistake that other profiles inherit is reported once",
     ),
-    "a mistake in two places is reported twice": (
+    pytest.param(
         "profiles:\n  default:\n    shadow: x\n  a:\n    shadow: x",
         [
             'line 3: profiles.default.shadow: saw "x"; wanted true or false',
             'line 5: profiles.a.shadow: saw "x"; wanted true or false',
         ],
+        id="a mistake in two places is reported twice",
     ),
-    "a contradiction of what is inherited": (
+    pytest.param(
         "profiles:\n  default:\n    first: {names: [a]}\n  a:\n    second:\n      names: [a]",
         ["line 4: profiles.a: first and second name the same"],
+        id="a contradiction of what is inherited",
     ),
-}
+]
 
 
-@pytest.mark.parametrize(("text", "want"), BAD.values(), ids=BAD)
+@pytest.mark.parametrize(("text", "want"), BAD)
 def test_problems(text: str | bytes, want: list[str]) -> None:
     with pytest.raises(PolicyError) as caught:
         read(text, Document)
@@ -164,20 +192,21 @@ def test_problems(text: str | bytes, want: list[str]) -> None:
 
 # --- valid documents; profiles inherit from `default` ------------------------------------------------------------------
 
-GOOD: dict[str, tuple[str | bytes, Profile]] = {
-    "nothing but defaults, as bytes": (b"{}", Profile()),
-    "no profile: there is always a default one": ("profiles: {}", Profile()),
-    "a section without a line in it": ("profiles:\n  default:\n", Profile()),
-    "off is a word": ("profiles: {default: {first: {action: off}}}", Profile(first=Unit(action="off"))),
-    "on is a boolean where one is wanted": ("profiles: {default: {shadow: on}}", Profile(shadow=True)),
-    "null where it is a value": (
+GOOD = [
+    pytest.param(b"{}", Profile(), id="nothing but defaults, as bytes"),
+    pytest.param("profiles: {}", Profile(), id="no profile: there is always a default one"),
+    pytest.param("profiles:\n  default:\n", Profile(), id="a section without a line in it"),
+    pytest.param("profiles: {default: {first: {action: off}}}", Profile(first=Unit(action="off")), id="off is a word"),
+    pytest.param("profiles: {default: {shadow: on}}", Profile(shadow=True), id="on is a boolean where one is wanted"),
+    pytest.param(
         "profiles: {default: {first: {mostPods: null}}}",
         Profile(first=Unit(most_pods=None)),
+        id="null where it is a value",
     ),
-}
+]
 
 
-@pytest.mark.parametrize(("text", "want"), GOOD.values(), ids=GOOD)
+@pytest.mark.parametrize(("text", "want"), GOOD)
 def test_good_documents(text: str | bytes, want: Profile) -> None:
     assert read(text, Document) == Document(profiles={"default": want})
 
@@ -196,26 +225,27 @@ profiles:
     shadow: true
     first: {action: warn, mostPods: 2, names: [a, b], reserved: {"x": [one], "y*": []}}
 """
-INHERITED: dict[str, tuple[str, dict[str, Any]]] = {
-    "all": ("", {}),
-    "keys that it does not state": ("first: {action: deny}", {"action": "deny"}),
-    "a section without a line": ("first:", {}),
-    "a list is replaced, and a value by null": (
+INHERITED = [
+    pytest.param("", {}, id="all"),
+    pytest.param("first: {action: deny}", {"action": "deny"}, id="keys that it does not state"),
+    pytest.param("first:", {}, id="a section without a line"),
+    pytest.param(
         "first: {names: [c], mostPods: null}",
         {"names": ("c",), "most_pods": None},
+        id="a list is replaced, and a value by null",
     ),
-    "a map is merged": (
-        "first: {reserved: {x: [two], z: []}}",
-        {"reserved": {"x": ("two",), "y*": (), "z": ()}},
+    pytest.param(
+        "first: {reserved: {x: [two], z: []}}", {"reserved": {"x": ("two",), "y*": (), "z": ()}}, id="a map is merged"
     ),
-    "a map that default leaves out is merged too": (
+    pytest.param(
         "first: {classes: {b: high}}",
         {"classes": {"a": "low", "b": "high"}},
+        id="a map that default leaves out is merged too",
     ),
-}
+]
 
 
-@pytest.mark.parametrize(("text", "changed"), INHERITED.values(), ids=INHERITED)
+@pytest.mark.parametrize(("text", "changed"), INHERITED)
 def test_a_profile_inherits_from_default(text: str, changed: dict[str, Any]) -> None:
     found, default = (profile(f"{DEFAULT}  other:\n    {text}\n", name) for name in ("other", "default"))
     assert found.first == default.first.model_copy(update=changed)

@@ -21,38 +21,44 @@ VOID = (
     "nodeAffinity.mode required makes a DoNotSchedule spread over zone void: the pinned node is the only domain. "
     "Use preferred, or ScheduleAnyway"
 )
-BAD = {
-    "all resources of a vendor as GPUs: nvidia.com/gpumem is none": (
+BAD = [
+    pytest.param(
         "gpus: [{name: nvidia.com/*}]",
         "line 1: gpus[0].name: saw \"nvidia.com/*\"; wanted pattern '^[a-z0-9.-]+/[A-Za-z0-9._-]+\\*?$'",
+        id="all resources of a vendor as GPUs: nvidia.com/gpumem is none",
     ),
-    "a required node and a hard spread": (
+    pytest.param(
         f"profiles:\n  default:\n    injectors:\n      {PINNED}\n      {HARD}}}",
         f"line 3: profiles.default.injectors: {VOID}",
+        id="a required node and a hard spread",
     ),
-    "a required node and a hard spread that is inherited": (
+    pytest.param(
         f"profiles:\n  default:\n    injectors:\n      {HARD}}}\n  pinned:\n    injectors: {{{PINNED}}}",
         f"line 6: profiles.pinned.injectors: {VOID}",
+        id="a required node and a hard spread that is inherited",
     ),
-    "a wildcard toleration": (
+    pytest.param(
         "profiles:\n  default:\n    injectors:\n      tolerations:\n        taints: [{key: ''}]",
         'line 5: profiles.default.injectors.tolerations.taints[0].key: saw ""; '
         "a toleration without a key tolerates every taint, control planes included: name one key",
+        id="a wildcard toleration",
     ),
-    "a wildcard among the allowed taints": (
+    pytest.param(
         "profiles:\n  default:\n    injectors:\n      tolerations:\n        allowed:\n        - key: '*'",
         'line 6: profiles.default.injectors.tolerations.allowed[0].key: saw "*"; '
         "this would tolerate nodes that are not ready, or control planes: name GPU taints only",
+        id="a wildcard among the allowed taints",
     ),
-    "an unknown strategy": (
+    pytest.param(
         "profiles: {default: {placement: {otherwise: best}}}",
         'line 1: profiles.default.placement.otherwise: saw "best"; '
         f"wanted {', '.join(map(repr, STRATEGIES))} or 'off'",
+        id="an unknown strategy",
     ),
-}
+]
 
 
-@pytest.mark.parametrize(("text", "problem"), BAD.values(), ids=BAD)
+@pytest.mark.parametrize(("text", "problem"), BAD)
 def test_a_bad_policy_is_refused(text: str, problem: str) -> None:
     with pytest.raises(PolicyError) as caught:
         Policy.load(text)

@@ -28,22 +28,25 @@ def owner(template: Template) -> tuple[str, str]:
     return reference["kind"], reference["name"]
 
 
-NONE = {
-    "an object created by a controller, whose owner was checked": (
+NONE = [
+    pytest.param(
         workload("ReplicaSet", ownerReferences=[{"kind": "Deployment", "name": "app", "controller": True}]),
         "apps",
+        id="an object created by a controller, whose owner was checked",
     ),
-    "a kind without templates": (workload("ConfigMap"), ""),
-    "a kind of the same name in another group": (workload(), "example.com"),
-    "no spec": ({"kind": "Deployment", "metadata": {"name": "app"}}, "apps"),
-    "no metadata": ({"kind": "Deployment", "spec": {"template": POD}}, "apps"),
-    "a template without a spec": (workload(spec={"template": {"metadata": {}}}), "apps"),
-    "a custom resource of a kind that the policy does not name": (workload("SparkJob"), "kubeflow.org"),
-    "a custom resource without what its path leads to": (workload("PyTorchJob", spec={"other": 1}), "kubeflow.org"),
-}
+    pytest.param(workload("ConfigMap"), "", id="a kind without templates"),
+    pytest.param(workload(), "example.com", id="a kind of the same name in another group"),
+    pytest.param({"kind": "Deployment", "metadata": {"name": "app"}}, "apps", id="no spec"),
+    pytest.param({"kind": "Deployment", "spec": {"template": POD}}, "apps", id="no metadata"),
+    pytest.param(workload(spec={"template": {"metadata": {}}}), "apps", id="a template without a spec"),
+    pytest.param(workload("SparkJob"), "kubeflow.org", id="a custom resource of a kind that the policy does not name"),
+    pytest.param(
+        workload("PyTorchJob", spec={"other": 1}), "kubeflow.org", id="a custom resource without what its path leads to"
+    ),
+]
 
 
-@pytest.mark.parametrize(("obj", "group"), NONE.values(), ids=NONE)
+@pytest.mark.parametrize(("obj", "group"), NONE)
 def test_there_is_no_template_in(obj: dict[str, Any], group: str) -> None:
     assert found(obj, group, obj["kind"]) == []
 

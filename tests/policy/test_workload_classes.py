@@ -23,54 +23,63 @@ classes:
 
 
 NOT_ENTITLED = "is not entitled to class inference"
-CASES: dict[str, tuple[dict[str, str], str | None, str, Workload]] = {
-    "nothing matches": ({}, None, "prod", Workload("none")),
-    "another value": ({"workload-type": "other"}, None, "prod", Workload("none")),
-    "a value of another label": ({"tier": "inference"}, None, "prod", Workload("none")),
-    "a namespace that is not entitled": (
+CASES = [
+    pytest.param({}, None, "prod", Workload("none"), id="nothing matches"),
+    pytest.param({"workload-type": "other"}, None, "prod", Workload("none"), id="another value"),
+    pytest.param({"tier": "inference"}, None, "prod", Workload("none"), id="a value of another label"),
+    pytest.param(
         {"workload-type": "serving"},
         None,
         'evil"\n',
         Workload("none", rf'namespace "evil\"\n" {NOT_ENTITLED}'),
+        id="a namespace that is not entitled",
     ),
-    "not entitled: the next entry that matches": (
+    pytest.param(
         {"workload-type": "serving"},
         "Job",
         "dev",
         Workload("training", f'namespace "dev" {NOT_ENTITLED}'),
+        id="not entitled: the next entry that matches",
     ),
-    "a value in other upper and lower case": (
+    pytest.param(
         {"workload-type": "Serving"},
         None,
         "prod",
         Workload("none", 'label workload-type="Serving" gives no class; nearest: serving'),
+        id="a value in other upper and lower case",
     ),
-    "a value that is misspelt": (
+    pytest.param(
         {"workload-type": "infernce"},
         "Job",
         "prod",
         Workload("training", 'label workload-type="infernce" gives no class; nearest: inference'),
+        id="a value that is misspelt",
     ),
-    "one of the values": ({"workload-type": "serving"}, None, "prod", Workload("inference")),
-    "one of the labels": ({"tier": "online"}, None, "team-a", Workload("inference")),
-    "the kind of the owner": ({}, "Job", "dev", Workload("training")),
-    "the first entry decides": ({"workload-type": "batch"}, "Job", "dev", Workload("training")),
-    "a label with any value": ({"example.com/notebook": "anna"}, None, "dev", Workload("development")),
-    "a label without a value": ({"example.com/notebook": ""}, "Job", "night", Workload("training")),
-    "a label with any value, and no other label": ({"example.com/notebooks": "x"}, None, "dev", Workload("none")),
-    "a label with any value is never misspelt": (
+    pytest.param({"workload-type": "serving"}, None, "prod", Workload("inference"), id="one of the values"),
+    pytest.param({"tier": "online"}, None, "team-a", Workload("inference"), id="one of the labels"),
+    pytest.param({}, "Job", "dev", Workload("training"), id="the kind of the owner"),
+    pytest.param({"workload-type": "batch"}, "Job", "dev", Workload("training"), id="the first entry decides"),
+    pytest.param({"example.com/notebook": "anna"}, None, "dev", Workload("development"), id="a label with any value"),
+    pytest.param({"example.com/notebook": ""}, "Job", "night", Workload("training"), id="a label without a value"),
+    pytest.param(
+        {"example.com/notebooks": "x"}, None, "dev", Workload("none"), id="a label with any value, and no other label"
+    ),
+    pytest.param(
         {"tier": "onlin", "jobset.sigs.k8s.io/jobset-uid": "u"},
         "Job",
         "dev",
         Workload("development"),
+        id="a label with any value is never misspelt",
     ),
-    "a kind that a label tells": ({"ray.io/serve": "false"}, "RayCluster", "dev", Workload("service")),
-    "the label of another kind of controller": ({"ray.io/serve": "false"}, "ReplicaSet", "dev", Workload("none")),
-    "an entry for all pods of a namespace": ({}, "ReplicaSet", "night", Workload("night")),
-}
+    pytest.param({"ray.io/serve": "false"}, "RayCluster", "dev", Workload("service"), id="a kind that a label tells"),
+    pytest.param(
+        {"ray.io/serve": "false"}, "ReplicaSet", "dev", Workload("none"), id="the label of another kind of controller"
+    ),
+    pytest.param({}, "ReplicaSet", "night", Workload("night"), id="an entry for all pods of a namespace"),
+]
 
 
-@pytest.mark.parametrize(("labels", "kind", "namespace", "want"), CASES.values(), ids=CASES)
+@pytest.mark.parametrize(("labels", "kind", "namespace", "want"), CASES)
 def test_the_class_of_a_pod(labels: dict[str, str], kind: str | None, namespace: str, want: Workload) -> None:
     owner = None if kind is None else Owner(kind, "x", "u")
     assert Policy.load(CLASSES).classify(pod(labels=labels), owner, namespace)._replace(guessed=False) == want
@@ -89,14 +98,16 @@ def test_what_no_label_asks_for_is_a_guess(labels: dict[str, str], kind: str, na
     assert Policy.load(CLASSES).classify(pod(labels=labels), Owner(kind, "x", "u"), namespace).guessed is guessed
 
 
-BAD = {
-    "no value": ("{x: []}", 'x: wanted at least one value, or ["*"] for a label with any value'),
-    "a pattern": ("{x: ['a*']}", 'x[0]: saw "a*"; wanted a label value of at most 63 characters, or "*" for any'),
-    "no key of a label": ("{x y: [a]}", 'x y.[key]: saw "x y"; wanted pattern'),
-}
+BAD = [
+    pytest.param("{x: []}", 'x: wanted at least one value, or ["*"] for a label with any value', id="no value"),
+    pytest.param(
+        "{x: ['a*']}", 'x[0]: saw "a*"; wanted a label value of at most 63 characters, or "*" for any', id="a pattern"
+    ),
+    pytest.param("{x y: [a]}", 'x y.[key]: saw "x y"; wanted pattern', id="no key of a label"),
+]
 
 
-@pytest.mark.parametrize(("labels", "problem"), BAD.values(), ids=BAD)
+@pytest.mark.parametrize(("labels", "problem"), BAD)
 def test_labels_that_no_pod_can_have_are_refused(labels: str, problem: str) -> None:
     with pytest.raises(PolicyError) as caught:
         Policy.load(f"classes: [{{class: a, labels: {labels}}}]")

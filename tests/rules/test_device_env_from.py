@@ -97,7 +97,7 @@ WARNED: dict[str, tuple[Case, list[str]]] = {
 
 
 @pytest.mark.parametrize("prefix", ["NVIDIA_G", "NVIDIA_MOFE", "CXPU_", "NVIDIA_NVS", "AMD_", "AWS_", "DOCKER_"])
-@pytest.mark.parametrize("gpu", [1, None], ids=["with a GPU", "without"])
+@pytest.mark.parametrize("gpu", [pytest.param(1, id="with a GPU"), pytest.param(None, id="without")])
 def test_a_prefix_is_judged_as_none_by_the_default_policy(prefix: str, gpu: int | None) -> None:
     rule = dict(Policy.load("{}").units["default"].rules)["deviceEnvFrom"]
     with_prefix, without = (case(pod(containers=[from_map(each, gpu)])).findings(rule) for each in (prefix, ""))

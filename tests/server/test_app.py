@@ -182,7 +182,10 @@ print((memory() - before) * 10 // taken)
 """
 
 
-@pytest.mark.parametrize(("first", "kept"), [("", True), ("app.map_large_blocks()", False)], ids=["as it is", "mapped"])
+@pytest.mark.parametrize(
+    ("first", "kept"),
+    [pytest.param("", True, id="as it is"), pytest.param("app.map_large_blocks()", False, id="mapped")],
+)
 def test_large_blocks_go_back_to_the_system_when_they_are_freed(first: str, kept: bool) -> None:
     """Tenths of the memory of 200 blocks, of which the small ones stay, after a larger one was freed."""
     answer = subprocess.run([sys.executable, "-c", LARGE.format(first=first)], capture_output=True, check=True)

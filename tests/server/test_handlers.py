@@ -8,13 +8,14 @@ import pytest
 from tests.builders import GPU
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
-from tests.served import POLICY, Server, after, plain_pod, review
-from tests.state.objects import free
+from tests.served import NOW, POLICY, Server, after, plain_pod, review
+from tests.state.objects import free, state
 from tests.strategies import PREFERRED, ZONE
 from webhook.injectors.tolerations import Tolerations
 from webhook.kube.pod import DECISION
 from webhook.placement.strategies import WEIGHTS
 from webhook.rules.gpu_limit import GpuLimit
+from webhook.server.http import Early
 
 # --- the answer as a whole --------------------------------------------------------------------------------------------
 
@@ -149,3 +150,46 @@ def test_a_bug_is_not_reported_as_a_bad_request(monkeypatch: pytest.MonkeyPatch)
         with pytest.raises(ZeroDivisionError):
             hook(review(plain_pod()))
     assert server.recorder.told == []
+
+
+# --- a pod that comes before its Job is known -------------------------------------------------------------------------
+
+
+def job(uid: str = "u-1") -> dict[str, Any]:
+    """A Job of two pods of a whole node each."""
+    metadata = {"name": "train", "namespace": "default", "uid": uid}
+    return {"metadata": metadata, "spec": {"parallelism": 2}}
+
+
+def test_a_pod_that_comes_before_its_job_is_early_and_then_goes_where_all_of_the_job_have_room() -> None:
+    server = Server(
+        state([node("a1", labels={ZONE: "a"}), *[node(b, labels={ZONE: "b"}) for b in ("b1", "b2")]], now=NOW)
+    )
+    server.state.replace("jobs", [job("another of this name")], NOW)
+    before = pod("train", 8, owned_by="Job")
+    with pytest.raises(Early) as early:
+        server.mutate(before)
+    assert not early.value.known()
+    server.state.seen("jobs", job(), NOW)
+    assert early.value.known()
+    stored = after(server.answered(*early.value.answer()), before)
+    assert orjson.loads(stored["metadata"]["annotations"][DECISION])["nodes"][0][0] in ("b1", "b2")
+    assert server.recorder.told == [("mutate", "patched")]
+
+
+@pytest.mark.parametrize(
+    ("jobs", "owned_by", "metadata"),
+    [
+        pytest.param([job()], "Job", {}, id="its Job is known"),
+        pytest.param([], "ReplicaSet", {}, id="of something else"),
+        pytest.param(None, "Job", {}, id="Jobs are not watched"),
+        pytest.param([], "Job", {"ownerReferences": [5]}, id="malformed"),
+    ],
+)
+def test_other_pods_are_not_early(jobs: Any, owned_by: str, metadata: dict[str, Any]) -> None:
+    server = Server()
+    if jobs is not None:
+        server.state.replace("jobs", jobs, NOW)
+    new = pod("train", 8, owned_by=owned_by)
+    server.handlers.mutate(review(new | {"metadata": new["metadata"] | metadata}))
+    server.handlers.validate(review(new))

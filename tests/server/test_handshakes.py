@@ -4,7 +4,6 @@ Covers server.listener.
 """
 
 import asyncio
-import socket
 import ssl
 from collections.abc import Callable
 from pathlib import Path
@@ -45,25 +44,6 @@ async def test_a_client_is_served_whatever_it_says_about_name_and_protocol(serve
         session = stream[1].get_extra_info("ssl_object").session
         assert not session.has_ticket
         assert stream[1].get_extra_info("ssl_object").selected_alpn_protocol() is None
-
-
-async def test_a_session_is_not_resumed(server: Running) -> None:
-    tls = anybody()
-    sessions: list[ssl.SSLSession] = []
-    for _ in range(2):
-        with socket.create_connection(("127.0.0.1", server.port)) as plain:
-            plain.setblocking(False)
-            received, sent = ssl.MemoryBIO(), ssl.MemoryBIO()
-            side = tls.wrap_bio(received, sent, session=sessions[0] if sessions else None)
-            while True:
-                try:
-                    side.do_handshake()
-                    break
-                except ssl.SSLWantReadError:
-                    await asyncio.get_running_loop().sock_sendall(plain, sent.read())
-                    received.write(await asyncio.get_running_loop().sock_recv(plain, 1 << 16))
-            sessions.append(side.session)
-            assert not side.session_reused
 
 
 # --- handshakes -------------------------------------------------------------------------------------------------------
@@ -114,13 +94,14 @@ async def test_a_hello_in_records_of_one_byte_is_not_given_to_openssl(
 ) -> None:
     """A hello of 125 KB in such records takes as long as 17 handshakes."""
     begun: list[str] = []
-    monkeypatch.setattr(Turns, "wait", lambda _, line, cost: begun.append(line))
+    monkeypatch.setattr(Turns, "wait", lambda _, line, cost, namespace="": begun.append(line))
     async with streams() as opened:
         opened.append(stranger := await dial(server, STRANGER, None))
         assert await heard(stranger, in_records(HELLO, 1)) == b""
     assert begun == []
 
 
+@pytest.mark.asyncio(loop_factories=["uvloop", "asyncio"])
 async def test_connections_that_ask_for_new_handshakes_without_end_are_cut(tmp_path: Path) -> None:
     """TLS answers each by itself, so nothing of it is data."""
     async with running() as server, streams() as opened:

@@ -6,6 +6,7 @@ Covers server.listener.
 import asyncio
 import gzip
 import io
+import math
 import re
 import socket
 from typing import Any
@@ -103,6 +104,59 @@ async def test_an_answer_of_the_handler_other_than_200_is_plain_text(
         assert (answer.status, await answer.text()) == (status, "no answer")
         assert answer.headers["Content-Type"].startswith("text/plain")
         assert (answer.headers.get("Retry-After"), answer.headers["Connection"]) == (again, "close")
+
+
+class Overtaken:
+    """A handler that knows what it needs once it has been asked for it so many times."""
+
+    def __init__(self, times: float) -> None:
+        self.left = times
+
+    def known(self) -> bool:
+        self.left -= 1
+        return self.left <= 0
+
+    def __call__(self, body: bytes) -> tuple[int, bytes]:
+        raise http.Early(
+            body.decode(), self.known, lambda: (200, b"known" if self.left <= 0 else b"with what is known")
+        )
+
+
+@pytest.mark.parametrize(
+    ("seconds", "times", "answer"),
+    [
+        pytest.param(60, 3, b"known", id="it comes"),
+        pytest.param(0.01, math.inf, b"with what is known", id="it does not come"),
+    ],
+)
+async def test_a_review_that_comes_early_waits_a_little(
+    client: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch, seconds: float, times: float, answer: bytes
+) -> None:
+    monkeypatch.setattr(http, "EARLY_SECONDS", seconds)
+    async with running(Overtaken(times)) as server, client.post(server.url + "/mutate", json={}) as got:
+        assert (got.status, await got.read()) == (200, answer)
+
+
+async def test_a_tenant_with_many_early_reviews_keeps_no_other_from_waiting(
+    client: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http, "EARLY_SECONDS", math.inf)
+    monkeypatch.setattr(http, "MAX_EARLY", 1)
+    of = Overtaken(math.inf)
+    async with running(of) as server:
+
+        async def sent(tenant: str) -> bytes:
+            async with client.post(server.url + "/mutate", json=tenant) as got:
+                return await got.read()
+
+        first = asyncio.create_task(sent("a"))
+        await until(lambda: server.edge._early)
+        assert await sent("a") == b"with what is known", "it does not wait"
+        other = asyncio.create_task(sent("b"))
+        await until(lambda: len(server.edge._early) == 2)
+        of.left = 0
+        assert [await first, await other] == [b"known"] * 2
+    assert not server.edge._early
 
 
 async def test_a_client_that_expects_100_continue_gets_it(server: Running) -> None:

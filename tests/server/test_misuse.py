@@ -195,7 +195,7 @@ async def test_a_review_whose_client_has_gone_before_its_turn_is_not_decided(
     """Otherwise whoever sends dear bodies and leaves at once keeps the server at work."""
     turn, lines = asyncio.Event(), list[str]()
 
-    async def wait(_: Turns, line: str, work: float) -> None:
+    async def wait(_: Turns, line: str, work: float, namespace: str = "") -> None:
         lines.append(line)
         if line == f"{STRANGER} /mutate":
             await turn.wait()

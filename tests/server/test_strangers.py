@@ -87,9 +87,9 @@ async def test_connections_that_send_nothing_begin_no_handshake(monkeypatch: pyt
     begun: list[str] = []
     wait = load.Turns.wait
 
-    async def counted(turns: load.Turns, name: str, cost: float) -> None:
+    async def counted(turns: load.Turns, name: str, cost: float, namespace: str) -> None:
         begun.append(name)
-        await wait(turns, name, cost)
+        await wait(turns, name, cost, namespace)
 
     monkeypatch.setattr(load.Turns, "wait", counted)
     async with running() as server, streams() as opened:
@@ -143,6 +143,7 @@ async def test_of_a_body_that_is_refused_nothing_is_parsed_and_little_is_held(
         assert server.bodies == []
 
 
+@pytest.mark.asyncio(loop_factories=["uvloop", "asyncio"])
 async def test_a_body_in_records_of_one_byte_is_cut_after_those_that_the_kernel_holds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

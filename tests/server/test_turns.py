@@ -2,6 +2,7 @@
 
 import asyncio
 
+import orjson
 import pytest
 
 from tests.edge import ANSWER, API_SERVER, asked, dial, post, running, streams
@@ -34,7 +35,7 @@ async def test_a_review_waits_for_few_turns_while_others_wait_for_many(
 async def test_large_reviews_wait_in_a_line_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     lines: list[str] = []
 
-    async def wait(_: load.Turns, line: str, work: float) -> None:
+    async def wait(_: load.Turns, line: str, work: float, namespace: str = "") -> None:
         lines.append(line)
 
     monkeypatch.setattr(load.Turns, "wait", wait)
@@ -43,6 +44,27 @@ async def test_large_reviews_wait_in_a_line_of_their_own(monkeypatch: pytest.Mon
         for size in (bounds.SMALL_REVIEW, bounds.SMALL_REVIEW + 1):
             assert await asked(ours, b"x" * size) == 200
     assert lines[1:] == [f"{API_SERVER} /mutate", f"{API_SERVER} /mutate large"]
+
+
+async def test_reviews_wait_beside_those_of_other_namespaces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a user wrote does not change which one it is: an API server writes the namespace first, and escapes quotes."""
+    seen: list[str] = []
+
+    async def wait(_: load.Turns, line: str, work: float, namespace: str = "") -> None:
+        seen.append(namespace)
+
+    monkeypatch.setattr(load.Turns, "wait", wait)
+    forged = {"metadata": {"namespace": "other"}}
+    bodies = [
+        {"request": {"name": 'x","namespace":"other', "namespace": "team", "object": forged}},
+        {"request": {"name": "x" * 3000, "object": forged}},
+        {"request": {"namespace": ["team"]}},
+    ]
+    async with running() as server, streams() as opened:
+        opened.append(ours := await dial(server))
+        for body in bodies:
+            assert await asked(ours, orjson.dumps(body)) == 200
+    assert seen == ["", "team", "", ""]
 
 
 async def test_what_goes_at_once_counts_for_its_line() -> None:
@@ -57,7 +79,7 @@ async def test_what_goes_at_once_counts_for_its_line() -> None:
 
 
 async def test_a_body_may_wait_for_its_turn_longer_than_for_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def wait(_: load.Turns, line: str, work: float) -> None:
+    async def wait(_: load.Turns, line: str, work: float, namespace: str = "") -> None:
         if line.endswith("/mutate"):
             time_passes(http.BODY_SECONDS)
             await asyncio.sleep(0.01)
@@ -103,7 +125,7 @@ async def test_a_body_whose_turn_comes_too_late_is_asked_for_again(monkeypatch: 
     clock = [0.0]
     monkeypatch.setattr(http, "thread_time", lambda: clock[0])
 
-    async def wait(_: load.Turns, line: str, work: float) -> None:
+    async def wait(_: load.Turns, line: str, work: float, namespace: str = "") -> None:
         if not line.endswith("handshakes"):
             clock[0] += meanwhile
 

@@ -1,7 +1,5 @@
 """Pods as the API server returns them, and states filled with them and with nodes."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
@@ -12,7 +10,7 @@ import orjson
 from tests.controlplane.objects import pod as written
 from webhook.kube.pod import DECISION
 from webhook.placement.placer import Placer
-from webhook.state.objects import REQUIRED
+from webhook.state.objects import REQUIRED, ListKind
 from webhook.state.state import ClusterState
 
 GPU = "nvidia.com/gpu"
@@ -85,6 +83,18 @@ def state(nodes: Iterable[Object] = (), pods: Iterable[Object] = (), now: float 
     for kind in REQUIRED:
         made.replace(kind, lists.get(kind, ()), now)
     return made
+
+
+def listed(kind: ListKind, *objects: Object) -> ClusterState:
+    """A state without nodes and pods, but with these objects."""
+    of = state()
+    of.replace(kind, objects, 0)
+    return of
+
+
+def named(name: str, namespace: str = "team-a", **fields: Any) -> Object:
+    """An object as far as its kind does not matter."""
+    return {"metadata": {"name": name, "namespace": namespace}, **fields}
 
 
 @lru_cache(maxsize=8)

@@ -4,15 +4,12 @@ which pods a PodDisruptionBudget covers, and which workload a HorizontalPodAutos
 Covers kube.stores.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
 
-from tests.state.objects import state
+from tests.state.objects import listed, named, state
 from webhook.framework.cluster_view import Autoscaler, LimitRange, Limits, RuntimeClass
-from webhook.state.state import ClusterState
 
 CHAT_LABELS = {"app": "chat", "tier": "gpu"}
 CHAT = ("team-a", "Deployment", "chat")
@@ -33,22 +30,24 @@ def test_the_handler_of_a_runtime_class_is_known_until_the_class_is_deleted() ->
 
 
 def claim(spec: dict[str, Any], status: dict[str, Any] | None = None) -> dict[str, Any]:
-    return {"metadata": {"name": "data", "namespace": "team-a"}, "spec": spec, "status": status or {}}
+    return named("data", spec=spec, status=status or {})
 
 
 ONCE, POD, MANY, READ = "ReadWriteOnce", "ReadWriteOncePod", "ReadWriteMany", "ReadOnlyMany"
-ACCESS: dict[str, tuple[dict[str, Any], str]] = {
-    "none stated": (claim({}), ""),
-    "many nodes": (claim({"accessModes": [MANY]}), ""),
-    "one node to write, many to read": (claim({"accessModes": [ONCE, READ]}), ""),
-    "its volume can do more": (claim({"accessModes": [ONCE]}, {"accessModes": [ONCE, MANY]}), ""),
-    "one node": (claim({"accessModes": [ONCE]}), ONCE),
-    "one pod": (claim({"accessModes": [POD]}), POD),
-    "one node, bound to a volume for one node": (claim({"accessModes": [MANY]}, {"accessModes": [ONCE]}), ONCE),
-}
+ACCESS = [
+    pytest.param(claim({}), "", id="none stated"),
+    pytest.param(claim({"accessModes": [MANY]}), "", id="many nodes"),
+    pytest.param(claim({"accessModes": [ONCE, READ]}), "", id="one node to write, many to read"),
+    pytest.param(claim({"accessModes": [ONCE]}, {"accessModes": [ONCE, MANY]}), "", id="its volume can do more"),
+    pytest.param(claim({"accessModes": [ONCE]}), ONCE, id="one node"),
+    pytest.param(claim({"accessModes": [POD]}), POD, id="one pod"),
+    pytest.param(
+        claim({"accessModes": [MANY]}, {"accessModes": [ONCE]}), ONCE, id="one node, bound to a volume for one node"
+    ),
+]
 
 
-@pytest.mark.parametrize(("obj", "wanted"), ACCESS.values(), ids=ACCESS)
+@pytest.mark.parametrize(("obj", "wanted"), ACCESS)
 def test_whether_several_nodes_can_use_a_claim(obj: dict[str, Any], wanted: str) -> None:
     of = state([])
     of.seen("persistentvolumeclaims", obj, 0)
@@ -58,18 +57,12 @@ def test_whether_several_nodes_can_use_a_claim(obj: dict[str, Any], wanted: str)
 
 def budget(selector: Any, name: str = "chat", namespace: str = "team-a") -> dict[str, Any]:
     spec = {"minAvailable": 1} | ({} if selector is None else {"selector": selector})
-    return {"metadata": {"name": name, "namespace": namespace}, "spec": spec}
+    return named(name, namespace, spec=spec)
 
 
 def expression(key: str, operator: str, *values: str) -> dict[str, Any]:
     found = {"key": key, "operator": operator} | ({"values": list(values)} if values else {})
     return {"matchExpressions": [found]}
-
-
-def with_budgets(*budgets: dict[str, Any]) -> ClusterState:
-    of = state()
-    of.replace("poddisruptionbudgets", budgets, 0)
-    return of
 
 
 @pytest.mark.parametrize(
@@ -96,24 +89,24 @@ def with_budgets(*budgets: dict[str, Any]) -> ClusterState:
     ],
 )
 def test_a_budget_covers_the_pods_of_its_namespace_that_it_selects(selector: Any, covered: bool) -> None:
-    seen = with_budgets(budget(selector), budget({"matchLabels": {"app": "search"}}, "other")).view(0)
+    seen = listed("poddisruptionbudgets", budget(selector), budget({"matchLabels": {"app": "search"}}, "other")).view(0)
     assert seen.budget_covers("team-a", CHAT_LABELS) is covered
     assert seen.budget_covers("team-b", CHAT_LABELS) is False
 
 
 def test_nothing_is_known_before_budgets_were_listed_nor_from_a_stale_state() -> None:
     assert state().view(0).budget_covers("team-a", CHAT_LABELS) is None
-    of = with_budgets()
+    of = listed("poddisruptionbudgets")
     assert of.view(0).budget_covers("team-a", CHAT_LABELS) is False
     assert of.view(1e6).budget_covers("team-a", CHAT_LABELS) is None
 
 
 def test_with_a_selector_or_a_namespace_that_is_too_large_the_answer_is_unknown() -> None:
     large = budget(expression("team", "In", *map(str, range(2000))), "large")
-    assert with_budgets(large).view(0).budget_covers("team-a", CHAT_LABELS) is None
-    assert with_budgets(large, budget({})).view(0).budget_covers("team-a", CHAT_LABELS) is True
+    assert listed("poddisruptionbudgets", large).view(0).budget_covers("team-a", CHAT_LABELS) is None
+    assert listed("poddisruptionbudgets", large, budget({})).view(0).budget_covers("team-a", CHAT_LABELS) is True
     many = [budget(None, f"b{n}") for n in range(1001)]
-    assert with_budgets(*many).view(0).budget_covers("team-a", CHAT_LABELS) is None
+    assert listed("poddisruptionbudgets", *many).view(0).budget_covers("team-a", CHAT_LABELS) is None
 
 
 @pytest.mark.parametrize(
@@ -126,7 +119,7 @@ def test_with_a_selector_or_a_namespace_that_is_too_large_the_answer_is_unknown(
     ],
 )
 def test_a_malformed_selector_changes_nothing(selector: Any) -> None:
-    of = with_budgets(budget({}))
+    of = listed("poddisruptionbudgets", budget({}))
     with pytest.raises((ValueError, LookupError, TypeError, AttributeError)):
         of.budgets.seen(budget(selector))
     assert of.view(0).budget_covers("team-a", CHAT_LABELS) is True
@@ -143,13 +136,7 @@ def autoscaler(
 ) -> dict[str, Any]:
     reference = {"apiVersion": version, "kind": kind, "name": of}
     spec = {"minReplicas": 1, "maxReplicas": most, "scaleTargetRef": reference}
-    return {"metadata": {"name": name, "namespace": namespace}, "spec": spec}
-
-
-def with_autoscalers(*autoscalers: dict[str, Any]) -> ClusterState:
-    of = state()
-    of.replace("horizontalpodautoscalers", autoscalers, 0)
-    return of
+    return named(name, namespace, spec=spec)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +153,7 @@ def with_autoscalers(*autoscalers: dict[str, Any]) -> ClusterState:
     ],
 )
 def test_an_autoscaler_of_something_else_does_not_scale_the_workload(found: dict[str, Any], kept: bool) -> None:
-    of = with_autoscalers(found)
+    of = listed("horizontalpodautoscalers", found)
     assert of.view(0).autoscaler_of(*CHAT) is None
     assert bool(of.known("horizontalpodautoscalers")) is kept
 
@@ -175,17 +162,17 @@ def test_an_autoscaler_of_something_else_does_not_scale_the_workload(found: dict
     ("kind", "version"), [("Deployment", "apps/v1"), ("StatefulSet", "apps/v1beta2"), ("ReplicaSet", "apps/v1")]
 )
 def test_the_autoscaler_of_a_workload_is_known(kind: str, version: str) -> None:
-    seen = with_autoscalers(autoscaler(kind=kind, version=version)).view(0)
+    seen = listed("horizontalpodautoscalers", autoscaler(kind=kind, version=version)).view(0)
     assert seen.autoscaler_of("team-a", kind, "chat") == Autoscaler("chat", 40)
 
 
 def test_of_several_autoscalers_the_highest_maximum_counts_and_ties_are_broken_by_name() -> None:
     several = [autoscaler(10, "a"), autoscaler(40, "c"), autoscaler(40, "b"), autoscaler(90, "d", of="search")]
-    assert with_autoscalers(*several).view(0).autoscaler_of(*CHAT) == Autoscaler("b", 40)
+    assert listed("horizontalpodautoscalers", *several).view(0).autoscaler_of(*CHAT) == Autoscaler("b", 40)
 
 
 def test_too_many_autoscalers_of_one_workload_are_not_searched() -> None:
-    of = with_autoscalers(*[autoscaler(40, f"hpa-{n}") for n in range(101)])
+    of = listed("horizontalpodautoscalers", *[autoscaler(40, f"hpa-{n}") for n in range(101)])
     assert of.view(0).autoscaler_of(*CHAT) is None
     of.autoscalers.gone("team-a/hpa-0")
     assert of.view(0).autoscaler_of(*CHAT) == Autoscaler("hpa-1", 40)
@@ -195,11 +182,11 @@ def test_nothing_is_known_before_autoscalers_were_listed_nor_from_a_stale_state(
     of = state()
     of.autoscalers.seen(autoscaler())
     assert of.view(0).autoscaler_of(*CHAT) is None
-    assert with_autoscalers(autoscaler()).view(1e6).autoscaler_of(*CHAT) is None
+    assert listed("horizontalpodautoscalers", autoscaler()).view(1e6).autoscaler_of(*CHAT) is None
 
 
 def test_changes_and_deletions_are_followed() -> None:
-    of = with_autoscalers(autoscaler(), autoscaler(9, "second"))
+    of = listed("horizontalpodautoscalers", autoscaler(), autoscaler(9, "second"))
     of.autoscalers.seen(autoscaler(of="search"))
     assert of.view(0).autoscaler_of(*CHAT) == Autoscaler("second", 9)
     assert of.view(0).autoscaler_of("team-a", "Deployment", "search") == Autoscaler("chat", 40)
@@ -212,7 +199,7 @@ def test_changes_and_deletions_are_followed() -> None:
 @pytest.mark.parametrize(
     "broken",
     [
-        pytest.param({"metadata": {"name": "chat", "namespace": "team-a"}, "spec": {"maxReplicas": 3}}, id="no target"),
+        pytest.param(named("chat", spec={"maxReplicas": 3}), id="no target"),
         pytest.param(autoscaler() | {"spec": {"maxReplicas": 3, "scaleTargetRef": "chat"}}, id="a target that is text"),
         pytest.param(autoscaler(version=1), id="a version that is a number"),
         pytest.param(autoscaler(kind=[]), id="a kind that is a list"),
@@ -221,7 +208,7 @@ def test_changes_and_deletions_are_followed() -> None:
     ],
 )
 def test_a_malformed_autoscaler_changes_nothing(broken: dict[str, Any]) -> None:
-    of = with_autoscalers(autoscaler())
+    of = listed("horizontalpodautoscalers", autoscaler())
     with pytest.raises((LookupError, TypeError, AttributeError)):
         of.autoscalers.seen(broken)
     assert of.view(0).autoscaler_of(*CHAT) == Autoscaler("chat", 40)
@@ -229,17 +216,11 @@ def test_a_malformed_autoscaler_changes_nothing(broken: dict[str, Any]) -> None:
 
 def quota(*expressions: dict[str, Any], name: str = "gpus", namespace: str = "team-a", **spec: Any) -> dict[str, Any]:
     scoped = {"scopeSelector": {"matchExpressions": [*expressions]}} if expressions else {}
-    return {"metadata": {"name": name, "namespace": namespace}, "spec": {"hard": {"pods": "4"}, **scoped, **spec}}
+    return named(name, namespace, spec={"hard": {"pods": "4"}, **scoped, **spec})
 
 
 def scope(operator: str, *values: str, of: str = "PriorityClass") -> dict[str, Any]:
     return {"scopeName": of, "operator": operator} | ({"values": [*values]} if values else {})
-
-
-def with_quotas(*quotas: dict[str, Any]) -> ClusterState:
-    of = state()
-    of.replace("resourcequotas", quotas, 0)
-    return of
 
 
 @pytest.mark.parametrize(
@@ -260,13 +241,13 @@ def with_quotas(*quotas: dict[str, Any]) -> ClusterState:
     ],
 )
 def test_a_class_moves_a_pod_into_a_quota_or_out_of_it(scoped: dict[str, Any], enters: bool, leaves: bool) -> None:
-    seen = with_quotas(scoped).view(0)
+    seen = listed("resourcequotas", scoped).view(0)
     assert seen.quota_covering("team-a", "ours", but="") == ("gpus" if enters else "")
     assert seen.quota_covering("team-a", "", but="ours") == ("gpus" if leaves else "")
 
 
 def test_a_quota_that_is_gone_or_changed_counts_no_longer() -> None:
-    of = with_quotas(quota(scope("Exists")), quota(scope("Exists"), name="more"))
+    of = listed("resourcequotas", quota(scope("Exists")), quota(scope("Exists"), name="more"))
     of.seen("resourcequotas", quota(), 0)
     assert of.view(0).quota_covering("team-a", "ours", but="") == "more"
     of.forget("resourcequotas", "team-a/more")
@@ -274,8 +255,8 @@ def test_a_quota_that_is_gone_or_changed_counts_no_longer() -> None:
     assert of.known("resourcequotas") == []
 
 
-def made(*limits: Json, name: str = "small", namespace: str = "team-a") -> Json:
-    return {"metadata": {"name": name, "namespace": namespace}, "spec": {"limits": [*limits]}}
+def made(*limits: Json, name: str = "small") -> Json:
+    return named(name, spec={"limits": [*limits]})
 
 
 CONTAINER = {"type": "Container", "max": {"cpu": "8"}, "min": {"cpu": "1", "memory": "1Gi"}}

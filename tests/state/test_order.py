@@ -1,7 +1,5 @@
 """The state depends on the objects that exist, not on the order of events."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hypothesis import given, settings

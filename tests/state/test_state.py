@@ -3,8 +3,6 @@
 Covers nodes.table, state.objects, nodes.nodes, nodes.usage.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -3,8 +3,6 @@
 Covers framework.cluster_view.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from tests.builders import GPUS

@@ -70,8 +70,13 @@ def test_a_dry_run_is_marked() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["a\nb", 'a"}\n{"level":"error"', "a\x1b[31m", "\u2028", "ä" * 300],
-    ids=["newline", "forged", "escape", "separator", "long"],
+    [
+        pytest.param("a\nb", id="newline"),
+        pytest.param('a"}\n{"level":"error"', id="forged"),
+        pytest.param("a\x1b[31m", id="escape"),
+        pytest.param("\u2028", id="separator"),
+        pytest.param("ä" * 300, id="long"),
+    ],
 )
 def test_a_name_cannot_end_a_line_or_forge_one(name: str) -> None:
     logged = line(Decision("patched"), name=name, namespace=name)

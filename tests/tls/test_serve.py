@@ -172,7 +172,13 @@ def test_whoever_offers_only_groups_that_cost_much_is_refused_before_he_is_known
 
 
 @pytest.mark.parametrize(
-    "text", [b"", b"no PEM", "å".encode(), LEAF.key], ids=["nothing", "words", "no ASCII", "a key"]
+    "text",
+    [
+        pytest.param(b"", id="nothing"),
+        pytest.param(b"no PEM", id="words"),
+        pytest.param("å".encode(), id="no ASCII"),
+        pytest.param(LEAF.key, id="a key"),
+    ],
 )
 def test_a_client_ca_without_a_certificate_is_refused(text: bytes) -> None:
     with pytest.raises(CertificateError, match="saw no CA certificate for clients, wanted one or more in PEM"):

@@ -10,7 +10,7 @@ from webhook.admission.earlier import Choice
 from webhook.admission.record import refusal_message
 from webhook.errors import BadPod
 from webhook.framework.cluster_view import Cluster
-from webhook.framework.interface import Context, Finding, Rule, Template
+from webhook.framework.interface import Context, Edit, Finding, Injector, Outcome, Rule, Template
 from webhook.kube import bounds
 from webhook.kube.asked import AskedPod
 from webhook.kube.claim_requests import ClaimRequest
@@ -22,7 +22,7 @@ from webhook.kube.pod import (
     annotations_of,
 )
 from webhook.kube.review import Request
-from webhook.placement.placer import Placer, Places
+from webhook.placement.placer import Placer
 from webhook.placement.strategies import keeps_apart
 from webhook.policy.model import Policy, Profile
 from webhook.text import quoted
@@ -34,6 +34,8 @@ _MAX_OLD_FINDINGS = 200
 _SIZE = "podSize"
 """The unit name under which messages and metrics report an exceeded bound. No policy can turn it off."""
 Rules = Sequence[tuple[str, Rule]]
+Injectors = Sequence[tuple[str, Injector]]
+"""Both with their names, in run order."""
 
 
 class NamespaceProfile(NamedTuple):
@@ -92,7 +94,7 @@ def context_of(
     strategy = settings.strategy(workload.name) if asked.gpu_names or asked.claims_devices else "pack"
     nodes = None
     if placer is not None:
-        nodes = Choice(Places(placer, cluster, settings, strategy, workload.name), policy.gpus, request.namespace)
+        nodes = Choice(placer, cluster, settings, strategy, workload.name)
     return Context(
         namespace=request.namespace,
         gpus=policy.gpus,
@@ -110,6 +112,38 @@ def context_of(
         nodes=nodes,
         keeps_apart=keeps_apart(strategy),
     )
+
+
+class Injected(NamedTuple):
+    """What injectors did to a pod."""
+
+    outcomes: dict[str, Outcome]
+    idle: dict[str, Injector]
+    """Those that changed nothing."""
+    pod: AskedPod
+    """The pod that the node is chosen for: as all others leave it."""
+
+    @property
+    def done(self) -> list[str]:
+        """The names of those that changed it."""
+        return [name for name in self.outcomes if name not in self.idle]
+
+
+def injected(injectors: Injectors, edit: Edit, context: Context) -> Injected:
+    """Change the pod of `edit` by these injectors. It is read once more if it was changed before the node is chosen."""
+    outcomes, idle, pod = dict[str, Outcome](), dict[str, Injector](), None
+
+    def left() -> AskedPod:
+        return AskedPod(edit.object, context.gpus) if edit else context.pod
+
+    for name, injector in injectors:
+        if injector.chooses:
+            context = context._replace(pod=(pod := left()))
+        before = len(edit.operations)
+        outcomes[name] = injector.apply(edit, context)
+        if len(edit.operations) == before:
+            idle[name] = injector
+    return Injected(outcomes, idle, pod or left())
 
 
 def _claimable(cluster: Cluster) -> frozenset[str]:

@@ -11,14 +11,13 @@ choice counts only if the pod's own affinity names its first node.
 """
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from webhook.errors import QuantityError
-from webhook.framework.cluster_view import Obstacle, Placement, Ranked
+from webhook.framework.cluster_view import Placement, Ranked
 from webhook.framework.interface import Injector, Outcome
 from webhook.framework.node_terms import PREFERRED_TERMS, REQUIRED_TERMS, named_node, remove_terms
 from webhook.kube.asked import AskedPod
-from webhook.kube.gpus import Gpus
 from webhook.kube.json_patch import Edit
 from webhook.kube.pod import CONTAINER_LISTS, DECISION, Pod, annotations_of
 from webhook.kube.pod_requests import Demand
@@ -27,41 +26,33 @@ from webhook.placement.placer import Places
 from webhook.placement.strategies import WEIGHTS
 
 
-class Choice(NamedTuple):
+class Choice(Places):
     """Chooses nodes for one pod: `framework.interface.Places`."""
 
-    places: Places
-    gpus: Gpus
-    namespace: str
+    __slots__ = ()
 
-    def choose(self, edit: Edit) -> Placement:
-        record = record_of(edit.object)
+    def choose(self, pod: AskedPod, edit: Edit) -> Placement:
+        record = record_of(pod.json)
         if not record.get("nodes"):
-            return self.places.place(AskedPod(edit.object, self.gpus))
-        earlier = _placement(record, self.places.strategy)
-        if _names_first(edit, earlier) and self._holds(AskedPod(edit.object, self.gpus), earlier):
+            return self.place(pod)
+        earlier = _placement(record, self.strategy)
+        if _names_first(edit, earlier) and self._holds(pod, earlier):
             return earlier
         done = record.get("units", {}).get("nodeAffinity")
         pinned = isinstance(done, list) and done[:1] == ["required"]
         remove_terms(edit, earlier._replace(weights=WEIGHTS, required=pinned))
-        return self.places.place(AskedPod(edit.object, self.gpus))
+        return self.place(AskedPod(edit.object, pod.gpus))
 
     def _holds(self, pod: AskedPod, earlier: Placement) -> bool:
-        node, placer = earlier.nodes[0].node, self.places.placer
+        node, placer = earlier.nodes[0].node, self.placer
         try:
             requests = pod.demand.requests
         except QuantityError:
             return True  # it is refused for that
-        if placer.reserved(pod.key, node):
+        if placer.reserved(pod.identity.key, node):
             before = Demand(earlier.asked)
             requests = tuple([(name, over) for name, asked in requests if (over := asked - before.amount(name)) > 0])
-        return placer.has_room(node, Demand(requests), self.namespace)
-
-    def place(self, pod: AskedPod) -> Placement:
-        return self.places.place(pod)
-
-    def obstacles(self, pod: AskedPod) -> tuple[Obstacle, ...]:
-        return self.places.obstacles(pod)
+        return placer.has_room(node, Demand(requests), pod.namespace)
 
 
 def _placement(record: Mapping[str, Any], strategy: str) -> Placement:

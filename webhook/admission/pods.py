@@ -3,12 +3,14 @@
 from functools import partial
 
 from webhook.admission.context import (
+    Injected,
     NamespaceProfile,
     context_of,
     decided,
     denials,
     exempt,
     findings_of,
+    injected,
     pod_of,
     profile_of,
     size_findings,
@@ -19,7 +21,7 @@ from webhook.admission.earlier import as_written, outcomes_of_earlier
 from webhook.admission.record import encoded, record
 from webhook.admission.switches import switch_warning
 from webhook.framework.cluster_view import Cluster
-from webhook.framework.interface import Context, Injector, Outcome
+from webhook.framework.interface import Context
 from webhook.kube import bounds
 from webhook.kube.asked import AskedPod
 from webhook.kube.json_patch import Edit
@@ -32,8 +34,6 @@ from webhook.policy.model import Policy
 _MAX_GPU_NAMES = 64
 """Maximum number of GPU resource names in one pod. A pod with more is not changed."""
 _ANNOTATION = ("metadata", "annotations", DECISION)
-_Injectors = tuple[tuple[str, Injector], ...]
-"""Injectors with their names, in run order."""
 
 
 def mutate(request: Request, policy: Policy, cluster: Cluster, placer: Placer | None) -> Decision:
@@ -51,41 +51,21 @@ def mutate(request: Request, policy: Policy, cluster: Cluster, placer: Placer | 
     if len(context.pod.gpu_names) > _MAX_GPU_NAMES:
         return IGNORED
     edit, injectors = Edit(pod), policy.injectors_for(profile.name, context.pod)
-    outcomes, idle = _applied(injectors, edit, context)
-    asked = AskedPod(edit.object, policy.gpus) if edit else context.pod
-    if refusal := _refused_early(request, asked, context, policy, profile):
+    found = injected(injectors, edit, context)
+    if refusal := _refused_early(request, found.pod, context, policy, profile):
         return refusal
     if not injectors:  # it has no GPU that we know
         return IGNORED
-    return _decision(asked, edit, context, policy, profile, outcomes, idle)
+    return _decision(found, edit, context, policy, profile)
 
 
-def _applied(injectors: _Injectors, edit: Edit, context: Context) -> tuple[dict[str, Outcome], dict[str, Injector]]:
-    """The outcomes of these injectors, and those that changed nothing."""
-    outcomes, idle = dict[str, Outcome](), dict[str, Injector]()
-    for name, injector in injectors:
-        before = len(edit.operations)
-        outcomes[name] = injector.apply(edit, context)
-        if len(edit.operations) == before:
-            idle[name] = injector
-    return outcomes, idle
-
-
-def _decision(
-    pod: AskedPod,
-    edit: Edit,
-    context: Context,
-    policy: Policy,
-    profile: NamespaceProfile,
-    outcomes: dict[str, Outcome],
-    idle: dict[str, Injector],
-) -> Decision:
-    """The decision about a pod on which all injectors have run. `idle`: those that changed nothing."""
-    workload = context.workload
+def _decision(found: Injected, edit: Edit, context: Context, policy: Policy, profile: NamespaceProfile) -> Decision:
+    """The decision about a pod on which all injectors have run."""
+    workload, outcomes = context.workload, found.outcomes
     placement = next((outcome.placement for outcome in outcomes.values() if outcome.placement is not None), None)
     asked = Demand(placement.asked, placement.devices) if placement and placement.asked else None
-    chosen = placement is not None and bool(placement.nodes) and not placement.kept
-    reservation = pod if chosen else None
+    wrote = any([bool(each.placement and each.placement.nodes) for name in found.done if (each := outcomes[name])])
+    reservation = found.pod if wrote and placement and not placement.kept else None
     describe = partial(record, policy.hash, profile.name, workload.name, placement=placement, asked=asked)
     text = encoded(describe(outcomes))
     warnings = (
@@ -96,7 +76,7 @@ def _decision(
     )
     result: Result = "unchanged"
     if edit or DECISION not in context.pod.annotations:
-        kept = outcomes_of_earlier(context.pod.json, idle)
+        kept = outcomes_of_earlier(context.pod.json, found.idle)
         edit.set(_ANNOTATION, encoded(describe(outcomes | kept)) if kept else text)
         result = "patched"
     patch = edit.patch()
@@ -174,11 +154,10 @@ def validate(request: Request, policy: Policy, cluster: Cluster, placer: Placer 
 def _after_injectors(context: Context, policy: Policy, profile: NamespaceProfile) -> tuple[AskedPod, str]:
     """The pod as the mutating hook would have changed it if the profile were not in shadow; and the change in words."""
     edit = Edit(context.pod.json)
-    outcomes, idle = _applied(policy.injectors_for(profile.name, context.pod), edit, context)
-    done = [name for name in outcomes if name not in idle]
-    chosen = [each.nodes[0].node for outcome in outcomes.values() if (each := outcome.placement) and each.nodes]
+    found = injected(policy.injectors_for(profile.name, context.pod), edit, context)
+    chosen = [each.nodes[0].node for outcome in found.outcomes.values() if (each := outcome.placement) and each.nodes]
     choice = f"; node {chosen[0]} would be its first choice" if chosen else ""
-    return AskedPod(edit.object, policy.gpus), f"get {', '.join(done)}{choice}" if done else ""
+    return found.pod, f"get {', '.join(found.done)}{choice}" if found.done else ""
 
 
 def _annotations_alone(pod: Pod) -> Pod:

@@ -114,11 +114,11 @@ def why_elsewhere(pod: Pod, node: str, state: ClusterState) -> str:
         return "that node is not ready"
     for taint in judgement.untolerated(nodes.statuses[columns.status[row]].taints):
         return f"that node has a taint that the pod does not tolerate, {bare(taint.key)}"
-    counted = [*state.ledger.holders(state.usage.namespace), *state.nominations.holders()]
+    counted = [*state.ledger.holders(state.usage.namespace), *state.nominations.kept_from(pod, kept=False)]
     reserved = [kind.demand for reserved_row, kind in counted if reserved_row == row]
     for resource, amount in counted_demand(pod).requests:
         free = int(columns.free[resource][row]) if resource in columns.free else 0
-        free += sum([demand.amount(resource) for demand in reserved])  # the scheduler does not know reservations
+        free += sum([demand.amount(resource) for demand in reserved])  # the scheduler counts neither
         if free < amount:
             asked, left = amount_words(resource, amount), amount_words(resource, max(0, free))
             return f"that node was full by then: the pod asks for {asked}, and it had {left} left"

@@ -18,6 +18,7 @@ from webhook.admission.context import (
     denials,
     exempt,
     findings_of,
+    injected,
     profile_of,
     size_findings,
     without_none,
@@ -150,7 +151,7 @@ def _decide(review: _Review, changed: list[Template], early: Sequence[UnitFindin
             if template.completed
             else [
                 *[UnitFinding(UNIT, "foretold", refusal) for refusal in refusals],
-                *_findings(stored, context, policy, profile, changes),
+                *_findings(context, policy, profile, changes),
             ]
         )
         in_template = [_in_template(each, template) for each in found]
@@ -208,26 +209,23 @@ def _of_part(
 
 
 def _findings(
-    pod: Pod, context: Context, policy: Policy, profile: NamespaceProfile, changes: list[str | None]
+    context: Context, policy: Policy, profile: NamespaceProfile, changes: list[str | None]
 ) -> Iterator[UnitFinding]:
     """The findings of the rules on the pod after the injectors, and what the API server refuses then.
 
     What the injectors would change and their warnings are appended to `changes`.
     """
-    changes += [context.workload.warning, switch_warning(pod)]
+    pod = context.pod
+    changes += [context.workload.warning, switch_warning(pod.json)]
     if context.pod.gpu_names:
-        edit, done = Edit(pod), []
-        for name, injector in policy.units[profile.name].injectors:
-            before = len(edit.operations)
-            changes.append(injector.apply(edit, context).warning)
-            if len(edit.operations) > before:
-                done.append(name)
-        if done:
-            changes.append(f"its pods will get: {', '.join(done)}")
-        pod = edit.object
-    context = context._replace(claimed=context.cluster.claimed(pod, context.namespace))
-    yield from findings_of(AskedPod(pod, policy.gpus), context, policy.units[profile.name].rules)
-    beyond = beyond_limits(pod, context.cluster.limit_ranges(context.namespace))
+        found = injected(policy.units[profile.name].injectors, Edit(pod.json), context)
+        changes += [outcome.warning for outcome in found.outcomes.values()]
+        if found.done:
+            changes.append(f"its pods will get: {', '.join(found.done)}")
+        pod = found.pod
+    context = context._replace(claimed=context.cluster.claimed(pod.json, context.namespace))
+    yield from findings_of(pod, context, policy.units[profile.name].rules)
+    beyond = beyond_limits(pod.json, context.cluster.limit_ranges(context.namespace))
     for finding in islice(beyond, MAX_FINDINGS):
         yield UnitFinding(UNIT, "foretold", finding)
 

@@ -27,11 +27,12 @@ _MAX_MATCHES: Final = 32 << 20
 """Maximum memory for what devices match, in bytes."""
 _MATCH_BYTES: Final = 256
 """Memory of one, without its expressions."""
-_MAX_WORK: Final = 80_000
-"""Steps of expressions (`Expression.cost`) for one decision, or for one change of a node, which take 25 ms. What needs more is
-unknown."""
-_MAX_NEW: Final = 8192
-"""Pairs of expressions and devices for one decision of which nothing is kept yet, which take 30 ms."""
+_MAX_WORK: Final = 16_000
+"""Steps of expressions (`Expression.cost`) for one decision, or for one change of a node, which take 5 ms: as much
+as a few reviews. What needs more is unknown."""
+_MAX_NEW: Final = 1024
+"""Pairs of expressions and devices for one decision of which nothing is kept yet, which take 4 ms. Those of a large
+cluster are found in several: each keeps what it has found."""
 _SCANNED: Final = 4
 """Characters of an expression that are split into tokens in one step."""
 Matches = Callable[[DeviceRequest, Facts], bool | None]
@@ -99,7 +100,8 @@ class Kinds:
 
     def allow(self) -> None:
         """Something new is decided: it may take so much work."""
-        self._work.left, self._new.left = _MAX_WORK, _MAX_NEW
+        self._work.renew(_MAX_WORK)
+        self._new.renew(_MAX_NEW)
 
     def has_work(self) -> bool:
         """Whether no evaluation was left out for want of work."""

@@ -58,14 +58,33 @@ class NodeColumns(Protocol):
     def add_resource(self, resource: str) -> None: ...
 
 
-class DeviceStates:
-    """The states of the devices of nodes, as numbers in `Columns.devices`. Equal states share one; 0 is a node without devices.
-    `write` gives one to a row."""
+class States:
+    """States of devices as numbers. Equal states share one; 0 is a node of which nobody tells devices."""
 
-    def __init__(self, columns: NodeColumns) -> None:
-        self._columns = columns
+    def __init__(self) -> None:
         self._states: list[State | None] = [None]
         self._numbers: dict[State, int] = {}
+
+    def __getitem__(self, number: int) -> State | None:
+        return self._states[number]
+
+    def __iter__(self) -> Iterator[State]:
+        return (state for state in self._states if state is not None)
+
+    def number(self, layout: Layout, remaining: Amounts) -> int:
+        """The number of a state."""
+        number = self._numbers.setdefault((layout, remaining), len(self._states))
+        if number == len(self._states):
+            self._states.append((layout, remaining))
+        return number
+
+
+class DeviceStates(States):
+    """Those of the nodes, in `Columns.devices`. `write` gives one to a row."""
+
+    def __init__(self, columns: NodeColumns) -> None:
+        super().__init__()
+        self._columns = columns
         self._free: list[dict[str, tuple[int, int]]] = [{}]
         """By number, all and what is free of the GPUs of DRA."""
         self._resources: set[str] = set()
@@ -73,23 +92,15 @@ class DeviceStates:
         self.public: dict[int, State] = {}
         """Of the rows where private claims count: the state without them."""
 
-    def __getitem__(self, number: int) -> State | None:
-        return self._states[number]
-
     def without_private(self, row: int) -> State | None:
         """The state of a row, without what is private to the namespace that the table is seen from."""
         return self.public.get(row) or self._states[int(self._columns.devices[row])]
 
-    def __iter__(self) -> Iterator[State]:
-        return (state for state in self._states if state is not None)
-
     def number(self, layout: Layout, remaining: Amounts) -> int:
-        """The number of a state."""
         if len(self._states) > 2 * self._columns.rows + _SPARE:
             self._number_again()
-        number = self._numbers.setdefault((layout, remaining), len(self._states))
-        if number == len(self._states):
-            self._states.append((layout, remaining))
+        number = super().number(layout, remaining)
+        if number == len(self._free):
             free = {each: (layout.free(each, layout.totals), layout.free(each, remaining)) for each in layout.told}
             self._free.append({TOLD + driver: amounts for driver, amounts in free.items()})
         return number
@@ -129,12 +140,13 @@ class DeviceTable:
         self.roaming: tuple[Facts, ...] = ()
         """Devices that are not of a single node."""
         self.kinds = Kinds()
-        self._states = DeviceStates(columns)
+        self.states = DeviceStates(columns)
         self._private: dict[str, dict[int, list[DeviceClaim]]] = {}
         """By namespace and row, the claims that are private to the namespace."""
         self._namespace = ""
         """The namespace whose private claims count now."""
         self._undone = Work(_MAX_UNDONE)
+        self._budgets = (self._undone, *self.kinds.budgets)
         self._held_at: dict[str, dict[str, int]] = {}
         """By name of a claim that pods share, the nodes where it is reserved, and how often."""
         self._answers = Answers()
@@ -217,7 +229,7 @@ class DeviceTable:
         else:
             node = self._nodes.setdefault(name, NodeDevices())
             fit = sign > 0 or claims not in node.unfit
-            if sign > 0 and (state := self._states.without_private(row)) is not None:
+            if sign > 0 and (state := self.states.without_private(row)) is not None:
                 self.allow()
                 left, fit = self._placed(*state, claims, node.held)
             if not fit:
@@ -230,9 +242,9 @@ class DeviceTable:
 
     def seen_from(self, namespace: str) -> None:
         """From now on, what is private to `namespace` counts, and what is private to others does not: it costs them no search."""
-        public, self._states.public, self._namespace = self._states.public, {}, namespace
+        public, self.states.public, self._namespace = self.states.public, {}, namespace
         for row, state in public.items():
-            self._states.write(row, self._states.number(*state))
+            self.states.write(row, self.states.number(*state))
         self.allow()
         for row in self._private.get(namespace, ()):
             self._show_private(row)
@@ -240,10 +252,10 @@ class DeviceTable:
     def _show_private(self, row: int) -> None:
         """Count what is private to the namespace, if there is any, on a row whose state is the one without it."""
         claims, number = self._private.get(self._namespace, {}).get(row), int(self._columns.devices[row])
-        if claims and (state := self._states[number]) is not None:
-            self._states.public[row] = state
+        if claims and (state := self.states[number]) is not None:
+            self.states.public[row] = state
             left, _ = self._placed(*state, claims[:_MAX_HELD], self._nodes[self._columns.name[row]].held)
-            self._states.write(row, self._states.number(state[0], left))
+            self.states.write(row, self.states.number(state[0], left))
 
     def holders_of(self, claim: str) -> list[str]:
         """The nodes where a claim that pods share is reserved."""
@@ -258,14 +270,14 @@ class DeviceTable:
         if row is None:
             return
         layout = node.layout if node is not None and self._columns.alive[row] else None
-        self._states.public.pop(row, None)
+        self.states.public.pop(row, None)
         number = 0
         if node is not None and layout is not None:
             if left is None:
                 self.allow()
                 left, _ = self._placed(layout, layout.used(node.all_placed()), node.held[:_MAX_HELD])
-            number = self._states.number(layout, left)
-        self._states.write(row, number)
+            number = self.states.number(layout, left)
+        self.states.write(row, number)
         self._show_private(row)
         if changed:
             self._on_change(row)
@@ -274,7 +286,7 @@ class DeviceTable:
         """The nodes of which a source tells devices: row, devices, their layout, and what is left."""
         for name, node in self._nodes.items():
             row = self._row_of.get(name)
-            if row is not None and (state := self._states.without_private(row)) is not None:
+            if row is not None and (state := self.states.without_private(row)) is not None:
                 yield row, node, *state
 
     def _placed(
@@ -298,26 +310,30 @@ class DeviceTable:
     def _part_of_work(self, parts: int) -> Iterator[None]:
         """One of so many claims, which may be of different namespaces, gets its part of the work that is left, and leaves what
         it does not need to the others."""
-        budgets = (self._undone, *self.kinds.budgets)
-        others = [each.left - each.left // parts for each in budgets]
-        for budget, of_others in zip(budgets, others, strict=True):
+        others = [each.left - each.left // parts for each in self._budgets]
+        for budget, of_others in zip(self._budgets, others, strict=True):
             budget.left -= of_others
         try:
             yield
         finally:
-            for budget, of_others in zip(budgets, others, strict=True):
+            for budget, of_others in zip(self._budgets, others, strict=True):
                 budget.left = max(0, budget.left) + of_others
 
     def allow(self) -> None:
         """A decision, or a change of a node, begins: it may do so much, whatever the last one left."""
         self.kinds.allow()
-        self._undone.left = _MAX_UNDONE
+        self._undone.renew(_MAX_UNDONE)
+
+    def end_after(self, decisions: int) -> None:
+        """From now on, all decisions together may do no more than so many of the costliest, and each of them a little."""
+        for budget in self._budgets:
+            budget.altogether = decisions * budget.left
 
     # --- what fits ----------------------------------------------------------------------------------------------------
 
-    def find(self, number: int, claims: Iterable[DeviceClaim]) -> Fit | None:
-        """Devices for claims on a node in the state with this number; None if there are none. Raises Unknown."""
-        if (state := self._states[number]) is None:
+    def find(self, state: State | None, claims: Iterable[DeviceClaim]) -> Fit | None:
+        """Devices for claims on a node in this state; None if there are none. Raises Unknown."""
+        if state is None:
             return Fit(0, 0.0, ()) if all(map(passes_untold, claims)) else None
         return self.look(*state, claims)
 
@@ -332,7 +348,7 @@ class DeviceTable:
         """How many devices of one request a node with the layout of this state has if it is empty, no more than it asks for: all
         that it asks for where that cannot be told."""
         asked = claim.requests[0][0]
-        if (state := self._states[number]) is None:
+        if (state := self.states[number]) is None:
             return 0
         layout = state[0]
 
@@ -382,20 +398,20 @@ class DeviceTable:
     @property
     def layouts(self) -> list[Layout]:
         """The different layouts of nodes."""
-        return list(dict.fromkeys([layout for layout, _ in self._states]))
+        return list(dict.fromkeys([layout for layout, _ in self.states]))
 
     def with_gpus(self, rows: int) -> NDArray[np.bool_]:
         """Which of so many rows are nodes of which a source tells GPUs one by one."""
         numbers = self._columns.devices[:rows]
         found = np.zeros(int(numbers.max(initial=0)) + 1, bool)
         for number in np.flatnonzero(np.bincount(numbers)).tolist():
-            found[number] = (state := self._states[number]) is not None and bool(state[0].drivers)
+            found[number] = (state := self.states[number]) is not None and bool(state[0].drivers)
         with_gpus: NDArray[np.bool_] = found[numbers]
         return with_gpus
 
     def tells(self, source: str) -> bool:
         """Whether a source tells the devices of some node."""
-        return any([source in layout.sets for layout, _ in self._states])
+        return any([source in layout.sets for layout, _ in self.states])
 
     def only_told(self, node: str, resource: str) -> bool:
         """Whether devices of a node are told, and its device plugin does not offer a resource: there a claim is made for it."""

@@ -107,9 +107,9 @@ class Places(Protocol):
     def place(self, pod: AskedPod) -> Placement:
         """Rank nodes for this version of the pod."""
 
-    def choose(self, edit: Edit) -> Placement:
-        """Rank nodes for the pod as the edits leave it. The choice of an earlier call stays if it still holds; if not, its terms
-        are removed."""
+    def choose(self, pod: AskedPod, edit: Edit) -> Placement:
+        """Rank nodes for the pod, which `edit` has. The choice of an earlier call stays if it still holds; if not, its terms are
+        removed."""
 
     def obstacles(self, pod: AskedPod) -> tuple[Obstacle, ...]:
         """Why no node could take it even if all nodes were up and empty."""
@@ -124,7 +124,8 @@ class Context(NamedTuple):
     """The state of the cluster now. No node is chosen by it unless `cluster.fresh`."""
     workload: Workload
     pod: AskedPod
-    """The pod as it came, before any injector; of a template, what its pods will be."""
+    """The pod as it came, before any injector; for the one that chooses the node, as the others leave it. Of a template, what its
+    pods will be."""
     other_gpus: frozenset[str] = frozenset()
     """The vendors of GPUs that the pod gets in other ways: by DRA, from HAMi, Volcano or Aliyun, or as a fraction."""
     claimed: tuple[ClaimRequest, ...] = ()
@@ -189,6 +190,8 @@ class Injector(Unit):
     """It keeps pods from GPUs that they did not ask for, so it cannot be switched off by the pod's author."""
     handles_claims: ClassVar[bool] = False
     """It also changes pods that name no GPU but claim devices by DRA, or get GPUs in other ways."""
+    chooses: ClassVar[bool] = False
+    """It chooses the node."""
     sentences: ClassVar[Mapping[str, str]] = {}
     """The sentence for each result (`Outcome.result`), as `gpu-admission why` prints it. `{}` stands for the detail,
     `{node}` for "1 node" or "2 nodes" if the detail is a number."""

@@ -30,11 +30,11 @@ from typing import ClassVar, Self
 from pydantic import Field
 
 from webhook.errors import QuantityError
-from webhook.framework.interface import Context, Edit, Gpus, Injector, Outcome, Pod, ProfileView
+from webhook.framework.interface import Context, Edit, Injector, Outcome, ProfileView
 from webhook.framework.resources_per_gpu import PerGpu, containers_with_whole_gpus
 from webhook.kube.asked import AskedPod
-from webhook.kube.pod import DECISION, Container, annotations_of, containers, requests_of
-from webhook.kube.pod_requests import total_requests
+from webhook.kube.json_patch import Path
+from webhook.kube.pod import DECISION, Container, requests_of
 from webhook.kube.quantity import quantity_text
 
 _STEPS = {"cpu": 1, "memory": 2**20}
@@ -70,11 +70,11 @@ class CpuPerGpuRequests(Injector):
 
     def inject(self, edit: Edit, context: Context) -> Outcome:
         per = (self.classes or {}).get(context.workload.name)
-        missing = [*_missing(edit.object, context.gpus)] if per and context.pod.gpu_names else []
+        missing = [*_missing(context.pod)] if per and context.pod.gpu_names else []
         if per is None or not missing:
             return Outcome("none")
         gpus = {r: sum(count for _, count, lacking in missing if r in lacking) for r in _STEPS}
-        amounts = self._amounts(edit.object, gpus, per.least, context)
+        amounts = self._amounts(gpus, per.least, context)
         if isinstance(amounts, str):
             return Outcome("skipped", amounts)
         filled = {
@@ -83,14 +83,7 @@ class CpuPerGpuRequests(Injector):
             for resource in lacking
             if amounts[resource]
         }
-        after = Edit(edit.object)
-        for path, quantity in filled.items():
-            after.set(path, quantity)
-        if (
-            (nodes := context.nodes)
-            and not nodes.place(AskedPod(after.object, context.gpus)).nodes
-            and nodes.place(AskedPod(edit.object, context.gpus)).nodes
-        ):
+        if not _has_room(edit, filled, context):
             return Outcome("skipped", "no node has as much free now")
         for path, quantity in filled.items():
             edit.set(path, quantity)
@@ -99,19 +92,19 @@ class CpuPerGpuRequests(Injector):
         return Outcome("filledLess" if below_least else "filled", total)
 
     def _amounts(
-        self, pod: Pod, missing: Mapping[str, int], least: Mapping[str, int], context: Context
+        self, missing: Mapping[str, int], least: Mapping[str, int], context: Context
     ) -> Mapping[str, int] | str:
         """The amount to add for each GPU, by resource; or the reason why nothing is added.
 
         `missing`: for each resource, the number of GPUs whose containers do not request it.
         """
-        if reason := _why_not(pod, context):
+        if reason := _why_not(context):
             return reason
         try:
-            requests = total_requests(pod)
+            requests = dict(context.pod.demand.requests)
         except QuantityError:
             return "a request is not a quantity"
-        names = [name for name in requests if requests[name] > 0 and context.gpus.kind(name) == "whole"]
+        names = [name for name in requests if context.gpus.kind(name) == "whole"]
         if len(names) != 1:
             return "GPUs of several names"
         gpus = requests[names[0]]
@@ -128,21 +121,33 @@ class CpuPerGpuRequests(Injector):
         return amounts if any(amounts.values()) else "the pod requests its share of a node already"
 
 
-def _missing(pod: Pod, gpus: Gpus) -> Iterator[tuple[Container, int, list[str]]]:
+def _missing(pod: AskedPod) -> Iterator[tuple[Container, int, list[str]]]:
     """Containers with whole GPUs, the number of these, and the requests that they lack: `cpu`, `memory` or both."""
-    for container, counts in containers_with_whole_gpus(containers(pod), gpus):
+    for container, counts in containers_with_whole_gpus(pod.containers, pod.gpus):
         requests = requests_of(container.spec)
         if lacking := [name for name in _STEPS if name not in requests]:
             yield container, sum(counts.values()), lacking
 
 
-def _why_not(pod: Pod, context: Context) -> str:
+def _has_room(edit: Edit, filled: Mapping[Path, str], context: Context) -> bool:
+    """Whether a node has room for the pod with these requests too, if one has room without them."""
+    after, places = Edit(edit.object), context.nodes
+    for path, quantity in filled.items():
+        after.set(path, quantity)
+
+    def fits(version: Edit) -> bool:
+        return places is None or bool(places.place(AskedPod(version.object, context.gpus)).nodes)
+
+    return fits(after) or not fits(edit)
+
+
+def _why_not(context: Context) -> str:
     """Why requests are never added to this pod, whatever its containers lack; "" if they may be."""
-    spec = pod["spec"]
-    if DECISION in annotations_of(pod):
+    pod = context.pod
+    if DECISION in pod.annotations:
         return "decided for before"
-    if spec.get("resources"):
+    if pod.spec.get("resources"):
         return "the pod has resources of its own"
-    if context.pod.node_is_fixed:
+    if pod.node_is_fixed:
         return "its node is fixed"
     return "" if context.cluster.fresh else "cluster state is stale"

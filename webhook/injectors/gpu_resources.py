@@ -13,7 +13,6 @@ from typing import ClassVar
 
 from webhook.framework.interface import Context, Edit, Gpus, Injector, Outcome
 from webhook.kube import cel
-from webhook.kube.pod import containers
 
 
 class GpuResources(Injector):
@@ -25,7 +24,7 @@ class GpuResources(Injector):
 
     def inject(self, edit: Edit, context: Context) -> Outcome:
         filled, limits_filled = 0, False
-        for container in containers(edit.object):
+        for container in context.pod.containers:
             resources = container.spec.get("resources")
             if not resources or container.list_name == "ephemeralContainers":
                 continue

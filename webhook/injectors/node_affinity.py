@@ -58,6 +58,7 @@ NEUTRAL: Mapping[str, Any] = {
 
 
 class NodeAffinity(Injector):
+    chooses: ClassVar[bool] = True
     handles_claims: ClassVar[bool] = True
     not_exported: ClassVar[str] = "needs the state of the cluster"
     sentences: ClassVar[Mapping[str, str]] = {
@@ -86,7 +87,7 @@ class NodeAffinity(Injector):
     def inject(self, edit: Edit, context: Context) -> Outcome:
         if context.nodes is None or context.template is not None:
             return Outcome("none", "no placement")
-        placement = context.nodes.choose(edit)
+        placement = context.nodes.choose(context.pod, edit)
         return self._written(edit, context, placement)._replace(placement=placement, warning=placement.warning)
 
     def _written(self, edit: Edit, context: Context, placement: Placement) -> Outcome:

@@ -26,7 +26,6 @@ from pydantic import Field
 from webhook.framework.interface import Context, Edit, Gpus, Injector, Outcome, ProfileView
 from webhook.kube import cel
 from webhook.kube.other_gpus import FRACTIONS, fraction_container, has_other_gpu
-from webhook.kube.pod import annotations_of, containers, gpu_counts
 
 
 class VoidDevices(Injector):
@@ -56,11 +55,11 @@ class VoidDevices(Injector):
         return self.all_pods
 
     def inject(self, edit: Edit, context: Context) -> Outcome:
-        scheduler, part, count = edit.object["spec"].get("schedulerName"), None, 0
-        if scheduler in (self.schedulers or ()) and not FRACTIONS.isdisjoint(annotations_of(edit.object)):
-            part = fraction_container(edit.object)
-        for container in containers(edit.object):
-            if container.list_name == "ephemeralContainers" or gpu_counts(container.spec, context.gpus):
+        pod, part, count = context.pod, None, 0
+        if pod.spec.get("schedulerName") in (self.schedulers or ()) and not FRACTIONS.isdisjoint(pod.annotations):
+            part = fraction_container(pod.json)
+        for container in pod.containers:
+            if container.list_name == "ephemeralContainers" or container.has_gpu(context.gpus):
                 continue
             if has_other_gpu(container.spec) or container.name == part:
                 continue

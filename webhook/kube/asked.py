@@ -22,10 +22,9 @@ from webhook.kube.pod import (
     asks_for_gpu,
     containers,
     controller_reference,
-    gpu_names,
     in_pod_group,
+    is_zero,
     labels_of,
-    names_zero_gpus,
     namespace_of,
     owner,
 )
@@ -46,6 +45,23 @@ class PodKey(NamedTuple):
     namespace: str
     identity: str
     """The controller's uid; else generateName; else the name."""
+
+
+class Identity(NamedTuple):
+    """Which workload a pod is of, at admission as in the watch."""
+
+    key: PodKey
+    """Of its reservation."""
+    owner: str
+    """A key that the pods of one workload share: made of the labels of a group of workloads (JobSet, LeaderWorkerSet), else the
+    controller's uid, else of an app label. "" if the pod has none of these."""
+    part: str
+    """A key that the pods of one part of a workload share (`_PART_LABELS`), and no others. "" if the workload has no parts."""
+
+    @property
+    def owners(self) -> tuple[str, ...]:
+        """`owner` and `part`, as far as the pod has them."""
+        return tuple([key for key in self[1:] if key])
 
 
 class AskedPod:
@@ -72,13 +88,28 @@ class AskedPod:
 
     @cached_property
     def gpu_names(self) -> frozenset[str]:
-        """The GPU resources that it names in any quantity but zero."""
-        return gpu_names(self.json, self.gpus)
+        """The GPU resources that it names in any quantity but zero, malformed ones included."""
+        return self._named[0]
 
     @cached_property
     def names_zero_gpus(self) -> bool:
         """Whether it names a GPU resource with a quantity of zero, and none with another."""
-        return not self.gpu_names and names_zero_gpus(self.json, self.gpus)
+        return self._named == (frozenset(), True)
+
+    @cached_property
+    def _named(self) -> tuple[frozenset[str], bool]:
+        """The `gpu_names`, and whether a container names a GPU resource with a quantity of zero."""
+        kind, names, zero = self.gpus.kind, set[str](), False
+        for container in self.containers:
+            resources = container.spec.get("resources") or {}
+            for part in ("limits", "requests"):
+                for name, quantity in (resources.get(part) or {}).items():
+                    if kind(name) is not None and name not in names:
+                        if is_zero(quantity):
+                            zero = True
+                        else:
+                            names.add(name)
+        return frozenset(names), zero
 
     @cached_property
     def other_gpus(self) -> frozenset[str]:
@@ -109,16 +140,8 @@ class AskedPod:
         return owner(self.json)
 
     @cached_property
-    def owner_key(self) -> str:
-        return owner_key(self.json)
-
-    @cached_property
-    def part_key(self) -> str:
-        return part_key(self.json)
-
-    @cached_property
-    def key(self) -> PodKey:
-        return key_of(self.json)
+    def identity(self) -> Identity:
+        return identity_of(self.json)
 
     @cached_property
     def demand(self) -> Demand:
@@ -136,48 +159,20 @@ class AskedPod:
         return bool(self.spec.get("nodeName")) or (self.owner is not None and self.owner.kind in ("DaemonSet", "Node"))
 
 
-def owner_key(pod: Pod) -> str:
-    """A key that the pods of one workload share: made of the labels of a group of workloads (JobSet, LeaderWorkerSet), else
-    the controller's uid, else of an app label. "" if the pod has none of these."""
-    labels = labels_of(pod)
-    for key in GROUP_LABELS:
-        if value := labels.get(key):
-            return f"{namespace_of(pod)}/{key}={value[:MAX_NAME]}"
-    if controller := _controller(pod):
-        return f"{namespace_of(pod)}/{controller}"  # a tenant may name another's controller
-    for key in _APP_LABELS:
-        if value := labels.get(key):
-            return f"{namespace_of(pod)}/{key}={value[:MAX_NAME]}"
-    return ""
-
-
-def part_key(pod: Pod) -> str:
-    """A key that the pods of one part of a workload share (`_PART_LABELS`), and no others. "" if the workload has no parts."""
-    labels = labels_of(pod)
-    for key in _PART_LABELS:
-        if value := labels.get(key):
-            return f"{namespace_of(pod)}/{key}={value[:MAX_NAME]}"
-    controller = _controller(pod) if labels.get(JOBSET) else ""
-    return f"{namespace_of(pod)}/{controller}" if controller else ""
-
-
-def owner_keys(pod: Pod) -> tuple[str, ...]:
-    """The `owner_key` and the `part_key`, as far as the pod has them."""
-    return tuple(filter(None, (owner_key(pod), part_key(pod))))
-
-
-def key_of(pod: Pod) -> PodKey:
-    """The key of the pod's reservation, the same at admission and in the watch."""
-    metadata = pod["metadata"]
+def identity_of(pod: Pod) -> Identity:
+    metadata, labels, namespace = pod["metadata"], labels_of(pod), namespace_of(pod)
+    controller = str((controller_reference(pod) or {}).get("uid") or "")[:MAX_NAME]
     name: str = metadata.get("generateName") or metadata.get("name") or ""
-    return PodKey(namespace_of(pod), _controller(pod) or name[:MAX_NAME])
+    workload = f"{namespace}/{controller}" if controller else ""  # a tenant may name another's controller
 
+    def by(keys: tuple[str, ...]) -> str:
+        return next((f"{namespace}/{key}={labels[key][:MAX_NAME]}" for key in keys if labels.get(key)), "")
 
-def _controller(pod: Pod) -> str:
-    for reference in pod["metadata"].get("ownerReferences") or ():
-        if reference.get("controller"):
-            return str(reference.get("uid") or "")[:MAX_NAME]
-    return ""
+    return Identity(
+        PodKey(namespace, controller or name[:MAX_NAME]),
+        by(GROUP_LABELS) or workload or by(_APP_LABELS),
+        by(_PART_LABELS) or (workload if labels.get(JOBSET) else ""),
+    )
 
 
 def unmanaged_reason(pod: Pod) -> str:

@@ -18,6 +18,8 @@ from webhook.kube.quantity import Number, parse_quantity
 
 _TOKEN_BYTES: Final = 1024
 """Memory of what is made of one token."""
+_EACH: Final = 8
+"""In any case a decision may do one of so many parts of its work: as much as some real selectors take."""
 
 Value = Scalar | tuple[Scalar, ...]
 
@@ -77,15 +79,24 @@ def _number(name: str, capacity: Any) -> Number:
 class Work:
     """What is left to one decision, in steps (`Expression.cost`)."""
 
-    __slots__ = ("left",)
+    __slots__ = ("_begun", "altogether", "left")
 
     def __init__(self, left: int) -> None:
-        self.left = left
+        self.left = self._begun = left
+        self.altogether: int | None = None
+        """What is left to all decisions, beside a little for each; None if that is not bounded."""
 
     def take(self, steps: int) -> bool:
         """Whether so much was left."""
         self.left -= steps
         return self.left >= 0
+
+    def renew(self, most: int) -> None:
+        """Another decision begins: it may do so much, whatever the last one left."""
+        if self.altogether is not None:
+            self.altogether -= self._begun - max(0, self.left)
+            most = min(most, max(self.altogether, most // _EACH))
+        self.left = self._begun = most
 
 
 class Selector:

@@ -154,29 +154,6 @@ def gpu_counts(container: Mapping[str, Any], gpus: Gpus) -> dict[str, int]:
     return limits | requests | limits  # messages name first what has a limit
 
 
-def gpu_names(pod: Pod, gpus: Gpus) -> frozenset[str]:
-    """The GPU resources that any container names with a quantity other than zero, malformed ones included."""
-    names = set()
-    for container in container_specs(pod):
-        resources = container.get("resources") or {}
-        for part in ("limits", "requests"):
-            for name, quantity in (resources.get(part) or {}).items():
-                if gpus.kind(name) is not None and name not in names and not is_zero(quantity):
-                    names.add(name)
-    return frozenset(names)
-
-
-def names_zero_gpus(pod: Pod, gpus: Gpus) -> bool:
-    """Whether any container names a GPU resource with a quantity of zero."""
-    for container in container_specs(pod):
-        resources = container.get("resources") or {}
-        for part in ("limits", "requests"):
-            quantities = resources.get(part) or {}
-            if any([is_zero(quantities[name]) for name in gpus.among(quantities)]):
-                return True
-    return False
-
-
 def is_zero(quantity: Any) -> bool:
     """Whether a quantity is zero. A malformed one is not; a rule reports it."""
     try:
@@ -242,6 +219,11 @@ def clean_path(path: str) -> str:
 def namespace_of(pod: Pod) -> str:
     """The namespace; "default" if a manifest in a file has none. The API server sets it before admission."""
     return (pod["metadata"].get("namespace") or "default")[:MAX_NAME]
+
+
+def priority_of(pod: Pod) -> int:
+    """Its priority; 0 if it has none yet."""
+    return int(pod["spec"].get("priority") or 0)
 
 
 def pod_id(metadata: Mapping[str, Any]) -> int | str:

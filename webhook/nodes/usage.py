@@ -5,18 +5,20 @@ pod of that namespace is reviewed, see `seen_from`.
 
 `Nominations` are of pods that wait on a node for the end of the pods that they preempted: `status.nominatedNodeName`.
 
-What the others free there is for them. So their demand counts as used on that node for all other pods, from the nomination until
-they are bound, are gone, or are nominated no more. The scheduler keeps it from pods of a lower or equal priority only: one of a
-higher priority that is ranked elsewhere loses nothing.
+What the others free there is for them. So their demand counts as used on that node, from the nomination until they are bound, are
+gone, or are nominated no more: not for the pod itself, and not for pods of a higher priority, from which the scheduler does not
+keep it.
 
 k8s.io/kubernetes pkg/scheduler/framework/runtime (addGENominatedPods).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 import numpy as np
 
 from webhook.devices.types import TOLD
+from webhook.kube.pod import Pod, pod_id, priority_of
 from webhook.kube.pod_requests import Demand
 from webhook.kube.stores import add_amount
 from webhook.nodes.nodes import Nodes
@@ -32,7 +34,7 @@ class PodKind:
         self.gpus = tuple([request for request in demand.requests if "/" in request[0]])
         """The requests for extended resources."""
         self.owners = owners
-        """The owner of the pods, and the part of it that they are of (`asked.owner_keys`); () if these do not matter."""
+        """The owner of the pods, and the part of it that they are of (`asked.Identity`); () if these do not matter."""
         self.namespace = namespace
         """Their namespace; "" for pods without extended resources, and for those that reserve GPUs for others."""
         self.count = 0
@@ -90,13 +92,13 @@ class Usage:
             kind = self._kinds.setdefault((kind.demand, kind.owners, kind.namespace), kind)
         kind.count += 1
         self.nodes.columns.pods[row] += 1
-        self._add(row, kind, -1, private_to)
+        self.count(row, kind, -1, private_to)
         for owner in kind.owners:
             add_amount(self.peers, owner, row, 1)
         return kind
 
     def give_back(self, row: int, kind: PodKind, private_to: str = "") -> None:
-        self._add(row, kind, 1, private_to)
+        self.count(row, kind, 1, private_to)
         for owner in kind.owners:
             add_amount(self.peers, owner, row, -1)
         kind.count -= 1
@@ -115,7 +117,8 @@ class Usage:
         for row, amount in self._private.get(self.namespace, {}).get(resource, {}).items():
             free[row] -= amount
 
-    def _add(self, row: int, kind: PodKind, sign: int, private_to: str) -> None:
+    def count(self, row: int, kind: PodKind, sign: int, private_to: str = "") -> None:
+        """What a pod of this kind requests is used on a row (-1), or free again (1)."""
         free = self.nodes.columns.free
         if kind.demand.devices:
             self.nodes.devices.hold(row, kind.demand.devices, -sign, private_to)
@@ -141,30 +144,51 @@ class Nominations:
 
     def __init__(self, usage: Usage) -> None:
         self._usage = usage
-        self._held: dict[int | str, tuple[int, PodKind]] = {}
+        self._held: dict[int | str, tuple[int, PodKind, int]] = {}
+        """Row, kind and priority of each."""
 
-    def put(self, uid: int | str, node: str, kind: PodKind) -> None:
+    def put(self, uid: int | str, node: str, kind: PodKind, priority: int) -> None:
         """A pod of this kind is nominated to a node; "": to none."""
         row = self._usage.nodes.row(node) if node else -1
-        if self._held.get(uid) == (row, kind):
+        if self._held.get(uid) == (row, kind, priority):
             return
         self.gone(uid)
         if node:
             row = self._usage.nodes.row(node)  # it may have been held for this pod alone
-            self._held[uid] = row, self._usage.take(row, kind)
+            self._held[uid] = row, self._usage.take(row, kind), priority
 
     def gone(self, uid: int | str) -> None:
         """The pod is bound, deleted or finished."""
         if (held := self._held.pop(uid, None)) is not None:
-            self._usage.give_back(*held)
+            self._usage.give_back(*held[:2])
 
-    def of(self, uid: int | str) -> tuple[int, PodKind] | None:
-        """The row and the kind of a pod; None if it is not nominated."""
+    def of(self, uid: int | str) -> tuple[int, PodKind, int] | None:
+        """The row, the kind and the priority of a pod; None if it is not nominated."""
         return self._held.get(uid)
 
     def holders(self) -> list[tuple[int, PodKind]]:
         """The row and the kind of each."""
-        return [*self._held.values()]
+        return [(row, kind) for row, kind, _ in self._held.values()]
+
+    def kept_from(self, pod: Pod, *, kept: bool = True) -> list[tuple[int, PodKind]]:
+        """The row and the kind of each that counts for a pod, or of each that does not."""
+        if not self._held:
+            return []
+        own, priority = pod_id(pod["metadata"]), priority_of(pod)
+        every = self._held.items()
+        return [(row, kind) for uid, (row, kind, of) in every if (uid != own and of >= priority) is kept]
+
+    @contextmanager
+    def seen_by(self, pod: Pod) -> Iterator[None]:
+        """Meanwhile, only what counts for this pod counts as used."""
+        others = self.kept_from(pod, kept=False)
+        for row, kind in others:
+            self._usage.count(row, kind, 1)
+        try:
+            yield
+        finally:
+            for row, kind in others:
+                self._usage.count(row, kind, -1)
 
     def uids(self) -> list[int | str]:
         return [*self._held]

@@ -6,19 +6,19 @@ the claim that the scheduler would make. What cannot be told (an expression, a c
 
 from collections.abc import Iterator
 from hashlib import blake2b
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import orjson
 from numpy.typing import NDArray
 
 from webhook.devices.search import Unknown
-from webhook.devices.table import DeviceTable
+from webhook.devices.table import DeviceTable, States
 from webhook.devices.types import TOLD, WHOLE, DeviceClaim
 from webhook.framework.cluster_view import Expression, Placement
 from webhook.kube.gpus import Gpus
 from webhook.kube.pod_requests import Demand
-from webhook.nodes.table import Columns, Floats
+from webhook.nodes.table import Floats
 from webhook.placement.constraints import Term, terms_of
 from webhook.placement.request import NO_GPU, OTHERS_GPUS, PlacementRequest
 from webhook.placement.volumes import VolumeTopology
@@ -116,17 +116,19 @@ class Found(NamedTuple):
 
 
 def found_devices(
-    columns: Columns, table: DeviceTable, rows: NDArray[np.intp], claims: tuple[DeviceClaim, ...]
+    table: DeviceTable, states: States, numbers: NDArray[Any], claims: tuple[DeviceClaim, ...], *, every: bool = False
 ) -> Found:
-    """The devices for these claims on each of `rows`."""
-    found = Found(np.full(len(rows), -1.0), np.zeros(len(rows)), np.zeros(len(rows)))
-    by_number: dict[int, tuple[float, float, float]] = {}
-    for index, number in enumerate(columns.devices[rows].tolist()):
-        if number not in by_number:
-            try:
-                fit = table.find(number, claims)
-                by_number[number] = (-1.0, 0.0, 0.0) if fit is None else (fit.rank, fit.left / WHOLE, fit.spoiled)
-            except Unknown:  # the pod is left to the scheduler: no other node matters
-                return found._replace(ranks=np.full(len(rows), UNDECIDED))
-        found.ranks[index], found.left[index], found.spoiled[index] = by_number[number]
-    return found
+    """The devices for these claims on nodes whose states have these `numbers`. Where one is undecided, all are, since the pod is
+    left to the scheduler then; but not with `every`."""
+    unique, of = np.unique(numbers, return_inverse=True)
+    found = np.zeros((3, len(unique)))
+    found[0] = -1
+    for index, number in enumerate(unique.tolist()):
+        try:
+            if (fit := table.find(states[number], claims)) is not None:
+                found[:, index] = fit.rank, fit.left / WHOLE, fit.spoiled
+        except Unknown:
+            found[0, index if every else slice(None)] = UNDECIDED
+            if not every:
+                break
+    return Found(*found[:, of])

@@ -41,7 +41,7 @@ from webhook.nodes.nodes import Nodes, Status
 from webhook.nodes.table import Integers, Rows
 from webhook.placement.constraints import NO_CONSTRAINTS, Constraints, Mask, Term, matches, matches_any
 from webhook.placement.devices import found_devices
-from webhook.placement.peer_rules import PeerRules, Peers, domains_of
+from webhook.placement.peer_rules import PeerRules, Peers, arrays_of, domains_of
 from webhook.placement.settings import Health
 from webhook.state.state import ClusterState
 
@@ -247,7 +247,8 @@ class Feasible:
         yield from peers
         yield from self._claimed_elsewhere(nodes, rows)
         if self.demand.devices:
-            found = found_devices(nodes.columns, nodes.devices, np.arange(nodes.columns.rows), self.demand.devices)
+            table = nodes.devices
+            found = found_devices(table, table.states, nodes.columns.devices[rows], self.demand.devices)
             yield Check(DEVICES, found.ranks >= 0)
         if self.switches.health is not None:
             yield Check(NOT_READY, self._bits.of(nodes, rows) & _DOWN == 0)
@@ -308,7 +309,7 @@ class Feasible:
         for rule in required:
             labelled &= domains[rule.key].of_row[every] > 0 if rule.spread else True
         for rule in required:
-            of_row, counts = domains[rule.key].of_row, domains[rule.key].counts(peers)
+            of_row, counts = domains[rule.key].of_row, domains[rule.key].counts(*arrays_of(peers))
             of_rows = of_row[rows]
             if not rule.spread:
                 yield Check(PEERS, (of_rows == 0) | (counts[of_rows] == 0), rule)

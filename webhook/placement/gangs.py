@@ -24,6 +24,7 @@ from webhook.kube.workload_kinds import workload_kind
 from webhook.nodes.nodes import Nodes
 from webhook.nodes.table import Floats, Integers
 from webhook.placement.constraints import Mask
+from webhook.placement.peer_rules import arrays_of
 from webhook.placement.settings import Gangs
 from webhook.state.jobs import Jobs
 from webhook.text import number_of
@@ -74,14 +75,14 @@ class Part(NamedTuple):
 
 def part_of(pod: AskedPod, jobs: Jobs, peers: Mapping[str, Mapping[int, int]]) -> Part | None:
     """The part of its gang that a pod is of: of a JobSet its Job, of a RayCluster a replica of several hosts, of a group of a
-    LeaderWorkerSet a subgroup. None if the gang has no parts, or a Job has one pod. `peers`: by `asked.owner_keys` and row."""
-    key = pod.part_key
+    LeaderWorkerSet a subgroup. None if the gang has no parts, or a Job has one pod. `peers`: by `asked.Identity` and row."""
+    key = pod.identity.part
     if not key:
         return None
     own = peers.get(key, _NOWHERE)
     if not pod.labels.get(JOBSET):
         return Part(Together(own, number_of(pod.annotations.get(_SUBGROUP_SIZE)) or 1))
-    parts = jobs.parts(pod.owner_key, key)
+    parts = jobs.parts(pod.identity.owner, key)
     if parts.get(key, 0) <= 1:
         return None
     begun = (
@@ -133,8 +134,8 @@ def _domains(
     missing = 2 if roomiest and not peers else of.missing
     if not peers and missing == 1:
         return []
-    there, counts = _arrays(peers)
-    others = [(*_arrays(other.peers), other.missing) for other in begun if not peers]
+    there, counts = arrays_of(peers)
+    others = [(*arrays_of(other.peers), other.missing) for other in begun if not peers]
     found: list[tuple[Mask, bool]] = []
 
     def domain_of(names: Sequence[str], codes: NDArray[np.int32]) -> tuple[int, bool, NDArray[Any]]:
@@ -165,11 +166,6 @@ def _domains(
         if code and (missing == 1 or rooms[code] >= missing):
             found.append((codes[rows] != code, holds))
     return found
-
-
-def _arrays(peers: Mapping[int, int]) -> tuple[NDArray[np.intp], Floats]:
-    """Rows, and the number of pods on each."""
-    return np.fromiter(peers, np.intp, len(peers)), np.fromiter(peers.values(), float, len(peers))
 
 
 def room_for(

@@ -103,7 +103,8 @@ def _whole_gpus(of: Candidates) -> Iterable[Tier]:
 
 
 def _peer_rules(of: Candidates) -> Iterable[Tier]:
-    return peer_rule_tiers(of.request.peer_rules.apart, of.nodes, of.scores.rows, of.peers)
+    rules = of.request.peer_rules.apart
+    return peer_rule_tiers(rules, of.nodes, of.scores.rows, of.peers) if rules else ()
 
 
 def _gang(of: Candidates) -> Iterable[Tier]:
@@ -132,7 +133,8 @@ def _last_whole_nodes(of: Candidates) -> Iterable[Tier]:
 
 
 def _peers(of: Candidates) -> Iterable[Tier]:
-    return peer_rule_tiers(of.request.apart, of.nodes, of.scores.rows, of.peers) if of.peers else ()
+    rules = of.request.apart
+    return peer_rule_tiers(rules, of.nodes, of.scores.rows, of.peers) if rules and of.peers else ()
 
 
 def _score(of: Candidates) -> Iterable[Tier]:
@@ -235,8 +237,8 @@ class Ranker:
         scores.refresh(nodes, self._current_view(), burst=nodes.divided() and self._state.ledger.burst)
         if scores.undecided:
             return Placement((), request.strategy, reason=LEFT_ALONE)
-        peers = self._state.usage.peers.get(request.pod.owner_key, _NO_PEERS)
-        pods = request.gang if request.gang > 1 else self._state.jobs.pods(request.pod.owner_key) or 1
+        peers = self._state.usage.peers.get(request.pod.identity.owner, _NO_PEERS)
+        pods = request.gang if request.gang > 1 else self._state.jobs.pods(request.pod.identity.owner) or 1
         fits = scores.score > NEVER
         for check in scores.judgement.peers(request.peer_rules, nodes, scores.rows, peers):
             fits &= check.passes

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from webhook.kube.pod import HOSTNAME, PREFERRED, REQUIRED, ZONE, Pod, labels_of
 from webhook.kube.selectors import compiled, selects
 from webhook.nodes.nodes import Nodes
-from webhook.nodes.table import Integers
+from webhook.nodes.table import Floats
 
 _MAX_RULES: Final = 8
 """Maximum number of rules of each kind that one pod may have here."""
@@ -145,18 +145,28 @@ def _selects(selector: Mapping[str, Any] | None, pod: Pod) -> bool:
 def peer_rule_tiers(rules: Iterable[Apart], nodes: Nodes, rows: NDArray[np.intp], peers: Peers) -> list[Tier]:
     """One tier of `rows` for each rule by which they differ. `peers`: how many pods the owner has on each row."""
     tiers: list[Tier] = []
+    there, pods = arrays_of(peers)
     for rule in rules:
-        if rule.key == HOSTNAME and not peers:
-            continue
-        domains = domains_of(nodes, rule.key)
-        if not peers and not (rule.spread and domains.number > 1):
-            continue
-        counts = domains.counts(peers)
-        counts[0] = counts.max() + rule.step if rule.spread else 0
-        if rule.step > 1:
-            counts //= rule.step
-        tiers.append(counts[1:][rows] if rule.key == HOSTNAME else counts[domains.of_row[rows]])
+        if rule.key == HOSTNAME:
+            if not peers:
+                continue
+            on_row = np.zeros(nodes.columns.size)
+            on_row[there] = pods
+            tier = on_row[rows]
+        else:
+            domains = domains_of(nodes, rule.key)
+            if not peers and not (rule.spread and domains.number > 1):
+                continue
+            counts = domains.counts(there, pods)
+            counts[0] = counts.max() + rule.step if rule.spread else 0
+            tier = counts[domains.of_row[rows]]
+        tiers.append(tier // rule.step if rule.step > 1 else tier)
     return tiers
+
+
+def arrays_of(peers: Peers) -> tuple[NDArray[np.intp], Floats]:
+    """Rows, and the number of pods on each."""
+    return np.fromiter(peers, np.intp, len(peers)), np.fromiter(peers.values(), float, len(peers))
 
 
 class Domains(NamedTuple):
@@ -167,10 +177,9 @@ class Domains(NamedTuple):
     number: int
     """All numbers are below it."""
 
-    def counts(self, peers: Peers) -> Integers:
-        """The number of peers in each domain."""
-        there, pods = np.fromiter(peers, np.intp, len(peers)), np.fromiter(peers.values(), float, len(peers))
-        return np.bincount(self.of_row[there], pods, self.number).astype(np.int64)
+    def counts(self, there: NDArray[np.intp], pods: Floats) -> Floats:
+        """The number of peers in each domain: see `arrays_of`."""
+        return np.bincount(self.of_row[there], pods, self.number)
 
 
 def domains_of(nodes: Nodes, key: str) -> Domains:

@@ -74,9 +74,12 @@ class Placer:
                     break
                 rank = partial(ranker.place, plan.request, cluster.gpu_metrics, preferences, plan.confined, plan.asked)
                 self._state.usage.seen_from(pod.namespace)
-                placement = rank()
-                if not placement.nodes and self._state.usage.seen_from(""):
-                    placement = rank()  # reservations that may be of pods that do not exist take no pod its last node
+                with self._state.nominations.seen_by(pod.json):
+                    placement = rank()
+                    if not placement.nodes and self._state.usage.seen_from(""):
+                        placement = (
+                            rank()
+                        )  # reservations that may be of pods that do not exist take no pod its last node
                 if placement.nodes:
                     asked = plan.asked
                     break
@@ -91,7 +94,7 @@ class Placer:
         )
 
     def _has_peers(self, request: PlacementRequest) -> bool:
-        return bool(self._state.usage.peers.get(request.pod.owner_key))
+        return bool(self._state.usage.peers.get(request.pod.identity.owner))
 
     def _only_shares(self, placement: Placement, demand: Demand) -> str | None:
         """A warning if the pod asks for several GPUs, and only nodes with shared GPUs have room: these are last otherwise."""

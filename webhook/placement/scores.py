@@ -217,7 +217,7 @@ class NodeScores:
         columns = nodes.columns
         scores = self.strategy(columns, rows, self.demand, view)
         if self.demand.devices:
-            found = found_devices(columns, nodes.devices, rows, self.demand.devices)
+            found = found_devices(nodes.devices, nodes.devices.states, columns.devices[rows], self.demand.devices)
             self._state_ranks[numbers], self._state_spoiled[numbers] = found.ranks, found.spoiled
             scores = np.where(found.ranks >= 0, scores - DEVICE_LEFT * found.left, NEVER)
         return np.where(self.judgement.room(nodes, rows, columns.free), scores, NEVER)

@@ -1,9 +1,12 @@
 """Answers the body of a review: parse, decide, reserve, record, encode.
 
-Nothing here awaits, so one review ends before the next begins, and two reviews cannot choose the same GPU.
+Nothing here awaits, so one review ends before the next begins, and two reviews cannot choose the same GPU. A review that comes
+before the Job of its pod is known is told to be early.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from time import perf_counter
 from typing import Protocol
 
@@ -12,13 +15,12 @@ from webhook.admission.decision import Decision
 from webhook.admission.response import encode
 from webhook.errors import BadReview
 from webhook.kube import bounds, review
+from webhook.kube.pod import owner
 from webhook.kube.pod_schema import check
 from webhook.placement.placer import Placer
 from webhook.policy.model import Policy
+from webhook.server.http import Answer, Early
 from webhook.state.state import ClusterState
-
-Answer = tuple[int, bytes]
-"""HTTP status and body."""
 
 Decide = Callable[[review.Request, Policy, ClusterState, Placer, float], Decision]
 """The decision of a hook, at a time in seconds of a monotonic clock."""
@@ -68,16 +70,45 @@ class Handlers:
             return 503, b"no policy is loaded yet: see the ConfigMap gpu-admission-policy"
         try:
             request = review.parse_review(body)
-            decision = _decided(decide, request, policy, self._state, self._placer, self._clock())
         except BadReview as error:
-            self._recorder.bad_review(hook, error)
-            return 400, str(error).encode()
+            return self._bad(hook, error)
+        known = partial(_job_is_known, request, self._state)
+        if decide is admitted and not known():
+            raise Early(
+                request.namespace,
+                known,
+                partial(self._decided, hook, request, policy, decide, perf_counter() - started),
+            )
+        return self._decided(hook, request, policy, decide, perf_counter() - started)
+
+    def _decided(self, hook: str, request: review.Request, policy: Policy, decide: Decide, parsing: float) -> Answer:
+        """`parsing`: the seconds that it took."""
+        started = perf_counter()
+        try:
+            decision = _decision(decide, request, policy, self._state, self._placer, self._clock())
+        except BadReview as error:
+            return self._bad(hook, error)
         answer = encode(request, decision)
-        self._recorder.decided(hook, request, decision, perf_counter() - started)
+        self._recorder.decided(hook, request, decision, perf_counter() - started + parsing)
         return 200, answer
 
+    def _bad(self, hook: str, error: BadReview) -> Answer:
+        self._recorder.bad_review(hook, error)
+        return 400, str(error).encode()
 
-def _decided(
+
+def _job_is_known(request: review.Request, state: ClusterState) -> bool:
+    """Whether a new pod's Job is known, if it has one. It makes its pods while its own event is still on the way to us, and how
+    many they are decides where the first one goes."""
+    if request.resource != "pods" or request.operation != "CREATE" or "jobs" not in state.freshness.listed:
+        return True
+    with suppress(LookupError, TypeError, AttributeError):  # the decision reports what is malformed
+        by = owner(request.object or {})
+        return by is None or by.kind != "Job" or state.jobs.knows(request.namespace, by)
+    return True
+
+
+def _decision(
     decide: Decide, request: review.Request, policy: Policy, state: ClusterState, placer: Placer, now: float
 ) -> Decision:
     try:

@@ -6,7 +6,10 @@ without application, router and middlewares, because each has only a few paths.
 
 import asyncio
 import io
+import re
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from http import HTTPStatus
 from time import monotonic, thread_time
 from typing import Final
@@ -22,8 +25,20 @@ from webhook.telemetry.metrics import Metrics
 from webhook.text import listed, quoted
 
 JSON, TEXT = "application/json", "text/plain; charset=utf-8"
-BodyHandler = Callable[[bytes], tuple[int, bytes]]
-"""The handler of a path: it takes the body of a request and returns the HTTP status and body of the answer. It does not await."""
+Answer = tuple[int, bytes]
+"""HTTP status and body."""
+BodyHandler = Callable[[bytes], Answer]
+"""The handler of a path: it answers the body of a request. It does not await, and raises Early if it had better wait."""
+
+
+class Early(Exception):
+    """What a review is about is not known yet, but on its way. `known`: whether it is by now. `answer`: by what is known then.
+    `tenant`: whose review it is."""
+
+    def __init__(self, tenant: str, known: Callable[[], bool], answer: Callable[[], Answer]) -> None:
+        super().__init__("what it is about is not known yet")
+        self.tenant, self.known, self.answer = tenant, known, answer
+
 
 MAX_BODY_BYTES: Final = 8 << 20
 """Maximum size of a body. The API server accepts requests of up to 3 MiB (MaxRequestBodyBytes), and the review of an UPDATE has
@@ -43,10 +58,19 @@ take the only thread a third of a second. So a stranger who sends them without e
 SMALL: Final = 16 << 10
 """Bytes of a body that are expected to take as long as one more small review. Of ordinary pods it is more than they take; 61 KiB
 of a policy can take 90 (`bench.hostile`), which counts once it is known."""
+EARLY_SECONDS: Final = 1.0
+"""Maximum time that a review waits for what is on its way: a watch that begins anew on a busy machine is late by some tenths."""
+MAX_EARLY: Final = 16
+"""Maximum number of reviews of one tenant that wait so: others are decided at once. The Job controller has five workers, each of
+which waits for its pod, and what a tenant writes can be about what never comes."""
 MAX_FAILURE_LINES: Final = 10
 """Maximum number of log lines per second about failed handlers."""
 MAX_RENDERINGS: Final = 10
 """Maximum number of times per second that /metrics is rendered. More frequent requests get the last text again."""
+_NAMESPACE: Final = re.compile(rb'"namespace": ?"([a-z0-9-]{1,63})"')
+_BEFORE_OBJECT: Final = 2 << 10
+"""Bytes of a review in which its namespace is (AdmissionRequest of k8s.io/api/admission/v1 has it before userInfo and object). A
+quote in a name that comes before it is escaped."""
 _INTERNAL_ERROR = b"internal error: the log of gpu-admission has the cause, under the uid of this review"
 
 
@@ -94,6 +118,8 @@ class Edge:
         """The bytes of bodies that come in parts. Of others each connection has one, of `MAX_UNREAD` at most."""
         self._large_at: dict[str, float] = {}
         """Time of the last large body, by path."""
+        self._early = Counter[str]()
+        """How many reviews of each tenant wait for what is on its way."""
         self.draining = False
 
     async def handle(self, request: web.BaseRequest) -> web.Response:
@@ -102,15 +128,12 @@ class Edge:
             handler = self._handler(request)
             size = self._size(request)
             line = f"{request.remote} {request.rel_url.raw_path}{' large' if size > bounds.SMALL_REVIEW else ''}"
-            if request.content.is_eof():  # all of it is there: the parser bounds it, and keeps it until its turn
-                started = await self._turn(request, line, size)
+            if request.content.is_eof():  # all of it is there, and the parser bounds it
                 body = request.content.read_nowait()
+                started = await self._turn(request, line, body)
             else:
                 body, started = await self._body(request, line, size)
-            try:
-                status, answer = handler(body)
-            finally:
-                self.turns.spent(line, thread_time() - started, cost(size))
+            status, answer = await self._answered(partial(handler, body), request, line, body, started)
         except _Refused as refused:
             close = True
             if refused.shed:
@@ -173,7 +196,8 @@ class Edge:
                     body += chunk
                     self.held.add(held, len(chunk))
                 limit.reschedule(None)
-                return bytes(body), await self._turn(request, line, size)
+                whole = bytes(body)
+                return whole, await self._turn(request, line, whole)
         except TimeoutError:
             if body and not held.size:  # cut: too many bytes are held
                 raise _Refused(503, shed="bodies") from None
@@ -183,15 +207,34 @@ class Edge:
         finally:
             self.held.remove(held)
 
-    async def _turn(self, request: web.BaseRequest, line: str, size: int) -> float:
+    async def _turn(self, request: web.BaseRequest, line: str, body: bytes) -> float:
         """Wait for a turn in this line. Returns the CPU time of this thread. Raises _Refused if it is too late."""
         arrived = thread_time()
-        await self.turns.wait(line, cost(size))
+        await self.turns.wait(line, cost(len(body)), _namespace(body))
         if (now := thread_time()) - arrived > LATE_SECONDS:
             raise _Refused(503, shed="late")
         if request.transport is None:
             raise _Refused(400, "nobody waits for the answer any more")
         return now
+
+    async def _answered(
+        self, answer: Callable[[], Answer], request: web.BaseRequest, line: str, body: bytes, started: float
+    ) -> Answer:
+        """The answer, or what it is after a little while if it comes too early. `started`: see `_turn`."""
+        try:
+            return answer()
+        except Early as error:
+            early = error
+        finally:
+            self.turns.spent(line, thread_time() - started, cost(len(body)), _namespace(body))
+        if self._early[early.tenant] < MAX_EARLY:
+            self._early[early.tenant] += 1
+            try:
+                await _until(early.known, EARLY_SECONDS)
+            finally:
+                self._early[early.tenant] -= 1
+                self._early += Counter()  # keeps those that wait
+        return await self._answered(early.answer, request, line, body, await self._turn(request, line, body))
 
     def _check_large(self, path: str) -> None:
         """Raises _Refused if another large body came on this path less than LARGE_SECONDS ago."""
@@ -199,6 +242,14 @@ class Edge:
         if now < self._large_at.get(path, -LARGE_SECONDS) + LARGE_SECONDS:
             raise _Refused(503, shed="large")
         self._large_at[path] = now
+
+
+async def _until(known: Callable[[], bool], seconds: float) -> None:
+    """Wait until it is known, at most about so long. It is asked ever more rarely: many may wait for what never comes."""
+    pause = 0.005
+    while pause < seconds and not known():
+        await asyncio.sleep(pause)
+        pause *= 2
 
 
 def ops(
@@ -237,6 +288,12 @@ def ops(
         return response(404, text.encode(), TEXT, close=True)
 
     return handle
+
+
+def _namespace(body: bytes) -> str:
+    """The namespace of a review, as an API server writes it: before all that a user wrote. "" if there is none."""
+    found = _NAMESPACE.search(body, 0, _BEFORE_OBJECT)
+    return found[1].decode() if found else ""
 
 
 def _uid(body: bytes) -> str:

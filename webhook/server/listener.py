@@ -134,7 +134,11 @@ class Listener:
                 tls, seconds = self._tls(), HANDSHAKE_SECONDS
             connection = Connection(self, held, self._keepalive, accepted)
             await loop.connect_accepted_socket(
-                lambda: connection, accepted, ssl=tls, ssl_handshake_timeout=seconds, ssl_shutdown_timeout=seconds
+                lambda: _Reads(connection),
+                accepted,
+                ssl=tls,
+                ssl_handshake_timeout=seconds,
+                ssl_shutdown_timeout=seconds,
             )
             if self.authenticated:
                 self.connections.used(held)
@@ -165,15 +169,8 @@ async def _hello(accepted: socket.socket) -> None:
         raise ConnectionAbortedError("no ClientHello")
 
 
-class Connection(web.RequestHandler, asyncio.BufferedProtocol):
-    """The protocol of one connection: what a stranger can do with it is bounded. A body without its length is not parsed.
-
-    A protocol with a buffer is asked for it before each read. TLS reads whenever bytes come, also messages of its own that are no
-    data (KeyUpdate, renegotiation), and answers any number of them.
-    """
-
-    _buffer: Final = memoryview(bytearray(MAX_UNREAD))
-    """One for all connections: what is read is passed on at once."""
+class Connection(web.RequestHandler):
+    """The handler of one connection: what a stranger can do with it is bounded. A body without its length is not parsed."""
 
     def __init__(self, listener: Listener, held: Held, keepalive: float, accepted: socket.socket) -> None:
         super().__init__(
@@ -202,17 +199,14 @@ class Connection(web.RequestHandler, asyncio.BufferedProtocol):
         super().connection_lost(exc)
         self.listener.lost(self.held)
 
-    def get_buffer(self, sizehint: int) -> memoryview:
+    def reading(self) -> None:
+        """TLS is about to read what has come: perhaps only messages of its own, which are no data."""
         if not self.listener.authenticated:
             # Bytes that the kernel has received on this connection: `tcpi_bytes_received` of linux/tcp.h.
             info = self.accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 136)
             self.wire = struct.unpack_from("Q", info, 128)[0] if len(info) == 136 else 0
             if self._beyond() > 2 * FREE_FRAMES:
                 self.held.cut()
-        return self._buffer
-
-    def buffer_updated(self, nbytes: int) -> None:
-        self.data_received(bytes(self._buffer[:nbytes]))
 
     def data_received(self, data: bytes) -> None:
         if not data or self.listener.authenticated:  # without data, aiohttp calls itself to parse what it has
@@ -277,3 +271,40 @@ class Connection(web.RequestHandler, asyncio.BufferedProtocol):
                 transport.pause_reading()
                 await asyncio.sleep(LINGER_SECONDS)
                 transport.abort()  # close() would read, in TLS, everything that the client still sends
+
+
+class _Reads(asyncio.BufferedProtocol):
+    """Between a transport and a connection: says before each read that bytes have come.
+
+    TLS reads whenever bytes come, also messages of its own (KeyUpdate, renegotiation), and answers any number of them. Only a
+    protocol with a buffer hears of these: it is asked for the buffer before each read. It must be no `asyncio.Protocol`, which a
+    handler of aiohttp is: uvloop asks only those that are none.
+    """
+
+    _buffer: Final = memoryview(bytearray(MAX_UNREAD))
+    """One for all connections: what is read is passed on at once."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._connection.connection_made(transport)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        self._connection.connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        self._connection.pause_writing()
+
+    def resume_writing(self) -> None:
+        self._connection.resume_writing()
+
+    def eof_received(self) -> None:
+        self._connection.eof_received()
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        self._connection.reading()
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self._connection.data_received(bytes(self._buffer[:nbytes]))

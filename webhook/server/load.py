@@ -1,8 +1,8 @@
 """Divides among peers what is bounded: connections, memory, work. None has a fixed part: some control planes have one address."""
 
 import asyncio
-from collections import Counter, deque
-from collections.abc import Callable
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Container, Iterable
 from time import monotonic
 from typing import Final
 
@@ -80,54 +80,94 @@ class Bounded:
         return True
 
 
+class _Order:
+    """Whose turn is next of those that wait: whose work was least. Who is new begins behind those that got as much as the last
+    one: neither is he first for long, nor do ever new ones keep others waiting."""
+
+    def __init__(self) -> None:
+        self.done: dict[str, float] = {}
+        self._last = 0.0
+
+    def begins(self, name: str) -> None:
+        self.done[name] = max(self._last + 1, self.done.get(name, 0.0))
+
+    def next(self, waiting: Iterable[str]) -> str:
+        name = min(waiting, key=self.done.__getitem__)
+        self._last = self.done[name]
+        return name
+
+    def spent(self, name: str, work: float) -> None:
+        self.done[name] = max(self._last, self.done.get(name, 0.0)) + work
+
+    def forget(self, waiting: Container[str]) -> None:
+        self.done = {name: done for name, done in self.done.items() if name in waiting or done > self._last}
+
+
 class Turns:
     """Says who may work now: some in each turn of the event loop, and next is the line for which least was done.
 
     A peer has a line for handshakes, and for each hook one for small reviews and one for large ones, so that none keeps the
-    others waiting. Of pods that are created at once, the first are validated while the last still wait to be mutated.
+    others waiting. Of pods that are created at once, the first are validated while the last still wait to be mutated. Within a
+    line namespaces take turns in the same way: reviews of one, however long they take, keep those of another waiting for one.
     """
 
     def __init__(self) -> None:
-        self._waiting: dict[str, deque[tuple[float, asyncio.Future[None]]]] = {}
-        """The costs of what waits in each line, first come first."""
-        self._done: dict[str, float] = {}
-        """The work of each line. A new line begins behind those that were given as much as the last one: neither is it first for
-        long, nor do ever new ones keep others waiting."""
-        self._last = 0.0
+        self._waiting: dict[str, dict[str, deque[tuple[float, asyncio.Future[None]]]]] = {}
+        """The costs of what waits, by line and namespace, first come first."""
+        self._lines, self._parts = _Order(), defaultdict[str, _Order](_Order)
+        """The work of each line; by line, that of each namespace."""
+        self._beyond = 0.0
+        """Work that was more than expected. For some turns of the event loop there is less or none: what came meanwhile is read,
+        and then waits too."""
         self._next: asyncio.Handle | None = None
 
-    async def wait(self, line: str, cost: float) -> None:
+    async def wait(self, line: str, cost: float, namespace: str = "") -> None:
         """Wait in this line. While nobody waits, the first in a turn of the event loop goes on at once. A connection waits at
         most once, so the number of connections bounds those that wait."""
-        loop = asyncio.get_running_loop()
-        if line not in self._waiting:
-            self._done[line] = max(self._last + 1, self._done.get(line, 0.0))
+        loop, parts = asyncio.get_running_loop(), self._waiting.get(line, {})
+        if not parts:
+            self._lines.begins(line)
+        if namespace not in parts:
+            self._parts[line].begins(namespace)
         if self._next is None:
-            self._next, self._last = loop.call_soon(self._give), self._done[line]
-            self._done[line] += cost
+            self._next = loop.call_soon(self._give)
+            self._took(self._lines.next([line]), self._parts[line].next([namespace]), cost)
             return
         turn = loop.create_future()
-        self._waiting.setdefault(line, deque()).append((cost, turn))
+        self._waiting.setdefault(line, {}).setdefault(namespace, deque()).append((cost, turn))
         await turn
 
-    def spent(self, line: str, seconds: float, cost: float) -> None:
+    def spent(self, line: str, seconds: float, cost: float, namespace: str = "") -> None:
         """Work for a line took this much CPU time. What is beyond the expected `cost` counts too: it cannot be seen from outside
         how long a body takes."""
         if (more := seconds / SMALL_SECONDS - cost) > 0:
-            self._done[line] = max(self._last, self._done.get(line, 0.0)) + more
+            self._beyond += more
+            self._took(line, namespace, more)
+
+    def _took(self, line: str, namespace: str, work: float) -> None:
+        self._lines.spent(line, work)
+        self._parts[line].spent(namespace, work)
 
     def _give(self) -> None:
-        self._next, given = None, 0.0
+        given, self._next = self._beyond, None
+        self._beyond = max(0.0, self._beyond - TURN / 4)
         while self._waiting and given < TURN:
-            line = min(self._waiting, key=self._done.__getitem__)
-            self._last = self._done[line]
-            cost, turn = self._waiting[line].popleft()
-            if not self._waiting[line]:
+            line = self._lines.next(self._waiting)
+            parts = self._waiting[line]
+            namespace = self._parts[line].next(parts)
+            cost, turn = parts[namespace].popleft()
+            if not parts[namespace]:
+                del parts[namespace]
+            if not parts:
                 del self._waiting[line]
             if not turn.done():  # otherwise the connection is gone
                 turn.set_result(None)
                 given += cost
-                self._done[line] += cost
+                self._took(line, namespace, cost)
         if self._waiting:
             self._next = asyncio.get_running_loop().call_soon(self._give)
-        self._done = {line: done for line, done in self._done.items() if line in self._waiting or done > self._last}
+        self._lines.forget(self._waiting)
+        for line in [*self._parts]:
+            self._parts[line].forget(self._waiting.get(line, ()))
+            if line not in self._lines.done:
+                del self._parts[line]

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from webhook.kube.asked import JOBSET
-from webhook.kube.pod import namespace_of
+from webhook.kube.pod import Owner, namespace_of
 from webhook.kube.stores import Grouped, full_name
 from webhook.text import number_of
 
@@ -43,6 +43,11 @@ class Jobs(Grouped[str, str, _Job]):
             self.put(full_name(obj), gang, job)
         else:
             self.gone(full_name(obj))
+
+    def knows(self, namespace: str, owner: Owner) -> bool:
+        """Whether this Job was seen, and not only another of its name."""
+        job = self.get(f"{namespace}/{owner.name}")
+        return job is not None and job.key == f"{namespace}/{owner.uid}"
 
     def pods(self, gang: str) -> int:
         """How many pods a gang has at once; 0 if that is not known. `gang`: their `pods.owner_key`."""

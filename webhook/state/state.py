@@ -13,9 +13,9 @@ from webhook.devices.slices import Slices
 from webhook.devices.source_kai import DeviceGroups
 from webhook.devices.sources import SOURCES, shared_claims
 from webhook.framework.cluster_view import MetricsStatus, Placement
-from webhook.kube.asked import AskedPod, key_of, owner_keys
+from webhook.kube.asked import AskedPod, identity_of
 from webhook.kube.other_gpus import FRACTIONS
-from webhook.kube.pod import DECISION, PROFILE_LABEL, annotations_of, namespace_of, pod_id
+from webhook.kube.pod import DECISION, PROFILE_LABEL, annotations_of, namespace_of, pod_id, priority_of
 from webhook.kube.pod_requests import Demand, counted_demand, has_extended_resource
 from webhook.kube.record import ranked_nodes
 from webhook.kube.stores import Answers, Grouped
@@ -159,10 +159,11 @@ class ClusterState:
             if node:
                 self._put(uid, node, kind)
             else:
-                self.nominations.put(uid, nominated, kind)
+                self.nominations.put(uid, nominated, kind, priority_of(pod))
             return
-        key = key_of(pod)
-        kind = self.usage.kind(demand, owner_keys(pod), key.namespace)
+        identity = identity_of(pod)
+        key = identity.key
+        kind = self.usage.kind(demand, identity.owners, key.namespace)
         new = uid not in self.pods
         first_event = new and not self.ledger.waits(uid)
         nodes = ranked_nodes(pod) if first_event else ()  # read once: this is a third of the cost of an event
@@ -177,7 +178,7 @@ class ClusterState:
             self.ledger.seen(uid, key, nodes, kind, now)
         if nominated or any(c.get("reason") == "Unschedulable" for c in status.get("conditions") or ()):
             self.ledger.unschedulable(uid)
-        self.nominations.put(uid, nominated, kind)
+        self.nominations.put(uid, nominated, kind, priority_of(pod))
 
     def is_bound(self, pod: Object) -> bool:
         """Whether the pod is known to be bound and not finished."""
@@ -227,7 +228,7 @@ class ClusterState:
             return
         without = self.usage.kind(kind.demand._replace(devices=()), kind.owners, kind.namespace)
         if nominated is not None:
-            self.nominations.put(key, self.nodes.columns.name[nominated[0]], without)
+            self.nominations.put(key, self.nodes.columns.name[nominated[0]], without, nominated[2])
         elif row < 0:
             self.ledger.allocated(key, without)
         else:
@@ -250,8 +251,8 @@ class ClusterState:
         demand = Demand(placement.asked, placement.devices) if placement.asked else pod.demand
         offering = self.nodes.offering(demand)
         if self.ledger.parts.allows(pod.namespace, node, offering):
-            kind = self.usage.kind(demand, owner_keys(pod.json), pod.namespace)
-            self.ledger.reserve(pod.key, node, kind, offering, now)
+            kind = self.usage.kind(demand, pod.identity.owners, pod.namespace)
+            self.ledger.reserve(pod.identity.key, node, kind, offering, now)
 
     def expire(self, now: float) -> None:
         self.ledger.expire(now)

@@ -39,6 +39,8 @@ _REVIEW = "AdmissionReview"
 _DEFAULT_NAMESPACE = "default"
 _TIMEOUT, _MAX_BYTES = 10.0, 50_000_000
 """Seconds and bytes for what an address answers."""
+_COSTLIEST = 100
+"""What a command may find out about devices, in decisions of the costliest kind: some seconds in all."""
 
 
 def read(file: str) -> bytes:
@@ -113,9 +115,17 @@ def load_state(cluster: Path | None) -> ClusterState:
 
     Raises BadInput if the file cannot be used.
     """
-    state = ClusterState(max_age=float("inf"))
+    state = new_state()
     if cluster is not None:
         fill(state, cluster, 0.0)
+    return state
+
+
+def new_state() -> ClusterState:
+    """An empty state, which never counts as out of date. What a command finds out with it about devices is bounded: tenants write
+    the claims, and a file may be from anybody."""
+    state = ClusterState(max_age=float("inf"))
+    state.nodes.devices.end_after(_COSTLIEST)
     return state
 
 

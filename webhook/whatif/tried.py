@@ -16,7 +16,7 @@ import orjson
 from webhook.admission.pods import mutate
 from webhook.errors import BadInput, BadReview
 from webhook.framework.as_stored import as_stored
-from webhook.kube.pod import PROFILE_LABEL, Pod
+from webhook.kube.pod import PROFILE_LABEL, Pod, priority_of
 from webhook.kube.record import record_of
 from webhook.placement.placer import Placer
 from webhook.policy.model import Policy
@@ -33,7 +33,7 @@ from webhook.whatif.waiting.diagnosis import Diagnosis, causes_before_filtering
 from webhook.whatif.waiting.free_devices import SIMULATED
 from webhook.whatif.waiting.gpu_groups import reservations
 from webhook.whatif.waiting.notes import sick_words
-from webhook.whatif.waiting.situation import Case, Situation, priority_of
+from webhook.whatif.waiting.situation import Case, Situation
 
 MAX_PODS: Final = 10_000
 """So many pods of one template are tried at most."""

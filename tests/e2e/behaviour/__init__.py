@@ -8,5 +8,5 @@ To add a case: one `Case(…)` in the table of the file with its subject. Its id
 pods and volumes of other cases are out of its sight. A text `"@a"` stands for the node (or volume) `a` wherever a value of an
 object names one. `expect` has checks from `case`, on the stored and bound pods; `without` says what happens without us, where
 the case is about the difference. What the whole cluster has (the largest node, the taints of GPU nodes, labels of pools) is seen
-by all cases: no node has more than 8 GPUs. To add a subject: a file with `CASES`, and its name in `test_cases.py`.
+by all cases: no node has more than 8 GPUs. To add a subject: a file with `CASES`.
 """

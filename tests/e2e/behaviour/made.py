@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from tests.controlplane import objects
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import REQUIRED, made, pod
 from tests.e2e.behaviour.case import HOST, Case, Check, Json, on
@@ -72,31 +73,14 @@ LATE = made("StorageClass", "@late", provisioner=NOBODY, volumeBindingMode="Wait
 """Volumes of this class are bound once the pod has a node."""
 
 
-def volume(name: str, at: str = "", key: str = HOST, *, late: bool = False, **metadata: Any) -> Json:
+def volume(name: str, at: str = "", key: str = HOST, *, late: bool = False) -> Json:
     """A PersistentVolume that only nodes with this label value can use."""
-    spec: Json = {
-        "capacity": {"storage": "10Gi"},
-        "accessModes": ["ReadWriteOnce"],
-        "persistentVolumeReclaimPolicy": "Retain",
-        "hostPath": {"path": "/mnt/disk"},
-        "storageClassName": "@late" if late else "",
-    }
-    if at:
-        requirement = {"key": key, "operator": "In", "values": [at]}
-        spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [{"matchExpressions": [requirement]}]}}
-    return made("PersistentVolume", f"@{name}", spec=spec, **metadata)
+    return objects.volume(f"@{name}", at, key, storageClassName="@late" if late else "")
 
 
 def claim(name: str, of: str = "", *, late: bool = False) -> Json:
-    """A PersistentVolumeClaim. `of`: of this volume."""
-    spec: Json = {
-        "accessModes": ["ReadWriteOnce"],
-        "resources": {"requests": {"storage": "10Gi"}},
-        "storageClassName": "@late" if late else "",
-    }
-    if of:
-        spec["volumeName"] = f"@{of}"
-    return made("PersistentVolumeClaim", name, spec=spec)
+    """`of`: of this volume."""
+    return objects.volume_claim(name, of and f"@{of}", storageClassName="@late" if late else "")
 
 
 def using(*claims: str) -> list[Json]:

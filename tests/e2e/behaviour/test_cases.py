@@ -1,50 +1,25 @@
 """All cases of all subjects. They are played before the first test, many side by side (`__init__.py`)."""
 
 import asyncio
+import importlib
 import math
+import pkgutil
 
 import pytest
 
 from tests.controlplane.api import Api
 from tests.controlplane.plane import ControlPlane
-from tests.e2e.behaviour import (
-    kinds_of_gpu,
-    late,
-    nodes,
-    other_pods,
-    others_names,
-    pack,
-    rarely_stated,
-    replicas,
-    required,
-    second_call,
-    shared_gpus,
-    volumes,
-    workloads,
-)
+from tests.e2e import behaviour
+from tests.e2e.behaviour import second_call
 from tests.e2e.behaviour.case import Case
 from tests.e2e.behaviour.play import Played, judged, play
 from tests.installed import SHIPPED, Installed
 
 pytestmark = pytest.mark.controlplane
 
-SUBJECTS = (
-    *(
-        kinds_of_gpu,
-        late,
-        nodes,
-        other_pods,
-        others_names,
-        pack,
-        rarely_stated,
-        replicas,
-        required,
-        second_call,
-        shared_gpus,
-    ),
-    *(volumes, workloads),
-)
-CASES: list[Case] = [case for subject in SUBJECTS for case in subject.CASES]
+NAMES = sorted(module.name for module in pkgutil.iter_modules(behaviour.__path__) if module.name != "test_cases")
+SUBJECTS = [importlib.import_module(f"{behaviour.__name__}.{name}") for name in NAMES]
+CASES: list[Case] = [case for subject in SUBJECTS for case in getattr(subject, "CASES", ())]
 PROFILES = """\
   pinned: {injectors: {nodeAffinity: {mode: required}}}
   unchosen: {injectors: {nodeAffinity: {enabled: false}}}

@@ -4,7 +4,7 @@ import os
 from typing import Any
 
 from tests.controlplane.nodes import node
-from tests.controlplane.objects import made, pod
+from tests.controlplane.objects import made, pod, volume, volume_claim
 from tests.controlplane.programs import MAIN, SERVES_EXTENDED_RESOURCES
 from tests.e2e.pending.kit import HOLD, HOSTNAME, ZONE, Case, Fix, Json, Kit, held, one, two, waits
 
@@ -64,24 +64,6 @@ def unmatched(name: str, device: Json, asks: str, right: str, text: str) -> Case
     return lacking(name, text, *claims, fix=fix, advises="correct the selector in a new claim")
 
 
-def volume(name: str, zone: str = "", **spec: Any) -> Json:
-    """`zone`: the one from which it can be reached; "": from any."""
-    asked: Json = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": "", **spec}
-    if "csi" not in asked:
-        asked["hostPath"] = {"path": "/x"}
-    if zone:
-        expression = {"key": ZONE, "operator": "In", "values": [zone]}
-        asked["nodeAffinity"] = {"required": {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}}
-    return made("PersistentVolume", name, spec=asked)
-
-
-def claim(name: str, volume: str = "", **spec: Any) -> Json:
-    bound = {"volumeName": volume} if volume else {}
-    size = {"requests": {"storage": "1Gi"}}
-    asked = {"accessModes": ["ReadWriteOnce"], "resources": size, "storageClassName": "", **bound, **spec}
-    return made("PersistentVolumeClaim", name, spec=asked)
-
-
 def mounts(*claims: str) -> Json:
     return {"volumes": [{"name": f"v{n}", "persistentVolumeClaim": {"claimName": c}} for n, c in enumerate(claims)]}
 
@@ -104,13 +86,13 @@ def making(*objects: Json) -> Fix:
 
 async def moved(kit: Kit) -> None:
     """The data are copied to a volume in the other zone."""
-    await kit.make(volume("pv-copy", "zone-a"), claim("copy", "pv-copy"))
+    await kit.make(volume("pv-copy", "zone-a"), volume_claim("copy", "pv-copy"))
     await kit.again(**mounts("copy"))
 
 
 async def claim_again(kit: Kit) -> None:
     await kit.patch("PersistentVolumeClaim", "data", {"metadata": {"finalizers": None}})
-    await kit.make(volume("pv-new"), claim("data", "pv-new"))
+    await kit.make(volume("pv-new"), volume_claim("data", "pv-new"))
 
 
 CLASS = made(
@@ -132,7 +114,7 @@ LOCAL, SLOW = [
     made("StorageClass", name, provisioner="kubernetes.io/no-provisioner", volumeBindingMode=mode)
     for name, mode in (("class-local", "WaitForFirstConsumer"), ("class-slow", "Immediate"))
 ]
-OF_LOCAL = claim("data", storageClassName="class-local")
+OF_LOCAL = volume_claim("data", storageClassName="class-local")
 NO_VOLUME = "no volume suits claim data, and class class-local makes none"
 MAKE_ONE = "create a PersistentVolume of class class-local"
 LIMITED = made(
@@ -211,52 +193,52 @@ CLAIMS = [
     )] if SERVES_EXTENDED_RESOURCES else []),
     without(
         "a volume claim that is not there", "volumeClaimMissing", 'PersistentVolumeClaim "data" does not exist in NAMESPACE', 'persistentvolumeclaim "data" not found',
-        making(volume("pv-missing"), claim("data", "pv-missing")),
+        making(volume("pv-missing"), volume_claim("data", "pv-missing")),
     ),
     without(
         "a misspelt volume claim", "volumeClaimMissing", 'PersistentVolumeClaim "dataa" does not exist in NAMESPACE; nearest: data', 'persistentvolumeclaim "dataa" not found',
-        lambda k: k.again(**mounts("data")), volume("pv-data"), claim("data", "pv-data"), of="dataa", advises="name data in place of dataa",
+        lambda k: k.again(**mounts("data")), volume("pv-data"), volume_claim("data", "pv-data"), of="dataa", advises="name data in place of dataa",
     ),
     without(
         "a volume claim that nothing binds", "volumeClaimUnbound", "PersistentVolumeClaim data is not bound", UNBOUND, making(volume("pv-unbound", storageClassName="class-slow")),
-        claim("data", storageClassName="class-slow"), SLOW,
+        volume_claim("data", storageClassName="class-slow"), SLOW,
     ),
     without(
         "a claim that names no class", "volumeClaimUnbound", "PersistentVolumeClaim data is not bound and names no StorageClass", UNBOUND,
-        making({**volume("pv-plain"), "metadata": {"name": "pv-plain", "labels": {"p-data": "yes"}}}), claim("data", selector={"matchLabels": {"p-data": "yes"}}),
+        making({**volume("pv-plain"), "metadata": {"name": "pv-plain", "labels": {"p-data": "yes"}}}), volume_claim("data", selector={"matchLabels": {"p-data": "yes"}}),
     ),
     without(
         "a storage class that is not there", "storageClassMissing", 'StorageClass "class-fast" does not exist (PersistentVolumeClaim data names it)', UNBOUND,
-        making(volume("pv-class", storageClassName="class-fast")), claim("data", storageClassName="class-fast"),
+        making(volume("pv-class", storageClassName="class-fast")), volume_claim("data", storageClassName="class-fast"),
     ),
     without(
         "a volume claim that is being deleted", "volumeClaimDeleting", "PersistentVolumeClaim data is being deleted", "", claim_again,
-        volume("pv-old"), {**claim("data", "pv-old"), "metadata": {"name": "data", **HOLD}}, happens=lambda k: k.delete("PersistentVolumeClaim", "data"),
+        volume("pv-old"), {**volume_claim("data", "pv-old"), "metadata": {"name": "data", **HOLD}}, happens=lambda k: k.delete("PersistentVolumeClaim", "data"),
     ),
     without(
         "a volume that was deleted", "volumeClaimLost", "PersistentVolumeClaim data: its volume pv-gone is gone", 'bound to non-existent persistentvolume "pv-gone"',
-        lambda k: k.again(volumes=None), {**claim("data", "pv-gone"), "metadata": BOUND_ONCE},
+        lambda k: k.again(volumes=None), {**volume_claim("data", "pv-gone"), "metadata": BOUND_ONCE},
     ),
     without(
         "a claim for one pod alone", "volumeInUse", "PersistentVolumeClaim data is ReadWriteOncePod, and pod NAMESPACE/other has it", "ReadWriteOncePod",
-        lambda k: k.end("other"), volume("pv-alone", **ALONE), claim("data", "pv-alone", **ALONE), pod("other", **mounts("data")),
+        lambda k: k.end("other"), volume("pv-alone", **ALONE), volume_claim("data", "pv-alone", **ALONE), pod("other", **mounts("data")),
     ),
     without(
         "as many volumes as can be attached", "volumeLimit", "node p-a: as many volumes as can be attached: csi.example.com takes 1 on a node", "exceed max volume count",
-        lambda k: k.end("other"), LIMITED, of_csi(0), of_csi(1), claim("one", "pv-a"), claim("two", "pv-b"), pod("other", **mounts("one")), of="two",
+        lambda k: k.end("other"), LIMITED, of_csi(0), of_csi(1), volume_claim("one", "pv-a"), volume_claim("two", "pv-b"), pod("other", **mounts("one")), of="two",
     ),
     without(
         "a volume in another zone", "gpusTaken", "all GPUs are taken: 8 nvidia.com/gpu asked for; free on node p-b: 7 in all, at most 7 on one", "node affinity",
-        None, volume("pv-zone", "zone-b"), claim("data", "pv-zone"), held("other", 1, "p-b"), nodes=two(), pod=waits(8, **mounts("data")),
+        None, volume("pv-zone", "zone-b"), volume_claim("data", "pv-zone"), held("other", 1, "p-b"), nodes=two(), pod=waits(8, **mounts("data")),
     ),
     without(
         "a volume in a zone without GPUs (odh-manifests#259)", "volumeNodeConflict", "volume pv-home of claim home cannot be reached from node p-a: it is on node p-b",
-        "didn't match PersistentVolume's node affinity", moved, volume("pv-home", "zone-b"), claim("home", "pv-home"), of="home",
+        "didn't match PersistentVolume's node affinity", moved, volume("pv-home", "zone-b"), volume_claim("home", "pv-home"), of="home",
         nodes=[node("p-a", zone="zone-a"), node("p-b", 0, zone="zone-b")], advises="copy the data to a volume that node p-a can reach",
     ),
     without(
         "two volumes in two zones (kubeflow#7109)", "volumeNodeConflict", "volume pv-a of claim one cannot be reached from node p-b: it is on node p-a", "node affinity",
-        lambda k: k.again(**mounts("one")), volume("pv-a", "zone-a"), claim("one", "pv-a"), volume("pv-b", "zone-b"), claim("two", "pv-b"),
+        lambda k: k.again(**mounts("one")), volume("pv-a", "zone-a"), volume_claim("one", "pv-a"), volume("pv-b", "zone-b"), volume_claim("two", "pv-b"),
         nodes=two(), pod=waits(**mounts("one", "two")),
     ),
     without("no local volume, and nothing that makes one", "volumeNodeConflict", NO_VOLUME, "didn't find available persistent volumes", making(volume("pv-new", storageClassName="class-local")), LOCAL, OF_LOCAL, advises=MAKE_ONE),

@@ -8,10 +8,9 @@ from typing import Any
 
 from tests.controlplane.api import Api, ApiError, wait_until
 from tests.controlplane.nodes import node
-from tests.controlplane.objects import made, pod
+from tests.controlplane.objects import Json, made, pod
 from tests.controlplane.programs import MISSES_ANTI_AFFINITY
 
-Json = dict[str, Any]
 GPU = "nvidia.com/gpu"
 HOSTNAME, ZONE, PRODUCT = "kubernetes.io/hostname", "topology.kubernetes.io/zone", "nvidia.com/gpu.product"
 CASE = "example.com/case"

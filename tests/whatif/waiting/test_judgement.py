@@ -54,6 +54,7 @@ TOLERATIONS = st.fixed_dictionaries(
         "effect": st.sampled_from(["NoSchedule", "NoExecute"]),
     },
 ).filter(lambda each: "key" in each or "effect" in each)
+PRIORITIES = st.sampled_from([0, 5, 9])
 TERMS = st.one_of(
     st.builds(lambda k, v: {"matchExpressions": [{"key": k, "operator": "In", "values": [v]}]}, KEYS, VALUES),
     st.builds(
@@ -87,10 +88,18 @@ def pods(draw: st.DrawFn) -> Json:
         spec["nodeSelector"] = draw(st.dictionaries(KEYS, VALUES, min_size=1))
     if draw(st.booleans()):
         spec["affinity"] = affinity(*draw(st.lists(TERMS, min_size=1, max_size=2)))
+    if nominated := draw(st.sampled_from(["", "", "", "n0", "n1"])):
+        spec["nominated"] = nominated
     asks = draw(
         st.sampled_from([{}, {}, {"nvidia.com/mig-1g.10gb": "1"}, {"ephemeral-storage": "2Ti"}, {"rdma/hca": "1"}])
     )
-    return pod("waits", draw(st.integers(1, 8)), asks=asks, tolerations=draw(st.lists(TOLERATIONS, max_size=3)), **spec)
+    spec |= {"priority": draw(PRIORITIES), "tolerations": draw(st.lists(TOLERATIONS, max_size=3))}
+    return pod("waits", draw(st.integers(1, 8)), asks=asks, **spec)
+
+
+def preempting(number: int, gpus: int, priority: int) -> Json:
+    """A pod that waits on the node n0 for the end of those that it preempted."""
+    return {"kind": "Pod", "apiVersion": "v1", **pod(f"next-{number}", gpus, nominated="n0", priority=priority)}
 
 
 @st.composite
@@ -100,6 +109,8 @@ def clusters(draw: st.DrawFn) -> list[Json]:
     for number in range(draw(st.integers(0, 3))):
         made = pod(f"on-{number}", draw(st.integers(0, 8)))
         found.append({"kind": "Pod", "apiVersion": "v1", **placed(made, f"n{draw(st.integers(0, len(there) - 1))}")})
+    for number in range(draw(st.integers(0, 2))):
+        found.append(preempting(number, draw(st.sampled_from([1, 4, 8])), draw(PRIORITIES)))
     if draw(st.sampled_from([False, False, True])):
         devices = {"driver": "gpu.nvidia.com", "nodeName": "n0", "pool": {"name": "n0"}, "devices": [{"name": "gpu-0"}]}
         of = {"apiVersion": "resource.k8s.io/v1", "metadata": {"name": "slice"}, "spec": devices}
@@ -109,7 +120,7 @@ def clusters(draw: st.DrawFn) -> list[Json]:
 
 def excluded(folder: Path, cluster: list[Json], made: Json) -> tuple[Placement, dict[str, set[str]], int]:
     """What the record says of a pod, which nodes `pending` excludes by each word of the record, and the number of nodes."""
-    waiting = {"kind": "Pod", "apiVersion": "v1", **placed(made, None)}
+    waiting = {"kind": "Pod", "apiVersion": "v1", **placed(made, None, **made["status"])}
     found = snapshot(folder, *cluster, waiting)
     state = found.state
     record = Placer(state).place(AskedPod(waiting, GPUS), state.view(found.taken), AS_THE_SCHEDULER, "pack")
@@ -119,6 +130,22 @@ def excluded(folder: Path, cluster: list[Json], made: Json) -> tuple[Placement, 
         if cause.cause != "fitsNow" and cause.nodes:
             by_word.setdefault(WORDS.get(cause.cause, AMOUNTS), set()).update(cause.nodes)
     return record, by_word, len(found.nodes)
+
+
+NOMINATED = {
+    "by a pod of a higher priority": ([preempting(0, 8, 9)], pod("waits", 4, priority=5), 0),
+    "by a pod of the same priority": ([preempting(0, 8, 5)], pod("waits", 4, priority=5), 0),
+    "by a pod of a lower priority": ([preempting(0, 8, 5)], pod("waits", 4, priority=9), 1),
+    "by two pods, either of which leaves enough": ([preempting(n, 4, 9) for n in range(2)], pod("waits", 4), 0),
+    "by the pod itself": ([], pod("waits", 8, nominated="n0"), 1),
+}
+
+
+@pytest.mark.parametrize(("others", "made", "fit"), NOMINATED.values(), ids=NOMINATED)
+def test_what_is_kept_for_a_pod_that_preempted_others(tmp_path: Path, others: list[Json], made: Json, fit: int) -> None:
+    """As the scheduler keeps it: from pods of no higher priority, for all of them together."""
+    record, by_word, _ = excluded(tmp_path, [{"kind": "Node", "apiVersion": "v1", **node("n0")}, *others], made)
+    assert (len(record.nodes), by_word) == (fit, {} if fit else {AMOUNTS: {"n0"}})
 
 
 @given(clusters(), pods())

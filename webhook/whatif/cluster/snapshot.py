@@ -105,7 +105,7 @@ class Snapshot:
 
         Raises BadInput, which names the malformed object.
         """
-        state = ClusterState(max_age=float("inf"))
+        state = offline.new_state()
         for name, kind in STATE_KINDS.items():
             if name in self.objects or (kind in REQUIRED and name not in self.missing):
                 self._fill(state, name, kind)

@@ -12,15 +12,16 @@ from numpy.typing import NDArray
 
 from webhook.devices.claims import Asked
 from webhook.devices.layout import Amounts, Layout
-from webhook.devices.search import Unknown, passes_untold
+from webhook.devices.search import Unknown
 from webhook.devices.sources import shared_claims
+from webhook.devices.table import State, States
 from webhook.devices.types import DRA, WHOLE, DeviceClaim
 from webhook.kube.pod import Pod
 from webhook.kube.pod_requests import Demand
 from webhook.placement.constraints import Mask
+from webhook.placement.devices import UNDECIDED, found_devices
 from webhook.state.state import ClusterState
 
-_State = tuple[Layout, Amounts]
 SIMULATED: Final = "simulated/"
 """Begins the uid of a pod that `try` made."""
 
@@ -50,11 +51,9 @@ class FreeDevices:
 
     def __init__(self, state: ClusterState) -> None:
         self._cluster, self._table = state, state.nodes.devices
-        self._states: list[_State] = []
-        self._numbers: dict[_State, int] = {}
-        columns = state.nodes.columns
-        self._number = np.full(columns.rows, -1)
-        """The number of the state of each row; -1: nobody tells devices."""
+        self._states = States()
+        self._number = np.zeros(state.nodes.columns.rows, np.intp)
+        """The number of the state of each row."""
         self._placed: dict[str, int] = {}
         """The rows of claims that pods share."""
         reserved: dict[int, list[DeviceClaim]] = {}
@@ -68,12 +67,12 @@ class FreeDevices:
                     if claim in held:
                         held.remove(claim)
                 left = self._after(layout, layout.used(node.all_placed()), [(claim,) for claim in held])
-            self._number[row] = self._number_of(layout, left)
+            self._number[row] = self._states.number(layout, left)
 
     @property
     def told(self) -> Mask:
         """The rows of nodes whose devices are told."""
-        return self._number >= 0
+        return self._number > 0
 
     def asked(self, pod: Pod, entries: Iterable[tuple[Mapping[str, Any], str | None]]) -> Asked:
         """What these of its claims ask for. One that is not made yet is as its template says."""
@@ -101,20 +100,14 @@ class FreeDevices:
         found = Found(np.zeros_like(alive), np.full_like(alive, bool(wants.reason)))
         if wants.reason or not (wants.claims or wants.extended):
             return found
-        offers = [self._offered(name, len(alive)) for name in wants.extended]
-        _, first, kind = np.unique(np.stack([self._number, *offers]), axis=1, return_index=True, return_inverse=True)
+        self._table.allow()
+        offers = [np.zeros_like(alive), *[self._offered(name, len(alive)) for name in wants.extended]]
+        _, first, kind = np.unique(np.stack(offers), axis=1, return_index=True, return_inverse=True)
         for index, row in enumerate(first.tolist()):
-            if (claims := self._claims(wants, row)) is None:
-                continue
-            number, of = int(self._number[row]), kind.ravel() == index
-            try:
-                told = number >= 0
-                fits = (
-                    self._look(*self._states[number], claims) is not None if told else all(map(passes_untold, claims))
-                )
-                found.few[of] = not fits
-            except Unknown:
-                found.unknown[of] = True
+            if claims := self._claims(wants, row):
+                of = kind.ravel() == index
+                ranks = found_devices(self._table, self._states, self._number[of], claims, every=True).ranks
+                found.few[of], found.unknown[of] = ranks < 0, ranks == UNDECIDED
         for claim in wants.claims:
             if claim.name in self._placed:  # the node of a claim that has its devices
                 found.few[np.arange(len(alive)) != self._placed[claim.name]] = True
@@ -139,9 +132,9 @@ class FreeDevices:
         """The keys of the taints of devices of these nodes."""
         return sorted({taint.key for layout, _ in self._at(rows) for slot in layout.slots for taint in slot.taints})
 
-    def _at(self, rows: Mask) -> list[_State]:
+    def _at(self, rows: Mask) -> list[State]:
         """The states of these nodes."""
-        return [self._states[number] for number in np.unique(self._number[rows]).tolist() if number >= 0]
+        return [state for number in np.unique(self._number[rows]).tolist() if (state := self._states[number])]
 
     def _look(self, layout: Layout, left: Amounts, claims: tuple[DeviceClaim, ...]) -> Amounts | None:
         """What is left with them; None if there are no devices for them. Raises Unknown."""
@@ -154,19 +147,18 @@ class FreeDevices:
         offered: Mask = np.zeros(rows, bool) if capacity is None else capacity[:rows] > 0
         return offered
 
-    def _claims(self, wants: Wants, row: int) -> tuple[DeviceClaim, ...] | None:
-        """The claims that need devices on this node; None if none do."""
+    def _claims(self, wants: Wants, row: int) -> tuple[DeviceClaim, ...]:
+        """The claims that need devices on this node."""
         capacity = self._cluster.nodes.columns.capacity
         made = [c for name, c in wants.extended.items() if name not in capacity or not capacity[name][row]]
-        claims = (*[claim for claim in wants.claims if claim.name not in self._placed], *made)
-        return claims or None
+        return (*[claim for claim in wants.claims if claim.name not in self._placed], *made)
 
     def bind(self, wants: Wants, row: int) -> None:
         """A pod that needs these is bound to a node. What cannot be told changes nothing."""
-        number, claims = int(self._number[row]), self._claims(wants, row)
-        if number >= 0 and claims:
-            layout, left = self._states[number]
-            self._number[row] = self._number_of(layout, self._after(layout, left, [claims]))
+        claims, state = self._claims(wants, row), self._states[int(self._number[row])]
+        if state is not None and claims:
+            layout, left = state
+            self._number[row] = self._states.number(layout, self._after(layout, left, [claims]))
         self._placed |= {claim.name: row for claim in wants.claims if claim.name}
 
     def release(self, row: int, holders: Collection[tuple[str, Hashable]]) -> None:
@@ -174,7 +166,7 @@ class FreeDevices:
         for at, node, layout, _ in self._table.told():
             if at == row:
                 uses = [each for of, has in node.uses.items() if of not in holders for each in node.placed(of[0], has)]
-                self._number[row] = self._number_of(layout, layout.used(uses))
+                self._number[row] = self._states.number(layout, layout.used(uses))
 
     def saved(self) -> tuple[NDArray[np.int64], dict[str, int]]:
         """The state now, for `restore`."""
@@ -185,28 +177,25 @@ class FreeDevices:
 
     def gpus(self, row: int) -> dict[str, tuple[float, float]]:
         """How many GPUs of each driver a node has, and how many are free."""
-        if self._number[row] < 0:
+        if (state := self._states[self._number[row]]) is None:
             return {}
-        layout, left = self._states[self._number[row]]
+        layout, left = state
         return {of: (layout.free(of, layout.totals) / WHOLE, layout.free(of, left) / WHOLE) for of in layout.drivers}
 
     def each(self, source: str) -> dict[int, dict[str, float]]:
         """What is free of each device of a source that pods share, by row and name: a part of it."""
         found = {}
-        for row, node, _, _ in self._table.told():
-            layout, left = self._states[self._number[row]]
+        for row, node, *_ in self._table.told():
+            if (state := self._states[self._number[row]]) is None:
+                continue
+            layout, left = state
             slots = {name: layout.slots[number] for (of, name), number in node.slots.items() if of == source}
             if slots:
                 found[row] = {
-                    name: min([left[b] / (total or 1) for _, b, total, _ in slot.parts]) for name, slot in slots.items()
+                    name: float(min([left[b] / (total or 1) for _, b, total, _ in slot.parts]))
+                    for name, slot in slots.items()
                 }
         return found
-
-    def _number_of(self, layout: Layout, left: Amounts) -> int:
-        number = self._numbers.setdefault((layout, left), len(self._states))
-        if number == len(self._states):
-            self._states.append((layout, left))
-        return number
 
     def _after(self, layout: Layout, left: Amounts, together: Iterable[tuple[DeviceClaim, ...]]) -> Amounts:
         """What is left once these claims have devices, those of a pod together, as far as there are any."""

@@ -5,14 +5,14 @@ from typing import Final
 
 import numpy as np
 
-from webhook.kube.pod import Pod, annotations_of
+from webhook.kube.pod import Pod, annotations_of, priority_of
 from webhook.placement.constraints import Mask
 from webhook.text import bare, listed, plural
 from webhook.whatif.cluster.report import gpus_of
 from webhook.whatif.cluster.snapshot import Object, full_name
 from webhook.whatif.waiting import resources
 from webhook.whatif.waiting.causes import Cause
-from webhook.whatif.waiting.situation import Case, Situation, priority_of
+from webhook.whatif.waiting.situation import Case, Situation
 
 _AUTOSCALERS: Final = {
     "TriggeredScaleUp": "a node will come",

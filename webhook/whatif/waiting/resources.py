@@ -9,16 +9,16 @@ from typing import Any, Final
 import numpy as np
 
 from webhook.devices.source_kai import KAI
-from webhook.kube.pod import Pod, labels_of
+from webhook.kube.pod import Pod, labels_of, priority_of
 from webhook.kube.pod_requests import counted_demand
 from webhook.kube.quantity import parse_quantity
 from webhook.placement.constraints import Mask
 from webhook.placement.feasible import BY_DRA, NO_GPU
-from webhook.text import amount_number, bare, quoted
+from webhook.text import amount_number, bare, listed, quoted
 from webhook.whatif.cluster.report import gpus_of
 from webhook.whatif.cluster.snapshot import full_name
 from webhook.whatif.waiting.causes import Cause, NodeCheck
-from webhook.whatif.waiting.situation import Case, Situation, failing, priority_of
+from webhook.whatif.waiting.situation import Case, Situation, failing
 from webhook.whatif.waiting.unoffered import unknown, without
 
 _CAUSE_OF: Final = {
@@ -275,12 +275,16 @@ def costs(s: Situation, victims: Sequence[Pod]) -> tuple[int, int, int, int]:
 def nominated(case: Case) -> Iterator[Cause]:
     """Nodes with room that the scheduler keeps for pods that preempted others."""
     s = case.situation
-    requests = [(name, amount) for name, amount in case.demand.requests if name in s.free]
-    for row, other in s.nominated:
-        if other is case.pod or priority_of(other) < priority_of(case.pod):
-            continue
-        demand, left = counted_demand(other), {name: s.free[name][row] - amount for name, amount in requests}
-        if all(amount >= 0 for amount in left.values()) and any(left[name] < demand.amount(name) for name in left):
-            who = full_name(other)
-            text = f"node {s.names[row]} has room, which the scheduler keeps for pod {who}: it preempted others there"
-            yield Cause("nominated", text, f"wait until {who} is bound, or add a node", (s.names[row],), 1)
+    if not (kept := s.snapshot.state.nominations.kept_from(case.pod)):
+        return
+    free = {name: amounts.copy() for name, amounts in s.free.items()}
+    for row, kind in kept:
+        for name, amount in kind.demand.requests:
+            if name in free:
+                free[name][row] -= amount
+    room = (case.judgement.room(s.nodes, s.rows, amounts) for amounts in (s.free, free))
+    for row in np.flatnonzero(s.alive & next(room) & ~next(room)).tolist():
+        others = [other for at, other in s.nominated if at == row and other is not case.pod]
+        who = listed([full_name(other) for other in others if priority_of(other) >= priority_of(case.pod)])
+        text = f"node {s.names[row]} has room, which the scheduler keeps for pod {who}: it preempted others there"
+        yield Cause("nominated", text, f"wait until {who} is bound, or add a node", (s.names[row],), 1)

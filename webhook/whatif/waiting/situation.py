@@ -298,7 +298,3 @@ def last_seen(event: Object) -> float:
     series = event.get("series") or {}
     times = (event.get("lastTimestamp"), event.get("eventTime"), series.get("lastObservedTime"))
     return max(seconds(time) for time in (*times, event["metadata"].get("creationTimestamp")))
-
-
-def priority_of(pod: Pod) -> int:
-    return int(pod["spec"].get("priority") or 0)
