@@ -11,7 +11,7 @@ from webhook.server.settings import ServeSettings
 
 
 def serve(
-    file: options.From = None,
+    cluster: options.From = None,
     kubeconfig: Annotated[Path | None, typer.Option(help="To run outside of a cluster.", metavar="FILE")] = None,
     policy: options.Policy = None,
     host: Annotated[str | None, typer.Option(help="Address to listen on.", show_default="all")] = None,
