@@ -104,7 +104,7 @@ def warnings(texts: Iterable[str | None]) -> list[str]:
         left_out = Counter([line.partition(":")[0][:_MAX_UNIT_NAME] for line in lines[MAX_WARNINGS:]])
         units = listed([unit if count == 1 else f"{unit} ({count})" for unit, count in left_out.items()])
         shown.append(
-            f"{plural(left_out.total(), 'more warning')} left out here, of {units}: gpu-admission validate shows all"
+            f"{plural(left_out.total(), 'more warning')} left out here, of {units}: gpu-admission try shows all"
         )
     return shown
 

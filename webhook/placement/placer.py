@@ -2,6 +2,7 @@
 
 from contextlib import AbstractContextManager
 from functools import partial
+from typing import Final
 
 from webhook.errors import QuantityError
 from webhook.framework.cluster_view import Cluster, Obstacle, Placement
@@ -21,6 +22,10 @@ from webhook.state.state import ClusterState
 _MAX_RANKERS = 16
 FOLLOWS = "its volume is bound where the first pod with it goes"
 EMPTIEST = "spread"
+
+
+STALE: Final = "cluster state is stale"
+"""The reason if the watches are behind."""
 
 
 class Placer:
@@ -57,7 +62,7 @@ class Placer:
         elif request.peer_rules.left:
             placement = Placement((), request.strategy, reason=request.peer_rules.left)
         elif not cluster.fresh:
-            placement = Placement((), request.strategy, reason="cluster state is stale")
+            placement = Placement((), request.strategy, reason=STALE)
         elif (volumes := volume_topology(request.volume_claims, self._state)).together and self._has_peers(request):
             placement = Placement((), request.strategy, reason=FOLLOWS)
         else:
