@@ -179,8 +179,7 @@ class Domains(NamedTuple):
 
     def counts(self, there: NDArray[np.intp], pods: Floats) -> Floats:
         """The number of peers in each domain: see `arrays_of`."""
-        found: Floats = np.bincount(self.of_row[there], pods, self.number)
-        return found
+        return np.bincount(self.of_row[there], pods, self.number).astype(np.float64, copy=False)
 
 
 def domains_of(nodes: Nodes, key: str) -> Domains:
