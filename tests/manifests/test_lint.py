@@ -47,6 +47,7 @@ WATCHED = (
         "configmaps",
         "resourcequotas",
         "limitranges",
+        "nodepools",
     ),
     *("devicetaintrules", "deviceclasses", "resourceclaims", "resourceclaimtemplates"),
 )

@@ -100,7 +100,7 @@ def two_nodes() -> ClusterState:
 
 def chosen(result: Any) -> str:
     terms = result.pod["spec"]["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
-    return str(terms[0]["preference"]["matchFields"][0]["values"][0])
+    return str(terms[0]["preference"]["matchExpressions"][0]["values"][0])
 
 
 def test_pods_are_decided_in_order_with_reservations_as_on_a_server() -> None:

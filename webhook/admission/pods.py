@@ -64,8 +64,9 @@ def _decision(found: Injected, edit: Edit, context: Context, policy: Policy, pro
     workload, outcomes = context.workload, found.outcomes
     placement = next((outcome.placement for outcome in outcomes.values() if outcome.placement is not None), None)
     asked = Demand(placement.asked, placement.devices) if placement and placement.asked else None
-    wrote = any([bool(each.placement and each.placement.nodes) for name in found.done if (each := outcomes[name])])
-    reservation = found.pod if wrote and placement and not placement.kept else None
+    chosen = placement is not None and bool(placement.nodes) and not placement.kept
+    wrote = any([outcomes[name].placement is not None for name in found.done])
+    reservation = found.pod if chosen and wrote else None
     describe = partial(record, policy.hash, profile.name, workload.name, placement=placement, asked=asked)
     text = encoded(describe(outcomes))
     warnings = (

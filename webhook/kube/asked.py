@@ -3,6 +3,7 @@
 It describes one version of the pod. A pod that was changed is read anew.
 """
 
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -10,10 +11,10 @@ from webhook.kube.gpus import Gpus
 from webhook.kube.other_gpus import other_gpus, part_container
 from webhook.kube.pod import (
     INJECTION,
-    KUEUE,
     MAX_NAME,
     MIRROR,
     NODE_CHOICE,
+    OF_KUEUE,
     OFF,
     Container,
     Owner,
@@ -164,15 +165,19 @@ def identity_of(pod: Pod) -> Identity:
     controller = str((controller_reference(pod) or {}).get("uid") or "")[:MAX_NAME]
     name: str = metadata.get("generateName") or metadata.get("name") or ""
     workload = f"{namespace}/{controller}" if controller else ""  # a tenant may name another's controller
-
-    def by(keys: tuple[str, ...]) -> str:
-        return next((f"{namespace}/{key}={labels[key][:MAX_NAME]}" for key in keys if labels.get(key)), "")
-
     return Identity(
         PodKey(namespace, controller or name[:MAX_NAME]),
-        by(GROUP_LABELS) or workload or by(_APP_LABELS),
-        by(_PART_LABELS) or (workload if labels.get(JOBSET) else ""),
+        _first(labels, GROUP_LABELS, namespace) or workload or _first(labels, _APP_LABELS, namespace),
+        _first(labels, _PART_LABELS, namespace) or (workload if labels.get(JOBSET) else ""),
     )
+
+
+def _first(labels: Mapping[str, str], keys: tuple[str, ...], namespace: str) -> str:
+    """The first of these labels, with its value; "" if the pod has none of them."""
+    for key in keys:
+        if value := labels.get(key):
+            return f"{namespace}/{key}={value[:MAX_NAME]}"
+    return ""
 
 
 def unmanaged_reason(pod: Pod) -> str:
@@ -185,7 +190,7 @@ def unmanaged_reason(pod: Pod) -> str:
         return "static pod"
     if spec.get("schedulingGates"):
         return "scheduling gates"
-    if KUEUE in labels_of(pod):
+    if not labels_of(pod).keys().isdisjoint(OF_KUEUE):
         return "managed by Kueue"
     if in_pod_group(pod):
         return "pod group"

@@ -1,7 +1,8 @@
 """Chooses nodes for pods: reads the pod, and ranks the nodes of the cluster for it. Nothing here changes the cluster state."""
 
+from contextlib import AbstractContextManager
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final
 
 from webhook.errors import QuantityError
 from webhook.framework.cluster_view import Cluster, Obstacle, Placement
@@ -65,6 +66,7 @@ class Placer:
         elif (volumes := volume_topology(request.volume_claims, self._state)).together and self._has_peers(request):
             placement = Placement((), request.strategy, reason=FOLLOWS)
         else:
+            read = request.read
             if volumes.together:  # others may have to follow: the emptiest node has most room for them
                 request = request._replace(strategy=EMPTIEST, key=request.key + EMPTIEST.encode())
             ranker = self._ranker(settings, gpus)
@@ -82,6 +84,7 @@ class Placer:
                         )  # reservations that may be of pods that do not exist take no pod its last node
                 if placement.nodes:
                     asked = plan.asked
+                    placement = placement._replace(read=read)
                     break
         warning = self._only_shares(placement, asked)
         if warning or request.required:
@@ -117,6 +120,10 @@ class Placer:
         """Whether something is reserved there for such a pod, which was not yet seen."""
         return self._state.ledger.reserved(pod, node)
 
+    def without_reservation(self, pod: PodKey, node: str) -> AbstractContextManager[bool]:
+        """Within it, what is `reserved` there for such a pod counts as free. Yields whether something is."""
+        return self._state.ledger.without(pod, node)
+
     def obstacles(self, pod: AskedPod, cluster: Cluster, settings: PlacementSettings) -> tuple[Obstacle, ...]:
         """Why no node could take `pod` even if all of them were up and empty.
 
@@ -133,23 +140,6 @@ class Placer:
                 self._rankers.clear()
             self._rankers[key] = Ranker(self._state, settings, gpus)
         return self._rankers[key]
-
-
-class Places(NamedTuple):
-    """Ranks nodes for one pod by the settings of its profile."""
-
-    placer: Placer
-    cluster: Cluster
-    settings: PlacementSettings
-    strategy: str
-    workload: str
-
-    def place(self, pod: AskedPod) -> Placement:
-        """Rank nodes for this version of the pod."""
-        return self.placer.place(pod, self.cluster, self.settings, self.strategy, self.workload)
-
-    def obstacles(self, pod: AskedPod) -> tuple[Obstacle, ...]:
-        return self.placer.obstacles(pod, self.cluster, self.settings)
 
 
 def _comparable_demand(pod: AskedPod, cluster: Cluster) -> Demand | None:

@@ -1,4 +1,4 @@
-"""For any cluster and pod: the record of a decision and `pending` exclude the same nodes, by the same words."""
+"""For any cluster and pod: the record of a decision and `why` exclude the same nodes, by the same words."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from webhook.whatif.answers import answers
 from webhook.whatif.offline import load_policy
 
 AS_THE_SCHEDULER = PlacementSettings(health=Health(labels={}, conditions={}))
-"""Of nodes that are ready, and without reservations: then all switches of the record are those of `pending`."""
+"""Of nodes that are ready, and without reservations: then all switches of the record are those of `why`."""
 WORDS = {
     "cordoned": CORDONED,
     "notReady": NOT_READY,
@@ -32,7 +32,7 @@ WORDS = {
     "nodeSelector": SELECTOR,
     **dict.fromkeys(("nodeAffinity", "pinnedNode"), AFFINITY),
 }
-"""The words of the record for those of `pending`. All others are about amounts: `pending` has a cause for each resource that is
+"""The words of the record for those of `why`. All others are about amounts: `why` has a cause for each resource that is
 short, and the record one for each node."""
 AMOUNTS = "amounts"
 KEYS = st.sampled_from(["zone", "pool"])
@@ -119,7 +119,7 @@ def clusters(draw: st.DrawFn) -> list[Json]:
 
 
 def excluded(folder: Path, cluster: list[Json], made: Json) -> tuple[Placement, dict[str, set[str]], int]:
-    """What the record says of a pod, which nodes `pending` excludes by each word of the record, and the number of nodes."""
+    """What the record says of a pod, which nodes `why` excludes by each word of the record, and the number of nodes."""
     waiting = {"kind": "Pod", "apiVersion": "v1", **placed(made, None, **made["status"])}
     found = snapshot(folder, *cluster, waiting)
     state = found.state

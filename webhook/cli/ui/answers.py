@@ -159,7 +159,7 @@ def audit(snapshot: Snapshot, named: str | None, given: Given) -> dict[str, Any]
 
 
 def audits(snapshot: Snapshot, named: str | None) -> dict[str, dict[str, Any]]:
-    """The answer of `audit` for each namespace with GPU pods that the webhook has not decided on."""
+    """What opting in would change: the answer for each namespace with GPU pods that the webhook has not decided on."""
     found: dict[str, dict[str, Any]] = {}
     for entry in live(snapshot, (None, policy_of(named, snapshot)), None, everywhere=True):
         found.setdefault(entry["namespace"], {"audit": []})["audit"].append(entry)

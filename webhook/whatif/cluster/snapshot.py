@@ -23,7 +23,7 @@ NEEDED: Final = ("Node", "Pod")
 """Without these no command can answer."""
 ENGINE: Final = (
     *("Node", "Pod", "Namespace", "PriorityClass", "RuntimeClass", "LimitRange", "ResourceSlice", "DeviceTaintRule"),
-    *("PodDisruptionBudget", "ResourceQuota", "HorizontalPodAutoscaler", "ConfigMap"),
+    *("PodDisruptionBudget", "ResourceQuota", "HorizontalPodAutoscaler", "NodePool", "ConfigMap"),
 )
 """Kinds that the webhook reads to decide. A file without one of them is of a cluster that has none."""
 CLAIMS: Final = ("ResourceClaim", "ResourceClaimTemplate", "DeviceClass")
