@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.controlplane.programs import KUBERNETES, KWOK, NAMES, SOURCES, Unavailable, find
+from tests.controlplane.others import MODULE as OTHERS_MODULE
+from tests.controlplane.others import OTHERS
+from tests.controlplane.programs import KUBERNETES, KWOK, MAIN, NAMES, SOURCES, Unavailable, find
 
 
 class Builder:
@@ -34,6 +36,19 @@ def test_the_go_modules_fix_the_release_that_the_table_names(minor: str) -> None
 
 def test_the_go_module_of_kwok_fixes_its_version() -> None:
     assert re.search(rf"sigs\.k8s\.io/kwok v{re.escape(KWOK)}\s", (SOURCES / "kwok" / "go.mod").read_text())
+
+
+def test_other_controllers_are_compiled_of_what_the_control_plane_is() -> None:
+    """What both use is compiled once, if it is of one version."""
+    required = OTHERS_MODULE.files[0].read_text()
+    shared = dict(
+        re.findall(r"^\sk8s\.io/(api|apimachinery|apiserver|client-go|component-base) (\S+)", required, re.MULTILINE)
+    )
+    assert set(shared.values()) == {f"v0.{KUBERNETES[MAIN].partition('.')[2]}"}
+    assert len(shared) == 5
+    for other in OTHERS.values():
+        assert f"\t{other.module}{other.package}\n" in required, "go.mod names the program as a tool"
+        assert OTHERS_MODULE.version(other.module)
 
 
 def test_a_broken_cache_is_noticed_and_built_again(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:

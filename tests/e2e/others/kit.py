@@ -1,0 +1,43 @@
+"""What several of these tables have: nodes in domains, and checks of pods that belong together by a label."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+
+from tests.controlplane.nodes import node
+from tests.controlplane.objects import Json
+from tests.e2e.behaviour.case import RACK, Check, Side
+from tests.e2e.behaviour.play import Played
+from tests.e2e.others.room import Room
+
+
+def racks(count: int, size: int, key: str = RACK) -> list[Json]:
+    """So many domains of nodes of 8 GPUs, each side's own: JobSet keeps Jobs of all namespaces out of one that is taken."""
+    names = [(f"{domain}-{number}", f"@domain-{domain}") for domain in range(count) for number in range(size)]
+    return [node(name, 8, labels={key: domain}) for name, domain in names]
+
+
+def each_in_one(label: str, key: str, apart: bool = False) -> Check:
+    """Pods that have one value of `label` run in one domain; `apart`: no others run there."""
+
+    def check(side: Side) -> str:
+        found: dict[str, set[str]] = defaultdict(set)
+        for pod in side.running:
+            found[pod["metadata"]["labels"][label]].add(side.labels[side.node(pod)][key])
+        taken = [domain for domains in found.values() for domain in domains]
+        if len(taken) == len(found) and (len(set(taken)) == len(taken) or not apart):
+            return ""
+        return f"wanted each {label} in one {key}{' of its own' * apart}: {dict(found)}"
+
+    return check
+
+
+def assert_made_once(room: Room, played: Mapping[str, Played]) -> None:
+    """No controller took what we add for a change to undo: no pod was made again."""
+    room.check()
+    made: dict[str, int] = defaultdict(int)
+    for event in room.plane.audit_events():
+        if event["responseStatus"]["code"] == 201 and "dryRun" not in event["requestURI"]:
+            made[event["objectRef"]["namespace"]] += 1
+    for case, sides in played.items():
+        for side in sides:
+            assert made[side.tag] == len(side.pods), f"{case}: {side.tag}"
