@@ -8,6 +8,7 @@ from tests.controlplane.objects import Json
 from tests.e2e.behaviour.case import RACK, Check, Side
 from tests.e2e.behaviour.play import Played
 from tests.e2e.others.room import Room
+from tests.installed import decision
 
 
 def racks(count: int, size: int, key: str = RACK) -> list[Json]:
@@ -27,6 +28,24 @@ def each_in_one(label: str, key: str, apart: bool = False) -> Check:
         if len(taken) == len(found) and (len(set(taken)) == len(taken) or not apart):
             return ""
         return f"wanted each {label} in one {key}{' of its own' * apart}: {dict(found)}"
+
+    return check
+
+
+def as_chosen_or(why: str) -> Check:
+    """They run where they were ranked first, or no node was chosen for them, and the record says `why`."""
+
+    def check(side: Side) -> str:
+        records = {pod["metadata"]["name"]: (decision(pod), pod["spec"].get("nodeName")) for pod in side.pods}
+        wrong = {
+            name: (node, found.get("why"), found.get("nodes"), found.get("units"))
+            for name, (found, node) in records.items()
+            if found.get("why") != why and found.get("nodes", [[None]])[0][0] != node
+        }
+        some = any(found.get("nodes") for found, _ in records.values())
+        return (
+            "" if some and not wrong else f"wanted where it was ranked first, or none for {why!r}: {wrong or records}"
+        )
 
     return check
 

@@ -3,9 +3,9 @@
 import pytest
 
 from tests.controlplane.objects import Json, made, pod_spec
-from tests.e2e.behaviour.case import RACK, ZONE, Case, as_chosen, runs
+from tests.e2e.behaviour.case import RACK, ZONE, Case, runs
 from tests.e2e.behaviour.play import Played, judged
-from tests.e2e.others.kit import assert_made_once, each_in_one, racks
+from tests.e2e.others.kit import as_chosen_or, assert_made_once, each_in_one, racks
 from tests.e2e.others.room import Room, manager
 
 pytestmark = pytest.mark.others
@@ -46,7 +46,7 @@ CASES = [
         "each group of an exclusive set has a rack of its own, and its pods run where they were to",
         racks(3, 2),
         [_set(2, 2, exclusive=RACK)],
-        [runs(count=4), each_in_one(_GROUP, RACK, apart=True), as_chosen()],
+        [runs(count=4), each_in_one(_GROUP, RACK, apart=True), as_chosen_or("pod affinity")],
         without=[runs(count=4), each_in_one(_GROUP, RACK, apart=True)],
     ),
     Case(
