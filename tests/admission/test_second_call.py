@@ -435,3 +435,17 @@ def decided(found: Pod) -> dict[str, Any]:
         "spread": spec.get(SPREAD) or [],
         **{key: spec.get(key) for key in ("priorityClassName", "priority", "preemptionPolicy")},
     }
+
+
+@pytest.mark.parametrize(
+    "hook", [jobset_leader, jobset_follower("rb")], ids=["no node is chosen any more", "another node"]
+)
+def test_once_the_pod_is_there_its_first_choice_holds_nothing(hook: Hook) -> None:
+    """The others of its group find the room that it left."""
+    twice = Twice(jobset_pod(), hook)
+    left = json.loads(twice.first["metadata"]["annotations"][DECISION])["nodes"][0][0]
+    assert (twice.record["left"], left in twice.nodes) == ("a1", False)
+    state = twice.server.state
+    twice.second["metadata"] |= {"namespace": "default", "name": "p-1", "uid": "u-9"}
+    state.pod_seen(twice.second, NOW)
+    assert [state.nodes.columns.name[row] for row, _ in state.ledger.holders("default")] == twice.nodes[:1]

@@ -259,3 +259,5 @@ class Placement(NamedTuple):
     """What of the pod the nodes were chosen by, but its demand, as a hash: `placement.request`. "" if no node is ranked."""
     kept: bool = False
     """An earlier call of the hook reserved for the pod on the first node already."""
+    left: str = ""
+    """The first node of an earlier call of the hook, if this one chose another one or none."""

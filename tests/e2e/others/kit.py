@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping
+from typing import Any
 
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import Json
@@ -51,12 +52,17 @@ def as_chosen_or(why: str) -> Check:
 
 
 def assert_made_once(room: Room, played: Mapping[str, Played]) -> None:
-    """No controller took what we add for a change to undo: no pod was made again."""
+    """No controller took what we add for a change to undo: of all pods that were created until the last one, each is there."""
     room.check()
-    made: dict[str, int] = defaultdict(int)
-    for event in room.plane.audit_events():
-        if event["responseStatus"]["code"] == 201 and "dryRun" not in event["requestURI"]:
-            made[event["objectRef"]["namespace"]] += 1
+    made = [event["responseObject"]["metadata"] for event in room.plane.audit_events() if _stored(event)]
     for case, sides in played.items():
         for side in sides:
-            assert made[side.tag] == len(side.pods), f"{case}: {side.tag}"
+            there = {pod["metadata"]["uid"] for pod in side.pods}
+            last = max(pod["metadata"]["creationTimestamp"] for pod in side.pods)
+            earlier = [each for each in made if each["namespace"] == side.tag and each["creationTimestamp"] <= last]
+            gone = [each["name"] for each in earlier if each["uid"] not in there]
+            assert not gone, f"{case}: {side.tag}: {gone} are not there any more"
+
+
+def _stored(event: Mapping[str, Any]) -> bool:
+    return event["responseStatus"]["code"] == 201 and "dryRun" not in event["requestURI"]
