@@ -19,7 +19,7 @@ from tests.e2e.others.room import Place, Room, Start
 from tests.installed import opt_in
 
 pytestmark = pytest.mark.others
-_PLUGINS = {"balance": ["RemoveDuplicates", "RemovePodsViolatingTopologySpreadConstraint"]}
+_PLUGINS = ["RemoveDuplicates", "RemovePodsViolatingTopologySpreadConstraint"]
 
 
 def _policy() -> Json:
@@ -27,7 +27,9 @@ def _policy() -> Json:
     text = (Path(__file__).resolve().parents[3] / "docs" / "beside.md").read_text()
     (block,) = re.findall(r"```yaml\n(apiVersion: descheduler.*?)```", text, re.DOTALL)
     policy: Json = yaml.safe_load(block)
-    policy["profiles"][0]["plugins"] = {point: {"enabled": names} for point, names in _PLUGINS.items()}
+    (profile,) = policy["profiles"]
+    profile["plugins"] = {"balance": {"enabled": _PLUGINS}}
+    profile["pluginConfig"] += [{"name": name, "args": {}} for name in _PLUGINS]
     return policy
 
 
