@@ -5,7 +5,7 @@ import pytest
 from tests.controlplane.objects import Json, job, made
 from tests.e2e.behaviour.case import RACK, ZONE, Case, runs, together
 from tests.e2e.behaviour.play import Played, judged
-from tests.e2e.others.kit import as_chosen_or, assert_made_once, each_in_one, racks
+from tests.e2e.others.kit import WAITED, as_chosen_or, assert_made_once, each_in_one, racks
 from tests.e2e.others.room import Room, manager
 
 pytestmark = pytest.mark.others
@@ -25,7 +25,7 @@ CASES = [
         "each Job of an exclusive JobSet has a rack of its own, and its pods run where they were to",
         racks(3, 2),
         [_jobset(2, 2, exclusive=RACK)],
-        [runs(count=4), each_in_one(_JOB, RACK, apart=True), as_chosen_or("pod affinity")],
+        [runs(count=4), each_in_one(_JOB, RACK, apart=True), as_chosen_or(*WAITED)],
         without=[runs(count=4), each_in_one(_JOB, RACK, apart=True)],
     ),
     Case(

@@ -5,7 +5,7 @@ import pytest
 from tests.controlplane.objects import Json, made, pod_spec
 from tests.e2e.behaviour.case import RACK, ZONE, Case, runs
 from tests.e2e.behaviour.play import Played, judged
-from tests.e2e.others.kit import as_chosen_or, assert_made_once, each_in_one, racks
+from tests.e2e.others.kit import WAITED, as_chosen_or, assert_made_once, each_in_one, racks
 from tests.e2e.others.room import Room, manager
 
 pytestmark = pytest.mark.others
@@ -39,14 +39,14 @@ CASES = [
     Case(
         "each group runs in one zone, with a leader that has a template of its own",
         racks(2, 3, ZONE),
-        [_set(2, 3, leader=4)],
+        [_set(2, 3, leader=8)],
         [runs(count=6), each_in_one(_GROUP, ZONE)],
     ),
     Case(
         "each group of an exclusive set has a rack of its own, and its pods run where they were to",
         racks(3, 2),
         [_set(2, 2, exclusive=RACK)],
-        [runs(count=4), each_in_one(_GROUP, RACK, apart=True), as_chosen_or("pod affinity")],
+        [runs(count=4), each_in_one(_GROUP, RACK, apart=True), as_chosen_or(*WAITED)],
         without=[runs(count=4), each_in_one(_GROUP, RACK, apart=True)],
     ),
     Case(
