@@ -12,7 +12,7 @@ from tests.e2e.others.room import Room
 from tests.installed import decision
 
 WAITED = ("pod affinity", "no node fits")
-"""Why no node is chosen for pods of exclusive placement. The first one says what it is near; the others are refused until that one
+"""Why no node is chosen for pods of exclusive placement. The first says what it is near; the others are refused until that one
 is bound, and what is reserved for a refused pod counts for some seconds. All go to their domain by its selector."""
 
 
