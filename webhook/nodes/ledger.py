@@ -177,7 +177,7 @@ class Ledger:
         self._seen[uid] = reservation
 
     def left(self, pod: PodKey, node: str, kind: PodKind) -> None:
-        """The pod exists, and a later call than the one that reserved for it there chose another node, or none."""
+        """The pod exists, and a later call than the one that reserved for it there chose another node, or none. "": no `node`."""
         if (reservation := self._take(pod, node, kind)) is not None:
             self.ended["left"] += 1
             self._give_back(reservation)

@@ -171,8 +171,7 @@ class ClusterState:
         first_event = new and not self.ledger.waits(uid)
         record = record_of(pod) if first_event else {}  # read once: this is a third of the cost of an event
         nodes = ranked_nodes(pod, record)
-        if left := record.get("left"):
-            self.ledger.left(key, left, kind)
+        self.ledger.left(key, record.get("left", ""), kind)
         if node:
             if status.get("phase") == "Running":  # anybody can bind a pod to a node that does not exist
                 self.demands.bound(uid, key.namespace, demand, pinned_models(spec))
