@@ -20,6 +20,7 @@ CLUSTER_WIDE = {
     RBAC: "ClusterRole ClusterRoleBinding",
     RESOURCE: "DeviceClass ResourceSlice",
     "/apis/apiextensions.k8s.io/v1": "CustomResourceDefinition",
+    "/apis/karpenter.sh/v1": "NodePool",
     "/apis/node.k8s.io/v1": "RuntimeClass",
     "/apis/scheduling.k8s.io/v1": "PriorityClass",
     "/apis/storage.k8s.io/v1": "CSINode StorageClass",

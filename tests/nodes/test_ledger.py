@@ -197,3 +197,26 @@ def test_a_pod_without_a_gpu_that_has_ranked_nodes_is_held_there() -> None:
 def test_a_reservation_on_a_node_that_is_deleted_does_not_outlive_it() -> None:
     of = after(asked(pod("p"), A), lambda of: of.node_gone(A), time(30))
     assert A not in of.nodes.row_of
+
+
+@pytest.mark.parametrize("namespace", ["team-a", "team-b"], ids=["of its own namespace", "seen from another"])
+def test_what_is_reserved_for_a_pod_may_be_looked_past(namespace: str) -> None:
+    """The second call for the pod: what the first one reserved is the pod's own. `seen_from` may change meanwhile."""
+    made = pod("p", 3, ranked=[A])
+    of = after(asked(made, A), asked(made, A))
+    key = AskedPod(admitted(made), GPUS).identity.key
+    of.usage.seen_from(namespace)
+    before = free(of, A), of.ledger.counts
+    with of.ledger.without(key, A) as reserved:
+        assert reserved
+        of.usage.seen_from("")
+        of.usage.seen_from("team-a")
+        assert gpus(of) == (5, 8, 8), "one of two"
+    of.usage.seen_from(namespace)
+    assert (free(of, A), of.ledger.counts) == before
+    assert gpus(of) == (2, 8, 8)
+    with of.ledger.without(key, B) as reserved:
+        assert not reserved
+    of.node_gone(A)
+    with of.ledger.without(key, A) as reserved:
+        assert not reserved

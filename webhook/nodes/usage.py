@@ -12,8 +12,7 @@ keep it.
 k8s.io/kubernetes pkg/scheduler/framework/runtime (addGENominatedPods).
 """
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -178,17 +177,16 @@ class Nominations:
         every = self._held.items()
         return [(row, kind) for uid, (row, kind, of) in every if (uid != own and of >= priority) is kept]
 
-    @contextmanager
-    def seen_by(self, pod: Pod) -> Iterator[None]:
-        """Meanwhile, only what counts for this pod counts as used."""
+    def set_aside(self, pod: Pod) -> list[tuple[int, PodKind]]:
+        """What does not count for this pod is free until `count_again`."""
         others = self.kept_from(pod, kept=False)
         for row, kind in others:
             self._usage.count(row, kind, 1)
-        try:
-            yield
-        finally:
-            for row, kind in others:
-                self._usage.count(row, kind, -1)
+        return others
+
+    def count_again(self, others: list[tuple[int, PodKind]]) -> None:
+        for row, kind in others:
+            self._usage.count(row, kind, -1)
 
     def uids(self) -> list[int | str]:
         return [*self._held]

@@ -1,5 +1,6 @@
 """Chooses nodes for pods: reads the pod, and ranks the nodes of the cluster for it. Nothing here changes the cluster state."""
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import Final
@@ -75,13 +76,7 @@ class Placer:
                     placement = plan
                     break
                 rank = partial(ranker.place, plan.request, cluster.gpu_metrics, preferences, plan.confined, plan.asked)
-                self._state.usage.seen_from(pod.namespace)
-                with self._state.nominations.seen_by(pod.json):
-                    placement = rank()
-                    if not placement.nodes and self._state.usage.seen_from(""):
-                        placement = (
-                            rank()
-                        )  # reservations that may be of pods that do not exist take no pod its last node
+                placement = self._as_seen_by(pod, rank)
                 if placement.nodes:
                     asked = plan.asked
                     placement = placement._replace(read=read)
@@ -95,6 +90,19 @@ class Placer:
         return placement._replace(
             preferred=by_name or preferences.preferred, warning=preferences.warning or placement.warning
         )
+
+    def _as_seen_by(self, pod: AskedPod, rank: Callable[[], Placement]) -> Placement:
+        """`rank`, by the reservations and nominations that count for this pod."""
+        usage, nominations = self._state.usage, self._state.nominations
+        usage.seen_from(pod.namespace)
+        aside = nominations.set_aside(pod.json)
+        try:
+            placement = rank()
+            if not placement.nodes and usage.seen_from(""):
+                placement = rank()  # reservations that may be of pods that do not exist take no pod its last node
+        finally:
+            nominations.count_again(aside)
+        return placement
 
     def _has_peers(self, request: PlacementRequest) -> bool:
         return bool(self._state.usage.peers.get(request.pod.identity.owner))
